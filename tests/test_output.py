@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import json
+import re
 import shutil
 from pathlib import Path
 from typing import Any, get_type_hints
@@ -22,6 +23,7 @@ from tests.command import run
 from tests.conftest import FIXTURES
 from tools.json_reference import CSV
 
+ESCAPE = re.compile(r"\x1b\[[0-9;]*m")
 CLEAN, CRASH = FIXTURES / "clean-1", FIXTURES / "crash-1"
 LOG, INDEXED = CLEAN / "payments-0", FIXTURES / "indexed-1" / "payments-0"
 DISK, NOW = FIXTURES / "disk-1", ("--now", "2026-11-21")
@@ -200,6 +202,15 @@ def test_earlier_values_of_format(name: str, options: list[str], expected: str, 
             else SalvageCommand(fill(SalvageOptions, context.params), Output()).write
         )
     assert made == expected
+
+
+@pytest.mark.parametrize("name", ["ls", "inspect", "inspect --records", "verify", "stats", "diff", "transactions"])
+def test_colors_change_nothing_else(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TERM", "xterm")
+    command, *options = name.split()
+    plain, colored = (run(command, *options, *ROWS[name][0], "--color", color).stdout for color in (NEVER, ALWAYS))
+    assert ESCAPE.search(colored)
+    assert ESCAPE.sub("", colored) == plain
 
 
 def test_colors(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -13,9 +13,9 @@ from kdump.commands.files import OUTPUT, complain, unread_line
 from kdump.commands.params import ZoneParam
 from kdump.commands.typed import CommandOptions, add_options
 from kdump.format.counted import many
-from kdump.render.columns import UnknownColumn
 from kdump.render.output import AUTO, COLORS, Output
 from kdump.render.sink import CsvRows, JsonLines, Objects, Silent, Sink, objects_of
+from kdump.render.table import UnknownColumn
 
 TABLE, JSON, CSV = FORMATS = ("table", "json", "csv")
 F = TypeVar("F", bound=Callable[..., Any])

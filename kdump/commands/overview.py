@@ -24,7 +24,6 @@ from kdump.log.internal_topics import INTERNAL_TOPICS
 from kdump.log.named import missing
 from kdump.log.paths import Target
 from kdump.render.amounts import size_text
-from kdump.render.columns import OtherColumns, UnknownColumn
 from kdump.render.escape import path_text
 from kdump.render.overview import (
     DirectoryStart,
@@ -35,6 +34,7 @@ from kdump.render.overview import (
     overview_rows,
 )
 from kdump.render.progress import Progress
+from kdump.render.table import OtherColumns, UnknownColumn
 from kdump.state.logdir import directory_facts, facts_alone
 from kdump.state.overview import BY_READING, Row, chosen, rows_of
 from kdump.state.partition_log import PartitionFacts

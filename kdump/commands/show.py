@@ -28,13 +28,13 @@ from kdump.log.scan import Scan
 from kdump.log.select import Selection
 from kdump.log.source import FileSource
 from kdump.log.window import Window
-from kdump.render.columns import OtherColumns, UnknownColumn
 from kdump.render.escape import path_text
 from kdump.render.output import AUTO, Output
 from kdump.render.progress import Progress
 from kdump.render.quick import Quick
 from kdump.render.record_lines import COMPILED
 from kdump.render.rows import QuickRows
+from kdump.render.table import OtherColumns, UnknownColumn
 from kdump.render.template import TemplateError, compile_template, shows_decoded
 from kdump.render.times import iso
 from kdump.render.views import CsvView, HexView, JsonView, TableView, TemplateView, View

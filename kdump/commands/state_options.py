@@ -18,10 +18,10 @@ from kdump.commands.params import LimitOptions, SizeParam, moment
 from kdump.commands.typed import CommandOptions, add_options
 from kdump.log.errors import SourceError, Unread
 from kdump.log.region import DEFAULT_MAX_DECOMPRESSED
-from kdump.render.columns import UnknownColumn
 from kdump.render.escape import path_text
 from kdump.render.output import Output
 from kdump.render.sink import Sink
+from kdump.render.table import UnknownColumn
 from kdump.render.times import iso
 from kdump.state.moment import Moment
 

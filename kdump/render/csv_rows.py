@@ -8,9 +8,9 @@ from typing import Any
 
 from kdump.answer import Object, answer_keys
 from kdump.render import jsonl
-from kdump.render.columns import UnknownColumn
 from kdump.render.escape import printable
 from kdump.render.output import Output
+from kdump.render.table import UnknownColumn
 
 _NEEDS_QUOTES = re.compile('[",\r\n]|^[ \t]|[ \t]$')
 TYPE = "type"

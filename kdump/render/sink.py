@@ -8,9 +8,9 @@ from typing import Any, Generic, TypeVar
 
 from kdump.answer import Object, answer_object, answer_type
 from kdump.render import jsonl
-from kdump.render.columns import OtherColumns
 from kdump.render.csv_rows import CsvWriter, csv_columns
 from kdump.render.output import Output
+from kdump.render.table import OtherColumns
 
 T = TypeVar("T", contravariant=True)
 Objects = Callable[[Any], Iterable[Object]]

@@ -10,7 +10,6 @@ from typing import Any
 from kdump.answer import ANSWERS, Key, answer_keys, answer_object, answer_type
 from kdump.forensics.cluster import ClusterAcl, ClusterToken
 from kdump.render import forensic_tables as forensic
-from kdump.render.columns import UnknownColumn
 from kdump.render.forensic_tables import FORENSIC_TABLES, forensic_style
 from kdump.render.output import Output
 from kdump.render.retention_tables import NO_ZERO as NO_ZERO_RETENTION
@@ -18,7 +17,7 @@ from kdump.render.retention_tables import RETENTION_TABLES, retention_style
 from kdump.render.shown import Shown
 from kdump.render.sink import Sink, is_problem, objects_of
 from kdump.render.state_cells import cell
-from kdump.render.table import Column, Table
+from kdump.render.table import Column, Table, UnknownColumn
 
 Object = dict[str, Any]
 
