@@ -238,7 +238,7 @@ def test_a_file_that_is_not_whole(place: Path, tmp_path: Path) -> None:
     cut.chmod(0o755)
     done = run(place, program=(str(cut),))
     assert done.returncode == 2
-    assert b"not whole" in done.stderr
+    assert b"unreadable or incomplete" in done.stderr
 
 
 def test_it_may_be_removed_while_it_runs(place: Path, tmp_path: Path) -> None:

@@ -249,7 +249,9 @@ def _parsed(pieces: Iterator[bytes], limit: int, keys: bool, values: bool) -> It
         while len(rest) - at >= wanted:
             size = LOG_OVERHEAD + int.from_bytes(rest[at + 8 : at + 12], "big", signed=True)
             if size > limit - done - at:
-                reason = f"messageSize {size - LOG_OVERHEAD} extends past the limit of the payload"
+                for _ in pieces:  # if the payload is larger than the limit, that is what is wrong
+                    pass
+                reason = f"messageSize {size - LOG_OVERHEAD} extends past the end of the payload"
                 raise DecodeError("Message", "messageSize", done + at + 8, reason)
             message = MESSAGES.get(rest[at + MAGIC_POSITION])
             skims = size > KEEP and (message is None or not values)

@@ -57,7 +57,7 @@ def session(master: str | None = None, conf: dict[str, str] | None = None) -> Sp
     if java() is None:
         home = os.environ.get("JAVA_HOME")
         said = f"JAVA_HOME ({home}) contains no bin/java" if home else "there is no java on the PATH"
-        raise NoSpark(f"Spark needs Java 17 or later, but {said}; run apt install openjdk-17-jre-headless")
+        raise NoSpark(f"Spark needs Java 17 or later, but {said}; install it, or set JAVA_HOME")
     # PySpark logs a failed query with the same text that it raises.
     logging.getLogger("SQLQueryContextLogger").setLevel(logging.CRITICAL)
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)

@@ -43,6 +43,12 @@ NESTED = {
     "errors": "array<string>",
     "formats": "array<int>",
 }
+AS_BYTES = {
+    "key": "its bytes; null for a null key",
+    "value": "its bytes; null for a null value (a tombstone)",
+    "headers": "keys and values as bytes, in order",
+}
+"""Meanings of columns that JSON shows as text, or in base64."""
 
 IDENTITY = (
     Column("cluster", STRING, "", "cluster.id in the meta.properties of its log directory; null if there is none"),
@@ -86,7 +92,8 @@ def columns_of(keys: Iterable[Key], *layouts: Layout[Any], types: dict[str, str]
     found: list[Column] = []
     for key in keys:
         kind = (types or {}).get(key.name) or NESTED.get(key.name) or _type(key, widths)
-        column = Column(key.name, kind, key.unit, key.meaning)
+        meaning = AS_BYTES.get(key.name, key.meaning) if "binary" in kind else key.meaning
+        column = Column(key.name, kind, key.unit, meaning)
         found += with_time(column) if key.unit == "epoch ms" and kind == BIGINT else [column]
     return found
 

@@ -57,9 +57,9 @@ class LaneStrand(Strand):
                 code = self.file.check(self.file.batch_at(found.position, found.size)).code
                 return Head(self, made[0], found.base, found.last, (code,), (), made[1], found.position, found.size)
         checked = self.file.check(batch)
-        batch, mended = checked.batch, checked.mended
+        batch, mended, stored = checked.batch, checked.mended, None
         if found.is_mended and not checked.code and isinstance(batch, BatchV2):
-            batch, mended = with_fields(batch, baseOffset=found.base), (*mended, "baseOffset")
+            batch, mended, stored = with_fields(batch, baseOffset=found.base), (*mended, "baseOffset"), checked.base
             checked = checked._replace(last=checked.last + found.base - checked.base, base=found.base)
         if checked.code or (checked.base, checked.last, batch.crc) != (found.base, found.last, found.crc):
             told = Lost(UNREAD, found.position, found.size, checked.code, CHANGED, found.base, found.last)
@@ -69,4 +69,5 @@ class LaneStrand(Strand):
         if epoch is not None:
             batch, mended = with_fields(batch, partitionLeaderEpoch=epoch), (*mended, "partitionLeaderEpoch")
         self.compacted = self.compacted or is_cleaned(batch, checked.base, checked.last)
-        return Head(self, batch, checked.base, checked.last, mended, checked.odd, None, found.position, found.size)
+        at = found.position, found.size
+        return Head(self, batch, checked.base, checked.last, mended, checked.odd, None, *at, stored)

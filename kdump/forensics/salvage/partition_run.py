@@ -295,7 +295,11 @@ class PartitionRun:
         at: int | None = None,
     ) -> Span:
         path = head.strand.place.at.path
-        where = (path, head.position, head.size, head.base, head.last, 1, head.records)
+        base, last = head.base, head.last
+        if fate in LOST and head.stored is not None:  # the ledger names the offsets that the batch has in the file
+            base, last = head.stored, head.stored + last - base
+            reason += f"; judging by its neighbors, its base offset is {head.base}"
+        where = (path, head.position, head.size, base, last, 1, head.records)
         return Span(fate, *where, code, reason, mended, odd, name, at)
 
     def _lost(self, strand: Strand, lost: Lost) -> None:

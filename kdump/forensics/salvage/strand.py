@@ -38,7 +38,8 @@ FATE_OF = {regions_of.TORN: TORN, regions_of.PADDING: PADDING, regions_of.JUNK: 
 class Head:
     """A batch that can be written. `batch`: as it will be written, with the corrected fields in `mended`; readable
     until the strand advances. `odd`: codes of errors that remain. `recovered`: if the batch was recovered from a
-    damaged one, the number of records that one seems to have had; `mended` is then the code of the damage."""
+    damaged one, the number of records that one seems to have had; `mended` is then the code of the damage. `stored`:
+    the base offset in the file, if that was corrected."""
 
     strand: Strand
     batch: Batch
@@ -49,6 +50,7 @@ class Head:
     recovered: int | None = None
     position: int = 0
     size: int = 0
+    stored: int | None = None
 
     @property
     def epoch(self) -> int:
@@ -164,8 +166,9 @@ class Strand:
             told = Lost(CONTRADICTS, region.position, region.size, "offset-not-monotonic", reason, base, last)
             self.lost(self, told._replace(reason=f"{reason}, {READ_ONCE}", records=batch.possible_records))
             return None
+        stored = None
         if right != base:
-            batch = with_fields(batch, baseOffset=right)
+            batch, stored = with_fields(batch, baseOffset=right), base
             mended += ("baseOffset",)
             base, last = right, right + last - base
         epoch = self._right_epoch(batch, last)
@@ -173,7 +176,7 @@ class Strand:
             batch = with_fields(batch, partitionLeaderEpoch=epoch)
             mended += ("partitionLeaderEpoch",)
         self.compacted = self.compacted or is_cleaned(batch, base, last)
-        return Head(self, batch, base, last, mended, odd, None, region.position, region.size)
+        return Head(self, batch, base, last, mended, odd, None, region.position, region.size, stored)
 
     # -- fields that no checksum covers
 
