@@ -15,7 +15,7 @@ from kdump.commands.rate import RateParam
 from kdump.commands.running import reading
 from kdump.commands.state_options import Teller
 from kdump.commands.topics import matcher, topic_option
-from kdump.forensics.copies import Group
+from kdump.forensics.copies import CopyGroup
 from kdump.forensics.diff import LITTLE, Diff, diff
 from kdump.forensics.diff_answer import DiffSummary
 from kdump.forensics.differences import DIVERGENT, PREFIX, SAME
@@ -111,7 +111,7 @@ class _Run:
         else:
             self.has_gone = True
 
-    def _lone(self, group: Group, is_difference: bool) -> None:
+    def _lone(self, group: CopyGroup, is_difference: bool) -> None:
         assert group.key is not None
         self.lone.append(f"{group.key[0]}-{group.key[1]} is only in {group.copies[0].path}")
         self.lone_differ = self.lone_differ or is_difference

@@ -10,11 +10,11 @@ from kdump.answer import answer_object
 from kdump.commands.files import complain, output_for
 from kdump.commands.params import duration, limit_options, read_once
 from kdump.commands.state_options import Teller, carry_out, clock, column_names, shown
-from kdump.commands.topics import WantedProducers, matcher, topic_option
+from kdump.commands.topics import SelectedProducers, matcher, topic_option
 from kdump.commands.transactions import NOW_HELP, is_untold, tell_untold
 from kdump.forensics.answers import Note, Producer, ProducerEvent
-from kdump.forensics.places import Asked
-from kdump.forensics.producers import STATES, Question, producers
+from kdump.forensics.places import PartitionInput
+from kdump.forensics.producers import STATES, ProducersQuery, producers
 from kdump.format.counted import many
 from kdump.log.region import Limits
 from kdump.render.forensic_objects import answer_line
@@ -75,8 +75,8 @@ class _Run:
         self.teller = Teller(output, options["as_json"])
         self.names = column_names(options["columns"], options["as_json"])
         self.tables = StateTables(output, options["zone"], self.names, options["full"])
-        self.wanted = WantedProducers(options["producer_ids"], options["names"])
-        self.question = Question(
+        self.wanted = SelectedProducers(options["producer_ids"], options["names"])
+        self.question = ProducersQuery(
             now=clock(options["now"], options["zone"]),
             expiration=duration(options["expiration"], "--expiration"),
             topic=matcher(options["topics"]),
@@ -101,7 +101,7 @@ class _Run:
         waits = not (self.options["as_json"] or self.options["history"])
         with Progress("producers", self.output, always=waits) as progress:
 
-            def started(place: Asked) -> None:
+            def started(place: PartitionInput) -> None:
                 nonlocal seen
                 seen += 1
                 report.lists = report.lists or (seen == 1 and place.was_named)

@@ -14,11 +14,11 @@ from kdump.commands.params import duration, limit_options, read_once
 from kdump.commands.state_options import Teller, carry_out, clock, column_names, shown
 from kdump.commands.topics import matcher, topic_option
 from kdump.forensics.answers import Note
-from kdump.forensics.places import Asked
+from kdump.forensics.places import PartitionInput
 from kdump.forensics.retention.answers import Hold, PartitionRetention, SegmentRetention
 from kdump.forensics.retention.ask import ask
-from kdump.forensics.retention.configs import Given, broker_names, check, known_names
-from kdump.forensics.retention.partition import Question
+from kdump.forensics.retention.configs import ConfigOverrides, broker_names, check, known_names
+from kdump.forensics.retention.partition import RetentionQuery
 from kdump.forensics.retention.properties import read_properties
 from kdump.log.region import Limits
 from kdump.render.escape import path_text
@@ -87,7 +87,7 @@ def command(paths: tuple[str, ...], **options: Any) -> None:
     carry_out(run, paths, output)
 
 
-def given(options: tuple[str, ...], properties: str | None) -> Given:
+def given(options: tuple[str, ...], properties: str | None) -> ConfigOverrides:
     """Return the configs from --config and --properties. Raises click.UsageError and SourceError."""
     found = {}
     for text in options:
@@ -104,7 +104,7 @@ def given(options: tuple[str, ...], properties: str | None) -> Given:
     values = read_properties(properties) if properties is not None else {}
     if properties is not None and not broker_names() & values.keys():
         complain(f"--properties {path_text(properties)}: sets none of the configs used here, such as log.retention.ms")
-    return Given(found, values)
+    return ConfigOverrides(found, values)
 
 
 class _Run:
@@ -122,7 +122,7 @@ class _Run:
 
     def run(self, paths: tuple[str, ...]) -> int:
         options = self.options
-        question = Question(
+        question = RetentionQuery(
             now=self.now,
             timeout=duration(options["transaction_timeout"], "--transaction-timeout"),
             given=given(options["config"], options["properties"]),
@@ -137,7 +137,7 @@ class _Run:
         kept: list[Hold] = []
         with Progress("retention", self.output, always=self._waits(paths)) as progress:
 
-            def started(place: Asked) -> None:
+            def started(place: PartitionInput) -> None:
                 nonlocal seen, report
                 seen += 1
                 if report is None:

@@ -19,7 +19,7 @@ from kdump.forensics.output_directory import OutputError
 from kdump.forensics.salvage.result import Salvaged, SalvageSummary
 from kdump.forensics.salvage.run import LEDGER, salvage
 from kdump.forensics.salvage.sources import SalvageError
-from kdump.log.errors import Missing, SourceError
+from kdump.log.errors import SourceError, SourceNotFound
 from kdump.render.escape import path_text
 from kdump.render.forensic_objects import answer_line
 from kdump.render.output import Output
@@ -130,7 +130,7 @@ class _Run:
     def _refused(self, error: SourceError) -> None:
         if refuse(error):
             self.unread.append(str(error))
-            self.is_complete = self.is_complete and not isinstance(error, Missing)
+            self.is_complete = self.is_complete and not isinstance(error, SourceNotFound)
 
     def _tell(self, found: list[Salvaged], seconds: float) -> None:
         if self.options["quiet"]:

@@ -15,7 +15,7 @@ from kdump.commands.running import reading
 from kdump.commands.topics import topic_option
 from kdump.forensics.read_stats import stats
 from kdump.forensics.stats import Stats
-from kdump.log.disk import Partition
+from kdump.log.disk import PartitionDirectory
 from kdump.log.errors import SourceError
 from kdump.render import jsonl
 from kdump.render.escape import path_text, printable
@@ -24,7 +24,7 @@ from kdump.render.output import Output
 from kdump.render.progress import Progress
 from kdump.render.stats_objects import stats_object
 from kdump.render.stats_report import StatsReport, name_of
-from kdump.state.partition_log import partition_facts
+from kdump.state.partition_log import partition_summary
 
 EXAMPLES = """
 \b
@@ -96,10 +96,10 @@ class _Run:
         self.output.flush()
         return 2 if self.failed else 0
 
-    def _is_wanted(self, place: Partition) -> bool:
+    def _is_wanted(self, place: PartitionDirectory) -> bool:
         if not place.segments:
             return False
-        facts = partition_facts(place)
+        facts = partition_summary(place)
         self.is_other_kind = self.is_other_kind or not is_of_kind(facts, self.options["internal"])
         return self.chosen(facts)
 

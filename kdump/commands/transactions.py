@@ -13,10 +13,10 @@ from kdump.commands.files import complain, output_for
 from kdump.commands.overview import is_log_directory
 from kdump.commands.params import duration, limit_options, read_once
 from kdump.commands.state_options import Teller, carry_out, clock, column_names, shown
-from kdump.commands.topics import WantedProducers, matcher, topic_option
+from kdump.commands.topics import SelectedProducers, matcher, topic_option
 from kdump.forensics.answers import HANGING, OPEN, CoordinatorTransaction, Difference, Note, Transaction
-from kdump.forensics.places import Asked
-from kdump.forensics.transactions import STATES, Question, transactions
+from kdump.forensics.places import PartitionInput
+from kdump.forensics.transactions import STATES, TransactionsQuery, transactions
 from kdump.format.counted import many
 from kdump.log.internal_topics import TRANSACTION_TOPIC
 from kdump.log.region import Limits
@@ -105,8 +105,8 @@ class _Run:
         self.names = column_names(options["columns"], options["as_json"])
         self.tables = StateTables(output, options["zone"], self.names, options["full"])
         states = frozenset((OPEN, HANGING)) if options["only_open"] else frozenset(options["states"] or STATES)
-        self.wanted = WantedProducers(options["producer_ids"], options["names"])
-        self.question = Question(
+        self.wanted = SelectedProducers(options["producer_ids"], options["names"])
+        self.question = TransactionsQuery(
             now=clock(options["now"], options["zone"]),
             timeout=duration(options["transaction_timeout"], "--transaction-timeout"),
             topic=matcher(options["topics"]),
@@ -124,7 +124,7 @@ class _Run:
         flat = self._flat()
         with Progress("transactions", self.output, always=self._waits(paths)) as progress:
 
-            def started(place: Asked) -> None:
+            def started(place: PartitionInput) -> None:
                 nonlocal report
                 self.seen += 1
                 if place.was_named and place.partition.topic == TRANSACTION_TOPIC:
@@ -164,7 +164,7 @@ class _Run:
         rows_come = self.options["as_json"] or any(self.options[name] for name in ASK_FOR_ROWS)
         return not rows_come and all(map(is_log_directory, paths))
 
-    def _lists(self, place: Asked) -> bool:
+    def _lists(self, place: PartitionInput) -> bool:
         """Return True if each transaction gets a row: the path is not a directory of several partitions, or an option
         asks for it."""
         return place.was_named or any(self.options[name] for name in ASK_FOR_ROWS)

@@ -14,7 +14,7 @@ from kdump.check.catalogue import CATALOGUE, SEVERITIES
 from kdump.check.finding import Finding
 from kdump.check.options import Options
 from kdump.check.run import Unit, family_names, units
-from kdump.check.totals import Totals
+from kdump.check.totals import CheckTotals
 from kdump.check.workers import run_all, usual_processes
 from kdump.commands.completion_words import listed
 from kdump.commands.exits import exit_with
@@ -28,7 +28,7 @@ from kdump.render import jsonl
 from kdump.render.objects import code_object, summary_object
 from kdump.render.output import Output
 from kdump.render.progress import Progress
-from kdump.render.report import Report
+from kdump.render.report import FindingsReport
 
 EXAMPLES = """
 \b
@@ -139,9 +139,9 @@ class _Run:
         self.options = options
         self.output = output
         self.baseline = baseline
-        self.totals = Totals()
+        self.totals = CheckTotals()
         self.of_topic = matcher(options["topics"])
-        self.report = Report(output, info=options["info"] or options["fail_on"] == "info")
+        self.report = FindingsReport(output, info=options["info"] or options["fail_on"] == "info")
         self.check = Options(
             only=options["only"],
             ignore=options["ignore"],

@@ -24,15 +24,15 @@ from kdump.render.overview_objects import (
 from kdump.render.style import painter
 from kdump.render.table import Table
 from kdump.render.times import iso
-from kdump.state.logdir import DirectoryFacts
-from kdump.state.overview import Row
-from kdump.state.partition_log import PartitionFacts
+from kdump.state.logdir import LogDirectorySummary
+from kdump.state.overview import OverviewRow
+from kdump.state.partition_log import PartitionSummary
 
 SHOWN = 5
 """Maximum names that are printed of a list."""
 
 
-def row_object(row: Row) -> Object:
+def row_object(row: OverviewRow) -> Object:
     """Return the JSON object of a row."""
     if row.segment is not None:
         return segment_object(row.segment, row.parts[0].clean)
@@ -42,11 +42,11 @@ def row_object(row: Row) -> Object:
 class OverviewView(Protocol):
     """Interface of the output formats. Rows follow the directory, or the partition, that contains them."""
 
-    def directory(self, facts: DirectoryFacts, rows: list[Row]) -> None: ...
+    def directory(self, facts: LogDirectorySummary, rows: list[OverviewRow]) -> None: ...
 
-    def partition(self, facts: PartitionFacts) -> None: ...
+    def partition(self, facts: PartitionSummary) -> None: ...
 
-    def row(self, row: Row) -> None: ...
+    def row(self, row: OverviewRow) -> None: ...
 
     def tick(self) -> None: ...
 
@@ -63,15 +63,15 @@ class JsonOverview:
 
     def __init__(self, output: Output) -> None:
         self.output = output
-        self._partition: PartitionFacts | None = None
+        self._partition: PartitionSummary | None = None
 
-    def directory(self, facts: DirectoryFacts, rows: list[Row]) -> None:
+    def directory(self, facts: LogDirectorySummary, rows: list[OverviewRow]) -> None:
         self.output.line(jsonl.line(directory_object(facts)))
 
-    def partition(self, facts: PartitionFacts) -> None:
+    def partition(self, facts: PartitionSummary) -> None:
         self._partition = facts
 
-    def row(self, row: Row) -> None:
+    def row(self, row: OverviewRow) -> None:
         self.output.line(jsonl.line(row_object(row)))
 
     def tick(self) -> None:
@@ -106,14 +106,14 @@ class TableOverview:
         self._begun = True
         self.output.line(self.paint(printable(path_text(title)), "head"))
 
-    def directory(self, facts: DirectoryFacts, rows: list[Row]) -> None:
+    def directory(self, facts: LogDirectorySummary, rows: list[OverviewRow]) -> None:
         self._begin(facts.directory.path)
         for text, style in directory_lines(facts, self.zone):
             self._text(text, style)
         self.output.tick()
         self._widest = max((len(path_text(row.name)) for row in rows), default=0)
 
-    def partition(self, facts: PartitionFacts) -> None:
+    def partition(self, facts: PartitionSummary) -> None:
         self._begin(facts.partition.path)
         for text in partition_lines(facts):
             self._text(text, "")
@@ -123,7 +123,7 @@ class TableOverview:
         for number, line in enumerate(lines):
             self.output.line(("    " if number else "  ") + self.paint(line, style))
 
-    def row(self, row: Row) -> None:
+    def row(self, row: OverviewRow) -> None:
         said = row_object(row)
         self._partial = self._partial or said["partial"]
         if self.table is None:
@@ -150,7 +150,7 @@ class TableOverview:
         self.output.flush()
 
 
-def directory_lines(facts: DirectoryFacts, zone: tzinfo) -> list[tuple[str, str]]:
+def directory_lines(facts: LogDirectorySummary, zone: tzinfo) -> list[tuple[str, str]]:
     """Return a few lines that describe a log directory, each with its style."""
     said = directory_object(facts)
     if said["clusterId"] is None and said["nodeId"] is None:
@@ -186,7 +186,7 @@ def directory_lines(facts: DirectoryFacts, zone: tzinfo) -> list[tuple[str, str]
     return lines
 
 
-def partition_lines(facts: PartitionFacts) -> list[str]:
+def partition_lines(facts: PartitionSummary) -> list[str]:
     """Return one or two lines that describe a partition directory."""
     said = partition_object(facts)
     lines = [f"{many(said['segments'], 'segment')}: {size_text(said['size'])}{_beside(said)}"]

@@ -7,7 +7,7 @@ from typing import Any
 
 from kdump.forensics.reindex.build import SPLITS, TRUNCATES
 from kdump.forensics.reindex.run import Reindexed
-from kdump.forensics.reindex.segment import Ending
+from kdump.forensics.reindex.segment import RecoveryEnd
 from kdump.forensics.reindex.verdict import LEGAL, MISSING, NOT_NEEDED, REASONS, UNREAD, WRONG, Verdict, WrongEntry
 from kdump.log.kinds import INDEX, TIME_INDEX, TXN_INDEX, Kind
 from kdump.render.escape import path_text, printable
@@ -97,7 +97,7 @@ def _values(values: dict[str, Any]) -> str:
     return " ".join(f"{name} {value}" for name, value in values.items() if name != "version")
 
 
-def _ending(made: Reindexed, ending: Ending) -> str:
+def _ending(made: Reindexed, ending: RecoveryEnd) -> str:
     left = made.rebuilt.size - ending.position
     where = f"  at byte {ending.position} of {made.rebuilt.size}, {ending.reason}"
     if ending.is_usual:

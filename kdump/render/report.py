@@ -10,7 +10,7 @@ from textwrap import wrap
 from kdump.check.catalogue import CATALOGUE, ERROR, INFO, WARNING
 from kdump.check.finding import Finding
 from kdump.check.rule import LOST
-from kdump.check.totals import Totals
+from kdump.check.totals import CheckTotals
 from kdump.format.counted import first_of, many
 from kdump.render.amounts import size_text
 from kdump.render.escape import path_text, printable
@@ -32,7 +32,7 @@ STORIES = 200
 
 
 @dataclass
-class Story:
+class FindingGroup:
     """Findings with a common cause: the first one, the number of findings by code, and how far they extend."""
 
     first: Finding
@@ -60,14 +60,14 @@ class Story:
             self.last_offset = max(finding.offset, self.last_offset or 0)
 
 
-class Group:
+class PartitionFindings:
     """The findings of one partition, or of the root of a log directory."""
 
     def __init__(self, name: str) -> None:
         self.name = name
-        self.stories: list[Story] = []
+        self.stories: list[FindingGroup] = []
         self.untold = 0
-        self._by_code: dict[tuple[str, str], Story] = {}
+        self._by_code: dict[tuple[str, str], FindingGroup] = {}
 
     def add(self, finding: Finding) -> None:
         """Add a finding to a story: adjacent damage is one story, and so are findings of one code in one file."""
@@ -81,7 +81,7 @@ class Group:
             if len(self.stories) >= STORIES:
                 self.untold += 1
                 return
-            story = Story(finding)
+            story = FindingGroup(finding)
             self.stories.append(story)
             self._by_code[(finding.code, finding.file)] = story
         story.add(finding)
@@ -99,7 +99,7 @@ class Group:
         return False
 
 
-class Report:
+class FindingsReport:
     """Collects findings; writes the report when all are known."""
 
     def __init__(self, output: Output, *, info: bool) -> None:
@@ -107,14 +107,14 @@ class Report:
         self.info = info
         self.paint = painter(output.colour)
         self.width = min(output.width or PLAIN_WIDTH, 160)
-        self.groups: list[Group] = []
+        self.groups: list[PartitionFindings] = []
         self.counts: Counter[str] = Counter()
         self.told_info: Counter[str] = Counter()
         self.hit: set[str] = set()
 
     def unit(self, name: str) -> None:
         """Start a partition: the findings added next belong to it."""
-        self.groups.append(Group(name))
+        self.groups.append(PartitionFindings(name))
 
     def add(self, finding: Finding) -> None:
         self.counts[finding.severity] += 1
@@ -126,7 +126,7 @@ class Report:
         self.hit.add(self.groups[-1].name)
         self.groups[-1].add(finding)
 
-    def write(self, totals: Totals, seconds: float, families: str) -> None:
+    def write(self, totals: CheckTotals, seconds: float, families: str) -> None:
         self._verdict(totals)
         for unread in totals.unread[:TOLD_UNREAD]:
             self._text(f"  not read: {printable(path_text(unread))}", "bad")
@@ -149,9 +149,9 @@ class Report:
             self._text(f"note: {printable(path_text(note))}", "dim")
         self.output.flush()
 
-    def _everywhere(self) -> dict[str, list[tuple[Group, Story]]]:
+    def _everywhere(self) -> dict[str, list[tuple[PartitionFindings, FindingGroup]]]:
         """Remove warnings that occur in more than EVERYWHERE partitions from their groups; return them by code."""
-        by_code: dict[str, list[tuple[Group, Story]]] = {}
+        by_code: dict[str, list[tuple[PartitionFindings, FindingGroup]]] = {}
         for group in self.groups:
             for story in group.stories:
                 if story.first.severity != ERROR:
@@ -162,7 +162,7 @@ class Report:
                 group.stories.remove(story)
         return many
 
-    def _fold(self, code: str, told: list[tuple[Group, Story]]) -> None:
+    def _fold(self, code: str, told: list[tuple[PartitionFindings, FindingGroup]]) -> None:
         finding = told[0][1].first
         names = list(dict.fromkeys(os.path.basename(os.path.abspath(group.name)) for group, _ in told))
         shown = ", ".join(printable(path_text(name)) for name in names[:EVERYWHERE])
@@ -174,7 +174,7 @@ class Report:
         self._text(f"          {shown} … (--json)", "")
         self._text(f"          impact: {printable(finding.consequence)}", "dim")
 
-    def _verdict(self, totals: Totals) -> None:
+    def _verdict(self, totals: CheckTotals) -> None:
         errors, warnings = self.counts[ERROR], self.counts[WARNING]
         parts = [many(count, what) for count, what in ((errors, "error"), (warnings, "warning")) if count]
         places = f"{len(self.hit)} of {len(self.groups)} places" if len(self.groups) > 1 else ""
@@ -186,7 +186,7 @@ class Report:
         for line in rest:
             self.output.line(line)
 
-    def _group(self, group: Group) -> None:
+    def _group(self, group: PartitionFindings) -> None:
         self.output.line("")
         self.output.line(
             self.paint(printable(path_text(group.name)) if group.name != "-" else "standard input", "head")
@@ -196,7 +196,7 @@ class Report:
         if group.untold:
             self._text(f"  and {group.untold} more findings (--json)", "dim")
 
-    def _story(self, story: Story, place: str) -> None:
+    def _story(self, story: FindingGroup, place: str) -> None:
         finding = story.first
         count = sum(story.codes.values())
         where = os.path.basename(finding.file) if finding.file != place else ""
@@ -229,7 +229,7 @@ class Report:
             self.output.line(self.paint(line, style) if style else line)
 
 
-def verdict(errors: int, warnings: int, totals: Totals) -> tuple[str, str]:
+def verdict(errors: int, warnings: int, totals: CheckTotals) -> tuple[str, str]:
     """Return the verdict and its style."""
     if errors:
         return "DAMAGED", "bad"
@@ -242,13 +242,13 @@ def verdict(errors: int, warnings: int, totals: Totals) -> tuple[str, str]:
     return ("NO DAMAGE", "torn") if warnings else ("SOUND", "name")
 
 
-def incomplete(totals: Totals) -> list[str]:
+def incomplete(totals: CheckTotals) -> list[str]:
     """Return what is missing, and how much was not read, for the headline of any verdict."""
     unread = [f"{many(len(totals.unread), 'path')} not read"] if totals.unread else []
     return [printable(totals.missing.text), *unread] if totals.missing else unread
 
 
-def checked(totals: Totals, seconds: float | None) -> str:
+def checked(totals: CheckTotals, seconds: float | None) -> str:
     """Format the totals: 12 partitions, 96 files, 1.2 GiB, 3,910 batches, 652,915 records in 2.5 s. Pass None as
     `seconds` for a pipe, so that the same disk always gives the same output."""
     parts = [many(totals.partitions, "partition")] if totals.partitions else []

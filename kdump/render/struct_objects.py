@@ -6,7 +6,7 @@ from kdump.answer import ABSENT, Object, answer_object
 from kdump.forensics.schema import BitsOfField, FieldAnswer, StructAnswer
 from kdump.format.layout import Bits
 from kdump.format.schema import Versions
-from kdump.format.struct_fields import NOT_GIVEN, Row
+from kdump.format.struct_fields import NOT_GIVEN, StructField
 from kdump.format.structs import Named
 
 
@@ -35,7 +35,7 @@ def versions_text(versions: Versions) -> str:
     return str(low) if low == high else f"{low}+" if high == Versions.parse("0+").highest else f"{low}-{high}"
 
 
-def field_object(struct: Named, row: Row) -> Object:
+def field_object(struct: Named, row: StructField) -> Object:
     return answer_object(
         FieldAnswer(
             struct=struct.name,
