@@ -33,7 +33,7 @@ MARKDOWN_ONLY = ("make ", "git ", "pip ")
 def disk_of(name: str) -> str:
     """Return the line about the disk of an incident, from the code that damages it."""
     said = " ".join(str(INCIDENTS[name].__doc__).split())
-    text = f"The disk: `make incident NAME={name}` lays it out. {said}"
+    text = f"The disk: to create it, run `make incident NAME={name}`. {said}"
     return textwrap.fill(text, 120, break_long_words=False, break_on_hyphens=False)
 
 
