@@ -127,10 +127,10 @@ def test_json_and_ledger_are_what_is_declared(tmp_path: Path) -> None:
 
 def test_records_as_json(tmp_path: Path) -> None:
     """They are the objects of inspect; records of damaged batches are marked."""
-    run(ORDERS, "--out", tmp_path / "out", "--format", "jsonl")
+    run(ORDERS, "--out", tmp_path / "out", "--write", "jsonl")
     inspected = CliRunner().invoke(cli, ["inspect", "--records", "--json", str(ORDERS)]).stdout
     assert (tmp_path / "out" / "orders-none-0.jsonl").read_text() == inspected
-    result = run(hurt(tmp_path), "--out", tmp_path / "all", "--format", "jsonl", "--damaged-records")
+    result = run(hurt(tmp_path), "--out", tmp_path / "all", "--write", "jsonl", "--damaged-records")
     assert "next steps" not in result.stdout
     rows = [json.loads(line) for line in (tmp_path / "all" / "orders-none-0.jsonl").read_text().splitlines()]
     damaged = [row["offset"] for row in rows if row.get("damaged")]
@@ -149,7 +149,7 @@ def test_control_characters_stay_out(tmp_path: Path) -> None:
     directory = tmp_path / "a\x1b[31m" / "t-0"
     directory.mkdir(parents=True)
     (directory / FIRST).write_bytes(craft.one(b"\x1b[2J") + b"#" * 100)
-    for number, options in enumerate(([], ["--full"], ["--json"], ["--format", "jsonl"])):
+    for number, options in enumerate(([], ["--full"], ["--json"], ["--write", "jsonl"])):
         out = tmp_path / str(number)
         result = run(directory, "--out", out, *options)
         written = list(out.rglob("*.jsonl"))

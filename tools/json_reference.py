@@ -23,6 +23,58 @@ in the code (`make docs`), and a test compares the two.
   [decoders.md](decoders.md).
 - Keys marked *optional* are absent if they have no value.
 - Control characters are escaped, including U+007F to U+009F. A key never changes its meaning; new keys may be added.
+
+## CSV
+
+`--format csv` writes the objects of one type as CSV, for spreadsheets and databases: a header with the names of the
+keys, then one line per object, with the values that `--json` writes. `--columns` selects keys, and orders them.
+
+- null and absent keys are empty; an empty text is `""`. Booleans, numbers, objects and arrays are JSON. Text is written
+  as it is, control characters included; on a terminal they are escaped.
+- Lines end with LF. Values with commas, quotes or line breaks are in double quotes, in which `""` is a quote.
+- Findings, bytes without a batch and notes have no row. They are printed or counted on standard error, and the exit
+  status is the same as with `--json`.
+
+| command | rows |
+| --- | --- |
+"""
+CSV: dict[str, tuple[str, ...]] = {
+    "ls": ("partitionLog",),
+    "ls --by topic": ("topicLogs",),
+    "ls --segments": ("logSegment",),
+    "inspect": ("batch",),
+    "inspect --records": ("record",),
+    "schema": ("struct",),
+    "schema STRUCT": ("structField",),
+    "verify": ("finding",),
+    "verify --list": ("code",),
+    "stats": ("stats",),
+    "diff": ("diff",),
+    "groups": ("group",),
+    "groups --offsets": ("groupOffset", "groupShare"),
+    "groups --members": ("groupMember",),
+    "groups --history": ("change",),
+    "cluster --show topics": ("clusterTopic",),
+    "cluster --history": ("change",),
+    "transactions": ("transaction",),
+    "transactions --coordinator": ("transactionCoordinator",),
+    "producers": ("producer",),
+    "producers --history": ("producerEvent",),
+    "retention": ("retention",),
+    "retention --list": ("retentionSegment",),
+    "retention --holds": ("retentionHold",),
+    "restart-plan": ("restartPartition",),
+    "salvage": ("salvage",),
+    "reindex": ("reindex",),
+    "carve": ("batch",),
+    "carve --runs": ("run",),
+}
+"""Types of the rows of CSV, by command; tests compare them with what the commands write."""
+CSV_NOTES = """
+For a partition directory, `ls` has `logSegment` rows; for an index, a snapshot or another file without batches,
+`inspect` has rows of its entries. If rows of both types `groupOffset` and `groupShare` are possible, the first column
+is `type`. Where a command shows several tables, choose one: `cluster --show PART`, and `groups --offsets` or
+`--members` together with `--group`. `query` writes the columns of the query.
 """
 
 
@@ -35,7 +87,10 @@ def table(keys: tuple[Key, ...]) -> str:
 
 
 def page() -> str:
-    return HEAD + "".join(f"\n## {name}\n\n{table(keys)}\n" for name, keys in TYPES.items())
+    rows = "".join(
+        f"| `kdump {name}` | {' and '.join(f'`{kind}`' for kind in kinds)} |\n" for name, kinds in CSV.items()
+    )
+    return HEAD + rows + CSV_NOTES + "".join(f"\n## {name}\n\n{table(keys)}\n" for name, keys in TYPES.items())
 
 
 if __name__ == "__main__":

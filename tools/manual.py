@@ -16,7 +16,8 @@ ROOT = Path(__file__).resolve().parents[1]
 DISTRIBUTION = "kafka-kdump"
 """Name in the package registry."""
 ENVIRONMENT = {
-    "NO_COLOR": "If this is set to any value, output is not colored.",
+    "NO_COLOR": "If this is set to any value, output is not colored, except with `--color always`.",
+    "FORCE_COLOR": "If this is set to any value, output is colored even if it does not go to a terminal.",
     "TERM": "If this is `dumb`, output is not colored.",
     "COLUMNS": "Width of tables on a terminal, in place of the terminal's width.",
     "TZ": "Time zone for `--tz local`.",

@@ -5,15 +5,16 @@ from __future__ import annotations
 import os
 import shlex
 import sys
+from dataclasses import dataclass
 from datetime import tzinfo
 from typing import Any
 
 import click
 
 from kdump.commands.files import complain
-from kdump.commands.params import ZoneParam, limit_options, time_range
+from kdump.commands.params import LimitOptions, ZoneParam, limit_options, time_range
+from kdump.commands.typed import CommandOptions, fill, option_types, takes
 from kdump.extras import how_to_install
-from kdump.log.region import Limits
 from kdump.log.select import Selection
 
 EXAMPLES = """
@@ -29,11 +30,16 @@ Keys: arrows, Enter and Backspace; press ? for all of them.
 \b
 Exit status: 0 on success, 2 for a usage error, or if nothing could be read.
 """
-FILTERS = (
-    *("offsets", "positions", "times", "producer_ids", "keys", "key_regex", "value_regex", "headers"),
-    *("control", "transactional"),
-)
-"""Options of inspect that select batches and records."""
+
+
+@dataclass(frozen=True)
+class BrowseOptions(CommandOptions):
+    """The options of the command."""
+
+    path: str
+    reading: LimitOptions
+    zone: tzinfo
+    mouse: bool
 
 
 @click.command(epilog=EXAMPLES)
@@ -41,11 +47,12 @@ FILTERS = (
 @click.option("--tz", "zone", type=ZoneParam(), default="UTC", help="Show times in this time zone.  [UTC]")
 @click.option("--mouse", is_flag=True, help="Click and scroll with the mouse, instead of selecting text with it.")
 @limit_options
-def command(path: str, **options: Any) -> None:
+@takes(BrowseOptions)
+def command(options: BrowseOptions) -> None:
     """Browse partitions, segments, batches, records and fields in the terminal: a tree, a table and annotated bytes,
     kept in sync. PATH is a log directory, a partition directory, a file, or a parent directory.
     Reads only what is displayed, and writes nothing."""
-    if path == "-":
+    if options.path == "-":
         raise click.UsageError("browse cannot read a pipe; use kdump inspect, or browse a file")
     try:
         from kdump.browse.app import BrowseApp, Typed
@@ -57,13 +64,13 @@ def command(path: str, **options: Any) -> None:
     if not (sys.stdin.isatty() and sys.stdout.isatty()):
         complain("browse needs a terminal; to write to a pipe or a file, use kdump ls or kdump inspect")
         sys.exit(2)
-    app = BrowseApp(browser(path, options), Typed(typed_selection(options["zone"]), typed_time(options["zone"])))
-    app.run(mouse=options["mouse"])
+    app = BrowseApp(browser(options), Typed(typed_selection(options.zone), typed_time(options.zone)))
+    app.run(mouse=options.mouse)
     if app.return_code:
         sys.exit(app.return_code)
 
 
-def browser(path: str, options: dict[str, Any]) -> Any:
+def browser(options: BrowseOptions) -> Any:
     """Return the model of the browser. Prints one line and exits with 2 if the path does not exist."""
     from kdump.browse.browser import Browser
     from kdump.browse.make import Maker
@@ -71,7 +78,7 @@ def browser(path: str, options: dict[str, Any]) -> Any:
     from kdump.log.errors import SourceError
     from kdump.log.paths import Target
 
-    limits = Limits(options["max_batch_size"], options["max_decompressed_size"])
+    path = options.path
     try:
         place = next(places(path, lambda error: None), None)
         if isinstance(place, Target) and "://" not in path:
@@ -82,7 +89,7 @@ def browser(path: str, options: dict[str, Any]) -> Any:
     except OSError as error:
         complain(f"{path}: {error.strerror}")
         sys.exit(2)
-    return Browser(path, Maker(options["zone"]), limits)
+    return Browser(path, Maker(options.zone), options.reading.limits)
 
 
 class typed_selection:
@@ -92,15 +99,16 @@ class typed_selection:
         self.zone = zone
 
     def __call__(self, text: str) -> Selection:
+        from kdump.commands.inspect import FilterOptions, selection_of
         from kdump.commands.inspect import command as inspect
-        from kdump.commands.inspect import selection_of
 
-        params = [param for param in inspect.params if param.name in FILTERS]
+        filters = option_types(FilterOptions)
+        params = [param for param in inspect.params if param.name in filters]
         asks = click.Command("filter", params=params, add_help_option=False)
         try:
             words = shlex.split(text)
             with asks.make_context("filter", words) as context:
-                return selection_of(context.params, self.zone)
+                return selection_of(fill(FilterOptions, context.params), self.zone)
         except click.NoSuchOption as error:
             names = ", ".join(option for param in params for option in param.opts if option.startswith("--"))
             raise ValueError(f"{error.option_name} is not a filter option; use {names}") from None

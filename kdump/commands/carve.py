@@ -4,27 +4,25 @@ from __future__ import annotations
 
 import time
 from collections import Counter
-from typing import Any
+from dataclasses import dataclass
 
 import click
 
 from kdump.commands.exits import exit_with
-from kdump.commands.files import complain, output_for, refuse, unread
-from kdump.commands.params import ZoneParam, limit_options, read_once
+from kdump.commands.files import complain, refuse, unread
+from kdump.commands.output import CSV_COLUMNS_HELP, OutputOptions, output_options
+from kdump.commands.params import limit_options, read_once
 from kdump.commands.rate import RateParam
-from kdump.commands.running import reading
-from kdump.forensics.carve.answer import CarveSummary, NestedBatch
+from kdump.commands.running import ReadingOptions
+from kdump.commands.typed import CommandOptions, takes
+from kdump.forensics.carve.answer import CarveSummary
 from kdump.forensics.carve.run import CarvedFile, carve
 from kdump.forensics.carve.runs import CarvedRun
 from kdump.forensics.carve.search import CarvedBatch
 from kdump.forensics.output_directory import OutputError
 from kdump.log.errors import SourceError
-from kdump.log.paths import target
-from kdump.render import jsonl
-from kdump.render.carve_report import batch_table, nested_line, run_line, run_table
-from kdump.render.escape import path_text, printable
-from kdump.render.forensic_objects import answer_line
-from kdump.render.objects import batch_object
+from kdump.log.inspect_answer import InspectedBatch
+from kdump.render.carve_report import CarveReport, carve_objects
 from kdump.render.output import Output
 from kdump.render.progress import Progress
 
@@ -40,54 +38,73 @@ Exit status: 0 if batches were found, 1 if none were, 2 for a usage error, or if
 """
 
 
+@dataclass(frozen=True)
+class CarveOptions(CommandOptions):
+    """The options of the command."""
+
+    paths: tuple[str, ...]
+    output: OutputOptions
+    reading: ReadingOptions
+    out: str | None
+    only_runs: bool
+
+
 @click.command(epilog=EXAMPLES)
 @click.argument("paths", metavar="FILE…", nargs=-1, required=True)
 @click.option("--out", metavar="DIR", help="Write each run as a segment with its indexes to this new directory.")
 @click.option("--runs", "only_runs", is_flag=True, help="Show one line per run, and no batches.")
-@click.option(
-    "--json", "as_json", is_flag=True, help="Write JSON Lines: batch, nested and run objects, and one carveSummary."
+@output_options(
+    json="Write JSON Lines: batch, nested and run objects, and one carveSummary.",
+    columns=CSV_COLUMNS_HELP,
+    quiet="Print nothing; only write files and set the exit status.",
 )
-@click.option("--full", is_flag=True, help="Do not truncate values.")
-@click.option("-q", "--quiet", is_flag=True, help="Print nothing; only write files and set the exit status.")
-@click.option("--tz", "zone", type=ZoneParam(), default="UTC", help="Show times in this time zone.  [UTC]")
 @click.option("--max-rate", type=RateParam(), help="Read no faster than this, such as 50MB/s.")
 @limit_options
-def command(paths: tuple[str, ...], **options: Any) -> None:
+@takes(CarveOptions)
+def command(options: CarveOptions) -> None:
     """Find batches in any file: a disk image, a core dump, a truncated backup, freed blocks (files, devices, - for
     standard input, or directories of files). A batch may start at any byte; it is recognized by a plausible header and
     a matching checksum, in every format (magic 0, 1 and 2). Consecutive batches form a run: as far as the bytes show,
     they were one segment. Batches do not contain their topic or partition. Nothing is written to the input."""
-    if options["quiet"] and options["as_json"]:
-        raise click.UsageError("choose one of --quiet and --json")
-    read_once(paths)
-    exit_with(lambda: _Run(paths, options, output_for(options)).run(), OutputError)
+    read_once(options.paths)
+    exit_with(CarveCommand(options, options.output.output()).run, OutputError)
 
 
-class _Run:
+class CarveCommand:
     """One run of the command."""
 
-    def __init__(self, paths: tuple[str, ...], options: dict[str, Any], output: Output) -> None:
-        self.paths = paths
+    def __init__(self, options: CarveOptions, output: Output) -> None:
         self.options = options
         self.output = output
         self.counts: Counter[str] = Counter()
         self.unread: list[str] = []
-        make = run_table if options["only_runs"] else batch_table
-        self.table = make(output, options["zone"], full=options["full"])
-        self.shown = ""
-        """The file that the table is about; empty before the first."""
+        self.sink = options.output.sink(
+            output,
+            lambda: CarveReport(
+                output,
+                options.output.zone,
+                full=options.output.full,
+                only_runs=options.only_runs,
+                named=options.paths,
+                out=options.out,
+            ),
+            (CarvedRun,) if options.only_runs else (InspectedBatch,),
+            objects=carve_objects,
+            report=True,
+        )
 
     def run(self) -> int:
         """Run the command and return its exit status."""
         began = time.monotonic()
-        check = reading(self.options)
+        options = self.options
+        check = options.reading.check_options()
         with Progress("carve", self.output) as progress:
 
             def met(file: str, position: int, size: int | None) -> None:
                 progress.at(position, size)
-                self.table.tick()
+                self.sink.tick()
 
-            for found in carve(self.paths, self.options["out"], options=check, refused=self._refused, met=met):
+            for found in carve(options.paths, options.out, options=check, refused=self._refused, met=met):
                 if isinstance(found, CarvedBatch):
                     self._batch(found)
                 elif isinstance(found, CarvedRun):
@@ -108,36 +125,12 @@ class _Run:
         self.counts["batches"] += 1
         self.counts["nested"] += found.within is not None
         self.counts["batchBytes"] += found.batch.size if found.within is None else 0
-        if self.options["quiet"] or self.options["only_runs"]:
-            return
-        if self.options["as_json"]:
-            self.output.line(jsonl.line(batch_object(target(found.file), found.batch)))
-            if found.within is not None:
-                batch = found.batch
-                self.output.line(answer_line(NestedBatch(found.file, batch.position, batch.size, found.within)))
-            return
-        self._title(found.file)
-        self.table.add(found.batch)
-        if found.within is not None:
-            self.table.line(nested_line(found))
-
-    def _title(self, file: str) -> None:
-        """Print the name of a file before its rows, if there are several files."""
-        if self.shown != file and (len(self.paths) > 1 or file != self.paths[0]):
-            self.table.flush()
-            self.output.line(printable(path_text(file)) + ":")
-        self.shown = file
+        if not self.options.only_runs:
+            self.sink.add(found)
 
     def _found(self, run: CarvedRun) -> None:
         self.counts["runs"] += 1
-        if self.options["as_json"]:
-            self.output.line(answer_line(run))
-        elif not self.options["quiet"]:
-            if self.options["only_runs"]:
-                self._title(run.file)
-                self.table.add(run)
-            else:
-                self.table.line(run_line(run))
+        self.sink.add(run)
         if run.note:
             complain(f"run {run.number}: {run.note}")
 
@@ -157,24 +150,9 @@ class _Run:
             complain(f"{done.file}: the device could not read {done.unreadable:,} bytes; they were treated as zeros")
 
     def _end(self, seconds: float) -> None:
-        counts, written = self.counts, 0
-        out = self.options["out"]
-        if out is not None:
-            written = counts["runs"]
-        if self.options["as_json"]:
-            names = ("files", "bytes", "holes", "batches", "nested", "batchBytes", "runs", "unchecked", "unreadable")
-            sums = {name: counts[name] for name in names}
-            found = CarveSummary(**sums, written=written, unread=unread(), seconds=round(seconds, 3))
-            self.output.line(answer_line(found))
-            return
-        if self.options["quiet"] or not counts["files"]:
-            return
-        self.table.flush()
-        if counts["batches"]:
-            self.output.line("")
-        nested = f" ({counts['nested']:,} nested)" if counts["nested"] else ""
-        text = f"{counts['batches']:,} batches{nested} in {counts['runs']:,} runs, {counts['batchBytes']:,} of"
-        text += f" {counts['bytes']:,} bytes"
-        if written:
-            text += f"; {written:,} segments written to {out}"
-        self.output.line(printable(path_text(text)))
+        counts = self.counts
+        names = ("files", "bytes", "holes", "batches", "nested", "batchBytes", "runs", "unchecked", "unreadable")
+        sums = {name: counts[name] for name in names}
+        written = counts["runs"] if self.options.out is not None else 0
+        self.sink.add(CarveSummary(**sums, written=written, unread=unread(), seconds=round(seconds, 3)))
+        self.sink.end()

@@ -2,25 +2,27 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
 
 import click
 
+from kdump.answer import ANSWERS, Object
 from kdump.commands.completion_words import listed
-from kdump.commands.files import complain, output_for
-from kdump.commands.state_options import Teller, as_of, carry_out, column_names, common
+from kdump.commands.files import complain
+from kdump.commands.state_options import Notes, StateOptions, as_of, common, run_command
 from kdump.commands.topics import matcher, topic_option
+from kdump.commands.typed import CommandOptions, takes
+from kdump.forensics.answers import RecordedChange
+from kdump.forensics.cluster import Cluster
 from kdump.log.disk import LogDirectory
 from kdump.log.errors import SourceError
 from kdump.log.internal_topics import METADATA_TOPIC
-from kdump.log.region import Limits
 from kdump.render.cluster_objects import PARTS, cluster_object, configs
-from kdump.render.cluster_report import write_summary
-from kdump.render.escape import path_text, printable
+from kdump.render.cluster_report import ClusterReport
+from kdump.render.escape import path_text
 from kdump.render.group_objects import change_object
-from kdump.render.output import Output
 from kdump.render.state_tables import StateTables, style
-from kdump.render.style import painter
 from kdump.state.identity import complete_quorum, meta_properties
 from kdump.state.image import Metadata
 from kdump.state.locate import metadata_in
@@ -31,6 +33,7 @@ from kdump.state.records import ROOM_ALONE
 
 SUMMARY = "summary"
 USUAL = (SUMMARY, "brokers", "topics")
+FOR_PROBLEMS = ("partitions",)
 FOR_TOPIC = ("topics", "partitions", "configs")
 EXAMPLES = """
 \b
@@ -61,6 +64,18 @@ def _parts(ctx: click.Context, param: click.Parameter, value: str | None) -> tup
     return names
 
 
+@dataclass(frozen=True)
+class ClusterOptions(CommandOptions):
+    """The options of the command."""
+
+    paths: tuple[str, ...]
+    state: StateOptions
+    parts: tuple[str, ...] | None
+    topics: tuple[str, ...]
+    problems: bool
+    show_secrets: bool
+
+
 @click.command(epilog=EXAMPLES)
 @click.argument("paths", metavar="PATH…", nargs=-1, required=True)
 @click.option(
@@ -75,63 +90,77 @@ def _parts(ctx: click.Context, param: click.Parameter, value: str | None) -> tup
 @click.option("--problems", is_flag=True, help="Show only topics and partitions with a problem.")
 @click.option("--show-secrets", is_flag=True, help="Also show the values of configs that contain passwords.")
 @common
-def command(paths: tuple[str, ...], **options: Any) -> None:
+@takes(ClusterOptions)
+def command(options: ClusterOptions) -> None:
     """Show the cluster as recorded in its metadata log: brokers, topics, partitions, configs, ACLs …. A path is the log
     directory of a controller or a broker, a __cluster_metadata-0 directory, a metadata snapshot (.checkpoint), or a
     segment. Reads the newest snapshot, and the log after it. Nothing is written."""
-    if options["history"] and (options["parts"] is not None or options["problems"]):
+    if options.state.history and (options.parts is not None or options.problems):
         raise click.UsageError("--history cannot be combined with --show or --problems")
-    if options["topics"] and options["parts"] and not {*options["parts"]} & {SUMMARY, *FOR_TOPIC}:
+    if options.topics and options.parts and not {*options.parts} & {SUMMARY, *FOR_TOPIC}:
         raise click.UsageError(f"--topic requires --show {', '.join(FOR_TOPIC)}, or no --show")
-    moment = as_of(options["as_of"], options["zone"])
-    output = output_for(options)
-    run = _Run(options, moment, output)
-    carry_out(run, paths, output)
+    moment = as_of(options.state.as_of, options.state.output.zone)
+    run_command(ClusterCommand(options, moment))
 
 
-class _Run:
+class ClusterCommand:
     """One run of the command."""
 
-    def __init__(self, options: dict[str, Any], moment: Moment, output: Output) -> None:
+    def __init__(self, options: ClusterOptions, moment: Moment) -> None:
         self.options = options
         self.moment = moment
-        self.output = output
-        self.teller = Teller(output, options["as_json"])
-        self.topic = matcher(options["topics"])
-        self.limits = Limits(options["max_batch_size"], options["max_decompressed_size"])
-        names = column_names(options["columns"], options["as_json"])
-        self.tables = StateTables(output, options["zone"], names, options["full"])
-        self.parts = options["parts"] or self._usual()
-        tables = [part for part in self.parts if part != SUMMARY]
-        if names is not None and len(tables) != 1 and not options["history"]:
+        output_options = options.state.output
+        self.output = output_options.output()
+        self.topic = matcher(options.topics)
+        self.limits = options.state.reading.limits
+        self.sink = output_options.sink(self.output, self._report, self._rows(), single="choose it with --show")
+        self.notes = Notes(self.sink)
+        self.parts = options.parts or self._usual()
+        if output_options.names is not None and not self._rows():
             raise click.UsageError("--columns needs a single table; choose it with --show")
 
-    def _usual(self) -> tuple[str, ...]:
-        if self.options["topics"] or self.options["problems"]:
-            return FOR_TOPIC if not self.options["problems"] else ("partitions",)
-        return (SUMMARY, *PARTS) if self.options["as_json"] else USUAL
+    def _report(self) -> ClusterReport:
+        shown = self.options.state.output
+        return ClusterReport(self.output, StateTables(self.output, shown.zone, shown.names, shown.full))
 
-    def run(self, paths: tuple[str, ...]) -> None:
+    def _rows(self) -> tuple[type, ...]:
+        """Return the class of the rows, if they are in a single table."""
+        if self.options.state.history:
+            return (RecordedChange,)
+        parts = self.options.parts or (FOR_PROBLEMS if self.options.problems else ())
+        kinds = [PARTS[part][0] for part in parts if part != SUMMARY]
+        if parts == (SUMMARY,):
+            return (Cluster,)
+        return (ANSWERS[kinds[0]],) if len(kinds) == 1 else ()
+
+    def _usual(self) -> tuple[str, ...]:
+        if self.options.problems:
+            return FOR_PROBLEMS
+        if self.options.topics:
+            return FOR_TOPIC
+        return (SUMMARY, *PARTS) if self.sink.is_complete else USUAL
+
+    def run(self) -> None:
         copies: list[tuple[MetadataFiles, LogDirectory | None]] = []
-        for path in paths:
+        for path in self.options.paths:
             refused: list[SourceError] = []
             try:
                 copies.extend(metadata_in(path, refused.append))
             except SourceError as error:
                 refused = refused or [error]  # the first gives the reason
             for each in refused:
-                self.teller.refuse(each)
-        for number, (files, around) in enumerate(copies):
-            if len(copies) > 1 and not self.options["as_json"]:
-                head = painter(self.output.colour)(printable(path_text(files.path)) + ":", "head")
-                self.output.line(("\n" if number else "") + head)
+                self.notes.refuse(each)
+        for files, around in copies:
+            if len(copies) > 1:
+                self.sink.part(files.path)
             try:
                 self._copy(files, around)
             except SourceError as error:
-                self.teller.refuse(error)
+                self.notes.refuse(error)
+        self.sink.end()
 
     def _copy(self, files: MetadataFiles, around: LogDirectory | None) -> None:
-        told = self._history(files) if self.options["history"] else None
+        told = self._history(files) if self.options.state.history else None
         metadata = replay_metadata(files, self.moment, told=told, room=ROOM_ALONE, limits=self.limits)
         if metadata.problems and metadata.is_empty and METADATA_TOPIC not in files.path:
             raise SourceError(f"{files.path}: no cluster metadata could be read: {metadata.problems[0]}")
@@ -143,27 +172,19 @@ class _Run:
             pass  # the end of the run reports it
         elif told is None:
             self._show(metadata, files, around)
-        elif self.changes is not None:
-            self.changes.flush()
-        self.teller.notes(files.path, metadata.problems)
+        self.notes.all(files.path, metadata.problems)
         if told is not None and metadata.snapshot:
-            self.teller.note(files.path, f"no history before offset {metadata.snapshot}: it is only in a snapshot")
+            self.notes.add(files.path, f"no history before offset {metadata.snapshot}: it is only in a snapshot")
         if self.moment.offset is not None and metadata.end_offset <= self.moment.offset:
-            self.teller.note(files.path, f"ends at offset {metadata.end_offset}; this is the state at its end")
-            self.teller.failed = True
+            self.notes.add(files.path, f"ends at offset {metadata.end_offset}; this is the state at its end")
+            self.notes.failed = True
 
-    def _history(self, files: MetadataFiles) -> Any:
+    def _history(self, files: MetadataFiles) -> Callable[[Change], None]:
         source = path_text(files.path)
-        self.changes = None if self.options["as_json"] else self.tables.open("change")
 
         def told(change: Change) -> None:
-            if self.options["topics"] and not self._is_of_topic(change):
-                return
-            value = change_object(source, change, show_secrets=self.options["show_secrets"])
-            if self.changes is None:
-                self.teller.json(value)
-            else:
-                self.changes.add(value, style(value))
+            if not self.options.topics or self._is_of_topic(change):
+                self.sink.add(change_object(source, change, show_secrets=self.options.show_secrets))
 
         return told
 
@@ -175,34 +196,26 @@ class _Run:
         return change.entity == "config" and change.name.startswith("TOPIC ") and self.topic(change.name[6:])
 
     def _show(self, metadata: Metadata, files: MetadataFiles, around: LogDirectory | None) -> None:
-        written = False
+        shown = 0
         for part in self.parts:
-            if part == SUMMARY:
-                identity = meta_properties(around) if around else {}
-                cluster = cluster_object(metadata, path_text(files.path), identity, files.committed)
-                if self.options["as_json"]:
-                    self.teller.json(cluster)
-                else:
-                    write_summary(self.output, cluster, self.options["zone"])
-                    written = True
-                continue
-            kind, make = PARTS[part]
-            values = make(metadata, self.topic)
-            if part == "configs":
-                values = configs(metadata, self.topic, self.options["show_secrets"])
-                if self.options["topics"]:
-                    values = (value for value in values if value["resourceType"] == "TOPIC")
-            if self.options["problems"] and part in ("topics", "partitions"):
-                values = (value for value in values if style(value))
-            if self.options["as_json"]:
-                for value in values:
-                    self.teller.json(value)
-                continue
-            rows = list(values)
-            if rows:
-                if written:
-                    self.output.line("")
-                self.tables.write(kind, rows)
-                written = True
-        if not written and not self.options["as_json"] and not any(self.topic.unmatched()):
+            for value in self._values(part, metadata, files, around):
+                self.sink.add(value)
+                shown += 1
+        if not shown and not any(self.topic.unmatched()):
             complain("nothing matches" if metadata.topics else "no topics")
+
+    def _values(
+        self, part: str, metadata: Metadata, files: MetadataFiles, around: LogDirectory | None
+    ) -> Iterable[Object]:
+        options = self.options
+        if part == SUMMARY:
+            identity = meta_properties(around) if around else {}
+            return [cluster_object(metadata, path_text(files.path), identity, files.committed)]
+        values = PARTS[part][1](metadata, self.topic)
+        if part == "configs":
+            values = configs(metadata, self.topic, options.show_secrets)
+            if options.topics:
+                values = (value for value in values if value["resourceType"] == "TOPIC")
+        if options.problems and part in ("topics", "partitions"):
+            values = (value for value in values if style(value))
+        return values

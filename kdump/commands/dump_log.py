@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any, TypeVar
 
 import click
 
 from kdump import __version__
-from kdump.commands.params import SizeParam
+from kdump.commands.params import LimitOptions, SizeParam
+from kdump.commands.typed import CommandOptions, takes
 from kdump.log.errors import SourceError
-from kdump.log.region import DEFAULT_MAX_DECOMPRESSED, Limits
+from kdump.log.region import DEFAULT_MAX_DECOMPRESSED
 from kdump.render.dumplog import Dump
 from kdump.render.dumplog_batch import Contents
 from kdump.render.dumplog_decoders import DECODER_CLASSES, DECODERS, DEFAULT_CLASS, ByClass
@@ -68,6 +70,30 @@ def _class_option(name: str, what: str) -> Callable[[F], F]:
     )
 
 
+@dataclass(frozen=True)
+class DumpLogOptions(CommandOptions):
+    """The options of the command. `ignored`: arguments that are not options."""
+
+    files: tuple[str, ...]
+    ignored: tuple[str, ...]
+    reading: LimitOptions
+    print_data_log: bool
+    deep_iteration: bool
+    skip_record_metadata: bool
+    offsets_decoder: bool
+    transaction_log_decoder: bool
+    cluster_metadata_decoder: bool
+    remote_log_metadata_decoder: bool
+    share_group_state_decoder: bool
+    value_decoder_class: str | None
+    key_decoder_class: str | None
+    max_bytes: int
+    verify_index_only: bool
+    index_sanity_check: bool
+    max_message_size: int | None
+    """Accepted, but ignored."""
+
+
 @click.command(cls=KafkaCommand, epilog=EXAMPLES)
 @click.option("--files", multiple=True, required=True, metavar="FILE,…", help="Read these files, separated by commas.")
 @click.option("--print-data-log", is_flag=True, help="Print keys and payloads; implied by every decoder.")
@@ -98,15 +124,16 @@ def _class_option(name: str, what: str) -> Callable[[F], F]:
 @click.option("--window", type=SizeParam(), default=1 << 20, hidden=True)
 @click.version_option(__version__, prog_name="kdump")
 @click.argument("ignored", nargs=-1, metavar="")
-def command(files: tuple[str, ...], ignored: tuple[str, ...], **options: Any) -> None:
+@takes(DumpLogOptions)
+def command(options: DumpLogOptions) -> None:
     """Print segments, KRaft snapshots, indexes and producer snapshots byte for byte as kafka-dump-log 4.3 does, so that
     scripts can switch to kdump. It has none of that tool's false findings and crashes, and does not create a file next
     to its input."""
-    for name in ignored:
+    for name in options.ignored:
         _complain(f"kdump: {name} is ignored; separate the files of --files with commas")
     try:
         out = Out(Output(), _complain)
-        Dump(_options(options), out).run([name for names in files for name in _split(names)])
+        Dump(_options(options), out).run([name for names in options.files for name in _split(names)])
     except KeyboardInterrupt:
         sys.exit(130)
     except SourceError as error:  # standard output is gone
@@ -132,25 +159,25 @@ def _split(names: str) -> list[str]:
     return found if names.strip(",") or not names else []
 
 
-def _options(options: dict[str, Any]) -> DumpOptions:
+def _options(options: DumpLogOptions) -> DumpOptions:
     contents = _contents(options)
     return DumpOptions(
         contents=contents,
-        deep=contents is not None or options["deep_iteration"],
-        skip_record_metadata=options["skip_record_metadata"],
-        max_bytes=None if options["max_bytes"] == INT else options["max_bytes"],
-        verify_index_only=options["verify_index_only"],
-        index_sanity_check=options["index_sanity_check"],
-        limits=Limits(None, options["max_decompressed_size"]),
-        window=options["window"],
+        deep=contents is not None or options.deep_iteration,
+        skip_record_metadata=options.skip_record_metadata,
+        max_bytes=None if options.max_bytes == INT else options.max_bytes,
+        verify_index_only=options.verify_index_only,
+        index_sanity_check=options.index_sanity_check,
+        limits=options.reading.limits,
+        window=options.reading.window,
     )
 
 
-def _contents(options: dict[str, Any]) -> Contents | None:
+def _contents(options: DumpLogOptions) -> Contents | None:
     for name, decoder in DECODERS.items():
-        if options[name.replace("-", "_")]:
+        if getattr(options, name.replace("-", "_")):
             return decoder
-    key_class, value_class = options["key_decoder_class"], options["value_decoder_class"]
-    if key_class is None and value_class is None and not options["print_data_log"]:
+    key_class, value_class = options.key_decoder_class, options.value_decoder_class
+    if key_class is None and value_class is None and not options.print_data_log:
         return None
     return ByClass(key_class or DEFAULT_CLASS, value_class or DEFAULT_CLASS)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
-from typing import Any
 
 import click
 
@@ -18,7 +17,6 @@ from kdump.log.scan import Scan
 from kdump.log.source import FileSource
 from kdump.log.window import Window
 from kdump.render.escape import path_text, printable
-from kdump.render.output import Output
 
 COMPLAINED = "kdump.commands.files.complained"
 """Key in click's context: whether this run has written a line to stderr."""
@@ -102,27 +100,19 @@ MOST_UNREAD = 20
 """Maximum number of failures that are listed by name at the end of a run."""
 
 
-def output_for(options: dict[str, Any]) -> Output:
-    """Return standard output. For output to people, its first line states what was not read, if that is known by then.
-    (JSON has objects for that, and stderr has a line.)"""
-    context = click.get_current_context()
-    output = context.meta[OUTPUT] = Output()
-    if not options.get("as_json") and not options.get("quiet"):
-
-        def headline() -> str:
-            found = unread()
-            if not found:
-                return ""
-            more = f", and {len(found) - 1:,} more" if len(found) > 1 else ""
-            return f"NOT ALL WAS READ: {printable(path_text(found[0]))}{more}"
-
-        output.headline = headline
-    return output
+def unread_line() -> str:
+    """Return the first line of output for people, if something could not be read; else an empty string."""
+    found = unread()
+    if not found:
+        return ""
+    more = f", and {len(found) - 1:,} more" if len(found) > 1 else ""
+    return f"NOT ALL WAS READ: {printable(path_text(found[0]))}{more}"
 
 
 def tell_unread() -> bool:
-    """End an answer of `output_for`: print the failures that the command itself did not report; if it has no other
-    output, write the first line alone. Return True if a file or directory could not be read."""
+    """End an answer whose first line states what was not read: print the failures that the command itself did not
+    report; if it has no other output, write the first line alone. Return True if a file or directory could not be
+    read."""
     output = click.get_current_context().meta.get(OUTPUT)
     if output is None or not failures():
         return False

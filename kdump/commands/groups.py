@@ -3,28 +3,30 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from typing import Any
 
 import click
 
-from kdump.answer import answer_keys
+from kdump.answer import Object, answer_keys
 from kdump.commands.completion_words import one_of
-from kdump.commands.files import complain, output_for
-from kdump.commands.state_options import Teller, as_of, carry_out, column_names, common
+from kdump.commands.files import complain
+from kdump.commands.state_options import Notes, StateOptions, as_of, common, run_command
 from kdump.commands.topics import matcher, topic_option
+from kdump.commands.typed import CommandOptions, takes
+from kdump.forensics.answers import RecordedChange
 from kdump.forensics.groups import DescribedGroup, GroupMember
 from kdump.log.disk import LogDirectory, partition
 from kdump.log.errors import SourceError
 from kdump.log.internal_topics import OFFSETS_TOPIC, SHARE_TOPIC
-from kdump.log.region import Limits
 from kdump.render.escape import path_text
 from kdump.render.group_objects import change_object
-from kdump.render.group_report import GroupReport, describe
-from kdump.render.output import Output
+from kdump.render.group_report import DETAILS, MEMBERS, OFFSETS, SUMMARY, Described, GroupReport, describe, group_parts
 from kdump.render.progress import Progress
-from kdump.render.state_tables import StateTables, style
+from kdump.render.state_tables import StateTables, TableRows
 from kdump.state.groups import SHARE
-from kdump.state.lag import Position, Surroundings
+from kdump.state.lag import Position, SharePosition, Surroundings
 from kdump.state.locate import coordinator_logs
 from kdump.state.metadata import read_metadata
 from kdump.state.moment import Change, Moment
@@ -32,6 +34,7 @@ from kdump.state.partition_ends import Disks, log_end
 from kdump.state.read_groups import CoordinatorLog, merged, newest, read_groups
 from kdump.state.records import ROOM_ALONE
 
+SINGLE = "add --offsets or --members"
 SORTS = [key.name for kind in (DescribedGroup, Position, GroupMember) for key in answer_keys(kind)]
 EXAMPLES = """
 \b
@@ -45,6 +48,37 @@ Examples:
 Exit status: 0 on success, 2 for a usage error, if a path could not be read (the others are shown), or if a log ends
 before --as-of.
 """
+
+
+ROWS: dict[str, tuple[type, ...]] = {
+    SUMMARY: (DescribedGroup,),
+    MEMBERS: (GroupMember,),
+    OFFSETS: (Position, SharePosition),
+    DETAILS: (),
+}
+"""Classes of the rows, by what is shown; none if it is not a single table."""
+
+
+@dataclass(frozen=True)
+class GroupsOptions(CommandOptions):
+    """The options of the command."""
+
+    paths: tuple[str, ...]
+    state: StateOptions
+    groups: tuple[str, ...]
+    topics: tuple[str, ...]
+    offsets: bool
+    members: bool
+    sort: str | None
+
+    @property
+    def shown(self) -> str:
+        """What a report shows."""
+        if self.members:
+            return MEMBERS
+        if self.offsets or (self.topics and not self.groups):
+            return OFFSETS
+        return DETAILS if self.groups else SUMMARY
 
 
 @click.command(epilog=EXAMPLES)
@@ -66,54 +100,69 @@ before --as-of.
     help="Sort by this key of the JSON object (lag, lastCommit …), highest first.",
 )
 @common
-def command(paths: tuple[str, ...], **options: Any) -> None:
+@takes(GroupsOptions)
+def command(options: GroupsOptions) -> None:
     """Show the groups in __consumer_offsets with their members and committed offsets, and with their lag if the
     partitions are on the same disks. A path is a log directory, a __consumer_offsets-N directory, or a segment in it.
     The state is the one that a group coordinator would load: aborted transactions do not count. Nothing is written."""
-    _refuse_contradictions(options)
-    moment = as_of(options["as_of"], options["zone"])
-    output = output_for(options)
-    run = _Run(options, moment, output)
-    carry_out(run, paths, output)
-
-
-def _refuse_contradictions(options: dict[str, Any]) -> None:
-    if options["offsets"] and options["members"] and not options["as_json"]:
-        raise click.UsageError("choose one of --offsets and --members")
-    if options["history"] and (options["offsets"] or options["members"] or options["sort"]):
+    if options.state.history and (options.offsets or options.members or options.sort):
         raise click.UsageError("--history cannot be combined with --offsets, --members or --sort")
-    if options["sort"] and options["sort"] not in SORTS:
-        raise click.UsageError(f"--sort: unknown key {options['sort']!r}; use {', '.join(dict.fromkeys(SORTS))}")
-    if options["sort"] and options["as_json"]:
-        raise click.UsageError("--sort applies only to tables")
-    one_table = not options["groups"] or options["offsets"] or options["members"] or options["history"]
-    if options["columns"] is not None and not one_table:
-        raise click.UsageError("--columns needs a single table; add --offsets or --members")
+    if options.sort and options.sort not in SORTS:
+        raise click.UsageError(f"--sort: unknown key {options.sort!r}; use {', '.join(dict.fromkeys(SORTS))}")
+    moment = as_of(options.state.as_of, options.state.output.zone)
+    run_command(GroupsCommand(options, moment))
 
 
-class _Run:
+class GroupsCommand:
     """One run of the command."""
 
-    def __init__(self, options: dict[str, Any], moment: Moment, output: Output) -> None:
+    def __init__(self, options: GroupsOptions, moment: Moment) -> None:
         self.options = options
         self.moment = moment
-        self.output = output
-        self.teller = Teller(output, options["as_json"])
-        self.group, self.topic = matcher(options["groups"], "--group"), matcher(options["topics"])
-        self.limits = Limits(options["max_batch_size"], options["max_decompressed_size"])
-        names = column_names(options["columns"], options["as_json"])
-        self.tables = StateTables(output, options["zone"], names, options["full"])
+        shown = options.state.output
+        self.output = shown.output()
+        tables = StateTables(self.output, shown.zone, shown.names, shown.full)
+        if options.state.history:
+            self.sink = shown.sink(self.output, lambda: TableRows(self.output, tables), (RecordedChange,))
+        else:
+            self.sink = shown.sink(
+                self.output,
+                lambda: GroupReport(self.output, tables, options.shown, options.sort, moment == Moment()),
+                ROWS[options.shown],
+                objects=self._objects,
+                single=SINGLE,
+                together=True,
+            )
+        self._refuse_contradictions()
+        self.notes = Notes(self.sink)
+        self.group, self.topic = matcher(options.groups, "--group"), matcher(options.topics)
+        self.limits = options.state.reading.limits
 
-    def run(self, paths: tuple[str, ...]) -> None:
-        logs, directories = self._find(paths)
+    def _refuse_contradictions(self) -> None:
+        options = self.options
+        if options.offsets and options.members and not self.sink.is_complete:
+            raise click.UsageError("choose one of --offsets and --members")
+        if options.sort and self.sink.streams:
+            raise click.UsageError("--sort applies only to tables")
+        if options.state.output.columns is not None and options.shown == DETAILS and not options.state.history:
+            raise click.UsageError(f"--columns needs a single table; {SINGLE}")
+
+    def _objects(self, found: Described) -> Iterator[Object]:
+        options = self.options
+        both = options.offsets == options.members
+        return group_parts(found, members=both or options.members, offsets=both or options.offsets)
+
+    def run(self) -> None:
+        logs, directories = self._find(self.options.paths)
         if not logs:
+            self.sink.end()
             return
         disks = Disks(directories, self.limits)
         found = [read_metadata(each.path, self.limits) for each in directories]
         known = [each for each in found if each is not None and each.topics]
         metadata = max(known, key=lambda each: each.end_offset, default=None)
         around = Surroundings(disks, metadata, is_now=self.moment == Moment())
-        told = self._history(logs, around) if self.options["history"] else None
+        told = self._history(logs, around) if self.options.state.history else None
         total = sum(os.path.getsize(path) for log in logs for path in log.segments if os.path.isfile(path))
         with Progress("groups", self.output, always=told is None) as progress:
             progress.total = total
@@ -121,22 +170,21 @@ class _Run:
             groups = read_groups(logs, self.moment, told=told, room=ROOM_ALONE, limits=limits, met=progress.more)
         if told is None:
             self._show(groups, around)
-        elif self.history is not None:
-            self.history.flush()
-        self.teller.notes("", [*groups.problems, *disks.problems])
+        self.sink.end()
+        self.notes.all("", [*groups.problems, *disks.problems])
         for log in groups.logs:
             if self.moment.offset is not None and log.endOffset <= self.moment.offset:
-                self.teller.note(log.path, f"ends at offset {log.endOffset}; this is the state at its end")
-                self.teller.failed = True
+                self.notes.add(log.path, f"ends at offset {log.endOffset}; this is the state at its end")
+                self.notes.failed = True
 
     def _find(self, paths: tuple[str, ...]) -> tuple[list[CoordinatorLog], list[LogDirectory]]:
         logs: list[CoordinatorLog] = []
         directories: dict[str, LogDirectory] = {}
         for path in paths:
             try:
-                some, around = coordinator_logs(path, self.teller.refuse)
+                some, around = coordinator_logs(path, self.notes.refuse)
             except SourceError as error:
-                self.teller.refuse(error)
+                self.notes.refuse(error)
                 continue
             logs.extend(some)
             directories.update({os.path.realpath(each.path): each for each in around})
@@ -149,8 +197,8 @@ class _Run:
                 other = f"another copy of {log.topic}-{log.partition} ends at the same offset or a higher one"
                 complain(f"{path_text(log.path)}: not read; {other}")
         offsets = [log for log in chosen if log.topic == OFFSETS_TOPIC]
-        if not chosen and not self.teller.failed:
-            self.teller.refuse(SourceError(f"{', '.join(paths)}: no {OFFSETS_TOPIC} found"))
+        if not chosen and not self.notes.failed:
+            self.notes.refuse(SourceError(f"{', '.join(paths)}: no {OFFSETS_TOPIC} found"))
         if self.moment.offset is not None and len(offsets) > 1:
             raise click.UsageError(
                 f"--as-of: an offset applies to a single partition, but {len(offsets)} of {OFFSETS_TOPIC} were"
@@ -163,9 +211,8 @@ class _Run:
             return 0
         return log_end(partition(os.path.dirname(log.segments[-1])), self.limits, []) or 0
 
-    def _history(self, logs: list[CoordinatorLog], around: Surroundings) -> Any:
+    def _history(self, logs: list[CoordinatorLog], around: Surroundings) -> Callable[[Change], None]:
         sources = {(log.topic, log.partition): path_text(log.path) for log in logs}
-        self.history = None if self.options["as_json"] else self.tables.open("change")
 
         def told(change: Change) -> None:
             name = change.name
@@ -175,21 +222,17 @@ class _Run:
                 topic = around.topic_name(topic)
             if not self.group(change.group or ""):
                 return
-            if self.options["topics"] and not (change.entity in ("offset", "shareState") and self.topic(topic)):
+            if self.options.topics and not (change.entity in ("offset", "shareState") and self.topic(topic)):
                 return
             log = SHARE_TOPIC if change.entity == "shareState" else OFFSETS_TOPIC
             source = sources[log, change.partition or 0]
-            value = change_object(source, change._replace(name=name), topic_name=around.topic_name)
-            if self.history is None:
-                self.teller.json(value)
-            else:
-                self.history.add(value, style(value))
+            self.sink.add(change_object(source, change._replace(name=name), topic_name=around.topic_name))
 
         return told
 
     def _show(self, groups: Any, around: Surroundings) -> None:
         described = list(describe(groups, around, self.group, self.topic))
-        if self.options["topics"]:
+        if self.options.topics:
             described = [each for each in described if each.offsets or each.shares]
         if self.moment.offset is not None and any(each.group["groupType"] == SHARE for each in described):
             complain(
@@ -198,27 +241,5 @@ class _Run:
             )
         if not described and not any((*self.group.unmatched(), *self.topic.unmatched())):
             complain("no groups" if not groups.groups else "no group matches")
-        if self.options["as_json"]:
-            self._json(described)
-            return
-        report = GroupReport(self.output, self.tables, self.options["sort"], around.is_now)
-        if self.options["members"]:
-            report.members(described)
-        elif self.options["offsets"] or (self.options["topics"] and not self.options["groups"]):
-            report.offsets(described)
-        elif not self.options["groups"]:
-            report.summary(described)
-        else:
-            for number, each in enumerate(described):
-                if number:
-                    self.output.line("")
-                report.details(each)
-
-    def _json(self, described: Any) -> None:
-        both = self.options["offsets"] == self.options["members"]
         for each in described:
-            self.teller.json(each.group)
-            for value in each.members if both or self.options["members"] else ():
-                self.teller.json(value)
-            for value in (*each.offsets, *each.shares) if both or self.options["offsets"] else ():
-                self.teller.json(value)
+            self.sink.add(each)

@@ -3,21 +3,22 @@
 from __future__ import annotations
 
 import re
+from dataclasses import dataclass
 from datetime import tzinfo
-from typing import Any
 
 import click
 from click.core import ParameterSource
 
 from kdump.commands.completion_words import one_of
 from kdump.commands.exits import exit_with
+from kdump.commands.output import CSV, FORMATS, JSON, TABLE, OutputOptions, output_options
 from kdump.commands.overview import OverviewOptions, is_log_directory, show_overview
-from kdump.commands.params import RangeParam, ZoneParam, limit_options, read_once, time_range
-from kdump.commands.show import Show, ShowOptions
+from kdump.commands.params import LimitOptions, RangeParam, limit_options, read_once, time_range
+from kdump.commands.show import HEX, TEMPLATE, Show, ShowOptions
+from kdump.commands.typed import CommandOptions, takes
 from kdump.cores import usual_jobs
 from kdump.decode.decoding import FRAMED, DecodeOptions
 from kdump.log.kinds import KINDS
-from kdump.log.region import Limits
 from kdump.log.select import Range, Selection
 from kdump.render.template import shows_decoded
 
@@ -67,14 +68,65 @@ def _formats() -> list[str]:
     return ["auto", *FORMATS, *FRAMED, *plugin_names()]
 
 
+@dataclass(frozen=True)
+class FilterOptions(CommandOptions):
+    """Options that select batches and records; the browser's prompt takes them, too."""
+
+    offsets: Range | None
+    positions: Range | None
+    times: str | None
+    producer_ids: tuple[int, ...]
+    keys: tuple[str, ...]
+    key_regex: str | None
+    value_regex: str | None
+    headers: tuple[str, ...]
+    control: bool
+    transactional: bool
+
+
+@dataclass(frozen=True)
+class InspectOptions(CommandOptions):
+    """The options of the command. `limit` and `last` are numbers of rows."""
+
+    paths: tuple[str, ...]
+    output: OutputOptions
+    reading: LimitOptions
+    filters: FilterOptions
+    records: bool
+    as_hex: bool
+    template: str | None
+    extract: str | None
+    read_committed: bool
+    limit: int | None
+    last: int | None
+    follow: bool
+    decoder: str | None
+    no_decode: bool
+    key_format: str | None
+    value_format: str | None
+    schema: str | None
+    key_schema: str | None
+    kind: str | None
+    jobs: int | None
+    no_index: bool
+
+    @property
+    def form(self) -> str:
+        """The format of the output: one of FORMATS, HEX or TEMPLATE."""
+        if self.template is not None:
+            return TEMPLATE
+        return HEX if self.as_hex else self.output.format
+
+    def given(self, *names: str) -> list[str]:
+        """Return those of the options that were given, as they are typed."""
+        return [f"--{name.replace('_', '-')}" for name in names if getattr(self, name)]
+
+
 @click.command(epilog=EXAMPLES)
 @click.argument("paths", metavar="PATH…", nargs=-1, required=True)
 @click.option("--records", is_flag=True, help="Show records instead of batches.")
-@click.option("--json", "as_json", is_flag=True, help="Write JSON Lines; same as --format json.")
+@output_options(formats=(*FORMATS, HEX))
 @click.option("--hex", "as_hex", is_flag=True, help="Show an annotated hexdump; same as --format hex.")
-@click.option(
-    "--format", "form", type=click.Choice(["table", "json", "hex"]), help="Select the output format.  [table]"
-)
 @click.option("-f", "template", metavar="FORMAT", help=r"Write records by a format string as in kcat: '%o %k %s\n'.")
 @click.option(
     "--extract", type=click.Choice(["key", "value"]), help="Write the raw key or value of the single matching record."
@@ -112,8 +164,6 @@ def _formats() -> list[str]:
     help="Show the last N rows; reads backward from the end of the file.",
 )
 @click.option("--follow", is_flag=True, help="Keep reading as the last file grows, like tail -f.")
-@click.option("--columns", metavar="NAME,…", help="Show these columns, in this order, by their JSON names.")
-@click.option("--full", is_flag=True, help="Do not truncate values.")
 @click.option("--decoder", metavar="NAME", shell_complete=one_of(_decoders, ask=True), help=DECODER_HELP)
 @click.option("--no-decode", is_flag=True, help="Do not decode the records of Kafka's own topics.")
 @click.option("--key-format", metavar="FORMAT", shell_complete=one_of(_formats, ask=True), help=FORMAT_HELP)
@@ -125,28 +175,27 @@ def _formats() -> list[str]:
 )
 @click.option("--schema", metavar="FILE", type=FILE, help=SCHEMA_HELP)
 @click.option("--key-schema", metavar="FILE", type=FILE, help="Use this schema for keys, if values need one, too.")
-@click.option("--tz", "zone", type=ZoneParam(), default="UTC", help="Show times in this time zone.  [UTC]")
 @limit_options
 @click.option("--as", "kind", type=click.Choice(list(KINDS)), metavar="KIND", help=AS_HELP)
 @click.option(
     "--jobs", type=click.IntRange(min=1), help="Write records as JSON in this many threads.  [CPU cores, at most 4]"
 )
 @click.option("--no-index", is_flag=True, help="Do not use .index and .timeindex to find where to start reading.")
-def command(paths: tuple[str, ...], **options: Any) -> None:
+@takes(InspectOptions)
+def command(options: InspectOptions) -> None:
     """Show the contents of segments: files, partition directories (segments in offset order), parent directories, - for
     standard input, or URLs. For a log directory it shows the overview of kdump ls, unless an option applies to the
     contents of files. Files compressed with gzip or zstd are decompressed. Bytes that belong to no batch are shown in
     their place as torn, junk or padding. Nothing is written to the disk."""
-    _refuse_contradictions(options, paths)
-    zone: tzinfo = options["zone"]
-    if _wants_overview(paths, options):
-        show_overview(paths, OverviewOptions(as_json=_form(options) == "json", full=options["full"], zone=zone))
-    selection = selection_of(options, zone)
+    _refuse_contradictions(options)
+    if _wants_overview(options):
+        show_overview(OverviewOptions(options.paths, options.output))
+    selection = selection_of(options.filters, options.output.zone)
 
     def run() -> int:
-        show = Show(_show_options(options), selection, _limits(options), paths)
-        if options["extract"]:
-            show.extract(options["extract"])
+        show = Show(_show_options(options), selection, options.reading.limits, options.paths)
+        if options.extract:
+            show.extract(options.extract)
         else:
             show.run()
         return show.status
@@ -154,96 +203,91 @@ def command(paths: tuple[str, ...], **options: Any) -> None:
     exit_with(run)
 
 
-OF_AN_OVERVIEW = {"paths", "as_json", "form", "full", "zone"}
+OF_AN_OVERVIEW = {"paths", "as_json", "form", "full", "zone", "color"}
 """Options that apply to the overview of a log directory, too. All others select contents of the files."""
 
 
-def _wants_overview(paths: tuple[str, ...], options: dict[str, Any]) -> bool:
+def _wants_overview(options: InspectOptions) -> bool:
     """Return True if all paths are log directories, and no option selects contents of their files."""
     context = click.get_current_context()
-    given = {name for name in options if context.get_parameter_source(name) is not ParameterSource.DEFAULT}
-    return given <= OF_AN_OVERVIEW and _form(options) in ("table", "json") and all(map(is_log_directory, paths))
+    given = {name for name in context.params if context.get_parameter_source(name) is not ParameterSource.DEFAULT}
+    return given <= OF_AN_OVERVIEW and options.form in FORMATS and all(map(is_log_directory, options.paths))
 
 
-def _form(options: dict[str, Any]) -> str:
-    if options["template"] is not None:
-        return "template"
-    return "json" if options["as_json"] else "hex" if options["as_hex"] else options["form"] or "table"
-
-
-def _refuse_contradictions(options: dict[str, Any], paths: tuple[str, ...]) -> None:
-    chosen = {name for name in ("as_json", "as_hex", "form", "template", "extract") if options[name]}
-    same = {("as_json", "json"), ("as_hex", "hex")}
-    if len(chosen) > 1 and not ({*chosen} == {"form", *chosen} and any((c, options["form"]) in same for c in chosen)):
+def _refuse_contradictions(options: InspectOptions) -> None:
+    output = options.output
+    chosen = [JSON] * output.as_json + [HEX] * options.as_hex
+    chosen += [output.form] if output.form and output.form not in chosen else []
+    chosen += options.given("template", "extract")
+    if len(chosen) > 1:
         raise click.UsageError("choose one of --json, --hex, --format, -f and --extract")
-    if options["columns"] is not None and _form(options) != "table":
-        raise click.UsageError("--columns applies only to tables")
-    if options["limit"] and options["last"]:
+    if output.columns is not None and options.form not in (TABLE, CSV):
+        raise click.UsageError("--columns applies only to tables and CSV")
+    if options.limit and options.last:
         raise click.UsageError("choose one of --limit and --last")
-    if options["extract"] and (options["last"] or options["columns"] is not None):
+    if options.extract and (options.last or output.columns is not None):
         raise click.UsageError("--extract writes one record, and cannot be combined with --last or --columns")
-    if options["follow"] and (options["extract"] or options["limit"]):
+    if options.follow and (options.extract or options.limit):
         raise click.UsageError("--follow does not end, and cannot be combined with --extract or --limit")
-    if options["read_committed"] and options["follow"]:
+    if options.read_committed and options.follow:
         raise click.UsageError(
             "--follow cannot be combined with --read-committed: later records decide what is committed"
         )
-    if options["read_committed"] and options["control"]:
+    if options.read_committed and options.filters.control:
         raise click.UsageError("choose one of --control and --read-committed: consumers see no control records")
-    if options["follow"] and paths[-1] == "-":
+    if options.follow and options.paths[-1] == "-":
         raise click.UsageError("--follow needs a file; standard input is always read to its end")
-    read_once(paths)
+    read_once(options.paths)
     _refuse_idle_decoders(options)
 
 
-def _refuse_idle_decoders(options: dict[str, Any]) -> None:
+def _refuse_idle_decoders(options: InspectOptions) -> None:
     """Raise UsageError for decoders of something that is not shown, and for schemas that are not used."""
-    given = [f"--{name.replace('_', '-')}" for name in ("decoder", "key_format", "value_format") if options[name]]
-    if given and options["extract"]:
+    given = options.given("decoder", "key_format", "value_format")
+    if given and options.extract:
         raise click.UsageError(f"--extract writes raw bytes, and cannot be combined with {given[0]}")
-    if given and not options["records"] and _form(options) not in ("template", "hex"):
+    if given and not options.records and options.form not in (TEMPLATE, HEX):
         raise click.UsageError(f"{given[0]} applies to records; add --records")
-    if given and options["template"] is not None and not shows_decoded(options["template"]):
+    if given and options.template is not None and not shows_decoded(options.template):
         raise click.UsageError(f"{given[0]} has no effect: the format string contains neither %d (key) nor %D (value)")
-    if options["decoder"] and options["no_decode"]:
+    if options.decoder and options.no_decode:
         raise click.UsageError("choose one of --decoder and --no-decode")
-    uses = [part for part in ("key", "value") if options[f"{part}_format"] in FRAMED]
-    if options["schema"] and not uses:
+    if options.schema and options.key_format not in FRAMED and options.value_format not in FRAMED:
         raise click.UsageError("--schema applies only to --key-format or --value-format avro or protobuf")
-    if options["key_schema"] and "key" not in uses:
+    if options.key_schema and options.key_format not in FRAMED:
         raise click.UsageError("--key-schema applies only to --key-format avro or protobuf")
 
 
-def _decode_options(options: dict[str, Any]) -> DecodeOptions:
-    value_has_schema = options["value_format"] in FRAMED
+def _decode_options(options: InspectOptions) -> DecodeOptions:
+    value_has_schema = options.value_format in FRAMED
     return DecodeOptions(
-        decoder=options["decoder"],
-        by_topic=not options["no_decode"],
-        key_format=options["key_format"],
-        value_format=options["value_format"],
-        key_schema=options["key_schema"] or (None if value_has_schema else options["schema"]),
-        value_schema=options["schema"] if value_has_schema else None,
+        decoder=options.decoder,
+        by_topic=not options.no_decode,
+        key_format=options.key_format,
+        value_format=options.value_format,
+        key_schema=options.key_schema or (None if value_has_schema else options.schema),
+        value_schema=options.schema if value_has_schema else None,
     )
 
 
-def selection_of(options: dict[str, Any], zone: tzinfo) -> Selection:
+def selection_of(filters: FilterOptions, zone: tzinfo) -> Selection:
     """Return the selection that the options describe. Raises click.UsageError."""
-    times: Range | None = time_range(options["times"], zone) if options["times"] is not None else None
+    times: Range | None = time_range(filters.times, zone) if filters.times is not None else None
     headers = []
-    for header in options["headers"]:
+    for header in filters.headers:
         key, equals, value = header.partition("=")
         headers.append((_bytes(key), _bytes(value) if equals else None))
     return Selection(
-        offsets=options["offsets"],
-        positions=options["positions"],
+        offsets=filters.offsets,
+        positions=filters.positions,
         times=times,
-        producer_ids=frozenset(options["producer_ids"]),
-        keys=frozenset(_bytes(key) for key in options["keys"]),
-        key_regex=_regex("--key-regex", options["key_regex"]),
-        value_regex=_regex("--value-regex", options["value_regex"]),
+        producer_ids=frozenset(filters.producer_ids),
+        keys=frozenset(_bytes(key) for key in filters.keys),
+        key_regex=_regex("--key-regex", filters.key_regex),
+        value_regex=_regex("--value-regex", filters.value_regex),
         headers=tuple(headers),
-        control=options["control"],
-        transactional=options["transactional"],
+        control=filters.control,
+        transactional=filters.transactional,
     )
 
 
@@ -260,25 +304,22 @@ def _regex(option: str, text: str | None) -> re.Pattern[bytes] | None:
         raise click.UsageError(f"{option}: {error}") from None
 
 
-def _limits(options: dict[str, Any]) -> Limits:
-    return Limits(options["max_batch_size"], options["max_decompressed_size"])
-
-
-def _show_options(options: dict[str, Any]) -> ShowOptions:
+def _show_options(options: InspectOptions) -> ShowOptions:
     return ShowOptions(
-        form=_form(options),
-        records=options["records"] or options["template"] is not None,
-        template=options["template"],
-        columns=[name.strip() for name in options["columns"].split(",")] if options["columns"] is not None else None,
-        full=options["full"],
-        zone=options["zone"],
-        limit=options["limit"],
-        last=options["last"],
-        follow=options["follow"],
-        window=options["window"],
-        use_index=not options["no_index"],
-        jobs=options["jobs"] or usual_jobs(),
-        kind=options["kind"],
+        form=options.form,
+        records=options.records or options.template is not None,
+        template=options.template,
+        columns=options.output.names,
+        full=options.output.full,
+        zone=options.output.zone,
+        color=options.output.color,
+        limit=options.limit,
+        last=options.last,
+        follow=options.follow,
+        window=options.reading.window,
+        use_index=not options.no_index,
+        jobs=options.jobs or usual_jobs(),
+        kind=options.kind,
         decode=_decode_options(options),
-        read_committed=options["read_committed"],
+        read_committed=options.read_committed,
     )

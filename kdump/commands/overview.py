@@ -5,14 +5,16 @@ from __future__ import annotations
 import os
 from collections.abc import Callable
 from dataclasses import dataclass
-from datetime import tzinfo
 from typing import NoReturn
 
 import click
 
 from kdump.commands.exits import exit_with
-from kdump.commands.files import complain, output_for, refuse
+from kdump.commands.files import complain, refuse
+from kdump.commands.output import OutputOptions
 from kdump.commands.topics import matcher
+from kdump.commands.typed import CommandOptions
+from kdump.forensics.ls import PartitionOverview, SegmentOverview, TopicOverview
 from kdump.format.counted import many
 from kdump.log import kinds
 from kdump.log.disk import LogDirectory, Partition, partition, place_of, places
@@ -22,10 +24,17 @@ from kdump.log.internal_topics import INTERNAL_TOPICS
 from kdump.log.named import missing
 from kdump.log.paths import Target
 from kdump.render.amounts import size_text
-from kdump.render.columns import UnknownColumn
 from kdump.render.escape import path_text
-from kdump.render.overview import JsonOverview, OverviewView, TableOverview
+from kdump.render.overview import (
+    DirectoryStart,
+    PartitionStart,
+    RowsEnd,
+    TableOverview,
+    overview_objects,
+    overview_rows,
+)
 from kdump.render.progress import Progress
+from kdump.render.table import OtherColumns, UnknownColumn
 from kdump.state.logdir import directory_facts, facts_alone
 from kdump.state.overview import BY_READING, Row, chosen, rows_of
 from kdump.state.partition_log import PartitionFacts
@@ -37,22 +46,26 @@ Wanted = Callable[[PartitionFacts], bool]
 
 
 @dataclass(frozen=True)
-class OverviewOptions:
+class OverviewOptions(CommandOptions):
     """Options of `kdump ls`. `by`: partition, topic or segment; None for the default of the path. `topics`: globs, or
     /regexes/, of which one has to match; `internal`: only Kafka's own topics (True), only others (False), or all
     (None)."""
 
-    as_json: bool = False
+    paths: tuple[str, ...]
+    output: OutputOptions
     by: str | None = None
+    segments: bool = False
+    """The same as `by` segment."""
     topics: tuple[str, ...] = ()
     internal: bool | None = None
     sort: str = "name"
     reverse: bool = False
     limit: int | None = None
     quick: bool = False
-    columns: list[str] | None = None
-    full: bool = False
-    zone: tzinfo | None = None
+
+    @property
+    def rows(self) -> str | None:
+        return "segment" if self.segments else self.by
 
 
 NONE_OF_KIND = {
@@ -67,37 +80,49 @@ def is_of_kind(facts: PartitionFacts, internal: bool | None) -> bool:
     return internal is None or (facts.topic in INTERNAL_TOPICS) == internal
 
 
-def wanted(options: OverviewOptions) -> Wanted:
+def wanted(topics: tuple[str, ...], internal: bool | None) -> Wanted:
     """Return the predicate that selects partitions. Raises click.UsageError."""
-    of_topic = matcher(options.topics)
+    of_topic = matcher(topics)
 
     def is_wanted(facts: PartitionFacts) -> bool:
-        return is_of_kind(facts, options.internal) and of_topic(facts.topic)
+        return is_of_kind(facts, internal) and of_topic(facts.topic)
 
     return is_wanted
+
+
+ROWS: dict[str | None, tuple[type, ...]] = {
+    "partition": (PartitionOverview,),
+    "topic": (TopicOverview,),
+    "segment": (SegmentOverview,),
+    None: (PartitionOverview, SegmentOverview),
+}
+"""Classes of the rows, by the option --by."""
 
 
 class Overview:
     """One run of the command. `failed`: whether something could not be read."""
 
-    def __init__(self, paths: tuple[str, ...], options: OverviewOptions) -> None:
-        self.paths = paths
+    def __init__(self, options: OverviewOptions) -> None:
         self.options = options
-        self.output = output_for({"as_json": options.as_json})
+        self.output = options.output.output()
         self.failed = False
         self._damaged = 0
         self._shown = 0
         self._told: set[str] = set()
-        self._wanted = wanted(options)
-        self._view: OverviewView = JsonOverview(self.output)
-        if not options.as_json:
-            assert options.zone is not None
-            self._view = TableOverview(self.output, zone=options.zone, names=options.columns, full=options.full)
+        self._wanted = wanted(options.topics, options.internal)
+        shown = options.output
+        self._sink = shown.sink(
+            self.output,
+            lambda: TableOverview(self.output, zone=shown.zone, names=shown.names, full=shown.full),
+            ROWS[options.rows],
+            objects=overview_objects,
+            row_objects=overview_rows,
+        )
 
     def run(self) -> None:
         """Show everything that is selected."""
         files: dict[str, list[Target]] = {}
-        for path in self.paths:
+        for path in self.options.paths:
             try:
                 for place in places(path, self._refused):
                     if isinstance(place, LogDirectory):
@@ -112,7 +137,8 @@ class Overview:
                 self._refused(error)
         for directory, found in files.items():
             self._files(directory, found)
-        self._view.finish()
+        self._sink.end()
+        self.output.flush()
         if not self._shown and self.options.internal is not None and not self.options.topics and not self.failed:
             complain(NONE_OF_KIND[self.options.internal])
         if self._damaged:
@@ -123,10 +149,10 @@ class Overview:
         facts = directory_facts(place)
         paths = {os.path.join(os.path.abspath(place.path), name) for name in facts.broken}
         self._damaged += bool(paths - failures().keys())
-        rows = rows_of([part for part in facts.partitions if self._wanted(part)], self.options.by or "partition")
+        rows = rows_of([part for part in facts.partitions if self._wanted(part)], self.options.rows or "partition")
         if not rows and self.options.topics:  # --topic matches nothing here
             return
-        self._view.directory(facts, rows)
+        self._sink.add(DirectoryStart(facts, rows))
         total = sum(row.size for row in rows)
         if total >= LARGE and not self.options.quick and self.options.limit is None:
             complain(f"{size_text(total)} of segments; use --quick to read only the first and last batches of each")
@@ -136,13 +162,13 @@ class Overview:
         facts = facts_alone(place)
         if not self._wanted(facts):
             return
-        by = self.options.by or "segment"
+        by = self.options.rows or "segment"
         if by == "segment":
-            self._view.partition(facts)
+            self._sink.add(PartitionStart(facts))
         rows = rows_of([facts], by)
         for row in rows:
             row.is_alone = True
-        self._rows(rows, place.path)
+        self._rows(rows, place.path, facts if by == "segment" else None)
         if by == "segment":
             self._tell(facts.partition.refused)
 
@@ -164,17 +190,17 @@ class Overview:
             self._refused(SourceError(_refusal(at.path)))
         self._rows(rows, directory)
 
-    def _rows(self, rows: list[Row], name: str) -> None:
+    def _rows(self, rows: list[Row], name: str, of: PartitionFacts | None = None) -> None:
         options = self.options
         shown = 0
         # If sorting needs all headers first, rows come late: show progress instead.
-        waits = options.sort in BY_READING and not options.as_json
+        waits = options.sort in BY_READING and not self._sink.streams
         with Progress(name, self.output, always=waits) as progress:
             progress.total = sum(row.size for row in rows)
 
             def met(count: int) -> None:
                 progress.more(count)
-                self._view.tick()
+                self._sink.tick()
 
             turns = chosen(
                 rows, sort=options.sort, reverse=options.reverse, limit=options.limit, quick=options.quick, met=met
@@ -184,11 +210,12 @@ class Overview:
                     shown += 1
                     self._tell(row.errors)
                     self._damaged += row.is_damaged
-                    self._view.row(row)
-            except UnknownColumn as error:
+                    self._sink.add(row)
+            except (UnknownColumn, OtherColumns) as error:
                 raise click.UsageError(str(error)) from None
         self._shown += shown
-        self._view.end(shown, sum(not row.is_gone for row in rows))
+        self._sink.add(RowsEnd(shown, sum(not row.is_gone for row in rows), of))
+        self.output.tick()
 
     def _tell(self, errors: list[str]) -> None:
         for error in errors:
@@ -211,11 +238,11 @@ def is_log_directory(path: str) -> bool:
     return os.path.isdir(path) and isinstance(place_of(path), LogDirectory)
 
 
-def show_overview(paths: tuple[str, ...], options: OverviewOptions) -> NoReturn:
+def show_overview(options: OverviewOptions) -> NoReturn:
     """Show the overview, then exit with its status."""
 
     def run() -> int:
-        overview = Overview(paths, options)
+        overview = Overview(options)
         overview.run()
         return 2 if overview.failed else 0
 

@@ -6,13 +6,15 @@ import os
 import re
 import time
 from collections.abc import Callable
+from dataclasses import dataclass
 from datetime import datetime, timedelta, timezone, tzinfo
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
+from kdump.commands.typed import CommandOptions, add_options
 from kdump.format.numbers import LONG_MAX
-from kdump.log.region import DEFAULT_MAX_DECOMPRESSED
+from kdump.log.region import DEFAULT_MAX_DECOMPRESSED, Limits
 from kdump.log.select import Range
 from kdump.log.window import DEFAULT_SIZE
 
@@ -188,17 +190,72 @@ def time_range(text: str, zone: tzinfo) -> Range:
     return Range(start, stop)
 
 
-def duration(text: str, option: str) -> int:
-    """Parse a duration (15m, 900s, 2h) into milliseconds. Raises click.UsageError."""
-    match = re.fullmatch(r"([0-9]{1,12})(ms|s|m|h|d|w)", text)
-    if not match:
-        raise click.UsageError(f"{option}: {text!r} is not a duration; use 900s, 15m, 2h or 1d")
-    return int(match[1]) * UNITS[match[2]]
+class DurationParam(Param):
+    """A duration (15m, 900s, 2h), in milliseconds."""
+
+    name = "TIME"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> int:
+        if isinstance(value, int):
+            return value
+        match = re.fullmatch(r"([0-9]{1,12})(ms|s|m|h|d|w)", value)
+        if not match:
+            self.fail(f"{value!r} is not a duration; use 900s, 15m, 2h or 1d", param, ctx)
+        return int(match[1]) * UNITS[match[2]]
+
+
+OLD_TRANSACTION = "Treat transactions open for longer than this as old.  [15m]"
+WARN_OF_TRANSACTION = "Warn about transactions open for longer than this.  [15m]"
+
+
+def timeout_option(help_text: str) -> Callable[[F], F]:
+    """Return --transaction-timeout, in milliseconds."""
+    return click.option("--transaction-timeout", type=DurationParam(), default="15m", metavar="TIME", help=help_text)
+
+
+def warning_options(command: F) -> F:
+    """Add the options that define from when on a finding is reported."""
+    size = click.option(
+        "--max-message-bytes",
+        type=SizeParam(),
+        help="Warn about batches larger than this.  [the topic's max.message.bytes, if known]",
+    )
+    return timeout_option(WARN_OF_TRANSACTION)(size(command))
+
+
+def jobs_option(what: str) -> Callable[[F], F]:
+    """Return --jobs for processes; `what` begins its help text."""
+    text = f"{what} this many partitions in parallel.  [CPU cores, at most 4; 1 for small inputs]"
+    return click.option("--jobs", type=click.IntRange(min=1), help=text)
+
+
+def fail_on_option(severities: tuple[str, ...]) -> Callable[[Any], Any]:
+    """Return --fail-on."""
+    return click.option(
+        "--fail-on",
+        type=click.Choice(severities),
+        default="error",
+        help="Exit with status 1 for findings of this severity or higher.  [error]",
+    )
+
+
+@dataclass(frozen=True)
+class LimitOptions(CommandOptions):
+    """The options of `limit_options`, in bytes; `window`: the size of the buffer that files are read through."""
+
+    max_decompressed_size: int
+    max_batch_size: int | None = None
+    window: int = DEFAULT_SIZE
+
+    @property
+    def limits(self) -> Limits:
+        return Limits(self.max_batch_size, self.max_decompressed_size)
 
 
 def limit_options(command: F) -> F:
     """Add the options that limit which batch lengths are accepted, and how much of a batch is decompressed."""
-    options = (
+    return add_options(
+        command,
         click.option("--max-batch-size", type=SizeParam(), help="Treat batches longer than this as damaged."),
         click.option(
             "--max-decompressed-size",
@@ -208,9 +265,6 @@ def limit_options(command: F) -> F:
         ),
         click.option("--window", type=SizeParam(), default=DEFAULT_SIZE, hidden=True),
     )
-    for option in reversed(options):
-        command = option(command)
-    return command
 
 
 def pair(option: str, text: str, *, last: bool = False) -> tuple[str, str]:

@@ -2,26 +2,27 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any
 
 import click
 
-from kdump.answer import answer_object
-from kdump.commands.files import complain, output_for
-from kdump.commands.params import duration, limit_options, read_once
-from kdump.commands.state_options import Teller, carry_out, clock, column_names, shown
+from kdump.check.catalogue import INFO
+from kdump.check.finding import Finding
+from kdump.commands.files import complain
+from kdump.commands.output import OutputOptions, output_options, tell_outside_columns
+from kdump.commands.params import DurationParam, LimitOptions, limit_options, read_once
+from kdump.commands.state_options import NOW_HELP, Notes, clock, run_command
 from kdump.commands.topics import WantedProducers, matcher, topic_option
-from kdump.commands.transactions import NOW_HELP, is_untold, tell_untold
-from kdump.forensics.answers import Note, Producer, ProducerEvent
+from kdump.commands.typed import CommandOptions, takes
+from kdump.forensics.answers import Note, PartitionProducers, Producer, ProducerEvent
 from kdump.forensics.places import Asked
 from kdump.forensics.producers import STATES, Question, producers
 from kdump.format.counted import many
-from kdump.log.region import Limits
-from kdump.render.forensic_objects import answer_line
-from kdump.render.output import Output
 from kdump.render.producer_report import ProducerReport
 from kdump.render.progress import Progress
-from kdump.render.state_tables import StateTables, style
+from kdump.render.sink import Sink
+from kdump.render.state_tables import OneTable, StateTables
 
 EXAMPLES = """
 \b
@@ -34,6 +35,29 @@ Examples:
 \b
 Exit status: 0 on success, 2 for a usage error, or if a path could not be read (the others are shown).
 """
+
+
+@dataclass(frozen=True)
+class ProducersOptions(CommandOptions):
+    """The options of the command. `expiration` is in milliseconds; `names`: transactional IDs."""
+
+    paths: tuple[str, ...]
+    output: OutputOptions
+    reading: LimitOptions
+    listing: bool
+    history: bool
+    broken: bool
+    states: tuple[str, ...]
+    topics: tuple[str, ...]
+    producer_ids: tuple[int, ...]
+    names: tuple[str, ...]
+    expiration: int
+    now: str | None
+
+    @property
+    def asks_for_rows(self) -> bool:
+        """Whether an option asks for one row per producer."""
+        return bool(self.listing or self.history or self.broken or self.states or self.producer_ids or self.names)
 
 
 @click.command(epilog=EXAMPLES)
@@ -51,84 +75,85 @@ Exit status: 0 on success, 2 for a usage error, or if a path could not be read (
 @click.option(
     "--transactional-id", "names", metavar="ID", multiple=True, help="Show only producers with this ID; repeatable."
 )
-@click.option("--expiration", default="1d", metavar="TIME", help="Assume this producer.id.expiration.ms.  [1d]")
+@click.option(
+    "--expiration",
+    type=DurationParam(),
+    default="1d",
+    metavar="TIME",
+    help="Assume this producer.id.expiration.ms.  [1d]",
+)
 @click.option("--now", metavar="TIME", help=NOW_HELP)
-@shown
+@output_options()
 @limit_options
-def command(paths: tuple[str, ...], **options: Any) -> None:
+@takes(ProducersOptions)
+def command(options: ProducersOptions) -> None:
     """Show the producers in partitions: what each wrote, in which epochs and sequences, where these have errors, and
     the producer state that a broker would load at startup, compared with the .snapshot files. A path is a segment, a
     partition directory, a log directory, or a parent directory. Nothing is written."""
-    if options["history"] and (options["broken"] or options["states"]):
+    if options.history and (options.broken or options.states):
         raise click.UsageError("--history cannot be combined with --broken or --state")
-    read_once(paths)
-    output = output_for(options)
-    carry_out(_Run(options, output), paths, output)
+    read_once(options.paths)
+    run_command(ProducersCommand(options))
 
 
-class _Run:
+class ProducersCommand:
     """One run of the command."""
 
-    def __init__(self, options: dict[str, Any], output: Output) -> None:
+    def __init__(self, options: ProducersOptions) -> None:
         self.options = options
-        self.output = output
-        self.teller = Teller(output, options["as_json"])
-        self.names = column_names(options["columns"], options["as_json"])
-        self.tables = StateTables(output, options["zone"], self.names, options["full"])
-        self.wanted = WantedProducers(options["producer_ids"], options["names"])
+        self.output = options.output.output()
+        self.row: type = ProducerEvent if options.history else Producer
+        self.sink = options.output.sink(self.output, self._text, (self.row,))
+        self.notes = Notes(self.sink)
+        self.wanted = WantedProducers(options.producer_ids, options.names)
         self.question = Question(
-            now=clock(options["now"], options["zone"]),
-            expiration=duration(options["expiration"], "--expiration"),
-            topic=matcher(options["topics"]),
-            states=frozenset(options["states"] or STATES),
-            producer_ids=frozenset(options["producer_ids"]),
-            transactional_ids=frozenset(options["names"]),
-            broken=options["broken"],
-            events=options["history"],
-            limits=Limits(options["max_batch_size"], options["max_decompressed_size"]),
+            now=clock(options.now, options.output.zone),
+            expiration=options.expiration,
+            topic=matcher(options.topics),
+            states=frozenset(options.states or STATES),
+            producer_ids=frozenset(options.producer_ids),
+            transactional_ids=frozenset(options.names),
+            broken=options.broken,
+            events=options.history,
+            limits=options.reading.limits,
             on_producer=self.wanted.add,
         )
+        self.seen = 0
+        """Number of partitions; `busy`: of those with producers; `rows`: number of rows and of problems."""
+        self.busy = self.rows = 0
 
-    def run(self, paths: tuple[str, ...]) -> None:
-        report = ProducerReport(self.output, self.tables, self.question.expiration)
-        asked = ("listing", "history", "broken", "states", "producer_ids", "names")
-        report.lists = any(self.options[name] for name in asked)
-        row = ProducerEvent if self.options["history"] else Producer
-        table = (
-            None if self.names is None else self.tables.open("producerEvent" if row is ProducerEvent else "producer")
-        )
-        seen = untold = 0
-        waits = not (self.options["as_json"] or self.options["history"])
+    def _text(self) -> Sink[Any]:
+        shown = self.options.output
+        tables = StateTables(self.output, shown.zone, shown.names, shown.full)
+        if shown.names is not None:
+            return OneTable(tables, self.row, tell_outside_columns)
+        return ProducerReport(self.output, tables, self.options.expiration, lists=self.options.asks_for_rows)
+
+    def run(self) -> None:
+        waits = not (self.sink.streams or self.options.history)
         with Progress("producers", self.output, always=waits) as progress:
 
             def started(place: Asked) -> None:
-                nonlocal seen
-                seen += 1
-                report.lists = report.lists or (seen == 1 and place.was_named)
+                self.seen += 1
+                self.sink.part(place.partition.path, was_named=place.was_named)
 
-            refuse = self.teller.refuse
             for answer in producers(
-                paths, self.question, refused=refuse, met=progress.more, started=started, total=progress.expect
+                self.options.paths,
+                self.question,
+                refused=self.notes.refuse,
+                met=progress.more,
+                started=started,
+                total=progress.expect,
             ):
                 if isinstance(answer, Note):
-                    self.teller.note(answer.source, answer.message)
-                elif row is ProducerEvent and isinstance(answer, Producer):
-                    continue
-                elif self.options["as_json"]:
-                    self.output.line(answer_line(answer))
-                elif table is None:
-                    report.add(answer)
-                elif isinstance(answer, row):
-                    value = answer_object(answer)
-                    table.add(value, style(value))
-                else:
-                    untold += is_untold(answer)
-        report.finish()
-        if table is not None:
-            table.flush()
-            tell_untold(untold)
-        elif self.options["as_json"] or not seen or self.teller.failed or self.wanted.is_unmatched:
-            return
-        elif not report.shown:
-            what = "no producer matches" if report.partitions else "no idempotent producer"
-            complain(f"{what} in {many(seen, 'partition')}")
+                    self.notes.add(answer.source, answer.message)
+                elif not (self.options.history and isinstance(answer, Producer)):
+                    self.busy += isinstance(answer, PartitionProducers) and bool(answer.producers)
+                    self.rows += isinstance(answer, self.row) or (
+                        isinstance(answer, Finding) and answer.severity != INFO
+                    )
+                    self.sink.add(answer)
+        self.sink.end()
+        if self.seen and not self.rows and not self.notes.failed and not self.wanted.is_unmatched:
+            what = "no producer matches" if self.busy else "no idempotent producer"
+            complain(f"{what} in {many(self.seen, 'partition')}")

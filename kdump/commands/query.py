@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import sys
-from typing import Any
+from dataclasses import dataclass
 
 import click
 
 from kdump.commands.files import complain
+from kdump.commands.output import CSV, JSON, TABLE, OutputOptions, output_options
 from kdump.commands.params import pair
-from kdump.render.output import Output
+from kdump.commands.typed import CommandOptions, takes
 
 EXAMPLES = """
 \b
@@ -23,15 +24,27 @@ Exit status: 0 on success, 2 for a usage error, if DIR contains no scan, or if S
 """
 
 
+@dataclass(frozen=True)
+class QueryOptions(CommandOptions):
+    """The options of the command."""
+
+    directory: str
+    sql: str
+    output: OutputOptions
+    limit: int | None
+    master: str | None
+    confs: tuple[str, ...]
+
+
 @click.command(epilog=EXAMPLES)
 @click.argument("directory", metavar="DIR")
 @click.argument("sql", metavar="SQL")
-@click.option("--json", "as_json", is_flag=True, help="Write JSON Lines.")
+@output_options(columns="", zone=False)
 @click.option("-n", "--limit", metavar="N", type=click.IntRange(min=1), help="Show at most N rows.")
-@click.option("--full", is_flag=True, help="Do not truncate values.")
 @click.option("--master", metavar="URL", help="Run Spark on this master.  [local[*]]")
 @click.option("--conf", "confs", metavar="KEY=VALUE", multiple=True, help="Set a Spark property; repeatable.")
-def command(directory: str, sql: str, **options: Any) -> None:
+@takes(QueryOptions)
+def command(options: QueryOptions) -> None:
     """Query the tables that kdump scan has written to DIR with Spark SQL: segments, batches, records, findings,
     index_entries, producer_states, checkpoints and replicas. docs/spark.md contains useful queries."""
     from kdump.spark.session import NoSpark, require
@@ -41,12 +54,16 @@ def command(directory: str, sql: str, **options: Any) -> None:
     except NoSpark as error:
         complain(str(error))
         sys.exit(2)
-    from kdump.spark.query import QueryError, query
+    from kdump.spark.query import CsvQuery, JsonQuery, QueryError, TableQuery, query
     from kdump.spark.store import StoreError
 
-    conf = dict(pair("--conf", text) for text in options.pop("confs"))
+    conf = dict(pair("--conf", text) for text in options.confs)
+    output = options.output.output(headline=False)
+    kinds: dict[str, type[JsonQuery | CsvQuery | TableQuery]] = {JSON: JsonQuery, CSV: CsvQuery, TABLE: TableQuery}
+    rows = kinds[options.output.format](output, full=options.output.full)
     try:
-        query(directory, sql, Output(), **options, conf=conf)
+        query(options.directory, options.sql, rows, limit=options.limit, master=options.master, conf=conf)
+        output.flush()
     except KeyboardInterrupt:
         sys.exit(130)
     except (NoSpark, StoreError, QueryError) as error:

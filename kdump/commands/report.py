@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import time
-from typing import Any
+from dataclasses import dataclass
 
 import click
 
 from kdump.check.catalogue import ERROR, WARNING
 from kdump.commands.exits import exit_with
-from kdump.commands.files import output_for, refuse
-from kdump.commands.params import SizeParam, duration, limit_options, read_once
+from kdump.commands.files import refuse
+from kdump.commands.output import OutputOptions
+from kdump.commands.params import LimitOptions, jobs_option, limit_options, read_once, warning_options
 from kdump.commands.rate import RateParam
 from kdump.commands.topics import matcher, topic_option
+from kdump.commands.typed import CommandOptions, takes
 from kdump.forensics.output_directory import OutputError
 from kdump.log.errors import SourceError
 from kdump.render.escape import path_text, printable
@@ -31,6 +33,24 @@ the rest).
 """
 
 
+@dataclass(frozen=True)
+class ReportOptions(CommandOptions):
+    """The options of the command. `transaction_timeout` is in milliseconds, `max_rate` in bytes per second."""
+
+    paths: tuple[str, ...]
+    output: OutputOptions
+    reading: LimitOptions
+    out: str
+    charts: str | None
+    chart_format: str
+    title: str | None
+    topics: tuple[str, ...]
+    jobs: int | None
+    max_rate: int | None
+    transaction_timeout: int
+    max_message_bytes: int | None
+
+
 @click.command(epilog=EXAMPLES)
 @click.argument("paths", metavar="PATH…", nargs=-1, required=True)
 @click.option("--out", metavar="FILE", required=True, help="Write the page to this new file.")
@@ -41,38 +61,24 @@ the rest).
 @click.option("--title", metavar="TEXT", help="Set the title of the page.  [Post-mortem: the paths]")
 @topic_option("Report only these topics")
 @click.option("-q", "--quiet", is_flag=True, help="Print nothing; only write files and set the exit status.")
-@click.option(
-    "--jobs",
-    type=click.IntRange(min=1),
-    help="Read this many partitions in parallel.  [CPU cores, at most 4; 1 for small inputs]",
-)
+@jobs_option("Read")
 @click.option("--max-rate", type=RateParam(), help="Read no faster than this in all jobs together, such as 50MB/s.")
-@click.option(
-    "--transaction-timeout",
-    default="15m",
-    metavar="TIME",
-    help="Warn about transactions open for longer than this.  [15m]",
-)
-@click.option(
-    "--max-message-bytes",
-    type=SizeParam(),
-    help="Warn about batches larger than this.  [the topic's max.message.bytes, if known]",
-)
+@warning_options
 @limit_options
-def command(paths: tuple[str, ...], **options: Any) -> None:
+@takes(ReportOptions)
+def command(options: ReportOptions) -> None:
     """Write a post-mortem report on files, partition directories, log directories, or parent directories, as one HTML
     file that needs no network. It contains the verdict; a map of each segment; bytes and records over time and over
     offsets; transactions, producers, gaps, batches, compression and keys; and each finding with its bytes, impact and
     action. Nothing is written to the disks."""
-    read_once(paths)
-    exit_with(lambda: _Run(paths, options, output_for(options)).run(), OutputError)
+    read_once(options.paths)
+    exit_with(ReportCommand(options, options.output.output()).run, OutputError)
 
 
-class _Run:
+class ReportCommand:
     """One run of the command."""
 
-    def __init__(self, paths: tuple[str, ...], options: dict[str, Any], output: Output) -> None:
-        self.paths = paths
+    def __init__(self, options: ReportOptions, output: Output) -> None:
         self.options = options
         self.output = output
         self.failed = False
@@ -82,32 +88,31 @@ class _Run:
         from kdump.check.options import Options
         from kdump.check.workers import careful_source
         from kdump.format.counted import many
-        from kdump.log.region import Limits
         from kdump.render.postmortem.write import report
         from kdump.render.report import checked, incomplete, verdict
 
         options = self.options
         check = Options(
-            limits=Limits(options["max_batch_size"], options["max_decompressed_size"]),
-            transaction_timeout=duration(options["transaction_timeout"], "--transaction-timeout"),
-            max_message_bytes=options["max_message_bytes"],
+            limits=options.reading.limits,
+            transaction_timeout=options.transaction_timeout,
+            max_message_bytes=options.max_message_bytes,
             now=int(time.time() * 1000),
-            window=options["window"],
+            window=options.reading.window,
             open_source=careful_source,
         )
-        of_topic = matcher(options["topics"])
+        of_topic = matcher(options.topics)
         with Progress("report", self.output, always=True) as progress:
             try:
                 made = report(
-                    self.paths,
-                    options["out"],
-                    charts=options["charts"],
-                    chart_format=options["chart_format"],
-                    title=options["title"],
+                    options.paths,
+                    options.out,
+                    charts=options.charts,
+                    chart_format=options.chart_format,
+                    title=options.title,
                     options=check,
                     topics=of_topic,
-                    jobs=options["jobs"],
-                    max_rate=options["max_rate"],
+                    jobs=options.jobs,
+                    max_rate=options.max_rate,
                     refused=self._refused,
                     met=progress.more,
                     total=progress.expect,
@@ -120,14 +125,14 @@ class _Run:
         told = made.told
         for text in told.totals.unread:
             self._refused(SourceError(text))
-        if not options["quiet"]:
+        if not options.output.quiet:
             counts = told.totals.findings
             said = ", ".join(many(counts[name], name) for name in (ERROR, WARNING) if counts[name])
             word, _ = verdict(counts[ERROR], counts[WARNING], told.totals)
             self.output.line("; ".join([word + (f": {said}" if said else ""), *incomplete(told.totals)]))
             charts = ""
-            if options["charts"] is not None:
-                charts = f"; {many(len(made.charts), 'chart')} in {printable(path_text(options['charts']))}"
+            if options.charts is not None:
+                charts = f"; {many(len(made.charts), 'chart')} in {printable(path_text(options.charts))}"
             self.output.line(f"written to {printable(path_text(made.out))}{charts}")
             seconds = told.seconds if self.output.terminal else None
             self.output.line(f"checked: {checked(told.totals, seconds)}")

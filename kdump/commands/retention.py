@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import time
+from dataclasses import dataclass
 from typing import Any
 
 import click
 
-from kdump.answer import answer_object
-from kdump.commands.files import complain, output_for
+from kdump.commands.files import complain
+from kdump.commands.output import OutputOptions, output_options
 from kdump.commands.overview import is_log_directory
-from kdump.commands.params import duration, limit_options, read_once
-from kdump.commands.state_options import Teller, carry_out, clock, column_names, shown
+from kdump.commands.params import OLD_TRANSACTION, LimitOptions, limit_options, read_once, timeout_option
+from kdump.commands.state_options import Notes, clock, run_command
 from kdump.commands.topics import matcher, topic_option
+from kdump.commands.typed import CommandOptions, takes
 from kdump.forensics.answers import Note
 from kdump.forensics.places import Asked
 from kdump.forensics.retention.answers import Hold, PartitionRetention, SegmentRetention
@@ -20,13 +22,11 @@ from kdump.forensics.retention.ask import ask
 from kdump.forensics.retention.configs import Given, broker_names, check, known_names
 from kdump.forensics.retention.partition import Question
 from kdump.forensics.retention.properties import read_properties
-from kdump.log.region import Limits
 from kdump.render.escape import path_text
-from kdump.render.forensic_objects import answer_line
-from kdump.render.output import Output
 from kdump.render.progress import Progress
-from kdump.render.retention_report import RetentionReport
-from kdump.render.state_tables import StateTables, style
+from kdump.render.retention_report import HoldTable, RetentionReport
+from kdump.render.sink import Sink
+from kdump.render.state_tables import StateTables
 
 CONFIG_HELP = "Override a topic config, or set a broker default (log.retention.hours=1); repeatable."
 METADATA_HELP = "Read topic configs from this log directory or __cluster_metadata-0.  [the same disk]"
@@ -45,6 +45,25 @@ something could not be read or determined.
 """
 
 
+@dataclass(frozen=True)
+class RetentionOptions(CommandOptions):
+    """The options of the command. `transaction_timeout` is in milliseconds."""
+
+    paths: tuple[str, ...]
+    output: OutputOptions
+    reading: LimitOptions
+    topics: tuple[str, ...]
+    listing: bool
+    holds: bool
+    config: tuple[str, ...]
+    metadata: str | None
+    properties: str | None
+    now: str | None
+    transaction_timeout: int
+    headers: bool
+    keys: bool
+
+
 @click.command(epilog=EXAMPLES)
 @click.argument("paths", metavar="PATH…", nargs=-1, required=True)
 @topic_option("Read only partitions of these topics")
@@ -58,33 +77,25 @@ something could not be read or determined.
 @click.option("--metadata", metavar="DIR", help=METADATA_HELP)
 @click.option("--properties", metavar="FILE", help=PROPERTIES_HELP)
 @click.option("--now", metavar="TIME", help="Apply retention as of this time: ISO-8601, epoch ms, -2h.  [current time]")
-@click.option(
-    "--transaction-timeout",
-    default="15m",
-    metavar="TIME",
-    help="Treat transactions open for longer than this as old.  [15m]",
-)
+@timeout_option(OLD_TRANSACTION)
 @click.option("--headers", is_flag=True, help="Read batch headers only: faster, but tombstones are not counted.")
 @click.option(
     "--keys", is_flag=True, help="Also read keys, and show what the next cleaning of a compacted log would remove."
 )
-@shown
+@output_options()
 @limit_options
-def command(paths: tuple[str, ...], **options: Any) -> None:
+@takes(RetentionOptions)
+def command(options: RetentionOptions) -> None:
     """Explain why segments are not deleted or compacted: which are deleted now, which later and when, and by which
     config; what is clean and dirty, and whether the log cleaner would clean it; and what is kept longer than the
     configs require, and by which record, transaction or bytes. A path is a segment, a partition directory, a log
     directory, or a parent directory. Nothing is written."""
-    if options["keys"] and options["headers"]:
+    if options.keys and options.headers:
         raise click.UsageError("choose one of --keys and --headers")
-    if options["holds"] and options["listing"]:
+    if options.holds and options.listing:
         raise click.UsageError("choose one of --list and --holds")
-    if options["columns"] and not options["holds"] and options["listing"]:
-        raise click.UsageError("--columns applies only to the rows of partitions, or to those of --holds")
-    read_once(paths)
-    output = output_for(options)
-    run = _Run(options, output)
-    carry_out(run, paths, output)
+    read_once(options.paths)
+    run_command(RetentionCommand(options))
 
 
 def given(options: tuple[str, ...], properties: str | None) -> Given:
@@ -107,84 +118,78 @@ def given(options: tuple[str, ...], properties: str | None) -> Given:
     return Given(found, values)
 
 
-class _Run:
+class RetentionCommand:
     """One run of the command."""
 
-    def __init__(self, options: dict[str, Any], output: Output) -> None:
+    def __init__(self, options: RetentionOptions) -> None:
         self.options = options
-        self.output = output
-        self.teller = Teller(output, options["as_json"])
-        self.names = column_names(options["columns"], options["as_json"])
-        self.tables = StateTables(output, options["zone"], self.names, options["full"])
-        now = clock(options["now"], options["zone"])
+        self.output = options.output.output()
+        now = clock(options.now, options.output.zone)
         self.now = round(time.time() * 1000) if now is None else now
+        row = Hold if options.holds else SegmentRetention if options.listing else PartitionRetention
+        self.sink = options.output.sink(self.output, self._text, (row,))
+        self.notes = Notes(self.sink)
         self.status = 0
+        self.seen = 0
+        """Number of partitions; `holds`: of what keeps data longer than the configs require."""
+        self.holds = 0
 
-    def run(self, paths: tuple[str, ...]) -> int:
+    def _text(self) -> Sink[Any]:
+        options, shown = self.options, self.options.output
+        tables = StateTables(self.output, shown.zone, shown.names, shown.full)
+        if options.holds:
+            return HoldTable(tables)
+        if options.listing and shown.columns:
+            raise click.UsageError("--columns applies only to the rows of partitions, or to those of --holds")
+        return RetentionReport(self.output, tables, self.now, single=options.listing)
+
+    def run(self) -> int:
         options = self.options
         question = Question(
             now=self.now,
-            timeout=duration(options["transaction_timeout"], "--transaction-timeout"),
-            given=given(options["config"], options["properties"]),
-            metadata=options["metadata"],
-            deep=not options["headers"],
-            keys=options["keys"],
-            topic=matcher(options["topics"]),
-            limits=Limits(options["max_batch_size"], options["max_decompressed_size"]),
+            timeout=options.transaction_timeout,
+            given=given(options.config, options.properties),
+            metadata=options.metadata,
+            deep=not options.headers,
+            keys=options.keys,
+            topic=matcher(options.topics),
+            limits=options.reading.limits,
         )
-        report: RetentionReport | None = None
-        seen = 0
-        kept: list[Hold] = []
-        with Progress("retention", self.output, always=self._waits(paths)) as progress:
+        with Progress("retention", self.output, always=self._waits()) as progress:
 
             def started(place: Asked) -> None:
-                nonlocal seen, report
-                seen += 1
-                if report is None:
-                    single = options["listing"] or (self.names is None and place.was_named)
-                    report = RetentionReport(self.output, self.tables, self.now, single=single)
+                self.seen += 1
+                self.sink.part(place.partition.path, was_named=place.was_named)
 
             for answer in ask(
-                paths, question, refused=self.teller.refuse, met=progress.more, started=started, total=progress.expect
+                options.paths,
+                question,
+                refused=self.notes.refuse,
+                met=progress.more,
+                started=started,
+                total=progress.expect,
             ):
                 self._status(answer)
                 if isinstance(answer, Note):
-                    self.teller.note(answer.source, answer.message)
-                elif options["holds"] and not isinstance(answer, Hold):
-                    continue
-                elif options["as_json"]:
-                    self.output.line(answer_line(answer))
-                elif options["holds"]:
-                    assert isinstance(answer, Hold)
-                    kept.append(answer)
-                elif report is not None:
-                    report.add(answer)
-        if not seen and not self.teller.failed:
-            if not options["topics"]:
+                    self.notes.add(answer.source, answer.message)
+                elif not options.holds or isinstance(answer, Hold):
+                    self.holds += isinstance(answer, Hold)
+                    self.sink.add(answer)
+        if not self.seen and not self.notes.failed:
+            if not options.topics:
                 complain("no partition with a segment found")
-            self.teller.failed = True
-        self._holds(kept)
-        if report is not None:
-            report.finish()
+            self.notes.failed = True
+        if options.holds and not self.holds:
+            complain("nothing is kept longer than the configs require")
+        self.sink.end()
         return self.status
 
-    def _waits(self, paths: tuple[str, ...]) -> bool:
+    def _waits(self) -> bool:
         """Return True if the rows come at the end, one per partition."""
-        return not self.options["as_json"] and not self.options["listing"] and all(map(is_log_directory, paths))
+        rows_come = self.sink.streams or self.options.listing
+        return not rows_come and all(map(is_log_directory, self.options.paths))
 
     def _status(self, answer: SegmentRetention | Hold | PartitionRetention | Note) -> None:
         if isinstance(answer, PartitionRetention):
             status = {"held": 1, "unknown": 2}.get(answer.verdict, 0)
             self.status = max(self.status, status)
-
-    def _holds(self, kept: list[Hold]) -> None:
-        if not self.options["holds"] or self.options["as_json"]:
-            return
-        if not kept:
-            complain("nothing is kept longer than the configs require")
-        without = () if len({hold.source for hold in kept}) > 1 else ("source",)
-        table = self.tables.open("retentionHold", without)
-        for hold in kept:
-            value = answer_object(hold)
-            table.add(value, style(value))
-        table.flush()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from dataclasses import dataclass
 from typing import Any
 
 import click
@@ -10,11 +11,12 @@ import click
 from kdump.check.catalogue import SEVERITIES
 from kdump.commands.exits import exit_with
 from kdump.commands.files import complain
-from kdump.commands.params import SizeParam, duration, limit_options, pair
-from kdump.log.region import Limits
+from kdump.commands.output import JSON, TABLE, OutputOptions, old_format, output_options
+from kdump.commands.params import LimitOptions, SizeParam, fail_on_option, limit_options, pair, warning_options
+from kdump.commands.typed import CommandOptions, takes
 from kdump.render import jsonl
-from kdump.render.output import Output
 from kdump.render.progress import Progress
+from kdump.render.scan_report import FleetEnd, ScanReport
 
 EXAMPLES = """
 \b
@@ -29,7 +31,28 @@ or if something could not be read or written.
 """
 
 
-FORMATS = ("parquet", "delta", "iceberg")
+PARQUET, DELTA, ICEBERG = TABLE_FORMATS = ("parquet", "delta", "iceberg")
+
+
+@dataclass(frozen=True)
+class ScanCommandOptions(CommandOptions):
+    """The options of the command. Sizes are in bytes, `transaction_timeout` in milliseconds."""
+
+    paths: tuple[str, ...]
+    output: OutputOptions
+    reading: LimitOptions
+    out: str
+    master: str | None
+    tables: str | None
+    records: bool
+    table_format: str | None
+    brokers: tuple[str, ...]
+    fail_on: str
+    from_scratch: bool
+    confs: tuple[str, ...]
+    split_size: int | None
+    transaction_timeout: int
+    max_message_bytes: int | None
 
 
 @click.command(epilog=EXAMPLES)
@@ -47,13 +70,7 @@ FORMATS = ("parquet", "delta", "iceberg")
     "--tables", metavar="NAME,…", help="Write these tables, and those that the summary needs.  [all but records]"
 )
 @click.option("--records", is_flag=True, help="Also write the records.")
-@click.option(
-    "--format",
-    "form",
-    type=click.Choice(FORMATS),
-    default="parquet",
-    help="Select the format of the tables.  [parquet]",
-)
+@click.option("--table-format", type=click.Choice(TABLE_FORMATS), help="Select the format of the tables.  [parquet]")
 @click.option(
     "--broker",
     "brokers",
@@ -61,78 +78,73 @@ FORMATS = ("parquet", "delta", "iceberg")
     multiple=True,
     help="Name the broker of a disk that has no meta.properties; repeatable.",
 )
-@click.option(
-    "--fail-on",
-    type=click.Choice(SEVERITIES),
-    default="error",
-    help="Exit with status 1 for findings of this severity or higher.  [error]",
+@fail_on_option(SEVERITIES)
+@output_options(
+    json="Print the contents of summary.json.",
+    columns="",
+    full="",
+    quiet="Print nothing; only set the exit status.",
+    zone=False,
+    formats=(TABLE, JSON),
+    old=TABLE_FORMATS,
 )
-@click.option("--json", "as_json", is_flag=True, help="Print the contents of summary.json.")
-@click.option("-q", "--quiet", is_flag=True, help="Print nothing; only set the exit status.")
 @click.option(
     "--from-scratch", is_flag=True, help="Read everything again, and use nothing of an earlier scan into DIR."
 )
 @click.option("--conf", "confs", metavar="KEY=VALUE", multiple=True, help="Set a Spark property; repeatable.")
 @click.option("--split-size", type=SizeParam(), help="Read this much in one task.  [64M]")
-@click.option(
-    "--transaction-timeout",
-    default="15m",
-    metavar="TIME",
-    help="Warn about transactions open for longer than this.  [15m]",
-)
-@click.option(
-    "--max-message-bytes",
-    type=SizeParam(),
-    help="Warn about batches larger than this.  [the topic's max.message.bytes, if known]",
-)
+@warning_options
 @limit_options
-def command(paths: tuple[str, ...], **options: Any) -> None:
+@takes(ScanCommandOptions)
+def command(options: ScanCommandOptions) -> None:
     """Read the disks of a fleet: log directories, parent directories, wildcards and URLs. Writes tables as Parquet, and
     reports what no single disk shows: where replicas differ, which transactions are open, which groups lag, who writes
     what. Files that have not changed since an earlier scan into the same DIR are not read again. Nothing is written to
     the disks."""
     from kdump.spark.session import NoSpark, require
 
-    if options["quiet"] and options["as_json"]:
-        raise click.UsageError("choose one of --quiet and --json")
-
     def run() -> int:
         require()
-        return _Run(paths, options).run()
+        return ScanCommand(options).run()
 
     exit_with(run, NoSpark)
 
 
-class _Run:
+class ScanCommand:
     """One run of the command."""
 
-    def __init__(self, paths: tuple[str, ...], options: dict[str, Any]) -> None:
+    def __init__(self, options: ScanCommandOptions) -> None:
         from kdump.spark.scan import ALL, ScanOptions
 
         self.options = options
-        self.output = Output()
+        self.output = options.output.output(headline=False)
+        self.sink = options.output.sink(
+            self.output, lambda: ScanReport(self.output), objects=lambda found: (found.summary,), report=True
+        )
+        records = options.records
         tables: tuple[str, ...] = ALL
-        if options["tables"]:
-            tables = tuple(name.strip() for name in options["tables"].split(",") if name.strip())
-            options["records"] = options["records"] or "records" in tables
+        if options.tables:
+            tables = tuple(name.strip() for name in options.tables.split(",") if name.strip())
+            records = records or "records" in tables
             unknown = sorted({*tables} - {*ALL, "records"})
             if unknown:
                 raise click.UsageError(f"--tables: unknown table {unknown[0]!r}; use {', '.join((*ALL, 'records'))}")
             # Always write the tables from which the summary is computed.
             tables = tuple(name for name in ALL if name in (*tables, *ALWAYS))
-        more = {"split_bytes": options["split_size"]} if options["split_size"] else {}
+        more: dict[str, Any] = {"split_bytes": options.split_size} if options.split_size else {}
         self.scan = ScanOptions(
-            paths,
+            options.paths,
             tables,
-            records=options["records"],
-            brokers=dict(pair("--broker", text, last=True) for text in options["brokers"]),
-            limits=Limits(options["max_batch_size"], options["max_decompressed_size"]),
-            transaction_timeout=duration(options["transaction_timeout"], "--transaction-timeout"),
-            max_message_bytes=options["max_message_bytes"],
-            from_scratch=options["from_scratch"],
+            records=records,
+            brokers=dict(pair("--broker", text, last=True) for text in options.brokers),
+            limits=options.reading.limits,
+            transaction_timeout=options.transaction_timeout,
+            max_message_bytes=options.max_message_bytes,
+            from_scratch=options.from_scratch,
             **more,
         )
-        self.conf = dict(pair("--conf", text) for text in options["confs"])
+        self.conf = dict(pair("--conf", text) for text in options.confs)
+        self.table_format = options.table_format or old_format() or PARQUET
 
     def run(self) -> int:
         """Run the scan. Returns the exit status. Raises NoSpark."""
@@ -141,8 +153,8 @@ class _Run:
 
         began = time.monotonic()
         try:
-            with running(self.options["master"], self.conf) as spark:
-                said = self._scan(spark, Store(self.options["out"]), began)
+            with running(self.options.master, self.conf) as spark:
+                said = self._scan(spark, Store(self.options.out), began)
         except StoreError as error:
             complain(str(error))
             return 2
@@ -152,10 +164,9 @@ class _Run:
                 raise
             complain(text)
             return 2
-        if self.options["as_json"] or self.options["quiet"]:
-            for unread in said["unread"]:
-                complain(unread)
-        severe = SEVERITIES[: SEVERITIES.index(self.options["fail_on"]) + 1]
+        for unread in said["unread"] if not self.sink.shows_unread else ():
+            complain(unread)
+        severe = SEVERITIES[: SEVERITIES.index(self.options.fail_on) + 1]
         differs = any(each["severity"] in severe for each in said["replicas"])
         if said["files"] and (differs or any(said["findings"][severity] for severity in severe)):
             return 1
@@ -167,22 +178,18 @@ class _Run:
         from kdump.spark.store import SUMMARY
         from kdump.spark.summary import infos, summarize, told
 
-        also = {"delta": delta, "iceberg": iceberg}.get(self.options["form"])
+        also = {DELTA: delta, ICEBERG: iceberg}.get(self.table_format)
         if also is not None:
             also.require(store)
-        with Progress("scan", self.output, always=not self.options["as_json"]) as progress:
+        with Progress("scan", self.output, always=not self.sink.streams) as progress:
             done = scan(spark, self.scan, store, progress.at)
         said = summarize(spark, self.scan, store, done, began)
         if also is not None:
             also.publish(store)
         store.write(SUMMARY, (jsonl.line(said) + "\n").encode("utf-8", "backslashreplace"))
-        if self.options["as_json"]:
-            self.output.line(jsonl.line(said))
-            self.output.flush()
-        elif not self.options["quiet"]:
-            from kdump.render.scan_report import ScanReport
-
-            ScanReport(self.output).write(said, told(spark, done), infos(done))
+        self.sink.add(FleetEnd(said, lambda: told(spark, done), lambda: infos(done)))
+        self.sink.end()
+        self.output.flush()
         return said
 
 

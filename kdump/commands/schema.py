@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import click
 
 from kdump.commands.completion_words import one_of
-from kdump.format.struct_fields import rows
+from kdump.commands.output import CSV_COLUMNS_HELP, OutputOptions, output_options
+from kdump.commands.typed import CommandOptions, takes
+from kdump.forensics.schema import FieldAnswer, StructAnswer
 from kdump.format.structs import Named, UnknownStruct, find, structs
-from kdump.render import jsonl
 from kdump.render.output import Output
-from kdump.render.struct_objects import field_object, struct_object, versions_text
+from kdump.render.struct_objects import schema_objects, struct_object, versions_text
 
 EXAMPLES = """
 \b
@@ -24,47 +27,68 @@ Exit status: 0 on success, 2 for a usage error, or if there is no structure of t
 """
 
 
+@dataclass(frozen=True)
+class SchemaOptions(CommandOptions):
+    """The options of the command."""
+
+    output: OutputOptions
+    name: str | None
+    version: int | None
+
+
 @click.command(epilog=EXAMPLES)
 @click.argument(
     "name", metavar="[STRUCT]", required=False, shell_complete=one_of(lambda: [each.name for each in structs()])
 )
 @click.option("--version", "version", type=int, metavar="N", help="Show this version of a message.")
-@click.option("--json", "as_json", is_flag=True, help="Write JSON Lines: a struct, then its fields.")
-def command(name: str | None, version: int | None, as_json: bool) -> None:
+@output_options(json="Write JSON Lines: a struct, then its fields.", columns=CSV_COLUMNS_HELP, full="", zone=False)
+@takes(SchemaOptions)
+def command(options: SchemaOptions) -> None:
     """Show the fields of a structure: type, position, size, bits and meaning, and for Kafka's messages the versions
     that have each field. Without a name, list all structures. A name may be in upper or lower case, and may be
     shortened to a part that no other name contains."""
-    output = Output()
-    if name is None:
-        if version is not None:
+    output = options.output.output(headline=False)
+    if options.name is None:
+        if options.version is not None:
             raise click.UsageError("--version needs the name of a message")
-        _list(output, as_json)
-        return
-    try:
-        struct = find(name)
-    except UnknownStruct as error:
-        raise click.UsageError(str(error)) from None
-    _refuse_version(struct, version)
-    if as_json:
-        output.line(jsonl.line(struct_object(struct)))
-        for row in rows(struct, version):
-            output.line(jsonl.line(field_object(struct, row)))
-        output.flush()
-        return
-    from kdump.render.structs import write_struct
-
-    write_struct(output, struct, rows(struct, version), version)
+        _list(options, output)
+    else:
+        try:
+            struct = find(options.name)
+        except UnknownStruct as error:
+            raise click.UsageError(str(error)) from None
+        _refuse_version(struct, options.version)
+        _show(options, output, struct)
+    output.flush()
 
 
-def _list(output: Output, as_json: bool) -> None:
-    if as_json:
-        for struct in structs():
-            output.line(jsonl.line(struct_object(struct)))
-        output.flush()
-        return
-    from kdump.render.structs import write_list
+def _list(options: SchemaOptions, output: Output) -> None:
+    from kdump.render.structs import StructList
 
-    write_list(output, structs())
+    sink = options.output.sink(
+        output,
+        lambda: StructList(output),
+        (StructAnswer,),
+        objects=lambda struct: [struct_object(struct)],
+        report=True,
+    )
+    for struct in structs():
+        sink.add(struct)
+    sink.end()
+
+
+def _show(options: SchemaOptions, output: Output, struct: Named) -> None:
+    from kdump.render.structs import StructReport
+
+    sink = options.output.sink(
+        output,
+        lambda: StructReport(output, options.version),
+        (FieldAnswer,),
+        objects=lambda struct: schema_objects(struct, options.version),
+        report=True,
+    )
+    sink.add(struct)
+    sink.end()
 
 
 def _refuse_version(struct: Named, version: int | None) -> None:

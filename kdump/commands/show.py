@@ -14,6 +14,7 @@ import click
 
 from kdump.check.batch import file_finding
 from kdump.commands.files import Files, complain
+from kdump.commands.output import CSV, JSON, TABLE
 from kdump.decode.decoding import DecodeOptions, Decoding
 from kdump.decode.said import DecoderError
 from kdump.log.entries import Entry, Item, entries
@@ -27,21 +28,23 @@ from kdump.log.scan import Scan
 from kdump.log.select import Selection
 from kdump.log.source import FileSource
 from kdump.log.window import Window
-from kdump.render.columns import UnknownColumn
 from kdump.render.escape import path_text
-from kdump.render.output import Output
+from kdump.render.output import AUTO, Output
 from kdump.render.progress import Progress
 from kdump.render.quick import Quick
 from kdump.render.record_lines import COMPILED
 from kdump.render.rows import QuickRows
+from kdump.render.table import OtherColumns, UnknownColumn
 from kdump.render.template import TemplateError, compile_template, shows_decoded
 from kdump.render.times import iso
-from kdump.render.views import HexView, JsonView, TableView, TemplateView, View
+from kdump.render.views import CsvView, HexView, JsonView, TableView, TemplateView, View
 
 if TYPE_CHECKING:
     from kdump.forensics.read_committed import ReadCommitted
 
 AS_USUAL = DecodeOptions()
+HEX, TEMPLATE = "hex", "template"
+"""Formats besides those of kdump.commands.output."""
 
 
 @dataclass(frozen=True)
@@ -59,6 +62,7 @@ class ShowOptions:
     follow: bool
     window: int
     use_index: bool
+    color: str = AUTO
     jobs: int = 1
     kind: str | None = None
     """Name of the file kind to assume for all files; None to detect it."""
@@ -76,7 +80,7 @@ class Show:
     def __init__(self, options: ShowOptions, selection: Selection, limits: Limits, paths: tuple[str, ...]) -> None:
         self.options = options
         self.selection = selection
-        self.output = Output()
+        self.output = Output(options.color)
         self.left = options.limit
         self.committed: ReadCommitted | None = None
         if options.read_committed:
@@ -90,6 +94,7 @@ class Show:
         """Writes the records of the current file directly from their columns; None if that is not possible."""
         self._quick: Quick | QuickRows | None = None
         self._nothing = False
+        self._csv: CsvView | None = None
 
     @property
     def status(self) -> int:
@@ -98,7 +103,8 @@ class Show:
         if self._nothing or self.files.failed:
             return 2
         self.output.flush()
-        if replace(self.selection, gate=None).is_all or not self.output.is_empty:
+        is_empty = self.output.is_empty if self._csv is None else self._csv.rows.is_empty
+        if replace(self.selection, gate=None).is_all or not is_empty:
             return 0
         outside = self._outside()
         complain(outside or "nothing matches")
@@ -138,7 +144,7 @@ class Show:
             if following:
                 self._follow(view, files[-1])
             self._drained()
-        except UnknownColumn as error:
+        except (UnknownColumn, OtherColumns) as error:
             raise click.UsageError(str(error)) from None
         finally:
             view.end()
@@ -226,13 +232,18 @@ class Show:
         options = self.options
         try:
             self.decoding = decoding = Decoding(options.decode)
-            if options.form == "template":
+            if options.form == TEMPLATE:
                 parts = compile_template(options.template or "", decoding)
                 shown = decoding if shows_decoded(options.template or "") else None
                 return TemplateView(self.output, parts, complain, shown)
-            if options.form == "json":
+            if options.form == JSON:
                 return JsonView(self.output, records=options.records, decoding=decoding)
-            if options.form == "hex":
+            if options.form == CSV:
+                self._csv = CsvView(
+                    self.output, records=options.records, names=options.columns, complain=complain, decoding=decoding
+                )
+                return self._csv
+            if options.form == HEX:
                 return HexView(
                     self.output,
                     records=options.records,
@@ -259,12 +270,13 @@ class Show:
         options = self.options
         if options.limit or options.last or options.follow or not COMPILED:
             return
-        if options.form == "json" and options.records:
+        if options.form == JSON and options.records:
             other = partial(JsonView, records=True)
             self._quick = Quick(self.output, self.selection, options.jobs, other)
             return
-        in_table = not self.output.terminal and options.columns is None and options.zone is timezone.utc
-        if (options.form == "json" or (options.form == "table" and in_table)) and (
+        is_plain = not self.output.terminal and not self.output.colour
+        in_table = is_plain and options.columns is None and options.zone is timezone.utc
+        if (options.form == JSON or (options.form == TABLE and in_table)) and (
             options.records or self.selection.is_all
         ):
             self._quick = QuickRows(self.output, view, self.selection, records=options.records)

@@ -1,10 +1,11 @@
-"""Options that the state commands share, and their JSON output and notes."""
+"""Options that the commands about the state of a cluster or of a log share, and their notes."""
 
 from __future__ import annotations
 
 import re
 import time
 from collections.abc import Callable
+from dataclasses import dataclass
 from datetime import tzinfo
 from typing import Any, NoReturn, Protocol, TypeVar
 
@@ -12,15 +13,15 @@ import click
 
 from kdump.commands.exits import exit_with
 from kdump.commands.files import complain, note_unread, refuse
-from kdump.commands.params import SizeParam, ZoneParam, moment
-from kdump.forensics.answers import Note
+from kdump.commands.output import OutputOptions, output_options
+from kdump.commands.params import LimitOptions, SizeParam, moment
+from kdump.commands.typed import CommandOptions, add_options
 from kdump.log.errors import SourceError, Unread
 from kdump.log.region import DEFAULT_MAX_DECOMPRESSED
-from kdump.render import jsonl
-from kdump.render.columns import UnknownColumn
 from kdump.render.escape import path_text
-from kdump.render.forensic_objects import answer_line
 from kdump.render.output import Output
+from kdump.render.sink import Sink
+from kdump.render.table import UnknownColumn
 from kdump.render.times import iso
 from kdump.state.moment import Moment
 
@@ -31,22 +32,22 @@ MILLISECONDS = re.compile(r"[0-9]{13,19}")
 F = TypeVar("F", bound=Callable[..., Any])
 
 AS_OF = "Show the state as of this offset or time, inclusive (ISO-8601, epoch ms, -2h)."
+NOW_HELP = "Compute ages as of this time: ISO-8601, epoch ms, -2h.  [current time]"
 
 
-def shown(command: F) -> F:
-    """Add the display options that all state commands share."""
-    return _options(
-        command,
-        click.option("--json", "as_json", is_flag=True, help="Write JSON Lines."),
-        click.option("--columns", metavar="NAME,…", help="Show these columns, in this order, by their JSON names."),
-        click.option("--full", is_flag=True, help="Do not truncate values."),
-        click.option("--tz", "zone", type=ZoneParam(), default="UTC", help="Show times in this time zone.  [UTC]"),
-    )
+@dataclass(frozen=True)
+class StateOptions(CommandOptions):
+    """The options that `cluster` and `groups` share; see `common`."""
+
+    output: OutputOptions
+    reading: LimitOptions
+    as_of: str | None
+    history: bool
 
 
 def common(command: F) -> F:
     """Add the options that `cluster` and `groups` share."""
-    command = _options(
+    command = add_options(
         command,
         click.option(
             "--max-batch-size", type=SizeParam(), help="Treat batches longer than this as damaged.  [16M, the maximum]"
@@ -58,19 +59,13 @@ def common(command: F) -> F:
             help="Decompress at most this much of each batch.  [16M, the maximum]",
         ),
     )
-    return _options(
-        shown(command),
+    return add_options(
+        output_options()(command),
         click.option("--as-of", "as_of", metavar="OFFSET|TIME", help=AS_OF),
         click.option(
             "--history", is_flag=True, help="Show which record changed what and when, with old and new values."
         ),
     )
-
-
-def _options(command: F, *options: Callable[[F], F]) -> F:
-    for option in reversed(options):
-        command = option(command)
-    return command
 
 
 def clock(text: str | None, zone: tzinfo) -> int | None:
@@ -103,66 +98,52 @@ def as_of(text: str | None, zone: tzinfo) -> Moment:
     return Moment(time=at)
 
 
-class Teller:
-    """Writes JSON objects to an output, and notes to stderr and, with --json, also as objects. `failed`: an input could
-    not be read."""
+class Notes:
+    """Prints notes to stderr, and passes them to the sink. `failed`: an input could not be read."""
 
-    def __init__(self, output: Output, as_json: bool) -> None:
-        self.output = output
-        self.as_json = as_json
+    def __init__(self, sink: Sink[Any]) -> None:
+        self.sink = sink
         self.failed = False
 
-    def json(self, value: dict[str, Any]) -> None:
-        self.output.line(jsonl.line(value))
-
-    def notes(self, source: str, problems: list[str]) -> None:
+    def all(self, source: str, problems: list[str]) -> None:
         """Print what could not be read; at most MOST_TOLD notes on stderr."""
         for number, problem in enumerate(problems):
-            self.note(source, problem, quiet=number >= MOST_TOLD)
+            self.add(source, problem, quiet=number >= MOST_TOLD)
         if len(problems) > MOST_TOLD:
             more = len(problems) - MOST_TOLD
             complain(f"… and {more} more such notes; use --json to show all, or kdump verify to check everything")
 
-    def note(self, source: str, message: str, quiet: bool = False) -> None:
+    def add(self, source: str, message: str, quiet: bool = False) -> None:
         """Print a note. An Unread is also mentioned in the first line of the output."""
-        if not quiet:
-            complain(f"{path_text(source)}: {message}" if source else message)
         if isinstance(message, Unread):
             note_unread(message)
             self.failed = True
-        if self.as_json:
-            self.output.line(answer_line(Note(source, message)))
+        if not quiet:
+            complain(f"{path_text(source)}: {message}" if source else message)
+        self.sink.note(source, message)
 
     def refuse(self, error: SourceError) -> None:
         self.failed |= refuse(error)
 
 
-def column_names(text: str | None, as_json: bool) -> list[str] | None:
-    """Parse --columns. Raises click.UsageError."""
-    if text is None:
-        return None
-    if as_json:
-        raise click.UsageError("--columns applies only to tables")
-    return [name.strip() for name in text.split(",")]
-
-
-class Run(Protocol):
+class Command(Protocol):
     """A command to run. `run` returns the exit status; None is 0."""
 
-    teller: Teller
+    output: Output
+    notes: Notes
 
-    def run(self, paths: tuple[str, ...]) -> int | None: ...
+    def run(self) -> int | None: ...
 
 
-def carry_out(run: Run, paths: tuple[str, ...], output: Output) -> NoReturn:
+def run_command(command: Command) -> NoReturn:
     """Run the command and exit with its status, or with 2 if an input could not be read."""
 
     def status() -> int:
         try:
-            found = run.run(paths)
+            found = command.run()
         except UnknownColumn as error:
             raise click.UsageError(str(error)) from None
-        output.flush()
-        return 2 if run.teller.failed else found or 0
+        command.output.flush()
+        return 2 if command.notes.failed else found or 0
 
     exit_with(status)

@@ -2,28 +2,31 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Iterator
+from dataclasses import dataclass
 
 import click
 
+from kdump.answer import Object
 from kdump.commands.exits import exit_with
-from kdump.commands.files import complain, output_for, refuse
-from kdump.commands.overview import NONE_OF_KIND, OverviewOptions, is_of_kind, wanted
-from kdump.commands.params import ZoneParam, limit_options, read_once
+from kdump.commands.files import complain, refuse
+from kdump.commands.output import CSV_COLUMNS_HELP, OutputOptions, output_options
+from kdump.commands.overview import NONE_OF_KIND, is_of_kind, wanted
+from kdump.commands.params import limit_options, read_once
 from kdump.commands.rate import RateParam
-from kdump.commands.running import reading
+from kdump.commands.running import ReadingOptions
 from kdump.commands.topics import topic_option
+from kdump.commands.typed import CommandOptions, takes
 from kdump.forensics.read_stats import stats
 from kdump.forensics.stats import Stats
+from kdump.forensics.stats_answer import PartitionStatistics
 from kdump.log.disk import Partition
 from kdump.log.errors import SourceError
-from kdump.render import jsonl
-from kdump.render.escape import path_text, printable
 from kdump.render.objects import put_bytes
 from kdump.render.output import Output
 from kdump.render.progress import Progress
 from kdump.render.stats_objects import stats_object
-from kdump.render.stats_report import StatsReport, name_of
+from kdump.render.stats_report import StatsPart, StatsReport
 from kdump.state.partition_log import partition_facts
 
 EXAMPLES = """
@@ -38,6 +41,19 @@ Exit status: 0 on success, 2 for a usage error, or if something could not be rea
 """
 
 
+@dataclass(frozen=True)
+class StatsOptions(CommandOptions):
+    """The options of the command. `internal`: only Kafka's own topics (True), only others (False), or all (None)."""
+
+    paths: tuple[str, ...]
+    output: OutputOptions
+    reading: ReadingOptions
+    topics: tuple[str, ...]
+    internal: bool | None
+    top: int
+    detail: bool
+
+
 @click.command(epilog=EXAMPLES)
 @click.argument("paths", metavar="PATH…", nargs=-1, required=True)
 @topic_option("Read only partitions of these topics")
@@ -46,51 +62,53 @@ Exit status: 0 on success, 2 for a usage error, or if something could not be rea
     "--top", type=click.IntRange(min=0), default=10, help="Show this many of the top keys and producers.  [10]"
 )
 @click.option("--detail", is_flag=True, help="Show each partition in full, and not only the total.")
-@click.option(
-    "--json",
-    "as_json",
-    is_flag=True,
-    help="Write JSON Lines: one object per partition, and a total if there are several.",
+@output_options(
+    json="Write JSON Lines: one object per partition, and a total if there are several.", columns=CSV_COLUMNS_HELP
 )
-@click.option("--full", is_flag=True, help="Do not truncate values.")
-@click.option("--tz", "zone", type=ZoneParam(), default="UTC", help="Show times in this time zone.  [UTC]")
 @click.option("--max-rate", type=RateParam(), help="Read no faster than this, such as 50MB/s.")
 @limit_options
-def command(paths: tuple[str, ...], **options: Any) -> None:
+@takes(StatsOptions)
+def command(options: StatsOptions) -> None:
     """Show statistics of partitions: sizes, rates, batch fill, compression, keys and values, tombstones, times and
     lateness, and the most frequent keys and producers. A path is a segment, a partition directory, a log directory, or
     a parent directory. Every record is read, in bounded memory; nothing is written."""
-    read_once(paths)
-    exit_with(_Run(paths, options, output_for(options)).run)
+    read_once(options.paths)
+    exit_with(StatsCommand(options, options.output.output()).run)
 
 
-class _Run:
+class StatsCommand:
     """One run of the command."""
 
-    def __init__(self, paths: tuple[str, ...], options: dict[str, Any], output: Output) -> None:
-        self.paths = paths
+    def __init__(self, options: StatsOptions, output: Output) -> None:
         self.options = options
         self.output = output
         self.failed = False
         self.total = Stats("", partitions=0)
-        self.first: Stats | None = None
-        self.report = StatsReport(output, options["zone"], full=options["full"], top=options["top"])
-        self.table = self.report.row_table()
-        chosen = wanted(OverviewOptions(topics=options["topics"], internal=options["internal"]))
-        self.chosen = chosen
+        shown = options.output
+        self.sink = shown.sink(
+            output,
+            lambda: StatsReport(output, shown.zone, full=shown.full, top=options.top, detail=options.detail),
+            (PartitionStatistics,),
+            objects=self._objects,
+            report=True,
+        )
+        self.chosen = wanted(options.topics, options.internal)
         self.is_other_kind = False
         """Whether there is a partition that --internal or --no-internal excludes."""
 
+    def _objects(self, part: StatsPart) -> Iterator[Object]:
+        yield stats_object(part.stats, self.options.top, put_bytes, is_total=part.is_total)
+
     def run(self) -> int:
         """Show everything that is selected, and return the exit status."""
-        check = reading(self.options)
-        with Progress("stats", self.output, always=not self.options["as_json"]) as progress:
+        check = self.options.reading.check_options()
+        with Progress("stats", self.output, always=not self.sink.streams) as progress:
 
             def met(size: int) -> None:
                 progress.more(size)
-                self.table.tick()
+                self.sink.tick()
 
-            for found in stats(self.paths, check, wanted=self._is_wanted, refused=self._refused, met=met):
+            for found in stats(self.options.paths, check, wanted=self._is_wanted, refused=self._refused, met=met):
                 self._found(found)
         self._end()
         self.output.flush()
@@ -100,7 +118,7 @@ class _Run:
         if not place.segments:
             return False
         facts = partition_facts(place)
-        self.is_other_kind = self.is_other_kind or not is_of_kind(facts, self.options["internal"])
+        self.is_other_kind = self.is_other_kind or not is_of_kind(facts, self.options.internal)
         return self.chosen(facts)
 
     def _refused(self, error: SourceError) -> None:
@@ -109,48 +127,21 @@ class _Run:
     def _found(self, found: Stats) -> None:
         for text in found.unread:
             self._refused(SourceError(text))
-        if found.unread and not found.batches and found.topic is None and not self.options["as_json"]:
+        if found.unread and not found.batches and found.topic is None and not self.sink.is_complete:
             return  # not a log
         self.total.partitions += 1
-        if self.options["as_json"]:
-            self._json(found)
-        elif self.options["detail"]:
-            self.report.write(found, self._title(found))
-        elif self.first is None:
-            self.first = found
-        else:
-            if self.total.partitions == 2:
-                self.table.add(self.first, "bad" if self.first.damaged else "")
-            self.table.add(found, "bad" if found.damaged else "")
+        self.sink.add(StatsPart(found))
         self.total.add(found)
-
-    def _json(self, found: Stats, is_total: bool = False) -> None:
-        value = stats_object(found, self.options["top"], put_bytes, is_total=is_total)
-        self.output.line(jsonl.line(value))
-
-    def _title(self, found: Stats) -> str:
-        source = printable(path_text(found.source))
-        return source if name_of(found) == source else f"{name_of(found)}  ({source})"
 
     def _end(self) -> None:
         count = self.total.partitions
         if not count:
-            if self.is_other_kind:
-                complain(NONE_OF_KIND[self.options["internal"]])
-            elif not self.failed and not self.options["topics"]:
+            if self.is_other_kind and self.options.internal is not None:
+                complain(NONE_OF_KIND[self.options.internal])
+            elif not self.failed and not self.options.topics:
                 complain("no partition with a segment found")
                 self.failed = True
-            return
         self.total.firstOffset = self.total.lastOffset = None
-        if self.options["as_json"]:
-            if count > 1:
-                self._json(self.total, is_total=True)
-            return
-        if count == 1:
-            if self.first is not None:
-                self.report.write(self.first, self._title(self.first))
-            return
-        self.table.flush()
-        if not self.options["detail"]:
-            self.output.line("")
-        self.report.write(self.total, f"all {count:,} partitions")
+        if count > 1:
+            self.sink.add(StatsPart(self.total, is_total=True))
+        self.sink.end()

@@ -2,33 +2,36 @@
 
 from __future__ import annotations
 
+import os
+from dataclasses import dataclass
 from typing import Any
 
 import click
 
-from kdump.answer import answer_object
-from kdump.check.catalogue import INFO
-from kdump.check.finding import Finding
-from kdump.commands.files import complain, output_for
+from kdump.commands.files import complain
+from kdump.commands.output import OutputOptions, output_options, tell_outside_columns
 from kdump.commands.overview import is_log_directory
-from kdump.commands.params import duration, limit_options, read_once
-from kdump.commands.state_options import Teller, carry_out, clock, column_names, shown
+from kdump.commands.params import OLD_TRANSACTION, LimitOptions, limit_options, read_once, timeout_option
+from kdump.commands.state_options import NOW_HELP, Notes, clock, run_command
 from kdump.commands.topics import WantedProducers, matcher, topic_option
-from kdump.forensics.answers import HANGING, OPEN, CoordinatorTransaction, Difference, Note, Transaction
+from kdump.commands.typed import CommandOptions, takes
+from kdump.forensics.answers import (
+    HANGING,
+    OPEN,
+    CoordinatorTransaction,
+    Note,
+    PartitionTransactions,
+    Transaction,
+)
 from kdump.forensics.places import Asked
 from kdump.forensics.transactions import STATES, Question, transactions
 from kdump.format.counted import many
 from kdump.log.internal_topics import TRANSACTION_TOPIC
-from kdump.log.region import Limits
-from kdump.render.forensic_objects import answer_line
-from kdump.render.output import Output
 from kdump.render.progress import Progress
-from kdump.render.state_tables import StateTables, style
+from kdump.render.sink import Sink
+from kdump.render.state_tables import OneTable, StateTables, TableRows
 from kdump.render.transaction_report import TransactionReport
 
-ASK_FOR_ROWS = ("listing", "only_open", "states", "producer_ids", "names")
-"""Options that ask for one row per transaction."""
-NOW_HELP = "Compute ages as of this time: ISO-8601, epoch ms, -2h.  [current time]"
 EXAMPLES = """
 \b
 Examples:
@@ -40,6 +43,29 @@ Examples:
 \b
 Exit status: 0 on success, 2 for a usage error, or if a path could not be read (the others are shown).
 """
+
+
+@dataclass(frozen=True)
+class TransactionsOptions(CommandOptions):
+    """The options of the command. `transaction_timeout` is in milliseconds; `names`: transactional IDs."""
+
+    paths: tuple[str, ...]
+    output: OutputOptions
+    reading: LimitOptions
+    listing: bool
+    only_open: bool
+    states: tuple[str, ...]
+    topics: tuple[str, ...]
+    producer_ids: tuple[int, ...]
+    names: tuple[str, ...]
+    coordinator: bool
+    now: str | None
+    transaction_timeout: int
+
+    @property
+    def asks_for_rows(self) -> bool:
+        """Whether an option asks for one row per transaction."""
+        return bool(self.listing or self.only_open or self.states or self.producer_ids or self.names)
 
 
 @click.command(epilog=EXAMPLES)
@@ -62,146 +88,118 @@ Exit status: 0 on success, 2 for a usage error, or if a path could not be read (
 )
 @click.option("--coordinator", is_flag=True, help="Show the coordinator's last record for each transactional ID.")
 @click.option("--now", metavar="TIME", help=NOW_HELP)
-@click.option(
-    "--transaction-timeout",
-    default="15m",
-    metavar="TIME",
-    help="Treat transactions open for longer than this as old.  [15m]",
-)
-@shown
+@timeout_option(OLD_TRANSACTION)
+@output_options()
 @limit_options
-def command(paths: tuple[str, ...], **options: Any) -> None:
+@takes(TransactionsOptions)
+def command(options: TransactionsOptions) -> None:
     """Show the transactions in partitions: which were committed or aborted, which are open or hanging, and at which
     offset they block read_committed consumers; compared with the .txnindex, and with the transaction coordinators if
     __transaction_state is on the same disks. A path is a segment, a partition directory, a log directory, or a parent
     directory. Nothing is written."""
-    if options["only_open"] and options["states"]:
+    if options.only_open and options.states:
         raise click.UsageError("choose one of --open and --state")
-    if options["coordinator"] and (options["listing"] or options["only_open"] or options["states"]):
+    if options.coordinator and (options.listing or options.only_open or options.states):
         raise click.UsageError("--coordinator cannot be combined with --list, --open or --state")
-    read_once(paths)
-    output = output_for(options)
-    run = _Run(options, output)
-    carry_out(run, paths, output)
+    read_once(options.paths)
+    run_command(TransactionsCommand(options))
 
 
-def is_untold(answer: Any) -> bool:
-    """Return True if an answer reports a problem, which a table with selected columns cannot show."""
-    return isinstance(answer, Difference) or (isinstance(answer, Finding) and answer.severity != INFO)
-
-
-def tell_untold(count: int) -> None:
-    if count:
-        complain(f"{many(count, 'finding')} not shown; omit --columns, or use --json, to show all")
-
-
-class _Run:
+class TransactionsCommand:
     """One run of the command."""
 
-    def __init__(self, options: dict[str, Any], output: Output) -> None:
+    def __init__(self, options: TransactionsOptions) -> None:
         self.options = options
-        self.output = output
-        self.teller = Teller(output, options["as_json"])
-        self.names = column_names(options["columns"], options["as_json"])
-        self.tables = StateTables(output, options["zone"], self.names, options["full"])
-        states = frozenset((OPEN, HANGING)) if options["only_open"] else frozenset(options["states"] or STATES)
-        self.wanted = WantedProducers(options["producer_ids"], options["names"])
+        self.output = options.output.output()
+        # The logs of the coordinators contain only the state of transactions, and none of their own.
+        self.of_coordinator = options.coordinator or any(map(is_coordinator_log, options.paths))
+        row = CoordinatorTransaction if self.of_coordinator else Transaction
+        self.sink = options.output.sink(self.output, self._text, (row,))
+        self.notes = Notes(self.sink)
+        states = frozenset((OPEN, HANGING)) if options.only_open else frozenset(options.states or STATES)
+        self.wanted = WantedProducers(options.producer_ids, options.names)
         self.question = Question(
-            now=clock(options["now"], options["zone"]),
-            timeout=duration(options["transaction_timeout"], "--transaction-timeout"),
-            topic=matcher(options["topics"]),
+            now=clock(options.now, options.output.zone),
+            timeout=options.transaction_timeout,
+            topic=matcher(options.topics),
             states=states,
-            producer_ids=frozenset(options["producer_ids"]),
-            transactional_ids=frozenset(options["names"]),
-            limits=Limits(options["max_batch_size"], options["max_decompressed_size"]),
+            producer_ids=frozenset(options.producer_ids),
+            transactional_ids=frozenset(options.names),
+            limits=options.reading.limits,
             on_producer=self.wanted.add,
         )
-        self.seen = self.untold = 0
+        self.seen = 0
+        """Number of partitions; `busy`: of those with transactions; `rows`: number of answers that are rows."""
+        self.busy = self.rows = 0
 
-    def run(self, paths: tuple[str, ...]) -> None:
-        coordinators: list[CoordinatorTransaction] = []
-        report: TransactionReport | None = None
-        flat = self._flat()
-        with Progress("transactions", self.output, always=self._waits(paths)) as progress:
+    def _text(self) -> Sink[Any]:
+        options, shown = self.options, self.options.output
+        tables = StateTables(self.output, shown.zone, shown.names, shown.full)
+        if self.of_coordinator:
+            return TableRows(self.output, tables)
+        if shown.names is not None:
+            return OneTable(tables, Transaction, tell_outside_columns)
+        selected = bool(options.producer_ids or options.names)
+        return TransactionReport(self.output, tables, ledger=options.asks_for_rows, selected=selected)
+
+    def run(self) -> None:
+        with Progress("transactions", self.output, always=self._waits()) as progress:
 
             def started(place: Asked) -> None:
-                nonlocal report
                 self.seen += 1
-                if place.was_named and place.partition.topic == TRANSACTION_TOPIC:
-                    self.options["coordinator"] = True  # contains only the state of transactions, and none of its own
-                if report is None:
-                    ledger = self._lists(place)
-                    selected = bool(self.options["producer_ids"] or self.options["names"])
-                    report = TransactionReport(self.output, self.tables, ledger=ledger, selected=selected)
+                self.sink.part(place.partition.path, was_named=place.was_named)
 
-            refused = self.teller.refuse
             for answer in transactions(
-                paths, self.question, refused=refused, met=progress.more, started=started, total=progress.expect
+                self.options.paths,
+                self.question,
+                refused=self.notes.refuse,
+                met=progress.more,
+                started=started,
+                total=progress.expect,
             ):
                 if isinstance(answer, Note):
-                    self.teller.note(answer.source, answer.message)
-                elif self.options["as_json"]:
-                    self._json(answer)
+                    self.notes.add(answer.source, answer.message)
                 elif isinstance(answer, CoordinatorTransaction):
-                    coordinators.append(answer)
-                elif self.options["coordinator"]:
-                    break
-                elif flat is not None:
-                    flat(answer)
-                elif report is not None:
-                    report.add(answer)
-        if self.options["as_json"]:
-            return
-        self._end(report, coordinators, flat is not None)
+                    self._coordinator(answer)
+                elif self.of_coordinator:
+                    break  # its answers come first
+                else:
+                    self.busy += isinstance(answer, PartitionTransactions) and has_any(answer)
+                    self.rows += isinstance(answer, Transaction)
+                    self.sink.add(answer)
+        self.sink.end()
+        self._tell_nothing()
 
-    def _json(self, answer: Any) -> None:
-        if self.options["coordinator"] and not isinstance(answer, CoordinatorTransaction):
-            return
-        self.output.line(answer_line(answer))
+    def _coordinator(self, answer: CoordinatorTransaction) -> None:
+        if self.of_coordinator or self.sink.is_complete:
+            self.rows += self.of_coordinator
+            self.sink.add(answer)
 
-    def _waits(self, paths: tuple[str, ...]) -> bool:
+    def _waits(self) -> bool:
         """Return True if the rows come at the end, one per partition."""
-        rows_come = self.options["as_json"] or any(self.options[name] for name in ASK_FOR_ROWS)
-        return not rows_come and all(map(is_log_directory, paths))
+        rows_come = self.sink.streams or self.options.asks_for_rows
+        return not rows_come and all(map(is_log_directory, self.options.paths))
 
-    def _lists(self, place: Asked) -> bool:
-        """Return True if each transaction gets a row: the path is not a directory of several partitions, or an option
-        asks for it."""
-        return place.was_named or any(self.options[name] for name in ASK_FOR_ROWS)
+    def _tell_nothing(self) -> None:
+        """Say why there is no row."""
+        if self.wanted.is_unmatched or self.rows:
+            return
+        if self.of_coordinator:
+            complain("no __transaction_state on these disks, or nothing in it matches")
+        elif not self.seen or self.notes.failed:
+            pass  # said already
+        elif not self.busy:
+            complain(f"no transaction in {many(self.seen, 'partition')}")
+        elif self.options.producer_ids or self.options.names:
+            complain("no transaction matches")
 
-    def _flat(self) -> Any:
-        """Return the function that adds an answer to the single table of --columns, which covers all partitions; None
-        without that option."""
-        if self.names is None or self.options["coordinator"]:
-            return None
-        kind = "transaction"
-        table = self.tables.open(kind)
 
-        def add(answer: Any) -> None:
-            if isinstance(answer, Transaction):
-                row = answer_object(answer)
-                table.add(row, style(row))
-            else:
-                self.untold += is_untold(answer)
+def has_any(found: PartitionTransactions) -> bool:
+    """Return True if there are, or were, transactions in a partition."""
+    return bool(found.committed + found.aborted + found.open + found.hanging + found.emptyMarkers)
 
-        self.table = table
-        return add
 
-    def _end(self, report: TransactionReport | None, found: list[CoordinatorTransaction], flat: bool) -> None:
-        if self.options["coordinator"]:
-            if (
-                not self.tables.write("transactionCoordinator", map(answer_object, found))
-                and not self.wanted.is_unmatched
-            ):
-                complain("no __transaction_state on these disks, or nothing in it matches")
-        elif flat:
-            self.table.flush()
-            tell_untold(self.untold)
-        elif report is not None:
-            report.finish()
-            if self.teller.failed or self.wanted.is_unmatched:
-                return
-            if not report.partitions:
-                complain(f"no transaction in {many(self.seen, 'partition')}")
-            elif not report.shown:
-                complain("no transaction matches")
+def is_coordinator_log(path: str) -> bool:
+    """Return True if the path is a partition directory of __transaction_state, or a file in one."""
+    directory = path if os.path.isdir(path) else os.path.dirname(os.path.abspath(path))
+    return os.path.basename(os.path.abspath(directory)).startswith(f"{TRANSACTION_TOPIC}-")

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator
-from typing import Any
+from dataclasses import dataclass
 
 import click
 
-from kdump.answer import answer_object
 from kdump.check.baseline import Baseline, read_baseline
-from kdump.check.catalogue import CATALOGUE, SEVERITIES
+from kdump.check.catalogue import CATALOGUE, SEVERITIES, Code
 from kdump.check.finding import Finding
 from kdump.check.options import Options
 from kdump.check.run import Unit, family_names, units
@@ -19,16 +18,22 @@ from kdump.check.workers import run_all, usual_processes
 from kdump.commands.completion_words import listed
 from kdump.commands.exits import exit_with
 from kdump.commands.files import complain
-from kdump.commands.params import SizeParam, duration, limit_options, read_once
+from kdump.commands.output import CSV_COLUMNS_HELP, OutputOptions, output_options
+from kdump.commands.params import (
+    LimitOptions,
+    fail_on_option,
+    jobs_option,
+    limit_options,
+    read_once,
+    warning_options,
+)
 from kdump.commands.rate import RateParam
 from kdump.commands.topics import matcher, topic_option
+from kdump.commands.typed import CommandOptions, takes
 from kdump.log.errors import SourceError
-from kdump.log.region import Limits
-from kdump.render import jsonl
-from kdump.render.objects import code_object, summary_object
 from kdump.render.output import Output
 from kdump.render.progress import Progress
-from kdump.render.report import Report
+from kdump.render.report import CheckEnd, CodeTable, Report, check_objects
 
 EXAMPLES = """
 \b
@@ -57,6 +62,27 @@ def _names(known: list[str], what: str) -> Callable[[click.Context, click.Parame
     return parse
 
 
+@dataclass(frozen=True)
+class VerifyOptions(CommandOptions):
+    """The options of the command. `transaction_timeout` is in milliseconds, `max_rate` in bytes per second."""
+
+    paths: tuple[str, ...]
+    output: OutputOptions
+    reading: LimitOptions
+    headers_only: bool
+    only: frozenset[str]
+    ignore: frozenset[str]
+    topics: tuple[str, ...]
+    fail_on: str
+    info: bool
+    listing: bool
+    jobs: int | None
+    max_rate: int | None
+    baseline: str | None
+    transaction_timeout: int
+    max_message_bytes: int | None
+
+
 @click.command(epilog=EXAMPLES)
 @click.argument("paths", metavar="PATH…", nargs=-1)
 @click.option("--crc", "headers_only", is_flag=True, help="Check only headers and checksums; nothing is decompressed.")
@@ -75,107 +101,87 @@ def _names(known: list[str], what: str) -> Callable[[click.Context, click.Parame
     help="Omit findings with these codes.",
 )
 @topic_option("Check only partitions of these topics")
-@click.option(
-    "--fail-on",
-    type=click.Choice(SEVERITIES),
-    default="error",
-    help="Exit with status 1 for findings of this severity or higher.  [error]",
-)
-@click.option("--json", "as_json", is_flag=True, help="Write JSON Lines: findings, then one summary.")
+@fail_on_option(SEVERITIES)
 @click.option("--info", is_flag=True, help="Also show informational findings.")
-@click.option("-q", "--quiet", is_flag=True, help="Print nothing; only set the exit status.")
-@click.option("--list", "listing", is_flag=True, help="Print the catalogue of findings.")
-@click.option(
-    "--jobs",
-    type=click.IntRange(min=1),
-    help="Check this many partitions in parallel.  [CPU cores, at most 4; 1 for small inputs]",
+@output_options(
+    json="Write JSON Lines: findings, then one summary.",
+    columns=CSV_COLUMNS_HELP,
+    full="",
+    quiet="Print nothing; only set the exit status.",
+    zone=False,
 )
+@click.option("--list", "listing", is_flag=True, help="Print the catalogue of findings.")
+@jobs_option("Check")
 @click.option("--max-rate", type=RateParam(), help="Read no faster than this in all jobs together, such as 50MB/s.")
 @click.option("--baseline", metavar="FILE", help="Omit the findings in FILE, the output of an earlier --json run.")
-@click.option(
-    "--transaction-timeout",
-    default="15m",
-    metavar="TIME",
-    help="Warn about transactions open for longer than this.  [15m]",
-)
-@click.option(
-    "--max-message-bytes",
-    type=SizeParam(),
-    help="Warn about batches larger than this.  [the topic's max.message.bytes, if known]",
-)
+@warning_options
 @limit_options
-def command(paths: tuple[str, ...], **options: Any) -> None:
+@takes(VerifyOptions)
+def command(options: VerifyOptions) -> None:
     """Check segments, indexes, snapshots and checkpoints for damage: files, partition directories, log directories, or
     parent directories. Reports what is damaged and where, the impact on brokers and consumers, and what to do. Nothing
     is written to the disk."""
-    output = Output()
-    if options["listing"]:
-        if paths:
+    output = options.output.output(headline=False)
+    if options.listing:
+        if options.paths:
             raise click.UsageError("--list takes no path")
-        _list(output, options["as_json"])
+        _list(options.output, output)
         return
-    if not paths:
+    if not options.paths:
         raise click.UsageError("Missing argument 'PATH…'")
-    if options["headers_only"] and options["only"] - {"bytes"}:
+    if options.headers_only and options.only - {"bytes"}:
         raise click.UsageError("--crc checks only the family bytes; choose one of --crc and --only")
-    if options["quiet"] and options["as_json"]:
-        raise click.UsageError("choose one of --quiet and --json")
-    read_once(paths)
-
-    def run() -> int:
-        baseline = read_baseline(options["baseline"]) if options["baseline"] else None
-        return _Run(paths, options, output, baseline).run()
-
-    exit_with(run)
+    read_once(options.paths)
+    verify = VerifyCommand(options, output)
+    exit_with(verify.run)
 
 
-class _Run:
+class VerifyCommand:
     """One run of the command."""
 
-    def __init__(
-        self, paths: tuple[str, ...], options: dict[str, Any], output: Output, baseline: Baseline | None
-    ) -> None:
-        self.paths = paths
+    def __init__(self, options: VerifyOptions, output: Output) -> None:
         self.options = options
         self.output = output
-        self.baseline = baseline
+        self.baseline: Baseline | None = None
         self.totals = Totals()
-        self.of_topic = matcher(options["topics"])
-        self.report = Report(output, info=options["info"] or options["fail_on"] == "info")
+        self.of_topic = matcher(options.topics)
+        self.sink = options.output.sink(
+            output,
+            lambda: Report(output, info=options.info or options.fail_on == "info"),
+            (Finding,),
+            objects=check_objects,
+            report=True,
+        )
         self.check = Options(
-            only=options["only"],
-            ignore=options["ignore"],
-            headers_only=options["headers_only"],
-            limits=Limits(options["max_batch_size"], options["max_decompressed_size"]),
-            transaction_timeout=duration(options["transaction_timeout"], "--transaction-timeout"),
-            max_message_bytes=options["max_message_bytes"],
+            only=options.only,
+            ignore=options.ignore,
+            headers_only=options.headers_only,
+            limits=options.reading.limits,
+            transaction_timeout=options.transaction_timeout,
+            max_message_bytes=options.max_message_bytes,
             now=int(time.time() * 1000),
-            window=options["window"],
+            window=options.reading.window,
         )
 
     def run(self) -> int:
         """Run the command and return its exit status."""
+        options = self.options
+        self.baseline = read_baseline(options.baseline) if options.baseline else None
         began = time.monotonic()
-        work = [unit for unit in units(self.paths, self.check, self._refused) if self._is_wanted(unit)]
+        work = [unit for unit in units(options.paths, self.check, self._refused) if self._is_wanted(unit)]
         if not self.totals.unread:
             self.of_topic.refuse_unmatched()
-        with Progress("verify", self.output, always=not self.options["as_json"]) as progress:
+        with Progress("verify", self.output, always=not self.sink.streams) as progress:
             progress.total = sum(unit.size for unit in work)
-            jobs = self.options["jobs"] or usual_processes(work)
-            for unit, findings in run_all(work, jobs, self.options["max_rate"], self.totals, progress.more):
+            jobs = options.jobs or usual_processes(work)
+            for unit, findings in run_all(work, jobs, options.max_rate, self.totals, progress.more):
                 self._unit(unit, findings)
-        seconds = time.monotonic() - began
-        if self.options["as_json"]:
-            self.output.line(jsonl.line(summary_object(self.totals, seconds)))
-            self.output.flush()
-        nothing = not self.totals.files and not self.totals.batches and not any(self.totals.findings.values())
-        is_silent = self.options["quiet"] or (nothing and bool(self.totals.unread))
-        if not is_silent and not self.options["as_json"]:
-            self.report.write(self.totals, seconds, self._families())
-        if is_silent or self.options["as_json"]:
-            for unread in self.totals.unread:
-                complain(unread)
-        severe = SEVERITIES[: SEVERITIES.index(self.options["fail_on"]) + 1]
+        self.sink.add(CheckEnd(self.totals, time.monotonic() - began, self._families()))
+        self.sink.end()
+        self.output.flush()
+        for unread in self.totals.unread if not self.sink.shows_unread else ():
+            complain(unread)
+        severe = SEVERITIES[: SEVERITIES.index(options.fail_on) + 1]
         if any(self.totals.findings[severity] for severity in severe):
             return 1
         return 2 if self.totals.unread else 0
@@ -184,9 +190,9 @@ class _Run:
         return unit.topic is None or self.of_topic(unit.topic)
 
     def _unit(self, unit: Unit, findings: Iterator[Finding]) -> None:
-        self.report.unit(unit.name)
+        self.sink.part(unit.name)
         for finding in findings:
-            if unit.directory is not None and self.options["topics"] and not self.of_topic(finding.topic or ""):
+            if unit.directory is not None and self.options.topics and not self.of_topic(finding.topic or ""):
                 continue
             if self.baseline is not None and finding in self.baseline:
                 self.totals.known += 1
@@ -196,38 +202,20 @@ class _Run:
     def _finding(self, finding: Finding) -> None:
         self.totals.findings[finding.severity] += 1
         self.totals.missing.add(finding)
-        if self.options["as_json"]:
-            self.output.line(jsonl.line(answer_object(finding)))
-        elif not self.options["quiet"]:
-            self.report.add(finding)
+        self.sink.add(finding)
 
     def _refused(self, error: SourceError) -> None:
         self.totals.refused(error)
 
     def _families(self) -> str:
-        if self.options["headers_only"]:
+        if self.options.headers_only:
             return "headers and checksums"
-        return ", ".join(sorted(self.options["only"] | {"bytes"})) if self.options["only"] else "everything"
+        return ", ".join(sorted(self.options.only | {"bytes"})) if self.options.only else "everything"
 
 
-def _list(output: Output, as_json: bool) -> None:
-    if as_json:
-        for code in CATALOGUE.values():
-            output.line(jsonl.line(code_object(code)))
-    else:
-        from kdump.render.table import Column, Table
-
-        columns = [
-            Column("code", "CODE", lambda code: code.code),
-            Column("family", "FAMILY", lambda code: code.family),
-            Column("severity", "SEVERITY", lambda code: code.severity + (" *" if code.unless else "")),
-            Column("meaning", "MEANING", lambda code: code.meaning, least=20),
-        ]
-        table = Table(columns, output)
-        for code in CATALOGUE.values():
-            table.add(code)
-        table.flush()
-        output.line(
-            "\n* lower in some cases; checkpoint-beyond-log and file-unknown can be higher, too: see docs/findings.md"
-        )
+def _list(options: OutputOptions, output: Output) -> None:
+    sink = options.sink(output, lambda: CodeTable(output), (Code,), report=True)
+    for code in CATALOGUE.values():
+        sink.add(code)
+    sink.end()
     output.flush()

@@ -2,14 +2,84 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from datetime import tzinfo
 
+from kdump.answer import Object, answer_object
+from kdump.forensics.carve.answer import CarveSummary, NestedBatch
 from kdump.forensics.carve.runs import CarvedRun
 from kdump.forensics.carve.search import CarvedBatch
+from kdump.log.paths import target
 from kdump.render.columns import columns_of
+from kdump.render.escape import path_text, printable
+from kdump.render.objects import batch_object
 from kdump.render.output import Output
+from kdump.render.sink import Sink
 from kdump.render.table import Column, Table
 from kdump.render.times import iso
+
+
+def carve_objects(found: CarvedBatch | CarvedRun | CarveSummary) -> Iterator[Object]:
+    """Yield the JSON objects of an answer: of a batch, also where it is nested."""
+    if not isinstance(found, CarvedBatch):
+        yield answer_object(found)
+        return
+    batch = found.batch
+    yield batch_object(target(found.file), batch)
+    if found.within is not None:
+        yield answer_object(NestedBatch(found.file, batch.position, batch.size, found.within))
+
+
+class CarveReport(Sink[CarvedBatch | CarvedRun | CarveSummary]):
+    """Writes a table of batches with a line after each run, or one of runs, and last a line about everything. A file
+    has a heading unless it is the only one that the user has `named`. `out`: where the runs were written."""
+
+    def __init__(
+        self, output: Output, zone: tzinfo, *, full: bool, only_runs: bool, named: tuple[str, ...], out: str | None
+    ) -> None:
+        self.output = output
+        self.only_runs = only_runs
+        self.named = named
+        self.out = out
+        self.table = (run_table if only_runs else batch_table)(output, zone, full=full)
+        self._shown = ""
+        """The file that the table is about; empty before the first."""
+
+    def add(self, found: CarvedBatch | CarvedRun | CarveSummary) -> None:
+        if isinstance(found, CarveSummary):
+            self._summary(found)
+        elif isinstance(found, CarvedBatch):
+            self._title(found.file)
+            self.table.add(found.batch)
+            if found.within is not None:
+                self.table.line(nested_line(found))
+        elif self.only_runs:
+            self._title(found.file)
+            self.table.add(found)
+        else:
+            self.table.line(run_line(found))
+
+    def tick(self) -> None:
+        self.table.tick()
+
+    def _title(self, file: str) -> None:
+        if self._shown != file and (len(self.named) > 1 or file != self.named[0]):
+            self.table.flush()
+            self.output.line(printable(path_text(file)) + ":")
+        self._shown = file
+
+    def _summary(self, found: CarveSummary) -> None:
+        if not found.files:
+            return
+        self.table.flush()
+        if found.batches:
+            self.output.line("")
+        nested = f" ({found.nested:,} nested)" if found.nested else ""
+        text = f"{found.batches:,} batches{nested} in {found.runs:,} runs, {found.batchBytes:,} of"
+        text += f" {found.bytes:,} bytes"
+        if found.written:
+            text += f"; {found.written:,} segments written to {self.out}"
+        self.output.line(printable(path_text(text)))
 
 
 def run_table(output: Output, zone: tzinfo, *, full: bool) -> Table:

@@ -6,13 +6,35 @@ from __future__ import annotations
 from datetime import tzinfo
 from typing import Any
 
-from kdump.render.escape import printable
+from kdump.render.escape import path_text, printable
 from kdump.render.output import Output
+from kdump.render.state_tables import StateTables, TableRows
 from kdump.render.style import painter
 from kdump.render.times import iso
 
 Object = dict[str, Any]
 LABEL = 12
+
+
+class ClusterReport(TableRows):
+    """Writes the summary of a copy of the metadata, then its tables."""
+
+    def __init__(self, output: Output, tables: StateTables) -> None:
+        super().__init__(output, tables)
+        self._begun = False
+
+    def part(self, name: str, *, was_named: bool = False) -> None:
+        self.end()
+        head = painter(self.output.colour)(printable(path_text(name)) + ":", "head")
+        self.output.line(("\n" if self._begun else "") + head)
+        self._begun, self.written = True, False
+
+    def add(self, found: Object) -> None:
+        if found["type"] == "cluster":
+            write_summary(self.output, found, self.tables.zone)
+            self.written = True
+        else:
+            super().add(found)
 
 
 def write_summary(output: Output, cluster: Object, zone: tzinfo) -> None:

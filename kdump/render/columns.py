@@ -17,7 +17,7 @@ from kdump.render.decoded import key_cell, put_reading, value_cell
 from kdump.render.escape import printable, shown
 from kdump.render.long_value import PIECE, shown_in_pieces
 from kdump.render.objects import control_object
-from kdump.render.table import Column
+from kdump.render.table import Column, UnknownColumn
 from kdump.render.times import iso
 
 FLAGS = {
@@ -33,10 +33,6 @@ MANY = 10_000
 
 DECODED = ("keyDecoded", "valueDecoded", "keyProblem", "valueProblem", "keyNote", "valueNote", "names")
 """Columns of records that need their decoder."""
-
-
-class UnknownColumn(ValueError):
-    """Raised for a name that the table does not have; the message lists its names."""
 
 
 class Decodes(NamedTuple):

@@ -14,6 +14,7 @@ from kdump.forensics.diff_answer import (
     ComparedRecord,
     CopyDamage,
     CopyDifference,
+    DiffSummary,
     EpochStart,
     EpochThere,
     FollowerTruncation,
@@ -22,6 +23,15 @@ from kdump.forensics.diff_answer import (
 )
 from kdump.forensics.differences import Comparison, Difference
 from kdump.forensics.rows import Row
+
+
+def diff_objects(found: Diff | DiffSummary) -> Iterator[Object]:
+    """Yield the objects of one partition: its differences, then the result; or that of the summary."""
+    if isinstance(found, DiffSummary):
+        yield answer_object(found)
+        return
+    yield from difference_objects(found)
+    yield diff_object(found)
 
 
 def difference_objects(found: Diff) -> Iterator[Object]:

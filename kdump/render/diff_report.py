@@ -9,6 +9,7 @@ from datetime import tzinfo
 from kdump.forensics.copy_facts import CopyFacts
 from kdump.forensics.damage import Damage
 from kdump.forensics.diff import Choice, Diff
+from kdump.forensics.diff_answer import DiffSummary
 from kdump.forensics.differences import (
     CLEANED,
     DAMAGE,
@@ -29,6 +30,7 @@ from kdump.format.counted import many
 from kdump.render.diff_objects import epoch_at
 from kdump.render.escape import path_text, printable, shown
 from kdump.render.output import Output
+from kdump.render.sink import Sink
 from kdump.render.style import painter
 from kdump.render.table import Column, Table
 from kdump.render.times import iso
@@ -40,15 +42,44 @@ CELL = 40
 """Bytes of a sample's key or value that are shown."""
 
 
-class DiffReport:
-    """Writes the reports of partitions, one after the other."""
+class DiffReport(Sink["Diff | DiffSummary"]):
+    """Writes the reports of partitions, one after the other. Those that are the same get one line if `everything` is
+    asked for, and a report only if the user has `named` them."""
 
-    def __init__(self, output: Output, zone: tzinfo, *, full: bool = False) -> None:
+    def __init__(
+        self,
+        output: Output,
+        zone: tzinfo,
+        *,
+        full: bool = False,
+        everything: bool = False,
+        named: tuple[str, ...] = (),
+    ) -> None:
+        self.everything = everything
+        self.named = named
         self.output = output
         self.zone = zone
         self.full = full
         self.paint = painter(output.colour)
         self.written = False
+
+    def add(self, found: Diff | DiffSummary) -> None:
+        if isinstance(found, DiffSummary):
+            self._summary(found)
+        elif found.relation == SAME and found.copies[0].path not in self.named and not found.is_odd:
+            if self.everything:
+                self.short(found)
+        elif found.topic is not None or not all(copy.unread for copy in found.copies):  # else no logs
+            self.write(found)
+
+    def _summary(self, found: DiffSummary) -> None:
+        total = found.partitions
+        if total > 1 or (found.same and not self.written):
+            names = ("same", "prefix", "divergent", "unknown")
+            parts = [f"{getattr(found, name):,} {name}" for name in names if getattr(found, name)]
+            if self.written:
+                self.output.line("")
+            self.output.line(printable(f"{total:,} partition{'s' * (total > 1)} compared: {', '.join(parts)}"))
 
     def write(self, found: Diff) -> None:
         """Write the complete report of one partition."""

@@ -9,6 +9,7 @@ from kdump.answer import answer_keys, answer_object
 from kdump.render.escape import printable
 from kdump.render.group_objects import group_object, member_objects
 from kdump.render.output import Output
+from kdump.render.sink import Sink
 from kdump.render.state_tables import StateTables
 from kdump.render.style import painter
 from kdump.render.times import iso
@@ -56,15 +57,46 @@ def by(name: str | None) -> Callable[[Object], Any]:
     return order
 
 
-class GroupReport:
-    """Writes tables of described groups. If not `is_now`, they are as of an earlier time, and no lag is known."""
+def group_parts(each: Described, *, members: bool, offsets: bool) -> Iterator[Object]:
+    """Yield the JSON objects of a group: itself and, as asked for, its members and offsets."""
+    yield each.group
+    if members:
+        yield from each.members
+    if offsets:
+        yield from each.offsets
+        yield from each.shares
 
-    def __init__(self, output: Output, tables: StateTables, sort: str | None, is_now: bool) -> None:
+
+SUMMARY, MEMBERS, OFFSETS, DETAILS = "summary", "members", "offsets", "details"
+"""What a GroupReport shows: a table of groups, of members or of offsets, or groups one by one."""
+
+
+class GroupReport(Sink[Described]):
+    """Writes described groups, `shown` as one of the above. If not `is_now`, they are as of an earlier time, and no lag
+    is known."""
+
+    def __init__(self, output: Output, tables: StateTables, shown: str, sort: str | None, is_now: bool) -> None:
         self.output = output
         self.tables = tables
+        self.shown = shown
         self.sort = sort
         self.is_now = is_now
         self.paint = painter(output.colour)
+        self._found: list[Described] = []
+
+    def add(self, found: Described) -> None:
+        if self.shown != DETAILS:
+            self._found.append(found)
+            return
+        if self._found:
+            self.output.line("")
+        self._found = [found]
+        self.details(found)
+
+    def end(self) -> None:
+        write = {SUMMARY: self.summary, MEMBERS: self.members, OFFSETS: self.offsets}.get(self.shown)
+        if write is not None:
+            write(self._found)
 
     def summary(self, found: Iterable[Described]) -> None:
         without = () if self.is_now else ("lagUnknown",)

@@ -14,14 +14,17 @@ from typing import BinaryIO
 BUFFER = 64 * 1024
 PIPE = 1 << 20
 """Requested pipe capacity in bytes: the default limit for unprivileged users (/proc/sys/fs/pipe-max-size)."""
+AUTO, ALWAYS, NEVER = COLORS = ("auto", "always", "never")
 PATIENCE = 0.1
 """Maximum time in seconds that a finished line waits in the buffer."""
 
 
 class Output:
-    """Writes lines or bytes to standard output, as prepared by kdump.streams. `terminal`: output goes to a terminal."""
+    """Writes lines or bytes to standard output, as prepared by kdump.streams. `terminal`: output goes to a terminal.
+    `color` is one of COLORS."""
 
-    def __init__(self) -> None:
+    def __init__(self, color: str = AUTO) -> None:
+        self.color = color
         self.terminal = sys.stdout.isatty()
         self.is_empty = True
         """Whether nothing has been written yet."""
@@ -36,7 +39,12 @@ class Output:
 
     @property
     def colour(self) -> bool:
-        return self.terminal and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"
+        """Whether to use colors. Under AUTO: on a terminal, or if FORCE_COLOR is set; NO_COLOR takes precedence."""
+        if self.color != AUTO:
+            return self.color == ALWAYS
+        if os.environ.get("NO_COLOR"):
+            return False
+        return bool(os.environ.get("FORCE_COLOR")) or (self.terminal and os.environ.get("TERM") != "dumb")
 
     @property
     def width(self) -> int | None:

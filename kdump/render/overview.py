@@ -3,13 +3,13 @@ the same as JSON Lines. Table rows are made from the JSON objects."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from datetime import tzinfo
 from textwrap import wrap
-from typing import Protocol
+from typing import NamedTuple
 
 from kdump.answer import Object
 from kdump.format.counted import many
-from kdump.render import jsonl
 from kdump.render.amounts import size_text
 from kdump.render.escape import path_text, printable
 from kdump.render.output import Output
@@ -21,6 +21,7 @@ from kdump.render.overview_objects import (
     topic_object,
     whole_size,
 )
+from kdump.render.sink import Sink
 from kdump.render.style import painter
 from kdump.render.table import Table
 from kdump.render.times import iso
@@ -39,56 +40,50 @@ def row_object(row: Row) -> Object:
     return topic_object(row.parts) if row.by_topic else partition_object(row.parts[0])
 
 
-class OverviewView(Protocol):
-    """Interface of the output formats. Rows follow the directory, or the partition, that contains them."""
+class DirectoryStart(NamedTuple):
+    """A log directory, before its rows."""
 
-    def directory(self, facts: DirectoryFacts, rows: list[Row]) -> None: ...
-
-    def partition(self, facts: PartitionFacts) -> None: ...
-
-    def row(self, row: Row) -> None: ...
-
-    def tick(self) -> None: ...
-
-    def end(self, shown: int, of: int) -> None:
-        """Called after the last row of a directory."""
-
-    def finish(self) -> None:
-        """Called at the very end."""
+    facts: DirectoryFacts
+    rows: list[Row]
 
 
-class JsonOverview:
-    """Writes JSON Lines. A partition whose segments are listed follows them, because its end offset is known only
-    then."""
+class PartitionStart(NamedTuple):
+    """A partition, before the rows of its segments."""
 
-    def __init__(self, output: Output) -> None:
-        self.output = output
-        self._partition: PartitionFacts | None = None
-
-    def directory(self, facts: DirectoryFacts, rows: list[Row]) -> None:
-        self.output.line(jsonl.line(directory_object(facts)))
-
-    def partition(self, facts: PartitionFacts) -> None:
-        self._partition = facts
-
-    def row(self, row: Row) -> None:
-        self.output.line(jsonl.line(row_object(row)))
-
-    def tick(self) -> None:
-        self.output.tick()
-
-    def end(self, shown: int, of: int) -> None:
-        if self._partition is not None and shown == of:
-            self._partition.sum_up()
-            self.output.line(jsonl.line(partition_object(self._partition)))
-        self._partition = None
-        self.output.flush()
-
-    def finish(self) -> None:
-        self.output.flush()
+    facts: PartitionFacts
 
 
-class TableOverview:
+class RowsEnd(NamedTuple):
+    """The end of the rows of a directory or partition: so many of them are `shown`. `partition`: whose segments they
+    are, if they are a partition's."""
+
+    shown: int
+    of: int
+    partition: PartitionFacts | None
+
+
+OverviewPart = DirectoryStart | PartitionStart | Row | RowsEnd
+
+
+def overview_objects(found: OverviewPart) -> Iterator[Object]:
+    """Yield the JSON object of a part. A partition whose segments are listed follows them, because its end offset is
+    known only then."""
+    if isinstance(found, DirectoryStart):
+        yield directory_object(found.facts)
+    elif isinstance(found, Row):
+        yield row_object(found)
+    elif isinstance(found, RowsEnd) and found.partition is not None and found.shown == found.of:
+        found.partition.sum_up()
+        yield partition_object(found.partition)
+
+
+def overview_rows(found: OverviewPart) -> Iterator[Object]:
+    """Yield the objects that are rows: not the partition that follows its segments."""
+    if isinstance(found, Row):
+        yield row_object(found)
+
+
+class TableOverview(Sink[OverviewPart]):
     """Writes text with tables."""
 
     def __init__(self, output: Output, *, zone: tzinfo, names: list[str] | None, full: bool) -> None:
@@ -106,14 +101,24 @@ class TableOverview:
         self._begun = True
         self.output.line(self.paint(printable(path_text(title)), "head"))
 
-    def directory(self, facts: DirectoryFacts, rows: list[Row]) -> None:
+    def add(self, found: OverviewPart) -> None:
+        if isinstance(found, Row):
+            self._row(found)
+        elif isinstance(found, RowsEnd):
+            self._end(found.shown, found.of)
+        elif isinstance(found, DirectoryStart):
+            self._directory(found.facts, found.rows)
+        else:
+            self._partition(found.facts)
+
+    def _directory(self, facts: DirectoryFacts, rows: list[Row]) -> None:
         self._begin(facts.directory.path)
         for text, style in directory_lines(facts, self.zone):
             self._text(text, style)
         self.output.tick()
         self._widest = max((len(path_text(row.name)) for row in rows), default=0)
 
-    def partition(self, facts: PartitionFacts) -> None:
+    def _partition(self, facts: PartitionFacts) -> None:
         self._begin(facts.partition.path)
         for text in partition_lines(facts):
             self._text(text, "")
@@ -123,7 +128,7 @@ class TableOverview:
         for number, line in enumerate(lines):
             self.output.line(("    " if number else "  ") + self.paint(line, style))
 
-    def row(self, row: Row) -> None:
+    def _row(self, row: Row) -> None:
         said = row_object(row)
         self._partial = self._partial or said["partial"]
         if self.table is None:
@@ -135,7 +140,7 @@ class TableOverview:
         if self.table is not None:
             self.table.tick()
 
-    def end(self, shown: int, of: int) -> None:
+    def _end(self, shown: int, of: int) -> None:
         if self.table is not None:
             self.table.flush()
         if shown < of:
@@ -143,11 +148,10 @@ class TableOverview:
         self.table, self._widest = None, 0
         self.output.tick()
 
-    def finish(self) -> None:
+    def end(self) -> None:
         if self._partial and (self.names is None or {"formats", "compressions"} & set(self.names)):
             text = f"{MORE}: not all headers were read: there may be more formats and codecs, and older records"
             self.output.line(self.paint(text, "dim"))
-        self.output.flush()
 
 
 def directory_lines(facts: DirectoryFacts, zone: tzinfo) -> list[tuple[str, str]]:

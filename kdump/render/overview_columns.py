@@ -8,9 +8,8 @@ from typing import Any
 
 from kdump.answer import ANSWERS, Object, answer_keys
 from kdump.render.amounts import size_text
-from kdump.render.columns import UnknownColumn
 from kdump.render.escape import printable
-from kdump.render.table import Column
+from kdump.render.table import Column, UnknownColumn
 from kdump.render.times import iso
 
 MORE = "+?"

@@ -11,6 +11,7 @@ from kdump.format.counted import many
 from kdump.render.durations import duration_text
 from kdump.render.forensic_text import Lines, file_text, place_text
 from kdump.render.output import Output
+from kdump.render.sink import Sink
 from kdump.render.state_tables import StateTables, style
 from kdump.render.table import Table
 
@@ -22,38 +23,42 @@ BREAKS = (
 )
 
 
-class ProducerReport:
-    """Receives the answers as they come. If `lists`, each producer is a row; else each partition with producers is."""
+class ProducerReport(Sink[Any]):
+    """Receives the answers as they come. If `lists`, or if the first partition was named by the user, each producer is
+    a row; else each partition with producers is."""
 
-    def __init__(self, output: Output, tables: StateTables, expiration: int) -> None:
+    def __init__(self, output: Output, tables: StateTables, expiration: int, *, lists: bool) -> None:
         self.output = output
         self.tables = tables
         self.expiration = expiration
         self.lines = Lines(output)
         self.rows: Table | None = None
         self.shown = 0
-        self.partitions = 0
-        self.lists = False
+        self.lists = lists
+        self._begun = False
         self._summary: list[PartitionProducers] = []
 
-    def add(self, answer: Any) -> None:
-        if isinstance(answer, (Producer, ProducerEvent)):
+    def part(self, name: str, *, was_named: bool = False) -> None:
+        self.lists = self.lists or (was_named and not self._begun)
+        self._begun = True
+
+    def add(self, found: Any) -> None:
+        if isinstance(found, (Producer, ProducerEvent)):
             if not self.lists:
                 return
-            value = answer_object(answer)
+            value = answer_object(found)
             if self.rows is None:
                 if self.shown:
                     self.output.line("")
                 self.rows = self.tables.open(value["type"])
                 self.shown += 1
             self.rows.add(value, style(value))
-        elif isinstance(answer, PartitionProducers):
-            self._partition(answer)
-        elif isinstance(answer, Finding):
-            self.lines.keep(answer)
+        elif isinstance(found, PartitionProducers):
+            self._partition(found)
+        elif isinstance(found, Finding):
+            self.lines.keep(found)
 
     def _partition(self, partition: PartitionProducers) -> None:
-        self.partitions += bool(partition.producers)
         if not self.lists:
             if partition.producers:
                 self._summary.append(partition)
@@ -65,10 +70,10 @@ class ProducerReport:
         elif self.lines.waiting and self.shown:
             self.output.line("")
         if partition.producers and self.shown:
-            self._end(partition)
+            self._totals(partition)
         self.shown += self.lines.write()
 
-    def _end(self, partition: PartitionProducers) -> None:
+    def _totals(self, partition: PartitionProducers) -> None:
         name = place_text(partition)
         count = partition.producers
         text = f"{name}: {many(count, 'producer')}"
@@ -96,7 +101,7 @@ class ProducerReport:
             self.lines.text(f"  expired: idle for {duration_text(self.expiration)} or more")
         self.lines.damages(partition.damages)
 
-    def finish(self) -> None:
+    def end(self) -> None:
         """Write what has waited for the end: the table of partitions, and the findings in them."""
         if self.lists:
             return

@@ -6,12 +6,23 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 from kdump.forensics.reindex.build import SPLITS, TRUNCATES
-from kdump.forensics.reindex.run import Reindexed
+from kdump.forensics.reindex.run import Reindexed, ReindexSummary
 from kdump.forensics.reindex.segment import Ending
-from kdump.forensics.reindex.verdict import LEGAL, MISSING, NOT_NEEDED, REASONS, UNREAD, WRONG, Verdict, WrongEntry
+from kdump.forensics.reindex.verdict import (
+    IDENTICAL,
+    LEGAL,
+    MISSING,
+    NOT_NEEDED,
+    REASONS,
+    UNREAD,
+    WRONG,
+    Verdict,
+    WrongEntry,
+)
 from kdump.log.kinds import INDEX, TIME_INDEX, TXN_INDEX, Kind
 from kdump.render.escape import path_text, printable
 from kdump.render.output import Output
+from kdump.render.sink import Sink
 from kdump.render.table import Column, Table
 
 TOLD = 3
@@ -19,11 +30,25 @@ TOLD = 3
 NAMES: dict[Kind, str] = {INDEX: ".index", TIME_INDEX: ".timeindex", TXN_INDEX: ".txnindex"}
 
 
-class ReindexReport:
-    """Writes the results of segments, one after the other."""
+class ReindexReport(Sink[Reindexed | ReindexSummary]):
+    """Writes the results of segments, one after the other. Those whose indexes are identical are only counted, unless
+    `everything` is asked for or the user has `named` them. `out`: where the rebuilt indexes were written."""
 
-    def __init__(self, output: Output, *, full: bool = False) -> None:
+    def __init__(
+        self,
+        output: Output,
+        *,
+        full: bool = False,
+        everything: bool = False,
+        named: tuple[str, ...] = (),
+        out: str | None = None,
+    ) -> None:
+        self.output = output
         self.full = full
+        self.everything = everything
+        self.named = named
+        self.out = out
+        self.hidden = 0
         columns = [
             Column("file", "segment", lambda made: printable(path_text(made.file)), least=24),
             Column("size", "bytes", lambda made: str(made.rebuilt.size), True, 5),
@@ -32,6 +57,14 @@ class ReindexReport:
         ]
         self.table = Table(columns, output, full=full)
         self.written = False
+
+    def add(self, found: Reindexed | ReindexSummary) -> None:
+        if isinstance(found, ReindexSummary):
+            self._summary(found)
+        elif self.everything or found.file in self.named or not found.is_ordinary:
+            self.write(found)
+        else:
+            self.hidden += 1
 
     def write(self, made: Reindexed) -> None:
         """Write a segment's row, followed by its problems and notes."""
@@ -48,8 +81,45 @@ class ReindexReport:
         for note in made.notes:
             self._line(f"  note: {note}")
 
-    def flush(self) -> None:
+    def _summary(self, found: ReindexSummary) -> None:
         self.table.flush()
+        if not found.segments:
+            return
+        if self.written:
+            self.output.line("")
+        names = (IDENTICAL, LEGAL, WRONG, MISSING)
+        said = ", ".join(f"{getattr(found, name):,} {name}" for name in names if getattr(found, name)) or "none"
+        text = f"{found.segments:,} segment{'s' * (found.segments > 1)}; indexes: {said}"
+        if self.hidden:
+            text += f"; {self.hidden:,} segments with identical indexes are not shown; use --all to show them"
+        self._text(text)
+        if found.written:
+            self._text(f"{found.written:,} files written to {self.out}")
+        if found.wrong or found.missing or found.cut or found.refused:
+            self._next(found)
+
+    def _next(self, found: ReindexSummary) -> None:
+        self.output.line("")
+        self._text("next steps")
+        is_wrong = found.wrong or found.missing
+        if self.out is None and is_wrong:
+            self._text("  run kdump reindex … --out DIR to write the rebuilt indexes to a new directory")
+        elif is_wrong:
+            self._text(f"  with the broker stopped, replace the old indexes with those in {self.out}")
+        if found.cut or found.refused:
+            self._text(
+                "  do not delete the .index of a damaged segment: without it the broker recovers the segment and "
+                "truncates it at the damage"
+            )
+        else:
+            self._text(
+                "  or, with the broker stopped, delete the wrong .index and that of the log's last segment: at startup "
+                "the broker recovers these segments and rebuilds all three"
+            )
+
+    def _text(self, text: str) -> None:
+        for line in self.output.wrapped(printable(path_text(text)), len(text) - len(text.lstrip()) + 2):
+            self.output.line(line)
 
     def _line(self, text: str, style: str = "") -> None:
         self.table.line(printable(path_text(text)), style)

@@ -6,16 +6,21 @@ import os
 from collections import Counter
 from dataclasses import dataclass, field
 from textwrap import wrap
+from typing import NamedTuple
 
-from kdump.check.catalogue import CATALOGUE, ERROR, INFO, WARNING
+from kdump.answer import Object, answer_object
+from kdump.check.catalogue import CATALOGUE, ERROR, INFO, WARNING, Code
 from kdump.check.finding import Finding
 from kdump.check.rule import LOST
 from kdump.check.totals import Totals
 from kdump.format.counted import first_of, many
 from kdump.render.amounts import size_text
 from kdump.render.escape import path_text, printable
+from kdump.render.objects import summary_object
 from kdump.render.output import Output
+from kdump.render.sink import Sink
 from kdump.render.style import painter
+from kdump.render.table import Column, Table
 
 STYLE = {ERROR: "bad", WARNING: "torn", INFO: "dim"}
 NEAR = 4096
@@ -99,8 +104,23 @@ class Group:
         return False
 
 
-class Report:
-    """Collects findings; writes the report when all are known."""
+class CheckEnd(NamedTuple):
+    """The end of a check: what was read, in how many seconds, and which families of findings were looked for."""
+
+    totals: Totals
+    seconds: float
+    families: str
+
+
+def check_objects(found: Finding | CheckEnd) -> tuple[Object]:
+    """Return the JSON object of a finding, or of the end."""
+    if isinstance(found, CheckEnd):
+        return (summary_object(found.totals, found.seconds),)
+    return (answer_object(found),)
+
+
+class Report(Sink["Finding | CheckEnd"]):
+    """Collects findings; writes the report when all are known. If nothing could be read, there is none."""
 
     def __init__(self, output: Output, *, info: bool) -> None:
         self.output = output
@@ -112,11 +132,19 @@ class Report:
         self.told_info: Counter[str] = Counter()
         self.hit: set[str] = set()
 
-    def unit(self, name: str) -> None:
+    def part(self, name: str, *, was_named: bool = False) -> None:
         """Start a partition: the findings added next belong to it."""
         self.groups.append(Group(name))
 
-    def add(self, finding: Finding) -> None:
+    def add(self, found: Finding | CheckEnd) -> None:
+        if isinstance(found, Finding):
+            self._finding(found)
+            return
+        totals = found.totals
+        if totals.files or totals.batches or any(totals.findings.values()) or not totals.unread:
+            self.write(*found)
+
+    def _finding(self, finding: Finding) -> None:
         self.counts[finding.severity] += 1
         if finding.consequence == LOST and self.groups[-1].explains(finding):
             return
@@ -127,6 +155,7 @@ class Report:
         self.groups[-1].add(finding)
 
     def write(self, totals: Totals, seconds: float, families: str) -> None:
+        self.shows_unread = True
         self._verdict(totals)
         for unread in totals.unread[:TOLD_UNREAD]:
             self._text(f"  not read: {printable(path_text(unread))}", "bad")
@@ -147,7 +176,6 @@ class Report:
         self._text(f"checked {families}: {checked(totals, seconds if self.output.terminal else None)}", "")
         for note in totals.notes:
             self._text(f"note: {printable(path_text(note))}", "dim")
-        self.output.flush()
 
     def _everywhere(self) -> dict[str, list[tuple[Group, Story]]]:
         """Remove warnings that occur in more than EVERYWHERE partitions from their groups; return them by code."""
@@ -255,3 +283,26 @@ def checked(totals: Totals, seconds: float | None) -> str:
     parts += [many(totals.files, "file"), size_text(totals.bytes)]
     parts += [many(totals.batches, "batch", "batches"), many(totals.records, "record")]
     return ", ".join(parts) + (f" in {seconds:.1f} s" if seconds is not None else "")
+
+
+class CodeTable(Sink[Code]):
+    """The catalogue of findings as a table."""
+
+    def __init__(self, output: Output) -> None:
+        self.output = output
+        columns = [
+            Column("code", "CODE", lambda code: code.code),
+            Column("family", "FAMILY", lambda code: code.family),
+            Column("severity", "SEVERITY", lambda code: code.severity + (" *" if code.unless else "")),
+            Column("meaning", "MEANING", lambda code: code.meaning, least=20),
+        ]
+        self.table = Table(columns, output)
+
+    def add(self, found: Code) -> None:
+        self.table.add(found)
+
+    def end(self) -> None:
+        self.table.flush()
+        self.output.line(
+            "\n* lower in some cases; checkpoint-beyond-log and file-unknown can be higher, too: see docs/findings.md"
+        )

@@ -7,7 +7,9 @@ import os
 import shlex
 from collections.abc import Iterator
 from itertools import groupby
+from typing import NamedTuple
 
+from kdump.answer import Object, answer_object
 from kdump.forensics.restart.plan import (
     CLEAN,
     DEGRADED,
@@ -23,12 +25,13 @@ from kdump.forensics.restart.plan import (
     Step,
     Stop,
 )
-from kdump.forensics.restart.summary import totals
+from kdump.forensics.restart.summary import summary, totals
 from kdump.format.counted import first_of, many
 from kdump.log.internal_topics import METADATA_TOPIC
 from kdump.render.amounts import size_text
 from kdump.render.escape import path_text, printable
 from kdump.render.output import Output
+from kdump.render.sink import Sink
 from kdump.render.style import painter
 from kdump.render.table import Column, Table
 
@@ -42,8 +45,26 @@ STYLE = {CLEAN: "name", RECOVERY: "name", DEGRADED: "torn", STOPPED: "bad"}
 GOES = {TRUNCATED: "truncated", DELETED: "deleted", HIDDEN: "left in the file after the log end"}
 
 
-class RestartReport:
-    """Writes a plan. `of_topics`: whether --topic excludes other partitions."""
+class PlanEnd(NamedTuple):
+    """The whole plan, which was made in so many seconds."""
+
+    plan: RestartPlan
+    seconds: float
+
+
+def plan_objects(found: PartitionPlan | PlanEnd) -> Iterator[Object]:
+    """Yield the JSON object of a partition; or at the end those of the directories, and the summary."""
+    if isinstance(found, PartitionPlan):
+        yield answer_object(found)
+        return
+    yield from map(answer_object, found.plan.directories)
+    yield answer_object(summary(*found))
+
+
+class RestartReport(Sink[PartitionPlan | PlanEnd]):
+    """Writes a plan at its end. `of_topics`: whether --topic excludes other partitions."""
+
+    shows_unread = True
 
     def __init__(
         self, output: Output, *, full: bool = False, everything: bool = False, of_topics: bool = False
@@ -53,6 +74,10 @@ class RestartReport:
         self.everything = everything
         self.of_topics = of_topics
         self.paint = painter(output.colour)
+
+    def add(self, found: PartitionPlan | PlanEnd) -> None:
+        if isinstance(found, PlanEnd):
+            self.write(found.plan)
 
     def write(self, plan: RestartPlan) -> None:
         names = ", ".join(each.path for each in plan.directories)

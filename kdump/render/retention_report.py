@@ -15,6 +15,7 @@ from kdump.render.amounts import duration
 from kdump.render.escape import printable
 from kdump.render.forensic_text import Lines, file_text, place_text
 from kdump.render.output import Output
+from kdump.render.sink import Sink
 from kdump.render.state_tables import StateTables, style
 from kdump.render.times import iso
 
@@ -43,8 +44,25 @@ OF_COMPACTION = (
 )
 
 
-class RetentionReport:
-    """Receives the answers as they come. With `single`, each partition is shown in full; else it is a row."""
+class HoldTable(Sink[Any]):
+    """A table of what keeps data longer than the configs require, one row per cause."""
+
+    def __init__(self, tables: StateTables) -> None:
+        self.tables = tables
+        self._holds: list[Hold] = []
+
+    def add(self, found: Any) -> None:
+        if isinstance(found, Hold):
+            self._holds.append(found)
+
+    def end(self) -> None:
+        without = () if len({hold.source for hold in self._holds}) > 1 else ("source",)
+        self.tables.write("retentionHold", map(answer_object, self._holds), without)
+
+
+class RetentionReport(Sink[Any]):
+    """Receives the answers as they come. With `single`, each partition is shown in full; else it is a row. Without
+    columns that the user has chosen, that is also done if the first partition was `named` by the user."""
 
     def __init__(self, output: Output, tables: StateTables, now: int, *, single: bool) -> None:
         self.output = output
@@ -53,24 +71,29 @@ class RetentionReport:
         self.single = single
         self.lines = Lines(output)
         self.partitions = 0
+        self._begun = False
         self._segments: list[SegmentRetention] = []
         self._unshown = 0
         self._holds: list[Hold] = []
         self._rows: list[PartitionRetention] = []
         self._held: list[tuple[PartitionRetention, list[Hold]]] = []
 
-    def add(self, answer: Any) -> None:
-        if isinstance(answer, SegmentRetention):
+    def part(self, name: str, *, was_named: bool = False) -> None:
+        self.single = self.single or (was_named and not self._begun and self.tables.names is None)
+        self._begun = True
+
+    def add(self, found: Any) -> None:
+        if isinstance(found, SegmentRetention):
             if not self.single:
                 return
-            if len(self._segments) < MOST_ROWS or answer.deletion == answers.HELD:
-                self._segments.append(answer)
+            if len(self._segments) < MOST_ROWS or found.deletion == answers.HELD:
+                self._segments.append(found)
             else:
                 self._unshown += 1
-        elif isinstance(answer, Hold):
-            self._holds.append(answer)
-        elif isinstance(answer, PartitionRetention):
-            self._partition(answer)
+        elif isinstance(found, Hold):
+            self._holds.append(found)
+        elif isinstance(found, PartitionRetention):
+            self._partition(found)
 
     def _partition(self, found: PartitionRetention) -> None:
         if self.single:
@@ -84,7 +107,7 @@ class RetentionReport:
         self.partitions += 1
         self._segments, self._holds, self._unshown = [], [], 0
 
-    def finish(self) -> None:
+    def end(self) -> None:
         """Write what has waited for the end: the table of partitions, and their retention blockers."""
         if self.single or not self._rows:
             return

@@ -7,10 +7,11 @@ from collections.abc import Iterator
 
 from kdump.forensics.abort import abort_command
 from kdump.forensics.salvage.fates import FATES, LOST, RECOVERED, UNUSED, WRITTEN, Hole, Span
-from kdump.forensics.salvage.result import Salvaged
+from kdump.forensics.salvage.result import Salvaged, SalvageSummary
 from kdump.format.counted import many
 from kdump.render.escape import path_text, printable
 from kdump.render.output import Output
+from kdump.render.sink import Sink
 from kdump.render.style import painter
 from kdump.render.table import Column, Table
 
@@ -20,7 +21,7 @@ FEW = 3
 """Maximum transactions per partition that are listed individually unless --full is given."""
 
 
-class SalvageReport:
+class SalvageReport(Sink[Salvaged | SalvageSummary]):
     """Writes the results of partitions, one after the other. `loads`: the output is meant for a broker."""
 
     def __init__(self, output: Output, *, full: bool = False, loads: bool = True) -> None:
@@ -29,6 +30,15 @@ class SalvageReport:
         self.loads = loads
         self.paint = painter(output.colour)
         self.written = self.detailed = False
+        self._written: list[Salvaged] = []
+
+    def add(self, found: Salvaged | SalvageSummary) -> None:
+        if isinstance(found, SalvageSummary):
+            self._summary(found)
+            return
+        self.write(found)
+        if found.is_written:
+            self._written.append(found)
 
     def write(self, made: Salvaged) -> None:
         """Write one line for a partition that was kept completely, and all details for any other."""
@@ -142,17 +152,16 @@ class SalvageReport:
         for line in self.output.wrapped(printable(path_text(text)), indent):
             self.output.line(self.paint(line, style) if style else line)
 
-    def end(self, found: list[Salvaged], out: str, ledger: str) -> None:
+    def _summary(self, found: SalvageSummary) -> None:
         """Write the totals, and how to use the output."""
-        whole = sum(each.is_whole for each in found)
-        written = [each for each in found if each.is_written]
+        written, out, ledger = self._written, found.out, found.ledger
         self.output.line("")
-        if len(found) > 1:
-            empty = len(found) - len(written)
-            parts = [f"{whole:,} complete"] if whole else []
-            parts += [f"{len(found) - whole - empty:,} partial"] if len(found) - whole - empty else []
-            parts += [f"{empty:,} of which nothing could be kept"] if empty else []
-            self._text(f"{len(found):,} partitions: {', '.join(parts)}")
+        if found.partitions > 1:
+            partial = found.partitions - found.whole - found.empty
+            parts = [f"{found.whole:,} complete"] if found.whole else []
+            parts += [f"{partial:,} partial"] if partial else []
+            parts += [f"{found.empty:,} of which nothing could be kept"] if found.empty else []
+            self._text(f"{found.partitions:,} partitions: {', '.join(parts)}")
         self._text(f"written to {out}; the outcome of every byte is in {ledger}")
         if not written or not self.loads:
             return

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterable
-from typing import Any
+from typing import Any, NamedTuple
 
 from kdump.check.finding import Finding
 from kdump.check.missing import Missing
@@ -13,6 +13,7 @@ from kdump.render.amounts import size_text
 from kdump.render.escape import path_text, printable
 from kdump.render.output import Output
 from kdump.render.report import Report
+from kdump.render.sink import Sink
 from kdump.render.style import painter
 from kdump.render.table import Column, Table
 from kdump.render.times import iso
@@ -23,12 +24,26 @@ SHOWN = 5
 """Maximum rows of the lists that describe the fleet; summary.json has more."""
 
 
-class ScanReport:
+class FleetEnd(NamedTuple):
+    """The summary of a scan. `units` returns the units, each with those of its findings that are printed; `counts`
+    returns the codes of findings that are only counted."""
+
+    summary: Object
+    units: Callable[[], Iterable[tuple[str, list[Finding]]]]
+    counts: Callable[[], Counter[str]]
+
+
+class ScanReport(Sink[FleetEnd]):
     """Writes the report of one summary."""
+
+    shows_unread = True
 
     def __init__(self, output: Output) -> None:
         self.output = output
         self.paint = painter(output.colour)
+
+    def add(self, found: FleetEnd) -> None:
+        self.write(found.summary, found.units(), found.counts())
 
     def write(self, said: Object, units: Iterable[tuple[str, list[Finding]]], counts: Counter[str]) -> None:
         """Write the report. `units`: each with those of its findings that are printed; `counts`: codes of findings that
@@ -36,7 +51,7 @@ class ScanReport:
         report = Report(self.output, info=False)
         missing = Missing()
         for name, findings in units:
-            report.unit(name)
+            report.part(name)
             for finding in findings:
                 report.add(finding)
                 missing.add(finding)

@@ -2,22 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from datetime import tzinfo
 from functools import partial
 from typing import Any
 
-from kdump.answer import ANSWERS, Key, answer_keys
+from kdump.answer import ANSWERS, Key, answer_keys, answer_object, answer_type
 from kdump.forensics.cluster import ClusterAcl, ClusterToken
 from kdump.render import forensic_tables as forensic
-from kdump.render.columns import UnknownColumn
 from kdump.render.forensic_tables import FORENSIC_TABLES, forensic_style
 from kdump.render.output import Output
 from kdump.render.retention_tables import NO_ZERO as NO_ZERO_RETENTION
 from kdump.render.retention_tables import RETENTION_TABLES, retention_style
 from kdump.render.shown import Shown
+from kdump.render.sink import Sink, is_problem, objects_of
 from kdump.render.state_cells import cell
-from kdump.render.table import Column, Table
+from kdump.render.table import Column, Table, UnknownColumn
 
 Object = dict[str, Any]
 
@@ -227,3 +227,56 @@ class StateTables:
         if rows:
             table.flush()
         return rows
+
+
+class TableRows(Sink[Any]):
+    """Writes tables, each for adjacent answers of one type."""
+
+    def __init__(self, output: Output, tables: StateTables) -> None:
+        self.output = output
+        self.tables = tables
+        self.written = False
+        """Whether something has been written that a blank line separates from the next table."""
+        self._table: Table | None = None
+        self._type = ""
+
+    def add(self, found: Any) -> None:
+        for value in objects_of(found):
+            if self._table is None or value["type"] != self._type:
+                self.end()
+                if self.written:
+                    self.output.line("")
+                self._table, self._type, self.written = self.tables.open(value["type"]), value["type"], True
+            self._table.add(value, style(value))
+
+    def tick(self) -> None:
+        if self._table is not None:
+            self._table.tick()
+
+    def end(self) -> None:
+        if self._table is not None:
+            self._table.flush()
+            self._table = None
+
+
+class OneTable(Sink[Any]):
+    """Writes a single table of all answers of one class. Counts the findings and other problems that are left out, and
+    passes their number to `left_out` at the end. Raises UnknownColumn."""
+
+    def __init__(self, tables: StateTables, row: type, left_out: Callable[[int], None]) -> None:
+        self.row = row
+        self.left_out = left_out
+        self._table = tables.open(answer_type(row))
+        self._problems = 0
+
+    def add(self, found: Any) -> None:
+        value = answer_object(found)
+        if isinstance(found, self.row):
+            self._table.add(value, style(value))
+        else:
+            self._problems += is_problem(value)
+
+    def end(self) -> None:
+        self._table.flush()
+        if self._problems:
+            self.left_out(self._problems)

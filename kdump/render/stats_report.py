@@ -6,6 +6,7 @@ import os
 from array import array
 from collections.abc import Callable
 from datetime import tzinfo
+from typing import NamedTuple
 
 from kdump.forensics.sketch import Frequent
 from kdump.forensics.spread import Class, late_classes, median, size_classes
@@ -16,6 +17,7 @@ from kdump.render.amounts import average, duration, number, per, size_text
 from kdump.render.charts import bar, heights, share, spread_over
 from kdump.render.escape import path_text, printable, shown
 from kdump.render.output import Output
+from kdump.render.sink import Sink
 from kdump.render.stats_objects import split
 from kdump.render.style import cut, painter
 from kdump.render.table import Column, Table
@@ -36,10 +38,20 @@ def _median(counts: array[int], most: int, text: Callable[[int], str]) -> str:
     return f"median {low}" if low == high else f"median {low} to {high}"
 
 
-class StatsReport:
-    """Writes statistics of partitions."""
+class StatsPart(NamedTuple):
+    """The statistics of a partition or, `is_total`, of all together."""
 
-    def __init__(self, output: Output, zone: tzinfo, *, full: bool = False, top: int = 10) -> None:
+    stats: Stats
+    is_total: bool = False
+
+
+class StatsReport(Sink[StatsPart]):
+    """Writes statistics of partitions: of a single one all, of several one row each and all of the total, or all of
+    each (`detail`)."""
+
+    def __init__(
+        self, output: Output, zone: tzinfo, *, full: bool = False, top: int = 10, detail: bool = False
+    ) -> None:
         self.output = output
         self.zone = zone
         self.full = full
@@ -47,6 +59,37 @@ class StatsReport:
         self.paint = painter(output.colour)
         self.width = min(100, output.width or PIPE_WIDTH)
         self.written = False
+        self.detail = detail
+        self._rows = self.row_table()
+        self._count = 0
+        self._first: Stats | None = None
+        """The first partition, until it is known whether it is the only one."""
+
+    def add(self, found: StatsPart) -> None:
+        stats = found.stats
+        if found.is_total:
+            self._rows.flush()
+            if not self.detail:
+                self.output.line("")
+            self.write(stats, f"all {stats.partitions:,} partitions")
+            return
+        self._count += 1
+        if self.detail:
+            self.write(stats, title_of(stats))
+        elif self._count == 1:
+            self._first = stats
+        else:
+            for each in (self._first, stats):
+                if each is not None:
+                    self._rows.add(each, "bad" if each.damaged else "")
+            self._first = None
+
+    def tick(self) -> None:
+        self._rows.tick()
+
+    def end(self) -> None:
+        if self._first is not None:
+            self.write(self._first, title_of(self._first))
 
     def row_table(self) -> Table:
         """Return a table with one row per partition."""
@@ -308,6 +351,12 @@ class StatsReport:
             short = os.sep.join(parts[-2:]) if stats.partitions != 1 else parts[-1]
             file = f" of {path_text(place.file if self.full else short)}"
         return f" (offset {evidence.offset}, batch at {place.position}{file})"
+
+
+def title_of(stats: Stats) -> str:
+    """Return the title of a partition's statistics: its name, and where it is."""
+    source = printable(path_text(stats.source))
+    return source if name_of(stats) == source else f"{name_of(stats)}  ({source})"
 
 
 def name_of(stats: Stats) -> str:

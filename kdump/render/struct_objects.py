@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 from kdump.answer import ABSENT, Object, answer_object
 from kdump.forensics.schema import BitsOfField, FieldAnswer, StructAnswer
 from kdump.format.layout import Bits
 from kdump.format.schema import Versions
-from kdump.format.struct_fields import NOT_GIVEN, Row
+from kdump.format.struct_fields import NOT_GIVEN, Row, rows
 from kdump.format.structs import Named
 
 
@@ -54,6 +56,13 @@ def field_object(struct: Named, row: Row) -> Object:
             default=ABSENT if row.default is NOT_GIVEN else row.default,
         )
     )
+
+
+def schema_objects(struct: Named, version: int | None) -> Iterator[Object]:
+    """Yield the object of a structure, then those of its fields; of a message, those of one `version`, or of all."""
+    yield struct_object(struct)
+    for row in rows(struct, version):
+        yield field_object(struct, row)
 
 
 def _bits(bits: Bits) -> BitsOfField:

@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable
 from itertools import groupby
 from textwrap import wrap
 from typing import NamedTuple
 
 from kdump.format.layout import Bits
-from kdump.format.struct_fields import NOT_GIVEN, Row
+from kdump.format.struct_fields import NOT_GIVEN, Row, rows
 from kdump.format.structs import Named
 from kdump.render.escape import printable
 from kdump.render.output import Output
+from kdump.render.sink import Sink
 from kdump.render.struct_objects import versions_text
 from kdump.render.style import cut, painter
 from kdump.render.table import GAP, Column, Table
@@ -21,18 +21,26 @@ ROOM = 24
 """Columns of the terminal reserved for meanings; less important columns are omitted to make room."""
 
 
-def write_list(output: Output, structs: Iterable[Named]) -> None:
-    """Write all structures, one line each, under the headings of their groups."""
-    paint = painter(output.colour)
-    found = list(structs)
-    widest = max(len(each.name) for each in found)
-    for number, (group, members) in enumerate(groupby(found, key=lambda each: each.group)):
-        output.line(("\n" if number else "") + paint(group, "head"))
-        for each in members:
-            line = f"  {each.name:{widest}}  {_extent(each):14}  {each.about if each.schema else each.source}"
-            line = line.rstrip()
-            output.line(line if output.width is None else cut(line, output.width))
-    output.flush()
+class StructList(Sink[Named]):
+    """Writes all structures, one line each, under the headings of their groups."""
+
+    def __init__(self, output: Output) -> None:
+        self.output = output
+        self._found: list[Named] = []
+
+    def add(self, found: Named) -> None:
+        self._found.append(found)
+
+    def end(self) -> None:
+        output = self.output
+        paint = painter(output.colour)
+        widest = max(len(each.name) for each in self._found)
+        for number, (group, members) in enumerate(groupby(self._found, key=lambda each: each.group)):
+            output.line(("\n" if number else "") + paint(group, "head"))
+            for each in members:
+                line = f"  {each.name:{widest}}  {_extent(each):14}  {each.about if each.schema else each.source}"
+                line = line.rstrip()
+                output.line(line if output.width is None else cut(line, output.width))
 
 
 def _extent(struct: Named) -> str:
@@ -42,34 +50,39 @@ def _extent(struct: Named) -> str:
     return "any size" if struct.size is None else f"{struct.size} bytes"
 
 
-def write_struct(output: Output, struct: Named, rows: Iterable[Row], version: int | None) -> None:
-    """Write one structure: its description and its fields; of a message, those of one `version`, or of all."""
-    paint = painter(output.colour)
-    output.line(paint(f"{struct.name}: {_title(struct, version)}", "head"))
-    texts = [struct.about, f"source: {struct.source}"] if struct.about else [f"source: {struct.source}"]
-    table = Table([Column("", "", str, least=20)], output)  # wraps like the table below
-    for text in texts:
-        table.line(text, "dim")
-    output.line("")
-    found = list(rows)
-    if not found:
-        output.line("no fields")
-        output.flush()
-        return
-    merged = struct.schema is not None and version is None
-    lines: list[Cells] = []
-    for number, row in enumerate(found):
-        lines.append(Cells(row, found[number - 1] if number else None, row.meaning))
-        lines += [Cells(bits, row, _bits_meaning(bits)) for bits in row.bits]
-    columns, room = _fitting(_columns(merged=merged), lines, output.width)
-    fields = Table(columns, output, chosen=True)
-    for line in lines:
-        first, *rest = wrap(line.meaning, room) if room and len(line.meaning) > room else [line.meaning]
-        fields.add(line._replace(meaning=first))
-        for text in rest:
-            fields.add(Cells(None, None, text))
-    fields.flush()
-    output.flush()
+class StructReport(Sink[Named]):
+    """Writes one structure: its description and its fields; of a message, those of one `version`, or of all."""
+
+    def __init__(self, output: Output, version: int | None) -> None:
+        self.output = output
+        self.version = version
+
+    def add(self, found: Named) -> None:
+        struct, output, version = found, self.output, self.version
+        paint = painter(output.colour)
+        output.line(paint(f"{struct.name}: {_title(struct, version)}", "head"))
+        texts = [struct.about, f"source: {struct.source}"] if struct.about else [f"source: {struct.source}"]
+        table = Table([Column("", "", str, least=20)], output)  # wraps like the table below
+        for text in texts:
+            table.line(text, "dim")
+        output.line("")
+        shown = list(rows(struct, version))
+        if not shown:
+            output.line("no fields")
+            return
+        merged = struct.schema is not None and version is None
+        lines: list[Cells] = []
+        for number, row in enumerate(shown):
+            lines.append(Cells(row, shown[number - 1] if number else None, row.meaning))
+            lines += [Cells(bits, row, _bits_meaning(bits)) for bits in row.bits]
+        columns, room = _fitting(_columns(merged=merged), lines, output.width)
+        fields = Table(columns, output, chosen=True)
+        for line in lines:
+            first, *rest = wrap(line.meaning, room) if room and len(line.meaning) > room else [line.meaning]
+            fields.add(line._replace(meaning=first))
+            for text in rest:
+                fields.add(Cells(None, None, text))
+        fields.flush()
 
 
 def _title(struct: Named, version: int | None) -> str:

@@ -24,10 +24,11 @@ def painter(colour: bool) -> Paint:
     """Return a function that applies styles: rich's escape sequences for this terminal, or none if not `colour`."""
     if not colour:
         return lambda text, style: text
+    from rich.color import ColorSystem
     from rich.console import Console
     from rich.style import Style
 
-    system = Console(force_terminal=True)._color_system
+    system = Console(force_terminal=True)._color_system or ColorSystem.STANDARD
     styles = {name: Style.parse(definition) for name, definition in STYLES.items()}
 
     def paint(text: str, style: str) -> str:

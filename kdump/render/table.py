@@ -21,6 +21,14 @@ GAP_IN_ROWS, MOST_WAIT = 0.5, 2.0
 more. Not elsewhere, so that a table has the same widths on every run."""
 
 
+class UnknownColumn(ValueError):
+    """Raised for a name that the table does not have; the message lists its names."""
+
+
+class OtherColumns(ValueError):
+    """Raised for a row that does not have the columns of the CSV so far."""
+
+
 class Column(NamedTuple):
     """A column. `cell` returns the text for a row's item. On a narrow terminal the columns with the lowest `rank` are
     left out first (rank 9 never). Columns with `least` share the remaining room, are at least that wide, and are

@@ -10,7 +10,6 @@ from kdump.check.finding import Finding
 from kdump.forensics.answers import (
     HANGING,
     OPEN,
-    CoordinatorTransaction,
     Difference,
     PartitionTransactions,
     Transaction,
@@ -20,6 +19,7 @@ from kdump.render.durations import duration_text
 from kdump.render.escape import printable
 from kdump.render.forensic_text import Lines, file_text, place_text
 from kdump.render.output import Output
+from kdump.render.sink import Sink
 from kdump.render.state_tables import StateTables, style
 from kdump.render.table import Table
 from kdump.render.times import iso
@@ -28,8 +28,9 @@ MOST_DETAILS = 100
 """Maximum number of open transactions of a partition that are shown in full; the others are only counted."""
 
 
-class TransactionReport:
-    """Receives the answers as they come. With `ledger`, each transaction is a row; else each partition is. `selected`:
+class TransactionReport(Sink[Any]):
+    """Receives the answers as they come. With `ledger`, or if the first partition was named by the user, each
+    transaction is a row; else each partition is. `selected`:
     only some producers are shown, and no partition without a transaction of theirs."""
 
     def __init__(self, output: Output, tables: StateTables, *, ledger: bool, selected: bool) -> None:
@@ -40,20 +41,22 @@ class TransactionReport:
         self.lines = Lines(output)
         self.rows: Table | None = None
         self.shown = 0
-        self.partitions = 0
-        """Number of partitions with transactions; `idle`: without."""
-        self.idle = 0
+        self._begun = False
         self._summary: list[PartitionTransactions] = []
         self._details: list[tuple[PartitionTransactions, list[Transaction]]] = []
         self._open: list[Transaction] = []
 
-    def add(self, answer: Any) -> None:
-        if isinstance(answer, Transaction):
-            self._transaction(answer)
-        elif isinstance(answer, PartitionTransactions):
-            self._partition(answer)
-        elif isinstance(answer, (Finding, Difference)):
-            self.lines.keep(answer)
+    def part(self, name: str, *, was_named: bool = False) -> None:
+        self.ledger = self.ledger or (was_named and not self._begun)
+        self._begun = True
+
+    def add(self, found: Any) -> None:
+        if isinstance(found, Transaction):
+            self._transaction(found)
+        elif isinstance(found, PartitionTransactions):
+            self._partition(found)
+        elif isinstance(found, (Finding, Difference)):
+            self.lines.keep(found)
 
     def _transaction(self, row: Transaction) -> None:
         if row.state in (OPEN, HANGING) and len(self._open) < MOST_DETAILS:
@@ -70,8 +73,6 @@ class TransactionReport:
 
     def _partition(self, partition: PartitionTransactions) -> None:
         has = partition.committed + partition.aborted + partition.open + partition.hanging + partition.emptyMarkers
-        self.partitions += bool(has)
-        self.idle += not has
         if self.ledger:
             has = has and not (self.selected and self.rows is None)
             if self.rows is not None:
@@ -90,7 +91,7 @@ class TransactionReport:
                 self._details.append((partition, self._open))
         self._open = []
 
-    def finish(self) -> None:
+    def end(self) -> None:
         """Write what has waited for the end: the table of partitions, and their open transactions."""
         if self.ledger:
             return
@@ -103,10 +104,6 @@ class TransactionReport:
         if self.lines.waiting and self.shown:
             self.output.line("")
         self.shown += self.lines.write()
-
-    def coordinator(self, rows: list[CoordinatorTransaction]) -> None:
-        """Write the transactions in the coordinators' logs as a table."""
-        self.shown += bool(self.tables.write("transactionCoordinator", map(answer_object, rows)))
 
     def _end(self, partition: PartitionTransactions, rows: list[Transaction]) -> None:
         zone = self.tables.zone

@@ -12,6 +12,16 @@ from kdump.check.finding import Finding
 from kdump.decode.decoding import Decoding
 from kdump.decode.said import Reading
 from kdump.log.entries import Entry
+from kdump.log.inspect_answer import (
+    InspectedBatch,
+    InspectedCheckpointEntry,
+    InspectedIndexEntry,
+    InspectedProducer,
+    InspectedProperty,
+    InspectedRecord,
+    InspectedTimeIndexEntry,
+    InspectedTxnIndexEntry,
+)
 from kdump.log.paths import Target
 from kdump.log.record import Record
 from kdump.log.region import Batch, Region
@@ -25,6 +35,7 @@ from kdump.render.long_record import record_line
 from kdump.render.long_value import LARGE, shown_in_pieces
 from kdump.render.objects import batch_object, entry_object, record_object, region_object
 from kdump.render.output import Output
+from kdump.render.sink import CsvRows
 from kdump.render.style import painter
 from kdump.render.table import Column, Table
 from kdump.render.template import Part, render
@@ -33,6 +44,17 @@ NARROW = 180
 """Terminal columns below which decoded values of Kafka's own records are written below their rows."""
 MOST_LINES = 4
 """Approximate maximum number of lines of such a value."""
+
+
+ENTRIES = (
+    InspectedIndexEntry,
+    InspectedTimeIndexEntry,
+    InspectedTxnIndexEntry,
+    InspectedProducer,
+    InspectedCheckpointEntry,
+    InspectedProperty,
+)
+"""Classes of the entries of files without batches."""
 
 
 class View(Protocol):
@@ -273,6 +295,67 @@ class JsonView:
         self.output.tick()
 
     def end(self) -> None:
+        self.output.flush()
+
+
+class CsvView:
+    """CSV: batches, records, or the entries of another kind of file. Damage is reported by `complain`, because the
+    output has no place for it. Raises UnknownColumn, and OtherColumns for a file of another kind than the first."""
+
+    def __init__(
+        self,
+        output: Output,
+        *,
+        records: bool,
+        names: list[str] | None,
+        complain: Complain,
+        decoding: Decoding | None = None,
+    ) -> None:
+        self.output = output
+        self.records = records
+        self.complain = complain
+        self.decoding = decoding
+        of_batches = InspectedRecord if records else InspectedBatch
+        self.rows = CsvRows(output, (of_batches, *ENTRIES), names, lambda count: None)
+
+    def file(self, target: Target) -> None:
+        pass
+
+    def entry(self, target: Target, entry: Entry) -> int:
+        if not entry.type:
+            return 0
+        self.rows.add(entry_object(target, entry))
+        return 1
+
+    def finding(self, finding: Finding) -> None:
+        self.complain(f"{path_text(finding.file)}: {finding.code} at byte {finding.position}: {finding.message}")
+
+    def batch(self, target: Target, batch: Batch, records: Iterable[Record]) -> int:
+        if self.records:
+            rows = sum(1 for record in records if self._record(target, record))
+        else:
+            self.rows.add(batch_object(target, batch))
+            rows = 1
+        for finding in findings(target, batch):
+            self.finding(finding)
+        return rows
+
+    def _record(self, target: Target, record: Record) -> bool:
+        decoding = self.decoding if self.decoding and self.decoding.decoder(target) else None
+        self.rows.add(record_object(target, record, decoding.read(target, record) if decoding else None))
+        if record.is_control or record.crc is not None:
+            for finding in record_findings(target, record):
+                self.finding(finding)
+        return True
+
+    def region(self, target: Target, region: Region, window: Window) -> None:
+        self.complain(f"{path_text(target.path)}: {region.kind} at byte {region.position}: {region.reason}")
+
+    def tick(self) -> None:
+        self.output.tick()
+
+    def end(self) -> None:
+        self.rows.end()
         self.output.flush()
 
 

@@ -8,9 +8,10 @@ from collections.abc import Callable, Iterator
 from datetime import date, datetime, timezone
 from decimal import Decimal
 from itertools import islice
-from typing import Any
+from typing import Any, Protocol
 
 from kdump.render import jsonl
+from kdump.render.csv_rows import CsvWriter
 from kdump.render.escape import printable
 from kdump.render.output import Output
 from kdump.render.table import Column, Table
@@ -23,29 +24,31 @@ class QueryError(Exception):
     """Raised if Spark rejects the query; the message is Spark's."""
 
 
+class QueryRows(Protocol):
+    """Writes the rows of a query in one of the output formats."""
+
+    def begin(self, columns: list[str], numbers: set[str]) -> None:
+        """Take the names of the columns, and which of them have numbers; two may have the same name."""
+
+    def row(self, values: tuple[Any, ...]) -> None: ...
+
+    def end(self) -> None: ...
+
+
 def query(
-    directory: str,
-    sql: str,
-    output: Output,
-    *,
-    as_json: bool,
-    limit: int | None,
-    full: bool,
-    master: str | None,
-    conf: dict[str, str],
+    directory: str, sql: str, rows: QueryRows, *, limit: int | None, master: str | None, conf: dict[str, str]
 ) -> None:
-    """Run `sql` and print its rows. Raises NoSpark, StoreError and QueryError."""
+    """Run `sql` and pass its rows on. Raises NoSpark, StoreError and QueryError."""
     try:
         with running(master, conf) as spark:
             open_result(spark, Store(directory))
             frame = spark.sql(sql)
-            columns = frame.columns
             numbers = {name for name, kind in frame.dtypes if kind in NUMBERS or kind.startswith("decimal")}
             found: Iterator[Any] = islice(frame.toLocalIterator(), limit)
-            write = _json(output, columns) if as_json else _table(output, columns, numbers, full)
+            rows.begin(frame.columns, numbers)
             for row in found:
-                write(tuple(row))
-            write(None)
+                rows.row(tuple(row))
+            rows.end()
     except (BrokenPipeError, KeyboardInterrupt):
         raise
     except Exception as error:
@@ -56,37 +59,62 @@ def query(
 
 
 NUMBERS = ("tinyint", "smallint", "int", "bigint", "float", "double")
-Write = Callable[[tuple[Any, ...] | None], None]
 
 
-def _json(output: Output, columns: list[str]) -> Write:
-    def write(row: tuple[Any, ...] | None) -> None:
-        if row is None:
-            output.flush()
-        else:
-            output.line(jsonl.line({name: plain(value) for name, value in zip(columns, row)}))
+class JsonQuery:
+    """JSON Lines: an object per row."""
 
-    return write
+    def __init__(self, output: Output, *, full: bool) -> None:
+        self.output = output
+
+    def begin(self, columns: list[str], numbers: set[str]) -> None:
+        self._columns = columns
+
+    def row(self, values: tuple[Any, ...]) -> None:
+        self.output.line(jsonl.line({name: plain(value) for name, value in zip(self._columns, values)}))
+
+    def end(self) -> None:
+        pass
 
 
-def _table(output: Output, columns: list[str], numbers: set[str], full: bool) -> Write:
-    def cell(index: int) -> Callable[[Any], str]:
-        return lambda row: text(row[index])
+class CsvQuery:
+    """CSV with the columns of the query."""
 
-    wide = [
-        Column(name, printable(name), cell(index), right=name in numbers, least=None if name in numbers else 8)
-        for index, name in enumerate(columns)
-    ]
-    table = Table(wide, output, full=full, chosen=True)
+    def __init__(self, output: Output, *, full: bool) -> None:
+        self.output = output
 
-    def write(row: tuple[Any, ...] | None) -> None:
-        if row is None:
-            table.flush()
-            output.flush()
-        else:
-            table.add(row)
+    def begin(self, columns: list[str], numbers: set[str]) -> None:
+        self._writer = CsvWriter(self.output, columns)
 
-    return write
+    def row(self, values: tuple[Any, ...]) -> None:
+        self._writer.row(map(plain, values))
+
+    def end(self) -> None:
+        pass
+
+
+class TableQuery:
+    """A table with the columns of the query."""
+
+    def __init__(self, output: Output, *, full: bool) -> None:
+        self.output = output
+        self.full = full
+
+    def begin(self, columns: list[str], numbers: set[str]) -> None:
+        def cell(index: int) -> Callable[[Any], str]:
+            return lambda row: text(row[index])
+
+        wide = [
+            Column(name, printable(name), cell(index), right=name in numbers, least=None if name in numbers else 8)
+            for index, name in enumerate(columns)
+        ]
+        self._table = Table(wide, self.output, full=self.full, chosen=True)
+
+    def row(self, values: tuple[Any, ...]) -> None:
+        self._table.add(values)
+
+    def end(self) -> None:
+        self._table.flush()
 
 
 def plain(value: Any) -> Any:

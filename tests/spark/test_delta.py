@@ -1,4 +1,4 @@
-"""kdump scan --format delta: Delta's own reader finds what the Parquet files contain, after each scan."""
+"""kdump scan --table-format delta: Delta's own reader finds what the Parquet files contain, after each scan."""
 
 from __future__ import annotations
 
@@ -68,4 +68,4 @@ def test_not_on_a_url() -> None:
 
 
 def test_the_option_is_there() -> None:
-    assert "delta" in str(next(each for each in command.command.params if each.name == "form").type)
+    assert "delta" in str(next(each for each in command.command.params if each.name == "table_format").type)

@@ -1,4 +1,4 @@
-"""kdump scan --format iceberg: Iceberg's own readers find what the Parquet files contain, after each scan."""
+"""kdump scan --table-format iceberg: Iceberg's own readers find what the Parquet files contain, after each scan."""
 
 from __future__ import annotations
 
@@ -105,6 +105,6 @@ def test_not_on_a_url() -> None:
 
 
 def test_the_option_is_there() -> None:
-    option: Any = next(each for each in command.command.params if each.name == "form")
+    option: Any = next(each for each in command.command.params if each.name == "table_format")
     assert list(option.type.choices) == ["parquet", "delta", "iceberg"]
     assert ScanOptions((), tables=()).records is False

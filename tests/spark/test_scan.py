@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import csv
+import io
 import json
 import os
 import shutil
@@ -94,6 +96,14 @@ def test_a_fleet_of_three(spark: Any, tmp_path: Path) -> None:
     assert rows.stdout.splitlines()[1].split(maxsplit=2) == ["ledger", "diverged", '["1", "2"]']
     (row,) = map(json.loads, kdump("query", tmp_path / "fleet", "select * from replicas", "--json").stdout.splitlines())
     assert row == ledger
+    text = kdump("query", tmp_path / "fleet", "select * from replicas", "--format", "csv").stdout
+    (cells,) = csv.DictReader(io.StringIO(text))
+    assert {name: json.loads(cells[name]) for name, value in row.items() if isinstance(value, (int, list))} == {
+        name: value for name, value in row.items() if isinstance(value, (int, list))
+    }
+    assert [cells[name] for name in row if isinstance(row[name], str)] == [
+        v for v in row.values() if isinstance(v, str)
+    ]
     failed = kdump("query", tmp_path / "fleet", "select nothing from replicas")
     assert failed.exit_code == 2
     assert "nothing" in failed.stderr

@@ -1,0 +1,148 @@
+"""Where a command's answers go: JSON Lines, CSV, nowhere, or a report or tables for people. A command adds its answers
+to a sink, and does not know which it is."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import Any, Generic, TypeVar
+
+from kdump.answer import Object, answer_object, answer_type
+from kdump.render import jsonl
+from kdump.render.csv_rows import CsvWriter, csv_columns
+from kdump.render.output import Output
+from kdump.render.table import OtherColumns
+
+T = TypeVar("T", contravariant=True)
+Objects = Callable[[Any], Iterable[Object]]
+"""Returns the JSON objects of an answer."""
+PROBLEMS = frozenset(("transactionDifference",))
+"""Types of objects that report a problem, like findings that are not informational."""
+
+
+class Sink(Generic[T]):
+    """Takes the answers of one run, in order. The reports in kdump.render derive from it."""
+
+    streams = False
+    """Whether each answer is written as it comes; if not, a progress bar shows that something is being done."""
+    is_complete = False
+    """Whether the answers are all there are, if no option selects some: programs select for themselves."""
+    shows_unread = False
+    """Whether the output lists what could not be read, so that stderr need not."""
+
+    def part(self, name: str, *, was_named: bool = False) -> None:
+        """Begin the answers about one file, partition or directory; `was_named`: it is one of the given paths."""
+
+    def add(self, found: T) -> None:
+        """Take the next answer."""
+        raise NotImplementedError
+
+    def note(self, source: str, message: str) -> None:
+        """Take a note, which is also on stderr."""
+
+    def tick(self) -> None:
+        """Called now and then while there is nothing to add."""
+
+    def end(self) -> None:
+        """Write what has waited for the end."""
+
+
+class Silent(Sink[Any]):
+    """Writes nothing (--quiet)."""
+
+    def add(self, found: Any) -> None:
+        pass
+
+
+def objects_of(found: Any) -> Iterable[Object]:
+    """Return the JSON object of an answer, or the object itself if it is one already."""
+    return (found if isinstance(found, dict) else answer_object(found),)
+
+
+class JsonLines(Sink[Any]):
+    """JSON Lines: one object per line. `objects` turns what is added into objects."""
+
+    streams = True
+    is_complete = True
+
+    def __init__(self, output: Output, objects: Objects = objects_of) -> None:
+        self.output = output
+        self.objects = objects
+
+    def add(self, found: Any) -> None:
+        for value in self.objects(found):
+            self.output.line(jsonl.line(value))
+
+    def note(self, source: str, message: str) -> None:
+        from kdump.forensics.answers import Note
+
+        self.output.line(jsonl.line(answer_object(Note(source, message))))
+
+    def tick(self) -> None:
+        self.output.tick()
+
+
+class CsvRows(Sink[Any]):
+    """CSV of the answers of the classes `rows`, with the same values as in JSON. The first row decides which class the
+    rows are of, unless they are all in one table (`together`). Counts the findings and other problems that are left
+    out, and passes their number to `left_out` at the end. Raises UnknownColumn and, for a row of another class,
+    OtherColumns."""
+
+    streams = True
+
+    def __init__(
+        self,
+        output: Output,
+        rows: tuple[type, ...],
+        names: list[str] | None,
+        left_out: Callable[[int], None],
+        objects: Objects = objects_of,
+        *,
+        together: bool = False,
+    ) -> None:
+        self.output = output
+        self.names = names
+        self.objects = objects
+        self.left_out = left_out
+        self._classes = {answer_type(cls): cls for cls in rows}
+        self._writer: CsvWriter | None = None
+        self._types: set[str] = set()
+        self._problems = 0
+        self.is_empty = True
+        """Whether there has been no row so far; the header does not count."""
+        if together or len(rows) == 1:
+            self._begin(rows)
+        else:
+            csv_columns(rows, names)
+
+    def _begin(self, rows: tuple[type, ...]) -> CsvWriter:
+        self._types = {answer_type(cls) for cls in rows}
+        self._writer = CsvWriter(self.output, csv_columns(rows, self.names))
+        return self._writer
+
+    def add(self, found: Any) -> None:
+        for value in self.objects(found):
+            cls = self._classes.get(value["type"])
+            if cls is None:
+                self._problems += is_problem(value)
+                continue
+            writer = self._writer or self._begin((cls,))
+            if value["type"] not in self._types:
+                raise OtherColumns(
+                    f"{value['type']} has other columns than {', '.join(self._types)}, and CSV has one table"
+                )
+            writer.write(value)
+            self.is_empty = False
+
+    def tick(self) -> None:
+        self.output.tick()
+
+    def end(self) -> None:
+        if self._writer is None:
+            self._begin(tuple(self._classes.values())[:1])
+        if self._problems:
+            self.left_out(self._problems)
+
+
+def is_problem(value: Object) -> bool:
+    """Return True if an object reports a problem, which output of other objects does not show."""
+    return value["type"] in PROBLEMS or (value["type"] == "finding" and value["severity"] != "info")

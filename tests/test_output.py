@@ -1,0 +1,271 @@
+"""The options for output that all commands share: formats, colors, and the classes that the options fill."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import re
+import shutil
+from pathlib import Path
+from typing import Any, get_type_hints
+
+import click
+import pytest
+
+from kdump.cli import COMMANDS, cli
+from kdump.commands.salvage import SalvageCommand, SalvageOptions
+from kdump.commands.scan import ScanCommand, ScanCommandOptions
+from kdump.commands.typed import OPTIONS, CommandOptions, fill, option_types
+from kdump.render.csv_rows import csv_cell
+from kdump.render.output import ALWAYS, AUTO, NEVER, Output
+from tests.command import run
+from tests.conftest import FIXTURES
+from tools.json_reference import CSV
+
+ESCAPE = re.compile(r"\x1b\[[0-9;]*m")
+CLEAN, CRASH = FIXTURES / "clean-1", FIXTURES / "crash-1"
+LOG, INDEXED = CLEAN / "payments-0", FIXTURES / "indexed-1" / "payments-0"
+DISK, NOW = FIXTURES / "disk-1", ("--now", "2026-11-21")
+OFFSETS = min(CLEAN.glob("__consumer_offsets-*"))
+ROWS: dict[str, tuple[list[Any], list[str]]] = {
+    "schema": ([], ["struct"]),
+    "schema of one": (["BatchHeader"], ["structField"]),
+    "ls": ([CLEAN], ["partitionLog"]),
+    "ls of a partition": ([LOG], ["logSegment"]),
+    "ls --by topic": ([CLEAN], ["topicLogs"]),
+    "inspect": ([LOG], ["batch"]),
+    "inspect --records": ([LOG], ["record"]),
+    "inspect --records of offsets": ([OFFSETS], ["record"]),
+    "inspect of an index": ([*INDEXED.glob("*.index")], ["indexEntry"]),
+    "inspect of a snapshot": ([*INDEXED.glob("*.snapshot")], ["producerState"]),
+    "transactions": ([DISK, *NOW], ["transaction"]),
+    "transactions --coordinator": ([DISK, *NOW], ["transactionCoordinator"]),
+    "transactions of a coordinator": ([DISK / "__transaction_state-0", *NOW], ["transactionCoordinator"]),
+    "producers": ([DISK, *NOW], ["producer"]),
+    "producers --history": ([CRASH, *NOW], ["producerEvent"]),
+    "retention": ([CLEAN, *NOW], ["retention"]),
+    "retention --list": ([LOG, *NOW], ["retentionSegment"]),
+    "retention --holds": ([DISK, *NOW], ["retentionHold"]),
+    "groups": ([CLEAN], ["group"]),
+    "groups --offsets": ([CLEAN], ["groupOffset", "groupShare"]),
+    "groups --members": ([FIXTURES / "state-1"], ["groupMember"]),
+    "groups --history": ([CLEAN], ["change"]),
+    "cluster --show topics": ([CLEAN], ["clusterTopic"]),
+    "cluster --show partitions": ([CLEAN], ["clusterPartition"]),
+    "cluster --show summary": ([CLEAN], ["cluster"]),
+    "cluster --history": ([CLEAN], ["change"]),
+    "verify": ([CRASH], ["finding"]),
+    "verify --list": ([], ["code"]),
+    "stats": ([FIXTURES / "diverged-1"], ["stats"]),
+    "salvage": ([LOG, "--out", "OUT"], ["salvage"]),
+    "diff": ([FIXTURES / "diverged-1", FIXTURES / "diverged-2"], ["diff"]),
+    "reindex": ([LOG], ["reindex"]),
+    "restart-plan": ([FIXTURES / "clean-2"], ["restartPartition"]),
+    "carve": ([LOG], ["batch"]),
+    "carve --runs": ([LOG], ["run"]),
+}
+"""Of every command: what it is called with, and the types of the objects that are the rows of its CSV."""
+
+
+def command_of(name: str) -> click.Command:
+    found = cli.get_command(click.Context(cli), name)
+    assert found is not None
+    return found
+
+
+def cell(value: Any) -> str:
+    """What a reader of CSV makes of a value."""
+    return "" if value is None else value if isinstance(value, str) else json.dumps(value)
+
+
+@pytest.mark.parametrize("name", ROWS)
+def test_csv_has_the_values_of_json(name: str, tmp_path: Path) -> None:
+    arguments, types = ROWS[name]
+    arguments = [tmp_path / "out" if each == "OUT" else each for each in arguments]
+    command, *options = name.partition(" of ")[0].split()
+    objects = [json.loads(line) for line in run(command, *options, *arguments, "--json").stdout.splitlines()]
+    expected = [each for each in objects if each["type"] in types]
+    shutil.rmtree(tmp_path / "out", ignore_errors=True)
+    text = run(command, *options, *arguments, "--format", "csv").stdout
+    found = list(csv.DictReader(io.StringIO(text)))
+    columns = text.partition("\n")[0].split(",")
+    assert expected
+    assert {key for each in expected for key in each} - {"type"} <= set(columns)
+    for row, each in zip(found, expected, strict=True):
+        for key in columns:
+            value = each.get(key)
+            if isinstance(value, (list, dict, float, int)):
+                assert json.loads(row[key]) == value
+            else:
+                assert row[key] == cell(value)
+
+
+def test_the_documented_rows() -> None:
+    tried = {name.partition(" of ")[0]: tuple(types) for name, (_, types) in ROWS.items() if " of " not in name}
+    names = {"schema STRUCT": ("structField",), "ls --segments": ("logSegment",)}
+    assert CSV.items() <= (tried | names).items()
+    assert {name.split()[0] for name in tried} == {name.split()[0] for name in CSV}
+
+
+def test_every_command_with_csv_is_tried() -> None:
+    has = {
+        name
+        for name in COMMANDS
+        for param in command_of(name).params
+        if param.name == "form" and "csv" in param.type.choices  # type: ignore[attr-defined]
+    }
+    assert {name.split()[0] for name in ROWS} == has - {"query"}  # which is in tests/spark
+
+
+@pytest.mark.parametrize(
+    "value", ["", " a", "a,b", 'say "a"', "a\nb", "a\rb", "ä", "plain", None, 3, 1.5, True, [], {}]
+)
+def test_a_cell(value: Any) -> None:
+    (row,) = csv.reader(io.StringIO(f"x,{csv_cell(value)}\n", newline=""))
+    assert row[1] == cell(value)
+    assert csv_cell("") != csv_cell(None)
+
+
+def test_csv_has_one_table() -> None:
+    log, index = (next(INDEXED.glob(name)) for name in ("*.log", "*.index"))
+    for arguments, said in (
+        (["inspect", log, index], "indexEntry has other columns than batch"),
+        (["ls", CLEAN, LOG], "logSegment has other columns than partitionLog"),
+        (["groups", CLEAN, "--group", "*"], "--format csv needs a single table; add --offsets or --members"),
+        (["cluster", CLEAN], "--format csv needs a single table; choose it with --show"),
+    ):
+        result = run(arguments[0], *arguments[1:], "--format", "csv")
+        assert result.exit_code == 2
+        assert said in result.stderr
+
+
+def test_csv_of_nothing() -> None:
+    result = run("inspect", LOG, "--records", "--key", "no such key", "--format", "csv")
+    assert (result.exit_code, len(result.stdout.splitlines())) == (1, 1)
+    assert "nothing matches" in result.stderr
+
+
+def test_csv_of_damage(tmp_path: Path) -> None:
+    """Damage has no row; it is on stderr."""
+    damaged = tmp_path / "00000000000000000000.log"
+    data = bytearray((INDEXED / damaged.name).read_bytes())
+    data[200] ^= 1
+    damaged.write_bytes(data[:-5])
+    types = [json.loads(line)["type"] for line in run("inspect", damaged, "--json").stdout.splitlines()]
+    result = run("inspect", damaged, "--format", "csv")
+    assert len(result.stdout.splitlines()) == 1 + types.count("batch")
+    assert len(result.stderr.splitlines()) == len(types) - types.count("batch") > 1
+
+
+def test_columns_of_csv() -> None:
+    text = run("verify", "--list", "--format", "csv", "--columns", "severity, code").stdout
+    assert text.startswith("severity,code\n")
+    assert "unknown column 'nonsense'" in run("verify", CRASH, "--format", "csv", "--columns", "nonsense").stderr
+    assert "applies only to --format csv" in run("verify", CRASH, "--columns", "code").stderr
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        (["--json", "--format", "csv"], "choose one of --json and --format csv"),
+        (["--json", "--quiet"], "choose one of --quiet and --json"),
+        (["--format", "csv", "--quiet"], "choose one of --quiet and --format csv"),
+        (["--json", "--columns", "code"], "--columns applies only to tables and CSV"),
+    ],
+)
+def test_contradictions(options: list[str], said: str) -> None:
+    result = run("verify", *options, CRASH)
+    assert (result.exit_code, result.stdout) == (2, "")
+    assert said in result.stderr
+
+
+@pytest.mark.parametrize(
+    ("name", "options", "expected"),
+    [
+        ("scan", [], "parquet"),
+        ("scan", ["--format", "delta"], "delta"),
+        ("scan", ["--format", "delta", "--table-format", "iceberg"], "iceberg"),
+        ("scan", ["--format", "json"], "parquet"),
+        ("salvage", [], "segments"),
+        ("salvage", ["--format", "jsonl"], "jsonl"),
+        ("salvage", ["--write", "jsonl", "--format", "json"], "jsonl"),
+    ],
+)
+def test_earlier_values_of_format(name: str, options: list[str], expected: str, tmp_path: Path) -> None:
+    """--format used to be the format of what these commands write."""
+    parent = click.Context(cli, **cli.context_settings)
+    with command_of(name).make_context(name, [str(tmp_path), "--out", "x", *options], parent) as context:
+        made = (
+            ScanCommand(fill(ScanCommandOptions, context.params)).table_format
+            if name == "scan"
+            else SalvageCommand(fill(SalvageOptions, context.params), Output()).write
+        )
+    assert made == expected
+
+
+@pytest.mark.parametrize("name", ["ls", "inspect", "inspect --records", "verify", "stats", "diff", "transactions"])
+def test_colors_change_nothing_else(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TERM", "xterm")
+    command, *options = name.split()
+    plain, colored = (run(command, *options, *ROWS[name][0], "--color", color).stdout for color in (NEVER, ALWAYS))
+    assert ESCAPE.search(colored)
+    assert ESCAPE.sub("", colored) == plain
+
+
+def test_colors(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("NO_COLOR", raising=False)
+    monkeypatch.delenv("FORCE_COLOR", raising=False)
+    assert "\x1b[" in run("verify", CRASH, "--color", "always").stdout
+    assert run("verify", CRASH, "--color", "never").stdout == run("verify", CRASH).stdout
+    assert "\x1b[" not in run("verify", CRASH, "--color", "always", "--json").stdout
+    for color, variables, is_colored in (
+        (AUTO, {"FORCE_COLOR": "1"}, True),
+        (AUTO, {"FORCE_COLOR": "1", "NO_COLOR": "1"}, False),
+        (ALWAYS, {"NO_COLOR": "1"}, True),
+        (NEVER, {"FORCE_COLOR": "1"}, False),
+    ):
+        with monkeypatch.context() as patch:
+            for name, value in variables.items():
+                patch.setenv(name, value)
+            assert Output(color).colour == is_colored
+
+
+TYPED = [name for name in COMMANDS if hasattr(command_of(name).callback, OPTIONS)]
+
+
+@pytest.mark.parametrize("name", TYPED)
+def test_options_are_what_click_passes(name: str) -> None:
+    """Every parameter of the command fills a field of that name, whose type is what click converts it to."""
+    command = command_of(name)
+    types = dict(fields_of(getattr(command.callback, OPTIONS)))
+    params = {param.name: param for param in command.params if param.expose_value and not param.is_eager}
+    assert set(params) <= set(types)
+    for key, param in params.items():
+        if not param.callback:
+            assert types[key] == type_of(param), key
+
+
+def fields_of(cls: type[CommandOptions]) -> list[tuple[str, Any]]:
+    found = []
+    for name, kind in option_types(cls).items():
+        if isinstance(kind, type) and issubclass(kind, CommandOptions):
+            found += fields_of(kind)
+        else:
+            found.append((name, kind))
+    return found
+
+
+def type_of(param: click.Parameter) -> Any:
+    """Return the type that the field of a parameter has."""
+    if getattr(param, "is_flag", False):
+        return bool if not param.secondary_opts else bool | None
+    plain: dict[str, Any] = {"integer": int, "integer range": int, "text": str, "choice": str, "file": str}
+    kind = plain.get(param.type.name) or get_type_hints(type(param.type).convert)["return"]
+    if param.multiple or param.nargs == -1:
+        return tuple[kind, ...]
+    return kind if param.required or has_default(param) else kind | None
+
+
+def has_default(param: click.Parameter) -> bool:
+    return isinstance(param.default, (str, int))  # without one, a value of click's own in some releases
