@@ -118,7 +118,7 @@ def cases(recipes: Any) -> list[Case]:
             "marker-lost",
             "salvage",
             "clean-1",
-            "the last marker of a transaction is lost, and the open transaction is aborted with the command in the report",
+            "the last marker of a transaction is lost; the open transaction is aborted with the command in the report",
             lose_marker,
             abort=True,
         ),
