@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import signal
 import subprocess
+import time
 from pathlib import Path
 
 from tools.trials.cluster import Cluster
@@ -54,6 +55,9 @@ class Working(Cluster):
         command = ["java", "-Xmx400m", "-cp", classpath, str(SOURCE), f"127.0.0.1:{port}", str(self.seed)]
         with (self.work / "clients.log").open("wb") as log:
             self.processes["clients"] = subprocess.Popen(command, stdout=log, stderr=log)
+        while not all(any(path.glob("*-*/*.log")) for path in self.log_dirs):  # until there are topics
+            self.is_working()
+            time.sleep(0.2)
         return self
 
     def is_working(self) -> None:
