@@ -161,14 +161,12 @@ def test_a_deleted_topic_is_not_missing(root: Path) -> None:
     assert names(disk) == planned(disk) == ["large-0"]
 
 
-@pytest.mark.parametrize("metadata", [True, False])
-def test_a_directory_that_cannot_be_listed_may_have_it(root: Path, metadata: bool) -> None:
+def test_a_directory_that_cannot_be_listed_may_have_it(root: Path) -> None:
     """A given one, one below a given one, and one that does not exist, such as one on a disk that is not mounted."""
     disk = root / "above" / "disk"
     disk.parent.mkdir()
     skeleton(DISKS / "kafka-4.3/clean-1", disk)
-    if not metadata:
-        shutil.rmtree(disk / META)
+    shutil.rmtree(disk / META)
     other = second(disk, "users-0")
     with hidden(other):
         for paths in ((disk, other), (disk.parent,), (disk, root / "none")):
@@ -178,7 +176,7 @@ def test_a_directory_that_cannot_be_listed_may_have_it(root: Path, metadata: boo
                 assert "partition missing" not in answer.stdout, paths
             assert " path not read" in answers[0].stdout.splitlines()[0], paths
     (other / "users-0").rmdir()
-    assert names(disk, other) == planned(disk, other) == ["users-0"]
+    assert set(names(disk, other)) == set(planned(disk, other)) == {"users-0"}
 
 
 @contextmanager
@@ -260,7 +258,15 @@ def test_something_else_in_its_place(root: Path, what: str, metadata: bool) -> N
     assert ("/mnt/gone/users-0" in finding.message) == (what == "link")
 
 
-IMPOSSIBLE = ["../etc/foo 0 65", "a/b 0 65", ". 0 65", ".. 0 65", f"{'a' * 250} 0 65", "\x1b[31m\x07 0 65", "\u00e9 0 65"]
+IMPOSSIBLE = [
+    "../etc/foo 0 65",
+    "a/b 0 65",
+    ". 0 65",
+    ".. 0 65",
+    f"{'a' * 250} 0 65",
+    "\x1b[31m\x07 0 65",
+    "\u00e9 0 65",
+]
 
 
 def test_impossible_names_are_no_partitions(root: Path) -> None:
@@ -293,7 +299,7 @@ def test_a_topic_of_which_nothing_is_left(root: Path) -> None:
     disk = root / "disk"
     skeleton(DISKS / "kafka-4.3/clean-1", disk)
     (disk / "users-0").rmdir()
-    for command, status in (("verify", 1), ("restart-plan", 1)):
+    for command in ("verify", "restart-plan"):
         found = run(command, disk, "--topic", "users")
         assert "users-0" in found.stdout.splitlines()[0], found.stdout
         assert "no match" not in found.stderr

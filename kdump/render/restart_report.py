@@ -213,6 +213,7 @@ def verdict(plan: RestartPlan) -> tuple[str, str]:
     if plan.verdict == STOPPED:
         return "DOES NOT START", f"; once it does, it {' and '.join(parts)}" if parts else ""
     if plan.withoutMetadata:
+        logs = [each for each in logs if each.state not in ("delete", "stray")]
         count = f"{'all ' if len(logs) > 1 else ''}{many(len(logs), 'partition')}"
         what = "there is no metadata log here"
         if plan.withoutTopics:

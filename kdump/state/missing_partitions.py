@@ -3,15 +3,14 @@
 A broker creates every partition that the cluster's metadata assigns to it and that it does not find: with an empty log,
 and without an error. So a partition directory that was lost shows only in what else names it:
 
-- the log directory's checkpoints: the recovery points, which a broker writes for exactly the logs that it has, every
+- the log directory's checkpoints: the recovery points, which a broker writes for exactly the logs that it has, each
   minute, at a clean shutdown, and as soon as it has renamed a deleted log to -delete. High watermarks
   (every 5 s) are written only to log directories that have a partition, so that lines stay after the last one has left:
   they count only if the recovery points were lost;
 - the metadata, if the disk has it, which also states whether a checkpoint names a topic that was deleted since.
 
 The metadata alone is not evidence of a loss, because the broker may have stopped before it created the partition; it is
-if the log directory's checkpoints were lost, too: deleted, emptied or damaged. Something else with the partition's name,
-a file or a link to a directory that is gone, is evidence as well: the broker then cannot create the directory.
+if the log directory's checkpoints were lost, too: deleted, emptied or damaged. Something else with its name, a file or a link to a directory that is gone, is evidence as well: the broker then cannot create the directory.
 
 Source: LogManager.asyncDelete, checkpointRecoveryOffsetsInDir, getOrCreateLog and createLogDirectory,
 ReplicaManager.getOrCreatePartition and checkpointHighWatermarks, Partition.createLogInAssignedDirectoryId (4.3.1).
@@ -46,8 +45,8 @@ NO_DIRECTORY = ("AAAAAAAAAAAAAAAAAAAAAA", "AAAAAAAAAAAAAAAAAAAAAQ", "AAAAAAAAAAA
 
 class Expected(NamedTuple):
     """What names a log directory's partitions. `path`: the log directory; `others`: the node's other ones; `node` and
-    `directory`: node.id and directory.id; `noted`: the partitions in its checkpoints (see `noted_in`), None if they were
-    lost; `metadata`: of the cluster, None if the disk has none."""
+    `directory`: node.id and directory.id; `noted`: the partitions in its checkpoints (see `noted_in`), None if they
+    were lost; `metadata`: of the cluster, None if the disk has none."""
 
     path: str
     others: tuple[str, ...]
@@ -151,8 +150,8 @@ def _directory(info: PartitionInfo, node: int) -> str | None:
 
 
 def _is_written(at: Target, open_: Open) -> bool:
-    """Return True if the checkpoint has a version and a count. A broker's first startup creates it empty, and reads such
-    a file without an error."""
+    """Return True if the checkpoint has a version and a count. A broker's first startup creates it empty, and reads
+    such a file without an error."""
     try:
         window = open_(at)
     except SourceError:  # it went away in the meantime

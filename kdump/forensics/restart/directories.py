@@ -58,7 +58,8 @@ def _failure(path: str) -> str:
 
 
 def _log_directories(path: str, several: bool) -> list[DirectoryPlan]:
-    """Return the plan of the one log directory at or below `path`. `several`: other paths were given too. Raises SourceError."""
+    """Return the plan of the one log directory at or below `path`. `several`: other paths were given too. Raises
+    SourceError."""
     place = place_of(path)
     if place is None and several and set(names(path)) <= {LOCK, "lost+found"}:
         return [_directory(LogDirectory(path))]  # a new disk: log.dirs may name it

@@ -49,7 +49,9 @@ def missing_logs(
             reason = "an empty log" if expected.is_known else "an empty log, if the cluster still has the partition"
             plan.steps.append(Step("create", path, None, 0, 0, reason))
             if key in missing.blocked:
-                plan.stops.append(_blocked(path, "" if expected.is_known else ", if the cluster still has the partition"))
+                plan.stops.append(
+                    _blocked(path, "" if expected.is_known else ", if the cluster still has the partition")
+                )
         yield plan
 
 
