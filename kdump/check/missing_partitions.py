@@ -18,7 +18,7 @@ from kdump.state.missing_partitions import (
     EVIDENCE,
     Expected,
     Key,
-    Missing,
+    MissingPartitions,
     missing_partitions,
     name_of,
     noted_in,
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
 def missing_in(
     directory: LogDirectory, others: tuple[str, ...], metadata: Metadata | None, options: Options
-) -> Missing:
+) -> MissingPartitions:
     """Return the log directory's missing partitions. `others`: the paths of the node's other log directories, and of
     directories that cannot be listed and may be such."""
     own = ids(directory, options)

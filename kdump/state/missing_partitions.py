@@ -10,7 +10,8 @@ and without an error. So a partition directory that was lost shows only in what 
 - the metadata, if the disk has it, which also states whether a checkpoint names a topic that was deleted since.
 
 The metadata alone is not evidence of a loss, because the broker may have stopped before it created the partition; it is
-if the log directory's checkpoints were lost, too: deleted, emptied or damaged. Something else with its name, a file or a link to a directory that is gone, is evidence as well: the broker then cannot create the directory.
+if the log directory's checkpoints were lost, too: deleted, emptied or damaged. Something else with its name, a file
+or a link to a directory that is gone, is evidence as well: the broker then cannot create the directory.
 
 Source: LogManager.asyncDelete, checkpointRecoveryOffsetsInDir, getOrCreateLog and createLogDirectory,
 ReplicaManager.getOrCreatePartition and checkpointHighWatermarks, Partition.createLogInAssignedDirectoryId (4.3.1).
@@ -69,7 +70,7 @@ class Expected(NamedTuple):
                     yield (topic.name, number), _directory(info, self.node)
 
 
-class Missing(NamedTuple):
+class MissingPartitions(NamedTuple):
     """Partitions without a directory. `lost`: those that the log directory had; `never`: those that the metadata
     assigns to it and that no checkpoint names, so that the broker probably did not create them before it stopped.
     `blocked`: those of `lost` in whose place there is something else, by its path."""
@@ -98,7 +99,7 @@ def noted_in(checkpoints: Mapping[str, Target], open_: Open = open_window) -> se
     return set() if is_unread else None
 
 
-def missing_partitions(expected: Expected) -> Missing:
+def missing_partitions(expected: Expected) -> MissingPartitions:
     """Return the partitions that the log directory should contain and does not, in the order of their names. Looks at
     the directories as they are now; one that cannot be listed contains anything."""
     noted = {key for key in expected.noted or () if is_legal(key)}
@@ -106,7 +107,7 @@ def missing_partitions(expected: Expected) -> Missing:
         found, in_place = _states(expected.path)
         live = {key for path in expected.others for key, states in _states(path)[0].items() if "" in states}
     except OSError:
-        return Missing([], [], {})
+        return MissingPartitions([], [], {})
     if expected.is_known:
         assigned = dict(expected.assigned())
         here = {key for key, directory in assigned.items() if directory and directory == expected.directory}
@@ -119,7 +120,9 @@ def missing_partitions(expected: Expected) -> Missing:
     instead = {"", "future"} if expected.is_known else {"", "future", "delete", "stray"}
     gone = {key for key in wanted if key not in live and not found.get(key, set()) & instead}
     lost = gone if expected.noted is None else gone & (noted | in_place.keys())
-    return Missing(_ordered(lost), _ordered(gone - lost), {key: in_place[key] for key in lost if key in in_place})
+    return MissingPartitions(
+        _ordered(lost), _ordered(gone - lost), {key: in_place[key] for key in lost if key in in_place}
+    )
 
 
 def is_legal(key: Key) -> bool:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator, Mapping, Sequence
 
-from kdump.forensics.restart.plan import OFFLINE, DirectoryPlan, PartitionPlan, Step, Stop
+from kdump.forensics.restart.plan import OFFLINE, DirectoryPlan, PartitionPlan, StartupFailure, Step
 from kdump.forensics.restart.root_files import OFFSETS
 from kdump.log.paths import target
 from kdump.state.image import Metadata
@@ -55,11 +55,11 @@ def missing_logs(
         yield plan
 
 
-def _blocked(path: str, condition: str) -> Stop:
+def _blocked(path: str, condition: str) -> StartupFailure:
     """Return the stop for something else in place of a partition's directory (LogManager.createLogDirectory)."""
     message = f"there is {what_is_at(path)} in place of a partition's directory, which the broker creates{condition}"
     what = f"FileAlreadyExistsException: {path}"
     remedy = f"make the link's target available again (is its file system mounted?), or move {path} away"
     if not os.path.islink(path):
         remedy = f"move {path} out of the directory, and put the partition's directory back if you have it"
-    return Stop(OFFLINE, path, None, None, message, what, remedy)
+    return StartupFailure(OFFLINE, path, None, None, message, what, remedy)
