@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import errno
+import os
 import shutil
 import tempfile
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import given, settings
@@ -155,3 +159,156 @@ def test_a_deleted_topic_is_not_missing(root: Path) -> None:
     lines = [*path.read_text().splitlines()[2:], "gone 0 20"]
     path.write_text("\n".join(["0", str(len(lines)), *lines, ""]))
     assert names(disk) == planned(disk) == ["large-0"]
+
+
+def test_a_directory_that_cannot_be_listed_may_have_it(root: Path) -> None:
+    """A given one, one below a given one, and one that does not exist, such as one on a disk that is not mounted."""
+    disk = root / "above" / "disk"
+    disk.parent.mkdir()
+    skeleton(DISKS / "kafka-4.3/clean-1", disk)
+    shutil.rmtree(disk / META)
+    other = second(disk, "users-0")
+    with hidden(other):
+        for paths in ((disk, other), (disk.parent,), (disk, root / "none")):
+            answers = [run("verify", "--only", "checkpoints", *paths), run("restart-plan", *paths)]
+            for answer in answers:
+                assert "MISSING PARTITION" not in answer.stdout, paths
+                assert "partition missing" not in answer.stdout, paths
+            assert " path not read" in answers[0].stdout.splitlines()[0], paths
+    (other / "users-0").rmdir()
+    assert set(names(disk, other)) == set(planned(disk, other)) == {"users-0"}
+
+
+@contextmanager
+def hidden(*directories: Path) -> Iterator[None]:
+    """Make directories fail as if the user may not list them: root may list any."""
+    scandir, paths = os.scandir, {str(path) for path in directories}
+
+    def failing(path: Any = ".") -> Any:
+        if os.fspath(path) in paths:
+            raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), os.fspath(path))
+        return scandir(path)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(os, "scandir", failing)
+        yield
+
+
+def write(path: Path, *lines: str) -> None:
+    path.write_text("\n".join(["0", str(len(lines)), *lines, ""]))
+
+
+@pytest.mark.parametrize("metadata", [True, False])
+def test_recovery_points_outweigh_high_watermarks(root: Path, metadata: bool) -> None:
+    """High watermarks stay in their checkpoint after the last partition has left the log directory."""
+    disk = root / "disk"
+    skeleton(DISKS / "kafka-4.3/clean-1", disk)
+    if not metadata:
+        shutil.rmtree(disk / META)
+    (disk / "users-0").rmdir()
+    path = disk / CHECKPOINTS[1]
+    write(path, *(line for line in path.read_text().splitlines()[2:] if not line.startswith("users ")))
+    assert names(disk) == planned(disk) == []
+    path.unlink()
+    assert names(disk) == planned(disk) == ["users-0"]
+
+
+BLANK = {
+    "empty": b"",
+    "only a version": b"0\n",
+    "wrong count": b"0\n2\nledger 0 65\n",
+    "not a number": b"0\n1\nledger -1 65\n",
+    "not UTF-8": b"0\n1\n\xff 0 65\n",
+}
+
+
+@pytest.mark.parametrize("content", BLANK.values(), ids=BLANK)
+def test_checkpoints_that_are_lost(root: Path, content: bytes) -> None:
+    """One that is empty or damaged is as if it were deleted: the other counts, and without it, the metadata alone."""
+    disk = root / "disk"
+    skeleton(DISKS / "kafka-4.3/clean-1", disk)
+    (disk / "users-0").rmdir()
+    for name in CHECKPOINTS:
+        (disk / name).write_bytes(content)
+        os.utime(disk / name, (0, 0))
+        assert names(disk) == planned(disk) == ["users-0"]
+
+
+@pytest.mark.parametrize("what", ["file", "link"])
+@pytest.mark.parametrize("metadata", [True, False])
+def test_something_else_in_its_place(root: Path, what: str, metadata: bool) -> None:
+    """LogManager.createLogDirectory fails, and the log directory goes offline."""
+    disk = root / "disk"
+    skeleton(DISKS / "kafka-4.3/clean-1", disk)
+    if not metadata:
+        shutil.rmtree(disk / META)
+    (disk / "users-0").rmdir()
+    if what == "file":
+        (disk / "users-0").touch()
+    else:
+        (disk / "users-0").symlink_to("/mnt/gone/users-0")
+    plan = restart_plan([str(disk)])
+    (stop,) = plan.allStops
+    assert (plan.verdict, stop.kind, stop.file) == ("stopped", "offline", str(disk / "users-0"))
+    assert stop.exception == f"FileAlreadyExistsException: {disk / 'users-0'}"
+    assert ("/mnt/gone/users-0" in stop.message) == (what == "link")
+    (finding,) = reported(disk)
+    assert (finding.severity, finding.topic) == ("warning", "users")
+    assert "takes the log directory offline" in finding.consequence
+    assert ("/mnt/gone/users-0" in finding.message) == (what == "link")
+
+
+IMPOSSIBLE = [
+    "../etc/foo 0 65",
+    "a/b 0 65",
+    ". 0 65",
+    ".. 0 65",
+    f"{'a' * 250} 0 65",
+    "\x1b[31m\x07 0 65",
+    "\u00e9 0 65",
+]
+
+
+def test_impossible_names_are_no_partitions(root: Path) -> None:
+    disk = root / "disk"
+    skeleton(DISKS / "kafka-4.3/clean-1", disk)
+    shutil.rmtree(disk / META)
+    for name in CHECKPOINTS:
+        write(disk / name, "ledger 0 65", f"{'a' * 249} 0 65", "top.ic_x-1 2147483647 65", *IMPOSSIBLE)
+    assert names(disk) == planned(disk) == [f"{'a' * 249}-0", "top.ic_x-1-2147483647"]
+    for name in CHECKPOINTS:  # BadLine for a broker
+        write(disk / name, "top.ic_x 10000000000 65")
+        os.utime(disk / name, (0, 0))
+    assert names(disk) == planned(disk) == []
+
+
+def test_only_what_exists_can_become_stray(root: Path) -> None:
+    disk = root / "disk"
+    live = skeleton(DISKS / "kafka-4.3/clean-1", disk)
+    shutil.rmtree(disk / META)
+    for each in live[1:]:
+        (disk / each).rmdir()
+    said = " ".join(run("restart-plan", disk).stdout.split())
+    assert f"CREATES {len(live) - 1} MISSING PARTITIONS EMPTY" in said
+    assert "MAKES 1 partition STRAY" in said
+    (disk / live[0]).rmdir()
+    assert "STRAY" not in run("restart-plan", disk).stdout
+
+
+def test_a_topic_of_which_nothing_is_left(root: Path) -> None:
+    disk = root / "disk"
+    skeleton(DISKS / "kafka-4.3/clean-1", disk)
+    (disk / "users-0").rmdir()
+    for command in ("verify", "restart-plan"):
+        found = run(command, disk, "--topic", "users")
+        assert "users-0" in found.stdout.splitlines()[0], found.stdout
+        assert "no match" not in found.stderr
+    assert "no match" in run("verify", disk, "--topic", "nobody").stderr
+
+
+def test_two_copies_without_a_partition(root: Path) -> None:
+    for name in ("one", "two"):
+        skeleton(DISKS / "kafka-4.3/clean-1", root / name)
+        (root / name / "users-0").rmdir()
+    first = run("verify", "--only", "checkpoints", root / "one", root / "two").stdout.splitlines()[0]
+    assert "; 1 partition missing (users-0)" in first

@@ -55,7 +55,8 @@ class MissingTotals:
     @property
     def text(self) -> str:
         """Summary such as "1 partition missing (orders-0), 60 offsets missing"; empty if nothing is missing."""
-        names = f"{many(len(self.partitions), 'partition')} missing ({first_of(self.partitions)})"
+        gone = list(dict.fromkeys(self.partitions))  # each once, however many copies of the disk lack it
+        names = f"{many(len(gone), 'partition')} missing ({first_of(gone)})"
         parts = [names] if self.partitions else []
         parts += [f"{many(self.offsets, 'offset')} missing"] if self.offsets else []
         parts += [f"{many(self.markers, 'transaction')} without a marker"] if self.markers else []

@@ -14,10 +14,30 @@ from kdump.format.numbers import parse_int
 from kdump.log import kinds
 from kdump.log.disk import LogDirectory
 from kdump.log.paths import Target
-from kdump.state.missing_partitions import EVIDENCE, Expected, Key, missing_partitions, name_of
+from kdump.state.missing_partitions import (
+    EVIDENCE,
+    Expected,
+    Key,
+    MissingPartitions,
+    missing_partitions,
+    name_of,
+    noted_in,
+    what_is_at,
+)
 
 if TYPE_CHECKING:
     from kdump.state.image import Metadata
+
+
+def missing_in(
+    directory: LogDirectory, others: tuple[str, ...], metadata: Metadata | None, options: Options
+) -> MissingPartitions:
+    """Return the log directory's missing partitions. `others`: the paths of the node's other log directories, and of
+    directories that cannot be listed and may be such."""
+    own = ids(directory, options)
+    noted = noted_in(directory.files, options.open)
+    node, its_id = parse_int(own.get("node.id")), own.get("directory.id")
+    return missing_partitions(Expected(directory.path, others, node, its_id, noted, metadata))
 
 
 def missing_from(
@@ -29,20 +49,16 @@ def missing_from(
 ) -> Iterator[Finding]:
     """Yield a finding for each partition that the log directory had and that is gone; and one for each checkpoint with
     lines of others, and for those that the broker did not create yet. `here`: its live partitions when it was listed;
-    `others`: the paths of the node's other log directories."""
+    `others`: see `missing_in`."""
     noted: dict[str, Checkpoint] = {
         name.removesuffix("-checkpoint"): checkpoint(at, options)
         for name, at in directory.files.items()
         if at.kind is kinds.OFFSET_CHECKPOINT
     }
-    own = ids(directory, options)
-    names = {key for each in noted.values() for key in each}
-    node, its_id = parse_int(own.get("node.id")), own.get("directory.id")
-    known = names if any(name in noted for name in EVIDENCE) else None
-    missing = missing_partitions(Expected(directory.path, others, node, its_id, known, metadata))
+    missing = missing_in(directory, others, metadata, options)
     lost = [key for key in missing.lost if key not in here]  # one that went away in the meantime was deleted
     for key in lost:
-        yield _missing(key, noted, directory)
+        yield _missing(key, noted, directory, missing.blocked.get(key))
     for name, each in noted.items():
         stale = [key for key in each if key not in here and key not in lost]
         if stale:
@@ -52,20 +68,37 @@ def missing_from(
             yield found("checkpoint-beyond-log", at, message, severity=INFO, consequence=consequence)
     if missing.never:
         at = Target(directory.path, None, None, None, None, directory.path)
-        message = "the metadata assigns partitions to this log directory that no checkpoint names: "
+        message = "the metadata assigns partitions to this log directory that its last checkpoint does not name: "
         message += first_of([name_of(key) for key in missing.never])
         consequence = "the broker creates them at startup; it probably stopped before it could"
         yield found("partition-missing", at, message, severity=INFO, consequence=consequence)
 
 
-def _missing(key: Key, noted: dict[str, Checkpoint], directory: LogDirectory) -> Finding:
-    """Return the finding about a partition that is gone, at the line of a checkpoint that names it."""
-    name = next((name for name in (*EVIDENCE, *noted) if key in noted.get(name, {})), None)
+def _missing(key: Key, noted: dict[str, Checkpoint], directory: LogDirectory, blocked: str | None) -> Finding:
+    """Return the finding about a partition that is gone, at the line of a checkpoint that names it. `blocked`: the path
+    of what is in its place, if anything."""
+    name = next((name for name in (*EVIDENCE[::-1], *noted) if key in noted.get(name, {})), None)
     message = f"{name_of(key)} is not in this log directory, to which the metadata assigns it"
+    consequence = None
+    if blocked is not None:
+        message = f"there is {what_is_at(blocked)} in place of the directory of {name_of(key)}"
+        consequence = (
+            "the broker cannot create the partition's directory (FileAlreadyExistsException) and takes the log "
+            "directory offline; without another one, it ends"
+        )
     if name is None:
         at = Target(directory.path, None, *key, None, directory.path)
-        return found("partition-missing", at, message, expected=name_of(key))
+        return found("partition-missing", at, message, expected=name_of(key), consequence=consequence)
     line = noted[name][key]
-    message = f"{name_of(key)} is not in this log directory, but {name}-checkpoint has its offset {line.offset}"
+    if blocked is None:
+        message = f"{name_of(key)} is not in this log directory, but {name}-checkpoint has its offset {line.offset}"
     at = line.at._replace(topic=key[0], partition=key[1])
-    return found("partition-missing", at, message, position=line.position, size=line.size, expected=name_of(key))
+    return found(
+        "partition-missing",
+        at,
+        message,
+        position=line.position,
+        size=line.size,
+        expected=name_of(key),
+        consequence=consequence,
+    )

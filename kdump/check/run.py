@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from itertools import permutations
 from typing import TYPE_CHECKING
@@ -14,7 +14,7 @@ from kdump.check.identity import registered
 from kdump.check.indexes import OffsetIndexRule, TimeIndexRule
 from kdump.check.known import LogDirContext, alone, ids, same_broker
 from kdump.check.kraft_snapshot import kraft_snapshot
-from kdump.check.missing_partitions import missing_from
+from kdump.check.missing_partitions import missing_from, missing_in
 from kdump.check.options import Options
 from kdump.check.partition import PartitionCheck
 from kdump.check.rule import PartitionContext, Rule, SegmentContext
@@ -30,8 +30,8 @@ from kdump.log import kinds
 from kdump.log.at_work import FileWatch
 from kdump.log.disk import LogDirectory, PartitionDirectory, Place, SegmentFiles, partition, place_of, places
 from kdump.log.errors import Refused, SourceError
-from kdump.log.listing import length, parent
-from kdump.log.paths import Target, target
+from kdump.log.listing import is_url, length, parent
+from kdump.log.paths import Refusals, Target, target
 
 if TYPE_CHECKING:
     from kdump.state.image import Metadata
@@ -62,7 +62,7 @@ class Unit:
     kind_of_check: type[PartitionCheck] = PartitionCheck
     """Class that checks a partition or segment: a subclass if more than findings is needed."""
     siblings: tuple[str, ...] = ()
-    """The broker's other log directories."""
+    """The broker's other log directories, and directories that cannot be listed and may be such."""
     around: FileWatch = field(default_factory=FileWatch)
     """The files of the log directory that `known` was read from."""
     looking: Looking | None = None
@@ -73,6 +73,13 @@ class Unit:
         """The topic; None if unknown, and for a log directory."""
         of = self.partition or self.target
         return None if of is None else of.topic
+
+    def missing_topics(self) -> set[str]:
+        """Return the topics of the partitions that this log directory lacks."""
+        directory = self.directory
+        if directory is None or directory.only_metadata or "checkpoints" not in self.options.chosen:
+            return set()
+        return {topic for topic, _ in missing_in(directory, self.siblings, self.metadata, self.options).lost}
 
     def run(self, totals: CheckTotals, met: Met) -> Iterator[Finding]:
         """Yield the selected findings that are certain even if a broker is changing the files
@@ -98,7 +105,7 @@ class Unit:
             place = place_of(self.directory.path)
             if not isinstance(place, LogDirectory):
                 return None
-            return next(_of_directory(place, self.options, self._beside()), None)
+            return next(_of_directory(place, self.options, self._beside(), self.siblings), None)
         if self.partition is None:
             return Unit(self.name, self.size, self.known, self.options, target=self.target, around=self.around)
         here = partition(self.partition.path, self.partition.source)
@@ -228,16 +235,20 @@ class Unit:
 def units(paths: tuple[str, ...], options: Options, refused: Refused) -> list[Unit]:
     """Return the units for the paths, in order. Calls `refused` for each path without Kafka files."""
     found_places: list[Place] = []
+    refusals = Refusals(refused)
     for path in paths:
         try:
-            found_places.extend(places(path, refused))
+            found_places.extend(places(path, refusals))
         except SourceError as error:
             refused(error)
-    return units_of(found_places, options)
+    unlisted = refusals.apart_from(place.path for place in found_places)
+    unlisted += [path for path in paths if path != "-" and not is_url(path) and not os.path.exists(path)]
+    return units_of(found_places, options, unlisted)
 
 
-def units_of(found_places: list[Place], options: Options) -> list[Unit]:
-    """Return the units for these places, in order."""
+def units_of(found_places: list[Place], options: Options, unlisted: Iterable[str] = ()) -> list[Unit]:
+    """Return the units for these places, in order. `unlisted`: directories that cannot be listed, each of which may be
+    another log directory of a broker."""
     directories = [place for place in found_places if isinstance(place, LogDirectory)]
     named = {id(directory): ids(directory, options) for directory in directories}
     siblings: dict[int, list[LogDirectory]] = {id(directory): [] for directory in directories}
@@ -247,7 +258,8 @@ def units_of(found_places: list[Place], options: Options) -> list[Unit]:
     made: list[Unit] = []
     for place in found_places:
         if isinstance(place, LogDirectory):
-            made.extend(_of_directory(place, options, siblings[id(place)]))
+            beside = siblings[id(place)]
+            made.extend(_of_directory(place, options, beside, (*(each.path for each in beside), *unlisted)))
         elif isinstance(place, PartitionDirectory):
             made.append(Unit(place.path, _size(place), _known(place, options), options, partition=place))
         else:
@@ -255,9 +267,11 @@ def units_of(found_places: list[Place], options: Options) -> list[Unit]:
     return made
 
 
-def _of_directory(directory: LogDirectory, options: Options, siblings: list[LogDirectory]) -> Iterator[Unit]:
+def _of_directory(
+    directory: LogDirectory, options: Options, siblings: list[LogDirectory], others: tuple[str, ...]
+) -> Iterator[Unit]:
+    """Yield the units of a log directory. `others`: the paths of its siblings, and what may be one."""
     surrounds = LogDirContext(directory, options, siblings)
-    others = tuple(each.path for each in siblings)
     live = [each for each in directory.partitions if not each.state]
     here = frozenset((each.topic or "", each.partition or 0) for each in live)
     duplicates = []

@@ -184,11 +184,7 @@ class Files:
 
     def refused(self, error: SourceError) -> None:
         """Report a path or device that could not be read; the other files are still processed."""
-        if is_gone(error):
-            note_gone(error)
-        else:
-            complain(str(error))
-            self.failed = True
+        self.failed = refuse(error) or self.failed
 
     def ended(self, at: Target, window: Window, kind: Kind, found: int) -> None:
         """Print notes on a file after reading it. `found`: batches, or entries and other regions, that were read."""

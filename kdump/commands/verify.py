@@ -169,6 +169,9 @@ class VerifyCommand:
         self.baseline = read_baseline(options.baseline) if options.baseline else None
         began = time.monotonic()
         work = [unit for unit in units(options.paths, self.check, self._refused) if self._is_wanted(unit)]
+        for unit in work if self.of_topic.is_unmatched else ():
+            for topic in unit.missing_topics():  # which has no other unit here
+                self.of_topic(topic)
         if not self.totals.unread:
             self.of_topic.refuse_unmatched()
         with Progress("verify", self.output, always=not self.sink.streams) as progress:

@@ -18,7 +18,7 @@ from kdump.log.internal_topics import METADATA_TOPIC
 from kdump.log.kinds import ENDINGS, Kind, by_name
 from kdump.log.listing import Item, is_directory, is_url, items, lies_in, names, parent
 from kdump.log.named import nothing_in
-from kdump.log.paths import PARTITION, Target, directories, is_live, natural, target
+from kdump.log.paths import PARTITION, Refusals, Target, directories, is_live, natural, target
 from kdump.log.source import Identity
 
 REMOTE_CACHE = "remote-log-index-cache"
@@ -130,13 +130,14 @@ Place = LogDirectory | PartitionDirectory | Target
 
 def places(path: str, refused: Refused) -> Iterator[Place]:
     """Yield what `path` is or, for any other directory, what is below it. Raises SourceError if there are no Kafka
-    files; calls `refused` for a directory that cannot be read."""
+    files, and all directories could be read; calls `refused` for a directory that cannot be read."""
     if path == "-" or not is_directory(path):
         yield target(path)
         return
     around: list[tuple[str, set[str]]] = []  # places above, with the directories that may be apart
     found = False
-    for directory in directories(path, refused):
+    refusals = Refusals(refused)
+    for directory in directories(path, refusals):
         # "." and "dir/" cannot be compared as path prefixes
         absolute = directory if is_url(directory) else os.path.abspath(directory)
         while around and not lies_in(absolute, around[-1][0]):
@@ -151,9 +152,10 @@ def places(path: str, refused: Refused) -> Iterator[Place]:
         yield place
     if not found:
         alone = _of_a_log_directory(path)
-        if alone is None:
+        if alone is not None:
+            yield alone
+        elif not refusals.unlisted:
             raise nothing_in(path, f"{path}: no Kafka log directory, partition or segment here or below")
-        yield alone
 
 
 def _nested(absolute: str, place: LogDirectory | PartitionDirectory) -> set[str]:

@@ -19,6 +19,14 @@ class SourceNotFound(SourceError):
     """The file or directory does not exist, or no longer exists."""
 
 
+class Unlisted(SourceError):
+    """A directory cannot be listed: it may contain anything."""
+
+    def __init__(self, text: str, path: str) -> None:
+        super().__init__(text, path)
+        self.path = path
+
+
 class Unread(str):
     """The text of a SourceError in a list of problems that are text: something was not read at all."""
 

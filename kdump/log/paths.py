@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import NamedTuple
 
-from kdump.log.errors import Refused, SourceError, listing_error
+from kdump.log.errors import Refused, SourceError, Unlisted, is_gone, listing_error
 from kdump.log.kinds import SEGMENT, Kind, by_name
-from kdump.log.listing import is_no_file, is_url, items, names
+from kdump.log.listing import is_no_file, is_url, items, lies_in, names
 from kdump.log.named import nothing_in
 
 # topic-partition, with the suffix that a broker appends to a directory that is being deleted or moved, or is a stray.
@@ -56,12 +56,13 @@ def refuse_pipe(at: Target) -> None:
 def targets(path: str, kind: Kind | None = None, refused: Refused | None = None) -> Iterator[Target]:
     """Yield the files that `path` denotes: a file itself (with the given `kind`), a directory's live segments in offset
     order, then those of the directories below it, in order of their names. Calls `refused` for a directory that cannot
-    be read. Raises SourceError if there are no segments."""
+    be read. Raises SourceError if there are no segments, and all directories could be read."""
     if path == "-" or "://" in path or not os.path.isdir(path):
         yield target(path, kind)
         return
     found = False
-    for directory in directories(path, refused):
+    refusals = Refusals(refused)
+    for directory in directories(path, refusals):
         try:
             chosen = segments_in(directory)
         except OSError:  # already reported, or it went away
@@ -69,7 +70,7 @@ def targets(path: str, kind: Kind | None = None, refused: Refused | None = None)
         found = found or bool(chosen)
         for name in chosen:
             yield target(os.path.join(directory, name), source=path)
-    if not found:
+    if not found and not refusals.unlisted:
         raise nothing_in(path, f"{path}: no segment (<20 digits>.log) in this directory or below it")
 
 
@@ -83,12 +84,31 @@ def is_live(name: str) -> bool:
     return not name.endswith((".deleted", ".swap", ".cleaned"))
 
 
+class Refusals:
+    """A Refused that notes the directories that cannot be listed, and passes every error on to `refused`."""
+
+    def __init__(self, refused: Refused | None) -> None:
+        self.refused = refused
+        self.unlisted: list[str] = []
+
+    def __call__(self, error: SourceError) -> None:
+        if self.refused is not None:
+            if isinstance(error, Unlisted) and not is_gone(error):
+                self.unlisted.append(error.path)
+            self.refused(error)
+
+    def apart_from(self, places: Iterable[str]) -> list[str]:
+        """Return those directories that are not in one of `places`: any of them may be a log directory."""
+        above = [os.path.abspath(each) for each in places if not is_url(each)]
+        return [each for each in self.unlisted if not any(lies_in(os.path.abspath(each), it) for it in above)]
+
+
 def directories(path: str, refused: Refused | None) -> Iterator[str]:
     """Yield the directory and all readable ones below it, following each link once; calls `refused` for the others."""
 
     def refuse(error: OSError) -> None:
         if refused is not None:
-            refused(SourceError(listing_error(error, str(error.filename))))
+            refused(Unlisted(listing_error(error, str(error.filename)), str(error.filename)))
 
     if is_url(path):
         yield from _below_url(path, refuse)

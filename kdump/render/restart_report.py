@@ -168,7 +168,7 @@ class RestartReport(Sink[PartitionPlan | PlanEnd]):
             shown = steps if self.full else steps[:TOLD]
             lines += [step_text(step) for step in shown]
             if len(shown) < len(steps):
-                lines.append(f"… and {len(steps) - len(shown)} more steps of {each.name} (--full)")
+                lines.append(f"… and {len(steps) - len(shown):,} more steps of {each.name} (--full)")
             lines += [f"{each.name}: {note}" for note in each.notes]
         if lines:
             self._head("other steps")
@@ -190,7 +190,7 @@ class RestartReport(Sink[PartitionPlan | PlanEnd]):
 
 def verdict(plan: RestartPlan) -> tuple[str, str]:
     """Return the verdict, and the rest of its sentence."""
-    logs = [each for each in plan.partitions if each.topic != METADATA_TOPIC]
+    logs = [each for each in plan.partitions if each.topic != METADATA_TOPIC and not each.missing]
     numbers = totals(logs)
     read = size_text(numbers.bytesRead)
     work = f"recovers {many(numbers.recoveredPartitions, 'log')}, reading {read}"
@@ -213,11 +213,12 @@ def verdict(plan: RestartPlan) -> tuple[str, str]:
     if plan.verdict == STOPPED:
         return "DOES NOT START", f"; once it does, it {' and '.join(parts)}" if parts else ""
     if plan.withoutMetadata:
-        count = many(len(logs), "partition")
+        logs = [each for each in logs if each.state not in ("delete", "stray")]
+        count = f"{'all ' if len(logs) > 1 else ''}{many(len(logs), 'partition')}"
         what = "there is no metadata log here"
         if plan.withoutTopics:
             what = "the metadata log here has no topics"
-        parts.append(f"{what}: if the controllers have none either, MAKES all {count} STRAY")
+        parts.append(f"{what}: if the controllers have none either, MAKES {count} STRAY" if logs else what)
     tail = f"; {', '.join(parts)}" if parts else f"; nothing is lost; {unchecked(plan)}"
     if plan.unread:
         tail += ", as far as the files could be read; unreadable files may change this"
@@ -277,7 +278,7 @@ def strays(plans: list[PartitionPlan], *, everything: bool) -> Iterator[str]:
     for (stray, remedy), group in groupby(plans, key=lambda each: (each.stray, each.remedy)):
         names = [each.name for each in group]
         shown = names if everything else names[:TOLD]
-        text = ", ".join(shown) + (f" and {len(names) - len(shown)} more (--full)" if len(shown) < len(names) else "")
+        text = ", ".join(shown) + (f" and {len(names) - len(shown):,} more (--full)" if len(shown) < len(names) else "")
         what = "its directory is" if len(names) == 1 else "their directories are"
         yield f"  {text}: {what} renamed to -stray and no longer served: {stray}"
         if remedy:

@@ -3,30 +3,41 @@
 A broker creates every partition that the cluster's metadata assigns to it and that it does not find: with an empty log,
 and without an error. So a partition directory that was lost shows only in what else names it:
 
-- the log directory's checkpoints: a broker writes them for the logs that it has, at a clean shutdown and as soon as it
-  has renamed a deleted log to -delete; high watermarks every 5 s (replica.high.watermark.checkpoint.interval.ms);
+- the log directory's checkpoints: the recovery points, which a broker writes for exactly the logs that it has, each
+  minute, at a clean shutdown, and as soon as it has renamed a deleted log to -delete. High watermarks
+  (every 5 s) are written only to log directories that have a partition, so that lines stay after the last one has left:
+  they count only if the recovery points were lost;
 - the metadata, if the disk has it, which also states whether a checkpoint names a topic that was deleted since.
 
 The metadata alone is not evidence of a loss, because the broker may have stopped before it created the partition; it is
-if the log directory's checkpoints were lost, too.
+if the log directory's checkpoints were lost, too: deleted, emptied or damaged. Something else with its name, a file
+or a link to a directory that is gone, is evidence as well: the broker then cannot create the directory.
 
-Source: LogManager.asyncDelete, checkpointRecoveryOffsetsInDir and getOrCreateLog, ReplicaManager.getOrCreatePartition
-and checkpointHighWatermarks, Partition.createLogInAssignedDirectoryId (4.3.1).
+Source: LogManager.asyncDelete, checkpointRecoveryOffsetsInDir, getOrCreateLog and createLogDirectory,
+ReplicaManager.getOrCreatePartition and checkpointHighWatermarks, Partition.createLogInAssignedDirectoryId (4.3.1).
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable
+import os
+import re
+from collections.abc import Collection, Iterable, Mapping
 from typing import NamedTuple
 
+from kdump.log.errors import SourceError
 from kdump.log.listing import items
-from kdump.log.paths import PARTITION, natural
+from kdump.log.paths import PARTITION, Target, natural
 from kdump.state.image import Metadata, PartitionInfo
+from kdump.state.partition_log import Open, open_window
+from kdump.state.small_files import read_entries
 
 Key = tuple[str, int]
 
-EVIDENCE = ("replication-offset", "recovery-point-offset")
-"""Checkpoints that name every log of a log directory, without '-checkpoint'."""
+EVIDENCE = ("recovery-point-offset", "replication-offset")
+"""Checkpoints that name every log of a log directory, without '-checkpoint': the first valid one counts."""
+
+LEGAL = re.compile(r"(?!\.{1,2}$)[a-zA-Z0-9._-]{1,249}", re.ASCII)
+"""Names that a topic may have (Topic.validate)."""
 
 NO_DIRECTORY = ("AAAAAAAAAAAAAAAAAAAAAA", "AAAAAAAAAAAAAAAAAAAAAQ", "AAAAAAAAAAAAAAAAAAAAAg")
 """Directory IDs of replicas that the metadata assigns to a broker, but to none of its log directories
@@ -35,8 +46,8 @@ NO_DIRECTORY = ("AAAAAAAAAAAAAAAAAAAAAA", "AAAAAAAAAAAAAAAAAAAAAQ", "AAAAAAAAAAA
 
 class Expected(NamedTuple):
     """What names a log directory's partitions. `path`: the log directory; `others`: the node's other ones; `node` and
-    `directory`: node.id and directory.id; `noted`: the partitions in its checkpoints, None if it has neither recovery
-    points nor high watermarks; `metadata`: of the cluster, None if the disk has none."""
+    `directory`: node.id and directory.id; `noted`: the partitions in its checkpoints (see `noted_in`), None if they
+    were lost; `metadata`: of the cluster, None if the disk has none."""
 
     path: str
     others: tuple[str, ...]
@@ -61,41 +72,74 @@ class Expected(NamedTuple):
 
 class MissingPartitions(NamedTuple):
     """Partitions without a directory. `lost`: those that the log directory had; `never`: those that the metadata
-    assigns to it and that no checkpoint names, so that the broker probably did not create them before it stopped."""
+    assigns to it and that no checkpoint names, so that the broker probably did not create them before it stopped.
+    `blocked`: those of `lost` in whose place there is something else, by its path."""
 
     lost: list[Key]
     never: list[Key]
+    blocked: dict[Key, str]
+
+
+def noted_in(checkpoints: Mapping[str, Target], open_: Open = open_window) -> set[Key] | None:
+    """Return the partitions in the first valid one of a log directory's checkpoints that name all its logs; None if
+    there is none: each is missing, empty or damaged. One that cannot be read is not lost, and names none.
+    `checkpoints`: the files of the log directory by name."""
+    is_unread = False
+    for name in EVIDENCE:
+        at = checkpoints.get(f"{name}-checkpoint")
+        if at is None:
+            continue
+        broken: list[str] = []
+        problems: list[str] = []
+        found = read_entries(at, open_, broken, problems)
+        if problems:
+            is_unread = True
+        elif not broken and (found or _is_written(at, open_)):
+            return {(entry.values["topic"], entry.values["partition"]) for entry in found}
+    return set() if is_unread else None
 
 
 def missing_partitions(expected: Expected) -> MissingPartitions:
     """Return the partitions that the log directory should contain and does not, in the order of their names. Looks at
     the directories as they are now; one that cannot be listed contains anything."""
-    noted = set(expected.noted or ())
+    noted = {key for key in expected.noted or () if is_legal(key)}
+    try:
+        found, in_place = _states(expected.path)
+        live = {key for path in expected.others for key, states in _states(path)[0].items() if "" in states}
+    except OSError:
+        return MissingPartitions([], [], {})
     if expected.is_known:
         assigned = dict(expected.assigned())
         here = {key for key, directory in assigned.items() if directory and directory == expected.directory}
         anywhere = {key for key, directory in assigned.items() if not directory}
-        wanted = here | (anywhere & noted)
+        wanted = here | (anywhere & (noted | in_place.keys()))
     else:
-        here, wanted = set(), noted
-    if not wanted:
-        return MissingPartitions([], [])
-    try:
-        found = _states(expected.path)
-        live = {key for path in expected.others for key, states in _states(path).items() if "" in states}
-    except OSError:
-        return MissingPartitions([], [])
+        wanted = noted
     # A -future directory takes the place of a live one that is gone (LogManager.recoverAbandonedFutureLogs). Without
     # metadata, any directory explains why a checkpoint names the partition.
     instead = {"", "future"} if expected.is_known else {"", "future", "delete", "stray"}
     gone = {key for key in wanted if key not in live and not found.get(key, set()) & instead}
-    lost = gone if expected.noted is None else gone & noted
-    return MissingPartitions(_ordered(lost), _ordered(gone - lost))
+    lost = gone if expected.noted is None else gone & (noted | in_place.keys())
+    return MissingPartitions(
+        _ordered(lost), _ordered(gone - lost), {key: in_place[key] for key in lost if key in in_place}
+    )
+
+
+def is_legal(key: Key) -> bool:
+    """Return True if a broker can have the partition: whatever else a damaged checkpoint names is no partition."""
+    return LEGAL.fullmatch(key[0]) is not None and 0 <= key[1] < 1 << 31
 
 
 def name_of(key: Key) -> str:
     """Return the name of the partition's directory."""
     return f"{key[0]}-{key[1]}"
+
+
+def what_is_at(path: str) -> str:
+    """Return in words what is at a path where there is no directory."""
+    if os.path.islink(path):
+        return f"a link to {os.readlink(path)}, which is {'not a directory' if os.path.exists(path) else 'missing'},"
+    return "a file"
 
 
 def _ordered(keys: Iterable[Key]) -> list[Key]:
@@ -108,13 +152,31 @@ def _directory(info: PartitionInfo, node: int) -> str | None:
     return None if directory in NO_DIRECTORY else directory
 
 
-def _states(path: str) -> dict[Key, set[str]]:
-    """Return the partitions that a log directory contains, each with the states of its directories: "" is a live one.
-    Raises OSError."""
+def _is_written(at: Target, open_: Open) -> bool:
+    """Return True if the checkpoint has a version and a count. A broker's first startup creates it empty, and reads
+    such a file without an error."""
+    try:
+        window = open_(at)
+    except SourceError:  # it went away in the meantime
+        return False
+    try:
+        return window.source.read_at(0, 16).count(b"\n") > 1
+    finally:
+        window.source.close()
+
+
+def _states(path: str) -> tuple[dict[Key, set[str]], dict[Key, str]]:
+    """Return the partitions that a log directory contains, each with the states of its directories: "" is a live one;
+    and the paths of what else has a live partition's name. Raises OSError."""
     found: dict[Key, set[str]] = {}
+    in_place: dict[Key, str] = {}
     for item in items(path):
         match = PARTITION.match(item.name)
-        if match and item.is_directory:
-            key = match["topic"], int(match["partition"])
+        if match is None:
+            continue
+        key = match["topic"], int(match["partition"])
+        if item.is_directory:
             found.setdefault(key, set()).add(match["state"] or "")
-    return found
+        elif item.name == name_of(key):
+            in_place[key] = item.path
+    return found, in_place

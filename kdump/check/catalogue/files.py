@@ -210,7 +210,8 @@ FILES = (
         "broker: it fetches the partition from there. Otherwise first save the partition from another replica (kdump "
         "salvage)",
         "LogManager.getOrCreateLog, ReplicaManager.getOrCreatePartition, Partition.createLogInAssignedDirectoryId",
-        "info if only the metadata names the partition: the broker probably stopped before it created it",
+        "info if only the metadata names the partition: the broker probably stopped before it created it. A file or a "
+        "broken link in its place takes the log directory offline",
     ),
     Code(
         "partition-metadata-invalid",

@@ -14,9 +14,10 @@ import os
 from kdump.forensics.restart.plan import DirectoryPlan
 from kdump.forensics.restart.running import holder
 from kdump.log.disk import CLEAN_MARK, LOCK, LogDirectory, place_of, places
-from kdump.log.errors import SourceError
+from kdump.log.errors import SourceError, Unlisted
 from kdump.log.internal_topics import METADATA_TOPIC
 from kdump.log.listing import is_url, names
+from kdump.log.paths import Refusals
 from kdump.state.metadata_files import BOOTSTRAP
 
 METADATA_LOG = f"{METADATA_TOPIC}-0"
@@ -36,7 +37,7 @@ def node_directories(paths: list[str]) -> list[DirectoryPlan]:
             found.append(DirectoryPlan(path, None, failed=reason))
             refused.append(SourceError(f"{path}: {reason}; pass a broker's log directory"))
         else:
-            found += [_directory(each) for each in _log_directories(path, several=len(paths) > 1)]
+            found += _log_directories(path, several=len(paths) > 1)
     if all(each.failed and not os.path.isdir(each.path) for each in found):
         raise refused[0]
     _roles(found)
@@ -56,17 +57,21 @@ def _failure(path: str) -> str:
     return ""
 
 
-def _log_directories(path: str, several: bool) -> list[LogDirectory]:
-    """Return the one log directory at or below `path`. `several`: other paths were given too. Raises SourceError."""
+def _log_directories(path: str, several: bool) -> list[DirectoryPlan]:
+    """Return the plan of the one log directory at or below `path`. `several`: other paths were given too. Raises
+    SourceError."""
     place = place_of(path)
     if place is None and several and set(names(path)) <= {LOCK, "lost+found"}:
-        return [LogDirectory(path)]  # a new disk: log.dirs may name it
+        return [_directory(LogDirectory(path))]  # a new disk: log.dirs may name it
     refused: list[SourceError] = []
+    refusals = Refusals(refused.append)
     found: list[LogDirectory] = []
     if isinstance(place, LogDirectory):
         found.append(place)
     else:
-        found += [each for each in places(path, refused.append) if isinstance(each, LogDirectory)]
+        found += [each for each in places(path, refusals) if isinstance(each, LogDirectory)]
+    if not found and refused:
+        raise refused[0]
     if not found:
         raise SourceError(f"{path}: not a log directory; a partition alone does not show how its broker was shut down")
     if len(found) > 1:
@@ -77,7 +82,10 @@ def _log_directories(path: str, several: bool) -> list[LogDirectory]:
         reason = "a copy of partitions, without a broker's own files (meta.properties, checkpoints)"
         asked = "it does not show how the broker was shut down; pass a log directory"
         raise SourceError(f"{found[0].path}: {reason}: {asked}")
-    return found
+    plan = _directory(found[0])
+    plan.unlisted = refusals.apart_from([found[0].path])
+    plan.unread += [str(error) for error in refused if isinstance(error, Unlisted) and error.path in plan.unlisted]
+    return [plan]
 
 
 def _directory(place: LogDirectory) -> DirectoryPlan:

@@ -162,7 +162,8 @@ class LogManager:
             if os.path.isdir(plan.path):  # its topic may have been deleted in the meantime
                 yield plan
         names = {item.name for item in entries if item.is_directory}
-        others = [each.path for each in self.directories if each is not directory and each.logDir and not each.failed]
+        others = [each.path for each in self.directories if each is not directory and (each.logDir or each.failed)]
+        others += [path for each in self.directories for path in each.unlisted]
         metadata = None if self.strays.of_zookeeper else self.metadata
         for plan in missing_logs(directory, others, noted, metadata, is_created=not self.strays.of_zookeeper):
             if plan.name not in names and self.wanted(plan.topic):  # or it was deleted in the meantime

@@ -1,8 +1,8 @@
 """Predicts which partitions a broker creates with an empty log because their directories are missing: once it has the
 cluster's metadata, it creates every log that is assigned to it and that it did not find.
 
-Source: ReplicaManager.getOrCreatePartition, Partition.createLogInAssignedDirectoryId, LogManager.getOrCreateLog
-(4.3.1). The log directory is online, so that it does not matter whether another one is offline.
+Source: ReplicaManager.getOrCreatePartition, Partition.createLogInAssignedDirectoryId, LogManager.getOrCreateLog and
+createLogDirectory (4.3.1). The log directory is online, so that it does not matter whether another one is offline.
 """
 
 from __future__ import annotations
@@ -10,10 +10,11 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator, Mapping, Sequence
 
-from kdump.forensics.restart.plan import DirectoryPlan, PartitionPlan, Step
+from kdump.forensics.restart.plan import OFFLINE, DirectoryPlan, PartitionPlan, StartupFailure, Step
 from kdump.forensics.restart.root_files import OFFSETS
+from kdump.log.paths import target
 from kdump.state.image import Metadata
-from kdump.state.missing_partitions import EVIDENCE, Expected, Key, missing_partitions, name_of
+from kdump.state.missing_partitions import Expected, Key, missing_partitions, name_of, noted_in, what_is_at
 
 REMEDY = (
     "before startup, look for the directory on file systems that are not mounted, in other directories and in backups, "
@@ -33,11 +34,11 @@ def missing_logs(
     """Yield the plans of the partitions that the log directory had and that are gone. `others`: the paths of the node's
     other log directories; `noted`: the offsets in the checkpoints, by file name; `is_created`: whether the cluster may
     have the partitions, so that the broker creates them."""
-    here = [name for name in noted if os.path.lexists(os.path.join(directory.path, name))]
-    every = {key for each in noted.values() for key in each}
-    known = every if any(name.removesuffix("-checkpoint") in EVIDENCE for name in here) else None
+    paths = {name: os.path.join(directory.path, name) for name in noted}
+    known = noted_in({name: target(path) for name, path in paths.items() if os.path.lexists(path)})
     expected = Expected(directory.path, tuple(others), directory.nodeId, directory.directoryId, known, metadata)
-    for key in missing_partitions(expected).lost:
+    missing = missing_partitions(expected)
+    for key in missing.lost:
         path = os.path.join(directory.path, name_of(key))
         plan = PartitionPlan(*key, path, directory.path, "", bool(directory.clean), noted[OFFSETS[0]].get(key))
         plan.highWatermark = noted[OFFSETS[2]].get(key)
@@ -47,4 +48,18 @@ def missing_logs(
             plan.segments = 1
             reason = "an empty log" if expected.is_known else "an empty log, if the cluster still has the partition"
             plan.steps.append(Step("create", path, None, 0, 0, reason))
+            if key in missing.blocked:
+                plan.stops.append(
+                    _blocked(path, "" if expected.is_known else ", if the cluster still has the partition")
+                )
         yield plan
+
+
+def _blocked(path: str, condition: str) -> StartupFailure:
+    """Return the stop for something else in place of a partition's directory (LogManager.createLogDirectory)."""
+    message = f"there is {what_is_at(path)} in place of a partition's directory, which the broker creates{condition}"
+    what = f"FileAlreadyExistsException: {path}"
+    remedy = f"make the link's target available again (is its file system mounted?), or move {path} away"
+    if not os.path.islink(path):
+        remedy = f"move {path} out of the directory, and put the partition's directory back if you have it"
+    return StartupFailure(OFFLINE, path, None, None, message, what, remedy)

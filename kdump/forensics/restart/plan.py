@@ -251,6 +251,8 @@ class DirectoryPlan:
         field(default_factory=list)
     )
     unread: UnreadTexts = field(default_factory=list)
+    unlisted: list[str] = field(default_factory=list)
+    """Other directories below the path that was given, which cannot be listed: each may be a log directory."""
 
 
 @dataclass
