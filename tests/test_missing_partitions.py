@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from kdump.check.finding import Finding
 from kdump.check.options import Options
 from kdump.check.run import units
-from kdump.check.totals import Totals
+from kdump.check.totals import CheckTotals
 from kdump.forensics.restart.restart_plan import restart_plan
 from kdump.log import kinds
 from kdump.log.disk import LogDirectory, place_of
@@ -45,7 +45,7 @@ def reported(*paths: Path) -> list[Finding]:
     """Return what verify finds of missing partitions in the log directories."""
     found = units(tuple(map(str, paths)), Options(only=frozenset({"checkpoints"})), pytest.fail)
     roots = [unit for unit in found if unit.directory is not None]
-    every = [finding for unit in roots for finding in unit.run(Totals(), lambda count: None)]
+    every = [finding for unit in roots for finding in unit.run(CheckTotals(), lambda count: None)]
     return [finding for finding in every if finding.code == "partition-missing"]
 
 

@@ -29,7 +29,7 @@ from kdump.forensics.postmortem.run import postmortem
 from kdump.render.postmortem import chart, page
 from kdump.render.postmortem.charts import draw
 from kdump.render.postmortem.evidence import evidence
-from kdump.render.postmortem.names import Names
+from kdump.render.postmortem.names import PartitionLabels
 from tests.conftest import DISKS, FIXTURES, segments
 from tests.craft import batch, flip, record, split
 from tests.damages import DAMAGES as RECIPES
@@ -103,7 +103,7 @@ def drawn_page(made: PostMortem, monkeypatch: pytest.MonkeyPatch) -> Page:
     """Return the page without its charts, which take most of the time."""
     monkeypatch.setattr(page, "svg", lambda each: '<svg width="900"></svg>')
     monkeypatch.setattr(page, "javascript", lambda: "window.vegaEmbed = null;")
-    names = Names(made)
+    names = PartitionLabels(made)
     told = evidence(made, names, Options(now=NOW))
     return Page(page.page(made, draw(made, names), told, names, "title"))
 
@@ -468,7 +468,7 @@ def test_many_partitions_make_no_large_page(tmp_path: Path, monkeypatch: pytest.
     assert len(made.partitions) == 150
     assert len(kept) == 60
     assert any(facts.name == "topic140-0" for facts in kept)
-    names = Names(made)
+    names = PartitionLabels(made)
     charts = draw(made, names)
     assert sum(len(chart.embedded(each.spec)) for each in charts.charts) < 1_000_000
     assert "topic140-0" in charts.maps["finding"][0].spec["data"]["values"][0]["segment"]

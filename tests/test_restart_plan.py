@@ -21,7 +21,7 @@ from kdump.forensics.restart import checkpoint_file
 from kdump.forensics.restart.epoch_cache import EpochCache
 from kdump.forensics.restart.index_file import OffsetIndex
 from kdump.forensics.restart.log_manager import parse_name
-from kdump.forensics.restart.plan import Epoch, PartitionPlan, Stopped
+from kdump.forensics.restart.plan import EpochEntry, PartitionPlan, StartupFailed
 from kdump.log.errors import SourceError
 from kdump.render.all_answers import TYPES
 from tests import command, craft
@@ -315,14 +315,14 @@ def test_offset_checkpoints(tmp_path: Path, text: str, wrong: bool | None) -> No
 
 def test_epochs() -> None:
     cache = EpochCache()
-    cache.load([Epoch(0, 0), Epoch(1, 60), Epoch(2, 50)])
-    assert cache.entries == [Epoch(0, 0), Epoch(2, 50)]
+    cache.load([EpochEntry(0, 0), EpochEntry(1, 60), EpochEntry(2, 50)])
+    assert cache.entries == [EpochEntry(0, 0), EpochEntry(2, 50)]
     cache.assign(3, 70)
     cache.assign(3, 80)
-    assert cache.entries[-1] == Epoch(3, 70)
+    assert cache.entries[-1] == EpochEntry(3, 70)
     cache.truncate_from_end(70)
     cache.truncate_from_start(55)
-    assert cache.entries == [Epoch(2, 55)]
+    assert cache.entries == [EpochEntry(2, 55)]
 
 
 def test_index_lookup() -> None:
@@ -405,7 +405,7 @@ def test_leader_epoch_checkpoints(disk: Path, text: str, kind: str) -> None:
 def test_partition_metadata(tmp_path: Path, text: str, kind: str) -> None:
     path = tmp_path / "partition.metadata"
     path.write_text(text)
-    with pytest.raises(Stopped) as stopped:
+    with pytest.raises(StartupFailed) as stopped:
         checkpoint_file.topic_id(str(path))
     assert stopped.value.stop.kind == kind
 

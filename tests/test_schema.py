@@ -19,7 +19,7 @@ from kdump.cli import cli
 from kdump.format.layout import Layout, Span
 from kdump.format.messages import attempt
 from kdump.format.schema import load
-from kdump.format.struct_fields import NOT_GIVEN, Row, rows
+from kdump.format.struct_fields import NOT_GIVEN, StructField, rows
 from kdump.format.structs import MESSAGES, Named, UnknownStruct, find, structs
 from kdump.render.all_answers import TYPES
 from tools.condense_schemas import condense
@@ -290,7 +290,7 @@ def test_every_struct_in_both_forms() -> None:
 
 def test_default_null_is_told() -> None:
     found = [row for row in rows(find("RegisterBrokerRecord")) if row.name == "cordonedLogDirs"]
-    assert isinstance(found[0], Row)
+    assert isinstance(found[0], StructField)
     assert found[0].default is None
     assert "null" in schema("RegisterBrokerRecord")[1]
 

@@ -8,7 +8,7 @@ import click
 import pytest
 
 from kdump.cli import COMMANDS, cli
-from kdump.commands.topics import MAX_NAMES, Wanted, nearest
+from kdump.commands.topics import MAX_NAMES, SelectedNames, nearest
 from tests import craft
 from tests.command import run
 from tests.conftest import FIXTURES, sample
@@ -211,7 +211,7 @@ def test_the_nearest_names_come_first() -> None:
     assert nearest("paymnts", ["__consumer_offsets", "a", "b", "c", "d", "e", "payments"])[0] == "payments"
     assert "__consumer_offsets" not in nearest("zzz", ["__consumer_offsets", "a", "b", "c", "d", "e"])
     assert nearest(4711, [1, 2, 3, 4, 5, 4710, 4800]) == ["3", "4", "5", "4710", "4800"]
-    many = Wanted([7], "--producer-id")
+    many = SelectedNames([7], "--producer-id")
     for number in range(100, 100 + 2 * MAX_NAMES):
         many.add(number)
     assert len(many._there) == MAX_NAMES

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from kdump.log.disk import LogDirectory, Partition, places
+from kdump.log.disk import LogDirectory, PartitionDirectory, places
 from kdump.log.errors import SourceError
 from kdump.log.paths import PARTITION
 from tests.command import run
@@ -79,7 +79,7 @@ def found_in(path: Path) -> set[tuple[str, str]]:
     for place in places(str(path), nothing):
         partitions = place.partitions if isinstance(place, LogDirectory) else [place]
         for one in partitions:
-            assert isinstance(one, Partition)
+            assert isinstance(one, PartitionDirectory)
             each |= {("partition", one.path), *(("file", at.path) for at in one.files())}
     return each
 

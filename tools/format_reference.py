@@ -10,7 +10,7 @@ from itertools import groupby
 from pathlib import Path
 
 from kdump.format.meanings import meanings
-from kdump.format.struct_fields import NOT_GIVEN, Row, rows
+from kdump.format.struct_fields import NOT_GIVEN, StructField, rows
 from kdump.format.structs import Named, structs
 from kdump.format.text_fields import TEXT_FIELDS
 from kdump.log.kinds import KINDS
@@ -68,7 +68,7 @@ def layout_table(struct: Named) -> str:
     )
 
 
-def message_row(struct: Named, row: Row) -> list[str]:
+def message_row(struct: Named, row: StructField) -> list[str]:
     said = [row.meaning] if row.meaning else []
     known = meanings(struct.name, row.name)
     if known:

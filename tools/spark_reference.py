@@ -3,7 +3,7 @@
 from pathlib import Path
 
 from kdump.spark.options import ABOUT
-from kdump.spark.tables import TABLES, Column
+from kdump.spark.tables import TABLES, SparkColumn
 
 PAGE = Path(__file__).parent.parent / "docs" / "spark.md"
 BEGIN, END = "<!-- made by tools/spark_reference.py -->\n", "<!-- end -->\n"
@@ -21,7 +21,7 @@ def reference() -> str:
     return "".join(parts) + "\n"
 
 
-def _line(column: Column) -> str:
+def _line(column: SparkColumn) -> str:
     return f"| `{column.name}` | {column.type} | {column.unit} | {column.meaning} |\n"
 
 

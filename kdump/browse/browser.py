@@ -9,7 +9,7 @@ from contextlib import closing
 
 from kdump.browse.levels import Levels, NotThere
 from kdump.browse.places import Level
-from kdump.browse.rows import Met, Part, Row, Whole
+from kdump.browse.rows import BrowseRow, FullListing, ListingSlice, Met
 from kdump.log.disk import partition
 from kdump.log.index import last_entry
 from kdump.log.kinds import BATCHES, TIME_INDEX
@@ -94,7 +94,7 @@ class Browser(Levels):
             pattern = re.compile(text.encode("utf-8", "surrogateescape"), re.DOTALL)
         except re.error as error:
             raise NotThere(f"{text!r} is not a regular expression: {error}") from None
-        if isinstance(level.listing, Whole):
+        if isinstance(level.listing, FullListing):
             return self._search_rows(level, level.listing.rows, re.compile(text, re.IGNORECASE))
         segments = self.segments()
         if not segments:
@@ -116,12 +116,12 @@ class Browser(Levels):
             return row.item.batch.position, row.item.index
         return getattr(row.item, "position", 0), -1
 
-    def _search_rows(self, level: Level, rows: list[Row], pattern: re.Pattern[str]) -> list[Level]:
+    def _search_rows(self, level: Level, rows: list[BrowseRow], pattern: re.Pattern[str]) -> list[Level]:
         here = rows.index(level.row) if level.row in rows else -1
         for step in range(1, len(rows) + 1):
             number = (here + step) % len(rows)
             if any(pattern.search(cell) for cell in (*rows[number].cells, rows[number].text)):
-                level.put(Part(rows, True, True), number)
+                level.put(ListingSlice(rows, True, True), number)
                 return self.levels[: self.depth + 1]
         raise NotThere(f"no row matches {pattern.pattern!r}")
 

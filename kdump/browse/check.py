@@ -10,7 +10,7 @@ from kdump.check.catalogue import ERROR, INFO
 from kdump.check.finding import Finding
 from kdump.check.options import Options
 from kdump.check.run import units
-from kdump.check.totals import Totals
+from kdump.check.totals import CheckTotals
 from kdump.check.workers import careful_source
 from kdump.format.counted import many
 from kdump.log.listing import lies_in, same_place
@@ -31,7 +31,7 @@ class Check:
     running: bool = True
     left_out: int = 0
     info: int = 0
-    totals: Totals = field(default_factory=Totals)
+    totals: CheckTotals = field(default_factory=CheckTotals)
 
     def covers(self, path: str) -> bool:
         return lies_in(same_place(path), same_place(self.path))

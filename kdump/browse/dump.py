@@ -11,7 +11,7 @@ from kdump.decode.decoding import Decoding
 from kdump.format.varint import Bytes
 from kdump.log.record import Record
 from kdump.log.region import Batch
-from kdump.render.explain import Words
+from kdump.render.explain import FieldMeaning
 from kdump.render.hexdump import WIDE, Hexdump
 from kdump.render.output import Output
 from kdump.render.painted import paint, parts
@@ -23,7 +23,7 @@ HEADER = -1
 """Stands for the batch header in place of a record's index."""
 
 
-class Field(NamedTuple):
+class HexField(NamedTuple):
     """A field in a dump. `record`: index of its record, or HEADER; `inner`: whether `position` is a position in the
     decompressed payload."""
 
@@ -38,7 +38,7 @@ class Field(NamedTuple):
     data: bytes
 
 
-class Line(NamedTuple):
+class HexLine(NamedTuple):
     """Text parts, each with the name of its style. `field`: number of the field that the line is about; `record`: index
     of the record, or HEADER."""
 
@@ -51,12 +51,12 @@ class Line(NamedTuple):
         return "".join(text for text, _ in self.parts)
 
 
-class Dump(NamedTuple):
+class HexDump(NamedTuple):
     """The dump of an item's bytes. `shown`: indexes of the first and the last record in it."""
 
     title: str
-    lines: list[Line]
-    fields: list[Field]
+    lines: list[HexLine]
+    fields: list[HexField]
     shown: tuple[int, int] = (0, -1)
 
 
@@ -66,7 +66,7 @@ class Captured(Output):
     def __init__(self, width: int) -> None:
         self.terminal = True
         self.columns = width
-        self.lines: list[Line] = []
+        self.lines: list[HexLine] = []
         self.field: int | None = None
         self.record = HEADER
 
@@ -79,7 +79,7 @@ class Captured(Output):
         return max(20, self.columns)
 
     def line(self, text: str) -> None:
-        self.lines.append(Line(parts(text), self.field, self.record))
+        self.lines.append(HexLine(parts(text), self.field, self.record))
 
 
 class Annotated(Hexdump):
@@ -91,7 +91,7 @@ class Annotated(Hexdump):
         self.captured = Captured(width)
         super().__init__(self.captured, full=full, zone=zone, decoding=decoding)
         self.paint = paint
-        self.fields: list[Field] = []
+        self.fields: list[HexField] = []
         self.brief = width < WIDE
         """Whether each field takes only one line, because the screen is narrow."""
 
@@ -110,15 +110,15 @@ class Annotated(Hexdump):
         self.batch(batch, chosen)
         self.captured.record, self.captured.field = HEADER, None
 
-    def dump(self, title: str, shown: tuple[int, int] = (0, -1)) -> Dump:
-        return Dump(title, self.captured.lines, self.fields, shown)
+    def dump(self, title: str, shown: tuple[int, int] = (0, -1)) -> HexDump:
+        return HexDump(title, self.captured.lines, self.fields, shown)
 
     def _record(self, record: Record) -> None:
         self.captured.record = record.index
         super()._record(record)
         self.captured.record = HEADER
 
-    def _bytes(self, position: int, data: Bytes, name: str, words: Words, inner: bool = False) -> None:
+    def _bytes(self, position: int, data: Bytes, name: str, words: FieldMeaning, inner: bool = False) -> None:
         is_bit = name.startswith("  bit")  # part of the previous field
         if is_bit and self.brief:
             return
@@ -127,10 +127,10 @@ class Annotated(Hexdump):
             captured.field = len(self.fields)
             told = name.strip() or "bytes"
             size = len(data)
-            self.fields.append(Field(told, position, size, *words, captured.record, inner, bytes(data[:SHOWN])))
+            self.fields.append(HexField(told, position, size, *words, captured.record, inner, bytes(data[:SHOWN])))
         super()._bytes(position, data, name, words, inner)
 
-    def _words(self, name: str, words: Words) -> Iterator[str]:
+    def _words(self, name: str, words: FieldMeaning) -> Iterator[str]:
         lines = super()._words(name, words)
         if not self.brief or words.wrong:
             yield from lines

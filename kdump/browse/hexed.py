@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from typing import Any
 
-from kdump.browse.dump import Dump, Field
+from kdump.browse.dump import HexDump, HexField
 from kdump.browse.places import Level
-from kdump.browse.rows import Row
-from kdump.browse.shown import Shown
+from kdump.browse.rows import BrowseRow
+from kdump.browse.shown import PaneLayout
 from kdump.check.finding import Finding
 from kdump.render.escape import printable
 
 
-class Hexed(Shown):
+class Hexed(PaneLayout):
     """Fills the hexdump pane."""
 
     def _draw(self) -> None:
@@ -50,7 +50,7 @@ class Hexed(Shown):
             self._place(row, subject)
             return
 
-        def done(dump: Dump) -> None:
+        def done(dump: HexDump) -> None:
             if browser.level is not level or level.row is None or level.row.key != row.key:
                 return
             if finding is not None and self.found == spot(within, subject):
@@ -64,16 +64,16 @@ class Hexed(Shown):
             "detail", "reading", lambda job: browser.dump(subject, within, room, full=full, met=job.met), done
         )
 
-    def _renew(self, level: Level, row: Row) -> None:
+    def _renew(self, level: Level, row: BrowseRow) -> None:
         """Redraw the row of a batch after its bytes have been read, because its checksum is now known."""
         level.rows = [self.browser.renewed(each) if each is row else each for each in level.rows]
         self._draw_lists()
 
     @staticmethod
-    def _has(dump: Dump, subject: Row) -> bool:
+    def _has(dump: HexDump, subject: BrowseRow) -> bool:
         return subject.type != "record" or dump.shown[0] <= subject.item.index <= dump.shown[1]
 
-    def _place(self, row: Row, subject: Row, *, fresh: bool = False) -> None:
+    def _place(self, row: BrowseRow, subject: BrowseRow, *, fresh: bool = False) -> None:
         """Move the cursor of the hexdump to the line for `row`."""
         assert self.dumped is not None
         dump = self.dumped[1]
@@ -102,7 +102,7 @@ class Hexed(Shown):
         self._say_place()
 
     @staticmethod
-    def _line_of(finding: Finding, dump: Dump) -> int:
+    def _line_of(finding: Finding, dump: HexDump) -> int:
         for number, line in enumerate(dump.lines):
             if line.field is not None:
                 field = dump.fields[line.field]
@@ -111,7 +111,7 @@ class Hexed(Shown):
         return 0
 
 
-def spot(level: Level, row: Row | None) -> tuple[str, Any]:
+def spot(level: Level, row: BrowseRow | None) -> tuple[str, Any]:
     """Return the file and the position (or key) of the bytes that a row shows; for a record, those of its batch."""
     if row is None:
         return level.path, None
@@ -119,5 +119,5 @@ def spot(level: Level, row: Row | None) -> tuple[str, Any]:
     return level.path, getattr(item, "position", row.key)
 
 
-def same(one: Field, other: Field) -> bool:
+def same(one: HexField, other: HexField) -> bool:
     return (one.position, one.record, one.inner, one.name) == (other.position, other.record, other.inner, other.name)

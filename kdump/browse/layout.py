@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from operator import itemgetter
 
-from kdump.browse.dump import Captured, Line
+from kdump.browse.dump import Captured, HexLine
 from kdump.browse.places import Level
-from kdump.browse.rows import Row
+from kdump.browse.rows import BrowseRow
 from kdump.render.painted import paint
 from kdump.render.style import cut
 from kdump.render.style import width as width_of
 from kdump.render.table import Column, Table
-from kdump.render.table import Row as TableRow
+from kdump.render.table import TableRow as TableRow
 
 
 class _Laid(Table):
@@ -24,7 +24,7 @@ class _Laid(Table):
         pass
 
 
-def table(columns: list[Column], rows: list[Row], width: int) -> tuple[Line, list[Line]]:
+def table(columns: list[Column], rows: list[BrowseRow], width: int) -> tuple[HexLine, list[HexLine]]:
     """Return the header line and one line per row, fitted to `width` terminal columns."""
     output = Captured(width)
     laid = _Laid([column._replace(cell=itemgetter(n)) for n, column in enumerate(columns)], output)
@@ -33,36 +33,36 @@ def table(columns: list[Column], rows: list[Row], width: int) -> tuple[Line, lis
         if not row.text:
             laid.add(row.cells, row.style)
     laid.flush()
-    head, *made = output.lines or [Line(())]
+    head, *made = output.lines or [HexLine(())]
     ready = iter(made)
-    lines = [Line(((cut(row.text, width), row.style),)) if row.text else next(ready) for row in rows]
+    lines = [HexLine(((cut(row.text, width), row.style),)) if row.text else next(ready) for row in rows]
     return head, lines
 
 
-def tree(levels: list[Level], title: str, width: int) -> tuple[list[Line], list[tuple[int, int]]]:
+def tree(levels: list[Level], title: str, width: int) -> tuple[list[HexLine], list[tuple[int, int]]]:
     """Return the lines of the tree, and the level and row number of each. An ellipsis has a number outside the level's
     rows; the top line has (-1, 0)."""
-    lines, places = [Line(((cut(title, width), "head"),))], [(-1, 0)]
+    lines, places = [HexLine(((cut(title, width), "head"),))], [(-1, 0)]
     _branch(levels, 0, width, lines, places)
     return lines, places
 
 
-def _branch(levels: list[Level], depth: int, width: int, lines: list[Line], places: list[tuple[int, int]]) -> None:
+def _branch(levels: list[Level], depth: int, width: int, lines: list[HexLine], places: list[tuple[int, int]]) -> None:
     level = levels[depth]
     inner = depth + 1 < len(levels)
     indent = " " * (depth + 1)
     if not level.first:
-        lines.append(Line(((f"{indent}  …", "dim"),)))
+        lines.append(HexLine(((f"{indent}  …", "dim"),)))
         places.append((depth, -1))
     for number, row in enumerate(level.rows):
         is_open = inner and number == level.cursor
         mark = "▾ " if is_open else "  " if row.type in LEAVES else "▸ "
-        lines.append(Line(((cut(f"{indent}{mark}{row.label}", width), row.style),)))
+        lines.append(HexLine(((cut(f"{indent}{mark}{row.label}", width), row.style),)))
         places.append((depth, number))
         if is_open:
             _branch(levels, depth + 1, width, lines, places)
     if not level.last:
-        lines.append(Line(((f"{indent}  …", "dim"),)))
+        lines.append(HexLine(((f"{indent}  …", "dim"),)))
         places.append((depth, len(level.rows)))
 
 

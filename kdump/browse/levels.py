@@ -7,12 +7,12 @@ import os
 from contextlib import closing
 from threading import RLock
 
-from kdump.browse.dump import Dump
+from kdump.browse.dump import HexDump
 from kdump.browse.files import OpenFile
 from kdump.browse.make import Maker
 from kdump.browse.pages import Pages
 from kdump.browse.places import Level, Places
-from kdump.browse.rows import Counted, Met, Part, Row, Whole
+from kdump.browse.rows import BrowseRow, CountedListing, FullListing, ListingSlice, Met
 from kdump.log.paths import Target
 from kdump.log.record import Record
 from kdump.log.region import Batch, Limits
@@ -59,14 +59,14 @@ class Levels:
             while self._left:
                 self._left.pop().close()
 
-    def dump(self, row: Row, level: Level, width: int, *, full: bool, met: Met) -> Dump:
+    def dump(self, row: BrowseRow, level: Level, width: int, *, full: bool, met: Met) -> HexDump:
         """Return the annotated bytes of a row. Raises SourceError."""
         with self.lock:
             met(0)
             self.close_left()
             return self.places.dump(row, level, width, full=full)
 
-    def renewed(self, row: Row) -> Row:
+    def renewed(self, row: BrowseRow) -> BrowseRow:
         """Return the row of a batch with its checksum, after its bytes have been read; other rows unchanged."""
         return self.places.maker.region(row.item) if row.type == "batch" else row
 
@@ -76,7 +76,7 @@ class Levels:
             level = self.places.top()
             return [level.put(level.listing.head(ROWS, met))]
 
-    def enter(self, depth: int, row: Row, met: Met) -> list[Level] | None:
+    def enter(self, depth: int, row: BrowseRow, met: Met) -> list[Level] | None:
         """Return the levels down to the contents of a row of the level at `depth`; None if empty. Raises
         SourceError."""
         with self.lock:
@@ -87,7 +87,7 @@ class Levels:
             part = level.listing.head(ROWS, met)
             return [*above, level.put(part, 1 if row.type == "batch" and len(part.rows) > 1 else 0)]
 
-    def more(self, level: Level, *, down: bool, count: int, met: Met) -> Part:
+    def more(self, level: Level, *, down: bool, count: int, met: Met) -> ListingSlice:
         """Read rows after the last one loaded, or before the first. Raises SourceError."""
         with self.lock:
             if down:
@@ -95,7 +95,7 @@ class Levels:
             return level.listing.before(level.rows[0], max(count, ROWS), met)
 
     @staticmethod
-    def grow(level: Level, part: Part, *, down: bool) -> None:
+    def grow(level: Level, part: ListingSlice, *, down: bool) -> None:
         """Add the rows that `more` has read, and drop those farthest from them."""
         if down:
             level.rows, level.last = [*level.rows, *part.rows], part.last
@@ -109,7 +109,7 @@ class Levels:
             level.rows = level.rows[:MOST]
             level.cursor = min(level.cursor, len(level.rows) - 1)
 
-    def end(self, level: Level, *, down: bool, met: Met) -> Part:
+    def end(self, level: Level, *, down: bool, met: Met) -> ListingSlice:
         """Read the last rows of a listing, or the first. Raises SourceError."""
         with self.lock:
             return level.listing.tail(ROWS, met) if down else level.listing.head(ROWS, met)
@@ -148,7 +148,7 @@ class Levels:
         with self.lock:
             levels = [self.places.top()]
             wanted = os.path.abspath(path) if "://" not in path else path
-            while isinstance(whole := levels[-1].listing, Whole):
+            while isinstance(whole := levels[-1].listing, FullListing):
                 level, rows = levels[-1], whole.rows
                 number = next((n for n, row in enumerate(rows) if _holds(row.key, wanted)), None)
                 if number is None:
@@ -173,7 +173,7 @@ class Levels:
         """Extend `levels` within a file, down to the requested position, offset or index."""
         level = levels[-1]
         listing = level.listing
-        if isinstance(listing, Counted):
+        if isinstance(listing, CountedListing):
             part = listing.head(ROWS, met)
             number = 0
             while position is not None:
@@ -201,7 +201,7 @@ class Levels:
             return
         records = self.places.into(row, level)
         assert records is not None
-        assert isinstance(records.listing, Counted)
+        assert isinstance(records.listing, CountedListing)
         for number, item in enumerate(records.listing.items(met)):
             if isinstance(item, Record) and (
                 item.index == index if index is not None else (item.offset or 0) >= (offset or 0)

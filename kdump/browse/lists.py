@@ -10,12 +10,12 @@ from kdump.answer import answer_object
 from kdump.browse.check import Check
 from kdump.browse.jobs import Job, Jobs
 from kdump.browse.layout import table
-from kdump.browse.rows import Row
+from kdump.browse.rows import BrowseRow
 from kdump.browse.screens import Over
 from kdump.check.catalogue import INFO
 from kdump.check.finding import Finding
 from kdump.forensics.answers import ABORTED, COMMITTED, HANGING, OPEN, PartitionTransactions, Transaction
-from kdump.forensics.transactions import Question, transactions
+from kdump.forensics.transactions import TransactionsQuery, transactions
 from kdump.log.errors import SourceError
 from kdump.log.region import Limits
 from kdump.render.escape import path_text, printable
@@ -76,9 +76,9 @@ class FindingsScreen(Over):
             self.leave(self.numbers[message.number])
 
 
-def _finding_row(number: int, finding: Finding) -> Row:
+def _finding_row(number: int, finding: Finding) -> BrowseRow:
     cells = tuple(column.cell(finding) for column in FINDING_COLUMNS)
-    return Row("finding", number, finding, finding.code, cells, style=SEVERITY.get(finding.severity, ""))
+    return BrowseRow("finding", number, finding, finding.code, cells, style=SEVERITY.get(finding.severity, ""))
 
 
 def _where(finding: Finding) -> str:
@@ -121,7 +121,7 @@ class TransactionsScreen(Over):
         self.limits = limits
         self.jobs = jobs
         self.found: list[Transaction] = []
-        self.rows: list[Row] = []
+        self.rows: list[BrowseRow] = []
         self.left_out = 0
         self.view = ""
         self.troubles: list[str] = []
@@ -154,7 +154,7 @@ class TransactionsScreen(Over):
         def refused(error: SourceError) -> None:
             self.troubles.append(str(error))
 
-        question = Question(limits=self.limits)
+        question = TransactionsQuery(limits=self.limits)
         for answer in transactions(self.path, question, refused=refused, met=job.add, total=total):
             if isinstance(answer, Transaction):
                 if len(self.found) < MOST:
@@ -198,10 +198,12 @@ class TransactionsScreen(Over):
             words.append(f"{self.left_out} more are not shown")
         return " " + "; ".join([*words, *self.troubles[:1]])
 
-    def _row(self, number: int, answer: Transaction) -> Row:
+    def _row(self, number: int, answer: Transaction) -> BrowseRow:
         value = answer_object(answer)
         cells = tuple(column.cell(value) for column in self.columns)
-        return Row("transaction", number, answer, "", cells, style="" if answer.state == ABORTED else style(value))
+        return BrowseRow(
+            "transaction", number, answer, "", cells, style="" if answer.state == ABORTED else style(value)
+        )
 
     def action_view(self, view: str) -> None:
         self.view = view

@@ -8,11 +8,11 @@ from datetime import timezone, tzinfo
 from functools import partial
 from typing import Any, NamedTuple
 
-from kdump.browse.dump import Field
+from kdump.browse.dump import HexField
 from kdump.browse.pages import taken_as_sound, unread
-from kdump.browse.rows import Row
+from kdump.browse.rows import BrowseRow
 from kdump.decode.decoding import DecodeOptions, Decoding
-from kdump.log.disk import LogDirectory, Partition
+from kdump.log.disk import LogDirectory, PartitionDirectory
 from kdump.log.entries import Entry
 from kdump.log.legacy import look_inside
 from kdump.log.paths import Target
@@ -97,22 +97,22 @@ class Maker:
             return None
         return Decodes(partial(self.decoding.read, at), decoder.is_keyless, decoder.is_wide)
 
-    def thing(self, type_name: str, key: str, item: Any, thing: Thing, style: str = "") -> Row:
+    def thing(self, type_name: str, key: str, item: Any, thing: Thing, style: str = "") -> BrowseRow:
         """Return the row of a directory, partition or file; `key` is its path."""
         shown = thing._replace(name=printable(path_text(thing.name)), what=printable(path_text(thing.what)))
         cells = tuple(column.cell(shown) for column in self.things)
-        return Row(type_name, key, item, shown.name, cells, style=style)
+        return BrowseRow(type_name, key, item, shown.name, cells, style=style)
 
-    def directory(self, place: LogDirectory | Partition | Target) -> Row:
+    def directory(self, place: LogDirectory | PartitionDirectory | Target) -> BrowseRow:
         """Return the row of one of several places below a path."""
         if isinstance(place, LogDirectory):
             thing = Thing(place.path, f"log directory, {len(place.partitions)} partitions", None)
             return self.thing("directory", place.path, place, thing)
-        if isinstance(place, Partition):
+        if isinstance(place, PartitionDirectory):
             return self.thing("partition", place.path, place, Thing(place.path, "partition", None))
         return self.file(place)
 
-    def file(self, at: Target) -> Row:
+    def file(self, at: Target) -> BrowseRow:
         size: int | None = None
         modified: int | None = None
         with suppress(OSError):
@@ -122,12 +122,12 @@ class Maker:
         style = "" if at.kind is not None and at.kind.name in ("segment", "kraft-snapshot") else "dim"
         return self.thing("file", at.path, at, Thing(os.path.basename(at.path), what, size, modified), style)
 
-    def region(self, region: Region) -> Row:
+    def region(self, region: Region) -> BrowseRow:
         """Return the row of a batch, or of bytes that belong to no batch."""
         if not isinstance(region, Batch):
             text = f"{region.kind}: {region.size} bytes at {region.position}..{region.end - 1}"
             text += f": {region.reason}" if region.reason else ""
-            return Row("region", region.position, region, region.kind, (), printable(text), region.kind)
+            return BrowseRow("region", region.position, region, region.kind, (), printable(text), region.kind)
         if isinstance(region, BatchLegacy):
             look_inside(region)
         shown = taken_as_sound(region) if unread(region) and region.size > CHECKED else region
@@ -138,26 +138,26 @@ class Maker:
         style = "bad" if bad else "control" if region.isControlBatch else ""
         base = region.baseOffset
         label = f"{region.lastOffset}" if base in (None, region.lastOffset) else f"{base}..{region.lastOffset}"
-        return Row("batch", region.position, region, label, tuple(cells), style=style)
+        return BrowseRow("batch", region.position, region, label, tuple(cells), style=style)
 
-    def header(self, batch: Batch) -> Row:
+    def header(self, batch: Batch) -> BrowseRow:
         """Return the row before the records of a batch, which leads to the fields of the batch header."""
-        return Row("header", 0, batch, "header", (), "header: press Enter for its fields", "dim")
+        return BrowseRow("header", 0, batch, "header", (), "header: press Enter for its fields", "dim")
 
-    def record(self, number: int, record: Record, columns: list[Column]) -> Row:
+    def record(self, number: int, record: Record, columns: list[Column]) -> BrowseRow:
         cells = tuple(column.cell(record) for column in columns)
         key = cells[[column.name for column in columns].index("keyDecoded" if _decoded(columns) else "key")]
         offset = "?" if record.offset is None else record.offset
         bad = record.crcValid is False or not record.batch.crcValid
         style = "bad" if bad else "control" if record.is_control else ""
-        return Row("record", number, record, f"{offset} {key[:LABEL]}", cells, style=style)
+        return BrowseRow("record", number, record, f"{offset} {key[:LABEL]}", cells, style=style)
 
-    def problem(self, number: int, problem: Problem) -> Row:
+    def problem(self, number: int, problem: Problem) -> BrowseRow:
         """Return the row of a problem, shown instead of data that cannot be read."""
         text = f"! {problem.code}: {problem.struct}.{problem.field} at {problem.position}: {problem.reason}"
-        return Row("note", number, problem, "!", (), printable(text), "bad")
+        return BrowseRow("note", number, problem, "!", (), printable(text), "bad")
 
-    def entry(self, number: int, entry: Entry | Region | Problem) -> Row:
+    def entry(self, number: int, entry: Entry | Region | Problem) -> BrowseRow:
         """Return the row of an entry of a file without batches, or of bytes that are not an entry."""
         if isinstance(entry, Problem):
             return self.problem(number, entry)
@@ -166,15 +166,15 @@ class Maker:
         if not entry.type:
             said = ", ".join(f"{key} {value}" for key, value in entry.values.items())
             text = printable(path_text(f"{entry.what or 'line'}: {said}" if said else entry.what or "an empty line"))
-            return Row("entry", number, entry, printable(entry.what) or "line", (), text, "dim")
+            return BrowseRow("entry", number, entry, printable(entry.what) or "line", (), text, "dim")
         columns = self.entries(entry.type)
         cells = tuple(column.cell(entry) for column in columns)
-        return Row("entry", number, entry, " ".join(filter(None, cells[:2]))[:LABEL], cells)
+        return BrowseRow("entry", number, entry, " ".join(filter(None, cells[:2]))[:LABEL], cells)
 
-    def field(self, number: int, field: Field) -> Row:
+    def field(self, number: int, field: HexField) -> BrowseRow:
         cells = tuple(column.cell(field) for column in self.fields)
         style = "bad" if field.wrong else ""
-        return Row("field", number, field, f"{field.name} {field.value}".strip(), cells, style=style)
+        return BrowseRow("field", number, field, f"{field.name} {field.value}".strip(), cells, style=style)
 
 
 def _decoded(columns: list[Column]) -> bool:

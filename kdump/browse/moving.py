@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from kdump.browse.dump import HEADER, Dump, Line
+from kdump.browse.dump import HEADER, HexDump, HexLine
 from kdump.browse.hexed import Hexed, same
 from kdump.browse.jobs import Job
 from kdump.browse.panes import Pane
 from kdump.browse.places import Level
-from kdump.browse.rows import Part, Row
+from kdump.browse.rows import BrowseRow, ListingSlice
 
 
 class Moving(Hexed):
@@ -96,7 +96,7 @@ class Moving(Hexed):
                 self._stand(browser.depth, len(level.rows) - 1 if down else 0)
                 return
 
-            def there(part: Part) -> None:
+            def there(part: ListingSlice) -> None:
                 if level is not browser.level:
                     return
                 level.put(part, len(part.rows) if down else 0)
@@ -114,7 +114,7 @@ class Moving(Hexed):
         if (level.last if down else level.first) or not level.rows or "look" in self.jobs.running:
             return
 
-        def more(part: Part) -> None:
+        def more(part: ListingSlice) -> None:
             if level is not browser.level:
                 return
             before = level.row
@@ -163,7 +163,7 @@ class Moving(Hexed):
             self._draw_lists()
         self._say_field(line, dump)
 
-    def _enter_field(self, line: Line, dump: Dump) -> None:
+    def _enter_field(self, line: HexLine, dump: HexDump) -> None:
         """Enter the row of the field that a line of the hexdump shows."""
         browser = self.browser
         row = browser.level.row
@@ -193,6 +193,6 @@ class Moving(Hexed):
         self._look("reading", work)
 
 
-def _record_of(row: Row) -> int | None:
+def _record_of(row: BrowseRow) -> int | None:
     """Return the index of the row's record; HEADER for the header, None for any other row."""
     return row.item.index if row.type == "record" else HEADER if row.type == "header" else None

@@ -13,7 +13,7 @@ from itertools import chain, islice
 from typing import NamedTuple
 
 from kdump.browse.files import OpenFile
-from kdump.browse.rows import Met, Part, Row
+from kdump.browse.rows import BrowseRow, ListingSlice, Met
 from kdump.format.batch import BatchHeader
 from kdump.log.index import Hints, begins_batch, read_hints
 from kdump.log.reader import WALKED, Reader
@@ -32,7 +32,7 @@ NEAR = 8 * 1024 * 1024
 """Bytes that are read from a mark onward in preference to using the index."""
 
 
-class Mark(NamedTuple):
+class RegionMark(NamedTuple):
     """A position where a region ends, and the state of the reader there."""
 
     position: int
@@ -42,7 +42,7 @@ class Mark(NamedTuple):
     knows_name: bool = True
 
     @classmethod
-    def of(cls, position: int, reader: Reader, name: int | None) -> Mark:
+    def of(cls, position: int, reader: Reader, name: int | None) -> RegionMark:
         return cls(position, reader.latest, reader.last_good, reader.strange, reader.name_offset == name)
 
 
@@ -55,44 +55,44 @@ class Pages:
         selection: Selection,
         limits: Limits,
         columns: list[Column],
-        row: Callable[[Region], Row],
+        row: Callable[[Region], BrowseRow],
     ) -> None:
         self.file = file
         self.selection = selection
         self.limits = limits
         self.columns = columns
         self._row = row
-        self._marks = [Mark(0)]
+        self._marks = [RegionMark(0)]
         self._hints: Hints | None = None
         self._stream: Iterator[Region] | None = None
         self._at = -1
         """Key of the last row that `_stream` has yielded."""
         self._met: Met = lambda position: None
 
-    def head(self, count: int, met: Met) -> Part:
+    def head(self, count: int, met: Met) -> ListingSlice:
         start = 0
         if not self.selection.is_all:
             start = self._scan().start_of(self.file.at, self.file.window)
-        return self._take(self._begin(Mark(start), met), count, first=True)
+        return self._take(self._begin(RegionMark(start), met), count, first=True)
 
-    def after(self, row: Row, count: int, met: Met) -> Part:
+    def after(self, row: BrowseRow, count: int, met: Met) -> ListingSlice:
         if self._stream is not None and self._at == row.key:
             stream, self._stream, self._met = self._stream, None, met
         else:
             stream = self._behind(row.key, met)
         return self._take(stream, count, first=False)
 
-    def before(self, row: Row, count: int, met: Met) -> Part:
+    def before(self, row: BrowseRow, count: int, met: Met) -> ListingSlice:
         return self._back(row.key, count, met, last=False)
 
-    def tail(self, count: int, met: Met) -> Part:
+    def tail(self, count: int, met: Met) -> ListingSlice:
         size = self.file.size
         if size is None:  # a compressed file
             self.file.window.reaches(1 << 62)
             size = self.file.size or 0
         return self._back(size, count, met, last=True)
 
-    def at(self, position: int, count: int, met: Met) -> Part:
+    def at(self, position: int, count: int, met: Met) -> ListingSlice:
         """Return the rows around `position`: up to `count` that begin before it, and up to `count` after those."""
         back = self._back(position, count, met, last=False)
         held = back.rows[-1] if back.rows and back.rows[-1].item.end > position else None
@@ -102,14 +102,14 @@ class Pages:
             on = self.after(back.rows[-1], count, met)
         else:
             on = self.head(count, met)
-        return Part([*back.rows, *on.rows], back.first, on.last)
+        return ListingSlice([*back.rows, *on.rows], back.first, on.last)
 
     def _scan(self) -> Scan:
         scan = Scan(self.selection, self.limits)
         scan.met = lambda position: self._met(position)
         return scan
 
-    def _begin(self, mark: Mark, met: Met) -> Iterator[Region]:
+    def _begin(self, mark: RegionMark, met: Met) -> Iterator[Region]:
         """Return the matching regions from a mark onward."""
         self._met = met
         window, at = self.file.window, self.file.at
@@ -125,9 +125,9 @@ class Pages:
         for batches, region in enumerate(reader.regions(position), 1):
             yield region
             if batches % EACH == 0 and region.kind != "padding":
-                self._mark(Mark.of(region.end, reader, name))
+                self._mark(RegionMark.of(region.end, reader, name))
 
-    def _mark(self, mark: Mark) -> None:
+    def _mark(self, mark: RegionMark) -> None:
         place = bisect_left(self._marks, mark.position, key=lambda each: each.position)
         if place < len(self._marks) and self._marks[place].position == mark.position:
             return
@@ -135,13 +135,13 @@ class Pages:
         if len(self._marks) > MARKS:
             del self._marks[1::2]
 
-    def _take(self, stream: Iterator[Region], count: int, *, first: bool) -> Part:
+    def _take(self, stream: Iterator[Region], count: int, *, first: bool) -> ListingSlice:
         rows = [self._row(self._kept(region)) for region in islice(stream, count)]
         more = next(stream, None) if len(rows) == count else None
         self._stream = None
         if more is not None:
             self._stream, self._at = chain((more,), stream), rows[-1].key
-        return Part(rows, first, more is None)
+        return ListingSlice(rows, first, more is None)
 
     def _behind(self, position: int, met: Met) -> Iterator[Region]:
         """Yield the matching regions that begin after `position`."""
@@ -149,7 +149,7 @@ class Pages:
             if region.position > position:
                 yield region
 
-    def _back(self, stop: int, count: int, met: Met, *, last: bool) -> Part:
+    def _back(self, stop: int, count: int, met: Met, *, last: bool) -> ListingSlice:
         """Return the `count` rows that begin before `stop`; `last`: `stop` is the end of the file. Starts farther and
         farther back until there are enough."""
         below, reach = stop, 0
@@ -164,10 +164,10 @@ class Pages:
                 found.append(self._kept(region))
             if len(found) == count or anchor.position == 0:
                 first = anchor.position == 0 and not enough
-                return Part([self._row(region) for region in found], first, last)
+                return ListingSlice([self._row(region) for region in found], first, last)
             below, reach = anchor.position, 4 * reach + count
 
-    def _anchor(self, position: int, back: int = 0) -> Mark:
+    def _anchor(self, position: int, back: int = 0) -> RegionMark:
         """Return where to start in order to reach `position`: a mark before it, or, if that is far, a batch from the
         index. `back`: start about this many regions, or index entries, earlier."""
         place = max(1, bisect_left(self._marks, position, key=lambda each: each.position) - back // EACH)
@@ -183,7 +183,7 @@ class Pages:
             if hint <= mark.position:
                 break
             if begins_batch(self.file.window, hint, self._hints.offsets[entry], self.file.at.name_offset):
-                return Mark(hint)
+                return RegionMark(hint)
         return mark
 
     def _kept(self, region: Region) -> Region:

@@ -13,7 +13,7 @@ from textual.message import Message
 from textual.strip import Strip
 from textual.widget import Widget
 
-from kdump.browse.dump import Line
+from kdump.browse.dump import HexLine
 from kdump.browse.layout import wrapped
 from kdump.render.style import STYLES, cut
 
@@ -60,8 +60,8 @@ class Pane(Widget, can_focus=True):
 
     def __init__(self, *, id: str) -> None:
         super().__init__(id=id)
-        self.head: Line | None = None
-        self.lines: list[Line] = []
+        self.head: HexLine | None = None
+        self.lines: list[HexLine] = []
         self.cursor = 0
         self.top = 0
         self.marked: frozenset[int] = frozenset()
@@ -71,7 +71,7 @@ class Pane(Widget, can_focus=True):
         """Number of visible lines."""
         return max(1, self.size.height - (self.head is not None))
 
-    def show(self, lines: list[Line], cursor: int, head: Line | None = None, *, keep: bool = False) -> None:
+    def show(self, lines: list[HexLine], cursor: int, head: HexLine | None = None, *, keep: bool = False) -> None:
         """Replace the lines. `keep`: scroll along with the cursor, so that the visible rows stay in place."""
         shift = cursor - self.cursor if keep else 0
         self.lines, self.head = lines, head
@@ -189,7 +189,7 @@ class Bar(Widget):
 
     def render_line(self, y: int) -> Strip:
         base = Style(reverse=True) if self._style == "reverse" else None
-        return _strip(Line(self._parts), self.size.width, base)
+        return _strip(HexLine(self._parts), self.size.width, base)
 
 
 class Keys(Bar):
@@ -206,10 +206,10 @@ class Keys(Bar):
         if not rest:
             return super().render_line(y)
         style = self.above.style
-        return _strip(Line(((cut("".join(rest), self.size.width), style),)), self.size.width)
+        return _strip(HexLine(((cut("".join(rest), self.size.width), style),)), self.size.width)
 
 
-def _strip(line: Line, width: int, over: Style | None = None) -> Strip:
+def _strip(line: HexLine, width: int, over: Style | None = None) -> Strip:
     """Return a line as a Textual strip; the style `over` is applied to all of it."""
     segments = [Segment(text, RICH.get(style)) for text, style in line.parts if text]
     strip = Strip(segments).adjust_cell_length(width) if segments else Strip.blank(width)

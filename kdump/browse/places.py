@@ -8,14 +8,14 @@ from dataclasses import dataclass, field
 from itertools import islice
 from typing import Any
 
-from kdump.browse.dump import HEADER, Annotated, Dump
+from kdump.browse.dump import HEADER, Annotated, HexDump
 from kdump.browse.files import OpenFile
 from kdump.browse.make import Maker, Thing
 from kdump.browse.pages import Pages
-from kdump.browse.rows import Counted, Listing, Met, Part, Row, Whole
+from kdump.browse.rows import BrowseRow, CountedListing, FullListing, Listing, ListingSlice, Met
 from kdump.check.batch import file_finding
 from kdump.check.finding import Finding
-from kdump.log.disk import LogDirectory, Partition, places
+from kdump.log.disk import LogDirectory, PartitionDirectory, places
 from kdump.log.entries import Entry, entries
 from kdump.log.errors import SourceError
 from kdump.log.kinds import BATCHES
@@ -25,7 +25,7 @@ from kdump.log.region import Batch, Limits, Region
 from kdump.log.select import Selection
 from kdump.render.overview import directory_lines, partition_lines
 from kdump.state.logdir import directory_facts, facts_alone
-from kdump.state.partition_log import PartitionFacts
+from kdump.state.partition_log import PartitionSummary
 
 FULL = 64 * 1024
 """Size in bytes of the largest item that can be shown in full."""
@@ -41,9 +41,9 @@ class Level:
     `owner`: the row that was entered, None at the top."""
 
     listing: Listing
-    owner: Row | None
+    owner: BrowseRow | None
     file: OpenFile | None = None
-    rows: list[Row] = field(default_factory=list)
+    rows: list[BrowseRow] = field(default_factory=list)
     first: bool = True
     last: bool = True
     cursor: int = 0
@@ -53,13 +53,13 @@ class Level:
     is_partition: bool = False
     """Whether this is the level of a partition directory."""
 
-    def put(self, part: Part, cursor: int = 0) -> Level:
+    def put(self, part: ListingSlice, cursor: int = 0) -> Level:
         self.rows, self.first, self.last = part.rows, part.first, part.last
         self.cursor = max(0, min(cursor, len(self.rows) - 1))
         return self
 
     @property
-    def row(self) -> Row | None:
+    def row(self) -> BrowseRow | None:
         return self.rows[self.cursor] if 0 <= self.cursor < len(self.rows) else None
 
     def stand(self, key: Any) -> bool:
@@ -80,7 +80,7 @@ class Places:
         self.limits = limits or Limits()
         self.selection = Selection()
         self.unread: list[str] = []
-        self._facts: dict[str, PartitionFacts] = {}
+        self._facts: dict[str, PartitionSummary] = {}
 
     def top(self) -> Level:
         """Return the top level. Raises SourceError if the path contains no Kafka files."""
@@ -91,22 +91,22 @@ class Places:
         place = found[0]
         if len(found) > 1 or not (isinstance(place, Target) or place.path == self.path):
             rows = [self.maker.directory(each) for each in found]
-            return Level(Whole(rows, self.maker.things), None, path=self.path)
+            return Level(FullListing(rows, self.maker.things), None, path=self.path)
         if isinstance(place, LogDirectory):
             return self._directory(place, None)
-        if isinstance(place, Partition):
+        if isinstance(place, PartitionDirectory):
             return self._partition(facts_alone(place), None)
         if "://" not in place.path and not os.path.exists(place.path):
             raise SourceError(f"{place.path}: no such file or directory")
         return self._file(place, None)
 
-    def into(self, row: Row, level: Level) -> Level | None:
+    def into(self, row: BrowseRow, level: Level) -> Level | None:
         """Return the contents of a row of `level`; None for a field or a note. Raises SourceError."""
         item = row.item
         if row.type == "directory":
             return self._directory(item, row)
         if row.type == "partition":
-            return self._partition(item if isinstance(item, PartitionFacts) else facts_alone(item), row)
+            return self._partition(item if isinstance(item, PartitionSummary) else facts_alone(item), row)
         if row.type == "file":
             return self._file(item, row)
         if row.type == "batch":
@@ -115,7 +115,7 @@ class Places:
             return self._fields(row, level)
         return None
 
-    def _directory(self, place: LogDirectory, owner: Row | None) -> Level:
+    def _directory(self, place: LogDirectory, owner: BrowseRow | None) -> Level:
         facts = directory_facts(place)
         rows = []
         for part in sorted(
@@ -130,17 +130,17 @@ class Places:
         words = [f"node {facts.identity['node.id']}"] if "node.id" in facts.identity else []
         words += [ends[facts.clean]] if facts.clean is not None else []
         words += [f"damaged: {', '.join(facts.broken)}"] if facts.broken else []
-        return Level(Whole(rows, self.maker.things), owner, path=place.path, about=", ".join(words))
+        return Level(FullListing(rows, self.maker.things), owner, path=place.path, about=", ".join(words))
 
-    def _partition(self, facts: PartitionFacts, owner: Row | None) -> Level:
+    def _partition(self, facts: PartitionSummary, owner: BrowseRow | None) -> Level:
         place = facts.partition
         self.unread += place.refused
         logs = [segment.log for segment in place.segments if segment.log is not None]
         beside = [at for at in place.files() if at not in logs]
         rows = [self.maker.file(at) for at in (*logs, *beside)]
-        return Level(Whole(rows, self.maker.things), owner, path=place.path, is_partition=True)
+        return Level(FullListing(rows, self.maker.things), owner, path=place.path, is_partition=True)
 
-    def _file(self, at: Target, owner: Row | None) -> Level:
+    def _file(self, at: Target, owner: BrowseRow | None) -> Level:
         file = OpenFile(at)
         kind = file.kind
         if kind in BATCHES:
@@ -155,9 +155,9 @@ class Places:
         first = islice(items(lambda position: None), SAMPLE)
         type_name = next((item.type for item in first if isinstance(item, Entry) and item.type), "")
         columns = self.maker.entries(type_name) if type_name else []
-        return Level(Counted(items, self.maker.entry, columns), owner, file, path=at.path)
+        return Level(CountedListing(items, self.maker.entry, columns), owner, file, path=at.path)
 
-    def _records(self, batch: Batch, owner: Row, level: Level) -> Level:
+    def _records(self, batch: Batch, owner: BrowseRow, level: Level) -> Level:
         assert level.file is not None
         columns = self.maker.records(level.file.at)
 
@@ -168,28 +168,28 @@ class Places:
                 yield record
             yield from batch.problems
 
-        def row(number: int, item: Any) -> Row:
+        def row(number: int, item: Any) -> BrowseRow:
             if item is batch:
                 return self.maker.header(batch)
             if isinstance(item, Record):
                 return self.maker.record(number, item, columns)
             return self.maker.problem(number, item)
 
-        return Level(Counted(items, row, columns), owner, level.file, path=level.path)
+        return Level(CountedListing(items, row, columns), owner, level.file, path=level.path)
 
-    def _fields(self, row: Row, level: Level) -> Level | None:
+    def _fields(self, row: BrowseRow, level: Level) -> Level | None:
         dump = self.dump(row, level, 200, fields=True)
         mine = row.item.index if row.type == "record" else HEADER
         rows = [self.maker.field(n, each) for n, each in enumerate(dump.fields) if each.record == mine]
-        return Level(Whole(rows, self.maker.fields), row, level.file, path=level.path) if rows else None
+        return Level(FullListing(rows, self.maker.fields), row, level.file, path=level.path) if rows else None
 
-    def with_finding(self, dump: Dump, finding: Finding, width: int) -> Dump:
+    def with_finding(self, dump: HexDump, finding: Finding, width: int) -> HexDump:
         """Return the dump with the finding and its consequence above it."""
         show = Annotated(width, zone=self.maker.zone)
         show.told(finding)
         return dump._replace(lines=[*show.captured.lines, *dump.lines])
 
-    def dump(self, row: Row, level: Level, width: int, *, full: bool = False, fields: bool = False) -> Dump:
+    def dump(self, row: BrowseRow, level: Level, width: int, *, full: bool = False, fields: bool = False) -> HexDump:
         """Return the annotated bytes of a row of `level`, or a directory's or partition's summary. Raises
         SourceError."""
         item: Any = row.item
@@ -203,7 +203,7 @@ class Places:
                 show.text(text, style)
             return show.dump(row.label)
         if row.type == "partition":
-            facts = item if isinstance(item, PartitionFacts) else facts_alone(item)
+            facts = item if isinstance(item, PartitionSummary) else facts_alone(item)
             return _partition_dump(show, facts, row.label)
         if row.type == "file":
             return self._file_dump(show, item, row.label)
@@ -223,12 +223,12 @@ class Places:
         show.text(row.text, row.style)
         return show.dump("")
 
-    def _batch_dump(self, show: Annotated, batch: Batch, first: int, count: int) -> Dump:
+    def _batch_dump(self, show: Annotated, batch: Batch, first: int, count: int) -> HexDump:
         chosen = (record for record in self.selection.records(batch) if record.index >= first)
         show.records_of(batch, islice(chosen, count))
         return show.dump(f"bytes {batch.position}..{batch.end - 1}", (first, first + count - 1))
 
-    def _file_dump(self, show: Annotated, at: Target, label: str) -> Dump:
+    def _file_dump(self, show: Annotated, at: Target, label: str) -> HexDump:
         """Return a dump of the beginning of a file."""
         file = OpenFile(at)
         try:
@@ -257,7 +257,7 @@ class Places:
         return show.dump(label)
 
 
-def _partition_dump(show: Annotated, facts: PartitionFacts, label: str) -> Dump:
+def _partition_dump(show: Annotated, facts: PartitionSummary, label: str) -> HexDump:
     show.text(label, "head")
     for text in partition_lines(facts):
         show.text(text)

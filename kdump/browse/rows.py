@@ -17,7 +17,7 @@ class Cancelled(Exception):
     """Raised when the user has moved on and the result is no longer needed."""
 
 
-class Row(NamedTuple):
+class BrowseRow(NamedTuple):
     """A row. `type`: directory, partition, file, batch, region, header, record, entry, note or field (in lists: finding
     or transaction); `key` is unique in its listing; `cells` are its columns, empty if `text` replaces all of them;
     `label` is its text in the tree. All text is escaped."""
@@ -31,10 +31,10 @@ class Row(NamedTuple):
     style: str = ""
 
 
-class Part(NamedTuple):
+class ListingSlice(NamedTuple):
     """Consecutive rows. `first` and `last`: whether they contain the first, or last, row of the listing."""
 
-    rows: list[Row]
+    rows: list[BrowseRow]
     first: bool
     last: bool
 
@@ -44,47 +44,47 @@ class Listing(Protocol):
 
     columns: list[Column]
 
-    def head(self, count: int, met: Met) -> Part: ...
+    def head(self, count: int, met: Met) -> ListingSlice: ...
 
-    def tail(self, count: int, met: Met) -> Part: ...
+    def tail(self, count: int, met: Met) -> ListingSlice: ...
 
-    def after(self, row: Row, count: int, met: Met) -> Part: ...
+    def after(self, row: BrowseRow, count: int, met: Met) -> ListingSlice: ...
 
-    def before(self, row: Row, count: int, met: Met) -> Part: ...
+    def before(self, row: BrowseRow, count: int, met: Met) -> ListingSlice: ...
 
 
-class Whole:
+class FullListing:
     """A listing whose rows are all in memory."""
 
-    def __init__(self, rows: list[Row], columns: list[Column]) -> None:
+    def __init__(self, rows: list[BrowseRow], columns: list[Column]) -> None:
         self.rows = rows
         self.columns = columns
         self._places = {row.key: number for number, row in enumerate(rows)}
 
-    def head(self, count: int, met: Met) -> Part:
+    def head(self, count: int, met: Met) -> ListingSlice:
         return self._part(0, count)
 
-    def tail(self, count: int, met: Met) -> Part:
+    def tail(self, count: int, met: Met) -> ListingSlice:
         return self._part(max(0, len(self.rows) - count), count)
 
-    def after(self, row: Row, count: int, met: Met) -> Part:
+    def after(self, row: BrowseRow, count: int, met: Met) -> ListingSlice:
         return self._part(self._places[row.key] + 1, count)
 
-    def before(self, row: Row, count: int, met: Met) -> Part:
+    def before(self, row: BrowseRow, count: int, met: Met) -> ListingSlice:
         stop = self._places[row.key]
         start = max(0, stop - count)
         return self._part(start, stop - start)
 
-    def _part(self, start: int, count: int) -> Part:
-        return Part(self.rows[start : start + count], start == 0, start + count >= len(self.rows))
+    def _part(self, start: int, count: int) -> ListingSlice:
+        return ListingSlice(self.rows[start : start + count], start == 0, start + count >= len(self.rows))
 
 
-class Counted:
+class CountedListing:
     """A listing built by `row` from the items of an iterator that can be restarted; the key of a row is its number,
     from 0. The current iterator is kept, so that reading further does not repeat earlier items."""
 
     def __init__(
-        self, items: Callable[[Met], Iterator[Any]], row: Callable[[int, Any], Row], columns: list[Column]
+        self, items: Callable[[Met], Iterator[Any]], row: Callable[[int, Any], BrowseRow], columns: list[Column]
     ) -> None:
         self.items = items
         self.columns = columns
@@ -93,22 +93,22 @@ class Counted:
         self._met: Met = lambda position: None
         self._at = 0
 
-    def head(self, count: int, met: Met) -> Part:
+    def head(self, count: int, met: Met) -> ListingSlice:
         return self.from_number(0, count, met)
 
-    def after(self, row: Row, count: int, met: Met) -> Part:
+    def after(self, row: BrowseRow, count: int, met: Met) -> ListingSlice:
         return self.from_number(row.key + 1, count, met)
 
-    def before(self, row: Row, count: int, met: Met) -> Part:
+    def before(self, row: BrowseRow, count: int, met: Met) -> ListingSlice:
         start = max(0, row.key - count)
         found = self.from_number(start, row.key - start, met)
         return found._replace(last=False)
 
-    def tail(self, count: int, met: Met) -> Part:
+    def tail(self, count: int, met: Met) -> ListingSlice:
         kept = deque(enumerate(self.items(met)), maxlen=count)
-        return Part([self._row(*each) for each in kept], not kept or kept[0][0] == 0, True)
+        return ListingSlice([self._row(*each) for each in kept], not kept or kept[0][0] == 0, True)
 
-    def from_number(self, start: int, count: int, met: Met) -> Part:
+    def from_number(self, start: int, count: int, met: Met) -> ListingSlice:
         """Return `count` rows from that number on."""
         self._met = met
         if self._stream is None or start < self._at:
@@ -122,4 +122,4 @@ class Counted:
         self._at = start + len(rows)
         if ahead:
             self._stream = chain(ahead, stream)
-        return Part(rows, start == 0, not ahead)
+        return ListingSlice(rows, start == 0, not ahead)

@@ -8,7 +8,7 @@ from typing import Any
 from kdump.answer import answer_object
 from kdump.browse.browser import Browser
 from kdump.browse.places import Level
-from kdump.browse.rows import Row
+from kdump.browse.rows import BrowseRow
 from kdump.check.batch import file_finding
 from kdump.log.disk import LogDirectory
 from kdump.log.entries import Entry
@@ -18,12 +18,12 @@ from kdump.render import jsonl
 from kdump.render.objects import batch_object, entry_object, record_object, region_object
 from kdump.render.overview_objects import directory_object, partition_object
 from kdump.state.logdir import directory_facts, facts_alone
-from kdump.state.partition_log import PartitionFacts
+from kdump.state.partition_log import PartitionSummary
 
 Object = dict[str, Any]
 
 
-def json_of(browser: Browser, level: Level, row: Row) -> str | None:
+def json_of(browser: Browser, level: Level, row: BrowseRow) -> str | None:
     """Return the JSON line that inspect, or ls, prints for a row; for a field, that of its batch or record. None if
     there is none. Raises SourceError."""
     with browser.lock:
@@ -31,12 +31,12 @@ def json_of(browser: Browser, level: Level, row: Row) -> str | None:
     return None if value is None else jsonl.line(value)
 
 
-def _object(browser: Browser, level: Level, row: Row) -> Object | None:
+def _object(browser: Browser, level: Level, row: BrowseRow) -> Object | None:
     item = row.item
     if row.type == "field":
         return None if level.owner is None else _object(browser, level, level.owner)
     if row.type == "partition":
-        return partition_object(item if isinstance(item, PartitionFacts) else facts_alone(item))
+        return partition_object(item if isinstance(item, PartitionSummary) else facts_alone(item))
     if row.type == "directory" and isinstance(item, LogDirectory):
         return directory_object(directory_facts(item))
     if level.file is None:

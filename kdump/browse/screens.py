@@ -8,7 +8,7 @@ from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.screen import ModalScreen
 
-from kdump.browse.dump import Line
+from kdump.browse.dump import HexLine
 from kdump.browse.layout import wrapped
 from kdump.browse.panes import Bar, Pane
 
@@ -116,7 +116,7 @@ class TextScreen(Over):
 
     def fill(self) -> None:
         width = max(10, self.size.width)
-        self.pane.show([Line(((line, ""),)) for line in wrapped(self.words, width)], self.pane.cursor)
+        self.pane.show([HexLine(((line, ""),)) for line in wrapped(self.words, width)], self.pane.cursor)
 
     def action_copy(self) -> None:
         if self.copies:

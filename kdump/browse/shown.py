@@ -11,12 +11,12 @@ from textual.widgets import Input
 
 from kdump.browse.browser import Browser
 from kdump.browse.check import Check
-from kdump.browse.dump import Dump, Line
+from kdump.browse.dump import HexDump, HexLine
 from kdump.browse.jobs import Jobs
 from kdump.browse.layout import table, tree
 from kdump.browse.pages import Pages
 from kdump.browse.panes import Bar, Keys, Pane
-from kdump.browse.rows import Row
+from kdump.browse.rows import BrowseRow
 from kdump.check.finding import Finding
 from kdump.log.select import Selection
 from kdump.render.amounts import size_text
@@ -34,7 +34,7 @@ class Typed(NamedTuple):
     time: Callable[[str], int]
 
 
-class Shown(App[None]):
+class PaneLayout(App[None]):
     """Lays out the panes, and fills the tree, the table and the status line."""
 
     ENABLE_COMMAND_PALETTE = False
@@ -72,8 +72,8 @@ class Shown(App[None]):
         self.asked = ""
         self.message = ("", "")
         self.full = False
-        self.dumped: tuple[Any, Dump] | None = None
-        self.laid: tuple[list[Row], int, tuple[Line, list[Line]]] | None = None
+        self.dumped: tuple[Any, HexDump] | None = None
+        self.laid: tuple[list[BrowseRow], int, tuple[HexLine, list[HexLine]]] | None = None
         """Rows, the width available for them, and the resulting table."""
         self.places: list[tuple[int, int]] = []
         """Level and row number for each line of the tree."""
@@ -144,7 +144,7 @@ class Shown(App[None]):
             text = f" {row.key}"
         self.status.say((printable(path_text(text)), ""))
 
-    def _say_field(self, line: Line, dump: Dump) -> None:
+    def _say_field(self, line: HexLine, dump: HexDump) -> None:
         if line.field is None:
             return
         field = dump.fields[line.field]

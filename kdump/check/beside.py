@@ -9,8 +9,8 @@ from contextlib import closing
 from kdump.check.carried import NUMBER, Carrier
 from kdump.check.options import Options
 from kdump.check.producers import Row
-from kdump.check.rule import Part
-from kdump.check.totals import Totals
+from kdump.check.rule import SegmentContext
+from kdump.check.totals import CheckTotals
 from kdump.log.entries import Entry, Item
 from kdump.log.entries import entries as read_entries
 from kdump.log.errors import SourceError
@@ -36,7 +36,7 @@ class Beside(Carrier):
 
     carries = {"walked": NUMBER}
 
-    def __init__(self, options: Options, totals: Totals) -> None:
+    def __init__(self, options: Options, totals: CheckTotals) -> None:
         self.options = options
         self.totals = totals
         self.walked = 0
@@ -79,7 +79,7 @@ class Beside(Carrier):
         except SourceError as error:
             self.totals.refused(error)
 
-    def aborted(self, part: Part) -> Aborted:
+    def aborted(self, part: SegmentContext) -> Aborted:
         """Return the entries of the segment's .txnindex; None if it cannot be read, is invalid or too large, or if the
         .index is missing too, so that it may have been lost. A segment with an .index but no .txnindex has no aborted
         transactions."""
@@ -97,7 +97,7 @@ class Beside(Carrier):
             return None
         return at, rows
 
-    def begins(self, part: Part, position: int, offset: int) -> bool:
+    def begins(self, part: SegmentContext, position: int, offset: int) -> bool:
         """Return True if `offset` is the base offset of a producer's first transactional data batch after the batch at
         `position`. Also returns True if the file is unreadable or the scan exceeds MOST_WALKED bytes."""
         if self.walked > MOST_WALKED:

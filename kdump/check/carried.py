@@ -13,8 +13,8 @@ from typing import Any, NamedTuple
 
 from kdump.check.finding import Finding
 from kdump.log.paths import Target
-from kdump.state.producers import Producer, Producers
-from kdump.state.transactions import Open, Transactions
+from kdump.state.producers import ProducerState, ProducerStateEntry
+from kdump.state.transactions import OngoingTxn, OpenTransactions
 
 MOST = 250_000
 """Maximum number of producers or transactions in a state: 20 MiB of JSON, written in one second."""
@@ -69,20 +69,20 @@ def _held(said: Any, targets: Targets) -> list[tuple[Finding, int, int | None]]:
     return [(Finding(*row[:-2]), row[-2], row[-1]) for row in _rows(said, len(Finding._fields) + 2)]
 
 
-def _packed_producers(state: Producers) -> dict[str, Any]:
+def _packed_producers(state: ProducerState) -> dict[str, Any]:
     _few(len(state.by_id))
     return {"byId": [[number, *astuple(each)] for number, each in state.by_id.items()], "forgotten": state.forgotten}
 
 
-def _producers(said: Any, targets: Targets) -> Producers:
-    state = Producers()
+def _producers(said: Any, targets: Targets) -> ProducerState:
+    state = ProducerState()
     state.forgotten = said["forgotten"]
-    for number, *values in _rows(said["byId"], 1 + len(fields(Producer))):
-        state.by_id[number] = Producer(*values)
+    for number, *values in _rows(said["byId"], 1 + len(fields(ProducerStateEntry))):
+        state.by_id[number] = ProducerStateEntry(*values)
     return state
 
 
-def _packed_transactions(state: Transactions) -> dict[str, Any]:
+def _packed_transactions(state: OpenTransactions) -> dict[str, Any]:
     _few(len(state.open) + len(state.epochs))
     opened = [
         [number, *(getattr(each, name) for name in OPEN), each.target.path] for number, each in state.open.items()
@@ -90,14 +90,14 @@ def _packed_transactions(state: Transactions) -> dict[str, Any]:
     return {"open": opened, "epochs": [*map(list, state.epochs.items())], "untracked": state.untracked}
 
 
-OPEN = tuple(field.name for field in fields(Open) if field.name != "target")
+OPEN = tuple(field.name for field in fields(OngoingTxn) if field.name != "target")
 
 
-def _transactions(said: Any, targets: Targets) -> Transactions:
-    state = Transactions()
+def _transactions(said: Any, targets: Targets) -> OpenTransactions:
+    state = OpenTransactions()
     state.untracked = said["untracked"]
     for number, *values, path in _rows(said["open"], 2 + len(OPEN)):
-        state.open[number] = Open(targets[path], **dict(zip(OPEN, values)))
+        state.open[number] = OngoingTxn(targets[path], **dict(zip(OPEN, values)))
     state.epochs.update((number, epoch) for number, epoch in _rows(said["epochs"], 2))
     return state
 

@@ -8,7 +8,7 @@ from kdump.check.batch import batch_finding, crc_mismatch, first_offset
 from kdump.check.catalogue import ERROR, INFO, WARNING
 from kdump.check.diagnosis import diagnose
 from kdump.check.finding import Finding, found
-from kdump.check.rule import Part
+from kdump.check.rule import SegmentContext
 from kdump.format.batch import BatchHeader
 from kdump.log.internal_topics import OFFSETS_TOPIC, SHARE_TOPIC, TRANSACTION_TOPIC
 from kdump.log.region import PADDING, TORN, Batch, Region
@@ -33,7 +33,7 @@ Source: CoordinatorLoaderImpl and TransactionStateManager, which read to the end
 (FileRecords.readInto); tested with 4.3.1 (tools/coordinator_trials.py). A segment without batches is not read."""
 
 
-def region_finding(part: Part, region: Region, end: int | None, *, served: bool = True) -> Finding:
+def region_finding(part: SegmentContext, region: Region, end: int | None, *, served: bool = True) -> Finding:
     """Return the finding for bytes that belong to no batch. At the end of a last segment that a broker will recover, it
     is milder: an incomplete batch is an interrupted write, and zeros are left by preallocation. `end`: size of the file
     in bytes; `served`: whether a broker can be the leader of this log."""
@@ -71,7 +71,7 @@ def region_finding(part: Part, region: Region, end: int | None, *, served: bool 
     )
 
 
-def batch_findings(part: Part, batch: Batch) -> Iterator[Finding]:
+def batch_findings(part: SegmentContext, batch: Batch) -> Iterator[Finding]:
     """Yield findings for a checksum that does not match, with a diagnosis of the damage, for an invalid length and for
     negative offsets."""
     for problem in batch.problems:

@@ -8,7 +8,7 @@ from itertools import pairwise
 
 from kdump.check.carried import NUMBER
 from kdump.check.finding import Finding, found
-from kdump.check.rule import NONE, Known, Part, Rule, Run, Seen
+from kdump.check.rule import NONE, BatchContext, FindingMerger, PartitionContext, Rule, SegmentContext
 from kdump.format.counted import many
 from kdump.format.heads import BASE, EPOCH, Heads, within
 
@@ -18,7 +18,7 @@ class Epochs(Rule):
 
     carries = {"last": NUMBER}
 
-    def __init__(self, known: Known) -> None:
+    def __init__(self, known: PartitionContext) -> None:
         entries = known.epochs or ()
         self.falling = next(
             (b for a, b in pairwise(entries) if a.epoch >= b.epoch or a.startOffset >= b.startOffset), None
@@ -27,11 +27,11 @@ class Epochs(Rule):
         self.starts = [] if self.falling else [entry.startOffset for entry in entries]
         self.epochs = [entry.epoch for entry in entries]
         self.last = -1
-        self.missing = Run()
-        self.differing = Run()
+        self.missing = FindingMerger()
+        self.differing = FindingMerger()
         self.expected = 0
 
-    def batch(self, seen: Seen) -> Iterable[Finding]:
+    def batch(self, seen: BatchContext) -> Iterable[Finding]:
         batch = seen.batch
         epoch = batch.partitionLeaderEpoch
         if not seen.sound or epoch is None:
@@ -40,7 +40,7 @@ class Epochs(Rule):
             return NONE
         return list(self._batch(seen, epoch))
 
-    def free(self, part: Part, heads: Heads, first: int, stop: int) -> int:
+    def free(self, part: SegmentContext, heads: Heads, first: int, stop: int) -> int:
         if self.starts:
             if self.last < 0 or self.missing.first is not None or self.differing.first is not None:
                 return first
@@ -51,7 +51,7 @@ class Epochs(Rule):
                 stop = within(heads, BASE, first, stop, 0, self.starts[entry + 1] - 1)
         return within(heads, EPOCH, first, stop, self.last, self.last)
 
-    def _batch(self, seen: Seen, epoch: int) -> Iterator[Finding]:
+    def _batch(self, seen: BatchContext, epoch: int) -> Iterator[Finding]:
         batch = seen.batch
         if epoch == -1:
             self.missing.add(seen)
@@ -79,7 +79,7 @@ class Epochs(Rule):
         else:
             yield from self._differing()
 
-    def finish(self, part: Part) -> Iterable[Finding]:
+    def finish(self, part: SegmentContext) -> Iterable[Finding]:
         return [*self._missing(), *self._differing()]
 
     def _missing(self) -> Iterator[Finding]:

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable, Iterator
 
 from kdump.check.catalogue import ERROR, INFO, WARNING
 from kdump.check.finding import Finding, found
-from kdump.check.rule import NONE, Known, Part, Rule, Seen
+from kdump.check.rule import NONE, BatchContext, PartitionContext, Rule, SegmentContext
 from kdump.format.counted import many
 from kdump.format.heads import BASE, LAST, MAX_TIMESTAMP, START, Heads, largest
 from kdump.log.entries import Entry, Item
@@ -35,7 +35,7 @@ class IndexRule(Rule):
     padding_does: str | None = None
     """Severity (`padded`) and consequence of zeros that count as entries; None: as in the catalogue."""
 
-    def __init__(self, read: Reader, known: Known) -> None:
+    def __init__(self, read: Reader, known: PartitionContext) -> None:
         self.read = read
         self.known = known
         self.at: Target | None = None
@@ -44,7 +44,7 @@ class IndexRule(Rule):
         self.before: Entry | None = None
         self.told: dict[str, tuple[Finding, int]] = {}
 
-    def begin(self, part: Part) -> Iterable[Finding]:
+    def begin(self, part: SegmentContext) -> Iterable[Finding]:
         self.at = part.segment.beside.get(self.kind)
         self.before = self.entry = None
         self.told = {}
@@ -57,7 +57,7 @@ class IndexRule(Rule):
     def reset(self) -> None:
         """Reset the state at the start of a segment."""
 
-    def free(self, part: Part, heads: Heads, first: int, stop: int) -> int:
+    def free(self, part: SegmentContext, heads: Heads, first: int, stop: int) -> int:
         return stop  # findings are reported at the end of the segment
 
     def falls(self, before: Entry, entry: Entry) -> bool:
@@ -76,7 +76,7 @@ class IndexRule(Rule):
         finding = found(code, self.at, message, position=entry.position, size=entry.size, **more)  # type: ignore[arg-type]
         self.told[code] = (finding, 1)
 
-    def _next(self, part: Part) -> Entry | None:
+    def _next(self, part: SegmentContext) -> Entry | None:
         """Return the next entry in ascending order, None at the end. Notes entries that are not in order, and bytes
         that are not an entry."""
         for item in self.items:
@@ -91,11 +91,11 @@ class IndexRule(Rule):
                 self._region(part, item)
         return None
 
-    def advance(self, part: Part) -> None:
+    def advance(self, part: SegmentContext) -> None:
         """Move to the next entry, to check an index without its segment."""
         self.entry = self._next(part)
 
-    def _region(self, part: Part, region: Region) -> None:
+    def _region(self, part: SegmentContext, region: Region) -> None:
         if region.kind == TORN:
             self.note(f"{self.prefix}-size-invalid", region, region.reason)
         elif region.kind == PADDING and "before another" in region.reason:
@@ -109,18 +109,18 @@ class IndexRule(Rule):
             consequence = PADDED if legal else self.padding_does
             self.note("index-padding", region, region.reason, severity=severity, consequence=consequence)
 
-    def finish(self, part: Part) -> Iterable[Finding]:
+    def finish(self, part: SegmentContext) -> Iterable[Finding]:
         self.rest(part)
         for finding, count in self.told.values():
             more = f"; {many(count - 1, 'more such entry', 'more such entries')}" if count > 1 else ""
             yield finding._replace(message=finding.message + more)
         self.told = {}
 
-    def rest(self, part: Part) -> None:
+    def rest(self, part: SegmentContext) -> None:
         """Check the entries that are left at the end of the segment."""
 
 
-class OffsetIndex(IndexRule):
+class OffsetIndexRule(IndexRule):
     """Checks .index files."""
 
     kind, prefix = INDEX, "index"
@@ -135,11 +135,11 @@ class OffsetIndex(IndexRule):
             entry.values["offset"] <= before.values["offset"] or entry.values["position"] <= before.values["position"]
         )
 
-    def region(self, part: Part, region: Region) -> Iterable[Finding]:
+    def region(self, part: SegmentContext, region: Region) -> Iterable[Finding]:
         self.damage_end = region.end
         return NONE
 
-    def batch(self, seen: Seen) -> Iterable[Finding]:
+    def batch(self, seen: BatchContext) -> Iterable[Finding]:
         batch = seen.batch
         entry = self.entry
         if entry is not None and entry.values["position"] <= batch.position:
@@ -150,7 +150,7 @@ class OffsetIndex(IndexRule):
             self.damage_end = batch.end
         return NONE
 
-    def take(self, part: Part, heads: Heads, first: int, stop: int) -> None:
+    def take(self, part: SegmentContext, heads: Heads, first: int, stop: int) -> None:
         starts, lasts = heads.column(START), heads.column(LAST)
         end = heads.of(stop - 1, START) + heads.shift
         while self.entry is not None and self.entry.values["position"] <= end:
@@ -164,7 +164,7 @@ class OffsetIndex(IndexRule):
             self.entry = self._next(part)
         self.ended = max(self.ended, lasts[stop - 1])
 
-    def _compare(self, seen: Seen) -> None:
+    def _compare(self, seen: BatchContext) -> None:
         batch = seen.batch
         while self.entry is not None and self.entry.values["position"] <= batch.position:
             if self.entry.values["position"] < batch.position:
@@ -190,7 +190,7 @@ class OffsetIndex(IndexRule):
             message = f"offset {offset} points to byte {position}, but earlier batches reach offset {ended}"
             self.note("index-mismatch", entry, message, offset=offset, expected=last, actual=offset)
 
-    def rest(self, part: Part) -> None:
+    def rest(self, part: SegmentContext) -> None:
         while self.entry is not None:
             entry = self.entry
             offset, position = entry.values["offset"], entry.values["position"]
@@ -202,7 +202,7 @@ class OffsetIndex(IndexRule):
             self.entry = self._next(part)
 
 
-class TimeIndex(IndexRule):
+class TimeIndexRule(IndexRule):
     """Checks .timeindex files."""
 
     kind, prefix = TIME_INDEX, "time-index"
@@ -216,11 +216,11 @@ class TimeIndex(IndexRule):
             entry.values["offset"] < before.values["offset"] or entry.values["timestamp"] < before.values["timestamp"]
         )
 
-    def region(self, part: Part, region: Region) -> Iterable[Finding]:
+    def region(self, part: SegmentContext, region: Region) -> Iterable[Finding]:
         self.damaged = True
         return NONE
 
-    def batch(self, seen: Seen) -> Iterable[Finding]:
+    def batch(self, seen: BatchContext) -> Iterable[Finding]:
         batch = seen.batch
         if not seen.sound:
             self.damaged = True
@@ -232,7 +232,7 @@ class TimeIndex(IndexRule):
         self.largest = max(self.largest, timestamp)
         return NONE
 
-    def take(self, part: Part, heads: Heads, first: int, stop: int) -> None:
+    def take(self, part: SegmentContext, heads: Heads, first: int, stop: int) -> None:
         lasts = heads.column(LAST)
         row = first
         while self.entry is not None and self.entry.values["offset"] <= lasts[stop - 1]:
@@ -259,7 +259,7 @@ class TimeIndex(IndexRule):
             message = f"timestamp {said} at offset {offset}, but an earlier batch has maxTimestamp {newest}"
             self.note("time-index-mismatch", entry, message, offset=offset, expected=newest, actual=said)
 
-    def rest(self, part: Part) -> None:
+    def rest(self, part: SegmentContext) -> None:
         while self.entry is not None:
             entry = self.entry
             if not self.damaged:

@@ -8,11 +8,11 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from kdump.check.options import Options
-from kdump.check.rule import EpochStart, Known, Noted
+from kdump.check.rule import CheckpointedEpoch, CheckpointOffset, PartitionContext
 from kdump.format.numbers import parse_int
 from kdump.log import kinds
-from kdump.log.at_work import Watch, identity
-from kdump.log.disk import LogDirectory, Partition
+from kdump.log.at_work import FileWatch, identity
+from kdump.log.disk import LogDirectory, PartitionDirectory
 from kdump.log.entries import Entry, entries
 from kdump.log.errors import SourceError
 from kdump.log.internal_topics import COMPACTED_TOPICS, METADATA_TOPIC, TRANSACTION_TOPIC
@@ -23,16 +23,16 @@ if TYPE_CHECKING:  # a check of a single file does not need the cluster's state
     from kdump.state.coordinator import Coordinator
     from kdump.state.image import Metadata
 
-Checkpoint = dict[tuple[str, int], Noted]
+Checkpoint = dict[tuple[str, int], CheckpointOffset]
 
 
-class Surrounds:
+class LogDirContext:
     """What the files of a log directory contain about its partitions. `siblings`: the broker's other log directories,
     one of which may have the metadata log."""
 
     def __init__(self, directory: LogDirectory, options: Options, siblings: list[LogDirectory]) -> None:
         self.directory = directory
-        self.watch = Watch()
+        self.watch = FileWatch()
         """The files that all of this was read from."""
         self.options = options
         options = replace(options, open_source=self.watch.opening(options.open_source))
@@ -75,7 +75,7 @@ class Surrounds:
                 path = os.path.join(directory, name)
                 self.watch.look(path, identity(path))
 
-    def known(self, partition: Partition) -> Known:
+    def known(self, partition: PartitionDirectory) -> PartitionContext:
         """Return what is known about one partition of the directory."""
         known = alone(partition, self.options)
         topic, number = partition.topic, partition.partition
@@ -107,16 +107,16 @@ class Surrounds:
         )
 
 
-def alone(partition: Partition, options: Options) -> Known:
+def alone(partition: PartitionDirectory, options: Options) -> PartitionContext:
     """Return what is known about a partition from its own directory alone."""
     at = partition.text("leader-epoch-checkpoint")
     epochs = None
     if at is not None:
         epochs = tuple(
-            EpochStart(entry.values["epoch"], entry.values["startOffset"], entry.position, entry.size)
+            CheckpointedEpoch(entry.values["epoch"], entry.values["startOffset"], entry.position, entry.size)
             for entry in _entries(at, options)
         )
-    return Known(
+    return PartitionContext(
         topic=partition.topic,
         partition=partition.partition,
         state=partition.state,
@@ -162,7 +162,7 @@ def _entries(at: Target, options: Options) -> list[Entry]:
 def checkpoint(at: Target, options: Options) -> Checkpoint:
     """Read an offset checkpoint: the offset of each partition."""
     return {
-        (entry.values["topic"], entry.values["partition"]): Noted(
+        (entry.values["topic"], entry.values["partition"]): CheckpointOffset(
             entry.values["offset"], at, entry.position, entry.size
         )
         for entry in _entries(at, options)

@@ -8,11 +8,11 @@ from collections.abc import Iterator
 from kdump.check.damage import batch_findings, region_finding
 from kdump.check.finding import Finding, found
 from kdump.check.options import Options
-from kdump.check.rule import Known, Part
-from kdump.check.totals import Totals
+from kdump.check.rule import PartitionContext, SegmentContext
+from kdump.check.totals import CheckTotals
 from kdump.format.control import decode_control
 from kdump.log.batch_validity import is_intact
-from kdump.log.disk import Segment
+from kdump.log.disk import SegmentFiles
 from kdump.log.errors import SourceError
 from kdump.log.paths import Target
 from kdump.log.payload import records
@@ -25,7 +25,7 @@ CUT = "the snapshot is incomplete: the node continues with a state that the clus
 or as far as it goes."""
 
 
-def kraft_snapshot(at: Target, known: Known, options: Options, totals: Totals) -> Iterator[Finding]:
+def kraft_snapshot(at: Target, known: PartitionContext, options: Options, totals: CheckTotals) -> Iterator[Finding]:
     """Yield findings for a metadata snapshot: invalid batches, or a first record that is not the header or a last one
     that is not the footer."""
     try:
@@ -35,7 +35,7 @@ def kraft_snapshot(at: Target, known: Known, options: Options, totals: Totals) -
         return
     totals.files += 1
     totals.bytes += window.source.size or 0
-    part = Part(Segment("", 0, at), at, False, False, known.now, window.source.size)
+    part = SegmentContext(SegmentFiles("", 0, at), at, False, False, known.now, window.source.size)
     first = last = None
     position = 0
     damaged = False

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
-from kdump.check.indexes import IndexRule, OffsetIndex, TimeIndex
-from kdump.check.rule import Known, Part, Seen
+from kdump.check.indexes import IndexRule, OffsetIndexRule, TimeIndexRule
+from kdump.check.rule import BatchContext, PartitionContext, SegmentContext
 from kdump.log.batch_validity import is_intact
-from kdump.log.disk import Segment
+from kdump.log.disk import SegmentFiles
 from kdump.log.entries import Entry, Item, entries
 from kdump.log.kinds import INDEX, TIME_INDEX, Kind
 from kdump.log.legacy import look_inside
@@ -21,7 +21,7 @@ MOST = 100_000
 """Maximum number of wrong entries reported per file; an index has up to 1.3 million entries."""
 
 
-class WrongEntry(NamedTuple):
+class IndexMismatch(NamedTuple):
     """A wrong entry, or bytes that are not an entry, and the reason. `code`: that of the finding (check.catalogue);
     `before`: the last entry before it that was in ascending order."""
 
@@ -40,12 +40,12 @@ def wrong_entries(
     log_window: Window,
     limits: Limits,
     met: Callable[[int], None] = lambda position: None,
-) -> Iterator[WrongEntry]:
+) -> Iterator[IndexMismatch]:
     """Yield the wrong entries of `index`, an index of `kind` INDEX or TIME_INDEX, in order and at most MOST. The
     segment at `log` is read once; calls `met` with each position reached in it. Raises SourceError."""
     rule = _RULES[kind](lambda at, kind: entries(kind, window, index.name_offset or 0), _known(log))
-    segment = Segment("", log.name_offset or 0, log, {kind: index})
-    part = Part(segment, log, True, None, 0, log_window.source.size)
+    segment = SegmentFiles("", log.name_offset or 0, log, {kind: index})
+    part = SegmentContext(segment, log, True, None, 0, log_window.source.size)
     for _ in rule.begin(part):
         pass
     yield from rule.taken()
@@ -55,7 +55,7 @@ def wrong_entries(
             sound = is_intact(region)
             if sound and isinstance(region, BatchLegacy):
                 look_inside(region)
-            rule.batch(Seen(part, region, sound, None, None))
+            rule.batch(BatchContext(part, region, sound, None, None))
         else:
             rule.region(part, region)
         yield from rule.taken()
@@ -63,34 +63,37 @@ def wrong_entries(
     yield from rule.taken()
 
 
-def _known(log: Target) -> Known:
-    return Known(topic=log.topic, partition=log.partition)
+def _known(log: Target) -> PartitionContext:
+    return PartitionContext(topic=log.topic, partition=log.partition)
 
 
-class _Every(IndexRule):
+class _EveryMismatch(IndexRule):
     """Collects every wrong entry (up to MOST); verify's rule keeps the first and counts the rest."""
 
-    def __init__(self, read: Callable[[Target, Kind], Iterator[Item]], known: Known) -> None:
+    def __init__(self, read: Callable[[Target, Kind], Iterator[Item]], known: PartitionContext) -> None:
         super().__init__(read, known)
-        self.wrong: list[WrongEntry] = []
+        self.wrong: list[IndexMismatch] = []
         self.count = 0
 
     def note(self, code: str, entry: Entry | Region, message: str, **more: Any) -> None:
         self.count += 1
         if self.count <= MOST and code != "index-padding":
-            self.wrong.append(WrongEntry(code, entry, message, more.get("expected"), self.before))
+            self.wrong.append(IndexMismatch(code, entry, message, more.get("expected"), self.before))
 
-    def taken(self) -> list[WrongEntry]:
+    def taken(self) -> list[IndexMismatch]:
         taken, self.wrong = self.wrong, []
         return taken
 
 
-class _OffsetIndex(_Every, OffsetIndex):
+class _EveryOffsetIndexEntry(_EveryMismatch, OffsetIndexRule):
     pass
 
 
-class _TimeIndex(_Every, TimeIndex):
+class _EveryTimeIndexEntry(_EveryMismatch, TimeIndexRule):
     pass
 
 
-_RULES: dict[Kind, type[_OffsetIndex] | type[_TimeIndex]] = {INDEX: _OffsetIndex, TIME_INDEX: _TimeIndex}
+_RULES: dict[Kind, type[_EveryOffsetIndexEntry] | type[_EveryTimeIndexEntry]] = {
+    INDEX: _EveryOffsetIndexEntry,
+    TIME_INDEX: _EveryTimeIndexEntry,
+}

@@ -14,7 +14,7 @@ WITHOUT_MARKER = ("transaction-open", "transaction-hanging")
 
 
 @dataclass
-class Missing:
+class MissingTotals:
     """Totals over findings. Offsets that compaction removed are not missing, nor is the marker of a transaction that
     may still be running: their findings are informational. `partitions`: names of partitions
     without a directory; `gaps`: number of offsets missing between batches; `ends`:
@@ -44,8 +44,8 @@ class Missing:
         elif finding.code in WITHOUT_MARKER and lost:
             self.markers += 1
 
-    def __add__(self, other: Missing) -> Missing:
-        made = Missing(self.partitions + other.partitions, self.gaps + other.gaps, self.markers + other.markers)
+    def __add__(self, other: MissingTotals) -> MissingTotals:
+        made = MissingTotals(self.partitions + other.partitions, self.gaps + other.gaps, self.markers + other.markers)
         made.ends = {log: max(self.ends.get(log, 0), other.ends.get(log, 0)) for log in {**self.ends, **other.ends}}
         return made
 

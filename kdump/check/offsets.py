@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator
 from kdump.check.carried import FINDINGS, FLAG, NUMBER
 from kdump.check.catalogue import INFO
 from kdump.check.finding import Finding, found
-from kdump.check.rule import LOST, NONE, Known, Part, Rule, Seen
+from kdump.check.rule import LOST, NONE, BatchContext, PartitionContext, Rule, SegmentContext
 from kdump.format.heads import BASE, LAST, Heads, missing_records, next_to, within
 from kdump.format.runs import FURTHEST
 
@@ -23,7 +23,7 @@ class Offsets(Rule):
 
     carries = {"compacted": FLAG, "last": NUMBER, "gaps": FINDINGS}
 
-    def __init__(self, known: Known, *, separate: bool = False) -> None:
+    def __init__(self, known: PartitionContext, *, separate: bool = False) -> None:
         self.separate = separate
         """Whether the segments do not form one log, such as copies in remote storage."""
         self.compacted = bool(known.compacted) or "cleaner-offset" in known.checkpoints
@@ -32,7 +32,7 @@ class Offsets(Rule):
         self.named_wrong = False
         self.gaps: list[Finding] = []
 
-    def begin(self, part: Part) -> Iterable[Finding]:
+    def begin(self, part: SegmentContext) -> Iterable[Finding]:
         if self.separate:
             self.last = None
         self.first_of_part = True
@@ -42,7 +42,7 @@ class Offsets(Rule):
     def unread(self) -> None:
         self.last = None
 
-    def batch(self, seen: Seen) -> Iterable[Finding]:
+    def batch(self, seen: BatchContext) -> Iterable[Finding]:
         if not seen.sound:
             return NONE
         batch = seen.batch
@@ -58,7 +58,7 @@ class Offsets(Rule):
             return self._name(seen, base) if seen.part.target.name_offset is not None else NONE
         return list(self._compared(seen, base, last, first))
 
-    def free(self, part: Part, heads: Heads, first: int, stop: int) -> int:
+    def free(self, part: SegmentContext, heads: Heads, first: int, stop: int) -> int:
         if self.last is None or self.first_of_part:
             return first
         name = part.target.name_offset
@@ -67,11 +67,11 @@ class Offsets(Rule):
             stop = within(heads, LAST, first, stop, name, name + MOST)
         return next_to(heads, first, stop, self.last)
 
-    def take(self, part: Part, heads: Heads, first: int, stop: int) -> None:
+    def take(self, part: SegmentContext, heads: Heads, first: int, stop: int) -> None:
         self.compacted = self.compacted or missing_records(heads, first, stop)
         self.last = heads.of(stop - 1, LAST)
 
-    def _compared(self, seen: Seen, base: int, last: int, first: bool) -> Iterator[Finding]:
+    def _compared(self, seen: BatchContext, base: int, last: int, first: bool) -> Iterator[Finding]:
         batch, target = seen.batch, seen.part.target
         yield from self._name(seen, base)
         if base <= last:
@@ -109,7 +109,7 @@ class Offsets(Rule):
             if len(self.gaps) >= KEPT:
                 yield from self._told()
 
-    def _name(self, seen: Seen, base: int) -> Iterable[Finding]:
+    def _name(self, seen: BatchContext, base: int) -> Iterable[Finding]:
         name = seen.part.target.name_offset
         if name is None or self.named_wrong or (name <= base and seen.batch.lastOffset - name <= MOST):
             return NONE

@@ -14,19 +14,19 @@ from kdump.check.catalogue import WARNING
 from kdump.check.damage import batch_findings, region_finding
 from kdump.check.epochs import Epochs
 from kdump.check.finding import Finding, found
-from kdump.check.indexes import OffsetIndex, TimeIndex
+from kdump.check.indexes import OffsetIndexRule, TimeIndexRule
 from kdump.check.offsets import Offsets
 from kdump.check.options import Options
-from kdump.check.producers import Sequences, Snapshots
-from kdump.check.rule import Known, Part, Rule, Seen
+from kdump.check.producers import ProducerSequenceRule, ProducerSnapshotRule
+from kdump.check.rule import BatchContext, PartitionContext, Rule, SegmentContext
 from kdump.check.timestamps import Timestamps
 from kdump.check.together import Together
-from kdump.check.totals import Totals
-from kdump.check.transactions import TransactionIndex, Transactions
+from kdump.check.totals import CheckTotals
+from kdump.check.transactions import TransactionRule, TxnIndexRule
 from kdump.format.counted import many
 from kdump.format.heads import BASE, LAST, RECORDS, Heads, total
 from kdump.log.batch_validity import is_intact
-from kdump.log.disk import Partition, Segment
+from kdump.log.disk import PartitionDirectory, SegmentFiles
 from kdump.log.errors import SourceError
 from kdump.log.internal_topics import METADATA_TOPIC
 from kdump.log.kinds import INDEX
@@ -37,7 +37,7 @@ from kdump.log.region import Batch, BatchLegacy, Region, Stretch
 from kdump.log.source import FileSource
 from kdump.log.window import Window
 from kdump.state.marker import marker_of
-from kdump.state.transactions import Open
+from kdump.state.transactions import OngoingTxn
 
 HELD = 1000
 """Maximum number of findings held back until it is known what a truncation at their position loses."""
@@ -54,7 +54,13 @@ class PartitionCheck(Carrier):
     }
 
     def __init__(
-        self, partition: Partition, known: Known, options: Options, totals: Totals, *, alone: bool = False
+        self,
+        partition: PartitionDirectory,
+        known: PartitionContext,
+        options: Options,
+        totals: CheckTotals,
+        *,
+        alone: bool = False,
     ) -> None:
         self.partition = partition
         self.known = known
@@ -94,20 +100,20 @@ class PartitionCheck(Carrier):
             rules.append(Timestamps())
         snapshots = "snapshots" in chosen and not self.alone and not separate
         if "producers" in chosen or snapshots:
-            sequences = Sequences(known)
+            sequences = ProducerSequenceRule(known)
             if snapshots:
                 rules.append(
-                    Snapshots(sequences, self.partition.snapshots, self.beside.snapshot)
+                    ProducerSnapshotRule(sequences, self.partition.snapshots, self.beside.snapshot)
                 )  # before the batch changes the state
             rules.append(sequences)
         indexes = "indexes" in chosen and not self.alone
         if "transactions" in chosen or indexes:
-            transactions = Transactions(known)
+            transactions = TransactionRule(known)
             rules.append(transactions)
             if indexes:
-                rules.append(TransactionIndex(transactions, known, self._aborted, self.beside.begins))
+                rules.append(TxnIndexRule(transactions, known, self._aborted, self.beside.begins))
         if indexes:
-            rules += [OffsetIndex(self.beside.entries, known), TimeIndex(self.beside.entries, known)]
+            rules += [OffsetIndexRule(self.beside.entries, known), TimeIndexRule(self.beside.entries, known)]
         return rules
 
     def watch(self, *watchers: Rule) -> None:
@@ -136,7 +142,7 @@ class PartitionCheck(Carrier):
         unpack(state, [self, self.beside, *self._rules], logs)
         self.first = number
 
-    def _segment(self, segment: Segment, number: int) -> Iterator[Finding]:
+    def _segment(self, segment: SegmentFiles, number: int) -> Iterator[Finding]:
         assert segment.log is not None
         following = self.partition.segments[number + 1 :]
         last = not following and segment.log.name_offset is not None
@@ -148,7 +154,7 @@ class PartitionCheck(Carrier):
         except SourceError as error:
             self._unread(segment.log, error)
             return
-        part = Part(
+        part = SegmentContext(
             segment,
             segment.log,
             last,
@@ -173,7 +179,7 @@ class PartitionCheck(Carrier):
         for rule in self._rules:
             rule.unread()
 
-    def _walk(self, part: Part, window: Window) -> Iterator[Finding]:
+    def _walk(self, part: SegmentContext, window: Window) -> Iterator[Finding]:
         rules, deep = self._rules, "records" in self.options.chosen
         decode = not self.options.headers_only
         damage: int | None = None
@@ -209,11 +215,11 @@ class PartitionCheck(Carrier):
         for rule in rules:
             yield from rule.finish(part)
 
-    def _regions(self, part: Part, window: Window, stretches: str) -> Iterator[Region]:
+    def _regions(self, part: SegmentContext, window: Window, stretches: str) -> Iterator[Region]:
         """Yield the regions of the segment."""
         return regions(window, name_offset=part.target.name_offset, limits=self.options.limits, stretches=stretches)
 
-    def _batch(self, part: Part, batch: Batch, damage: int | None) -> Iterator[Finding]:
+    def _batch(self, part: SegmentContext, batch: Batch, damage: int | None) -> Iterator[Finding]:
         """Yield all findings for one batch. `damage`: position of bytes before it that are not valid, None if there are
         none."""
         sound = is_intact(batch)
@@ -232,7 +238,7 @@ class PartitionCheck(Carrier):
             self._count(1, 0 if batch.problems else batch.possible_records, base, batch.lastOffset)
         else:
             self.totals.batches += 1
-        seen = Seen(part, batch, sound, marker, damage)
+        seen = BatchContext(part, batch, sound, marker, damage)
         for rule in self._rules:
             yield from rule.batch(seen)
 
@@ -253,19 +259,19 @@ class PartitionCheck(Carrier):
         self.log_end = max(self.log_end or 0, last + 1)
         self.reached = max(self.reached, first, last)
 
-    def _grows(self, part: Part, source: FileSource) -> bool:
+    def _grows(self, part: SegmentContext, source: FileSource) -> bool:
         """Return True, and add a note, if the file grew during the check: its last bytes cannot be judged."""
         if not part.last or source.grown() <= 0:
             return False
         self.totals.notes.append(f"{part.target.path}: grew while being read; its new end was not checked")
         return True
 
-    def _unreadable(self, part: Part, source: Any) -> Iterator[Finding]:
+    def _unreadable(self, part: SegmentContext, source: Any) -> Iterator[Finding]:
         for position, size in getattr(source, "unreadable", ()):
             message = f"the device cannot read {size} bytes"
             yield found("unreadable-bytes", part.target, message, position=position, size=size)
 
-    def _hold(self, part: Part, finding: Finding) -> Iterator[Finding]:
+    def _hold(self, part: SegmentContext, finding: Finding) -> Iterator[Finding]:
         """Hold back damage that a restart will truncate until the records lost with it have been counted."""
         doubtful = finding.severity in ("error", WARNING)
         self.doubts += doubtful
@@ -293,18 +299,18 @@ class PartitionCheck(Carrier):
     @property
     def compared(self) -> list[str]:
         """Paths of the producer snapshots that have been compared with the log so far."""
-        return next((rule.compared for rule in self._rules if isinstance(rule, Snapshots)), [])
+        return next((rule.compared for rule in self._rules if isinstance(rule, ProducerSnapshotRule)), [])
 
     @property
-    def open_transactions(self) -> Mapping[int, Open]:
+    def open_transactions(self) -> Mapping[int, OngoingTxn]:
         """Transactions without a marker by the end of the log, by producer ID; empty if the rule is not selected."""
-        return next((rule.state.open for rule in self._rules if isinstance(rule, Transactions)), OrderedDict())
+        return next((rule.state.open for rule in self._rules if isinstance(rule, TransactionRule)), OrderedDict())
 
-    def _aborted(self, part: Part) -> Aborted:
+    def _aborted(self, part: SegmentContext) -> Aborted:
         return self.beside.aborted(part)
 
 
-def recovers(known: Known, following: list[Segment]) -> bool | None:
+def recovers(known: PartitionContext, following: list[SegmentFiles]) -> bool | None:
     """Return True if the broker re-reads a segment at startup, given the segments `following` it; None if unknown.
     After an unclean shutdown it re-reads those from the recovery point on (LogLoader.recoverLog); KRaft always re-reads
     all (KafkaRaftLog)."""
@@ -322,7 +328,7 @@ def _modified(window: Window, now: int) -> int:
     return source.state()[1] // 1_000_000 if isinstance(source, FileSource) else now
 
 
-def missing_indexes(partition: Partition) -> Iterator[Finding]:
+def missing_indexes(partition: PartitionDirectory) -> Iterator[Finding]:
     """Yield findings for segments without an .index, and for indexes without a segment."""
     for segment in partition.segments:
         if segment.log is not None and INDEX not in segment.beside:

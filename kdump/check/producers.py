@@ -13,7 +13,7 @@ from kdump.check.carried import NAMES, NUMBER
 from kdump.check.carried import PRODUCERS as STATE
 from kdump.check.catalogue import INFO
 from kdump.check.finding import Finding, found
-from kdump.check.rule import LOST, NONE, Known, Part, Rule, Seen, hides
+from kdump.check.rule import LOST, NONE, BatchContext, PartitionContext, Rule, SegmentContext, hides
 from kdump.format.batch import TRANSACTIONAL, sequence
 from kdump.format.heads import (
     ATTRIBUTES,
@@ -37,9 +37,9 @@ from kdump.state.producers import (
     EXPIRATION,
     GAP,
     MOST_PRODUCERS,
-    Break,
-    Producer,
-    Producers,
+    ProducerState,
+    ProducerStateEntry,
+    SequenceBreak,
     follows,
 )
 
@@ -51,7 +51,7 @@ CODES = {
 }
 
 
-def said(broken: Break) -> str:
+def said(broken: SequenceBreak) -> str:
     """Return a description of how a batch breaks with its producer's previous batch."""
     if broken.kind == EPOCH_DECREASED:
         return f"epoch {broken.actual}, but an earlier batch has {broken.expected}"
@@ -60,27 +60,27 @@ def said(broken: Break) -> str:
     return f"sequence {broken.actual} follows {broken.last_sequence} (offset {broken.last_offset})"
 
 
-class Sequences(Rule):
+class ProducerSequenceRule(Rule):
     """Checks sequences and epochs. Keeps the producers' state, which other rules use too. `broken`: how the current
     batch breaks with its producer's previous batch, None if it does not."""
 
     carries = {"state": STATE, "damages": NUMBER}
 
-    def __init__(self, known: Known, state: Producers | None = None) -> None:
+    def __init__(self, known: PartitionContext, state: ProducerState | None = None) -> None:
         self.known = known
         self.quiet = known.internal
-        self.state = Producers() if state is None else state
+        self.state = ProducerState() if state is None else state
         self.damages = 0
-        self.broken: Break | None = None
+        self.broken: SequenceBreak | None = None
 
-    def region(self, part: Part, region: Region) -> Iterable[Finding]:
+    def region(self, part: SegmentContext, region: Region) -> Iterable[Finding]:
         self.damages += hides(part, region)
         return NONE
 
     def unread(self) -> None:
         self.damages += 1
 
-    def batch(self, seen: Seen) -> Iterable[Finding]:
+    def batch(self, seen: BatchContext) -> Iterable[Finding]:
         batch = seen.batch
         self.broken = None
         if not seen.sound:
@@ -101,7 +101,7 @@ class Sequences(Rule):
         self.state.data(batch, self.damages)
         return NONE if self.broken is None else (self._found(seen, self.broken),)
 
-    def free(self, part: Part, heads: Heads, first: int, stop: int) -> int:
+    def free(self, part: SegmentContext, heads: Heads, first: int, stop: int) -> int:
         start = self.known.log_start
         if start is not None and heads.of(first, LAST) < start:
             return first
@@ -121,7 +121,7 @@ class Sequences(Rule):
         known = before.last_sequence >= 0 and before.batch_epoch == epoch
         return known and heads.of(chain.first, SEQUENCE) != sequence(before.last_sequence, 1)
 
-    def take(self, part: Part, heads: Heads, first: int, stop: int) -> None:
+    def take(self, part: SegmentContext, heads: Heads, first: int, stop: int) -> None:
         self.broken = None
         for chain in chains(heads, first, stop, False)[1]:
             row = chain.last
@@ -138,7 +138,7 @@ class Sequences(Rule):
                 self.damages,
             )
 
-    def _found(self, seen: Seen, broken: Break) -> Finding:
+    def _found(self, seen: BatchContext, broken: SequenceBreak) -> Finding:
         batch = seen.batch
         message = f"producer {batch.producerId}: "
         message += said(broken)
@@ -172,14 +172,14 @@ Row = tuple[int, dict[str, Any]]
 """An entry of a producer snapshot: its position in the file, and its values."""
 
 
-class Snapshots(Rule):
+class ProducerSnapshotRule(Rule):
     """Compares each producer snapshot with the log once the batches below its offset have been processed. `read`
     returns the entries of a snapshot, None if it is not valid."""
 
     carries = {"first": NUMBER, "compared": NAMES}
 
     def __init__(
-        self, sequences: Sequences, snapshots: list[Target], read: Callable[[Target], Iterator[Row] | None]
+        self, sequences: ProducerSequenceRule, snapshots: list[Target], read: Callable[[Target], Iterator[Row] | None]
     ) -> None:
         self.sequences = sequences
         self.read = read
@@ -192,7 +192,7 @@ class Snapshots(Rule):
     def resumed(self) -> None:
         self.waiting = [at for at in self.waiting if at.path not in self.compared]
 
-    def batch(self, seen: Seen) -> Iterable[Finding]:
+    def batch(self, seen: BatchContext) -> Iterable[Finding]:
         if not self.waiting or not seen.sound:
             return NONE
         base = seen.batch.lastOffset if seen.batch.baseOffset is None else seen.batch.baseOffset
@@ -202,7 +202,7 @@ class Snapshots(Rule):
             findings.extend(self._compare(self.waiting.pop(0)))
         return findings
 
-    def free(self, part: Part, heads: Heads, first: int, stop: int) -> int:
+    def free(self, part: SegmentContext, heads: Heads, first: int, stop: int) -> int:
         if not self.waiting:
             return stop
         return (
@@ -247,7 +247,7 @@ class Snapshots(Rule):
                     actual=actual,
                 )
 
-    def _open(self, disk: Producer, said: int) -> tuple[str, int, int] | None:
+    def _open(self, disk: ProducerStateEntry, said: int) -> tuple[str, int, int] | None:
         """Return how a snapshot's open transaction differs from the log's, as (field, expected, actual); None if it
         does not. A transaction that began below the first offset on the disk is known only to the snapshot, and
         compaction may have removed the batch that began it."""

@@ -8,9 +8,9 @@ from functools import partial
 from kdump.check.batch import batch_finding, first_offset, record_findings
 from kdump.check.catalogue import INFO, WARNING
 from kdump.check.finding import Finding, found
-from kdump.check.rule import Known, Part
+from kdump.check.rule import PartitionContext, SegmentContext
 from kdump.format.batch import BATCH_ATTRIBUTES
-from kdump.format.columns import Columns, headers, odd_header, survey
+from kdump.format.columns import Columns, check_records, headers, odd_header
 from kdump.format.control import CONTROL_TYPES, decode_control
 from kdump.format.counted import many
 from kdump.format.numbers import int64
@@ -23,7 +23,7 @@ MARKERS = ("COMMIT", "ABORT")
 Make = Callable[..., Finding]
 
 
-def findings(part: Part, known: Known, batch: Batch) -> Iterator[Finding]:
+def findings(part: SegmentContext, known: PartitionContext, batch: Batch) -> Iterator[Finding]:
     """Yield findings for the header and records of a valid batch, reading it once. Includes all problems noted in the
     batch: before decoding, a valid batch has none."""
     make: Make = partial(_found, part, batch)
@@ -39,7 +39,9 @@ def findings(part: Part, known: Known, batch: Batch) -> Iterator[Finding]:
         yield batch_finding(part.target, batch, problem)
 
 
-def _found(part: Part, batch: Batch, code: str, message: str, offset: int | None = None, **more: object) -> Finding:
+def _found(
+    part: SegmentContext, batch: Batch, code: str, message: str, offset: int | None = None, **more: object
+) -> Finding:
     at = first_offset(batch) if offset is None else offset
     return found(code, part.target, message, position=batch.position, size=batch.size, offset=at, **more)  # type: ignore[arg-type]
 
@@ -61,7 +63,7 @@ def _header(make: Make, batch: BatchV2) -> Iterator[Finding]:
         yield make("producer-fields-invalid", f"a data batch with a producer ID, but without a sequence: {said}")
 
 
-def _data(make: Make, known: Known, batch: BatchV2) -> Iterator[Finding]:
+def _data(make: Make, known: PartitionContext, batch: BatchV2) -> Iterator[Finding]:
     last = -1
     largest = None
     reserved = unkeyed = misplaced = 0
@@ -69,7 +71,7 @@ def _data(make: Make, known: Known, batch: BatchV2) -> Iterator[Finding]:
     bad_header: tuple[int, str] | None = None
     end = batch.lastOffsetDelta or 0
     for columns, _ in columns_of(batch, keys=False, values=False):
-        seen = survey(columns, last, end, batch.header.baseTimestamp)
+        seen = check_records(columns, last, end, batch.header.baseTimestamp)
         if seen.misplaced and not misplaced:
             delta, behind = seen.wrong_delta, seen.wrong_behind
             reason = (
@@ -126,7 +128,7 @@ def _bad_header(columns: Columns) -> tuple[int, str] | None:
     return None
 
 
-def _control(part: Part, make: Make, batch: BatchV2) -> Iterator[Finding]:
+def _control(part: SegmentContext, make: Make, batch: BatchV2) -> Iterator[Finding]:
     count = 0
     markers = False
     for record in records(batch, values=False):
@@ -146,13 +148,13 @@ def _control(part: Part, make: Make, batch: BatchV2) -> Iterator[Finding]:
         yield make("control-batch-invalid", message, severity=WARNING, consequence=FIRST_ONLY)
 
 
-def _messages(part: Part, make: Make, known: Known, batch: BatchLegacy) -> Iterator[Finding]:
+def _messages(part: SegmentContext, make: Make, known: PartitionContext, batch: BatchLegacy) -> Iterator[Finding]:
     last = largest = None
     count = unkeyed = 0
     other_magic: int | None = None
     ordinary = batch.inner if batch.looked_inside and not batch.problems else None
     if ordinary is not None:
-        seen = survey(ordinary, 0, 0, 0)
+        seen = check_records(ordinary, 0, 0, 0)
         last, count, unkeyed = int64(ordinary.offset_delta[-1] + (batch.inner_base or 0)), len(ordinary), seen.unkeyed
         largest = seen.largest_timestamp if batch.magic else None
     for record in legacy.messages(batch, keys=False, values=False) if ordinary is None else ():

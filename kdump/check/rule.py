@@ -9,7 +9,7 @@ from typing import NamedTuple, Protocol
 from kdump.check.carried import Carrier
 from kdump.check.finding import Finding
 from kdump.format.heads import Heads
-from kdump.log.disk import Segment
+from kdump.log.disk import SegmentFiles
 from kdump.log.internal_topics import INTERNAL_TOPICS
 from kdump.log.paths import Target
 from kdump.log.region import PADDING, TORN, Batch, Region
@@ -22,7 +22,7 @@ LOST = "the records in between are lost to the damage reported there"
 NONE: tuple[Finding, ...] = ()
 
 
-class Noted(NamedTuple):
+class CheckpointOffset(NamedTuple):
     """Offset of a partition in the checkpoint file `at`, and position and size of its line in bytes."""
 
     offset: int
@@ -31,7 +31,7 @@ class Noted(NamedTuple):
     size: int
 
 
-class EpochStart(NamedTuple):
+class CheckpointedEpoch(NamedTuple):
     """A line of leader-epoch-checkpoint, with its position and size in bytes."""
 
     epoch: int
@@ -47,7 +47,7 @@ class TransactionView(Protocol):
 
 
 @dataclass(frozen=True)
-class Known:
+class PartitionContext:
     """What is known about a partition from outside its segments. None means unknown."""
 
     topic: str | None = None
@@ -59,10 +59,10 @@ class Known:
     compacted: bool | None = None
     deletes: bool | None = None
     max_message_bytes: int | None = None
-    checkpoints: Mapping[str, Noted] = field(default_factory=dict)
+    checkpoints: Mapping[str, CheckpointOffset] = field(default_factory=dict)
     """By the checkpoint's file name without '-checkpoint': recovery-point-offset, replication-offset, log-start-offset
     or cleaner-offset."""
-    epochs: tuple[EpochStart, ...] | None = None
+    epochs: tuple[CheckpointedEpoch, ...] | None = None
     """Lines of leader-epoch-checkpoint."""
     epochs_at: Target | None = None
     topic_id: str | None = None
@@ -86,11 +86,11 @@ class Known:
         return noted.offset if noted else None
 
 
-class Part(NamedTuple):
+class SegmentContext(NamedTuple):
     """A segment being checked. `modified`: modification time of the file in epoch ms, the current time if it has none;
     `recovers`: whether the broker re-reads the segment at startup (LogLoader.recoverLog), None if unknown."""
 
-    segment: Segment
+    segment: SegmentFiles
     target: Target
     last: bool
     recovers: bool | None
@@ -98,19 +98,19 @@ class Part(NamedTuple):
     size: int | None
 
 
-def hides(part: Part, region: Region) -> bool:
+def hides(part: SegmentContext, region: Region) -> bool:
     """Return True if a region may have contained valid batches. This is not so for what a restart truncates at the end
     of a log: zeros, or a batch that was being written."""
     at_end = part.last and part.size is not None and region.end == part.size
     return not (at_end and (region.kind == PADDING or (region.kind == TORN and part.recovers is not False)))
 
 
-class Seen(NamedTuple):
+class BatchContext(NamedTuple):
     """A batch as passed to the rules. `sound`: its checksum matches and nothing contradicts its length, so that its
     fields are reliable; `damage`: position of bytes between this batch and the previous one that are not part of a
     valid batch, None if there are none."""
 
-    part: Part
+    part: SegmentContext
     batch: Batch
     sound: bool
     marker: Marker | None
@@ -132,26 +132,26 @@ class Rule(Carrier):
         """Whether batches may be processed in bulk: a rule with a `batch` of its own must also override `free`."""
         return type(self).free is not Rule.free or type(self).batch is Rule.batch
 
-    def free(self, part: Part, heads: Heads, first: int, stop: int) -> int:
+    def free(self, part: SegmentContext, heads: Heads, first: int, stop: int) -> int:
         """Return the first of the batches first..stop (`stop` excluded) that must be passed to `batch`; `stop` if there
         is none."""
         return stop
 
-    def take(self, part: Part, heads: Heads, first: int, stop: int) -> None:
+    def take(self, part: SegmentContext, heads: Heads, first: int, stop: int) -> None:
         """Update the state for the batches first..stop (`stop` excluded), none of which needs `batch`."""
 
-    def begin(self, part: Part) -> Iterable[Finding]:
+    def begin(self, part: SegmentContext) -> Iterable[Finding]:
         """Called at the start of a segment."""
         return NONE
 
-    def batch(self, seen: Seen) -> Iterable[Finding]:
+    def batch(self, seen: BatchContext) -> Iterable[Finding]:
         return NONE
 
-    def region(self, part: Part, region: Region) -> Iterable[Finding]:
+    def region(self, part: SegmentContext, region: Region) -> Iterable[Finding]:
         """Called for bytes that are not a batch."""
         return NONE
 
-    def finish(self, part: Part) -> Iterable[Finding]:
+    def finish(self, part: SegmentContext) -> Iterable[Finding]:
         """Called at the end of a segment."""
         return NONE
 
@@ -163,16 +163,16 @@ class Rule(Carrier):
         return NONE
 
 
-class Run:
+class FindingMerger:
     """Merges findings of one kind in consecutive batches into one finding."""
 
     def __init__(self) -> None:
-        self.first: Seen | None = None
+        self.first: BatchContext | None = None
         self.end = 0
         self.count = 0
         self.last_offset = 0
 
-    def add(self, seen: Seen) -> None:
+    def add(self, seen: BatchContext) -> None:
         if self.first is None:
             self.first = seen
             self.count = 0
@@ -180,7 +180,7 @@ class Run:
         self.end = seen.batch.end
         self.last_offset = seen.batch.lastOffset
 
-    def take(self) -> tuple[Seen, int, int, int] | None:
+    def take(self) -> tuple[BatchContext, int, int, int] | None:
         """Return first batch, number of batches, end position and last offset, and start a new run; None if there is no
         batch."""
         if self.first is None:

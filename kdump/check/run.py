@@ -11,24 +11,24 @@ from typing import TYPE_CHECKING
 from kdump.check.catalogue import FAMILIES
 from kdump.check.finding import Finding, found
 from kdump.check.identity import registered
-from kdump.check.indexes import OffsetIndex, TimeIndex
-from kdump.check.known import Surrounds, alone, ids, same_broker
+from kdump.check.indexes import OffsetIndexRule, TimeIndexRule
+from kdump.check.known import LogDirContext, alone, ids, same_broker
 from kdump.check.kraft_snapshot import kraft_snapshot
 from kdump.check.missing_partitions import missing_from
 from kdump.check.options import Options
 from kdump.check.partition import PartitionCheck
-from kdump.check.rule import Known, Part, Rule
+from kdump.check.rule import PartitionContext, Rule, SegmentContext
 from kdump.check.second_look import Looking, settled
 from kdump.check.surroundings import (
-    Surroundings,
+    PartitionDirectoryCheck,
     file_findings,
     stranger,
     transaction_index,
 )
-from kdump.check.totals import Totals
+from kdump.check.totals import CheckTotals
 from kdump.log import kinds
-from kdump.log.at_work import Watch
-from kdump.log.disk import LogDirectory, Partition, Place, Segment, partition, place_of, places
+from kdump.log.at_work import FileWatch
+from kdump.log.disk import LogDirectory, PartitionDirectory, Place, SegmentFiles, partition, place_of, places
 from kdump.log.errors import Refused, SourceError
 from kdump.log.listing import length, parent
 from kdump.log.paths import Target, target
@@ -45,9 +45,9 @@ class Unit:
 
     name: str
     size: int
-    known: Known
+    known: PartitionContext
     options: Options
-    partition: Partition | None = None
+    partition: PartitionDirectory | None = None
     target: Target | None = None
     directory: LogDirectory | None = None
     here: frozenset[tuple[str, int]] = frozenset()
@@ -63,7 +63,7 @@ class Unit:
     """Class that checks a partition or segment: a subclass if more than findings is needed."""
     siblings: tuple[str, ...] = ()
     """The broker's other log directories."""
-    around: Watch = field(default_factory=Watch)
+    around: FileWatch = field(default_factory=FileWatch)
     """The files of the log directory that `known` was read from."""
     looking: Looking | None = None
     """The look that is under way."""
@@ -74,13 +74,13 @@ class Unit:
         of = self.partition or self.target
         return None if of is None else of.topic
 
-    def run(self, totals: Totals, met: Met) -> Iterator[Finding]:
+    def run(self, totals: CheckTotals, met: Met) -> Iterator[Finding]:
         """Yield the selected findings that are certain even if a broker is changing the files
         (kdump.check.second_look)."""
         at_once = self.watcher is not None or self.prepare is not None or self.kind_of_check is not PartitionCheck
         yield from settled(self, lambda watch: self.look(totals, met, watch), totals, at_once=at_once)
 
-    def look(self, totals: Totals, met: Met, watch: Watch) -> Iterator[Finding]:
+    def look(self, totals: CheckTotals, met: Met, watch: FileWatch) -> Iterator[Finding]:
         """Yield the selected findings of a single look; `watch` records the files that it opens."""
         options = self.options
         self.options = replace(options, open_source=watch.opening(options.open_source))
@@ -106,7 +106,7 @@ class Unit:
             return None
         directory = place_of(parent(here.path)) if around and self.around.first else None
         if isinstance(directory, LogDirectory):
-            surrounds = Surrounds(directory, self.options, self._beside())
+            surrounds = LogDirContext(directory, self.options, self._beside())
             return Unit(
                 self.name,
                 self.size,
@@ -124,7 +124,7 @@ class Unit:
         found = (place_of(path) for path in self.siblings)
         return [place for place in found if isinstance(place, LogDirectory)]
 
-    def _run(self, totals: Totals, met: Met) -> Iterator[Finding]:
+    def _run(self, totals: CheckTotals, met: Met) -> Iterator[Finding]:
         if self.directory is not None:
             yield from self._root(self.directory, totals)
         elif self.partition is not None:
@@ -135,7 +135,7 @@ class Unit:
             self._begin(check, met)
             yield from check.findings()
             if not self.options.headers_only:
-                yield from Surroundings(self.partition, self.known, self.options, totals).findings(check)
+                yield from PartitionDirectoryCheck(self.partition, self.known, self.options, totals).findings(check)
         elif self.target is not None:
             yield from self._file(self.target, totals, met)
 
@@ -147,7 +147,7 @@ class Unit:
         if self.prepare is not None:
             self.prepare(check)
 
-    def _root(self, directory: LogDirectory, totals: Totals) -> Iterator[Finding]:
+    def _root(self, directory: LogDirectory, totals: CheckTotals) -> Iterator[Finding]:
         options = self.options
         for at in directory.files.values():
             if at.kind is kinds.KRAFT_SNAPSHOT:
@@ -170,7 +170,7 @@ class Unit:
             for at, other in self.duplicates:
                 yield found("partition-duplicate", at, f"it is also live in {other}")
 
-    def _file(self, at: Target, totals: Totals, met: Met) -> Iterator[Finding]:
+    def _file(self, at: Target, totals: CheckTotals, met: Met) -> Iterator[Finding]:
         kind, options = at.kind, self.options
         if kind is None and at.path != "-":
             try:
@@ -188,7 +188,9 @@ class Unit:
             if kind is not kinds.SEGMENT:  # which is what is left if nothing else fits
                 at = at._replace(kind=kind)
         if kind is None or kind is kinds.SEGMENT:
-            here = Partition(at.path, at.source, at.topic, at.partition, self.known.state, [Segment("", 0, at)])
+            here = PartitionDirectory(
+                at.path, at.source, at.topic, at.partition, self.known.state, [SegmentFiles("", 0, at)]
+            )
             check = self.kind_of_check(here, self.known, options, totals, alone=True)
             self._begin(check, met)
             yield from check.findings()
@@ -201,22 +203,22 @@ class Unit:
         else:
             yield from file_findings(at, options, totals)
 
-    def _index(self, at: Target, totals: Totals, met: Met) -> Iterator[Finding]:
+    def _index(self, at: Target, totals: CheckTotals, met: Met) -> Iterator[Finding]:
         """Check an index: against its segment if that is in the same directory, else on its own."""
         assert at.kind is not None
         log = os.path.splitext(at.path)[0] + ".log"
-        segment = Segment("", at.name_offset or 0, None, {at.kind: at})
-        here = Partition(at.path, at.source, at.topic, at.partition, self.known.state, [segment])
+        segment = SegmentFiles("", at.name_offset or 0, None, {at.kind: at})
+        here = PartitionDirectory(at.path, at.source, at.topic, at.partition, self.known.state, [segment])
         if os.path.isfile(log):
             segment.log = target(log, source=at.source)
             check = PartitionCheck(here, self.known, replace(self.options, only=frozenset({"indexes"})), totals)
             check.met = met
             yield from (finding for finding in check.findings() if finding.file == at.path)
             return
-        rule_type = OffsetIndex if at.kind is kinds.INDEX else TimeIndex
+        rule_type = OffsetIndexRule if at.kind is kinds.INDEX else TimeIndexRule
         check = PartitionCheck(here, self.known, self.options, totals)
         rule = rule_type(check.beside.entries, self.known)
-        part = Part(segment, at, self.known.last is not False, None, self.known.now, None)
+        part = SegmentContext(segment, at, self.known.last is not False, None, self.known.now, None)
         rule.begin(part)
         while rule.entry is not None:
             rule.advance(part)
@@ -246,7 +248,7 @@ def units_of(found_places: list[Place], options: Options) -> list[Unit]:
     for place in found_places:
         if isinstance(place, LogDirectory):
             made.extend(_of_directory(place, options, siblings[id(place)]))
-        elif isinstance(place, Partition):
+        elif isinstance(place, PartitionDirectory):
             made.append(Unit(place.path, _size(place), _known(place, options), options, partition=place))
         else:
             made.append(Unit(place.path, _bytes(place), _known_of_file(place, options), options, target=place))
@@ -254,7 +256,7 @@ def units_of(found_places: list[Place], options: Options) -> list[Unit]:
 
 
 def _of_directory(directory: LogDirectory, options: Options, siblings: list[LogDirectory]) -> Iterator[Unit]:
-    surrounds = Surrounds(directory, options, siblings)
+    surrounds = LogDirContext(directory, options, siblings)
     others = tuple(each.path for each in siblings)
     live = [each for each in directory.partitions if not each.state]
     here = frozenset((each.topic or "", each.partition or 0) for each in live)
@@ -266,7 +268,7 @@ def _of_directory(directory: LogDirectory, options: Options, siblings: list[LogD
                 at = Target(each.path, None, each.topic, each.partition, None, directory.path)
                 duplicates.append((at, sibling.path))
     if not options.headers_only:
-        known = Known(now=options.now)
+        known = PartitionContext(now=options.now)
         yield Unit(
             directory.path,
             0,
@@ -284,26 +286,26 @@ def _of_directory(directory: LogDirectory, options: Options, siblings: list[LogD
         yield Unit(each.path, _size(each), known, options, partition=each, siblings=others, around=surrounds.watch)
 
 
-def _known(place: Partition, options: Options) -> Known:
+def _known(place: PartitionDirectory, options: Options) -> PartitionContext:
     """Return what is known about a partition directory that was given as a path, including from its log directory, if
     any."""
     above = place_of(parent(place.path))
-    return Surrounds(above, options, []).known(place) if isinstance(above, LogDirectory) else alone(place, options)
+    return LogDirContext(above, options, []).known(place) if isinstance(above, LogDirectory) else alone(place, options)
 
 
-def _known_of_file(at: Target, options: Options) -> Known:
+def _known_of_file(at: Target, options: Options) -> PartitionContext:
     if "://" in at.path or not os.path.isfile(at.path):
-        return Known(now=options.now, topic=at.topic, max_message_bytes=options.max_message_bytes)
+        return PartitionContext(now=options.now, topic=at.topic, max_message_bytes=options.max_message_bytes)
     directory = os.path.dirname(os.path.abspath(at.path))
     place = place_of(directory)
-    if not isinstance(place, Partition):
-        return Known(now=options.now, max_message_bytes=options.max_message_bytes)
+    if not isinstance(place, PartitionDirectory):
+        return PartitionContext(now=options.now, max_message_bytes=options.max_message_bytes)
     newest = max((segment.offset for segment in place.segments), default=None)
     last = None if at.name_offset is None or newest is None else at.name_offset >= newest
     return replace(_known(place, options), last=last)
 
 
-def _size(place: Partition) -> int:
+def _size(place: PartitionDirectory) -> int:
     return sum(_bytes(segment.log) for segment in place.segments if segment.log is not None)
 
 

@@ -14,9 +14,9 @@ from typing import Protocol
 from kdump.check.catalogue import INFO
 from kdump.check.finding import Finding
 from kdump.check.options import Options
-from kdump.check.totals import Totals
-from kdump.log.at_work import PAUSES, Watch, identity, is_young, stem
-from kdump.log.disk import LogDirectory, Partition
+from kdump.check.totals import CheckTotals
+from kdump.log.at_work import PAUSES, FileWatch, identity, is_young, stem
+from kdump.log.disk import LogDirectory, PartitionDirectory
 from kdump.log.errors import went_away
 
 HELD = 1000
@@ -35,17 +35,17 @@ ROOT = (
 log (kdump.check.known)."""
 
 Key = tuple[str, str, int, int, str]
-Look = Callable[[Watch], Iterator[Finding]]
+Look = Callable[[FileWatch], Iterator[Finding]]
 
 
-class Checked(Protocol):
+class CheckedUnit(Protocol):
     """What a look needs of the unit that it checks (kdump.check.run.Unit)."""
 
     name: str
     options: Options
-    around: Watch
+    around: FileWatch
     looking: Looking | None
-    partition: Partition | None
+    partition: PartitionDirectory | None
 
     @property
     def directory(self) -> LogDirectory | None: ...
@@ -53,9 +53,9 @@ class Checked(Protocol):
     @property
     def prepare(self) -> Callable[..., None] | None: ...
 
-    def look(self, totals: Totals, met: Callable[[int], None], watch: Watch) -> Iterator[Finding]: ...
+    def look(self, totals: CheckTotals, met: Callable[[int], None], watch: FileWatch) -> Iterator[Finding]: ...
 
-    def again(self, *, around: bool) -> Checked | None: ...
+    def again(self, *, around: bool) -> CheckedUnit | None: ...
 
 
 def key(finding: Finding) -> Key:
@@ -66,7 +66,7 @@ def key(finding: Finding) -> Key:
 class Doubts:
     """Decides which findings of one look follow from files that have changed since."""
 
-    def __init__(self, unit: Checked, watch: Watch) -> None:
+    def __init__(self, unit: CheckedUnit, watch: FileWatch) -> None:
         self.unit = unit
         self.watch = watch
 
@@ -107,8 +107,8 @@ class Looking:
     """One look at a unit. Open files with `opener`, pass each finding to `holds`, or several to `sort`, and yield from
     `rest` at the end."""
 
-    def __init__(self, unit: Checked) -> None:
-        self.watch = Watch()
+    def __init__(self, unit: CheckedUnit) -> None:
+        self.watch = FileWatch()
         self.unit = unit
         self.opener = self.watch.opening(unit.options.open_source)
         self._doubts = Doubts(unit, self.watch)
@@ -130,13 +130,13 @@ class Looking:
             self._reported.update(key(finding) for finding in found if finding.severity != INFO)
         return found
 
-    def rest(self, totals: Totals) -> Iterator[Finding]:
+    def rest(self, totals: CheckTotals) -> Iterator[Finding]:
         """Yield the doubtful findings so far that a further look has confirmed."""
         doubtful, self._doubtful = self._doubtful, []
         if doubtful:
             yield from _again(self.unit, self.watch, doubtful, self._reported, totals)
 
-    def instead(self, totals: Totals) -> Iterator[Finding]:
+    def instead(self, totals: CheckTotals) -> Iterator[Finding]:
         """Yield all findings of a further look, if none of this one have been reported."""
         unit, before, doubtful = self.unit, self.watch, self._doubtful
         for number, pause in enumerate(PAUSES, 1):
@@ -156,7 +156,7 @@ class Looking:
         yield from (finding for finding in found if id(finding) not in leaves)
 
 
-def settled(unit: Checked, look: Look, totals: Totals, *, at_once: bool) -> Iterator[Finding]:
+def settled(unit: CheckedUnit, look: Look, totals: CheckTotals, *, at_once: bool) -> Iterator[Finding]:
     """Yield those findings of a look at the unit that hold. `at_once`: the caller needs each finding before the look
     continues, so that none is held back."""
     unit.looking = looking = Looking(unit)
@@ -179,7 +179,7 @@ def settled(unit: Checked, look: Look, totals: Totals, *, at_once: bool) -> Iter
 
 
 def _again(
-    unit: Checked, before: Watch, doubtful: list[Finding], reported: set[Key], totals: Totals
+    unit: CheckedUnit, before: FileWatch, doubtful: list[Finding], reported: set[Key], totals: CheckTotals
 ) -> Iterator[Finding]:
     """Yield those of the doubtful findings that remain when their files are checked again, without those already
     reported."""
@@ -208,26 +208,26 @@ def _again(
 
 
 def _further_look(
-    unit: Checked, pause: float, doubtful: list[Finding], totals: Totals
-) -> tuple[Checked, Watch, Iterator[Finding]] | None:
-    """Return the unit as it is after a pause of so many seconds, its Watch and its findings; None, after a note, if it
-    is gone."""
+    unit: CheckedUnit, pause: float, doubtful: list[Finding], totals: CheckTotals
+) -> tuple[CheckedUnit, FileWatch, Iterator[Finding]] | None:
+    """Return the unit as it is after a pause of so many seconds, its FileWatch and its findings; None, after a note, if
+    it is gone."""
     time.sleep(pause)
     again = unit.again(around=any(finding.code.startswith(ROOT) for finding in doubtful))
     if again is None:
         totals.notes.append(went_away(unit.name))
         return None
-    watch = Watch()
-    return again, watch, again.look(Totals(), lambda count: None, watch)
+    watch = FileWatch()
+    return again, watch, again.look(CheckTotals(), lambda count: None, watch)
 
 
-def _changing(doubtful: list[Finding], totals: Totals) -> None:
+def _changing(doubtful: list[Finding], totals: CheckTotals) -> None:
     """Note the files that kept changing."""
     for path in dict.fromkeys(finding.file for finding in doubtful):
         totals.notes.append(f"{path}: kept changing during the check; doubtful findings in it are not reported")
 
 
-def _is_steady(path: str, before: Watch) -> bool:
+def _is_steady(path: str, before: FileWatch) -> bool:
     """Return True if a file is unchanged since the previous look, or is a segment that has only grown."""
     if path not in before.first:
         return True

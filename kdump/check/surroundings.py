@@ -13,11 +13,11 @@ from kdump.check.identity import content
 from kdump.check.kraft_snapshot import kraft_snapshot
 from kdump.check.options import Options
 from kdump.check.partition import PartitionCheck, missing_indexes
-from kdump.check.rule import Known
-from kdump.check.totals import Totals
+from kdump.check.rule import PartitionContext
+from kdump.check.totals import CheckTotals
 from kdump.format.numbers import parse_long
 from kdump.log import kinds
-from kdump.log.disk import Partition
+from kdump.log.disk import PartitionDirectory
 from kdump.log.entries import Entry, entries
 from kdump.log.errors import SourceError
 from kdump.log.internal_topics import METADATA_TOPIC
@@ -48,10 +48,12 @@ SWAPS = (
 )
 
 
-class Surroundings:
+class PartitionDirectoryCheck:
     """Checks the files next to the segments of one partition."""
 
-    def __init__(self, partition: Partition, known: Known, options: Options, totals: Totals) -> None:
+    def __init__(
+        self, partition: PartitionDirectory, known: PartitionContext, options: Options, totals: CheckTotals
+    ) -> None:
         self.partition = partition
         self.known = known
         self.options = options
@@ -167,7 +169,9 @@ class Surroundings:
         return start.offset if start else 0
 
 
-def _items(at: Target, options: Options, totals: Totals, *, count: bool = True) -> Iterator[Entry | Region | Problem]:
+def _items(
+    at: Target, options: Options, totals: CheckTotals, *, count: bool = True
+) -> Iterator[Entry | Region | Problem]:
     """Yield everything in a file without batches. An error that prevents reading it is added to the totals."""
     try:
         yield from _read(at, options, totals, count=count)
@@ -175,7 +179,9 @@ def _items(at: Target, options: Options, totals: Totals, *, count: bool = True) 
         totals.refused(error)
 
 
-def _read(at: Target, options: Options, totals: Totals, *, count: bool = True) -> Iterator[Entry | Region | Problem]:
+def _read(
+    at: Target, options: Options, totals: CheckTotals, *, count: bool = True
+) -> Iterator[Entry | Region | Problem]:
     """Yield everything in a file without batches. Raises SourceError."""
     window = options.open(at)
     with closing(window.source):
@@ -186,7 +192,7 @@ def _read(at: Target, options: Options, totals: Totals, *, count: bool = True) -
         yield from entries(kind, window, at.name_offset or 0)
 
 
-def file_findings(at: Target, options: Options, totals: Totals) -> Iterator[Finding]:
+def file_findings(at: Target, options: Options, totals: CheckTotals) -> Iterator[Finding]:
     """Yield findings for a checkpoint, a producer snapshot or another small file on its own."""
     said: dict[str, str] = {}
     sound = True
@@ -206,7 +212,7 @@ def file_findings(at: Target, options: Options, totals: Totals) -> Iterator[Find
         yield from content(at, said)
 
 
-def transaction_index(at: Target, options: Options, totals: Totals, *, count: bool = False) -> Iterator[Finding]:
+def transaction_index(at: Target, options: Options, totals: CheckTotals, *, count: bool = False) -> Iterator[Finding]:
     """Yield findings for a .txnindex on its own. `count`: add the file to the totals, if no check of its segment has
     done so."""
     last = -1 if at.name_offset is None else at.name_offset - 1

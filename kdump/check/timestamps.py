@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator
 from datetime import datetime, timezone
 
 from kdump.check.finding import Finding, found
-from kdump.check.rule import DAY, NONE, Part, Rule, Run, Seen
+from kdump.check.rule import DAY, NONE, BatchContext, FindingMerger, Rule, SegmentContext
 from kdump.format.heads import MAX_TIMESTAMP, Heads, within
 
 LOWEST = -(1 << 63)
@@ -24,10 +24,10 @@ class Timestamps(Rule):
     """Checks only maxTimestamp, which covers every record: another rule reports it if it is wrong."""
 
     def __init__(self) -> None:
-        self.run = Run()
+        self.run = FindingMerger()
         self.largest = 0
 
-    def batch(self, seen: Seen) -> Iterable[Finding]:
+    def batch(self, seen: BatchContext) -> Iterable[Finding]:
         timestamp = seen.batch.maxTimestamp
         if seen.sound and timestamp is not None and timestamp > seen.part.modified + DAY:
             self.largest = max(self.largest, timestamp) if self.run.first else timestamp
@@ -35,10 +35,10 @@ class Timestamps(Rule):
             return NONE
         return list(self._told()) if self.run.first else NONE
 
-    def free(self, part: Part, heads: Heads, first: int, stop: int) -> int:
+    def free(self, part: SegmentContext, heads: Heads, first: int, stop: int) -> int:
         return first if self.run.first else within(heads, MAX_TIMESTAMP, first, stop, LOWEST, part.modified + DAY)
 
-    def finish(self, part: Part) -> Iterable[Finding]:
+    def finish(self, part: SegmentContext) -> Iterable[Finding]:
         return self._told()
 
     def _told(self) -> Iterator[Finding]:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 
-from kdump.check.rule import Known, Part, Rule
+from kdump.check.rule import PartitionContext, Rule, SegmentContext
 from kdump.format.batch import BATCH_HEADER, COMPRESSION, TIMESTAMP_TYPE, TRANSACTIONAL, codec_name
 from kdump.format.codec.whole import whole
 from kdump.format.columns import Columns
@@ -25,7 +25,9 @@ AHEAD = 16
 class Together:
     """Checks batch runs. `deep`: also check the records; `limit`: maximum decompressed size of a batch in bytes."""
 
-    def __init__(self, part: Part, known: Known, rules: Sequence[Rule], limit: int, *, deep: bool) -> None:
+    def __init__(
+        self, part: SegmentContext, known: PartitionContext, rules: Sequence[Rule], limit: int, *, deep: bool
+    ) -> None:
         self.part = part
         self.known = known
         self.rules = rules

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from dataclasses import dataclass, field
 
-from kdump.check.missing import Missing
+from kdump.check.missing import MissingTotals
 from kdump.log.errors import SourceError, is_gone
 
 RECENT = 100
@@ -13,7 +13,7 @@ RECENT = 100
 
 
 @dataclass
-class Totals:
+class CheckTotals:
     """Counts. `unread`: what could not be read, and why; `notes`: other remarks, such as files that went away."""
 
     partitions: int = 0
@@ -26,7 +26,7 @@ class Totals:
     """Findings that the baseline has accepted."""
     unread: list[str] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
-    missing: Missing = field(default_factory=Missing)
+    missing: MissingTotals = field(default_factory=MissingTotals)
 
     def refused(self, error: SourceError) -> None:
         """Add an error that prevented reading a file or the rest of it."""
@@ -38,7 +38,7 @@ class Totals:
         if text not in found[-RECENT:]:
             found.append(text)
 
-    def add(self, other: Totals) -> None:
+    def add(self, other: CheckTotals) -> None:
         self.partitions += other.partitions
         self.files += other.files
         self.bytes += other.bytes

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 from kdump.check.carried import NUMBER, TRANSACTIONS
 from kdump.check.catalogue import WARNING
 from kdump.check.finding import Finding, found
-from kdump.check.rule import DAY, NONE, Known, Part, Rule, Seen, hides
+from kdump.check.rule import DAY, NONE, BatchContext, PartitionContext, Rule, SegmentContext, hides
 from kdump.check.timestamps import utc
 from kdump.format.batch import TRANSACTIONAL
 from kdump.format.heads import (
@@ -32,24 +32,24 @@ from kdump.state import transactions as state
 from kdump.state.marker import ABORT
 
 
-class Transactions(Rule):
+class TransactionRule(Rule):
     """Checks transactions. `state`: the open ones; `ended`: effect of the current batch's marker, None if the batch has
     none."""
 
     carries = {"state": TRANSACTIONS, "newest": NUMBER, "damages": NUMBER}
 
-    def __init__(self, known: Known) -> None:
+    def __init__(self, known: PartitionContext) -> None:
         self.known = known
-        self.state = state.Transactions()
+        self.state = state.OpenTransactions()
         self.newest = -1
         self.damages = 0
-        self.ended: state.Ended | None = None
+        self.ended: state.CompletedTxn | None = None
 
     @property
     def damaged(self) -> bool:
         return self.damages > 0
 
-    def region(self, part: Part, region: Region) -> Iterable[Finding]:
+    def region(self, part: SegmentContext, region: Region) -> Iterable[Finding]:
         self.damages += hides(part, region)
         return NONE
 
@@ -57,7 +57,7 @@ class Transactions(Rule):
         self.damages += 1
         self.state.open.clear()  # their markers may be in the unreadable part
 
-    def batch(self, seen: Seen) -> Iterable[Finding]:
+    def batch(self, seen: BatchContext) -> Iterable[Finding]:
         batch = seen.batch
         self.ended = None
         if not seen.sound:
@@ -83,7 +83,7 @@ class Transactions(Rule):
         position, size, base = batch.position, batch.size, batch.baseOffset
         return [found("transaction-invalid", seen.part.target, message, position=position, size=size, offset=base)]
 
-    def free(self, part: Part, heads: Heads, first: int, stop: int) -> int:
+    def free(self, part: SegmentContext, heads: Heads, first: int, stop: int) -> int:
         stop, found = chains(heads, first, stop, False)
         return min((chain.first for chain in found if self._odd(heads, chain)), default=stop)
 
@@ -92,7 +92,7 @@ class Transactions(Rule):
         transactional = bool(heads.of(chain.first, ATTRIBUTES) & TRANSACTIONAL.mask)
         return transactional != (heads.of(chain.first, PRODUCER) in self.state.open)
 
-    def take(self, part: Part, heads: Heads, first: int, stop: int) -> None:
+    def take(self, part: SegmentContext, heads: Heads, first: int, stop: int) -> None:
         self.ended = None
         self.newest = max(self.newest, largest(heads, MAX_TIMESTAMP, first, stop, part.modified + DAY))
         for chain in chains(heads, first, stop, False)[1]:
@@ -102,7 +102,7 @@ class Transactions(Rule):
             if producer_id in self.state.open:
                 self.state.open[producer_id].add(chain.records, chain.batches, chain.bytes, last, timestamp, epoch)
 
-    def _marker(self, seen: Seen, ended: state.Ended) -> Iterator[Finding]:
+    def _marker(self, seen: BatchContext, ended: state.CompletedTxn) -> Iterator[Finding]:
         batch, epoch, newest = seen.batch, ended.epoch, ended.newest
         if epoch < newest:
             message = (
@@ -128,7 +128,7 @@ class Transactions(Rule):
         for producer_id, running in self.state.open.items():
             yield self._left_open(producer_id, running)
 
-    def is_hanging(self, producer_id: int, running: state.Open) -> bool | None:
+    def is_hanging(self, producer_id: int, running: state.OngoingTxn) -> bool | None:
         """Return True if no coordinator will end an open transaction: its coordinator does not list it as ongoing.
         Returns None if the coordinators' logs are not available or not complete."""
         known = self.known
@@ -137,7 +137,7 @@ class Transactions(Rule):
         ongoing = known.coordinator.ongoing(producer_id, running.epoch, known.topic, known.partition)
         return None if ongoing is None else not ongoing
 
-    def _left_open(self, producer_id: int, running: state.Open) -> Finding:
+    def _left_open(self, producer_id: int, running: state.OngoingTxn) -> Finding:
         known = self.known
         code, severity = "transaction-open", None
         records = "record" if running.records == 1 else "records"
@@ -168,38 +168,38 @@ class Aborted(NamedTuple):
     """An ABORT marker at bytes position..position+size-1 of the segment. `whole`: the data of its transaction is in the
     log, from its first offset on."""
 
-    ended: state.Ended
+    ended: state.CompletedTxn
     whole: bool
     position: int
     size: int
 
 
-Begins = Callable[[Part, int, int], bool]
-"""Part, position, offset -> whether a transaction begins at that offset, after the batch at that position of the
+Begins = Callable[[SegmentContext, int, int], bool]
+"""Segment, position, offset -> whether a transaction begins at that offset, after the batch at that position of the
 segment."""
 
 
-class TransactionIndex(Rule):
+class TxnIndexRule(Rule):
     """Checks that a segment's .txnindex matches its ABORT markers."""
 
     carries = {"first": NUMBER}
 
-    def __init__(self, transactions: Transactions, known: Known, entries: Any, begins: Begins) -> None:
+    def __init__(self, transactions: TransactionRule, known: PartitionContext, entries: Any, begins: Begins) -> None:
         self.transactions = transactions
         self.known = known
         self.entries = entries
-        """Part -> the segment's .txnindex (None: there is none) and (position, values) of each entry; None if it cannot
-        be read."""
+        """Segment -> the segment's .txnindex (None: there is none) and (position, values) of each entry; None if it
+        cannot be read."""
         self.begins = begins
         self.first: int | None = None
         """First offset on the disk."""
         self.aborts: dict[int, Aborted] = {}
 
-    def begin(self, part: Part) -> Iterable[Finding]:
+    def begin(self, part: SegmentContext) -> Iterable[Finding]:
         self.aborts = {}
         return NONE
 
-    def batch(self, seen: Seen) -> Iterable[Finding]:
+    def batch(self, seen: BatchContext) -> Iterable[Finding]:
         if self.first is None and seen.sound:
             self.first = seen.batch.baseOffset
         ended = self.transactions.ended
@@ -210,16 +210,18 @@ class TransactionIndex(Rule):
             self.aborts[ended.offset] = Aborted(ended, whole, seen.batch.position, seen.batch.size)
         return NONE
 
-    def free(self, part: Part, heads: Heads, first: int, stop: int) -> int:
+    def free(self, part: SegmentContext, heads: Heads, first: int, stop: int) -> int:
         return first if self.first is None else stop
 
-    def finish(self, part: Part) -> Iterable[Finding]:
+    def finish(self, part: SegmentContext) -> Iterable[Finding]:
         read = self.entries(part)
         if read is None or self.transactions.damaged:
             return NONE
         return list(self._compared(part, *read))
 
-    def _compared(self, part: Part, at: Target | None, entries: list[tuple[int, dict[str, int]]]) -> Iterator[Finding]:
+    def _compared(
+        self, part: SegmentContext, at: Target | None, entries: list[tuple[int, dict[str, int]]]
+    ) -> Iterator[Finding]:
         if at is None:
             yield from self._lost(part)
             return
@@ -240,7 +242,7 @@ class TransactionIndex(Rule):
                 yield found("txn-index-mismatch", at, message, offset=offset)
 
     def _fields(
-        self, part: Part, at: Target, position: int, entry: dict[str, int], abort: Aborted
+        self, part: SegmentContext, at: Target, position: int, entry: dict[str, int], abort: Aborted
     ) -> Iterator[Finding]:
         """Yield findings for an entry whose firstOffset or lastStableOffset differs from the log."""
         ended = abort.ended
@@ -268,7 +270,7 @@ class TransactionIndex(Rule):
                     actual=entry[name],
                 )
 
-    def _is_too_high(self, part: Part, stable: int, abort: Aborted) -> bool:
+    def _is_too_high(self, part: SegmentContext, stable: int, abort: Aborted) -> bool:
         """Return True if an entry's last stable offset is too high. It may legally be above the log's if no transaction
         was open after the marker: a follower appends all fetched batches at once, so that it may be the first offset of
         a transaction that begins later (UnifiedLog.append, ProducerStateManager.lastStableOffset)."""
@@ -276,7 +278,7 @@ class TransactionIndex(Rule):
             return False
         return abort.ended.stable != abort.ended.offset + 1 or not self.begins(part, abort.position, stable)
 
-    def _lost(self, part: Part) -> Iterator[Finding]:
+    def _lost(self, part: SegmentContext) -> Iterator[Finding]:
         missing = [offset for offset, abort in self.aborts.items() if abort.whole]
         if missing and not self.known.compacted:
             _, _, position, size = self.aborts[missing[0]]

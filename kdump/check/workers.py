@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from kdump.check.finding import Finding
 from kdump.check.run import Unit
-from kdump.check.totals import Totals
+from kdump.check.totals import CheckTotals
 from kdump.cores import usual_jobs
 from kdump.log.careful import careful
 from kdump.log.named import be_present, present
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 HELD = 1000
 """Maximum number of a unit's findings that a worker returns directly; it writes the rest to a file."""
-Done = tuple[list[Finding], str, Totals]
+Done = tuple[list[Finding], str, CheckTotals]
 """Findings, path of the file with the rest of them (empty if there is none), and what was checked."""
 
 _rate: Rate | None = None
@@ -58,7 +58,7 @@ def _work(unit: Unit) -> Done:
     import pickle
     import tempfile
 
-    totals = Totals()
+    totals = CheckTotals()
     unit.options = replace(unit.options, open_source=partial(careful_source, rate=_rate))
     findings = unit.run(totals, lambda size: None)
     held = list(islice(findings, HELD))
@@ -110,7 +110,7 @@ def stop(pool: ProcessPoolExecutor) -> None:
 
 
 def run_all(
-    units: list[Unit], jobs: int, max_rate: int | None, totals: Totals, met: Callable[[int], None]
+    units: list[Unit], jobs: int, max_rate: int | None, totals: CheckTotals, met: Callable[[int], None]
 ) -> Iterator[tuple[Unit, Iterator[Finding]]]:
     """Check the units, in parallel if possible, and yield each with its findings, in order.
 

@@ -17,7 +17,7 @@ from kdump.commands.running import ReadingOptions
 from kdump.commands.state_options import Notes
 from kdump.commands.topics import matcher, topic_option
 from kdump.commands.typed import CommandOptions, takes
-from kdump.forensics.copies import Group
+from kdump.forensics.copies import CopyGroup
 from kdump.forensics.diff import LITTLE, Diff, diff
 from kdump.forensics.diff_answer import DiffSummary, PartitionDiff
 from kdump.forensics.differences import DIVERGENT, PREFIX, SAME
@@ -132,7 +132,7 @@ class DiffCommand:
         else:
             self.has_gone = True
 
-    def _lone(self, group: Group, is_difference: bool) -> None:
+    def _lone(self, group: CopyGroup, is_difference: bool) -> None:
         assert group.key is not None
         self.lone.append(f"{group.key[0]}-{group.key[1]} is only in {group.copies[0].path}")
         self.lone_differ = self.lone_differ or is_difference

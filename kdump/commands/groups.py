@@ -26,7 +26,7 @@ from kdump.render.group_report import DETAILS, MEMBERS, OFFSETS, SUMMARY, Descri
 from kdump.render.progress import Progress
 from kdump.render.state_tables import StateTables, TableRows
 from kdump.state.groups import SHARE
-from kdump.state.lag import Position, SharePosition, Surroundings
+from kdump.state.lag import LagContext, Position, SharePosition
 from kdump.state.locate import coordinator_logs
 from kdump.state.metadata import read_metadata
 from kdump.state.moment import Change, Moment
@@ -161,7 +161,7 @@ class GroupsCommand:
         found = [read_metadata(each.path, self.limits) for each in directories]
         known = [each for each in found if each is not None and each.topics]
         metadata = max(known, key=lambda each: each.end_offset, default=None)
-        around = Surroundings(disks, metadata, is_now=self.moment == Moment())
+        around = LagContext(disks, metadata, is_now=self.moment == Moment())
         told = self._history(logs, around) if self.options.state.history else None
         total = sum(os.path.getsize(path) for log in logs for path in log.segments if os.path.isfile(path))
         with Progress("groups", self.output, always=told is None) as progress:
@@ -211,7 +211,7 @@ class GroupsCommand:
             return 0
         return log_end(partition(os.path.dirname(log.segments[-1])), self.limits, []) or 0
 
-    def _history(self, logs: list[CoordinatorLog], around: Surroundings) -> Callable[[Change], None]:
+    def _history(self, logs: list[CoordinatorLog], around: LagContext) -> Callable[[Change], None]:
         sources = {(log.topic, log.partition): path_text(log.path) for log in logs}
 
         def told(change: Change) -> None:
@@ -230,7 +230,7 @@ class GroupsCommand:
 
         return told
 
-    def _show(self, groups: Any, around: Surroundings) -> None:
+    def _show(self, groups: Any, around: LagContext) -> None:
         described = list(describe(groups, around, self.group, self.topic))
         if self.options.topics:
             described = [each for each in described if each.offsets or each.shares]

@@ -17,7 +17,7 @@ from kdump.commands.typed import CommandOptions
 from kdump.forensics.ls import PartitionOverview, SegmentOverview, TopicOverview
 from kdump.format.counted import many
 from kdump.log import kinds
-from kdump.log.disk import LogDirectory, Partition, partition, place_of, places
+from kdump.log.disk import LogDirectory, PartitionDirectory, partition, place_of, places
 from kdump.log.errors import SourceError
 from kdump.log.failures import failures
 from kdump.log.internal_topics import INTERNAL_TOPICS
@@ -36,13 +36,13 @@ from kdump.render.overview import (
 from kdump.render.progress import Progress
 from kdump.render.table import OtherColumns, UnknownColumn
 from kdump.state.logdir import directory_facts, facts_alone
-from kdump.state.overview import BY_READING, Row, chosen, rows_of
-from kdump.state.partition_log import PartitionFacts
+from kdump.state.overview import BY_READING, OverviewRow, chosen, rows_of
+from kdump.state.partition_log import PartitionSummary
 
 LARGE = 64 << 30
 """Total size of segments in bytes from which a note recommends --quick."""
 
-Wanted = Callable[[PartitionFacts], bool]
+Wanted = Callable[[PartitionSummary], bool]
 
 
 @dataclass(frozen=True)
@@ -75,7 +75,7 @@ NONE_OF_KIND = {
 """Messages for --internal (True) and --no-internal (False) if no partition is selected."""
 
 
-def is_of_kind(facts: PartitionFacts, internal: bool | None) -> bool:
+def is_of_kind(facts: PartitionSummary, internal: bool | None) -> bool:
     """Return True if --internal or --no-internal, whichever was given, selects the partition."""
     return internal is None or (facts.topic in INTERNAL_TOPICS) == internal
 
@@ -84,7 +84,7 @@ def wanted(topics: tuple[str, ...], internal: bool | None) -> Wanted:
     """Return the predicate that selects partitions. Raises click.UsageError."""
     of_topic = matcher(topics)
 
-    def is_wanted(facts: PartitionFacts) -> bool:
+    def is_wanted(facts: PartitionSummary) -> bool:
         return is_of_kind(facts, internal) and of_topic(facts.topic)
 
     return is_wanted
@@ -127,7 +127,7 @@ class Overview:
                 for place in places(path, self._refused):
                     if isinstance(place, LogDirectory):
                         self._directory(place)
-                    elif isinstance(place, Partition):
+                    elif isinstance(place, PartitionDirectory):
                         self._partition(place)
                     elif place.kind is kinds.SEGMENT and "://" not in place.path and os.path.isfile(place.path):
                         files.setdefault(os.path.dirname(os.path.abspath(place.path)), []).append(place)
@@ -158,7 +158,7 @@ class Overview:
             complain(f"{size_text(total)} of segments; use --quick to read only the first and last batches of each")
         self._rows(rows, place.path)
 
-    def _partition(self, place: Partition) -> None:
+    def _partition(self, place: PartitionDirectory) -> None:
         facts = facts_alone(place)
         if not self._wanted(facts):
             return
@@ -190,7 +190,7 @@ class Overview:
             self._refused(SourceError(_refusal(at.path)))
         self._rows(rows, directory)
 
-    def _rows(self, rows: list[Row], name: str, of: PartitionFacts | None = None) -> None:
+    def _rows(self, rows: list[OverviewRow], name: str, of: PartitionSummary | None = None) -> None:
         options = self.options
         shown = 0
         # If sorting needs all headers first, rows come late: show progress instead.

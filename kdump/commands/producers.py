@@ -13,11 +13,11 @@ from kdump.commands.files import complain
 from kdump.commands.output import OutputOptions, output_options, tell_outside_columns
 from kdump.commands.params import DurationParam, LimitOptions, limit_options, read_once
 from kdump.commands.state_options import NOW_HELP, Notes, clock, run_command
-from kdump.commands.topics import WantedProducers, matcher, topic_option
+from kdump.commands.topics import SelectedProducers, matcher, topic_option
 from kdump.commands.typed import CommandOptions, takes
 from kdump.forensics.answers import Note, PartitionProducers, Producer, ProducerEvent
-from kdump.forensics.places import Asked
-from kdump.forensics.producers import STATES, Question, producers
+from kdump.forensics.places import PartitionInput
+from kdump.forensics.producers import STATES, ProducersQuery, producers
 from kdump.format.counted import many
 from kdump.render.producer_report import ProducerReport
 from kdump.render.progress import Progress
@@ -105,8 +105,8 @@ class ProducersCommand:
         self.row: type = ProducerEvent if options.history else Producer
         self.sink = options.output.sink(self.output, self._text, (self.row,))
         self.notes = Notes(self.sink)
-        self.wanted = WantedProducers(options.producer_ids, options.names)
-        self.question = Question(
+        self.wanted = SelectedProducers(options.producer_ids, options.names)
+        self.question = ProducersQuery(
             now=clock(options.now, options.output.zone),
             expiration=options.expiration,
             topic=matcher(options.topics),
@@ -133,7 +133,7 @@ class ProducersCommand:
         waits = not (self.sink.streams or self.options.history)
         with Progress("producers", self.output, always=waits) as progress:
 
-            def started(place: Asked) -> None:
+            def started(place: PartitionInput) -> None:
                 self.seen += 1
                 self.sink.part(place.partition.path, was_named=place.was_named)
 

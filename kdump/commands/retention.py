@@ -16,11 +16,11 @@ from kdump.commands.state_options import Notes, clock, run_command
 from kdump.commands.topics import matcher, topic_option
 from kdump.commands.typed import CommandOptions, takes
 from kdump.forensics.answers import Note
-from kdump.forensics.places import Asked
+from kdump.forensics.places import PartitionInput
 from kdump.forensics.retention.answers import Hold, PartitionRetention, SegmentRetention
 from kdump.forensics.retention.ask import ask
-from kdump.forensics.retention.configs import Given, broker_names, check, known_names
-from kdump.forensics.retention.partition import Question
+from kdump.forensics.retention.configs import ConfigOverrides, broker_names, check, known_names
+from kdump.forensics.retention.partition import RetentionQuery
 from kdump.forensics.retention.properties import read_properties
 from kdump.render.escape import path_text
 from kdump.render.progress import Progress
@@ -98,7 +98,7 @@ def command(options: RetentionOptions) -> None:
     run_command(RetentionCommand(options))
 
 
-def given(options: tuple[str, ...], properties: str | None) -> Given:
+def given(options: tuple[str, ...], properties: str | None) -> ConfigOverrides:
     """Return the configs from --config and --properties. Raises click.UsageError and SourceError."""
     found = {}
     for text in options:
@@ -115,7 +115,7 @@ def given(options: tuple[str, ...], properties: str | None) -> Given:
     values = read_properties(properties) if properties is not None else {}
     if properties is not None and not broker_names() & values.keys():
         complain(f"--properties {path_text(properties)}: sets none of the configs used here, such as log.retention.ms")
-    return Given(found, values)
+    return ConfigOverrides(found, values)
 
 
 class RetentionCommand:
@@ -145,7 +145,7 @@ class RetentionCommand:
 
     def run(self) -> int:
         options = self.options
-        question = Question(
+        question = RetentionQuery(
             now=self.now,
             timeout=options.transaction_timeout,
             given=given(options.config, options.properties),
@@ -157,7 +157,7 @@ class RetentionCommand:
         )
         with Progress("retention", self.output, always=self._waits()) as progress:
 
-            def started(place: Asked) -> None:
+            def started(place: PartitionInput) -> None:
                 self.seen += 1
                 self.sink.part(place.partition.path, was_named=place.was_named)
 

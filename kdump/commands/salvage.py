@@ -21,7 +21,7 @@ from kdump.forensics.output_directory import OutputError
 from kdump.forensics.salvage.result import Salvaged, SalvageSummary
 from kdump.forensics.salvage.run import LEDGER, salvage
 from kdump.forensics.salvage.sources import SalvageError
-from kdump.log.errors import Missing, SourceError
+from kdump.log.errors import SourceError, SourceNotFound
 from kdump.render.escape import path_text
 from kdump.render.output import Output
 from kdump.render.progress import Progress
@@ -149,7 +149,7 @@ class SalvageCommand:
     def _refused(self, error: SourceError) -> None:
         if refuse(error):
             self.unread.append(str(error))
-            self.is_complete = self.is_complete and not isinstance(error, Missing)
+            self.is_complete = self.is_complete and not isinstance(error, SourceNotFound)
 
     def _tell(self, found: list[Salvaged], seconds: float) -> None:
         if not found:

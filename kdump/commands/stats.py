@@ -20,14 +20,14 @@ from kdump.commands.typed import CommandOptions, takes
 from kdump.forensics.read_stats import stats
 from kdump.forensics.stats import Stats
 from kdump.forensics.stats_answer import PartitionStatistics
-from kdump.log.disk import Partition
+from kdump.log.disk import PartitionDirectory
 from kdump.log.errors import SourceError
 from kdump.render.objects import put_bytes
 from kdump.render.output import Output
 from kdump.render.progress import Progress
 from kdump.render.stats_objects import stats_object
 from kdump.render.stats_report import StatsPart, StatsReport
-from kdump.state.partition_log import partition_facts
+from kdump.state.partition_log import partition_summary
 
 EXAMPLES = """
 \b
@@ -114,10 +114,10 @@ class StatsCommand:
         self.output.flush()
         return 2 if self.failed else 0
 
-    def _is_wanted(self, place: Partition) -> bool:
+    def _is_wanted(self, place: PartitionDirectory) -> bool:
         if not place.segments:
             return False
-        facts = partition_facts(place)
+        facts = partition_summary(place)
         self.is_other_kind = self.is_other_kind or not is_of_kind(facts, self.options.internal)
         return self.chosen(facts)
 

@@ -23,7 +23,7 @@ MAX_NAMES = 10_000
 """Maximum number of existing names kept for that list."""
 
 
-class Selection(Protocol):
+class NameSelection(Protocol):
     """The values of an option that selects by name. `is_named`: whether any existing name has been seen."""
 
     @property
@@ -82,7 +82,7 @@ class Matcher:
             raise SourceError(next(self.unmatched()))
 
 
-class Wanted(Generic[Name]):
+class SelectedNames(Generic[Name]):
     """The values of an option that selects by exact names or numbers; call `add` with each one that exists."""
 
     def __init__(self, values: Iterable[Name], option: str) -> None:
@@ -131,12 +131,12 @@ def matcher(patterns: tuple[str, ...], option: str = "--topic") -> Matcher:
     return _registered(Matcher(patterns, option))
 
 
-def wanted(values: Iterable[Name], option: str) -> Wanted[Name]:
+def wanted(values: Iterable[Name], option: str) -> SelectedNames[Name]:
     """Return the values of an option. The end of the run reports those that do not exist."""
-    return _registered(Wanted(values, option))
+    return _registered(SelectedNames(values, option))
 
 
-class WantedProducers:
+class SelectedProducers:
     """The values of --producer-id and --transactional-id; call `add` with each producer that exists."""
 
     def __init__(self, ids: Iterable[int], transactional_ids: Iterable[str]) -> None:
@@ -153,7 +153,7 @@ class WantedProducers:
         return any((*self._ids.unmatched(), *self._transactional_ids.unmatched()))
 
 
-S = TypeVar("S", bound=Selection)
+S = TypeVar("S", bound=NameSelection)
 
 
 def _registered(made: S) -> S:
@@ -164,8 +164,8 @@ def _registered(made: S) -> S:
 
 
 def unmatched(*, is_answered: bool) -> Iterator[str]:
-    """Yield the lines of Selection.unmatched of all selections in this run. If the run has no result for another reason
-    (not `is_answered`), yield only those of selections that have seen a name: a missing path has none."""
+    """Yield the lines of NameSelection.unmatched of all selections in this run. If the run has no result for another
+    reason (not `is_answered`), yield only those of selections that have seen a name: a missing path has none."""
     context = click.get_current_context(silent=True)
     for made in context.meta.get(MATCHERS, ()) if context is not None else ():
         if is_answered or made.is_named:

@@ -13,7 +13,7 @@ from kdump.commands.output import OutputOptions, output_options, tell_outside_co
 from kdump.commands.overview import is_log_directory
 from kdump.commands.params import OLD_TRANSACTION, LimitOptions, limit_options, read_once, timeout_option
 from kdump.commands.state_options import NOW_HELP, Notes, clock, run_command
-from kdump.commands.topics import WantedProducers, matcher, topic_option
+from kdump.commands.topics import SelectedProducers, matcher, topic_option
 from kdump.commands.typed import CommandOptions, takes
 from kdump.forensics.answers import (
     HANGING,
@@ -23,8 +23,8 @@ from kdump.forensics.answers import (
     PartitionTransactions,
     Transaction,
 )
-from kdump.forensics.places import Asked
-from kdump.forensics.transactions import STATES, Question, transactions
+from kdump.forensics.places import PartitionInput
+from kdump.forensics.transactions import STATES, TransactionsQuery, transactions
 from kdump.format.counted import many
 from kdump.log.internal_topics import TRANSACTION_TOPIC
 from kdump.render.progress import Progress
@@ -117,8 +117,8 @@ class TransactionsCommand:
         self.sink = options.output.sink(self.output, self._text, (row,))
         self.notes = Notes(self.sink)
         states = frozenset((OPEN, HANGING)) if options.only_open else frozenset(options.states or STATES)
-        self.wanted = WantedProducers(options.producer_ids, options.names)
-        self.question = Question(
+        self.wanted = SelectedProducers(options.producer_ids, options.names)
+        self.question = TransactionsQuery(
             now=clock(options.now, options.output.zone),
             timeout=options.transaction_timeout,
             topic=matcher(options.topics),
@@ -145,7 +145,7 @@ class TransactionsCommand:
     def run(self) -> None:
         with Progress("transactions", self.output, always=self._waits()) as progress:
 
-            def started(place: Asked) -> None:
+            def started(place: PartitionInput) -> None:
                 self.seen += 1
                 self.sink.part(place.partition.path, was_named=place.was_named)
 

@@ -13,7 +13,7 @@ from kdump.check.catalogue import CATALOGUE, SEVERITIES, Code
 from kdump.check.finding import Finding
 from kdump.check.options import Options
 from kdump.check.run import Unit, family_names, units
-from kdump.check.totals import Totals
+from kdump.check.totals import CheckTotals
 from kdump.check.workers import run_all, usual_processes
 from kdump.commands.completion_words import listed
 from kdump.commands.exits import exit_with
@@ -33,7 +33,7 @@ from kdump.commands.typed import CommandOptions, takes
 from kdump.log.errors import SourceError
 from kdump.render.output import Output
 from kdump.render.progress import Progress
-from kdump.render.report import CheckEnd, CodeTable, Report, check_objects
+from kdump.render.report import CheckEnd, CodeTable, FindingsReport, check_objects
 
 EXAMPLES = """
 \b
@@ -143,11 +143,11 @@ class VerifyCommand:
         self.options = options
         self.output = output
         self.baseline: Baseline | None = None
-        self.totals = Totals()
+        self.totals = CheckTotals()
         self.of_topic = matcher(options.topics)
         self.sink = options.output.sink(
             output,
-            lambda: Report(output, info=options.info or options.fail_on == "info"),
+            lambda: FindingsReport(output, info=options.info or options.fail_on == "info"),
             (Finding,),
             objects=check_objects,
             report=True,

@@ -11,7 +11,7 @@ import base64
 from collections.abc import Callable
 from typing import Annotated, Any, NamedTuple
 
-from kdump.decode.said import MOST_FRAMED, About, FormatError, Said
+from kdump.decode.said import MOST_FRAMED, DecodedPart, FormatError, RecordContext
 from kdump.format.errors import DecodeError
 from kdump.format.layout import BYTES, INT8, INT32, Field, Span, layout
 from kdump.format.varint import read_varint
@@ -63,7 +63,7 @@ class ConfluentDecoder:
             found.append(Span(FRAMING.size, start - FRAMING.size, INDEXES, text, 0))
         return found + _rest(data, start)
 
-    def __call__(self, data: bytes, about: Callable[[], About]) -> Said:
+    def __call__(self, data: bytes, about: Callable[[], RecordContext]) -> DecodedPart:
         if data[:1] != b"\0":
             found = f"starts with 0x{data[0]:02x}, not 0x00" if data else "empty"
             raise FormatError(f"not in the Confluent wire format: {found}", 0)
@@ -79,14 +79,14 @@ class ConfluentDecoder:
                 path, start = message_path(data, start)
                 value["messageIndexes"] = list(path)
             if self.payload is None:
-                return Said(value | {"payload": base64.b64encode(data[start:]).decode()})
+                return DecodedPart(value | {"payload": base64.b64encode(data[start:]).decode()})
             if len(data) > MOST_FRAMED:
                 raise FormatError(f"too large to decode: {len(data)} bytes, at most {MOST_FRAMED}")
             value["data"], note = self.payload(data, start, path)
         except FormatError as error:
             where = "" if error.position is None else f"at byte {error.position}: "
-            return Said(value, problem=where + error.reason, stop=error.position)
-        return Said(value, note=note)
+            return DecodedPart(value, problem=where + error.reason, stop=error.position)
+        return DecodedPart(value, note=note)
 
 
 def message_path(data: bytes, start: int) -> tuple[tuple[int, ...], int]:

@@ -10,15 +10,15 @@ from typing import TYPE_CHECKING
 
 from kdump.decode.said import (
     NOTHING,
-    About,
+    DecodedPart,
+    DecodedRecord,
     Decoder,
     DecoderError,
     FormatError,
     PartDecoder,
-    Reading,
-    Said,
+    RecordContext,
     Spans,
-    said_wrong,
+    decoder_fault,
 )
 from kdump.decode.topics import KAFKA, METADATA, TOPICS
 from kdump.format.layout import Span
@@ -28,11 +28,11 @@ from kdump.log.record import Record
 
 if TYPE_CHECKING:
     from kdump.decode.confluent import Payload
-    from kdump.decode.topic_names import Names
+    from kdump.decode.topic_names import IdNames
 
 AUTO, AVRO, PROTOBUF = "auto", "avro", "protobuf"
 FRAMED = (AVRO, PROTOBUF)
-NULL = Said(None)
+NULL = DecodedPart(None)
 
 
 @dataclass(frozen=True)
@@ -61,8 +61,8 @@ class PartsDecoder:
         self.value = value
         self.other = other
 
-    def read(self, target: Target, record: Record) -> Reading:
-        said = self.other.read(target, record) if self.other else Reading(NOTHING, NOTHING)
+    def read(self, target: Target, record: Record) -> DecodedRecord:
+        said = self.other.read(target, record) if self.other else DecodedRecord(NOTHING, NOTHING)
         if self.key:
             said = said._replace(key=_part(self.key, "key", record.key, target, record))
         if self.value:
@@ -77,13 +77,13 @@ class PartsDecoder:
         )
 
 
-def _part(decode: PartDecoder, part: str, data: bytes | None, target: Target, record: Record) -> Said:
+def _part(decode: PartDecoder, part: str, data: bytes | None, target: Target, record: Record) -> DecodedPart:
     if data is None:
         return NOTHING if decode is _raw else NULL
     try:
         return decode(data, partial(_about, part, target, record))
     except FormatError as error:
-        return said_wrong(error)
+        return decoder_fault(error)
 
 
 def _part_spans(decode: PartDecoder, data: bytes | None) -> list[Span]:
@@ -92,11 +92,11 @@ def _part_spans(decode: PartDecoder, data: bytes | None) -> list[Span]:
     return spans(data) if spans is not None and data is not None else []
 
 
-def _about(part: str, target: Target, record: Record) -> About:
-    return About(part, target.topic, target.partition, record.offset, record.timestamp, record.headers)
+def _about(part: str, target: Target, record: Record) -> RecordContext:
+    return RecordContext(part, target.topic, target.partition, record.offset, record.timestamp, record.headers)
 
 
-def _raw(data: bytes, about: Callable[[], About]) -> Said:
+def _raw(data: bytes, about: Callable[[], RecordContext]) -> DecodedPart:
     """Format auto: leave the bytes undecoded."""
     return NOTHING
 
@@ -115,11 +115,11 @@ class Decoding:
             self.whole = plugin(options.decoder)
             if self.whole is None:
                 raise DecoderError(f"there is no decoder {options.decoder!r}; use one of {_listed(tuple(KAFKA))}")
-        self._names: dict[str | None, Names] = {}
+        self._names: dict[str | None, IdNames] = {}
         self._target: Target | None = None
         self._decoder: Decoder | None = None
         self._record: Record | None = None
-        self._reading: Reading | None = None
+        self._reading: DecodedRecord | None = None
 
     def decoder(self, target: Target) -> Decoder | None:
         """Return the decoder of a file; None if nothing is to be decoded."""
@@ -129,7 +129,7 @@ class Decoding:
             self._record = None
         return self._decoder
 
-    def read(self, target: Target, record: Record) -> Reading | None:
+    def read(self, target: Target, record: Record) -> DecodedRecord | None:
         """Decode a record; returns None if nothing is to be decoded, or for a control record."""
         if record is self._record:  # called for its row, for its lines and for its JSON object
             return self._reading
@@ -155,16 +155,16 @@ class Decoding:
             return decoder
         return PartsDecoder(name or "", self.key, self.value, decoder)
 
-    def _names_near(self, target: Target) -> Names:
+    def _names_near(self, target: Target) -> IdNames:
         """Return the known names of IDs in the log directory that contains the file."""
         path = target.path
         near = None if path == "-" or "://" in path else os.path.dirname(os.path.dirname(os.path.abspath(path)))
         if target.kind is KRAFT_SNAPSHOT and target.topic is None and near is not None:
             near = os.path.dirname(os.path.abspath(path))  # bootstrap.checkpoint is in the log directory itself
         if near not in self._names:
-            from kdump.decode.topic_names import Names
+            from kdump.decode.topic_names import IdNames
 
-            self._names[near] = Names(near)
+            self._names[near] = IdNames(near)
         return self._names[near]
 
     def _part_decoder(self, name: str | None, schema: str | None) -> PartDecoder | None:

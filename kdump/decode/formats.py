@@ -14,7 +14,7 @@ from functools import partial
 from typing import Any, NoReturn
 
 from kdump.decode.jsonable import jsonable
-from kdump.decode.said import MOST_BYTES, About, FormatError, PartDecoder, Said
+from kdump.decode.said import MOST_BYTES, DecodedPart, FormatError, PartDecoder, RecordContext
 
 NUMBERS = {
     "int8": ">b",
@@ -98,7 +98,7 @@ def format_decoder(name: str) -> PartDecoder:
     """Return the decoder of one of FORMATS."""
     make = FORMATS[name]
 
-    def decode(data: bytes, about: Callable[[], About]) -> Said:
-        return Said(make(data))
+    def decode(data: bytes, about: Callable[[], RecordContext]) -> DecodedPart:
+        return DecodedPart(make(data))
 
     return decode

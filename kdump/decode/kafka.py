@@ -8,12 +8,12 @@ from __future__ import annotations
 
 from typing import Any
 
-from kdump.decode.said import NOTHING, WITHOUT_KEY, Reading, Said, Spans, problem_of
-from kdump.decode.topic_names import Names
+from kdump.decode.said import NOTHING, WITHOUT_KEY, DecodedPart, DecodedRecord, Spans, problem_of
+from kdump.decode.topic_names import IdNames
 from kdump.decode.topics import KAFKA
 from kdump.format.consumer_protocol import MESSAGES, PROTOCOL_TYPE, inner_spans, with_members
 from kdump.format.coordinator_record import (
-    Part,
+    MessagePart,
     coordinator_spans,
     decode_coordinator_record,
     decode_key,
@@ -25,7 +25,7 @@ from kdump.format.metadata_record import MetadataRecord, decode_metadata_record,
 from kdump.log.paths import Target
 from kdump.log.record import Record
 
-NULL = Said(None)
+NULL = DecodedPart(None)
 REST = Field(BYTES, "bytes that belong to no known field", name="rest")
 MOST_KEYS, LONGEST_KEY = 4096, 512
 """Maximum number of cached keys, and maximum size of one in bytes."""
@@ -38,13 +38,13 @@ class CoordinatorDecoder:
     is_keyless = False
     is_wide = True
 
-    def __init__(self, name: str, folder: str, names: Names) -> None:
+    def __init__(self, name: str, folder: str, names: IdNames) -> None:
         self.name = name
         self.folder = folder
         self.names = names
-        self._keys: dict[bytes | None, tuple[Part, Said]] = {}
+        self._keys: dict[bytes | None, tuple[MessagePart, DecodedPart]] = {}
 
-    def read(self, target: Target, record: Record) -> Reading:
+    def read(self, target: Target, record: Record) -> DecodedRecord:
         key, said_key = self._key(record.key)
         value = decode_value(self.folder, key, record.value)
         if value is not None:
@@ -52,13 +52,13 @@ class CoordinatorDecoder:
         elif record.valueSize < 0:
             said_value = NULL
         else:
-            said_value = Said(problem=WITHOUT_KEY)
+            said_value = DecodedPart(problem=WITHOUT_KEY)
         messages = [said.value for said in (said_key, said_value) if isinstance(said.value, dict)]
         if said_value.message == "OffsetCommitValue" and len(messages) == 2:
             self.names.learn_from_commit(*(message["data"] for message in messages))
-        return Reading(said_key, said_value, self.names.of(self.folder, messages))
+        return DecodedRecord(said_key, said_value, self.names.of(self.folder, messages))
 
-    def _key(self, data: bytes | None) -> tuple[Part, Said]:
+    def _key(self, data: bytes | None) -> tuple[MessagePart, DecodedPart]:
         """Return the decoded key. Keys are cached, because they are repeated often in a compacted topic."""
         known = self._keys.get(data)
         if known is None:
@@ -88,31 +88,31 @@ class MetadataDecoder:
     is_keyless = True
     is_wide = True
 
-    def __init__(self, name: str, folder: str, names: Names) -> None:
+    def __init__(self, name: str, folder: str, names: IdNames) -> None:
         self.name = name
         self.folder = folder
         self.names = names
 
-    def read(self, target: Target, record: Record) -> Reading:
+    def read(self, target: Target, record: Record) -> DecodedRecord:
         said = decode_metadata_record(record.value, self.folder)
         value = self._value(said)
         key = NULL if record.keySize < 0 else NOTHING
         if value.message and isinstance(value.value, dict):
             self.names.learn(value.message, value.value["data"])
-            return Reading(key, value, self.names.of(self.folder, [value.value]))
-        return Reading(key, value)
+            return DecodedRecord(key, value, self.names.of(self.folder, [value.value]))
+        return DecodedRecord(key, value)
 
-    def _value(self, said: MetadataRecord) -> Said:
+    def _value(self, said: MetadataRecord) -> DecodedPart:
         problem, stop = problem_of(said.problem) if said.problem else ("", None)
         if said.values is None or (said.problem and not said.values):
-            return Said(title=said.name, problem=problem, stop=stop)
+            return DecodedPart(title=said.name, problem=problem, stop=stop)
         value = {
             "name": said.name,
             "type": said.apiKey,
             "version": said.version,
             "data": metadata_json(said, self.folder),
         }
-        return Said(value, said.name, said.name, problem, said.note, stop)
+        return DecodedPart(value, said.name, said.name, problem, said.note, stop)
 
     def spans(self, record: Record) -> Spans:
         values: list[Span] = []
@@ -120,12 +120,12 @@ class MetadataDecoder:
         return [], _tiled(values, record.value)
 
 
-def _part(part: Part, number: str) -> Said:
-    """Return a key or value as Said. `number` is the JSON key of its number: "type" for a key, "version" for a
+def _part(part: MessagePart, number: str) -> DecodedPart:
+    """Return a key or value as DecodedPart. `number` is the JSON key of its number: "type" for a key, "version" for a
     value."""
     problem, stop = problem_of(part.problem) if part.problem else ("", None)
     if part.schema is None or part.decoded is None or (part.problem and not part.decoded.value):
-        return Said(problem=problem, stop=stop)
+        return DecodedPart(problem=problem, stop=stop)
     fields = part.decoded.value
     data = kafka_json(part.schema, part.decoded)
     notes = [part.note]
@@ -134,7 +134,7 @@ def _part(part: Part, number: str) -> Said:
     name = part.schema.name
     value = {"name": name, number: part.number, "data": data}
     title = name[:-3] if name.endswith("Key") else ""
-    return Said(value, title, name, problem, "; ".join(filter(None, notes)), stop)
+    return DecodedPart(value, title, name, problem, "; ".join(filter(None, notes)), stop)
 
 
 def _is_consumer(message: str, fields: dict[str, Any]) -> bool:
@@ -150,7 +150,7 @@ def _tiled(spans: list[Span], data: bytes | None) -> list[Span]:
     return spans
 
 
-def kafka_decoder(name: str, names: Names) -> CoordinatorDecoder | MetadataDecoder:
+def kafka_decoder(name: str, names: IdNames) -> CoordinatorDecoder | MetadataDecoder:
     """Return the decoder of one of Kafka's own topics. `names`: the known names of IDs on the same disk."""
     decoder = CoordinatorDecoder if KAFKA[name].is_coordinators else MetadataDecoder
     return decoder(name, KAFKA[name].folder, names)

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 from kdump.decode.jsonable import jsonable
-from kdump.decode.said import MOST_BYTES, About, DecoderError, FormatError, PartDecoder, Said
+from kdump.decode.said import MOST_BYTES, DecodedPart, DecoderError, FormatError, PartDecoder, RecordContext
 
 GROUP = "kdump.decoders"
 MOST_WORDS = 300
@@ -37,11 +37,11 @@ def plugin(name: str) -> PartDecoder | None:
     if not callable(decode):
         raise DecoderError(f"decoder {name} ({found[0].value}) is not callable")
 
-    def said(data: bytes, about: Callable[[], About]) -> Said:
+    def said(data: bytes, about: Callable[[], RecordContext]) -> DecodedPart:
         if len(data) > MOST_BYTES:
             raise FormatError(f"too large to decode: {len(data)} bytes, at most {MOST_BYTES}")
         try:
-            return Said(jsonable(decode(data, about())))
+            return DecodedPart(jsonable(decode(data, about())))
         except FormatError as error:
             raise FormatError(f"decoder {name}: {error.reason}") from None
         except (Exception, SystemExit) as error:  # third-party code may raise anything

@@ -34,18 +34,18 @@ WITHOUT_KEY = "its type is unknown, because the key does not decode"
 """The problem of a value that does not decode because its key does not."""
 
 
-class Raw:
+class RawBytes:
     """The type of RAW."""
 
     def __repr__(self) -> str:
         return "RAW"
 
 
-RAW = Raw()
+RAW = RawBytes()
 """Value of a key or value that was not decoded (None stands for JSON null)."""
 
 
-class Said(NamedTuple):
+class DecodedPart(NamedTuple):
     """A decoded key or value. `value`: a JSON value, or RAW; `title`: its kind, in one or two words; `message`: Kafka's
     name of the message; `problem`: why it does not decode, or only in part, starting with the position if known;
     `note`: something unusual but legal."""
@@ -59,14 +59,14 @@ class Said(NamedTuple):
     """Position of the problem in the key or value, in bytes; None if unknown."""
 
 
-NOTHING = Said()
+NOTHING = DecodedPart()
 
 
-class Reading(NamedTuple):
+class DecodedRecord(NamedTuple):
     """A decoded record. `names`: names of the IDs in it, as far as they are known."""
 
-    key: Said
-    value: Said
+    key: DecodedPart
+    value: DecodedPart
     names: dict[str, str] = {}
 
 
@@ -82,14 +82,14 @@ class Decoder(Protocol):
     is_keyless: bool
     is_wide: bool
 
-    def read(self, target: Target, record: Record) -> Reading:
+    def read(self, target: Target, record: Record) -> DecodedRecord:
         """Never raises."""
 
     def spans(self, record: Record) -> Spans:
         """Never raises."""
 
 
-class About(NamedTuple):
+class RecordContext(NamedTuple):
     """Origin of the bytes passed to a decoder. `part` is "key" or "value"; `timestamp` is epoch ms; `headers` are those
     of the record, with raw keys and values. Unknown fields are None."""
 
@@ -101,7 +101,7 @@ class About(NamedTuple):
     headers: list[tuple[bytes, bytes | None]]
 
 
-PartDecoder = Callable[[bytes, Callable[[], About]], Said]
+PartDecoder = Callable[[bytes, Callable[[], RecordContext]], DecodedPart]
 """Decodes the bytes of one key or value; the second argument returns where they come from. May raise FormatError."""
 
 
@@ -111,7 +111,7 @@ def problem_of(error: DecodeError) -> tuple[str, int]:
     return f"at byte {error.position}: {field}: {error.reason}", error.position
 
 
-def said_wrong(error: FormatError) -> Said:
-    """Return a FormatError as Said."""
+def decoder_fault(error: FormatError) -> DecodedPart:
+    """Return a FormatError as DecodedPart."""
     where = "" if error.position is None else f"at byte {error.position}: "
-    return Said(problem=where + error.reason, stop=error.position)
+    return DecodedPart(problem=where + error.reason, stop=error.position)

@@ -27,7 +27,7 @@ REMOVED = {"RemoveAccessControlEntryRecord": "id", "RemoveDelegationTokenRecord"
 """Records that contain only the ID of what they remove, and the field with that ID."""
 
 
-class Names:
+class IdNames:
     """IDs and their names, for the files of one log directory (None: no log directory is known)."""
 
     def __init__(self, directory: str | None) -> None:

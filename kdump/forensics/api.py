@@ -33,7 +33,7 @@ def transactions(
     unless you pass `refused`, which is then called with the error, and ValueError for an unknown state.
     """
     wanted = _set(topics)
-    question = of_transactions.Question(
+    question = of_transactions.TransactionsQuery(
         now=now,
         timeout=timeout,
         topic=lambda name: not wanted or name in wanted,
@@ -64,7 +64,7 @@ def producers(
     producer, in log order. `expiration`: the broker's producer.id.expiration.ms.
     """
     wanted = _set(topics)
-    question = of_producers.Question(
+    question = of_producers.ProducersQuery(
         now=now,
         expiration=expiration,
         topic=lambda name: not wanted or name in wanted,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from kdump.forensics.cursor import Cursor
-from kdump.forensics.damage import Hole
+from kdump.forensics.damage import OffsetGap
 from kdump.forensics.differences import (
     CLEANED,
     DAMAGE,
@@ -18,11 +18,11 @@ from kdump.forensics.differences import (
     UNREAD,
     Behind,
     Comparison,
-    Difference,
+    DifferingRange,
     Sample,
     Standing,
 )
-from kdump.forensics.rows import Row, differing
+from kdump.forensics.rows import ComparableRecord, differing
 from kdump.log.legacy import last_record_offset
 from kdump.log.region import Batch
 
@@ -39,17 +39,17 @@ class Collected:
 
     def __init__(self, sides: tuple[Cursor, Cursor]) -> None:
         self.sides = sides
-        self.runs: list[Difference] = []
+        self.runs: list[DifferingRange] = []
         self.more = 0
-        self.sums: dict[tuple[str, int | None], Difference] = {}
-        self.absent: list[Difference | None] = [None, None]
+        self.sums: dict[tuple[str, int | None], DifferingRange] = {}
+        self.absent: list[DifferingRange | None] = [None, None]
         self.standing: dict[int, tuple[Standing | None, Standing | None]] = {}
         self.parted: int | None = None
         self.doubted: int | None = None
         self.behind = (Behind(), Behind())
         self.alike = 0
-        self.run_of: Difference | None = None
-        self.judged: tuple[Hole, Hole] | None = None
+        self.run_of: DifferingRange | None = None
+        self.judged: tuple[OffsetGap, OffsetGap] | None = None
         self.written: tuple[Batch | None, Batch | None, tuple[str, ...]] = (None, None, ())
 
     def same(self, records: int) -> None:
@@ -57,7 +57,7 @@ class Collected:
         self.alike += records
         self.run_of = None
 
-    def both(self, mine: Row, theirs: Row) -> None:
+    def both(self, mine: ComparableRecord, theirs: ComparableRecord) -> None:
         """Compare the records of both copies at one offset."""
         for number, row in enumerate((mine, theirs)):
             if self.parted is not None:
@@ -98,7 +98,7 @@ class Collected:
         """Return True if `offset` is below the start of either log: retention may have deleted it there."""
         return any(offset < (side.start or 0) for side in self.sides)
 
-    def lacks(self, number: int, row: Row) -> None:
+    def lacks(self, number: int, row: ComparableRecord) -> None:
         """Handle a record that side `number` does not have."""
         side, offset = self.sides[number], row.offset
         if self.parted is not None:
@@ -113,7 +113,7 @@ class Collected:
             found = self._part(DAMAGE, number, offset)
             self._at_damage(found, number, hole)
             return
-        found = self.absent[number] or Difference(MISSING, offset, offset, number)
+        found = self.absent[number] or DifferingRange(MISSING, offset, offset, number)
         if self.absent[number] is None:
             self._locate(found, offset)
         if self.parted is None and not side.compacted:
@@ -152,7 +152,7 @@ class Collected:
         else:
             self.sum(UNKNOWN, None, first, last)
 
-    def _at_damage(self, found: Difference, number: int, hole: Hole) -> None:
+    def _at_damage(self, found: DifferingRange, number: int, hole: OffsetGap) -> None:
         if found.records > 1 or not hole.damages:
             return
         found.reason = hole.damages[0].reason
@@ -161,11 +161,11 @@ class Collected:
         else:
             found.left = hole.damages[0].place
 
-    def _part(self, kind: str, lacking: int | None, offset: int, fields: tuple[str, ...] = ()) -> Difference:
+    def _part(self, kind: str, lacking: int | None, offset: int, fields: tuple[str, ...] = ()) -> DifferingRange:
         """Add one offset at which the copies diverge."""
         run = self.run_of
         if run is None or (run.kind, run.lacking) != (kind, lacking):
-            run = Difference(kind, offset, offset, lacking)
+            run = DifferingRange(kind, offset, offset, lacking)
             self._locate(run, offset)
             if len(self.runs) < MOST:
                 self.runs.append(run)
@@ -184,7 +184,7 @@ class Collected:
                     self.went_on(number, 1, side.row.timestamp)
         return run
 
-    def _locate(self, found: Difference, offset: int) -> None:
+    def _locate(self, found: DifferingRange, offset: int) -> None:
         left, right = (side.place if side.batch is not None else None for side in self.sides)
         found.left, found.right = left, right
         if len(self.standing) < MOST:
@@ -212,7 +212,7 @@ class Collected:
         """Add to the single difference that collects all occurrences of this kind."""
         found = self.sums.get((kind, lacking))
         if found is None:
-            found = self.sums[(kind, lacking)] = Difference(kind, first, last, lacking)
+            found = self.sums[(kind, lacking)] = DifferingRange(kind, first, last, lacking)
             left, right = (side.place if side.batch is not None else None for side in self.sides)
             found.left, found.right = left, right
         found.last = max(found.last, last)
@@ -247,13 +247,13 @@ class Collected:
             for first, last, damage in side.undecoded:
                 places = (damage.place, None) if number == 0 else (None, damage.place)
                 self.runs.append(
-                    Difference(DAMAGE, first, last, number, left=places[0], right=places[1], reason=damage.reason)
+                    DifferingRange(DAMAGE, first, last, number, left=places[0], right=places[1], reason=damage.reason)
                 )
                 legal = self.sums.get((REWRITTEN, None))
                 if legal is not None and first <= legal.first and legal.last <= last:
                     del self.sums[(REWRITTEN, None)]
 
-    def _relation(self, differences: list[Difference]) -> tuple[str | None, int | None]:
+    def _relation(self, differences: list[DifferingRange]) -> tuple[str | None, int | None]:
         if any(each.parts for each in differences):
             return DIVERGENT, None
         if any(each.kind in (UNREAD, UNKNOWN) for each in differences):
@@ -274,6 +274,6 @@ def _size(data: bytes | None) -> int:
     return -1 if data is None else len(data)
 
 
-def _cut(row: Row) -> Row:
+def _cut(row: ComparableRecord) -> ComparableRecord:
     key, value = (None if data is None else bytes(data[:SHOWN]) for data in (row.key, row.value))
     return row._replace(key=key, value=value, headers=(row.headers[0], row.headers[1][:SHOWN]))

@@ -15,7 +15,7 @@ MOST_ABORTED = 2_000_000
 
 
 @dataclass
-class LeftOut:
+class HiddenRecords:
     """Counts of what was left out. `transactions`: the aborted ones whose batches were left out, as (producer ID,
     marker offset)."""
 
@@ -40,7 +40,7 @@ class LeftOut:
 
 
 @dataclass
-class View:
+class ReadCommittedView:
     """The state of a log from offset `start` on: the aborted transactions by producer ID, as their first offsets and
     the offsets of their markers, in order; and the last stable offset (None: no transaction is open)."""
 
@@ -92,7 +92,7 @@ class View:
         return lasts[index] if index < len(lasts) and self.firsts[producer_id][index] <= offset else None
 
 
-def said(view: View, name: str, *, starts_late: bool) -> Iterator[str]:
+def said(view: ReadCommittedView, name: str, *, starts_late: bool) -> Iterator[str]:
     """Yield lines on what was taken into account and what could not be."""
     if view.stable is None:
         stable = "no transaction is open at the end"

@@ -7,10 +7,10 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
-from kdump.check.known import Surrounds, alone
+from kdump.check.known import LogDirContext, alone
 from kdump.check.options import Options
-from kdump.check.rule import EpochStart, Known
-from kdump.log.disk import NO_SEGMENT, LogDirectory, Partition, partition, place_of, places
+from kdump.check.rule import CheckpointedEpoch, PartitionContext
+from kdump.log.disk import NO_SEGMENT, LogDirectory, PartitionDirectory, partition, place_of, places
 from kdump.log.errors import Refused, SourceError
 from kdump.log.kinds import BATCHES, by_content
 from kdump.log.listing import is_url
@@ -28,7 +28,7 @@ class Copy:
 
     path: str
     segments: list[Target]
-    known: Known = field(default_factory=Known)
+    known: PartitionContext = field(default_factory=PartitionContext)
     topic_id: str | None = None
     """The topic ID in partition.metadata, as Kafka prints it."""
 
@@ -38,7 +38,7 @@ class Copy:
         return None if topic is None or partition is None else (topic, partition)
 
     @property
-    def epochs(self) -> tuple[EpochStart, ...] | None:
+    def epochs(self) -> tuple[CheckpointedEpoch, ...] | None:
         """The entries of leader-epoch-checkpoint; None without one."""
         return self.known.epochs
 
@@ -65,7 +65,7 @@ def side(path: str, options: Options, refused: Refused) -> Side:
     only = found[0] if len(found) == 1 else None
     if isinstance(only, Target):
         return Side(path, _of_file(only, options), {}, frozenset())
-    if isinstance(only, Partition) and os.path.abspath(only.path) == os.path.abspath(path):
+    if isinstance(only, PartitionDirectory) and os.path.abspath(only.path) == os.path.abspath(path):
         if not only.segments:
             raise nothing_in(path, f"{path}: {NO_SEGMENT}")
         return Side(path, of_partition(only, options), {}, frozenset())
@@ -74,10 +74,10 @@ def side(path: str, options: Options, refused: Refused) -> Side:
     for place in found:
         if isinstance(place, LogDirectory):
             identities.add(meta_properties(place).get("directory.id", ""))
-            surrounds = Surrounds(place, options, [])
+            surrounds = LogDirContext(place, options, [])
             inside = [(each, surrounds.known(each)) for each in place.partitions if not each.state]
         else:
-            inside = [(each, alone(each, options)) for each in (place,) if isinstance(each, Partition)]
+            inside = [(each, alone(each, options)) for each in (place,) if isinstance(each, PartitionDirectory)]
         for each, known in inside:
             if each.topic is None or each.partition is None:
                 continue
@@ -88,14 +88,14 @@ def side(path: str, options: Options, refused: Refused) -> Side:
     return Side(path, None, copies, frozenset(identities - {""}))
 
 
-def of_partition(place: Partition, options: Options) -> Copy:
+def of_partition(place: PartitionDirectory, options: Options) -> Copy:
     """Return the copy in a partition directory, with what is known from its log directory, if it is in one."""
     above = place_of(os.path.dirname(os.path.abspath(place.path)))
-    known = Surrounds(above, options, []).known(place) if isinstance(above, LogDirectory) else alone(place, options)
+    known = LogDirContext(above, options, []).known(place) if isinstance(above, LogDirectory) else alone(place, options)
     return _copy(place, known)
 
 
-def _copy(place: Partition, known: Known) -> Copy:
+def _copy(place: PartitionDirectory, known: PartitionContext) -> Copy:
     segments = [segment.log for segment in place.segments if segment.log is not None]
     said = properties(place.text("partition.metadata"))
     return Copy(place.path, segments, known, said.get("topic_id"))
@@ -112,10 +112,10 @@ def relisted(copy: Copy) -> Copy:
 def _of_file(at: Target, options: Options) -> Copy:
     """Return the copy that consists of one segment, with what is known from its directory."""
     refuse_others(at, options)
-    known, topic_id = Known(topic=at.topic, partition=at.partition), None
+    known, topic_id = PartitionContext(topic=at.topic, partition=at.partition), None
     if at.path != "-" and "://" not in at.path:
         place = place_of(os.path.dirname(os.path.abspath(at.path)))
-        if isinstance(place, Partition):
+        if isinstance(place, PartitionDirectory):
             beside = of_partition(place, options)
             known, topic_id = beside.known, beside.topic_id
     return Copy(at.path, [at], known, topic_id)
@@ -138,27 +138,27 @@ def refuse_others(at: Target, options: Options) -> None:
         raise SourceError(f"{at.path}: {kind.title}, not a log; pass a segment or a directory")
 
 
-class Group(NamedTuple):
+class CopyGroup(NamedTuple):
     """Copies to compare with each other; `key` is None for files and directories that were given as paths."""
 
     key: Key | None
     copies: list[Copy]
 
 
-def groups(sides: list[Side]) -> Iterator[Group]:
+def groups(sides: list[Side]) -> Iterator[CopyGroup]:
     """Yield what to compare: all paths as one partition, or partition by partition. A partition that only one side has
     comes with one copy."""
     if all(each.single for each in sides):
-        yield Group(None, [each.single for each in sides if each.single])
+        yield CopyGroup(None, [each.single for each in sides if each.single])
         return
     named = {each.single.key for each in sides if each.single and each.single.key}
     keys = named or {key for each in sides for key in each.partitions}
     for key in sorted(keys):
         copies = [copy for each in sides if (copy := each.single or each.partitions.get(key))]
-        yield Group(key, [copy for copy in copies if copy.key == key])
+        yield CopyGroup(key, [copy for copy in copies if copy.key == key])
 
 
-def of_places(paths: str | Iterable[str], refused: Refused) -> Iterator[Partition | Target]:
+def of_places(paths: str | Iterable[str], refused: Refused) -> Iterator[PartitionDirectory | Target]:
     """Yield the partitions, including those that are not live, and files at or below the paths. `refused` is called for
     a path with nothing of Kafka's."""
     for path in [paths] if isinstance(paths, str) else paths:

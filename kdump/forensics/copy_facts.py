@@ -8,11 +8,11 @@ from typing import NamedTuple
 
 from kdump.forensics.copies import Copy
 from kdump.forensics.cursor import Cursor
-from kdump.forensics.damage import Damage, EpochSeen
+from kdump.forensics.damage import EpochInBatches, UnreadableSpan
 from kdump.forensics.truncation import Lineage
 
 
-class Epoch(NamedTuple):
+class CopyEpoch(NamedTuple):
     """A leader epoch and its start offset."""
 
     epoch: int
@@ -36,11 +36,11 @@ class CopyFacts:
     highWatermark: int | None
     topicId: str | None
     segments: int
-    epochs: list[Epoch] | None
-    batchEpochs: list[EpochSeen]
-    damages: list[Damage]
+    epochs: list[CopyEpoch] | None
+    batchEpochs: list[EpochInBatches]
+    damages: list[UnreadableSpan]
     damaged: int
-    tail: Damage | None
+    tail: UnreadableSpan | None
     compacted: str
     """The sign of compaction that was found; empty if there is none."""
     unread: list[str]
@@ -58,7 +58,9 @@ class CopyFacts:
         """The leader epochs that a broker uses after loading this copy: the checkpoint's, or else those of the batch
         headers."""
         known = (
-            self.epochs if self.epochs is not None else [Epoch(each.epoch, each.offset) for each in self.batchEpochs]
+            self.epochs
+            if self.epochs is not None
+            else [CopyEpoch(each.epoch, each.offset) for each in self.batchEpochs]
         )
         rising = [(each.epoch, each.startOffset) for each in known]
         return _rising(rising)
@@ -94,10 +96,10 @@ def facts_of(cursor: Cursor) -> CopyFacts:
     )
 
 
-def _checkpoint(copy: Copy) -> list[Epoch] | None:
+def _checkpoint(copy: Copy) -> list[CopyEpoch] | None:
     if copy.epochs is None:
         return None
-    entries = [Epoch(each.epoch, each.startOffset) for each in copy.epochs]
+    entries = [CopyEpoch(each.epoch, each.startOffset) for each in copy.epochs]
     rises = all(a.epoch < b.epoch and a.startOffset < b.startOffset for a, b in pairwise(entries))
     return entries if rises else None
 

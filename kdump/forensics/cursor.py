@@ -8,8 +8,8 @@ from collections.abc import Callable, Iterator
 
 from kdump.check.options import Options
 from kdump.forensics.copies import Copy
-from kdump.forensics.damage import Damage, EpochSeen, Hole, Place, Undecoded
-from kdump.forensics.rows import Row, rows
+from kdump.forensics.damage import EpochInBatches, FilePosition, OffsetGap, Undecoded, UnreadableSpan
+from kdump.forensics.rows import ComparableRecord, rows
 from kdump.format.batch import BATCH_HEADER
 from kdump.log.batch_validity import invalidity
 from kdump.log.errors import SourceError
@@ -36,14 +36,14 @@ class Cursor:
         self.copy = copy
         self.options = options
         self.met = met
-        self.hole: Hole | None = None
+        self.hole: OffsetGap | None = None
         self.stretch: Stretch | None = None
         self.at = self.stop = 0
         self.last: int | None = None
-        self.epochs: list[EpochSeen] = []
-        self.damages: list[Damage] = []
+        self.epochs: list[EpochInBatches] = []
+        self.damages: list[UnreadableSpan] = []
         self.damaged = 0
-        self.tail: Damage | None = None
+        self.tail: UnreadableSpan | None = None
         """How the log ends, if in an incomplete batch or zeros, as after a crash."""
         self.undecoded: list[Undecoded] = []
         """Batches whose records have all been read, but whose record count is wrong."""
@@ -57,13 +57,13 @@ class Cursor:
         self.consumed = False
         """Whether rows of the current batch have been taken."""
         self._batch: Batch | None = None
-        self._rows: Iterator[Row] | None = None
-        self._row: Row | None = None
+        self._rows: Iterator[ComparableRecord] | None = None
+        self._row: ComparableRecord | None = None
         self._taken: int | None = None
         self._reader = PartitionReader(
             options.open, options.limits, stretches=CHECKED, refused=self._refused, changed=self._changed
         )
-        self._pending: list[Damage] = []
+        self._pending: list[UnreadableSpan] = []
         self._pending_count = 0
         self._pending_unread = False
         self._first: int | None = None
@@ -89,12 +89,12 @@ class Cursor:
         return self._batch
 
     @property
-    def place(self) -> Place:
+    def place(self) -> FilePosition:
         """Where the current batch is stored."""
         batch = self.batch
         assert batch is not None
         assert self.target is not None
-        return Place(self.target.path, batch.position, batch.size)
+        return FilePosition(self.target.path, batch.position, batch.size)
 
     def advance(self) -> None:
         """Move to the next valid batch."""
@@ -121,7 +121,7 @@ class Cursor:
         while at < stop:
             base, length, epoch, _, _, attributes, delta, *_, count = unpack(buffer, at)
             if epoch != self._epoch:
-                self._learn_epoch(epoch, base, Place(self.target.path, at + shift, length + 12))
+                self._learn_epoch(epoch, base, FilePosition(self.target.path, at + shift, length + 12))
             if not self.compacted and (count < delta + 1 or attributes & 0x40):
                 self._cleaned(base, count, delta)
             batches += 1
@@ -144,7 +144,7 @@ class Cursor:
         self.records_seen += batch.possible_records
         if batch.partitionLeaderEpoch is not None and batch.partitionLeaderEpoch != self._epoch:
             assert self.target is not None
-            place = Place(self.target.path, batch.position, batch.size)
+            place = FilePosition(self.target.path, batch.position, batch.size)
             self._learn_epoch(batch.partitionLeaderEpoch, batch.baseOffset or 0, place)
 
     def _look(self, batch: Batch) -> None:
@@ -165,10 +165,10 @@ class Cursor:
             else f"its batch {base}..{base + delta} has a delete horizon"
         )
 
-    def _learn_epoch(self, epoch: int, base: int, place: Place) -> None:
+    def _learn_epoch(self, epoch: int, base: int, place: FilePosition) -> None:
         self._epoch = epoch
         if epoch >= 0 and len(self.epochs) < MOST:
-            self.epochs.append(EpochSeen(epoch, base, place))
+            self.epochs.append(EpochInBatches(epoch, base, place))
 
     def _to(self, at: int) -> None:
         """Move to the batch at `at` in the run, or to the next one after the run."""
@@ -217,8 +217,8 @@ class Cursor:
                 self.hole = self._hole(first, base - 1)
             self._pending, self._pending_count, self._pending_unread = [], 0, False
 
-    def _hole(self, first: int, last: int | None) -> Hole:
-        return Hole(first, last, tuple(self._pending), self._pending_count, self._pending_unread)
+    def _hole(self, first: int, last: int | None) -> OffsetGap:
+        return OffsetGap(first, last, tuple(self._pending), self._pending_count, self._pending_unread)
 
     @property
     def _expected(self) -> int:
@@ -266,7 +266,7 @@ class Cursor:
     # -- rows
 
     @property
-    def row(self) -> Row | None:
+    def row(self) -> ComparableRecord | None:
         """The current record of the current batch; None after its last."""
         if self._rows is None:
             batch = self.batch
@@ -301,17 +301,17 @@ class Cursor:
     def _changed(self, at: Target, grown: int) -> None:
         self.notes.append(f"{at.path}: changed while being read")
 
-    def _damage(self, region: Region, reason: str) -> Damage:
+    def _damage(self, region: Region, reason: str) -> UnreadableSpan:
         assert self.target is not None
         digest = hashlib.blake2b(digest_size=16)
         kind = region.kind if region.kind in (TORN, JUNK, PADDING) else "batch"
         if kind != PADDING and self._reader.window is not None:
             for chunk in self._reader.window.peeks(region.position, region.size):
                 digest.update(chunk)
-        place = Place(self.target.path, region.position, region.size)
+        place = FilePosition(self.target.path, region.position, region.size)
         self.damaged += 1
         self._pending_count += 1
-        found = Damage(place, kind, reason, digest.digest() if kind != PADDING else b"")
+        found = UnreadableSpan(place, kind, reason, digest.digest() if kind != PADDING else b"")
         if len(self._pending) < MOST:
             self._pending.append(found)
         if len(self.damages) < MOST:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 
-class Place(NamedTuple):
+class FilePosition(NamedTuple):
     """Bytes position..position+size-1 of a file."""
 
     file: str
@@ -13,11 +13,11 @@ class Place(NamedTuple):
     size: int
 
 
-class Damage(NamedTuple):
+class UnreadableSpan(NamedTuple):
     """Bytes that are not a valid batch. `digest`: hash of the bytes, to find equal damage in two copies; empty for
     padding."""
 
-    place: Place
+    place: FilePosition
     kind: str
     reason: str
     digest: bytes
@@ -28,31 +28,31 @@ class Undecoded(NamedTuple):
 
     first: int
     last: int
-    damage: Damage
+    damage: UnreadableSpan
 
 
-class Hole(NamedTuple):
+class OffsetGap(NamedTuple):
     """Offsets first..last (None: to the end of the log) whose records are unknown in a copy. `places`: number of
     damaged places, the first of which are in `damages`. `unread`: whether a file could not be read."""
 
     first: int
     last: int | None
-    damages: tuple[Damage, ...]
+    damages: tuple[UnreadableSpan, ...]
     places: int
     unread: bool
 
     def holds(self, offset: int) -> bool:
         return self.first <= offset and (self.last is None or offset <= self.last)
 
-    def is_as(self, other: Hole) -> bool:
+    def is_as(self, other: OffsetGap) -> bool:
         """Return True if both are damaged in the same way, byte for byte."""
         mine, theirs = ([(each.kind, each.place.size, each.digest) for each in hole.damages] for hole in (self, other))
         return mine == theirs and self.places == other.places == len(mine) and not (self.unread or other.unread)
 
 
-class EpochSeen(NamedTuple):
+class EpochInBatches(NamedTuple):
     """The first batch of a leader epoch."""
 
     epoch: int
     offset: int
-    place: Place
+    place: FilePosition

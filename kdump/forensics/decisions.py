@@ -9,10 +9,10 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from kdump.forensics.answers import Difference
-from kdump.forensics.walk import Walk
+from kdump.forensics.walk import PartitionScan
 from kdump.state.coordinator import Coordinator
-from kdump.state.coordinator_history import Decision, Life
-from kdump.state.transactions import Ended
+from kdump.state.coordinator_history import CoordinatorDecision, Life
+from kdump.state.transactions import CompletedTxn
 
 MOST_COMPARED = 1_000_000
 """Maximum number of producer epochs whose last marker is compared with the coordinator's decision."""
@@ -31,13 +31,13 @@ class Differences:
     """Collects the markers of a partition and returns those that differ from the coordinator's decision. There are none
     if the coordinator's log is missing or damaged, because its decisions are then unknown."""
 
-    def __init__(self, walk: Walk, coordinator: Coordinator | None) -> None:
+    def __init__(self, walk: PartitionScan, coordinator: Coordinator | None) -> None:
         self.walk = walk
         self.known = walk.known
         self.history = coordinator.history if coordinator is not None and not coordinator.problems else None
         self.markers: dict[Life, _Marker] = {}
 
-    def add(self, ended: Ended, file: str, position: int) -> None:
+    def add(self, ended: CompletedTxn, file: str, position: int) -> None:
         """Add a marker at byte `position` of `file`."""
         if self.history is not None and ended.producer_id in self.history.names:
             life = (ended.producer_id, ended.epoch)
@@ -65,7 +65,9 @@ class Differences:
                 message = f"no marker, though its coordinator recorded that every partition has its {decision.type}"
                 yield self._difference(life, decision, None, message)
 
-    def _difference(self, life: Life, decision: Decision, marker: _Marker | None, message: str) -> Difference:
+    def _difference(
+        self, life: Life, decision: CoordinatorDecision, marker: _Marker | None, message: str
+    ) -> Difference:
         at = self.walk.partition
         return Difference(
             source=at.source,

@@ -11,10 +11,10 @@ from typing import NamedTuple
 
 from kdump.check.options import Options
 from kdump.forensics.compare import compare
-from kdump.forensics.copies import Copy, Group, Side, groups, relisted, side
+from kdump.forensics.copies import Copy, CopyGroup, Side, groups, relisted, side
 from kdump.forensics.copy_facts import CopyFacts, facts_of
 from kdump.forensics.cursor import Cursor
-from kdump.forensics.differences import DAMAGE, DIVERGENT, PREFIX, SAME, Behind, Comparison, Difference, Standing
+from kdump.forensics.differences import DAMAGE, DIVERGENT, PREFIX, SAME, Behind, Comparison, DifferingRange, Standing
 from kdump.forensics.truncation import Truncation, truncation
 from kdump.log.at_work import PAUSES
 from kdump.log.disk import NO_SEGMENT
@@ -77,7 +77,7 @@ class Diff:
         return found[1].kind if found else ""
 
     @property
-    def first(self) -> tuple[tuple[int, int], Difference] | None:
+    def first(self) -> tuple[tuple[int, int], DifferingRange] | None:
         """The pair that diverges first, and the difference; None without one."""
         found = [(pair, each.first) for pair, each in self.pairs.items() if each.first is not None]
         return min(((pair, each) for pair, each in found if each), key=lambda item: item[1].first, default=None)
@@ -117,7 +117,7 @@ def diff(
     wanted: Callable[[str], bool] = lambda topic: True,
     refused: Refused = raise_it,
     met: Callable[[int], None] = lambda count: None,
-    lone: Callable[[Group, bool], None] = lambda group, is_difference: None,
+    lone: Callable[[CopyGroup, bool], None] = lambda group, is_difference: None,
 ) -> Iterator[Diff]:
     """Yield the comparison of each partition that two or more of the paths have; see commands.diff for what a path is.
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Annotated, NamedTuple
 
 from kdump.answer import FILE_BYTE, OFFSET, Doc, PathText, answer
-from kdump.forensics.copy_facts import Epoch
+from kdump.forensics.copy_facts import CopyEpoch
 
 
 class ComparedRecord(NamedTuple):
@@ -129,7 +129,9 @@ class ComparedCopy(NamedTuple):
     highWatermark: Annotated[int | None, Doc()]
     topicId: Annotated[str | None, Doc()]
     segments: Annotated[int, Doc()]
-    epochs: Annotated[list[Epoch] | None, Doc("entries of leader-epoch-checkpoint, each {…}; null if it is missing")]
+    epochs: Annotated[
+        list[CopyEpoch] | None, Doc("entries of leader-epoch-checkpoint, each {…}; null if it is missing")
+    ]
     batchEpochs: Annotated[list[EpochStart], Doc("first batch of each epoch, {…}")]
     recordsBehind: Annotated[int | None, Doc("number of records after the point of divergence; null if there is none")]
     newestBehind: Annotated[int | None, Doc("their newest timestamp")]

@@ -6,8 +6,8 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from kdump.forensics.cursor import Cursor
-from kdump.forensics.damage import Place
-from kdump.forensics.rows import Row
+from kdump.forensics.damage import FilePosition
+from kdump.forensics.rows import ComparableRecord
 
 SAME, PREFIX, DIVERGENT = "same", "prefix", "divergent"
 RECORDS, MISSING, DAMAGE = "records", "missing", "damage"
@@ -22,14 +22,14 @@ class Sample(NamedTuple):
 
     offset: int
     fields: tuple[str, ...]
-    left: Row
-    right: Row
+    left: ComparableRecord
+    right: ComparableRecord
     sizes: tuple[tuple[int, int], tuple[int, int]]
     """Bytes of key and value, left and right; -1 for null."""
 
 
 @dataclass
-class Difference:
+class DifferingRange:
     """Offsets first..last that differ between the copies, and the places of the first one.
 
     `kind`: records (their contents differ), missing (one copy has none, for no known reason), damage; cleaned (removed
@@ -45,8 +45,8 @@ class Difference:
     lacking: int | None = None
     records: int = 0
     batches: int = 0
-    left: Place | None = None
-    right: Place | None = None
+    left: FilePosition | None = None
+    right: FilePosition | None = None
     fields: tuple[str, ...] = ()
     """Names of the record fields that differ; for rewritten, of the batch fields."""
     samples: list[Sample] = field(default_factory=list)
@@ -60,7 +60,7 @@ class Difference:
 class Standing(NamedTuple):
     """Header fields of the batch that contains an offset."""
 
-    place: Place
+    place: FilePosition
     baseOffset: int
     lastOffset: int
     recordCount: int | None
@@ -90,7 +90,7 @@ class Comparison:
 
     relation: str | None
     shorter: int | None
-    differences: list[Difference]
+    differences: list[DifferingRange]
     more: int
     left: Cursor
     right: Cursor
@@ -100,12 +100,12 @@ class Comparison:
     alike: int
 
     @property
-    def first(self) -> Difference | None:
+    def first(self) -> DifferingRange | None:
         """The first difference that makes the copies divergent."""
         return min((each for each in self.differences if each.parts), key=lambda each: each.first, default=None)
 
     @property
-    def history(self) -> Difference | None:
+    def history(self) -> DifferingRange | None:
         """The first divergence that is not damage: where the histories diverge."""
         found = (each for each in self.differences if each.kind in (RECORDS, MISSING))
         return min(found, key=lambda each: each.first, default=None)

@@ -12,47 +12,47 @@ from typing import NamedTuple
 from kdump.check.beside import Aborted
 from kdump.check.finding import Finding
 from kdump.check.producers import Row
-from kdump.check.rule import NONE, Part, Rule, Seen, hides
-from kdump.check.transactions import Transactions
+from kdump.check.rule import NONE, BatchContext, Rule, SegmentContext, hides
+from kdump.check.transactions import TransactionRule
 from kdump.format.heads import BASE, Heads, within
 from kdump.log.paths import Target
 from kdump.log.region import Region
 from kdump.state.marker import ABORT
-from kdump.state.transactions import Open
+from kdump.state.transactions import OngoingTxn
 
-Read = Callable[[Part], Aborted]
+Read = Callable[[SegmentContext], Aborted]
 
 
-class Lost(NamedTuple):
+class EntryWithoutMarker(NamedTuple):
     """An entry without its marker, at byte `position` of file `at`. `transaction`: the open transaction that it closed,
     None if there was none."""
 
     at: Target
     position: int
     entry: dict[str, int]
-    transaction: Open | None
+    transaction: OngoingTxn | None
 
 
-class IndexEntries(Rule):
+class TxnIndexEntries(Rule):
     """Runs before the transactions rule processes a batch. `is_sound`: the segment has a valid .txnindex, or has none
     and needs none; `entry`: that of the current ABORT marker, None if there is none. `lost`: entries whose markers are
     lost to damage; `unmatched`: entries without a marker in an undamaged segment. The caller removes entries from both
     lists."""
 
-    def __init__(self, transactions: Transactions, read: Read) -> None:
+    def __init__(self, transactions: TransactionRule, read: Read) -> None:
         self.transactions = transactions
         self.read = read
         self.files = 0
         self.is_sound = False
         self.entry: dict[str, int] | None = None
-        self.lost: list[Lost] = []
-        self.unmatched: list[Lost] = []
+        self.lost: list[EntryWithoutMarker] = []
+        self.unmatched: list[EntryWithoutMarker] = []
         self._at: Target | None = None
         self._waiting: list[Row] = []
         self._next = 0
         self._damaged = False
 
-    def begin(self, part: Part) -> list[Finding]:
+    def begin(self, part: SegmentContext) -> list[Finding]:
         read = self.read(part)
         self.is_sound = read is not None
         self._at, rows = read if read is not None else (None, [])
@@ -62,11 +62,11 @@ class IndexEntries(Rule):
         self._damaged = False
         return []
 
-    def region(self, part: Part, region: Region) -> tuple[Finding, ...]:
+    def region(self, part: SegmentContext, region: Region) -> tuple[Finding, ...]:
         self._damaged = self._damaged or hides(part, region)
         return NONE
 
-    def batch(self, seen: Seen) -> tuple[Finding, ...]:
+    def batch(self, seen: BatchContext) -> tuple[Finding, ...]:
         self.entry = None
         if not seen.sound:
             self._damaged = True
@@ -80,17 +80,17 @@ class IndexEntries(Rule):
                 self._next += 1
         return NONE
 
-    def free(self, part: Part, heads: Heads, first: int, stop: int) -> int:
+    def free(self, part: SegmentContext, heads: Heads, first: int, stop: int) -> int:
         """Return the first batch that reaches the next entry: its marker, or the batch after a lost marker, is passed
         by itself."""
         if self._next == len(self._waiting):
             return stop
         return within(heads, BASE, first, stop, 0, self._waiting[self._next][1]["lastOffset"])
 
-    def take(self, part: Part, heads: Heads, first: int, stop: int) -> None:
+    def take(self, part: SegmentContext, heads: Heads, first: int, stop: int) -> None:
         self.entry = None
 
-    def finish(self, part: Part) -> tuple[Finding, ...]:
+    def finish(self, part: SegmentContext) -> tuple[Finding, ...]:
         self._pass(None)
         return NONE
 
@@ -103,10 +103,12 @@ class IndexEntries(Rule):
             self._next += 1
             assert self._at is not None
             closed = close(self.transactions, entry) if self._damaged else None
-            (self.lost if self._damaged else self.unmatched).append(Lost(self._at, position, entry, closed))
+            (self.lost if self._damaged else self.unmatched).append(
+                EntryWithoutMarker(self._at, position, entry, closed)
+            )
 
 
-def close(transactions: Transactions, entry: dict[str, int]) -> Open | None:
+def close(transactions: TransactionRule, entry: dict[str, int]) -> OngoingTxn | None:
     """Close and return the open transaction that the entry lists as aborted; None if there is none."""
     running = transactions.state.open.get(entry["producerId"])
     if running is None or running.first_offset > entry["lastOffset"]:

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from kdump.check.rule import Part, Seen
+from kdump.check.rule import BatchContext, SegmentContext
 from kdump.forensics.abort import abort_command, abort_command_before_3
 from kdump.forensics.answers import (
     ABORTED,
@@ -20,12 +20,12 @@ from kdump.forensics.answers import (
     Transaction,
 )
 from kdump.forensics.decisions import Differences
-from kdump.forensics.walk import Walk, Watch
+from kdump.forensics.walk import BatchObserver, PartitionScan
 from kdump.format.heads import Heads
-from kdump.format.transaction_record import Transaction as CoordinatorRecord
+from kdump.format.transaction_record import TransactionMetadata as CoordinatorRecord
 from kdump.state.coordinator import Coordinator
 from kdump.state.marker import ABORT, COMMIT
-from kdump.state.transactions import Ended, Open
+from kdump.state.transactions import CompletedTxn, OngoingTxn
 
 OUTCOME = {COMMIT: COMMITTED, ABORT: ABORTED}
 
@@ -44,11 +44,11 @@ UNKNOWN = (
 )
 
 
-class Ledger(Watch):
+class TransactionLedger(BatchObserver):
     """Yields Transaction, Difference and Note, and at the end PartitionTransactions. `now` is in epoch ms, `timeout` in
     ms."""
 
-    def __init__(self, walk: Walk, coordinator: Coordinator | None, now: int, timeout: int) -> None:
+    def __init__(self, walk: PartitionScan, coordinator: Coordinator | None, now: int, timeout: int) -> None:
         self.walk = walk
         self.known = walk.known
         self.coordinator = coordinator
@@ -68,12 +68,12 @@ class Ledger(Watch):
             for position, entry in rows:
                 self.walk.transactions.state.seed(at, position, 38, entry)
 
-    def free(self, part: Part, heads: Heads, first: int, stop: int) -> int:
+    def free(self, part: SegmentContext, heads: Heads, first: int, stop: int) -> int:
         """Data batches never need a closer look here: batches that begin or end a transaction are always passed one by
         one."""
         return stop
 
-    def batch(self, seen: Seen) -> Iterator[Any]:
+    def batch(self, seen: BatchContext) -> Iterator[Any]:
         yield from self._lost()
         ended, batch = self.walk.transactions.ended, seen.batch
         if ended is not None:
@@ -81,7 +81,7 @@ class Ledger(Watch):
         elif seen.sound and batch.isControlBatch and batch.isTransactional and not batch.recordCount:
             self.empty += 1
 
-    def _ended(self, seen: Seen, ended: Ended) -> Transaction:
+    def _ended(self, seen: BatchContext, ended: CompletedTxn) -> Transaction:
         state = OUTCOME[ended.marker.type]
         self.counts[state] += 1
         entry = self.walk.entries_of_index.entry
@@ -108,7 +108,7 @@ class Ledger(Watch):
             remarks=tuple(remarks),
         )
 
-    def _row(self, producer_id: int, begun: Open | None, state: str) -> Transaction:
+    def _row(self, producer_id: int, begun: OngoingTxn | None, state: str) -> Transaction:
         at = self.walk.partition
         name = self.coordinator.history.names.get(producer_id) if self.coordinator else None
         first, last = (begun.timestamp, begun.last_timestamp) if begun else (-1, -1)
@@ -140,7 +140,7 @@ class Ledger(Watch):
             markerPosition=None,
         )
 
-    def _of_data(self, begun: Open) -> list[str]:
+    def _of_data(self, begun: OngoingTxn) -> list[str]:
         remarks = []
         if begun.seeded:
             remarks.append(LOST_BEGIN.format(name=begun.target.path.rpartition("/")[2]))
@@ -150,7 +150,7 @@ class Ledger(Watch):
             remarks.append(EPOCHS.format(first=begun.epoch, last=begun.last_epoch))
         return remarks
 
-    def _without_data(self, seen: Seen) -> str:
+    def _without_data(self, seen: BatchContext) -> str:
         if self.walk.transactions.damages:
             return NO_DATA_DAMAGED
         if self.known.compacted:
@@ -158,7 +158,7 @@ class Ledger(Watch):
         first = self.walk.partition.segments[0].offset
         return NO_DATA_BELOW.format(first=first) if first > 0 and self.seeded is None else NO_DATA
 
-    def finish(self, part: Part) -> Iterator[Any]:
+    def finish(self, part: SegmentContext) -> Iterator[Any]:
         yield from self._lost()
         self.walk.entries_of_index.unmatched.clear()  # a finding reports them
 
@@ -192,7 +192,7 @@ class Ledger(Watch):
             )
         yield self._partition()
 
-    def _open(self, producer_id: int, running: Open) -> Transaction:
+    def _open(self, producer_id: int, running: OngoingTxn) -> Transaction:
         known, remarks = self.known, self._of_data(running)
         is_later = known.last is False
         hanging = None if is_later else self.walk.transactions.is_hanging(producer_id, running)

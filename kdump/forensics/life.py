@@ -7,11 +7,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from kdump.state.producers import Producer, Producers
+from kdump.state.producers import ProducerState, ProducerStateEntry
 
 
 @dataclass(slots=True)
-class Life(Producer):
+class Life(ProducerStateEntry):
     """A producer with its history in the log. `heard`: offset of its last batch or marker; `heard_epoch`: its highest
     epoch so far, without the current batch until that has been counted; `ended`: offset of its last marker."""
 
@@ -36,12 +36,12 @@ class Life(Producer):
     is_told: bool = False
 
 
-def lives() -> Producers:
+def lives() -> ProducerState:
     """Return the state that a walk keeps for `Lives`."""
-    return Producers(lambda epoch: Life(epoch, epoch, first_epoch=epoch))
+    return ProducerState(lambda epoch: Life(epoch, epoch, first_epoch=epoch))
 
 
-def as_entry(life: Producer) -> dict[str, int]:
+def as_entry(life: ProducerStateEntry) -> dict[str, int]:
     """Return the entry that a producer snapshot would have for it (ProducerStateManager.writeSnapshot)."""
     return {
         "epoch": life.epoch,

@@ -10,16 +10,16 @@ from collections.abc import Iterator
 from typing import Any
 
 from kdump.check.producers import said
-from kdump.check.rule import Seen
+from kdump.check.rule import BatchContext
 from kdump.forensics.answers import EXPIRED, LIVE, UNKNOWN, PartitionProducers, ProducerEvent
 from kdump.forensics.answers import Producer as Row
 from kdump.forensics.life import Life, replayed
-from kdump.forensics.walk import Walk, Watch
+from kdump.forensics.walk import BatchObserver, PartitionScan
 from kdump.format.snapshot import PRODUCER_ENTRY
 from kdump.log.paths import Target
 from kdump.state.coordinator import Coordinator
-from kdump.state.producers import DUPLICATE, EPOCH_DECREASED, EPOCH_START, GAP, Break
-from kdump.state.transactions import Ended
+from kdump.state.producers import DUPLICATE, EPOCH_DECREASED, EPOCH_START, GAP, SequenceBreak
+from kdump.state.transactions import CompletedTxn
 
 EVENTS = {GAP: "gap", DUPLICATE: "duplicate", EPOCH_DECREASED: "fenced", EPOCH_START: "epochStart"}
 FORGOTTEN = "forgotten"
@@ -34,13 +34,13 @@ PART = "its current state in a broker depends on later segments, which were not 
 NO_STATE = "the broker was shut down cleanly, and there is no valid .snapshot: it starts without producer state"
 
 
-class Lives(Watch):
+class Lives(BatchObserver):
     """Yields ProducerEvent if `with_events`, and at the end each Producer and PartitionProducers. `now` is in epoch ms,
     `expiration` is producer.id.expiration.ms, `base` the snapshot that the broker loads first."""
 
     def __init__(
         self,
-        walk: Walk,
+        walk: PartitionScan,
         coordinator: Coordinator | None,
         now: int,
         expiration: int,
@@ -61,7 +61,7 @@ class Lives(Watch):
         self.broken = {"gaps": 0, "duplicates": 0, "fenced": 0, "starts": 0}
         self.snapshot_only = 0
 
-    def batch(self, seen: Seen) -> Iterator[Any]:
+    def batch(self, seen: BatchContext) -> Iterator[Any]:
         batch, producer_id = seen.batch, seen.batch.producerId
         if not seen.sound or producer_id is None or producer_id < 0:
             return
@@ -90,7 +90,9 @@ class Lives(Watch):
             life.fenced += broken.kind == EPOCH_DECREASED
             life.starts += broken.kind == EPOCH_START
 
-    def _events(self, seen: Seen, life: Life, ended: Ended | None, broken: Break | None) -> Iterator[ProducerEvent]:
+    def _events(
+        self, seen: BatchContext, life: Life, ended: CompletedTxn | None, broken: SequenceBreak | None
+    ) -> Iterator[ProducerEvent]:
         """Yield the events of a batch. The producer state in `life` already includes the batch, its counts do not."""
         batch = seen.batch
         epoch = batch.producerEpoch or 0
@@ -108,7 +110,7 @@ class Lives(Watch):
             lost = "; there is damage between the two" if broken.damaged else ""
             yield self._event(seen, event, said(broken) + lost)
 
-    def _event(self, seen: Seen, event: str, message: str) -> ProducerEvent:
+    def _event(self, seen: BatchContext, event: str, message: str) -> ProducerEvent:
         batch, at = seen.batch, self.walk.partition
         producer_id = batch.producerId or 0
         return ProducerEvent(

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 from kdump.check.options import Options
 from kdump.log.batch_validity import is_intact
-from kdump.log.disk import Partition, place_of
+from kdump.log.disk import PartitionDirectory, place_of
 from kdump.log.entries import Entry, Item
 from kdump.log.entries import entries as read_entries
 from kdump.log.errors import SourceError
@@ -104,7 +104,7 @@ def open(path: str | os.PathLike[str], options: Options | None = None) -> Log:
         at = target(path)
         return Log(path, [at], at.topic, at.partition, options)
     place = place_of(path)
-    if not isinstance(place, Partition):
+    if not isinstance(place, PartitionDirectory):
         raise SourceError(f"{path}: not a partition directory; pass one of those in it, or a file")
     files = [segment.log for segment in place.segments if segment.log is not None]
     return Log(path, files, place.topic, place.partition, options)

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator
 from contextlib import AbstractContextManager, contextmanager, suppress
 from typing import BinaryIO
 
-from kdump.log.disk import LogDirectory, Partition, place_of
+from kdump.log.disk import LogDirectory, PartitionDirectory, place_of
 from kdump.log.listing import is_url, lies_in, same_place
 from kdump.signals import uninterrupted
 
@@ -160,7 +160,7 @@ def _refuse(root: str, sources: Iterable[str]) -> None:
             )
         above = place_of(os.path.dirname(place)) if lies_in(own, os.path.dirname(place)) else None
         is_disk = isinstance(above, LogDirectory) and above.files  # more than copies of some partitions
-        is_partition = isinstance(above, Partition) and above.topic is not None and not os.path.isdir(place)
+        is_partition = isinstance(above, PartitionDirectory) and above.topic is not None and not os.path.isdir(place)
         if is_disk or is_partition:
             raise OutputError(
                 f"refusing to write to {root}: it is in the same directory as {source}, on Kafka's disk; choose "
@@ -179,7 +179,7 @@ def _refuse_kafkas(root: str, own: str) -> None:
             raise OutputError(
                 f"refusing to write to {root}: it is in {here}, a Kafka log directory; choose another directory"
             )
-        if isinstance(place, Partition) and place.topic is not None and place.segments:
+        if isinstance(place, PartitionDirectory) and place.topic is not None and place.segments:
             raise OutputError(
                 f"refusing to write to {root}: it is in {here}, a Kafka partition directory; choose another directory"
             )

@@ -8,12 +8,12 @@ from contextlib import closing
 from dataclasses import dataclass, replace
 
 from kdump.check.options import Options
-from kdump.check.rule import Known
+from kdump.check.rule import PartitionContext
 from kdump.check.run import Unit, units
 from kdump.check.second_look import Looking
 from kdump.check.workers import careful_source
 from kdump.log import kinds
-from kdump.log.disk import NO_SEGMENT, LogDirectory, Partition, Segment, current, partition
+from kdump.log.disk import NO_SEGMENT, LogDirectory, PartitionDirectory, SegmentFiles, current, partition
 from kdump.log.errors import Refused, SourceError, went_away
 from kdump.log.internal_topics import METADATA_TOPIC, TRANSACTION_TOPIC
 from kdump.log.kinds import Kind
@@ -26,12 +26,12 @@ NO_TRANSACTIONS = (METADATA_TOPIC, TRANSACTION_TOPIC)
 
 
 @dataclass
-class Asked:
+class PartitionInput:
     """A partition, or some of its segments. `size`: bytes of the segments; `is_part`: some segments of the partition
     are not selected."""
 
-    partition: Partition
-    known: Known
+    partition: PartitionDirectory
+    known: PartitionContext
     options: Options
     size: int
     is_part: bool = False
@@ -40,7 +40,7 @@ class Asked:
     unit: Unit | None = None
     """The check unit of the partition; None for some segments of a partition."""
 
-    def now(self) -> tuple[Asked, Looking | None]:
+    def now(self) -> tuple[PartitionInput, Looking | None]:
         """Return the partition as it is when its turn comes, and the Looking that decides which findings hold while a
         broker is running; None for segments that were given as paths."""
         if self.unit is None:
@@ -54,16 +54,16 @@ class Asked:
         return replace(self, partition=here, options=options), looking
 
 
-def asked(
+def find_partitions(
     paths: Iterable[str], options: Options, refused: Refused, *, everything: bool = False
-) -> tuple[list[Asked], list[LogDirectory]]:
+) -> tuple[list[PartitionInput], list[LogDirectory]]:
     """Return the partitions that `paths` stand for, and the log directories among them; partitions that are not live
     only if given as a path. `refused` is called for what has no batches, or nothing of Kafka's. `everything`: also
     include partitions without transactions and those that are not live; the metadata log still has to be given as a
     path."""
     options = replace(options, open_source=careful_source)
     named = list(paths)
-    found: list[Asked] = []
+    found: list[PartitionInput] = []
     directories: list[LogDirectory] = []
     files: dict[str, list[Unit]] = {}
     for unit in units(tuple(named), options, refused):
@@ -77,7 +77,7 @@ def asked(
             for problem in place.refused:
                 refused(SourceError(problem))
             if place.segments and (is_wanted or was_named):
-                found.append(Asked(place, unit.known, options, unit.size, was_named=was_named, unit=unit))
+                found.append(PartitionInput(place, unit.known, options, unit.size, was_named=was_named, unit=unit))
             elif not place.segments and was_named:
                 refused(nothing_in(place.path, f"{place.path}: {NO_SEGMENT}"))
         elif unit.target is not None:
@@ -89,7 +89,7 @@ def asked(
     return found, directories
 
 
-def is_away(place: Asked, refused: Refused) -> bool:
+def is_away(place: PartitionInput, refused: Refused) -> bool:
     """Return True if nothing is left of a partition when its turn comes; `refused` is then called."""
     if place.partition.segments:
         return False
@@ -114,7 +114,7 @@ def _kind(at: Target, options: Options) -> Kind:
         return kinds.by_content(Window(source))
 
 
-def _of_files(here: list[Unit], options: Options, refused: Refused) -> Iterable[Asked]:
+def _of_files(here: list[Unit], options: Options, refused: Refused) -> Iterable[PartitionInput]:
     """Yield partitions for some segments of one directory, with the indexes and snapshots next to them."""
     wanted: dict[str, Target] = {}
     for unit in here:
@@ -128,8 +128,10 @@ def _of_files(here: list[Unit], options: Options, refused: Refused) -> Iterable[
         if kind is not kinds.SEGMENT:
             refused(SourceError(f"{at.path}: {kind.title}, not a segment; kdump inspect shows it"))
         elif _is_alone(at) or at.kind is None:
-            alone = Partition(at.path, at.source, at.topic, at.partition, "", [Segment("", at.name_offset or 0, at)])
-            yield Asked(alone, unit.known, options, unit.size, is_part=True, was_named=True)
+            alone = PartitionDirectory(
+                at.path, at.source, at.topic, at.partition, "", [SegmentFiles("", at.name_offset or 0, at)]
+            )
+            yield PartitionInput(alone, unit.known, options, unit.size, is_part=True, was_named=True)
         else:
             wanted[os.path.basename(at.path)] = at
     if not wanted:
@@ -142,10 +144,10 @@ def _of_files(here: list[Unit], options: Options, refused: Refused) -> Iterable[
         if at is not None:
             segment.log = at
             kept.append(segment)
-    kept += [Segment("", at.name_offset or 0, at) for at in wanted.values()]  # .deleted, .swap, .cleaned
+    kept += [SegmentFiles("", at.name_offset or 0, at) for at in wanted.values()]  # .deleted, .swap, .cleaned
     is_part = len(kept) < len(around.segments)
     newest = around.segments[-1] if around.segments else None
     known = here[0].known
     last = newest is None or kept[-1].log is newest.log
     around.segments, around.path = kept, kept[0].log.path if len(kept) == 1 and kept[0].log else around.path
-    yield Asked(around, replace(known, last=last), options, sum(unit.size for unit in here), is_part, True)
+    yield PartitionInput(around, replace(known, last=last), options, sum(unit.size for unit in here), is_part, True)

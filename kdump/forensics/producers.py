@@ -9,12 +9,12 @@ from typing import NamedTuple
 
 from kdump.check.finding import Finding
 from kdump.check.options import Options
-from kdump.check.totals import Totals
+from kdump.check.totals import CheckTotals
 from kdump.forensics.answers import EXPIRED, LIVE, UNKNOWN, Note, PartitionProducers, Producer, ProducerEvent
 from kdump.forensics.life import lives
 from kdump.forensics.lives import Lives
-from kdump.forensics.places import Asked, asked, is_away
-from kdump.forensics.walk import DAMAGES, Walk, certain_answers
+from kdump.forensics.places import PartitionInput, find_partitions, is_away
+from kdump.forensics.walk import DAMAGES, PartitionScan, certain_answers
 from kdump.log.errors import Refused, raise_it
 from kdump.log.paths import Target
 from kdump.log.region import Limits
@@ -30,7 +30,7 @@ TOLD_BY_EVENTS = ("sequence-", "producer-")
 """Prefixes of the codes that an event reports, too."""
 
 
-class Question(NamedTuple):
+class ProducersQuery(NamedTuple):
     """What to select. `now`: epoch ms from which ages are computed, None for the current time; `expiration`:
     producer.id.expiration.ms; `topic`: predicate for topic names; `events`: also yield ProducerEvent. `on_producer` is
     called with the producer ID and the transactional ID of each producer that exists, whether it is selected or not."""
@@ -61,11 +61,11 @@ class Question(NamedTuple):
 
 def producers(
     paths: str | Iterable[str],
-    question: Question | None = None,
+    question: ProducersQuery | None = None,
     *,
     refused: Refused = raise_it,
     met: Callable[[int], None] = lambda count: None,
-    started: Callable[[Asked], None] = lambda place: None,
+    started: Callable[[PartitionInput], None] = lambda place: None,
     total: Callable[[int], None] = lambda size: None,
 ) -> Iterator[Answer]:
     """Yield the producers of the partitions that `paths` stand for: segments, partition directories, log directories,
@@ -79,10 +79,10 @@ def producers(
     is called with the number of bytes as they are read, `total` with their sum in advance, `started` with each
     partition.
     """
-    question = question or Question()
+    question = question or ProducersQuery()
     now = round(time.time() * 1000) if question.now is None else question.now
     options = Options(only=frozenset({"transactions"}), limits=question.limits, now=now)
-    found, _ = asked([paths] if isinstance(paths, str) else paths, options, refused)
+    found, _ = find_partitions([paths] if isinstance(paths, str) else paths, options, refused)
     chosen = [place for place in found if place.known.topic is None or question.topic(place.known.topic)]
     total(sum(place.size for place in chosen))
     for place in chosen:
@@ -90,12 +90,14 @@ def producers(
         yield from _of(place, question, now, met, refused)
 
 
-def _of(place: Asked, question: Question, now: int, met: Callable[[int], None], refused: Refused) -> Iterator[Answer]:
-    totals = Totals()
+def _of(
+    place: PartitionInput, question: ProducersQuery, now: int, met: Callable[[int], None], refused: Refused
+) -> Iterator[Answer]:
+    totals = CheckTotals()
     place, looking = place.now()
     if is_away(place, refused):
         return
-    walk = Walk(place.partition, place.known, place.options, totals, lives())
+    walk = PartitionScan(place.partition, place.known, place.options, totals, lives())
     walk.met = met
     coordinator = place.known.coordinator
     watch = Lives(
@@ -117,13 +119,13 @@ def _of(place: Asked, question: Question, now: int, met: Callable[[int], None], 
             yield Note(answer.path, text)
 
 
-def _is_told(finding: Finding, question: Question) -> bool:
+def _is_told(finding: Finding, question: ProducersQuery) -> bool:
     if question.events and finding.code.startswith(TOLD_BY_EVENTS):
         return False
     return finding.code in DAMAGES or finding.code.startswith(TOLD)
 
 
-def _base(walk: Walk, place: Asked) -> Target | None:
+def _base(walk: PartitionScan, place: PartitionInput) -> Target | None:
     """Return the producer snapshot from which a broker starts: the newest valid one above the log start and not above
     the log end (ProducerStateManager.truncateAndReload deletes the others); None if there is none."""
     known, segments = place.known, place.partition.segments

@@ -18,12 +18,12 @@ from typing import Any
 
 from kdump.check.beside import Beside
 from kdump.check.options import Options
-from kdump.check.rule import Known, Part, Seen
-from kdump.check.totals import Totals
-from kdump.forensics.committed_view import MOST_ABORTED, LeftOut, View, said
+from kdump.check.rule import BatchContext, PartitionContext, SegmentContext
+from kdump.check.totals import CheckTotals
+from kdump.forensics.committed_view import MOST_ABORTED, HiddenRecords, ReadCommittedView, said
 from kdump.forensics.index_entries import close
-from kdump.forensics.walk import Walk, Watch
-from kdump.log.disk import Partition, Segment, partition
+from kdump.forensics.walk import BatchObserver, PartitionScan
+from kdump.log.disk import PartitionDirectory, SegmentFiles, partition
 from kdump.log.entries import Entry
 from kdump.log.errors import SourceError
 from kdump.log.kinds import TXN_INDEX
@@ -36,10 +36,10 @@ from kdump.state.marker import ABORT
 Say = Callable[[str], None]
 
 
-class _Collect(Watch):
-    """Fills a View while a partition is scanned."""
+class _Collect(BatchObserver):
+    """Fills a ReadCommittedView while a partition is scanned."""
 
-    def __init__(self, walk: Walk, view: View) -> None:
+    def __init__(self, walk: PartitionScan, view: ReadCommittedView) -> None:
         self.walk = walk
         self.view = view
         found = walk.snapshot_at_start()
@@ -49,11 +49,11 @@ class _Collect(Watch):
             for position, entry in rows:
                 walk.transactions.state.seed(at, position, 38, entry)
 
-    def begin(self, part: Part) -> Any:
+    def begin(self, part: SegmentContext) -> Any:
         self.view.segments += 1
         return ()
 
-    def batch(self, seen: Seen) -> Any:
+    def batch(self, seen: BatchContext) -> Any:
         self._by_index()
         if seen.batch.isTransactional:
             self.view.has_transactions = True
@@ -62,7 +62,7 @@ class _Collect(Watch):
             self.view.add(ended.producer_id, ended.transaction.first_offset, ended.offset)
         return ()
 
-    def finish(self, part: Part) -> Any:
+    def finish(self, part: SegmentContext) -> Any:
         self._by_index()
         return ()
 
@@ -82,8 +82,8 @@ class ReadCommitted:
     def __init__(self, limits: Limits, say: Say) -> None:
         self.limits = limits
         self.say = say
-        self.view = View()
-        self.left_out = LeftOut()
+        self.view = ReadCommittedView()
+        self.left_out = HiddenRecords()
         self._folder: str | None = None
         self._met: Callable[[int], None] = lambda count: None
         self._lock = threading.Lock()  # batches are shown by several threads
@@ -138,11 +138,11 @@ class ReadCommitted:
             return Options(limits=self.limits)
         return Options(limits=self.limits, open_source=lambda path: _Shared(window.source))
 
-    def _look(self, place: Partition, window: Window | None, *, alone: bool, name: str) -> None:
-        totals = Totals()
+    def _look(self, place: PartitionDirectory, window: Window | None, *, alone: bool, name: str) -> None:
+        totals = CheckTotals()
         first = place.segments[0].offset
-        self.view = view = View(start=first, alone=alone)
-        walk = Walk(place, Known(last=None), self._options(window), totals)
+        self.view = view = ReadCommittedView(start=first, alone=alone)
+        walk = PartitionScan(place, PartitionContext(last=None), self._options(window), totals)
         walk.met = self._met
         for _ in walk.run(_Collect(walk, view)):
             pass
@@ -172,19 +172,21 @@ class ReadCommitted:
         self.say(f"read committed: left out {text}" if text else "read committed: nothing was left out")
 
 
-def _start(place: Partition, index: int, options: Options) -> int:
+def _start(place: PartitionDirectory, index: int, options: Options) -> int:
     """Return the number of the last segment up to `index` with a valid producer snapshot at its base offset, which
     lists the open transactions; 0 if there is none."""
     snapshots = {at.name_offset: at for at in place.snapshots}
     for number in range(index, 0, -1):
         at = snapshots.get(place.segments[number].offset)
-        if at is not None and Beside(options, Totals()).snapshot(at) is not None:
+        if at is not None and Beside(options, CheckTotals()).snapshot(at) is not None:
             return number
     return 0
 
 
-def _one(at: Target) -> Partition:
-    return Partition(at.path, at.source, at.topic, at.partition, "", [Segment("", at.name_offset or 0, at)])
+def _one(at: Target) -> PartitionDirectory:
+    return PartitionDirectory(
+        at.path, at.source, at.topic, at.partition, "", [SegmentFiles("", at.name_offset or 0, at)]
+    )
 
 
 class _Shared:

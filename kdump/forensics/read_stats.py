@@ -8,9 +8,9 @@ from collections.abc import Callable, Iterable, Iterator
 
 from kdump.check.options import Options
 from kdump.forensics.copies import of_places, refuse_others
-from kdump.forensics.damage import Place
+from kdump.forensics.damage import FilePosition
 from kdump.forensics.spread import LATE
-from kdump.forensics.stats import Codec, Evidence, Stats
+from kdump.forensics.stats import Codec, RecordLocation, Stats
 from kdump.forensics.tally import (
     AT,
     EXTREMES,
@@ -28,7 +28,7 @@ from kdump.format.columns import WIDTH, Columns, decode
 from kdump.format.counted import many
 from kdump.format.errors import DecodeError
 from kdump.log.batch_validity import damage_of, impossible_count
-from kdump.log.disk import Partition, current
+from kdump.log.disk import PartitionDirectory, current
 from kdump.log.errors import Refused, SourceError, raise_it
 from kdump.log.legacy import look_inside
 from kdump.log.legacy_skim import Skimmed
@@ -45,7 +45,7 @@ def stats(
     paths: str | Iterable[str],
     options: Options | None = None,
     *,
-    wanted: Callable[[Partition], bool] = lambda partition: True,
+    wanted: Callable[[PartitionDirectory], bool] = lambda partition: True,
     refused: Refused = raise_it,
     met: Met = lambda count: None,
 ) -> Iterator[Stats]:
@@ -87,7 +87,7 @@ def together(parts: Iterable[Stats]) -> Stats:
 def read(segments: list[Target], into: Stats, options: Options, met: Met = lambda count: None) -> Stats:
     """Add the statistics of segments that form one log to `into`, and return it. Never raises SourceError: see
     `unread`."""
-    reader = Reader(into, options, met)
+    reader = StatsReader(into, options, met)
     for number, at in enumerate(segments):
         reader.segment(at, number == len(segments) - 1)
     return into
@@ -111,9 +111,9 @@ class _Many:
         self.columns.count = 0
         self.bases = array("q")
         self.ends = array("q")
-        self.batches: list[tuple[int, Place]] = []
+        self.batches: list[tuple[int, FilePosition]] = []
 
-    def add(self, base: int, offset: int, place: Place) -> None:
+    def add(self, base: int, offset: int, place: FilePosition) -> None:
         """Add the batch whose records have just been decoded."""
         self.bases.append(base)
         self.ends.append(self.columns.count)
@@ -132,7 +132,7 @@ def _decodes(columns: Columns, start: int, end: int, count: int) -> bool:
     return False
 
 
-class Reader:
+class StatsReader:
     """Reads one partition and adds up its statistics."""
 
     def __init__(self, into: Stats, options: Options, met: Met = lambda count: None) -> None:
@@ -171,7 +171,7 @@ class Reader:
             stats.padding += region.size
             stats.note(f"{at.path}: {region.size} bytes at byte {region.position} belong to no batch: {region.kind}")
         else:
-            stats.miss(Place(at.path, region.position, region.size), region.reason)
+            stats.miss(FilePosition(at.path, region.position, region.size), region.reason)
 
     def _stretch(self, stretch: Stretch) -> None:
         """Add a run of valid batches. Uncompressed data batches with CreateTime are counted many at a time, because
@@ -192,7 +192,7 @@ class Reader:
                 if many.columns.count + count > ROWS:
                     self._flush(many)
                 if _decodes(many.columns, at + header_size, end, count):
-                    place = Place(self.path, at + shift, end - at)
+                    place = FilePosition(self.path, at + shift, end - at)
                     self._header(place, base, base + delta, count, attributes, producer)
                     stats.timestampTypes["CreateTime"] += count
                     self._codec("none", count, end - at - header_size, end - at - header_size)
@@ -208,7 +208,7 @@ class Reader:
             self._tally(many.columns, many.bases, many.ends, True, many.batches)
         many.clear()
 
-    def _header(self, place: Place, base: int, last: int, count: int, attributes: int, producer: int) -> None:
+    def _header(self, place: FilePosition, base: int, last: int, count: int, attributes: int, producer: int) -> None:
         """Add the header of a valid v2 batch."""
         stats = self.stats
         stats.batch(place, base, last, count)
@@ -223,7 +223,7 @@ class Reader:
     def _batch(self, batch: Batch) -> None:
         """Add a batch that is not part of a batch run: it may be damaged, or of an old format."""
         self.stats.batches += 1
-        place = Place(self.path, batch.position, batch.size)
+        place = FilePosition(self.path, batch.position, batch.size)
         damage = damage_of(batch) or impossible_count(batch)
         if damage is not None:
             self.stats.miss(place, damage.reason)
@@ -235,7 +235,7 @@ class Reader:
     def _v2(self, batch: BatchV2) -> None:
         stats, header = self.stats, batch.header
         base, attributes, count = header.baseOffset, header.attributes, header.possible_records
-        place = Place(self.path, batch.position, batch.size)
+        place = FilePosition(self.path, batch.position, batch.size)
         last = base + header.lastOffsetDelta
         if attributes & CONTROL.mask:
             self._header(place, base, last, count, attributes, header.producerId)
@@ -263,7 +263,7 @@ class Reader:
         if decoded != header.recordCount:
             self._undecoded(batch, place, lost)
 
-    def _undecoded(self, batch: Batch, place: Place, count: int) -> None:
+    def _undecoded(self, batch: Batch, place: FilePosition, count: int) -> None:
         self.stats.undecoded += count
         reason = batch.problems[0].reason if batch.problems else "its records do not decode"
         lost = f" has {many(count, 'record')} not counted" if count else ""
@@ -278,12 +278,17 @@ class Reader:
         codec.storedBytes += stored
         codec.unpackedBytes += unpacked
 
-    def _columns(self, columns: Columns, base: int, timed: bool, offset: int, place: Place) -> None:
+    def _columns(self, columns: Columns, base: int, timed: bool, offset: int, place: FilePosition) -> None:
         """Add records of one batch."""
         self._tally(columns, array("q", (base,)), array("q", (len(columns),)), timed, [(offset, place)])
 
     def _tally(
-        self, columns: Columns, bases: array[int], ends: array[int], timed: bool, batches: list[tuple[int, Place]]
+        self,
+        columns: Columns,
+        bases: array[int],
+        ends: array[int],
+        timed: bool,
+        batches: list[tuple[int, FilePosition]],
     ) -> None:
         stats = self.stats
         sums = stats.sums
@@ -295,9 +300,9 @@ class Reader:
                 if sums[extreme] != old:
                     row = sums[extreme + AT]
                     offset, place = batches[bisect_right(ends, row)]
-                    stats.extremes[extreme] = Evidence(offset + columns.offset_delta[row], place)
+                    stats.extremes[extreme] = RecordLocation(offset + columns.offset_delta[row], place)
 
-    def _appended(self, timestamp: int, count: int, offset: int, place: Place) -> None:
+    def _appended(self, timestamp: int, count: int, offset: int, place: FilePosition) -> None:
         """Add records that all have the time at which the broker appended them."""
         stats = self.stats
         sums = stats.sums
@@ -307,24 +312,24 @@ class Reader:
         stats.moments.add(timestamp, count)
         if sums[OLDEST] < 0 or timestamp < sums[OLDEST]:
             sums[OLDEST] = timestamp
-            stats.extremes[OLDEST] = Evidence(offset, place)
+            stats.extremes[OLDEST] = RecordLocation(offset, place)
         if timestamp < sums[NEWEST]:
             self._late(sums[NEWEST] - timestamp, count, offset, place)
             return
         stats.late[0] += count
         if timestamp > sums[NEWEST]:
             sums[NEWEST] = timestamp
-            stats.extremes[NEWEST] = Evidence(offset, place)
+            stats.extremes[NEWEST] = RecordLocation(offset, place)
 
-    def _late(self, behind: int, count: int, offset: int, place: Place) -> None:
+    def _late(self, behind: int, count: int, offset: int, place: FilePosition) -> None:
         stats = self.stats
         stats.late[1 + sum(behind > bound for bound in LATE)] += count
         stats.sums[LATE_RECORDS] += count
         if behind > stats.sums[LATEST]:
             stats.sums[LATEST] = behind
-            stats.extremes[LATEST] = Evidence(offset, place)
+            stats.extremes[LATEST] = RecordLocation(offset, place)
 
-    def _legacy(self, batch: BatchLegacy, place: Place) -> None:
+    def _legacy(self, batch: BatchLegacy, place: FilePosition) -> None:
         """Add a message of magic 0 or 1, or a wrapper of several: their records one by one, each as columns with one
         row."""
         stats = self.stats

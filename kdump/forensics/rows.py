@@ -11,7 +11,7 @@ from kdump.log.payload import columns_of, records
 from kdump.log.region import Batch, BatchV2
 
 
-class Row(NamedTuple):
+class ComparableRecord(NamedTuple):
     """The fields of a record that have to be equal in all its copies. A number that the record's format lacks is -1, so
     that a copy rewritten in another format can still be equal. `headers`: their number and their bytes."""
 
@@ -27,16 +27,16 @@ class Row(NamedTuple):
     headers: tuple[int, bytes]
 
 
-def rows(batch: Batch) -> Iterator[Row]:
+def rows(batch: Batch) -> Iterator[ComparableRecord]:
     """Yield the records of a valid batch, in order; if it cannot be decoded further, they end, and batch.problems gives
     the reason."""
-    make: Any = Row._make
+    make: Any = ComparableRecord._make
     if not isinstance(batch, BatchV2):
         for record in records(batch):
             if record.offset is None:
                 return
             stamp = -1 if record.timestamp is None else record.timestamp
-            yield Row(record.offset, stamp, -1, -1, -1, False, False, record.key, record.value, (0, b""))
+            yield ComparableRecord(record.offset, stamp, -1, -1, -1, False, False, record.key, record.value, (0, b""))
         return
     header = batch.header
     base, stamp, first = header.baseOffset, header.baseTimestamp, header.baseSequence
@@ -58,6 +58,6 @@ def rows(batch: Batch) -> Iterator[Row]:
             )
 
 
-def differing(one: Row, other: Row) -> tuple[str, ...]:
+def differing(one: ComparableRecord, other: ComparableRecord) -> tuple[str, ...]:
     """Return the names of the fields in which two records differ."""
-    return tuple(name for name, mine, theirs in zip(Row._fields, one, other) if mine != theirs)
+    return tuple(name for name, mine, theirs in zip(ComparableRecord._fields, one, other) if mine != theirs)

@@ -22,7 +22,7 @@ KEPT = 64
 """Bytes that are kept of a longer key, with a digest of all of it."""
 
 
-class Counted(NamedTuple):
+class FrequentItem(NamedTuple):
     """A frequent item. It occurred at least `times`, and at most `times` + the sketch's error; `weight`, the bytes of
     its occurrences, is a lower bound, too."""
 
@@ -39,7 +39,7 @@ class LongKey(NamedTuple):
     digest: bytes
 
 
-class Frequent:
+class SpaceSaving:
     """Counts items. `total`: number of occurrences; `error`: by how much each count may be too low, at most 2 * total /
     room. `slots`: index of each counted item in `counts` and `weights`."""
 
@@ -92,17 +92,17 @@ class Frequent:
                 slot = self.slots[item] = len(self.slots)
                 counts[slot], weights[slot] = count, weight
 
-    def top(self, most: int) -> list[Counted]:
+    def top(self, most: int) -> list[FrequentItem]:
         """Return the items with the highest counts, in descending order. An item that is not among them, or not in the
         table at all, occurred at most `error` times more than the last."""
-        found = [Counted(item, self.counts[slot], self.weights[slot]) for item, slot in self.slots.items()]
+        found = [FrequentItem(item, self.counts[slot], self.weights[slot]) for item, slot in self.slots.items()]
         return sorted(found, key=lambda each: (-each.times, -each.weight, repr(each.item)))[:most]
 
     def shed(self) -> None:
         """Free what is needed only to count more keys. The counts can still be merged into others, and shown."""
         self.near, self.texts, self.sizes = array("q"), bytearray(), array("q")
 
-    def merge(self, other: Frequent, name: Callable[[Hashable], Hashable] = lambda item: item) -> None:
+    def merge(self, other: SpaceSaving, name: Callable[[Hashable], Hashable] = lambda item: item) -> None:
         """Add the counts of `other`; `name` converts its items."""
         for item, slot in other.slots.items():
             self._put(name(item), other.counts[slot], other.weights[slot])

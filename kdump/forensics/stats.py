@@ -9,8 +9,8 @@ from collections.abc import Hashable, Iterator
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from kdump.forensics.damage import Place
-from kdump.forensics.sketch import Frequent
+from kdump.forensics.damage import FilePosition
+from kdump.forensics.sketch import SpaceSaving
 from kdump.forensics.spread import SIZES, Moments, class_of
 from kdump.forensics.tally import (
     AT,
@@ -42,17 +42,17 @@ class TopicKey(NamedTuple):
     key: Hashable
 
 
-class Evidence(NamedTuple):
+class RecordLocation(NamedTuple):
     """A record that is the extreme of something, and the place of its batch."""
 
     offset: int
-    place: Place
+    place: FilePosition
 
 
 class Missed(NamedTuple):
     """Bytes that the statistics leave out, and the reason."""
 
-    place: Place
+    place: FilePosition
     reason: str
 
 
@@ -112,17 +112,17 @@ class Stats:
     timestampTypes: Counter[str] = field(default_factory=Counter)
     """Number of data records by timestamp type."""
     sums: array[int] = field(default_factory=fresh)
-    extremes: dict[int, Evidence] = field(default_factory=dict)
+    extremes: dict[int, RecordLocation] = field(default_factory=dict)
     batchRecords: array[int] = field(default_factory=_classes)
     batchSizes: array[int] = field(default_factory=_classes)
-    largestBatch: Evidence | None = None
-    fullestBatch: tuple[int, Evidence] | None = None
+    largestBatch: RecordLocation | None = None
+    fullestBatch: tuple[int, RecordLocation] | None = None
     keySizes: array[int] = field(default_factory=_classes)
     valueSizes: array[int] = field(default_factory=_classes)
     late: array[int] = field(default_factory=lambda: array("q", bytes(8 * 8)))
     moments: Moments = field(default_factory=Moments)
-    keys: Frequent = field(default_factory=Frequent)
-    producers: Frequent = field(default_factory=Frequent)
+    keys: SpaceSaving = field(default_factory=SpaceSaving)
+    producers: SpaceSaving = field(default_factory=SpaceSaving)
     missed: list[Missed] = field(default_factory=list)
     damaged: int = 0
     damagedBytes: int = 0
@@ -207,7 +207,7 @@ class Stats:
         unpacked = sum(codec.unpackedBytes for codec in packed)
         return unpacked / stored if stored and unpacked else None
 
-    def batch(self, place: Place, base: int, last: int, records: int) -> None:
+    def batch(self, place: FilePosition, base: int, last: int, records: int) -> None:
         """Count a valid batch."""
         self.soundBatches += 1
         self.batchBytes += place.size
@@ -216,13 +216,13 @@ class Stats:
         self.batchSizes[class_of(place.size)] += 1
         self.emptyBatches += not records
         if self.largestBatch is None or place.size > self.largestBatch.place.size:
-            self.largestBatch = Evidence(base, place)
+            self.largestBatch = RecordLocation(base, place)
         if self.fullestBatch is None or records > self.fullestBatch[0]:
-            self.fullestBatch = (records, Evidence(base, place))
+            self.fullestBatch = (records, RecordLocation(base, place))
         self.firstOffset = base if self.firstOffset is None else min(base, self.firstOffset)
         self.lastOffset = last if self.lastOffset is None else max(last, self.lastOffset)
 
-    def miss(self, place: Place, reason: str) -> None:
+    def miss(self, place: FilePosition, reason: str) -> None:
         """Record bytes that are left out."""
         self.damaged += 1
         self.damagedBytes += place.size

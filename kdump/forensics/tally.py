@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from array import array
 
-from kdump.forensics.sketch import LONGEST, NEAR, Frequent, known_by
+from kdump.forensics.sketch import LONGEST, NEAR, SpaceSaving, known_by
 from kdump.forensics.spread import LATE, Moments
 from kdump.format.columns import Columns
 
@@ -107,7 +107,7 @@ def tally(
     value_sizes_of: array[int],
     late_of: array[int],
     moments: Moments,
-    keys: Frequent,
+    keys: SpaceSaving,
 ) -> None:
     """Add the records in the columns to the sums, the size and lateness classes, the time histogram and the key counts.
 

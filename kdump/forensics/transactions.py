@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from kdump.check.finding import Finding
 from kdump.check.options import Options
-from kdump.check.totals import Totals
+from kdump.check.totals import CheckTotals
 from kdump.forensics.answers import (
     ABORTED,
     COMMITTED,
@@ -20,9 +20,9 @@ from kdump.forensics.answers import (
     PartitionTransactions,
     Transaction,
 )
-from kdump.forensics.ledger import Ledger
-from kdump.forensics.places import Asked, asked, is_away
-from kdump.forensics.walk import DAMAGES, Walk, certain_answers
+from kdump.forensics.ledger import TransactionLedger
+from kdump.forensics.places import PartitionInput, find_partitions, is_away
+from kdump.forensics.walk import DAMAGES, PartitionScan, certain_answers
 from kdump.log.errors import Refused, raise_it
 from kdump.log.region import Limits
 from kdump.state.coordinator import Coordinator
@@ -37,7 +37,7 @@ TOLD = ("transaction-", "txn-index-", "snapshot-")
 """Prefixes of the codes that are reported in addition to those of damaged bytes."""
 
 
-class Question(NamedTuple):
+class TransactionsQuery(NamedTuple):
     """What to select. `now`: epoch ms from which ages are computed, None for the current time; `timeout`: ms after
     which an open transaction is old; `topic`: predicate for topic names. `on_producer` is called with the producer ID
     and the transactional ID of each transaction that exists, whether it is selected or not."""
@@ -60,11 +60,11 @@ class Question(NamedTuple):
 
 def transactions(
     paths: str | Iterable[str],
-    question: Question | None = None,
+    question: TransactionsQuery | None = None,
     *,
     refused: Refused = raise_it,
     met: Callable[[int], None] = lambda count: None,
-    started: Callable[[Asked], None] = lambda place: None,
+    started: Callable[[PartitionInput], None] = lambda place: None,
     total: Callable[[int], None] = lambda size: None,
 ) -> Iterator[Answer]:
     """Yield the transactions of the partitions that `paths` stand for: segments, partition directories, log
@@ -80,7 +80,7 @@ def transactions(
     is called with the number of bytes as they are read, `total` with their sum in advance, `started` with each
     partition.
     """
-    question = question or Question()
+    question = question or TransactionsQuery()
     now = round(time.time() * 1000) if question.now is None else question.now
     options = Options(
         only=frozenset({"transactions", "indexes"}),
@@ -88,7 +88,7 @@ def transactions(
         now=now,
         transaction_timeout=question.timeout,
     )
-    found, _ = asked([paths] if isinstance(paths, str) else paths, options, refused)
+    found, _ = find_partitions([paths] if isinstance(paths, str) else paths, options, refused)
     chosen = [place for place in found if place.known.topic is None or question.topic(place.known.topic)]
     if chosen or not found:
         yield from _coordinators(found, question, now)
@@ -98,7 +98,7 @@ def transactions(
         yield from _of(place, question, now, met, refused)
 
 
-def _coordinators(found: list[Asked], question: Question, now: int) -> Iterator[Answer]:
+def _coordinators(found: list[PartitionInput], question: TransactionsQuery, now: int) -> Iterator[Answer]:
     seen: list[Coordinator] = []
     for place in found:
         coordinator = place.known.coordinator
@@ -136,20 +136,22 @@ def _coordinators(found: list[Asked], question: Question, now: int) -> Iterator[
 
 
 def _of(
-    place: Asked,
-    question: Question,
+    place: PartitionInput,
+    question: TransactionsQuery,
     now: int,
     met: Callable[[int], None],
     refused: Refused,
 ) -> Iterator[Answer]:
-    totals = Totals()
+    totals = CheckTotals()
     place, looking = place.now()
     if is_away(place, refused):
         return
-    walk = Walk(place.partition, place.known, place.options, totals)
+    walk = PartitionScan(place.partition, place.known, place.options, totals)
     walk.met = met
     coordinator = place.known.coordinator
-    ledger = Ledger(walk, coordinator if isinstance(coordinator, Coordinator) else None, now, question.timeout)
+    ledger = TransactionLedger(
+        walk, coordinator if isinstance(coordinator, Coordinator) else None, now, question.timeout
+    )
     for answer in certain_answers(walk, ledger, PartitionTransactions, looking, told_beside, refused):
         if not isinstance(answer, Transaction) or question.wants(answer):
             yield answer

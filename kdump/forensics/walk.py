@@ -12,39 +12,39 @@ from kdump.check.catalogue import CATALOGUE, INFO
 from kdump.check.finding import Finding
 from kdump.check.options import Options
 from kdump.check.partition import PartitionCheck
-from kdump.check.producers import Row, Sequences, Snapshots
-from kdump.check.rule import Known, Part, Rule, Seen
+from kdump.check.producers import ProducerSequenceRule, ProducerSnapshotRule, Row
+from kdump.check.rule import BatchContext, PartitionContext, Rule, SegmentContext
 from kdump.check.second_look import Looking
-from kdump.check.totals import Totals
-from kdump.check.transactions import TransactionIndex, Transactions
+from kdump.check.totals import CheckTotals
+from kdump.check.transactions import TransactionRule, TxnIndexRule
 from kdump.forensics.answers import Note, PartitionProducers, PartitionTransactions
-from kdump.forensics.index_entries import IndexEntries
-from kdump.log.disk import Partition
+from kdump.forensics.index_entries import TxnIndexEntries
+from kdump.log.disk import PartitionDirectory
 from kdump.log.errors import Refused, SourceError
 from kdump.log.paths import Target
 from kdump.log.region import Region
-from kdump.state.producers import Producers
+from kdump.state.producers import ProducerState
 from kdump.state.transactions import MOST_OPEN
 
 DAMAGES = frozenset(code.code for code in CATALOGUE.values() if code.family == "bytes")
 """Codes of findings about damaged bytes."""
 
 
-class Walk(PartitionCheck):
+class PartitionScan(PartitionCheck):
     """The scan. `sequences` and `transactions` have the state after the current batch when an observer is called with
     it."""
 
-    sequences: Sequences
-    transactions: Transactions
-    entries_of_index: IndexEntries
+    sequences: ProducerSequenceRule
+    transactions: TransactionRule
+    entries_of_index: TxnIndexEntries
 
     def __init__(
         self,
-        partition: Partition,
-        known: Known,
+        partition: PartitionDirectory,
+        known: PartitionContext,
         options: Options,
-        totals: Totals,
-        state: Producers | None = None,
+        totals: CheckTotals,
+        state: ProducerState | None = None,
         *,
         alone: bool = False,
     ) -> None:
@@ -53,11 +53,11 @@ class Walk(PartitionCheck):
         super().__init__(partition, known, options, totals, alone=alone)
 
     def _make_rules(self) -> list[Rule]:
-        self.sequences, self.transactions = Sequences(self.known, self._state), Transactions(self.known)
-        self.entries_of_index = IndexEntries(self.transactions, self._aborted)
-        index = TransactionIndex(self.transactions, self.known, self._aborted, self.beside.begins)
+        self.sequences, self.transactions = ProducerSequenceRule(self.known, self._state), TransactionRule(self.known)
+        self.entries_of_index = TxnIndexEntries(self.transactions, self._aborted)
+        index = TxnIndexRule(self.transactions, self.known, self._aborted, self.beside.begins)
         return [
-            Snapshots(
+            ProducerSnapshotRule(
                 self.sequences, self.partition.snapshots, self.beside.snapshot
             ),  # before the batch changes the state
             self.sequences,
@@ -66,7 +66,7 @@ class Walk(PartitionCheck):
             index,
         ]
 
-    def _aborted(self, part: Part) -> Aborted:
+    def _aborted(self, part: SegmentContext) -> Aborted:
         """Return the entries of a segment's .txnindex, read once although several rules use them."""
         if self._index is None or self._index[0] is not part.target:
             self._index = (part.target, super()._aborted(part))
@@ -92,16 +92,16 @@ class Walk(PartitionCheck):
         return None
 
 
-class Watch(Rule):
+class BatchObserver(Rule):
     """Base class of the observers of a scan: `batch`, `finish` and `end` may return any answers."""
 
-    def batch(self, seen: Seen) -> Any:
+    def batch(self, seen: BatchContext) -> Any:
         return ()
 
-    def region(self, part: Part, region: Region) -> Any:
+    def region(self, part: SegmentContext, region: Region) -> Any:
         return ()
 
-    def finish(self, part: Part) -> Any:
+    def finish(self, part: SegmentContext) -> Any:
         return ()
 
     def end(self) -> Any:
@@ -109,7 +109,7 @@ class Watch(Rule):
 
 
 def certain_answers(
-    walk: Walk,
+    walk: PartitionScan,
     observer: Rule,
     row: type[PartitionTransactions | PartitionProducers],
     looking: Looking | None,

@@ -349,7 +349,7 @@ def keep_rows(columns: Columns, numbers: list[int]) -> None:
     columns.count = len(numbers)
 
 
-class Survey(NamedTuple):
+class RecordCheck(NamedTuple):
     """What verify needs to know about the records in columns. `misplaced`: number of offset deltas that are not above
     all previous ones, or exceed lastOffsetDelta; `wrong_delta` and `wrong_behind`: the first of these, and the largest
     delta before it; `last`: the largest delta. `reserved`: number of records whose attributes are not 0. `unkeyed`:
@@ -365,9 +365,9 @@ class Survey(NamedTuple):
     first_unkeyed: int
 
 
-def survey(columns: Columns, last: cython.longlong, end: cython.longlong, base: cython.longlong) -> Survey:
-    """Compute a Survey in one pass over the columns, which must not be empty. `last`: the largest offset delta before
-    them; `end`: the batch's lastOffsetDelta; `base`: its baseTimestamp."""
+def check_records(columns: Columns, last: cython.longlong, end: cython.longlong, base: cython.longlong) -> RecordCheck:
+    """Compute a RecordCheck in one pass over the columns, which must not be empty. `last`: the largest offset delta
+    before them; `end`: the batch's lastOffsetDelta; `base`: its baseTimestamp."""
     rows: cython.longlong[::1] = columns.block
     at: cython.Py_ssize_t
     delta: cython.longlong
@@ -396,7 +396,7 @@ def survey(columns: Columns, last: cython.longlong, end: cython.longlong, base: 
             if unkeyed == 0:
                 first_unkeyed = delta
             unkeyed += 1
-    return Survey(misplaced, wrong_delta, wrong_behind, last, largest, reserved, unkeyed, first_unkeyed)
+    return RecordCheck(misplaced, wrong_delta, wrong_behind, last, largest, reserved, unkeyed, first_unkeyed)
 
 
 @cython.cfunc

@@ -36,7 +36,7 @@ VALUE = layout(ValuePrefix, "CoordinatorRecordSerde")
 STRUCT = "CoordinatorRecord"
 
 
-class Part(NamedTuple):
+class MessagePart(NamedTuple):
     """A key or a value. `number` is its prefix, None if it has none; `schema` and `decoded` are None if no message is
     known for it. The position of `problem` is relative to the key or value. `note` states what is unusual but legal."""
 
@@ -50,8 +50,8 @@ class Part(NamedTuple):
 class CoordinatorRecord(NamedTuple):
     """A decoded record. `value` is None for a tombstone, and if the key does not determine the type of the value."""
 
-    key: Part
-    value: Part | None
+    key: MessagePart
+    value: MessagePart | None
 
 
 def decode_coordinator_record(folder: str, key: bytes | None, value: bytes | None) -> CoordinatorRecord:
@@ -69,19 +69,21 @@ def coordinator_spans(folder: str, key: bytes | None, value: bytes | None) -> tu
     return keys, values
 
 
-def decode_key(folder: str, data: bytes | None, spans: list[Span] | None = None) -> Part:
+def decode_key(folder: str, data: bytes | None, spans: list[Span] | None = None) -> MessagePart:
     """Decode the key as `decode_coordinator_record` does. Appends the known fields to `spans`."""
     number, problem = _prefix(KEY, STRUCT, data, spans)
     if number is None or data is None:
-        return Part(problem=problem)
+        return MessagePart(problem=problem)
     schema = by_api_key(folder, "coordinator-key").get(number)
     if schema is None:
-        return Part(number, problem=DecodeError(STRUCT, "type", 0, f"type {number} is unknown"))
+        return MessagePart(number, problem=DecodeError(STRUCT, "type", 0, f"type {number} is unknown"))
     # The type implies the version of the key's message: the lowest, whatever else the schema lists.
     return _message(number, schema, *attempt(schema, schema.valid.lowest, data, KEY.size, spans=spans))
 
 
-def decode_value(folder: str, key: Part, data: bytes | None, spans: list[Span] | None = None) -> Part | None:
+def decode_value(
+    folder: str, key: MessagePart, data: bytes | None, spans: list[Span] | None = None
+) -> MessagePart | None:
     """Decode the value for `key` as `decode_coordinator_record` does. Appends the known fields to `spans`."""
     if data is None or key.schema is None:
         return None
@@ -89,16 +91,16 @@ def decode_value(folder: str, key: Part, data: bytes | None, spans: list[Span] |
     schema = by_api_key(folder, "coordinator-value").get(key.schema.apiKey)
     number, problem = _prefix(VALUE, STRUCT if schema is None else schema.name, data, spans)
     if number is None or schema is None:
-        return Part(number, schema, problem=problem)
+        return MessagePart(number, schema, problem=problem)
     return _message(number, schema, *attempt(schema, number, data, VALUE.size, spans=spans))
 
 
-def _message(number: int, schema: Schema, decoded: Decoded, problem: DecodeError | None) -> Part:
+def _message(number: int, schema: Schema, decoded: Decoded, problem: DecodeError | None) -> MessagePart:
     notes = [note_of(decoded)]
     # Kafka ignores leftover bytes. A newer version may have fields that are not known here.
     if problem is None and decoded.rest:
         notes.append(f"{many(len(decoded.rest), 'byte')} left over after the message")
-    return Part(number, schema, decoded, problem, "; ".join(filter(None, notes)))
+    return MessagePart(number, schema, decoded, problem, "; ".join(filter(None, notes)))
 
 
 def _prefix(

@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from kdump.format.text import Line
+from kdump.format.text import TextLine
 
 BLANK = " \t\f"
 LINES = re.compile(rb"([^\r\n]*)(\r\n|\r|\n)|([^\r\n]+)")
@@ -22,7 +22,7 @@ MALFORMED = "Malformed \\uxxxx encoding."
 """Message of the IllegalArgumentException with which Java rejects the whole file."""
 
 
-def properties(data: bytes) -> Iterator[Line]:
+def properties(data: bytes) -> Iterator[TextLine]:
     """Yield a property, with `name` and `value`, for each logical line, and a comment for each comment or blank line.
     For a bad escape the line has a `problem`; Java then reads nothing from the file."""
     start, logical = 0, ""
@@ -30,7 +30,7 @@ def properties(data: bytes) -> Iterator[Line]:
         raw = match[1] if match[2] is not None else match[3]
         text = raw.decode("latin-1").lstrip(BLANK)
         if not logical and (not text or text[0] in "#!"):
-            yield Line(start, match.end() - start, "comment", {})
+            yield TextLine(start, match.end() - start, "comment", {})
             start = match.end()
             continue
         is_continued = (len(text) - len(text.rstrip("\\"))) % 2 == 1
@@ -40,7 +40,7 @@ def properties(data: bytes) -> Iterator[Line]:
             start, logical = match.end(), ""
 
 
-def _property(position: int, size: int, logical: str) -> Line:
+def _property(position: int, size: int, logical: str) -> TextLine:
     key = KEY.match(logical)
     assert key is not None
     separator = SEPARATOR.match(logical, key.end())
@@ -48,8 +48,8 @@ def _property(position: int, size: int, logical: str) -> Line:
     try:
         values = {"name": _plain(key[0]), "value": _plain(logical[separator.end() :])}
     except ValueError:
-        return Line(position, size, "property", {}, f"a bad escape: {MALFORMED}")
-    return Line(position, size, "property", values)
+        return TextLine(position, size, "property", {}, f"a bad escape: {MALFORMED}")
+    return TextLine(position, size, "property", values)
 
 
 def _plain(text: str) -> str:

@@ -84,7 +84,7 @@ def attempt(
         reason = f"version {version} is unknown, expected {schema.valid.lowest} to {schema.valid.highest}"
         rest = bytes(data[position:end])
         return Decoded(value, known, position, note, rest), DecodeError(schema.name, "version", position, reason)
-    reader = _Reader(schema.name, data, position, end, spans)
+    reader = _MessageReader(schema.name, data, position, end, spans)
     problem: DecodeError | None = None
     try:
         reader.fill(value, schema.struct(known), 0)
@@ -132,7 +132,7 @@ def _json_value(node: Node, value: Any) -> Any:
     return base64.b64encode(value).decode() if node.kind == "bytes" else value
 
 
-class _Reader:
+class _MessageReader:
     """Reads one message from `position` on, and appends its fields to `spans` if that is not None."""
 
     def __init__(self, name: str, data: Bytes, position: int, end: int, spans: list[Span] | None) -> None:

@@ -26,7 +26,7 @@ assert (BATCH_HEADER.size, CRC_START, LOG_OVERHEAD, MIN_BATCH_LENGTH, MIN_RECORD
 assert [BATCH_HEADER.positions[name] for name in ("crc", "lastOffsetDelta", "recordCount")] == [17, 23, 57]
 
 
-class Run(NamedTuple):
+class ValidRun(NamedTuple):
     """A batch run: consecutive valid batches. `stop` is the position in the buffer after the last one; `before` is the
     last offset of the second-to-last one (the given `latest` if there is only one); `unchained` is the bytes of the
     batches that only their checksums confirm."""
@@ -151,7 +151,7 @@ def run(
     highest: cython.longlong,
     budget: cython.longlong,
     check: cython.bint,
-) -> Run | None:
+) -> ValidRun | None:
     """Return the run of batches from `position` on that are valid beyond doubt, None if the first is not.
 
     Each is completely in the buffer, has at most `largest` bytes and room for its records, and has offsets above those
@@ -218,4 +218,4 @@ def run(
         at = end
     if count == 0:
         return None
-    return Run(at, count, records, first, last, before, unchained)
+    return ValidRun(at, count, records, first, last, before, unchained)

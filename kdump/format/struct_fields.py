@@ -14,7 +14,7 @@ from kdump.format.structs import Named
 NOT_GIVEN = object()
 
 
-class Row(NamedTuple):
+class StructField(NamedTuple):
     """A field. `depth` is its nesting depth; `position` (from the start of the structure) and `size` are in bytes, None
     if they depend on the data. Versions are in Kafka's notation, empty in a layout. `default` is NOT_GIVEN if the
     schema has none."""
@@ -34,7 +34,7 @@ class Row(NamedTuple):
     default: Any = NOT_GIVEN
 
 
-def rows(struct: Named, version: int | None = None) -> Iterator[Row]:
+def rows(struct: Named, version: int | None = None) -> Iterator[StructField]:
     """Yield the fields of a structure in the order of their bytes. For a message: the fields of all versions in the
     order of the schema, or those of `version`, which must be valid."""
     if struct.schema is None:
@@ -45,14 +45,14 @@ def rows(struct: Named, version: int | None = None) -> Iterator[Row]:
         yield from _version_rows(struct.schema, version)
 
 
-def _layout_rows(fields: tuple[Field, ...], positions: dict[str, int], depth: int) -> Iterator[Row]:
+def _layout_rows(fields: tuple[Field, ...], positions: dict[str, int], depth: int) -> Iterator[StructField]:
     for number, field in enumerate(fields):
         kind = field.wire.name
         if field.wire in (BYTES, ARRAY):
             kind += f"[{field.sized_by}]" + (f" of {field.of.name}" if field.of else "")
         position = positions.get(field.name, 0 if not number and not depth else None) if not depth else None
         size = field.wire.size
-        yield Row(field.name, depth, kind, position, size, field.unit, field.meaning, field.bits)
+        yield StructField(field.name, depth, kind, position, size, field.unit, field.meaning, field.bits)
         if field.of is not None:
             yield from _layout_rows(field.of.fields, {}, depth + 1)
 
@@ -83,13 +83,13 @@ def _name(field: dict[str, Any]) -> str:
     return name[0].lower() + name[1:]
 
 
-def _version_rows(schema: Schema, version: int) -> Iterator[Row]:
+def _version_rows(schema: Schema, version: int) -> Iterator[StructField]:
     yield from _struct_rows(schema, schema.struct(version), schema.fields, 0, 0)
 
 
 def _struct_rows(
     schema: Schema, struct: Struct, declared: list[dict[str, Any]], depth: int, position: int | None
-) -> Iterator[Row]:
+) -> Iterator[StructField]:
     by_name = {_name(field): field for field in declared}
     for node in struct.plain:
         field = by_name[node.name]
@@ -100,7 +100,7 @@ def _struct_rows(
             yield from _struct_rows(schema, inner, _declared_fields(schema, field), depth + 1, None)
         position = position + size if position is not None and size is not None else None
     if struct.flexible:
-        yield Row(TAG_COUNT.name, depth, TAG_COUNT.wire.name, position, meaning=TAG_COUNT.meaning)
+        yield StructField(TAG_COUNT.name, depth, TAG_COUNT.wire.name, position, meaning=TAG_COUNT.meaning)
         for _, node in sorted(struct.tagged.items()):
             field = by_name[node.name]
             yield _node_row(node, field, depth + 1, None, None)
@@ -109,8 +109,8 @@ def _struct_rows(
                 yield from _struct_rows(schema, inner, _declared_fields(schema, field), depth + 2, None)
 
 
-def _node_row(node: Node, field: dict[str, Any], depth: int, position: int | None, size: int | None) -> Row:
-    return Row(
+def _node_row(node: Node, field: dict[str, Any], depth: int, position: int | None, size: int | None) -> StructField:
+    return StructField(
         node.name,
         depth,
         type_name(node, field["type"]),
@@ -132,11 +132,11 @@ class _Merged:
         self.schema = schema
         self.versions = range(schema.valid.lowest, schema.valid.highest + 1)
 
-    def rows(self) -> Iterator[Row]:
+    def rows(self) -> Iterator[StructField]:
         structs = {version: self.schema.struct(version) for version in self.versions}
         yield from self._rows(structs, self.schema.fields, 0)
 
-    def _rows(self, structs: dict[int, Struct], declared: list[dict[str, Any]], depth: int) -> Iterator[Row]:
+    def _rows(self, structs: dict[int, Struct], declared: list[dict[str, Any]], depth: int) -> Iterator[StructField]:
         for field in declared:
             name = _name(field)
             # A name may be declared twice, for different versions.

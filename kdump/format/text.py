@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 from kdump.format.numbers import LONG_MIN, parse_int, parse_long
 
 
-class Line(NamedTuple):
+class TextLine(NamedTuple):
     """A part of the text, usually a line with its line end: bytes position..position+size-1 of the file. `values` are
     by JSON name, empty for a line without any; `what` is the kind of line."""
 
@@ -40,7 +40,7 @@ def _number(text: bytes, lowest: int, parse: Callable[[str], int | None] = parse
     return None if value is None or value < lowest else value
 
 
-def offset_checkpoint(data: bytes) -> Iterator[Line]:
+def offset_checkpoint(data: bytes) -> Iterator[TextLine]:
     """Parse version 0, count, and "topic partition offset" lines (OffsetCheckpointFile)."""
 
     def entry(words: list[bytes]) -> dict[str, Any] | None:
@@ -54,7 +54,7 @@ def offset_checkpoint(data: bytes) -> Iterator[Line]:
     yield from _checkpoint(data, entry, "topic partition offset")
 
 
-def epoch_checkpoint(data: bytes) -> Iterator[Line]:
+def epoch_checkpoint(data: bytes) -> Iterator[TextLine]:
     """Parse version 0, count, and "epoch startOffset" lines (LeaderEpochCheckpointFile)."""
 
     def entry(words: list[bytes]) -> dict[str, Any] | None:
@@ -67,7 +67,7 @@ def epoch_checkpoint(data: bytes) -> Iterator[Line]:
     yield from _checkpoint(data, entry, "epoch startOffset")
 
 
-def _checkpoint(data: bytes, entry: Any, form: str) -> Iterator[Line]:
+def _checkpoint(data: bytes, entry: Any, form: str) -> Iterator[TextLine]:
     count = None
     found = 0
     for number, (position, line) in enumerate(lines(data)):
@@ -80,7 +80,7 @@ def _checkpoint(data: bytes, entry: Any, form: str) -> Iterator[Line]:
                 problem = f"version {value} is unknown, expected 0"
             if what == "count":
                 count = value
-            yield Line(position, len(line), what, {}, problem)
+            yield TextLine(position, len(line), what, {}, problem)
             continue
         values, problem = entry(words), _not_utf8(line)
         if problem:
@@ -88,10 +88,10 @@ def _checkpoint(data: bytes, entry: Any, form: str) -> Iterator[Line]:
         elif values is None:
             problem = f"not of the form {form!r}"
         found += values is not None
-        yield Line(position, len(line), "entry", values or {}, problem)
+        yield TextLine(position, len(line), "entry", values or {}, problem)
     # An empty file, or one that ends after its version, is valid and has no entries.
     if count is not None and count != found:
-        yield Line(len(data), 0, "count", {}, f"the count is {count}, but there are {found} entries")
+        yield TextLine(len(data), 0, "count", {}, f"the count is {count}, but there are {found} entries")
 
 
 def _not_utf8(line: bytes) -> str:
@@ -103,20 +103,21 @@ def _not_utf8(line: bytes) -> str:
     return ""
 
 
-def properties(data: bytes) -> Iterator[Line]:
+def properties(data: bytes) -> Iterator[TextLine]:
     """Parse the name: value lines of partition.metadata."""
     for position, line in lines(data):
         text = line.strip().decode("utf-8", "replace")
         if not text or text[0] in "#!":
-            yield Line(position, len(line), "comment", {})
+            yield TextLine(position, len(line), "comment", {})
             continue
         match = re.match(r"^([^=:\s]+)\s*[=:]\s*(.*)$", text)
         values = {"name": match[1], "value": match[2]} if match else {}
-        yield Line(position, len(line), "property", values, "" if match else "not of the form 'name=value'")
+        yield TextLine(position, len(line), "property", values, "" if match else "not of the form 'name=value'")
 
 
-def json_object(data: bytes) -> Iterator[Line]:
-    """Parse one JSON object (quorum-state, .kafka_cleanshutdown): a Line for the file, then an empty one per member."""
+def json_object(data: bytes) -> Iterator[TextLine]:
+    """Parse one JSON object (quorum-state, .kafka_cleanshutdown): a TextLine for the file, then an empty one per
+    member."""
     if not data.strip():
         return
     try:
@@ -124,8 +125,8 @@ def json_object(data: bytes) -> Iterator[Line]:
         problem = "" if isinstance(value, dict) else "not a JSON object"
     except (ValueError, RecursionError) as error:
         value, problem = None, f"not JSON: {error}"
-    yield Line(0, len(data), "object", {}, problem)
+    yield TextLine(0, len(data), "object", {}, problem)
     if isinstance(value, dict):
         for name, member in value.items():
             said = member if isinstance(member, str) else json.dumps(member, ensure_ascii=False)
-            yield Line(0, 0, "property", {"name": name, "value": said})
+            yield TextLine(0, 0, "property", {"name": name, "value": said})

@@ -27,7 +27,7 @@ STATES = (
 """TransactionState by ID."""
 
 
-class Transaction(NamedTuple):
+class TransactionMetadata(NamedTuple):
     """A decoded record of __transaction_state. Times are epoch ms, -1 for none.
 
     `state` is Kafka's name, UNKNOWN(9) for an ID that Kafka does not define, empty if the value has none. `partitions`
@@ -56,21 +56,21 @@ class Transaction(NamedTuple):
     note: str = ""
 
 
-def decode_transaction(key: bytes | None, value: bytes | None) -> Transaction:
+def decode_transaction(key: bytes | None, value: bytes | None) -> TransactionMetadata:
     """Decode the record with this key and value. Never raises: a decoding error becomes its `problem`."""
     said_key, said_value = decode_coordinator_record("transaction-coordinator", key, value)
     if said_key.decoded is None or said_key.problem is not None:
         error = said_key.problem
         assert error is not None
         problem = DecodeError("TransactionLogKey", error.field, error.position, error.reason)
-        return Transaction(None, tombstone=value is None, problem=problem)
-    transaction = Transaction(said_key.decoded.value["transactionalId"], tombstone=value is None)
+        return TransactionMetadata(None, tombstone=value is None, problem=problem)
+    transaction = TransactionMetadata(said_key.decoded.value["transactionalId"], tombstone=value is None)
     if said_value is None:
         return transaction
     if said_value.decoded is None:
         return transaction._replace(problem=said_value.problem)
     said = said_value.decoded.value
-    fields = {name: said[name] for name in Transaction._fields if name in said}
+    fields = {name: said[name] for name in TransactionMetadata._fields if name in said}
     transaction = transaction._replace(**fields, problem=said_value.problem, note=said_value.decoded.note)
     if "transactionStatus" not in said:
         return transaction
@@ -78,7 +78,9 @@ def decode_transaction(key: bytes | None, value: bytes | None) -> Transaction:
     return transaction if said_value.problem or not wrong else transaction._replace(problem=wrong)
 
 
-def _with_state(transaction: Transaction, value: dict[str, Any]) -> tuple[Transaction, DecodeError | None]:
+def _with_state(
+    transaction: TransactionMetadata, value: dict[str, Any]
+) -> tuple[TransactionMetadata, DecodeError | None]:
     """Return the transaction with its state and partitions, and the error on which Kafka would throw, if any."""
     number = value["transactionStatus"]
     if not 0 <= number < len(STATES):

@@ -1,8 +1,8 @@
 """Reading next to a running broker: files that go away, grow or are rewritten while a command reads them.
 
 One file is read as it was when it was opened. A conclusion from several files, or from a small file that is rewritten
-in place, is valid only if none of them has changed since it was first looked at; a Watch detects that. A file that went
-away is a Gone (kdump.log.errors) wherever a file is opened that was found in a directory.
+in place, is valid only if none of them has changed since it was first looked at; a FileWatch detects that. A file that
+went away is a Gone (kdump.log.errors) wherever a file is opened that was found in a directory.
 
 Source: org.apache.kafka.storage.internals.log.LocalLog (deleteSegmentFiles, replaceSegments: files are renamed to
 .deleted first), LogManager.asyncDelete (a deleted topic's directories are renamed to -delete).
@@ -16,7 +16,7 @@ from collections.abc import Callable, Iterable
 from contextlib import suppress
 from typing import TypeVar
 
-from kdump.log.errors import Missing, SourceError, went_away
+from kdump.log.errors import SourceError, SourceNotFound, went_away
 from kdump.log.listing import is_url
 from kdump.log.named import present
 from kdump.log.paths import Target, refuse_pipe
@@ -32,7 +32,7 @@ def open_target(at: Target, opener: Opener = open_source) -> Source:
     refuse_pipe(at)
     try:
         return opener(at.path)
-    except Missing as error:
+    except SourceNotFound as error:
         if os.path.islink(at.path) or (at.source == at.path and at.path not in present()):
             raise
         raise SourceError(went_away(at.path)) from error
@@ -106,7 +106,7 @@ def stem(path: str) -> str:
     return directory + slash + name.partition(".")[0]
 
 
-class Watch:
+class FileWatch:
     """The files that a conclusion is based on, each with its identity when it was first looked at."""
 
     def __init__(self) -> None:
@@ -129,7 +129,7 @@ class Watch:
         def opened(path: str) -> Source:
             try:
                 source = opener(path)
-            except Missing:
+            except SourceNotFound:
                 self.look(path, None)
                 raise
             if path not in self.first and isinstance(source, FileSource):

@@ -39,7 +39,7 @@ NO_SEGMENT = "no segment (<20 digits>.log) in this directory"
 
 
 @dataclass
-class Segment:
+class SegmentFiles:
     """A .log (None: it is gone) and the files with the same name next to it, by kind."""
 
     name: str
@@ -49,7 +49,7 @@ class Segment:
 
 
 @dataclass
-class Partition:
+class PartitionDirectory:
     """The files of a partition directory. `state` is "" for a live one, else delete, future or stray; topic and
     partition are None if the directory has another name, as in remote storage."""
 
@@ -58,7 +58,7 @@ class Partition:
     topic: str | None
     partition: int | None
     state: str
-    segments: list[Segment] = field(default_factory=list)
+    segments: list[SegmentFiles] = field(default_factory=list)
     orphans: list[Target] = field(default_factory=list)
     """Indexes without a segment."""
     snapshots: list[Target] = field(default_factory=list)
@@ -98,7 +98,7 @@ class LogDirectory:
     """A broker's log directory: partitions, the files at its root by name, and other directories (`unknown`)."""
 
     path: str
-    partitions: list[Partition] = field(default_factory=list)
+    partitions: list[PartitionDirectory] = field(default_factory=list)
     files: dict[str, Target] = field(default_factory=dict)
     others: list[Target] = field(default_factory=list)
     unknown: list[str] = field(default_factory=list)
@@ -125,7 +125,7 @@ class LogDirectory:
         return not (others or here & {kinds.OFFSET_CHECKPOINT, kinds.CLEAN_SHUTDOWN})
 
 
-Place = LogDirectory | Partition | Target
+Place = LogDirectory | PartitionDirectory | Target
 
 
 def places(path: str, refused: Refused) -> Iterator[Place]:
@@ -144,7 +144,7 @@ def places(path: str, refused: Refused) -> Iterator[Place]:
         if around and not _is_apart(absolute, *around[-1]):
             continue
         place = place_of(directory)
-        if place is None or (around and absolute in around[-1][1] and isinstance(place, Partition)):
+        if place is None or (around and absolute in around[-1][1] and isinstance(place, PartitionDirectory)):
             continue  # the log directory has listed that partition
         found = True
         around.append((absolute, _nested(absolute, place)))
@@ -156,7 +156,7 @@ def places(path: str, refused: Refused) -> Iterator[Place]:
         yield alone
 
 
-def _nested(absolute: str, place: LogDirectory | Partition) -> set[str]:
+def _nested(absolute: str, place: LogDirectory | PartitionDirectory) -> set[str]:
     """Return the absolute paths of the directories in a place below which other log directories may be."""
     paths = place.nested if isinstance(place, LogDirectory) else place.directories
     return {f"{absolute.rstrip('/')}/{os.path.basename(each)}" for each in paths}
@@ -168,7 +168,7 @@ def _is_apart(absolute: str, place: str, nested: set[str]) -> bool:
     return place + absolute[len(place) :].partition("/")[0] in nested
 
 
-def _of_a_log_directory(path: str) -> Partition | None:
+def _of_a_log_directory(path: str) -> PartitionDirectory | None:
     """Return the partition of a directory without files of Kafka's that has a partition's name and is in a broker's
     log directory: the broker creates an empty log there at startup."""
     if not PARTITION.match(os.path.basename(os.path.abspath(path))):
@@ -177,7 +177,7 @@ def _of_a_log_directory(path: str) -> Partition | None:
     return partition(path, above.path) if isinstance(above, LogDirectory) and above.files else None
 
 
-def place_of(directory: str) -> LogDirectory | Partition | None:
+def place_of(directory: str) -> LogDirectory | PartitionDirectory | None:
     """Return the log directory or partition in `directory`; None if it is neither (there may be some below it).
 
     A directory's name alone makes no partition: log directories and those above have such names, too (data-0, disk-1).
@@ -235,17 +235,17 @@ def _log_directory(directory: str, entries: list[Item]) -> LogDirectory:
     return found
 
 
-def _may_be_partition(place: Partition) -> bool:
+def _may_be_partition(place: PartitionDirectory) -> bool:
     """Return True unless a directory named topic-partition, outside of a broker's log directory, contains other
     things."""
     files = [os.path.basename(at.path) for at in place.files()]
     return _has_files_of_a_partition(files) or not (files or place.directories)
 
 
-def partition(directory: str, source: str = "") -> Partition:
+def partition(directory: str, source: str = "") -> PartitionDirectory:
     """List a partition directory, grouping the files that belong together."""
     match = PARTITION.match(os.path.basename(os.path.abspath(directory)))
-    found = Partition(
+    found = PartitionDirectory(
         directory,
         source or directory,
         match["topic"] if match else None,
@@ -258,7 +258,7 @@ def partition(directory: str, source: str = "") -> Partition:
     except OSError as error:
         found.refused.append(listing_error(error, directory))
         return found
-    segments: dict[str, Segment] = {}
+    segments: dict[str, SegmentFiles] = {}
     for entry in entries:
         if entry.is_directory:
             found.directories.append(entry.path)
@@ -274,20 +274,20 @@ def partition(directory: str, source: str = "") -> Partition:
     return found
 
 
-def current(place: Partition) -> Partition:
+def current(place: PartitionDirectory) -> PartitionDirectory:
     """Return the partition as it is now: listed again if files were added, removed or renamed since it was listed."""
     if place.seen is None or identity(place.path) == place.seen:
         return place
     return partition(place.path, place.source)
 
 
-def _sort_in(found: Partition, segments: dict[str, Segment], name: str, at: Target) -> None:
+def _sort_in(found: PartitionDirectory, segments: dict[str, SegmentFiles], name: str, at: Target) -> None:
     if not is_live(name):
         (found.others if name.endswith(".deleted") else found.unfinished).append(at)
     elif at.kind is kinds.SEGMENT or at.kind in BESIDE:
         assert at.kind is not None
         stem = ENDINGS.sub("", name).partition(".")[0]
-        segment = segments.setdefault(stem, Segment(stem, at.name_offset or 0))
+        segment = segments.setdefault(stem, SegmentFiles(stem, at.name_offset or 0))
         if at.kind is kinds.SEGMENT:
             other: Target | None = at
             if segment.log is None or name == f"{stem}.log":

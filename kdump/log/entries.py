@@ -155,7 +155,7 @@ def _snapshot(window: Window) -> Iterator[Item]:
         yield Problem("snapshot-invalid", name, "crc", at, reason, computed, header.crc)
 
 
-TEXTS: dict[Kind, tuple[Callable[[bytes], Iterator[text.Line]], str, str]] = {
+TEXTS: dict[Kind, tuple[Callable[[bytes], Iterator[text.TextLine]], str, str]] = {
     kinds.OFFSET_CHECKPOINT: (text.offset_checkpoint, "checkpointEntry", "checkpoint-invalid"),
     kinds.EPOCH_CHECKPOINT: (text.epoch_checkpoint, "checkpointEntry", "checkpoint-invalid"),
     kinds.PARTITION_METADATA: (text.properties, "property", "partition-metadata-invalid"),

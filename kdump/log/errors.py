@@ -15,7 +15,7 @@ class SourceError(Exception):
         return self.args[0] if self.args and isinstance(self.args[0], str) else super().__str__()
 
 
-class Missing(SourceError):
+class SourceNotFound(SourceError):
     """The file or directory does not exist, or no longer exists."""
 
 

@@ -49,7 +49,7 @@ def read_headers(at: Target, window: Window, *, quick: bool = False, met: Met = 
     """Summarize the headers of the segment in `window`. If `quick`, read only the first batch, the batches from the
     last entry of its .index on, and the last entry of its .timeindex; without a usable .index, read all batches.
     Raises SourceError."""
-    walk = _Walk(at, window, met)
+    walk = _HeaderReader(at, window, met)
     if not isinstance(window.source, FileSource):
         walk.thoroughly(0)
     elif not (quick and _only_ends(walk, at, window)):
@@ -57,7 +57,7 @@ def read_headers(at: Target, window: Window, *, quick: bool = False, met: Met = 
     return walk.finished()
 
 
-def _only_ends(walk: _Walk, at: Target, window: Window) -> bool:
+def _only_ends(walk: _HeaderReader, at: Target, window: Window) -> bool:
     """Read the first batch and the last ones; return False, with nothing counted, if the index does not locate them."""
     entry = last_entry(at, INDEX)
     if entry is None or not begins_batch(window, entry.position, entry.offset, at.name_offset):
@@ -80,7 +80,7 @@ def _has_room(header: tuple[int, ...]) -> bool:
     return header[12] <= max_records(LOG_OVERHEAD + header[1], COMPRESSION.of(header[5]))
 
 
-class _Walk:
+class _HeaderReader:
     """Reads the headers of one segment."""
 
     def __init__(self, at: Target, window: Window, met: Met) -> None:

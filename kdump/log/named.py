@@ -6,7 +6,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable
 
-from kdump.log.errors import Missing, SourceError, went_away
+from kdump.log.errors import SourceError, SourceNotFound, went_away
 
 _present: frozenset[str] = frozenset()
 """Paths that the user named and that existed when the run began."""
@@ -29,9 +29,9 @@ def present() -> frozenset[str]:
     return _present
 
 
-def missing(path: str) -> Missing:
+def missing(path: str) -> SourceNotFound:
     """Return the error for a path that does not exist; its text is a Gone if it existed when the run began."""
-    return Missing(went_away(path) if path in _present else f"{path}: no such file or directory")
+    return SourceNotFound(went_away(path) if path in _present else f"{path}: no such file or directory")
 
 
 def nothing_in(path: str, text: str) -> SourceError:

@@ -16,7 +16,7 @@ from kdump.format.columns import Columns
 from kdump.format.counted import many
 from kdump.format.errors import DecodeError
 from kdump.format.message import MessageHeader
-from kdump.format.runs import Run, checksum_holds
+from kdump.format.runs import ValidRun, checksum_holds
 from kdump.format.varint import Bytes
 from kdump.log.window import Held, Window
 
@@ -200,7 +200,7 @@ class Stretch(Region):
     `buffer` contains all of them, from index `start` on; the batches can be read as long as it is kept.
     """
 
-    def __init__(self, limits: Limits, position: int, buffer: bytes, start: int, run: Run, checked: bool) -> None:
+    def __init__(self, limits: Limits, position: int, buffer: bytes, start: int, run: ValidRun, checked: bool) -> None:
         super().__init__("stretch", position, run.stop - start)
         self.limits = limits
         self.buffer = buffer

@@ -15,7 +15,7 @@ from typing import Any, BinaryIO, NamedTuple, Protocol
 from kdump.extras import how_to_install
 from kdump.format.codec import decompress
 from kdump.format.errors import DecodeError
-from kdump.log.errors import Missing, SourceError, is_missing
+from kdump.log.errors import SourceError, SourceNotFound, is_missing
 from kdump.log.failures import note
 
 BLOCK = 256 * 1024
@@ -267,7 +267,7 @@ def open_source(path: str, wrap: Callable[[FileSource], Source] | None = None) -
     except (OSError, ValueError) as error:
         text = f"{path}: {getattr(error, 'strerror', None) or error}"
         if isinstance(error, OSError) and is_missing(error):
-            raise Missing(text) from error
+            raise SourceNotFound(text) from error
         note(path, text)
         raise SourceError(text) from error
     mode = os.fstat(fd).st_mode
@@ -331,7 +331,7 @@ def _open_url(url: str) -> Source:
         start = file.read(4)
         file.seek(0)
     except FileNotFoundError as error:
-        raise Missing(f"{url}: {error}") from error
+        raise SourceNotFound(f"{url}: {error}") from error
     except Exception as error:  # every store has its own exceptions
         raise SourceError(f"{url}: {str(error) or type(error).__name__}") from error
     if start.startswith((GZIP, ZSTD)):

@@ -21,7 +21,7 @@ from kdump.log.region import PADDING, Batch, Limits, Region, make_batch
 from kdump.log.window import Window
 
 
-class Stop(NamedTuple):
+class StreamStop(NamedTuple):
     """The position at which Kafka stops before the end of the file. `thrown`: with an exception; otherwise it treats
     the rest as an incomplete batch. `sound`: position of the next valid batch, None if there is none. `zeros`: the rest
     consists of zeros."""
@@ -35,15 +35,15 @@ class Stop(NamedTuple):
 
 def stream(
     window: Window, *, name_offset: int | None = None, limits: Limits | None = None, most: int | None = None
-) -> Iterator[Batch | Stop]:
-    """Yield the batches in the first `most` bytes (default: all) of the file in `window`, in order, and a Stop in place
-    of bytes that Kafka cannot read. A Batch can be read until the next item is requested. Raises SourceError."""
-    walk = _Walk(window, name_offset, limits or Limits(), most)
+) -> Iterator[Batch | StreamStop]:
+    """Yield the batches in the first `most` bytes (default: all) of the file in `window`, in order, and a StreamStop in
+    place of bytes that Kafka cannot read. A Batch can be read until the next item is requested. Raises SourceError."""
+    walk = _BatchStream(window, name_offset, limits or Limits(), most)
     position = 0
     while True:
         window.release(position)
         found = walk.look(position)
-        if isinstance(found, _No):
+        if isinstance(found, _NoBatch):
             stop = walk.stop(position, found)
             yield stop
             if not stop.thrown or stop.sound is None:
@@ -61,18 +61,18 @@ def batch_at(window: Window, position: int, limits: Limits | None = None) -> Bat
     """Return the batch that Kafka would read at `position`, None if it would read none. Raises SourceError."""
     if not 0 <= position <= (window.source.size or position):
         return None
-    found = _Walk(window, None, limits or Limits(), None).look(position)
+    found = _BatchStream(window, None, limits or Limits(), None).look(position)
     return found if isinstance(found, Batch) else None
 
 
-class _No(NamedTuple):
+class _NoBatch(NamedTuple):
     """The reason why no batch begins at a position. `thrown`: Kafka throws an exception."""
 
     reason: str
     thrown: bool
 
 
-class _Walk:
+class _BatchStream:
     """Reads single batches of one file as Kafka does."""
 
     def __init__(self, window: Window, name_offset: int | None, limits: Limits, most: int | None) -> None:
@@ -84,37 +84,37 @@ class _Walk:
     def reaches(self, position: int) -> bool:
         return (self.most is None or position <= self.most) and self.window.reaches(position)
 
-    def look(self, position: int) -> Batch | _No | None:
+    def look(self, position: int) -> Batch | _NoBatch | None:
         """Return the batch at `position`, or why there is none; None at the end of the file or of the `most` bytes."""
         data = bytes(self.window.view(position, HEADER))
         if len(data) < LEAST or not self.reaches(position + LEAST + 1):  # FileLogInputStream requires one more byte
             whole = not data or not self.reaches(position + len(data))
-            return None if whole else _No(f"{many(len(data), 'byte')} left, less than a header", False)
+            return None if whole else _NoBatch(f"{many(len(data), 'byte')} left, less than a header", False)
         length = int.from_bytes(data[8:12], "big", signed=True)
         magic = int.from_bytes(data[LEAST - 1 : LEAST], "big", signed=True)
         size = LOG_OVERHEAD + length
         if length < MIN_MESSAGE_SIZE:
             if not any(data):
-                return _No("zeros where a batch should start", True)
-            return _No(f"a length of {length} bytes, below the minimum, {MIN_MESSAGE_SIZE}", True)
+                return _NoBatch("zeros where a batch should start", True)
+            return _NoBatch(f"a length of {length} bytes, below the minimum, {MIN_MESSAGE_SIZE}", True)
         if not self.reaches(position + size):
             if self.window.reaches(position + size):
                 return None
-            return _No(f"a batch of {size} bytes, of which only {_left(self.window, position)} are there", False)
+            return _NoBatch(f"a batch of {size} bytes, of which only {_left(self.window, position)} are there", False)
         if magic < 0:
-            return _No(f"magic {magic} is unknown", True)
+            return _NoBatch(f"magic {magic} is unknown", True)
         if magic > 1 and len(data) < BATCH_HEADER.size:
-            return _No(f"{many(len(data), 'byte')} left, less than a header", True)
+            return _NoBatch(f"{many(len(data), 'byte')} left, less than a header", True)
         return make_batch(self.window, position, size, self.limits, _header(magic, data))
 
-    def stop(self, position: int, no: _No) -> Stop:
-        """Return the Stop at `position`, after searching for the next valid batch."""
+    def stop(self, position: int, no: _NoBatch) -> StreamStop:
+        """Return the StreamStop at `position`, after searching for the next valid batch."""
         only_zeros = True
         for region in self._regions(position):
             if isinstance(region, Batch) and region.crcValid:
-                return Stop(position, no.reason, no.thrown, region.position)
+                return StreamStop(position, no.reason, no.thrown, region.position)
             only_zeros = only_zeros and region.kind == PADDING
-        return Stop(position, no.reason, no.thrown, None, only_zeros)
+        return StreamStop(position, no.reason, no.thrown, None, only_zeros)
 
     def sound_batch(self, position: int) -> Batch | None:
         """Return the valid batch that the reader finds at `position`."""

@@ -7,7 +7,7 @@ from datetime import timezone, tzinfo
 from typing import Any, NamedTuple
 
 from kdump.answer import ANSWERS, Key, answer_keys
-from kdump.decode.said import Reading
+from kdump.decode.said import DecodedRecord
 from kdump.format.columns import each_header
 from kdump.log.inspect_answer import InspectedBatch, InspectedRecord
 from kdump.log.record import Record
@@ -39,7 +39,7 @@ class Decodes(NamedTuple):
     """A decoder for the records of a table. `is_keyless`: keys are null, and the decoded key is the kind of record;
     `is_wide`: decoded text is long, and gets room from other columns; `is_stacked`: decoded text is below the row."""
 
-    read: Callable[[Record], Reading | None]
+    read: Callable[[Record], DecodedRecord | None]
     is_keyless: bool = False
     is_wide: bool = False
     is_stacked: bool = False

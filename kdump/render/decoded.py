@@ -8,7 +8,7 @@ from datetime import tzinfo
 from functools import cache
 from typing import Any
 
-from kdump.decode.said import RAW, WITHOUT_KEY, Reading, Said
+from kdump.decode.said import RAW, WITHOUT_KEY, DecodedPart, DecodedRecord
 from kdump.format.meanings import is_timestamp, meanings
 from kdump.render import jsonl
 from kdump.render.escape import printable
@@ -18,7 +18,7 @@ Object = dict[str, Any]
 _BARE = re.compile(r"[^\s\"'(){}\[\],=]+")
 
 
-def put_reading(out: Object, reading: Reading) -> None:
+def put_reading(out: Object, reading: DecodedRecord) -> None:
     """Add the decoder's results for a record to its JSON object."""
     for part, said in (("key", reading.key), ("value", reading.value)):
         if said.value is not RAW:
@@ -31,13 +31,13 @@ def put_reading(out: Object, reading: Reading) -> None:
         out["names"] = reading.names
 
 
-def key_cell(reading: Reading, zone: tzinfo, *, titles: bool = False) -> str | None:
+def key_cell(reading: DecodedRecord, zone: tzinfo, *, titles: bool = False) -> str | None:
     """Return the key for a table row; None if it stays raw. With `titles`, the record's type replaces the key."""
     title = reading.key.title or reading.value.title
     return title if titles and title else cell(reading.key, reading.names, zone)
 
 
-def value_cell(reading: Reading, zone: tzinfo, *, titles: bool = False) -> str | None:
+def value_cell(reading: DecodedRecord, zone: tzinfo, *, titles: bool = False) -> str | None:
     """Return the value for a table row; None if it stays raw. With `titles`, the key's fields precede the value."""
     value = cell(reading.value, reading.names, zone)
     if not titles or value is None or not reading.key.message:
@@ -45,7 +45,7 @@ def value_cell(reading: Reading, zone: tzinfo, *, titles: bool = False) -> str |
     return f"{cell(reading.key._replace(title=''), reading.names, zone)} → {value}"
 
 
-def cell(said: Said, names: dict[str, str], zone: tzinfo) -> str | None:
+def cell(said: DecodedPart, names: dict[str, str], zone: tzinfo) -> str | None:
     """Return a decoded key or value as one line; None if it stays raw."""
     value = said.value
     if value is RAW:
@@ -58,7 +58,7 @@ def cell(said: Said, names: dict[str, str], zone: tzinfo) -> str | None:
     return printable(jsonl.line(value))
 
 
-def lines(reading: Reading) -> Iterator[tuple[str, str]]:
+def lines(reading: DecodedRecord) -> Iterator[tuple[str, str]]:
     """Yield a line and its style for each problem or note of a record."""
     for part, said in (("key", reading.key), ("value", reading.value)):
         if said.problem and said.problem != WITHOUT_KEY:

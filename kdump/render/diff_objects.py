@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from kdump.answer import Object, answer_object
 from kdump.forensics.copy_facts import CopyFacts
-from kdump.forensics.damage import Damage
+from kdump.forensics.damage import UnreadableSpan
 from kdump.forensics.diff import Diff
 from kdump.forensics.diff_answer import (
     ComparedCopy,
@@ -21,8 +21,8 @@ from kdump.forensics.diff_answer import (
     PartitionDiff,
     SampleRecord,
 )
-from kdump.forensics.differences import Comparison, Difference
-from kdump.forensics.rows import Row
+from kdump.forensics.differences import Comparison, DifferingRange
+from kdump.forensics.rows import ComparableRecord
 
 
 def diff_objects(found: Diff | DiffSummary) -> Iterator[Object]:
@@ -42,7 +42,7 @@ def difference_objects(found: Diff) -> Iterator[Object]:
             yield _difference(found, each, paths)
 
 
-def _difference(found: Diff, each: Difference, paths: tuple[str, str]) -> Object:
+def _difference(found: Diff, each: DifferingRange, paths: tuple[str, str]) -> Object:
     return answer_object(
         CopyDifference(
             topic=found.topic,
@@ -75,7 +75,7 @@ def _difference(found: Diff, each: Difference, paths: tuple[str, str]) -> Object
     )
 
 
-def _row(row: Row, sizes: tuple[int, int]) -> ComparedRecord:
+def _row(row: ComparableRecord, sizes: tuple[int, int]) -> ComparedRecord:
     return ComparedRecord(
         row.timestamp, row.sequence, row.producerId, row.producerEpoch, row.isTransactional, row.isControlBatch, *sizes
     )
@@ -166,5 +166,5 @@ def _copy(found: Diff, number: int) -> ComparedCopy:
     )
 
 
-def _damage(each: Damage) -> CopyDamage:
+def _damage(each: UnreadableSpan) -> CopyDamage:
     return CopyDamage(each.kind, *each.place, each.reason)

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from datetime import tzinfo
 
 from kdump.forensics.copy_facts import CopyFacts
-from kdump.forensics.damage import Damage
+from kdump.forensics.damage import UnreadableSpan
 from kdump.forensics.diff import Choice, Diff
 from kdump.forensics.diff_answer import DiffSummary
 from kdump.forensics.differences import (
@@ -22,10 +22,10 @@ from kdump.forensics.differences import (
     REWRITTEN,
     SAME,
     UNREAD,
-    Difference,
+    DifferingRange,
     Sample,
 )
-from kdump.forensics.rows import Row
+from kdump.forensics.rows import ComparableRecord
 from kdump.format.counted import many
 from kdump.render.diff_objects import epoch_at
 from kdump.render.escape import path_text, printable, shown
@@ -188,7 +188,7 @@ class DiffReport(Sink["Diff | DiffSummary"]):
         if left:
             yield f"  and {left} more differences (--full and --json show {'them' if not comparison.more else 'more'})"
 
-    def _difference(self, each: Difference, pair: tuple[int, int]) -> Iterator[str]:
+    def _difference(self, each: DifferingRange, pair: tuple[int, int]) -> Iterator[str]:
         one, other = map(letter, pair)
         lacks = letter(pair[each.lacking]) if each.lacking is not None else ""
         where = f"offset {each.first}" if each.first == each.last else f"offsets {each.first}..{each.last}"
@@ -223,7 +223,7 @@ class DiffReport(Sink["Diff | DiffSummary"]):
             parts = [self._field(row, name, sizes) for name in sample.fields]
             yield f"      {letter(number)}  " + ", ".join(parts)
 
-    def _field(self, row: Row, name: str, sizes: tuple[int, int]) -> str:
+    def _field(self, row: ComparableRecord, name: str, sizes: tuple[int, int]) -> str:
         limit = None if self.full else CELL
         if name == "timestamp":
             return f"timestamp {iso(row.timestamp, self.zone)}"
@@ -335,11 +335,11 @@ def _around(number: int, copy: CopyFacts) -> Iterator[str]:
     yield from (f"note: {text}" for text in copy.notes)
 
 
-def _bytes(damage: Damage) -> str:
+def _bytes(damage: UnreadableSpan) -> str:
     return f"{damage.place.size:,} bytes at byte {damage.place.position} of {os.path.basename(damage.place.file)}"
 
 
-def _tail(damage: Damage) -> str:
+def _tail(damage: UnreadableSpan) -> str:
     return "zeros" if damage.kind == "padding" else "an incomplete batch"
 
 

@@ -12,7 +12,7 @@ import os
 from collections.abc import Callable, Iterable, Iterator
 from functools import partial
 
-from kdump.check.lone_index import WrongEntry, wrong_entries
+from kdump.check.lone_index import IndexMismatch, wrong_entries
 from kdump.format.index import INDEX_ENTRY, TIME_INDEX_ENTRY
 from kdump.format.numbers import parse_long
 from kdump.log.entries import Entry
@@ -151,7 +151,7 @@ class Dump:
         finally:
             log_window.source.close()
 
-    def _wrong(self, path: str, kind: Kind, wrong: WrongEntry, log: Window) -> None:
+    def _wrong(self, path: str, kind: Kind, wrong: IndexMismatch, log: Window) -> None:
         offset = None
         if kind is INDEX and isinstance(wrong.entry, Entry):
             batch = batch_at(log, wrong.entry.values["position"])

@@ -13,7 +13,7 @@ from functools import partial
 from typing import Any
 
 from kdump.format.consumer_protocol import PROTOCOL_TYPE, with_members
-from kdump.format.coordinator_record import Part, decode_coordinator_record
+from kdump.format.coordinator_record import MessagePart, decode_coordinator_record
 from kdump.format.errors import DecodeError
 from kdump.format.messages import UNKNOWN_TAGS, Decoded, attempt, kafka_json
 from kdump.format.metadata_record import FRAME_VERSION, read_frame
@@ -102,7 +102,7 @@ def _coordinator(folder: str, offset: int, key: bytes | None, value: bytes | Non
     return text, jackson({"version": str(said.value.number), "data": data})
 
 
-def _wrong(part: Part, name: str) -> str:
+def _wrong(part: MessagePart, name: str) -> str:
     """Return the message of the exception that Kafka throws for a key or a value; empty if none. Kafka ignores trailing
     bytes."""
     if part.number is None:
@@ -114,14 +114,14 @@ def _wrong(part: Part, name: str) -> str:
     return f"Could not read record with version {part.number} from {name}'s buffer due to: {why}."
 
 
-def _unknown_version(value: Part) -> str:
+def _unknown_version(value: MessagePart) -> str:
     schema = value.schema
     if value.number is None or schema is None or schema.valid.hold(value.number):
         return ""
     return f"Found an unknown record version {value.number} for {schema.apiKey} type"
 
 
-def _data(part: Part) -> tuple[Schema, dict[str, Any]]:
+def _data(part: MessagePart) -> tuple[Schema, dict[str, Any]]:
     """Return schema and JSON of a decoded key or value."""
     assert part.schema is not None
     assert part.decoded is not None

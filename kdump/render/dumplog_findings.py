@@ -9,7 +9,7 @@ from array import array
 from collections.abc import Callable, Iterator
 
 from kdump.check.lone_index import MOST as MOST_WRONG
-from kdump.check.lone_index import WrongEntry
+from kdump.check.lone_index import IndexMismatch
 from kdump.log.entries import Entry
 
 MOST = 1_000_000
@@ -20,7 +20,7 @@ TIME_FALLS = "Found out of order timestamp in :"
 NOT_FOUND = "The following indexed offsets are not found in :"
 
 
-class Gaps:
+class MissingOffsets:
     """Pairs of consecutive records of one file whose offsets are not consecutive. Stores at most MOST, less the
     `before` of other files."""
 
@@ -44,9 +44,9 @@ class Findings:
 
     def __init__(self) -> None:
         self._wrong: dict[str, dict[str, list[str]]] = {MISMATCH: {}, WRONG_TIME: {}, TIME_FALLS: {}, NOT_FOUND: {}}
-        self._gaps: dict[str, Gaps] = {}
+        self._gaps: dict[str, MissingOffsets] = {}
 
-    def wrong(self, path: str, wrong: WrongEntry, log_offset: int | None) -> None:
+    def wrong(self, path: str, wrong: IndexMismatch, log_offset: int | None) -> None:
         """Add a wrong entry. `log_offset`: the last offset of the batch that Kafka reads where an .index entry points,
         None if there is none."""
         heading, line = _told(wrong, log_offset)
@@ -55,7 +55,7 @@ class Findings:
     def gaps(self, path: str) -> Callable[[int, int], None]:
         """Return the function that records the offset gaps of a file."""
         if path not in self._gaps:
-            self._gaps[path] = Gaps(sum(map(len, self._gaps.values())))
+            self._gaps[path] = MissingOffsets(sum(map(len, self._gaps.values())))
         return self._gaps[path].add
 
     def lines(self) -> Iterator[str]:
@@ -74,7 +74,7 @@ class Findings:
                 yield f"  and {gaps.more} more"
 
 
-def _told(wrong: WrongEntry, log_offset: int | None) -> tuple[str, str]:
+def _told(wrong: IndexMismatch, log_offset: int | None) -> tuple[str, str]:
     """Return the heading for a wrong entry and its line: Kafka's, if it has one, and the reason."""
     entry, why = wrong.entry, f"(position {wrong.entry.position}: {wrong.message})"
     in_time = wrong.code.startswith("time-")

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from kdump.format.batch import CODECS
 from kdump.log.region import Batch, Limits
 from kdump.log.source import FileSource
-from kdump.log.stream import Stop, stream
+from kdump.log.stream import StreamStop, stream
 from kdump.log.window import Window
 from kdump.render.dumplog_batch import Contents, RecordLine, batch_line, record_lines
 from kdump.render.dumplog_out import Out
@@ -67,7 +67,7 @@ class LogDump:
         with Progress(self.path, out.output) as progress:
             for item in stream(self.window, name_offset=self.offset, limits=options.limits, most=options.max_bytes):
                 progress.at(item.position, source.size)
-                if isinstance(item, Stop):
+                if isinstance(item, StreamStop):
                     self._stopped(item)
                     continue
                 first = [batch_line(item)]
@@ -110,7 +110,7 @@ class LogDump:
             where = f" (at {problem.position}{space})" if problem.position != batch.position else ""
             self.out.fail(f"{self.path}: position {batch.position}: {problem.reason}{where}")
 
-    def _stopped(self, stop: Stop) -> None:
+    def _stopped(self, stop: StreamStop) -> None:
         goes_on = "" if stop.sound is None else f"; the next valid batch starts at byte {stop.sound}"
         if stop.sound == stop.position:
             goes_on = "; the checksum matches for a different length"

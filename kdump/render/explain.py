@@ -6,7 +6,7 @@ from collections.abc import Callable
 from datetime import tzinfo
 from typing import Any, NamedTuple
 
-from kdump.decode.said import Said
+from kdump.decode.said import DecodedPart
 from kdump.format.coordinator_record import KEY
 from kdump.format.layout import Bits, Span
 from kdump.format.meanings import is_timestamp, meanings
@@ -24,7 +24,7 @@ SHOWN = 256
 """Maximum number of bytes of a field that are shown as text."""
 
 
-class Words(NamedTuple):
+class FieldMeaning(NamedTuple):
     """A field in words: the value, its meaning and, if it is wrong, the reason."""
 
     value: str
@@ -48,30 +48,30 @@ def plain_value(span: Span) -> str:
     return str(value)
 
 
-def general(span: Span, zone: tzinfo) -> Words:
+def general(span: Span, zone: tzinfo) -> FieldMeaning:
     """Return the words for a field that do not depend on its context."""
     value, field = span.value, span.field
     if isinstance(value, (bytes, memoryview)):
-        return Words(plain_value(span), shown(bytes(value[: SHOWN + 1]), SHOWN))
+        return FieldMeaning(plain_value(span), shown(bytes(value[: SHOWN + 1]), SHOWN))
     if field.bits:
-        return Words(plain_value(span), ", ".join(field.describe_bits(value)) or "none set")
+        return FieldMeaning(plain_value(span), ", ".join(field.describe_bits(value)) or "none set")
     if field.unit == "epoch ms" and isinstance(value, int):
-        return Words(str(value), "no timestamp" if value == -1 else iso(value, zone))
-    return Words(plain_value(span), field.meaning)
+        return FieldMeaning(str(value), "no timestamp" if value == -1 else iso(value, zone))
+    return FieldMeaning(plain_value(span), field.meaning)
 
 
-def bit_words(bits: Bits, value: int) -> Words:
+def bit_words(bits: Bits, value: int) -> FieldMeaning:
     """Return the words for one bit field of `value`."""
     number = bits.of(value)
     named = bits.meanings.get(number, "")
     if not named and not number:
-        return Words(f"{number:0{bits.width}b}", f"{bits.name}: no")
+        return FieldMeaning(f"{number:0{bits.width}b}", f"{bits.name}: no")
     meaning = f"{bits.name}: {named or 'unknown'}"
-    return Words(f"{number:0{bits.width}b}", f"{meaning} ({bits.about})" if bits.about else meaning)
+    return FieldMeaning(f"{number:0{bits.width}b}", f"{meaning} ({bits.about})" if bits.about else meaning)
 
 
-class BatchWords:
-    """Words for the header fields of one batch or message."""
+class BatchFieldMeanings:
+    """Meanings of the header fields of one batch or message."""
 
     def __init__(self, batch: Batch, zone: tzinfo) -> None:
         self.batch = batch
@@ -93,7 +93,7 @@ class BatchWords:
             "valueSize": lambda v: "null value" if v == -1 else "bytes of the value",
         }
 
-    def __call__(self, span: Span) -> Words:
+    def __call__(self, span: Span) -> FieldMeaning:
         name = span.field.name
         words = general(span, self.zone)
         if name in self.of:
@@ -126,18 +126,18 @@ class BatchWords:
         return "records in the batch"
 
 
-class RecordWords:
-    """Words for the fields of one record; those of an inner message also depend on its wrapper."""
+class RecordFieldMeanings:
+    """Meanings of the fields of one record; those of an inner message also depend on its wrapper."""
 
     def __init__(self, record: Record, zone: tzinfo) -> None:
         self.record = record
         self.zone = zone
 
-    def __call__(self, span: Span) -> Words:
+    def __call__(self, span: Span) -> FieldMeaning:
         words = general(span, self.zone)
         return self._v2(span, words) if self.record.magic == 2 else self._legacy(span, words)
 
-    def _v2(self, span: Span, words: Words) -> Words:
+    def _v2(self, span: Span, words: FieldMeaning) -> FieldMeaning:
         record, name, value = self.record, span.field.name, span.value
         meaning = words.meaning
         if name == "timestampDelta":
@@ -154,12 +154,12 @@ class RecordWords:
             meaning = meaning.partition(";")[0]
         return words._replace(meaning=meaning)
 
-    def _legacy(self, span: Span, words: Words) -> Words:
+    def _legacy(self, span: Span, words: FieldMeaning) -> FieldMeaning:
         record, name, value = self.record, span.field.name, span.value
         if name == "crc":
             holds = record.crcValid
             wrong = "" if holds else "the computed checksum differs"
-            return Words(words.value, f"CRC-32 of the message {'matches' if holds else 'does not match'}", wrong)
+            return FieldMeaning(words.value, f"CRC-32 of the message {'matches' if holds else 'does not match'}", wrong)
         if name == "offset" and isinstance(record.batch, BatchLegacy) and record.batch.is_compressed:
             if record.batch.magic == 1:
                 return words._replace(meaning=f"relative to the first message in the wrapper: offset {record.offset}")
@@ -176,35 +176,35 @@ NUMBERS = (KEY.field("type"), API_KEY)
 """Fields that state which message follows."""
 
 
-class MessageWords:
-    """Words for the fields of one of Kafka's own messages, in a key or a value. The positions of the spans are relative
-    to its start."""
+class MessageFieldMeanings:
+    """Meanings of the fields of one of Kafka's own messages, in a key or a value. The positions of the spans are
+    relative to its start."""
 
-    def __init__(self, said: Said, names: dict[str, str], zone: tzinfo) -> None:
+    def __init__(self, said: DecodedPart, names: dict[str, str], zone: tzinfo) -> None:
         self.said = said
         self.names = names
         self.zone = zone
 
-    def __call__(self, span: Span) -> Words:
+    def __call__(self, span: Span) -> FieldMeaning:
         stop = self.said.stop
         wrong = self.said.problem if stop is not None and span.position <= stop < span.position + span.size else ""
         return self._words(span)._replace(wrong=wrong)
 
-    def _words(self, span: Span) -> Words:
+    def _words(self, span: Span) -> FieldMeaning:
         name, value = span.field.name, span.value
         if isinstance(value, str):
             if value in self.names:
-                return Words(value, printable(self.names[value]))
+                return FieldMeaning(value, printable(self.names[value]))
             text = printable(value[:LONGEST]) + ("…" if len(value) > LONGEST else "")
-            return Words(text) if len(text) <= SHORT else Words(f"{len(value)} characters", text)
+            return FieldMeaning(text) if len(text) <= SHORT else FieldMeaning(f"{len(value)} characters", text)
         if isinstance(value, int) and not isinstance(value, bool):
             if span.field in NUMBERS:
-                return Words(str(value), self.said.message or "which message follows")
+                return FieldMeaning(str(value), self.said.message or "which message follows")
             if is_timestamp(name):
-                return Words(str(value), "no timestamp" if value == -1 else iso(value, self.zone))
+                return FieldMeaning(str(value), "no timestamp" if value == -1 else iso(value, self.zone))
             told = meanings(self.said.message, name) or {}
             if value in told:
-                return Words(str(value), told[value])
+                return FieldMeaning(str(value), told[value])
         return general(span, self.zone)
 
 

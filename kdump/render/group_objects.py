@@ -9,7 +9,7 @@ from kdump.answer import answer_object
 from kdump.forensics.answers import ChangedField, RecordedChange
 from kdump.forensics.groups import DescribedGroup, GroupMember
 from kdump.state.groups import Assigned, Group
-from kdump.state.lag import Position, SharePosition, Surroundings
+from kdump.state.lag import LagContext, Position, SharePosition
 from kdump.state.moment import Change
 from kdump.state.secrets import HIDDEN, is_secret
 
@@ -53,7 +53,7 @@ def group_object(group: Group, positions: list[Position], shares: list[SharePosi
     )
 
 
-def member_objects(group: Group, around: Surroundings) -> list[Object]:
+def member_objects(group: Group, around: LagContext) -> list[Object]:
     found = []
     for member in group.members.values():
         named: dict[str, Any] = {
@@ -63,7 +63,7 @@ def member_objects(group: Group, around: Surroundings) -> list[Object]:
     return found
 
 
-def _with_name(assigned: Assigned, around: Surroundings) -> Assigned:
+def _with_name(assigned: Assigned, around: LagContext) -> Assigned:
     return assigned._replace(topic=around.topic_name(assigned.topic))
 
 

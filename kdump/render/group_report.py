@@ -14,7 +14,7 @@ from kdump.render.state_tables import StateTables
 from kdump.render.style import painter
 from kdump.render.times import iso
 from kdump.state.groups import Groups
-from kdump.state.lag import SharePosition, Surroundings, positions, share_positions
+from kdump.state.lag import LagContext, SharePosition, positions, share_positions
 
 Object = dict[str, Any]
 
@@ -29,7 +29,7 @@ class Described(NamedTuple):
 
 
 def describe(
-    groups: Groups, around: Surroundings, name: Callable[[str], bool], topic: Callable[[str], bool]
+    groups: Groups, around: LagContext, name: Callable[[str], bool], topic: Callable[[str], bool]
 ) -> Iterator[Described]:
     """Yield the selected groups, with their offsets in the selected topics."""
     waiting = groups.pending_by_group()

@@ -28,7 +28,15 @@ from kdump.log.region import JUNK, PADDING, Batch, BatchLegacy, BatchV2, Problem
 from kdump.log.window import Window
 from kdump.render.decoded import lines
 from kdump.render.escape import printable
-from kdump.render.explain import BatchWords, MessageWords, RecordWords, Words, bit_words, general, title
+from kdump.render.explain import (
+    BatchFieldMeanings,
+    FieldMeaning,
+    MessageFieldMeanings,
+    RecordFieldMeanings,
+    bit_words,
+    general,
+    title,
+)
 from kdump.render.output import Output
 from kdump.render.style import painter
 from kdump.render.times import iso
@@ -79,7 +87,7 @@ class Hexdump:
             rest = self._walk(layout, data[: layout.size], region.position) if layout else 0
             limit = region.size - rest if self.full else CUT
             for piece in window.chunks(region.position + rest, min(limit, region.size - rest)):
-                self._bytes(region.position + rest, bytes(piece), "", Words(""))
+                self._bytes(region.position + rest, bytes(piece), "", FieldMeaning(""))
                 rest += len(piece)
             if rest < region.size:
                 self._text(f"{'':11}… {region.size - rest} more bytes (--full)", "dim")
@@ -90,7 +98,7 @@ class Hexdump:
     def batch(self, batch: Batch, chosen: Iterable[Record]) -> None:
         """Write the header, then the selected records."""
         self._text(title(batch), "head")
-        words = BatchWords(batch, self.zone)
+        words = BatchFieldMeanings(batch, self.zone)
         self._labels()
         if isinstance(batch, BatchV2):
             data = b"".join(batch.chunks(0, BATCH_HEADER.size))
@@ -116,7 +124,7 @@ class Hexdump:
             return
         if entry.size:
             told = ", ".join(f"{key} {printable(str(value))}" for key, value in entry.values.items())
-            self._bytes(entry.position, entry.data, entry.what, Words("", told))
+            self._bytes(entry.position, entry.data, entry.what, FieldMeaning("", told))
         elif entry.values:
             self._text(f"{'':11}" + " ".join(printable(str(value)) for value in entry.values.values()), "")
 
@@ -127,7 +135,7 @@ class Hexdump:
         names = f"{'position':>10} {'bytes':{3 * self.per_line}} {'ascii':{self.per_line}}  field"
         self.output.line(self.paint(names, "dim"))
 
-    def _wrapper(self, batch: BatchLegacy, words: BatchWords) -> None:
+    def _wrapper(self, batch: BatchLegacy, words: BatchFieldMeanings) -> None:
         layout = MESSAGES[batch.magic]
         end = layout.size
         with suppress(DecodeError):
@@ -152,7 +160,7 @@ class Hexdump:
             "note",
         )
 
-    def _records(self, batch: Batch, chosen: Iterable[Record], words: BatchWords) -> None:
+    def _records(self, batch: Batch, chosen: Iterable[Record], words: BatchFieldMeanings) -> None:
         expected = 0
         for record in chosen:
             self._skipped(record.index - expected)
@@ -190,9 +198,9 @@ class Hexdump:
         layout = MESSAGES[batch.magic]
         for _ in messages(batch):  # sets batch.problems
             pass
-        words = BatchWords(batch, self.zone)
+        words = BatchFieldMeanings(batch, self.zone)
         rest = self._walk(layout, b"".join(batch.chunks(0, layout.size)), batch.position, words)
-        self._bytes(batch.position + rest, b"".join(batch.chunks(rest, CUT)), "", Words(""))
+        self._bytes(batch.position + rest, b"".join(batch.chunks(rest, CUT)), "", FieldMeaning(""))
         self._records(batch, (), words)
         return False
 
@@ -214,7 +222,7 @@ class Hexdump:
                 if span.position + span.size > end:
                     break
                 self._span(span, data, start, self._general, inner)
-        rest = Words("", "", f"decoding stops here: {problem.reason}")
+        rest = FieldMeaning("", "", f"decoding stops here: {problem.reason}")
         self._bytes(problem.position, data[end : end + self.per_line], problem.field, rest, inner)
 
     def _record(self, record: Record) -> None:
@@ -223,11 +231,15 @@ class Hexdump:
         if record.magic == 2 or inner:
             offset = "?" if record.offset is None else record.offset
             self._text(f"record {record.index}: offset {offset}, {_when(record, self.zone)}", "head")
-        words = RecordWords(record, self.zone) if record.magic == 2 or inner else BatchWords(record.batch, self.zone)
+        words = (
+            RecordFieldMeanings(record, self.zone)
+            if record.magic == 2 or inner
+            else BatchFieldMeanings(record.batch, self.zone)
+        )
         layout: Layout[Any] = RECORD if record.magic == 2 else MESSAGES[record.magic]
         data: Bytes = record.raw if record.end - record.start <= LARGE else memoryview(record.data)
         data = data[record.start : record.end] if isinstance(data, memoryview) else data
-        parts: dict[str, tuple[list[Span], Callable[[Span], Words]]] = {}
+        parts: dict[str, tuple[list[Span], Callable[[Span], FieldMeaning]]] = {}
         reading = None
         decoder = self.decoding.decoder(self.at) if self.decoding and self.at else None
         if record.is_control:
@@ -237,8 +249,8 @@ class Hexdump:
             reading = self.decoding.read(self.at, record)
             assert reading is not None
             keys, values = decoder.spans(record)
-            parts["key"] = (keys, MessageWords(reading.key, reading.names, self.zone))
-            parts["value"] = (values, MessageWords(reading.value, reading.names, self.zone))
+            parts["key"] = (keys, MessageFieldMeanings(reading.key, reading.names, self.zone))
+            parts["value"] = (values, MessageFieldMeanings(reading.value, reading.names, self.zone))
         for span in layout.walk(data, 0, len(data)):
             inside, part_words = parts.get(span.field.name, ([], self._general))
             if not inside:
@@ -250,16 +262,20 @@ class Hexdump:
         for text, style in lines(reading) if reading else ():
             self._text(text, style)
 
-    def _part(self, part: Span, of: Span, data: Bytes, base: int, words: Callable[[Span], Words], inner: bool) -> None:
+    def _part(
+        self, part: Span, of: Span, data: Bytes, base: int, words: Callable[[Span], FieldMeaning], inner: bool
+    ) -> None:
         """Write a field inside a key or value; `of` is the span of that key or value."""
         named = part.field._replace(name=f"{of.field.name}.{part.field.name}")
         moved = part._replace(position=of.position + part.position, field=named)
         self._span(moved, data, base, lambda _: words(part), inner)
 
-    def _general(self, span: Span) -> Words:
+    def _general(self, span: Span) -> FieldMeaning:
         return general(span, self.zone)
 
-    def _walk(self, layout: Layout[Any], data: bytes, base: int, words: Callable[[Span], Words] | None = None) -> int:
+    def _walk(
+        self, layout: Layout[Any], data: bytes, base: int, words: Callable[[Span], FieldMeaning] | None = None
+    ) -> int:
         """Write the fields of a structure, as far as they are valid; return the number of bytes that they take up."""
         end = 0
         with suppress(DecodeError):
@@ -268,7 +284,9 @@ class Hexdump:
                 end = span.position + span.size
         return end
 
-    def _span(self, span: Span, data: Bytes, base: int, words: Callable[[Span], Words], inner: bool = False) -> None:
+    def _span(
+        self, span: Span, data: Bytes, base: int, words: Callable[[Span], FieldMeaning], inner: bool = False
+    ) -> None:
         own = data[span.position : span.position + span.size]
         self._bytes(base + span.position, own, "  " * span.depth + span.field.name, words(span), inner)
         if span.field.name == "attributes" and isinstance(span.value, int):
@@ -277,7 +295,7 @@ class Hexdump:
                 place = f"  bit {last}" if bits.width == 1 else f"  bits {bits.shift}-{last}"
                 self._bytes(0, b"", place, bit_words(bits, span.value))
 
-    def _bytes(self, position: int, data: Bytes, name: str, words: Words, inner: bool = False) -> None:
+    def _bytes(self, position: int, data: Bytes, name: str, words: FieldMeaning, inner: bool = False) -> None:
         """Write the lines of one field: bytes and ASCII on the left, words on the right, with as many lines as each
         needs."""
         mark = "!" if words.wrong else " "
@@ -300,7 +318,7 @@ class Hexdump:
         if cut_at < len(data):
             yield "", f"… {len(data) - cut_at} more bytes", ""
 
-    def _words(self, name: str, words: Words) -> Iterator[str]:
+    def _words(self, name: str, words: FieldMeaning) -> Iterator[str]:
         """Yield the right-hand side: name, value and meaning in columns if there is room, else as running text."""
         paint = self.paint
         wrong = f"WRONG: {words.wrong}" if words.wrong else ""

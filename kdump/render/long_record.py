@@ -6,7 +6,7 @@ from __future__ import annotations
 import base64
 from collections.abc import Iterator
 
-from kdump.decode.said import Reading
+from kdump.decode.said import DecodedRecord
 from kdump.format.columns import each_header
 from kdump.log.paths import Target
 from kdump.log.record import Record
@@ -15,7 +15,7 @@ from kdump.render.long_value import LARGE, PIECE, is_text, texts
 from kdump.render.objects import Object, after_headers, before_key, put_bytes
 
 
-def record_line(target: Target, record: Record, reading: Reading | None = None) -> Iterator[bytes]:
+def record_line(target: Target, record: Record, reading: DecodedRecord | None = None) -> Iterator[bytes]:
     """Yield the line in pieces, including the newline."""
     yield _encoded(before_key(target, record))[:-1]
     with memoryview(record.data) as data:

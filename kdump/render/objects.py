@@ -11,8 +11,8 @@ from kdump.answer import Object as Object
 from kdump.answer import answer_object
 from kdump.check.catalogue import SEVERITIES, Code
 from kdump.check.summary import CheckSummary
-from kdump.check.totals import Totals
-from kdump.decode.said import Reading
+from kdump.check.totals import CheckTotals
+from kdump.decode.said import DecodedRecord
 from kdump.format.control import decode_control
 from kdump.log.entries import Entry
 from kdump.log.inspect_answer import InspectedBatch, InspectedRegion
@@ -39,7 +39,7 @@ def batch_object(target: Target, batch: Batch) -> Object:
     return answer_object(InspectedBatch(target.path, batch))
 
 
-def record_object(target: Target, record: Record, reading: Reading | None = None) -> Object:
+def record_object(target: Target, record: Record, reading: DecodedRecord | None = None) -> Object:
     out = before_key(target, record)
     put_bytes(out, "key", record.key)
     put_bytes(out, "value", record.value)
@@ -71,7 +71,7 @@ def before_key(target: Target, record: Record) -> Object:
     }
 
 
-def after_headers(record: Record, reading: Reading | None) -> Object:
+def after_headers(record: Record, reading: DecodedRecord | None) -> Object:
     """What it ends with."""
     out: Object = {}
     if record.crc is not None:
@@ -133,7 +133,7 @@ def region_object(target: Target, region: Region) -> Object:
     )
 
 
-def summary_object(totals: Totals, seconds: float) -> Object:
+def summary_object(totals: CheckTotals, seconds: float) -> Object:
     return answer_object(
         CheckSummary(
             partitions=totals.partitions,

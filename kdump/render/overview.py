@@ -25,15 +25,15 @@ from kdump.render.sink import Sink
 from kdump.render.style import painter
 from kdump.render.table import Table
 from kdump.render.times import iso
-from kdump.state.logdir import DirectoryFacts
-from kdump.state.overview import Row
-from kdump.state.partition_log import PartitionFacts
+from kdump.state.logdir import LogDirectorySummary
+from kdump.state.overview import OverviewRow
+from kdump.state.partition_log import PartitionSummary
 
 SHOWN = 5
 """Maximum names that are printed of a list."""
 
 
-def row_object(row: Row) -> Object:
+def row_object(row: OverviewRow) -> Object:
     """Return the JSON object of a row."""
     if row.segment is not None:
         return segment_object(row.segment, row.parts[0].clean)
@@ -43,14 +43,14 @@ def row_object(row: Row) -> Object:
 class DirectoryStart(NamedTuple):
     """A log directory, before its rows."""
 
-    facts: DirectoryFacts
-    rows: list[Row]
+    facts: LogDirectorySummary
+    rows: list[OverviewRow]
 
 
 class PartitionStart(NamedTuple):
     """A partition, before the rows of its segments."""
 
-    facts: PartitionFacts
+    facts: PartitionSummary
 
 
 class RowsEnd(NamedTuple):
@@ -59,10 +59,10 @@ class RowsEnd(NamedTuple):
 
     shown: int
     of: int
-    partition: PartitionFacts | None
+    partition: PartitionSummary | None
 
 
-OverviewPart = DirectoryStart | PartitionStart | Row | RowsEnd
+OverviewPart = DirectoryStart | PartitionStart | OverviewRow | RowsEnd
 
 
 def overview_objects(found: OverviewPart) -> Iterator[Object]:
@@ -70,7 +70,7 @@ def overview_objects(found: OverviewPart) -> Iterator[Object]:
     known only then."""
     if isinstance(found, DirectoryStart):
         yield directory_object(found.facts)
-    elif isinstance(found, Row):
+    elif isinstance(found, OverviewRow):
         yield row_object(found)
     elif isinstance(found, RowsEnd) and found.partition is not None and found.shown == found.of:
         found.partition.sum_up()
@@ -79,7 +79,7 @@ def overview_objects(found: OverviewPart) -> Iterator[Object]:
 
 def overview_rows(found: OverviewPart) -> Iterator[Object]:
     """Yield the objects that are rows: not the partition that follows its segments."""
-    if isinstance(found, Row):
+    if isinstance(found, OverviewRow):
         yield row_object(found)
 
 
@@ -102,7 +102,7 @@ class TableOverview(Sink[OverviewPart]):
         self.output.line(self.paint(printable(path_text(title)), "head"))
 
     def add(self, found: OverviewPart) -> None:
-        if isinstance(found, Row):
+        if isinstance(found, OverviewRow):
             self._row(found)
         elif isinstance(found, RowsEnd):
             self._end(found.shown, found.of)
@@ -111,14 +111,14 @@ class TableOverview(Sink[OverviewPart]):
         else:
             self._partition(found.facts)
 
-    def _directory(self, facts: DirectoryFacts, rows: list[Row]) -> None:
+    def _directory(self, facts: LogDirectorySummary, rows: list[OverviewRow]) -> None:
         self._begin(facts.directory.path)
         for text, style in directory_lines(facts, self.zone):
             self._text(text, style)
         self.output.tick()
         self._widest = max((len(path_text(row.name)) for row in rows), default=0)
 
-    def _partition(self, facts: PartitionFacts) -> None:
+    def _partition(self, facts: PartitionSummary) -> None:
         self._begin(facts.partition.path)
         for text in partition_lines(facts):
             self._text(text, "")
@@ -128,7 +128,7 @@ class TableOverview(Sink[OverviewPart]):
         for number, line in enumerate(lines):
             self.output.line(("    " if number else "  ") + self.paint(line, style))
 
-    def _row(self, row: Row) -> None:
+    def _row(self, row: OverviewRow) -> None:
         said = row_object(row)
         self._partial = self._partial or said["partial"]
         if self.table is None:
@@ -154,7 +154,7 @@ class TableOverview(Sink[OverviewPart]):
             self.output.line(self.paint(text, "dim"))
 
 
-def directory_lines(facts: DirectoryFacts, zone: tzinfo) -> list[tuple[str, str]]:
+def directory_lines(facts: LogDirectorySummary, zone: tzinfo) -> list[tuple[str, str]]:
     """Return a few lines that describe a log directory, each with its style."""
     said = directory_object(facts)
     if said["clusterId"] is None and said["nodeId"] is None:
@@ -190,7 +190,7 @@ def directory_lines(facts: DirectoryFacts, zone: tzinfo) -> list[tuple[str, str]
     return lines
 
 
-def partition_lines(facts: PartitionFacts) -> list[str]:
+def partition_lines(facts: PartitionSummary) -> list[str]:
     """Return one or two lines that describe a partition directory."""
     said = partition_object(facts)
     lines = [f"{many(said['segments'], 'segment')}: {size_text(said['size'])}{_beside(said)}"]

@@ -17,11 +17,11 @@ from kdump.forensics.ls import (
 )
 from kdump.log.header_sums import Headers
 from kdump.render.escape import path_text
-from kdump.state.logdir import DirectoryFacts
-from kdump.state.partition_log import PartitionFacts, SegmentFacts, segment_damage
+from kdump.state.logdir import LogDirectorySummary
+from kdump.state.partition_log import PartitionSummary, SegmentSummary, segment_damage
 
 
-def directory_object(facts: DirectoryFacts) -> Object:
+def directory_object(facts: LogDirectorySummary) -> Object:
     identity, live = facts.identity, facts.live
     return answer_object(
         DirectoryOverview(
@@ -50,7 +50,7 @@ def directory_object(facts: DirectoryFacts) -> Object:
     )
 
 
-def whole_size(facts: PartitionFacts) -> int:
+def whole_size(facts: PartitionSummary) -> int:
     """Return the size of all files in bytes."""
     return facts.size + facts.beside + facts.deleted + facts.unfinished
 
@@ -59,7 +59,7 @@ def _name(path: str) -> str:
     return path.rstrip("/").rpartition("/")[2]
 
 
-def _sizes(parts: Iterable[PartitionFacts]) -> FileSizes:
+def _sizes(parts: Iterable[PartitionSummary]) -> FileSizes:
     every = list(parts)
     return FileSizes(
         segments=sum(len(each.segments) for each in every),
@@ -93,7 +93,7 @@ def _batches(headers: Headers, damage: str, errors: list[str]) -> BatchesOvervie
     )
 
 
-def partition_object(facts: PartitionFacts) -> Object:
+def partition_object(facts: PartitionSummary) -> Object:
     return answer_object(
         PartitionOverview(
             partitionDirectory=facts.partition.path,
@@ -113,7 +113,7 @@ def partition_object(facts: PartitionFacts) -> Object:
     )
 
 
-def topic_object(parts: list[PartitionFacts]) -> Object:
+def topic_object(parts: list[PartitionSummary]) -> Object:
     """Return the overview of all partitions of one topic."""
     headers = Headers()
     for each in parts:
@@ -132,7 +132,7 @@ def topic_object(parts: list[PartitionFacts]) -> Object:
     )
 
 
-def segment_object(facts: SegmentFacts, clean: bool | None) -> Object:
+def segment_object(facts: SegmentSummary, clean: bool | None) -> Object:
     at = facts.segment.log
     assert at is not None
     damage = segment_damage(facts, clean)

@@ -27,7 +27,7 @@ from kdump.render.escape import path_text
 from kdump.render.long_record import record_line
 from kdump.render.ordered import Ordered, Turn
 from kdump.render.output import Output
-from kdump.render.record_lines import FIXED, MOST, ROOM, Frame, needed, write, write_batches
+from kdump.render.record_lines import FIXED, MOST, ROOM, LineTemplate, needed, write, write_batches
 
 if TYPE_CHECKING:  # views are created by the caller
     from kdump.render.views import View
@@ -47,10 +47,10 @@ def head_of(at: Target) -> bytes:
     )
 
 
-def frame_of(head: bytes, position: int, header: BatchHeader, tail: bytes) -> Frame:
+def frame_of(head: bytes, position: int, header: BatchHeader, tail: bytes) -> LineTemplate:
     """Return what the lines of a batch's records have in common; the batch starts at `position`."""
     kind = header.timestampType
-    return Frame(
+    return LineTemplate(
         head,
         position,
         MIDDLE % kind.encode(),
@@ -63,7 +63,7 @@ def frame_of(head: bytes, position: int, header: BatchHeader, tail: bytes) -> Fr
 
 
 def lines_of(
-    at: Target, batch: BatchV2, columns: Columns, base: int, frame: Frame, room: bytearray | None = None
+    at: Target, batch: BatchV2, columns: Columns, base: int, frame: LineTemplate, room: bytearray | None = None
 ) -> Iterator[bytes | memoryview]:
     """Yield the lines of the columns' records, as views of `room` that are valid until the next one is requested."""
     room = bytearray(ROOM) if room is None else room
@@ -192,7 +192,7 @@ class QuickLines:
         base, appended = batch.inner_base or 0, batch.timestampType == "LogAppendTime"
         middle = MIDDLE % batch.timestampType.encode()
         timestamp = batch.maxTimestamp if appended else None
-        frame = Frame(self._head(at), batch.position, middle, SOUND_MESSAGE, base, 0, -1, timestamp, batch.magic)
+        frame = LineTemplate(self._head(at), batch.position, middle, SOUND_MESSAGE, base, 0, -1, timestamp, batch.magic)
         ordinary = batch.crcValid and not batch.problems and (self.selection.is_all or self.only_keys)
         if not ordinary or 6 * len(inner.data) + FIXED > ROOM - len(frame.head):
             return self.plain(at, batch)

@@ -59,7 +59,7 @@ _KINDS, _LETTERS = _kinds()
 _HEX: bytes = b"0123456789abcdef"
 
 
-class Frame(NamedTuple):
+class LineTemplate(NamedTuple):
     """What all lines of a batch have in common. `head` ends after `"position":`. `middle` starts after the timestamp
     and ends after `"attributes":`. `tail` starts after the headers or, for magic 0 and 1, after the checksum. If
     `append_time` is not None, it is the timestamp of all records. The columns of magic 0 and 1 are those of
@@ -406,7 +406,7 @@ def _lines(
 
 
 def write(
-    room: bytearray, used: cython.Py_ssize_t, columns: Columns, row: cython.Py_ssize_t, frame: Frame
+    room: bytearray, used: cython.Py_ssize_t, columns: Columns, row: cython.Py_ssize_t, frame: LineTemplate
 ) -> tuple[int, int]:
     """Write the lines of the columns' records from number `row` on into `room`, after its `used` bytes. Returns the
     first record that is not yet written, and the number of bytes used. Records that do not fit are left for the next
@@ -527,7 +527,7 @@ def write_batches(
     return batch, used
 
 
-def needed(columns: Columns, row: int, frame: Frame) -> int:
+def needed(columns: Columns, row: int, frame: LineTemplate) -> int:
     """Return a number of bytes that is certainly enough for the line of record number `row`."""
     at = row * WIDTH
     size = columns.block[at + 1] - columns.block[at]

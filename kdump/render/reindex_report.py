@@ -7,7 +7,7 @@ from typing import Any
 
 from kdump.forensics.reindex.build import SPLITS, TRUNCATES
 from kdump.forensics.reindex.run import Reindexed, ReindexSummary
-from kdump.forensics.reindex.segment import Ending
+from kdump.forensics.reindex.segment import RecoveryEnd
 from kdump.forensics.reindex.verdict import (
     IDENTICAL,
     LEGAL,
@@ -167,7 +167,7 @@ def _values(values: dict[str, Any]) -> str:
     return " ".join(f"{name} {value}" for name, value in values.items() if name != "version")
 
 
-def _ending(made: Reindexed, ending: Ending) -> str:
+def _ending(made: Reindexed, ending: RecoveryEnd) -> str:
     left = made.rebuilt.size - ending.position
     where = f"  at byte {ending.position} of {made.rebuilt.size}, {ending.reason}"
     if ending.is_usual:

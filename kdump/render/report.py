@@ -12,7 +12,7 @@ from kdump.answer import Object, answer_object
 from kdump.check.catalogue import CATALOGUE, ERROR, INFO, WARNING, Code
 from kdump.check.finding import Finding
 from kdump.check.rule import LOST
-from kdump.check.totals import Totals
+from kdump.check.totals import CheckTotals
 from kdump.format.counted import first_of, many
 from kdump.render.amounts import size_text
 from kdump.render.escape import path_text, printable
@@ -37,7 +37,7 @@ STORIES = 200
 
 
 @dataclass
-class Story:
+class FindingGroup:
     """Findings with a common cause: the first one, the number of findings by code, and how far they extend."""
 
     first: Finding
@@ -65,14 +65,14 @@ class Story:
             self.last_offset = max(finding.offset, self.last_offset or 0)
 
 
-class Group:
+class PartitionFindings:
     """The findings of one partition, or of the root of a log directory."""
 
     def __init__(self, name: str) -> None:
         self.name = name
-        self.stories: list[Story] = []
+        self.stories: list[FindingGroup] = []
         self.untold = 0
-        self._by_code: dict[tuple[str, str], Story] = {}
+        self._by_code: dict[tuple[str, str], FindingGroup] = {}
 
     def add(self, finding: Finding) -> None:
         """Add a finding to a story: adjacent damage is one story, and so are findings of one code in one file."""
@@ -86,7 +86,7 @@ class Group:
             if len(self.stories) >= STORIES:
                 self.untold += 1
                 return
-            story = Story(finding)
+            story = FindingGroup(finding)
             self.stories.append(story)
             self._by_code[(finding.code, finding.file)] = story
         story.add(finding)
@@ -107,7 +107,7 @@ class Group:
 class CheckEnd(NamedTuple):
     """The end of a check: what was read, in how many seconds, and which families of findings were looked for."""
 
-    totals: Totals
+    totals: CheckTotals
     seconds: float
     families: str
 
@@ -119,7 +119,7 @@ def check_objects(found: Finding | CheckEnd) -> tuple[Object]:
     return (answer_object(found),)
 
 
-class Report(Sink["Finding | CheckEnd"]):
+class FindingsReport(Sink["Finding | CheckEnd"]):
     """Collects findings; writes the report when all are known. If nothing could be read, there is none."""
 
     def __init__(self, output: Output, *, info: bool) -> None:
@@ -127,14 +127,14 @@ class Report(Sink["Finding | CheckEnd"]):
         self.info = info
         self.paint = painter(output.colour)
         self.width = min(output.width or PLAIN_WIDTH, 160)
-        self.groups: list[Group] = []
+        self.groups: list[PartitionFindings] = []
         self.counts: Counter[str] = Counter()
         self.told_info: Counter[str] = Counter()
         self.hit: set[str] = set()
 
     def part(self, name: str, *, was_named: bool = False) -> None:
         """Start a partition: the findings added next belong to it."""
-        self.groups.append(Group(name))
+        self.groups.append(PartitionFindings(name))
 
     def add(self, found: Finding | CheckEnd) -> None:
         if isinstance(found, Finding):
@@ -154,7 +154,7 @@ class Report(Sink["Finding | CheckEnd"]):
         self.hit.add(self.groups[-1].name)
         self.groups[-1].add(finding)
 
-    def write(self, totals: Totals, seconds: float, families: str) -> None:
+    def write(self, totals: CheckTotals, seconds: float, families: str) -> None:
         self.shows_unread = True
         self._verdict(totals)
         for unread in totals.unread[:TOLD_UNREAD]:
@@ -177,9 +177,9 @@ class Report(Sink["Finding | CheckEnd"]):
         for note in totals.notes:
             self._text(f"note: {printable(path_text(note))}", "dim")
 
-    def _everywhere(self) -> dict[str, list[tuple[Group, Story]]]:
+    def _everywhere(self) -> dict[str, list[tuple[PartitionFindings, FindingGroup]]]:
         """Remove warnings that occur in more than EVERYWHERE partitions from their groups; return them by code."""
-        by_code: dict[str, list[tuple[Group, Story]]] = {}
+        by_code: dict[str, list[tuple[PartitionFindings, FindingGroup]]] = {}
         for group in self.groups:
             for story in group.stories:
                 if story.first.severity != ERROR:
@@ -190,7 +190,7 @@ class Report(Sink["Finding | CheckEnd"]):
                 group.stories.remove(story)
         return many
 
-    def _fold(self, code: str, told: list[tuple[Group, Story]]) -> None:
+    def _fold(self, code: str, told: list[tuple[PartitionFindings, FindingGroup]]) -> None:
         finding = told[0][1].first
         names = list(dict.fromkeys(os.path.basename(os.path.abspath(group.name)) for group, _ in told))
         shown = ", ".join(printable(path_text(name)) for name in names[:EVERYWHERE])
@@ -202,7 +202,7 @@ class Report(Sink["Finding | CheckEnd"]):
         self._text(f"          {shown} … (--json)", "")
         self._text(f"          impact: {printable(finding.consequence)}", "dim")
 
-    def _verdict(self, totals: Totals) -> None:
+    def _verdict(self, totals: CheckTotals) -> None:
         errors, warnings = self.counts[ERROR], self.counts[WARNING]
         parts = [many(count, what) for count, what in ((errors, "error"), (warnings, "warning")) if count]
         places = f"{len(self.hit)} of {len(self.groups)} places" if len(self.groups) > 1 else ""
@@ -214,7 +214,7 @@ class Report(Sink["Finding | CheckEnd"]):
         for line in rest:
             self.output.line(line)
 
-    def _group(self, group: Group) -> None:
+    def _group(self, group: PartitionFindings) -> None:
         self.output.line("")
         self.output.line(
             self.paint(printable(path_text(group.name)) if group.name != "-" else "standard input", "head")
@@ -224,7 +224,7 @@ class Report(Sink["Finding | CheckEnd"]):
         if group.untold:
             self._text(f"  and {group.untold} more findings (--json)", "dim")
 
-    def _story(self, story: Story, place: str) -> None:
+    def _story(self, story: FindingGroup, place: str) -> None:
         finding = story.first
         count = sum(story.codes.values())
         where = os.path.basename(finding.file) if finding.file != place else ""
@@ -257,7 +257,7 @@ class Report(Sink["Finding | CheckEnd"]):
             self.output.line(self.paint(line, style) if style else line)
 
 
-def verdict(errors: int, warnings: int, totals: Totals) -> tuple[str, str]:
+def verdict(errors: int, warnings: int, totals: CheckTotals) -> tuple[str, str]:
     """Return the verdict and its style."""
     if errors:
         return "DAMAGED", "bad"
@@ -270,13 +270,13 @@ def verdict(errors: int, warnings: int, totals: Totals) -> tuple[str, str]:
     return ("NO DAMAGE", "torn") if warnings else ("SOUND", "name")
 
 
-def incomplete(totals: Totals) -> list[str]:
+def incomplete(totals: CheckTotals) -> list[str]:
     """Return what is missing, and how much was not read, for the headline of any verdict."""
     unread = [f"{many(len(totals.unread), 'path')} not read"] if totals.unread else []
     return [printable(totals.missing.text), *unread] if totals.missing else unread
 
 
-def checked(totals: Totals, seconds: float | None) -> str:
+def checked(totals: CheckTotals, seconds: float | None) -> str:
     """Format the totals: 12 partitions, 96 files, 1.2 GiB, 3,910 batches, 652,915 records in 2.5 s. Pass None as
     `seconds` for a pipe, so that the same disk always gives the same output."""
     parts = [many(totals.partitions, "partition")] if totals.partitions else []

@@ -19,11 +19,11 @@ from kdump.forensics.restart.plan import (
     STOPPED,
     TRUNCATED,
     USUAL,
-    Cut,
     PartitionPlan,
+    RemovedBytes,
     RestartPlan,
+    StartupFailure,
     Step,
-    Stop,
 )
 from kdump.forensics.restart.summary import summary, totals
 from kdump.format.counted import first_of, many
@@ -105,7 +105,7 @@ class RestartReport(Sink[PartitionPlan | PlanEnd]):
 
     # --- parts ---
 
-    def _stop(self, stop: Stop) -> None:
+    def _stop(self, stop: StartupFailure) -> None:
         what = "the broker exits" if stop.kind == "exit" else "the log directory goes offline"
         self.output.line("")
         self._text(f"{what}: {stop.message}", what, "bad")
@@ -334,13 +334,13 @@ def losses(each: PartitionPlan) -> Iterator[str]:
         yield f"    {below}: consumers may have read them, and another replica may have them"
 
 
-def _records(cuts: list[Cut]) -> str:
+def _records(cuts: list[RemovedBytes]) -> str:
     known = [cut.records for cut in cuts]
     count = sum(count for count in known if count is not None)
     return f"{many(count, 'record')}{' and more' if None in known else ''}"
 
 
-def cut_lines(cuts: list[Cut], *, apart: bool) -> Iterator[str]:
+def cut_lines(cuts: list[RemovedBytes], *, apart: bool) -> Iterator[str]:
     """Yield a line for each byte range if `apart`; otherwise one for consecutive ones with the same reason."""
     for (kind, reason), group in groupby(cuts, key=lambda cut: (cut.kind, cut.reason)):
         alike = list(group)

@@ -27,7 +27,7 @@ from kdump.render.cells import (
 from kdump.render.escape import path_text
 from kdump.render.output import Output
 from kdump.render.record_lines import ROOM
-from kdump.render.table import GAP, Placed
+from kdump.render.table import GAP, SizedColumns
 from kdump.render.views import TableView, View
 
 _BATCH_KINDS = {name: kind for kind, name in enumerate((*BATCH_CELLS, *BATCH_COLUMNS))}
@@ -52,7 +52,7 @@ def json_plan(at: Target) -> Plan:
     return Plan(range(len(BATCH_CELLS)), texts)
 
 
-def table_plan(placed: Placed, kinds: dict[str, int]) -> Plan | None:
+def table_plan(placed: SizedColumns, kinds: dict[str, int]) -> Plan | None:
     """Return the layout of a table's rows; None if the table shows or hides a column that cannot be written from
     columns."""
     names = [column.name for column, _ in placed.shown]

@@ -6,8 +6,8 @@ from contextlib import ExitStack
 from typing import BinaryIO
 
 from kdump.forensics.output_directory import OutputDirectory
-from kdump.forensics.salvage.sources import Job
-from kdump.forensics.salvage.strand import Head
+from kdump.forensics.salvage.sources import SalvageInput
+from kdump.forensics.salvage.strand import SalvageCandidate
 from kdump.log.payload import records
 from kdump.render import jsonl
 from kdump.render.objects import record_object
@@ -16,7 +16,7 @@ from kdump.render.objects import record_object
 class RecordLines:
     """One file per partition, topic-partition.jsonl. Records recovered from damaged batches have `damaged`: true."""
 
-    def __init__(self, out: OutputDirectory, job: Job) -> None:
+    def __init__(self, out: OutputDirectory, job: SalvageInput) -> None:
         self.out = out
         self.name = f"{job.name}.jsonl"
         self._stack = ExitStack()
@@ -27,7 +27,7 @@ class RecordLines:
         """The file, if one has been started."""
         return [self.name] if self._file is not None else []
 
-    def take(self, head: Head) -> tuple[str, None]:
+    def take(self, head: SalvageCandidate) -> tuple[str, None]:
         """Write the records of a batch."""
         if self._file is None:
             self._file = self._stack.enter_context(self.out.writing(self.name))

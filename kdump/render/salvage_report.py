@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from kdump.forensics.abort import abort_command
-from kdump.forensics.salvage.fates import FATES, LOST, RECOVERED, UNUSED, WRITTEN, Hole, Span
+from kdump.forensics.salvage.fates import FATES, LOST, RECOVERED, UNUSED, WRITTEN, ByteRange, MissingOffsetRange
 from kdump.forensics.salvage.result import Salvaged, SalvageSummary
 from kdump.format.counted import many
 from kdump.render.escape import path_text, printable
@@ -175,7 +175,7 @@ class SalvageReport(Sink[Salvaged | SalvageSummary]):
         )
 
 
-def span_text(span: Span) -> str:
+def span_text(span: ByteRange) -> str:
     """Describe what was lost, where and why."""
     offsets = "" if span.offset is None else f"offsets {span.offset}..{span.lastOffset}: "
     if span.offset is not None and span.offset == span.lastOffset:
@@ -187,14 +187,14 @@ def span_text(span: Span) -> str:
     return f"{where}: {span.code}" if span.fate == RECOVERED else f"{where}: {code}{span.reason}"
 
 
-def hole_text(hole: Hole) -> str:
+def hole_text(hole: MissingOffsetRange) -> str:
     """Format an offset gap: offsets 5..9."""
     if hole.lastOffset is None:
         return f"offsets from {hole.offset} on, if there were any"
     return f"offset {hole.offset}" if hole.offset == hole.lastOffset else f"offsets {hole.offset}..{hole.lastOffset}"
 
 
-def _is_told(hole: Hole, losses: list[Span]) -> bool:
+def _is_told(hole: MissingOffsetRange, losses: list[ByteRange]) -> bool:
     return any(span.offset == hole.offset and span.lastOffset == hole.lastOffset for span in losses)
 
 

@@ -7,12 +7,12 @@ from collections.abc import Callable, Iterable
 from typing import Any, NamedTuple
 
 from kdump.check.finding import Finding
-from kdump.check.missing import Missing
-from kdump.check.totals import Totals
+from kdump.check.missing import MissingTotals
+from kdump.check.totals import CheckTotals
 from kdump.render.amounts import size_text
 from kdump.render.escape import path_text, printable
 from kdump.render.output import Output
-from kdump.render.report import Report
+from kdump.render.report import FindingsReport
 from kdump.render.sink import Sink
 from kdump.render.style import painter
 from kdump.render.table import Column, Table
@@ -48,8 +48,8 @@ class ScanReport(Sink[FleetEnd]):
     def write(self, said: Object, units: Iterable[tuple[str, list[Finding]]], counts: Counter[str]) -> None:
         """Write the report. `units`: each with those of its findings that are printed; `counts`: codes of findings that
         are only counted."""
-        report = Report(self.output, info=False)
-        missing = Missing()
+        report = FindingsReport(self.output, info=False)
+        missing = MissingTotals()
         for name, findings in units:
             report.part(name)
             for finding in findings:
@@ -57,7 +57,7 @@ class ScanReport(Sink[FleetEnd]):
                 missing.add(finding)
         report.counts = Counter(said["findings"])
         report.told_info = counts
-        totals = Totals(**{name: said[name] for name in ("partitions", "files", "bytes", "batches", "records")})
+        totals = CheckTotals(**{name: said[name] for name in ("partitions", "files", "bytes", "batches", "records")})
         totals.missing = missing
         totals.unread, totals.notes = list(said["unread"]), list(said["notes"])
         report.write(totals, said["seconds"], "everything")

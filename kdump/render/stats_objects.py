@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Hashable
 
 from kdump.answer import Object, answer_object
-from kdump.forensics.sketch import Counted, LongKey
+from kdump.forensics.sketch import FrequentItem, LongKey
 from kdump.forensics.spread import late_classes, size_classes
-from kdump.forensics.stats import Evidence, Stats, TopicKey, codecs_of
+from kdump.forensics.stats import RecordLocation, Stats, TopicKey, codecs_of
 from kdump.forensics.stats_answer import (
     At,
     BatchFullness,
@@ -142,7 +142,7 @@ def stats_object(stats: Stats, most: int, put_bytes: PutBytes, *, is_total: bool
     )
 
 
-def _at(evidence: Evidence | None) -> At | None:
+def _at(evidence: RecordLocation | None) -> At | None:
     return None if evidence is None else At(evidence.place.file, evidence.place.position, evidence.offset)
 
 
@@ -161,7 +161,7 @@ def split(stats: Stats, item: Hashable) -> tuple[str | None, bytes, int, bool]:
     return topic, item, len(item), False
 
 
-def _key(stats: Stats, each: Counted, put_bytes: PutBytes) -> TopKey:
+def _key(stats: Stats, each: FrequentItem, put_bytes: PutBytes) -> TopKey:
     topic, key, size, is_cut = split(stats, each.item)
     text: Object = {}
     put_bytes(text, "key", key)
@@ -177,6 +177,6 @@ def _key(stats: Stats, each: Counted, put_bytes: PutBytes) -> TopKey:
     )
 
 
-def _producer(stats: Stats, each: Counted) -> TopProducer:
+def _producer(stats: Stats, each: FrequentItem) -> TopProducer:
     assert isinstance(each.item, int)
     return TopProducer(each.item, each.times, each.times + stats.producers.error, each.weight)

@@ -8,9 +8,9 @@ from collections.abc import Callable
 from datetime import tzinfo
 from typing import NamedTuple
 
-from kdump.forensics.sketch import Frequent
+from kdump.forensics.sketch import SpaceSaving
 from kdump.forensics.spread import Class, late_classes, median, size_classes
-from kdump.forensics.stats import Evidence, Stats, codecs_of
+from kdump.forensics.stats import RecordLocation, Stats, codecs_of
 from kdump.forensics.tally import HEADER_BYTES, LATEST, LONGEST_KEY, LONGEST_VALUE, NEWEST, OLDEST
 from kdump.format.counted import many
 from kdump.render.amounts import average, duration, number, per, size_text
@@ -299,7 +299,7 @@ class StatsReport(Sink[StatsPart]):
         rows = [(f"producer {each.item}", each.times, each.weight) for each in stats.producers.top(self.top)]
         self._tops(rows, stats.producers)
 
-    def _tops(self, rows: list[tuple[str, int, int]], sketch: Frequent) -> None:
+    def _tops(self, rows: list[tuple[str, int, int]], sketch: SpaceSaving) -> None:
         known = [row for row in rows if row[1] > sketch.error]
         if not known:
             self._text("nothing stands out: every count is within the error bound")
@@ -340,7 +340,7 @@ class StatsReport(Sink[StatsPart]):
     def _line(self, text: str, style: str = "") -> None:
         self.output.line(self.paint(text, style) if style else text.rstrip())
 
-    def _at(self, stats: Stats, evidence: Evidence | None) -> str:
+    def _at(self, stats: Stats, evidence: RecordLocation | None) -> str:
         """Format the location of a record: (offset 17, batch at 4096 of FILE)."""
         if evidence is None:
             return ""
@@ -389,7 +389,7 @@ def _late_range(each: Class) -> str:
     return f"more than {duration(each.first - 1)}" if each.last is None else f"up to {duration(each.last)}"
 
 
-def _error(sketch: Frequent) -> str:
+def _error(sketch: SpaceSaving) -> str:
     if not sketch.error:
         return "exact: records, share, bytes"
     return f"records (each may be too low by up to {sketch.error:,}), share, bytes"

@@ -8,7 +8,7 @@ from kdump.answer import ABSENT, Object, answer_object
 from kdump.forensics.schema import BitsOfField, FieldAnswer, StructAnswer
 from kdump.format.layout import Bits
 from kdump.format.schema import Versions
-from kdump.format.struct_fields import NOT_GIVEN, Row, rows
+from kdump.format.struct_fields import NOT_GIVEN, StructField, rows
 from kdump.format.structs import Named
 
 
@@ -37,7 +37,7 @@ def versions_text(versions: Versions) -> str:
     return str(low) if low == high else f"{low}+" if high == Versions.parse("0+").highest else f"{low}-{high}"
 
 
-def field_object(struct: Named, row: Row) -> Object:
+def field_object(struct: Named, row: StructField) -> Object:
     return answer_object(
         FieldAnswer(
             struct=struct.name,

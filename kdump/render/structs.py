@@ -8,7 +8,7 @@ from textwrap import wrap
 from typing import NamedTuple
 
 from kdump.format.layout import Bits
-from kdump.format.struct_fields import NOT_GIVEN, Row, rows
+from kdump.format.struct_fields import NOT_GIVEN, StructField, rows
 from kdump.format.structs import Named
 from kdump.render.escape import printable
 from kdump.render.output import Output
@@ -99,8 +99,8 @@ def _title(struct: Named, version: int | None) -> str:
 class Cells(NamedTuple):
     """A line of the table: a field and the field before it; bits and their field; or the continuation of a meaning."""
 
-    item: Row | Bits | None
-    before: Row | None
+    item: StructField | Bits | None
+    before: StructField | None
     meaning: str
 
 
@@ -136,22 +136,22 @@ def _fitting(columns: list[Column], lines: list[Cells], width: int | None) -> tu
 
 
 def _of(cells: Cells, name: str) -> str:
-    value = getattr(cells.item, name, None) if isinstance(cells.item, Row) else None
+    value = getattr(cells.item, name, None) if isinstance(cells.item, StructField) else None
     return "" if value is None else str(value)
 
 
 def _position(cells: Cells) -> str:
     row, before, _ = cells
-    if not isinstance(row, Row):
+    if not isinstance(row, StructField):
         return ""
     if row.position is not None:
         return str(row.position)
-    return f"after {before.name}" if isinstance(before, Row) and before.depth == row.depth else ""
+    return f"after {before.name}" if isinstance(before, StructField) and before.depth == row.depth else ""
 
 
 def _type(cells: Cells) -> str:
     row = cells.item
-    if row is None or isinstance(row, Row):
+    if row is None or isinstance(row, StructField):
         return row.type if row else ""
     return f"  bit {row.shift}" if row.width == 1 else f"  bits {row.shift}-{row.shift + row.width - 1}"
 
@@ -160,27 +160,27 @@ def _name(cells: Cells) -> str:
     row, before, _ = cells
     if row is None:
         return ""
-    depth = row.depth if isinstance(row, Row) else before.depth + 1 if before is not None else 1
+    depth = row.depth if isinstance(row, StructField) else before.depth + 1 if before is not None else 1
     return "  " * depth + row.name
 
 
 def _nullable(cells: Cells, merged: bool) -> str:
     row = cells.item
-    if not isinstance(row, Row) or not row.nullable:
+    if not isinstance(row, StructField) or not row.nullable:
         return ""
     return row.nullable if merged else "yes" if "NULLABLE" in row.type else ""
 
 
 def _tag(cells: Cells) -> str:
     row = cells.item
-    if not isinstance(row, Row) or row.tag is None:
+    if not isinstance(row, StructField) or row.tag is None:
         return ""
     return f"{row.tag} ({row.tagged})" if row.tagged and row.tagged != row.versions else str(row.tag)
 
 
 def _default(cells: Cells) -> str:
     row = cells.item
-    if not isinstance(row, Row) or row.default is NOT_GIVEN:
+    if not isinstance(row, StructField) or row.default is NOT_GIVEN:
         return ""
     return printable(json.dumps(row.default, ensure_ascii=False))
 

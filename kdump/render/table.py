@@ -42,12 +42,12 @@ class Column(NamedTuple):
     least: int | None = None
 
 
-class Row(NamedTuple):
+class TableRow(NamedTuple):
     cells: list[str]
     style: str
 
 
-class Placed(NamedTuple):
+class SizedColumns(NamedTuple):
     """Layout of a table: its columns with their widths, and those that have been empty in all rows so far."""
 
     shown: list[tuple[Column, int]]
@@ -66,16 +66,16 @@ class Table:
         self.room = None if full else output.width
         self.chosen = chosen
         self.paint = painter(output.colour)
-        self._waiting: list[Row | tuple[str, str]] = []
+        self._waiting: list[TableRow | tuple[str, str]] = []
         self._since = self._latest = 0.0
         self._sampled = 0
         self._widths: list[int] | None = None
         self._shown: list[int] = []
-        self.placed: Placed | None = None
+        self.placed: SizedColumns | None = None
         """None until the first rows are written, and if cells are truncated."""
 
     def add(self, item: Any, style: str = "") -> None:
-        row = Row([column.cell(item) for column in self.columns], style)
+        row = TableRow([column.cell(item) for column in self.columns], style)
         if self._widths is None:
             self._wait(row)
             return
@@ -89,7 +89,7 @@ class Table:
     def add_long(self, item: Any, long: dict[int, Iterator[str]], style: str = "") -> None:
         """Write a row in which the cells of `long`, by column number, come in pieces and are not padded. Not possible
         if cells are truncated."""
-        row = Row(["…" if i in long else column.cell(item) for i, column in enumerate(self.columns)], style)
+        row = TableRow(["…" if i in long else column.cell(item) for i, column in enumerate(self.columns)], style)
         if self._widths is None:
             self.flush([row])
         elif self._would_hide(row):
@@ -101,7 +101,7 @@ class Table:
             self.output.write(text.encode("utf-8", "backslashreplace"))
         self.output.line("")
 
-    def _in_pieces(self, row: Row, long: dict[int, Iterator[str]]) -> Iterator[str]:
+    def _in_pieces(self, row: TableRow, long: dict[int, Iterator[str]]) -> Iterator[str]:
         before = ""
         for i in self._shown:
             if i in long:
@@ -127,31 +127,31 @@ class Table:
                 self.flush()
         self.output.tick()
 
-    def flush(self, more: Sequence[Row] = ()) -> None:
+    def flush(self, more: Sequence[TableRow] = ()) -> None:
         """Write the rows that wait for column widths; `more` rows come next."""
         if not self._waiting and not more:
             return
         waiting, self._waiting = self._waiting, []
-        self._layout([*(row for row in waiting if isinstance(row, Row)), *more])
+        self._layout([*(row for row in waiting if isinstance(row, TableRow)), *more])
         self._head()
         for item in waiting:
-            if isinstance(item, Row):
+            if isinstance(item, TableRow):
                 self._write(item)
             else:
                 self._write_text(*item)
 
-    def _wait(self, item: Row | tuple[str, str]) -> None:
+    def _wait(self, item: TableRow | tuple[str, str]) -> None:
         if not self._waiting:
             self._since = self._latest = time.monotonic()
         self._waiting.append(item)
-        self._sampled += sum(map(len, item.cells if isinstance(item, Row) else item))
+        self._sampled += sum(map(len, item.cells if isinstance(item, TableRow) else item))
         if len(self._waiting) >= SAMPLE or self._sampled >= LARGE_SAMPLE:
             self.flush()
         else:
             self.tick()
             self._latest = time.monotonic()
 
-    def _layout(self, rows: list[Row]) -> None:
+    def _layout(self, rows: list[TableRow]) -> None:
         shown = list(range(len(self.columns)))
         widths = [
             max([width(column.label), *(width(row.cells[i]) for row in rows)]) for i, column in enumerate(self.columns)
@@ -171,7 +171,7 @@ class Table:
         self._shown, self._widths = shown, widths
         if self.room is None:
             hidden = [column for i, column in enumerate(self.columns) if i not in shown]
-            self.placed = Placed([(self.columns[i], widths[i]) for i in shown], hidden)
+            self.placed = SizedColumns([(self.columns[i], widths[i]) for i in shown], hidden)
 
     def _least(self, shown: list[int], widths: list[int]) -> int:
         """Return the terminal columns that are needed even if cells are truncated."""
@@ -193,7 +193,7 @@ class Table:
                 widths[i] = max(left, min(widths[i], self.columns[i].least or 0))
             left -= widths[i]
 
-    def _would_hide(self, row: Row) -> bool:
+    def _would_hide(self, row: TableRow) -> bool:
         if self.chosen or self.room is not None:
             hidden = [i for i in range(len(self.columns)) if i not in self._shown and row.cells[i]]
             assert self._widths is not None
@@ -211,7 +211,7 @@ class Table:
         labels = [self._pad(i, self.columns[i].label) for i in self._shown]
         self.output.line(self.paint(GAP.join(labels).rstrip(), "head"))
 
-    def _write(self, row: Row) -> None:
+    def _write(self, row: TableRow) -> None:
         text = GAP.join([self._pad(i, row.cells[i]) for i in self._shown]).rstrip()
         self.output.line(self.paint(text, row.style) if row.style else text)
 

@@ -7,7 +7,7 @@ import struct
 from collections.abc import Callable
 
 from kdump.decode.decoding import Decoding
-from kdump.decode.said import RAW, Said
+from kdump.decode.said import RAW, DecodedPart
 from kdump.log.paths import Target
 from kdump.log.record import Record
 from kdump.render import jsonl
@@ -86,7 +86,7 @@ def _decoded(name: str, decoding: Decoding | None) -> Part:
 
     def part(target: Target, record: Record) -> bytes:
         reading = decoding.read(target, record) if decoding else None
-        said: Said | None = getattr(reading, name) if reading else None
+        said: DecodedPart | None = getattr(reading, name) if reading else None
         if said is not None and said.value is not RAW:
             return jsonl.line(said.value).encode()
         out: dict[str, object] = {}

@@ -10,7 +10,7 @@ from kdump.answer import answer_object
 from kdump.check.batch import findings, record_findings
 from kdump.check.finding import Finding
 from kdump.decode.decoding import Decoding
-from kdump.decode.said import Reading
+from kdump.decode.said import DecodedRecord
 from kdump.log.entries import Entry
 from kdump.log.inspect_answer import (
     InspectedBatch,
@@ -142,7 +142,7 @@ class TableView:
         if decoder is None:
             return None
 
-        def read(record: Record) -> Reading | None:
+        def read(record: Record) -> DecodedRecord | None:
             assert decoding is not None
             assert self.at is not None
             return decoding.read(self.at, record)

@@ -11,7 +11,7 @@ import pyarrow.compute as pc
 
 from kdump.format.gather import Lists, Strings
 from kdump.format.numbers import int64
-from kdump.spark.tables import Column, Table
+from kdump.spark.tables import SparkColumn, SparkTable
 
 FIRST, LAST = -62_135_510_400_000, 253_402_127_999_999
 """Epoch ms of 0001-01-02 and of the end of 9999-12-29: the range that Python can represent in every time zone."""
@@ -87,9 +87,9 @@ class Rows:
 
     MOST = 4096
 
-    def __init__(self, table: Table, schema: pa.Schema) -> None:
+    def __init__(self, table: SparkTable, schema: pa.Schema) -> None:
         self.schema = schema
-        self.columns: list[Column] = [table.column(name) for name in schema.names]
+        self.columns: list[SparkColumn] = [table.column(name) for name in schema.names]
         self.rows: list[dict[str, Any]] = []
 
     def add(self, row: dict[str, Any]) -> bool:
@@ -104,7 +104,7 @@ class Rows:
             self.rows = []
             yield pa.RecordBatch.from_arrays(arrays, schema=self.schema)
 
-    def _array(self, column: Column, kind: pa.DataType) -> pa.Array:
+    def _array(self, column: SparkColumn, kind: pa.DataType) -> pa.Array:
         if column.of:
             return times(plain([row.get(column.of) for row in self.rows], pa.int64()), kind)
         return plain([row.get(column.name) for row in self.rows], kind)

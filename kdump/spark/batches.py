@@ -45,7 +45,7 @@ from kdump.log.window import Window
 from kdump.spark import arrow
 from kdump.spark.options import ReadOptions
 from kdump.spark.tables import BATCHES
-from kdump.spark.walk import Slice, own_regions
+from kdump.spark.walk import SegmentSplit, own_regions
 
 INSIDE = ("baseOffset", "recordCount")
 """Columns for which a compressed message of magic 0 or 1 has to be decompressed."""
@@ -184,7 +184,7 @@ class BatchRows:
         self.columns = BatchColumns(schema)
         self.stretches = CHECKED if self.columns.checks else WALKED
 
-    def read(self, part: Slice, window: Window, common: dict[str, Any]) -> Iterator[pa.RecordBatch]:
+    def read(self, part: SegmentSplit, window: Window, common: dict[str, Any]) -> Iterator[pa.RecordBatch]:
         """Yield the rows of a slice. Raises SourceError."""
         selection = self.selection
         first = selection.offsets.first if selection.offsets else None

@@ -35,7 +35,7 @@ class BatchFact(NamedTuple):
 
 
 @dataclass
-class Difference:
+class FirstDifference:
     """The first difference of a kind between replicas. `kind`: diverged, compacted, damaged, or missing (a replica
     lacks offsets between others that it has). `epochs` is the leader epoch of each replica's batch there, and `ends`
     the last offset of each replica."""
@@ -98,7 +98,7 @@ class _Side:
     passed: int | None = None
 
 
-def first_differences(rows: Iterable[BatchFact]) -> list[Difference]:
+def first_differences(rows: Iterable[BatchFact]) -> list[FirstDifference]:
     """Return the first difference of each kind between the replicas of one partition. `rows`: their batches, ordered by
     baseOffset. Memory does not grow with the partition."""
     pair = _Replicas()
@@ -112,7 +112,7 @@ class _Replicas:
 
     def __init__(self) -> None:
         self.sides: dict[str, _Side] = {}
-        self.found: dict[str, Difference] = {}
+        self.found: dict[str, FirstDifference] = {}
         self.cleaned = False
 
     def at(self, offset: int, rows: list[BatchFact]) -> None:
@@ -142,9 +142,9 @@ class _Replicas:
         epochs = {replica: row.leaderEpoch for replica, row in here.items()}
         if other is not None:
             epochs[other] = self.sides[other].epoch
-        self.found[kind] = Difference(kind, offset, tuple(sorted(epochs)), dict(sorted(epochs.items())))
+        self.found[kind] = FirstDifference(kind, offset, tuple(sorted(epochs)), dict(sorted(epochs.items())))
 
-    def differences(self) -> list[Difference]:
+    def differences(self) -> list[FirstDifference]:
         """Return all differences, after the last row. Offsets missing in a log that was cleaned count as compacted."""
         missing = self.found.get(MISSING)
         if missing is not None and self.cleaned:
@@ -163,7 +163,7 @@ def _kind(rows: Iterable[BatchFact]) -> str:
     return COMPACTED if any(row.compacted for row in every) else DIVERGED
 
 
-def partitions(rows: Iterable[tuple[Any, BatchFact]]) -> Iterator[tuple[Any, list[Difference]]]:
+def partitions(rows: Iterable[tuple[Any, BatchFact]]) -> Iterator[tuple[Any, list[FirstDifference]]]:
     """Yield the differences of every partition that has any. The rows of a partition must be consecutive."""
     for name, group in groupby(rows, key=itemgetter(0)):
         found = first_differences(row for _, row in group)

@@ -11,11 +11,11 @@ from kdump.log.internal_topics import TRANSACTION_TOPIC
 from kdump.log.listing import is_url
 from kdump.log.region import Limits
 from kdump.render.group_report import describe
-from kdump.spark.fleet import Fleet, Found
+from kdump.spark.fleet import Fleet, FoundDirectory
 from kdump.spark.scanned import Scanned
 from kdump.state.coordinator import Coordinator, read_coordinator
 from kdump.state.image import Metadata
-from kdump.state.lag import Surroundings
+from kdump.state.lag import LagContext
 from kdump.state.locate import coordinator_logs
 from kdump.state.metadata import read_metadata
 from kdump.state.partition_ends import Disks, log_end
@@ -35,7 +35,7 @@ def _clusters(fleet: Fleet) -> dict[str, list[LogDirectory]]:
     return found
 
 
-def _name(found: Found) -> str:
+def _name(found: FoundDirectory) -> str:
     return found.identity.cluster or found.place.path
 
 
@@ -99,7 +99,7 @@ def groups_behind(fleet: Fleet, limits: Limits) -> list[FleetGroup]:
         if not logs:
             continue
         chosen = newest(logs, lambda log: _end(log, limits))
-        around = Surroundings(Disks(local, limits), _metadata(local))
+        around = LagContext(Disks(local, limits), _metadata(local))
         owner = next((each.identity.cluster for each in fleet.found if _name(each) == cluster), None)
         for each in describe(read_groups(chosen, limits=limits), around, lambda name: True, lambda name: True):
             found.append(FleetGroup(owner, *(each.group[name] for name in FleetGroup._fields[1:])))

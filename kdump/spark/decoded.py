@@ -22,7 +22,7 @@ from kdump.render.objects import plain
 from kdump.spark.arrow import Rows
 from kdump.spark.batches import batches_of
 from kdump.spark.options import ReadOptions
-from kdump.spark.walk import Slice, own_regions
+from kdump.spark.walk import SegmentSplit, own_regions
 from kdump.state.records import too_large
 
 Row = dict[str, Any]
@@ -38,7 +38,7 @@ class DecodedRows:
         self.rows = Rows(options.table, schema)
         self.read_record = ROWS[options.table.name]
 
-    def read(self, part: Slice, window: Window, common: Row) -> Iterator[pa.RecordBatch]:
+    def read(self, part: SegmentSplit, window: Window, common: Row) -> Iterator[pa.RecordBatch]:
         """Yield the rows of a slice. Raises SourceError."""
         own = {name: value for name, value in common.items() if name not in NOT_THE_RECORDS}
         decoder = Decoding(DecodeOptions()).decoder(part.at)

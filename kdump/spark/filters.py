@@ -18,7 +18,7 @@ TIMES = ("time", "maxTime")
 
 
 @dataclass(frozen=True)
-class Wanted:
+class PushedFilters:
     """The topics, partitions, batches and records to read; None: all."""
 
     topics: frozenset[str] | None = None
@@ -31,7 +31,7 @@ class Wanted:
             self.partitions is None or at.partition in self.partitions
         )
 
-    def also(self, name: str, operator: str, values: tuple[Any, ...]) -> Wanted:
+    def also(self, name: str, operator: str, values: tuple[Any, ...]) -> PushedFilters:
         """Return a copy with one more filter. `operator` is =, <=, >= or in; filters on unknown columns are ignored."""
         if name == "topic" and operator in ("=", "in"):
             return replace(self, topics=_meet(self.topics, values))
@@ -49,7 +49,7 @@ class Wanted:
             return self._range("times", operator, tuple(_milliseconds(value) for value in values))
         return self
 
-    def _range(self, what: str, operator: str, values: tuple[Any, ...]) -> Wanted:
+    def _range(self, what: str, operator: str, values: tuple[Any, ...]) -> PushedFilters:
         if not values or not all(isinstance(value, int) for value in values):
             return self
         before = getattr(self.selection, what) or Range(None, None)
@@ -77,12 +77,12 @@ def _milliseconds(value: datetime) -> int:
     return calendar.timegm(moment.timetuple()) * 1000 + moment.microsecond // 1000
 
 
-def wanted_by(filters: list[Any]) -> Wanted:
+def wanted_by(filters: list[Any]) -> PushedFilters:
     """Return what has to be read if all of Spark's filters apply."""
     from pyspark.sql.datasource import EqualTo, GreaterThan, GreaterThanOrEqual, In, LessThan, LessThanOrEqual
 
     operators = {EqualTo: "=", GreaterThan: ">=", GreaterThanOrEqual: ">=", LessThan: "<=", LessThanOrEqual: "<="}
-    wanted = Wanted()
+    wanted = PushedFilters()
     for each in filters:
         kind = type(each)
         if kind is In and len(each.attribute) == 1:

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 
 from kdump.check.known import ids
 from kdump.check.options import Options
-from kdump.log.disk import LogDirectory, Partition, Place, places
+from kdump.log.disk import LogDirectory, PartitionDirectory, Place, places
 from kdump.log.errors import SourceError, is_gone
 from kdump.log.listing import globbed, is_url, lies_in, parent, same_place
 from kdump.log.paths import Target, natural, target
@@ -21,7 +21,7 @@ LOCAL = "file://"
 
 
 @dataclass(frozen=True)
-class Identity:
+class DiskIdentity:
     """The owner of a place, as in the columns of the same names."""
 
     cluster: str | None = None
@@ -31,11 +31,11 @@ class Identity:
 
 
 @dataclass(frozen=True)
-class Found:
+class FoundDirectory:
     """A place, and its owner."""
 
     place: Place
-    identity: Identity
+    identity: DiskIdentity
 
 
 @dataclass
@@ -43,7 +43,7 @@ class Fleet:
     """The places below the paths, each once. `refused`: paths and directories that contain nothing or cannot be read,
     with the reason."""
 
-    found: list[Found] = field(default_factory=list)
+    found: list[FoundDirectory] = field(default_factory=list)
     refused: list[tuple[str, str]] = field(default_factory=list)
 
 
@@ -72,7 +72,7 @@ def find(
     directories = [real for real, place in seen.items() if not isinstance(place, Target)]
     for real, place in seen.items():
         if not any(real != other and lies_in(real, other) for other in directories):
-            fleet.found.append(Found(place, _identity(place, options, broker, brokers or {})))
+            fleet.found.append(FoundDirectory(place, _identity(place, options, broker, brokers or {})))
     _mark_copies(fleet)
     return fleet
 
@@ -86,10 +86,10 @@ def _expanded(path: str) -> list[str]:
     return sorted(matches, key=natural)
 
 
-def _identity(place: Place, options: Options, broker: str | None, brokers: Mapping[str, str]) -> Identity:
+def _identity(place: Place, options: Options, broker: str | None, brokers: Mapping[str, str]) -> DiskIdentity:
     above = [place.path]
     if not isinstance(place, LogDirectory):
-        above = [parent(place.path)] if isinstance(place, Partition) else []
+        above = [parent(place.path)] if isinstance(place, PartitionDirectory) else []
     if isinstance(place, Target):
         above = [parent(place.path), parent(parent(place.path))]
     said: dict[str, str] = {}
@@ -101,7 +101,7 @@ def _identity(place: Place, options: Options, broker: str | None, brokers: Mappi
     if named is None:
         fitting = [path for path in brokers if lies_in(place.path, path.rstrip("/"))]
         named = brokers[max(fitting, key=len)] if fitting else broker
-    return Identity(said.get("cluster.id"), named, said.get("directory.id"))
+    return DiskIdentity(said.get("cluster.id"), named, said.get("directory.id"))
 
 
 def _mark_copies(fleet: Fleet) -> None:
@@ -119,7 +119,7 @@ def _mark_copies(fleet: Fleet) -> None:
             names = [(*owner, "", every.name) for every in place.partitions if not every.state]
         before = next((first[name] for name in names if name in first), None)
         if before is not None:
-            marked = Identity(identity.cluster, identity.broker, identity.logDirectory, before)
-            fleet.found[number] = Found(place, marked)
+            marked = DiskIdentity(identity.cluster, identity.broker, identity.logDirectory, before)
+            fleet.found[number] = FoundDirectory(place, marked)
         for name in names:
             first.setdefault(name, place.path)

@@ -25,7 +25,7 @@ from kdump.spark.result_files import Written, written
 from kdump.spark.scan_sink import apart
 from kdump.spark.schema import arrow_schema
 from kdump.spark.store import Store, StoreError
-from kdump.spark.tables import RESULTS, Table
+from kdump.spark.tables import RESULTS, SparkTable
 
 if TYPE_CHECKING:
     from pyiceberg.catalog import Catalog
@@ -71,7 +71,7 @@ def publish(store: Store) -> list[str]:
     return made
 
 
-def _publish(catalog: Catalog, store: Store, table: Table) -> None:
+def _publish(catalog: Catalog, store: Store, table: SparkTable) -> None:
     place = f"{PLACE}/{table.name}/metadata"
     version = _version(store, place)
     files = list(written(store.path(table.name)))
@@ -98,7 +98,7 @@ def _version(store: Store, place: str) -> int:
     return int(text) if text.isdecimal() and os.path.exists(f"{store.path(place)}/v{text}.metadata.json") else 0
 
 
-def _new(catalog: Catalog, store: Store, table: Table) -> Iceberg:
+def _new(catalog: Catalog, store: Store, table: SparkTable) -> Iceberg:
     location = f"file://{store.path(PLACE)}/{table.name}"
     made = catalog.create_table((NAMESPACE, table.name), arrow_schema(table), location)
     with made.transaction() as change:

@@ -21,10 +21,10 @@ from kdump import __version__
 from kdump.check.carried import NotCarried
 from kdump.check.options import Options
 from kdump.check.partition import recovers
-from kdump.check.rule import Known
-from kdump.log.disk import Partition
+from kdump.check.rule import PartitionContext
+from kdump.log.disk import PartitionDirectory
 from kdump.log.listing import is_url
-from kdump.spark.fleet import Identity
+from kdump.spark.fleet import DiskIdentity
 from kdump.spark.stamps import Stamp, stamp
 from kdump.spark.store import LAYOUT, Store, key_of
 
@@ -37,7 +37,7 @@ Stamps = Mapping[str, Stamp]
 
 
 @dataclass(frozen=True)
-class Kept:
+class ScanCheckpoint:
     """A point at which the next scan can resume. `segments`: number of segments before it. `print_`: fingerprint of
     what their rows depend on, except for what is compared item by item: leader epochs up to the offset `reached`, the
     producer snapshots in `compared` with their stamps, and, if findings depend on it (`doubts`), which segments a
@@ -60,27 +60,27 @@ class Kept:
         return asdict(self)
 
 
-KINDS = {field.name: {"int": int, "str": str}.get(str(field.type), list) for field in fields(Kept)}
+KINDS = {field.name: {"int": int, "str": str}.get(str(field.type), list) for field in fields(ScanCheckpoint)}
 
 
-def parsed(said: Any) -> Kept | None:
+def parsed(said: Any) -> ScanCheckpoint | None:
     """Return the resume point in the entry of an earlier scan; None if it is missing or invalid."""
     if not isinstance(said, dict) or said.keys() != KINDS.keys():
         return None
-    return Kept(**said) if all(isinstance(said[name], kind) for name, kind in KINDS.items()) else None
+    return ScanCheckpoint(**said) if all(isinstance(said[name], kind) for name, kind in KINDS.items()) else None
 
 
 def prefix_print(
-    place: Partition,
-    known: Known,
+    place: PartitionDirectory,
+    known: PartitionContext,
     check: Options,
     tables: tuple[str, ...],
-    identity: Identity,
+    identity: DiskIdentity,
     count: int,
     stamps: Stamps,
 ) -> str:
     """Return a fingerprint of everything that the rows and findings of the first `count` segments depend on, except for
-    what Kept compares item by item."""
+    what ScanCheckpoint compares item by item."""
     late = replace(known, now=0, coordinator=None, transaction_timeout=0, topic_id=None, checkpoints={}, epochs=None)
     offsets = sorted((name, noted.offset) for name, noted in known.checkpoints.items() if name not in AT_END)
     cleaned = "cleaner-offset" in known.checkpoints
@@ -94,12 +94,12 @@ def prefix_print(
     return key_of(LAYOUT, __version__, repr(about))
 
 
-def stamps_of(place: Partition) -> Stamps:
+def stamps_of(place: PartitionDirectory) -> Stamps:
     """Return the current stamps of all files of a partition, by path."""
     return {at.path: stamp(at) for at in place.files()}
 
 
-def epochs_until(known: Known, reached: int) -> list[list[int]]:
+def epochs_until(known: PartitionContext, reached: int) -> list[list[int]]:
     """Return the entries of leader-epoch-checkpoint with start offsets up to `reached`. If the entries are not in
     ascending order, returns a placeholder, because the check then uses none of them."""
     entries = known.epochs or ()
@@ -108,18 +108,23 @@ def epochs_until(known: Known, reached: int) -> list[list[int]]:
     return [[each.epoch, each.startOffset] for each in entries if each.startOffset <= reached]
 
 
-def recovered(place: Partition, known: Known, count: int) -> list[bool | None]:
+def recovered(place: PartitionDirectory, known: PartitionContext, count: int) -> list[bool | None]:
     """Return which of the first `count` segments a broker re-reads at startup; at least one more must follow them."""
     return [recovers(known, place.segments[number + 1 : number + 2]) for number in range(count)]
 
 
-def compared_now(place: Partition, paths: list[str], stamps: Stamps) -> list[list[Any]]:
+def compared_now(place: PartitionDirectory, paths: list[str], stamps: Stamps) -> list[list[Any]]:
     """Return the producer snapshots that have been compared with the log, with their current stamps."""
     return sorted([path, *map(str, stamps.get(path, ()))] for path in paths)
 
 
 def still_holds(
-    kept: Kept, place: Partition, known: Known, check: Options, tables: tuple[str, ...], identity: Identity
+    kept: ScanCheckpoint,
+    place: PartitionDirectory,
+    known: PartitionContext,
+    check: Options,
+    tables: tuple[str, ...],
+    identity: DiskIdentity,
 ) -> bool:
     """Return True if a check can resume at `kept`, because everything that it depends on is unchanged."""
     count = kept.segments
@@ -134,7 +139,7 @@ def still_holds(
     return not kept.doubts or recovered(place, known, count) == kept.recovers
 
 
-def lasts(place: Partition, codes: Mapping[str, int]) -> bool:
+def lasts(place: PartitionDirectory, codes: Mapping[str, int]) -> bool:
     """Return True if the findings depend on the segments alone. In an object store, timestamp-in-future does not: there
     it compares with the current time, instead of the modification time."""
     return not (is_url(place.path) and codes.get("timestamp-in-future"))
@@ -148,7 +153,7 @@ def put_state(store: Store, key: str, count: int, said: dict[str, Any]) -> tuple
     return name, hashlib.sha256(data).hexdigest()
 
 
-def read_state(store: Store, kept: Kept) -> dict[str, Any]:
+def read_state(store: Store, kept: ScanCheckpoint) -> dict[str, Any]:
     """Read a state. Raises NotCarried if it is missing, or is not the one that was written."""
     data = store.read(kept.state)
     if data is None or hashlib.sha256(data).hexdigest() != kept.digest:

@@ -10,7 +10,7 @@ from typing import Any
 
 from kdump.log.region import DEFAULT_MAX_DECOMPRESSED, Limits
 from kdump.log.window import DEFAULT_SIZE
-from kdump.spark.tables import TABLES, Table
+from kdump.spark.tables import TABLES, SparkTable
 
 SPLIT = 64 * 1024 * 1024
 
@@ -41,7 +41,7 @@ class OptionError(ValueError):
 class ReadOptions:
     """What to read, and how. Sizes in bytes, times in ms."""
 
-    table: Table
+    table: SparkTable
     paths: tuple[str, ...]
     columns: tuple[str, ...] | None = None
     split_bytes: int = SPLIT

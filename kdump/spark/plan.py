@@ -10,35 +10,41 @@ from itertools import pairwise
 from kdump.check.options import Options
 from kdump.check.run import Unit, units_of
 from kdump.log import kinds
-from kdump.log.disk import LogDirectory, Partition, Segment
+from kdump.log.disk import LogDirectory, PartitionDirectory, SegmentFiles
 from kdump.log.internal_topics import METADATA_TOPIC, OFFSETS_TOPIC, TRANSACTION_TOPIC
 from kdump.log.listing import is_url, length
 from kdump.log.paths import PARTITION, Target
-from kdump.spark.filters import Wanted
-from kdump.spark.fleet import Fleet, Found, Identity
+from kdump.spark.filters import PushedFilters
+from kdump.spark.fleet import DiskIdentity, Fleet, FoundDirectory
 from kdump.spark.options import ReadOptions
-from kdump.spark.parts import Part, Piece, largest_first, packed
-from kdump.spark.walk import Slice
+from kdump.spark.parts import ReadTask, TaskItem, largest_first, packed
+from kdump.spark.walk import SegmentSplit
 from kdump.state.coordinator import OPEN, Coordinator
 from kdump.state.logdir import was_clean
-from kdump.state.partition_log import SegmentFacts, segments_of
+from kdump.state.partition_log import SegmentSummary, segments_of
 
 COMPRESSED = (".gz", ".zst")
 
 
-def parts_of(fleet: Fleet, options: ReadOptions, check: Options, wanted: Wanted) -> list[Part]:
+def parts_of(fleet: Fleet, options: ReadOptions, check: Options, wanted: PushedFilters) -> list[ReadTask]:
     """Return the tasks for a table."""
     plan = PLANS[options.table.name]
     order = packed if options.table.splits else largest_first
     return list(order(plan(fleet, options, check, wanted), options.split_bytes, options.parallelism))
 
 
-def _partitions(found: Found) -> list[Partition]:
+def _partitions(found: FoundDirectory) -> list[PartitionDirectory]:
     place = found.place
-    return place.partitions if isinstance(place, LogDirectory) else [place] if isinstance(place, Partition) else []
+    return (
+        place.partitions
+        if isinstance(place, LogDirectory)
+        else [place]
+        if isinstance(place, PartitionDirectory)
+        else []
+    )
 
 
-def _state(place: Partition) -> str:
+def _state(place: PartitionDirectory) -> str:
     return place.state or "live"
 
 
@@ -47,7 +53,7 @@ def _state_of_file(at: Target) -> str | None:
     return (match["state"] or "live") if match else None
 
 
-def _segments(fleet: Fleet, options: ReadOptions, check: Options, wanted: Wanted) -> Iterator[Piece]:
+def _segments(fleet: Fleet, options: ReadOptions, check: Options, wanted: PushedFilters) -> Iterator[TaskItem]:
     """Yield slices of each partition's segments, in offset order, and of single files that are, or may be, segments."""
     for found in fleet.found:
         for place in _partitions(found):
@@ -59,16 +65,16 @@ def _segments(fleet: Fleet, options: ReadOptions, check: Options, wanted: Wanted
             yield from _slices(lone, found, options, _state_of_file(lone))
 
 
-def _of_topic(topic: str) -> Callable[..., Iterator[Piece]]:
+def _of_topic(topic: str) -> Callable[..., Iterator[TaskItem]]:
     """Return a plan for the segments of one of Kafka's internal topics."""
 
-    def plan(fleet: Fleet, options: ReadOptions, check: Options, wanted: Wanted) -> Iterator[Piece]:
-        return _segments(fleet, options, check, Wanted(topics=frozenset({topic})))
+    def plan(fleet: Fleet, options: ReadOptions, check: Options, wanted: PushedFilters) -> Iterator[TaskItem]:
+        return _segments(fleet, options, check, PushedFilters(topics=frozenset({topic})))
 
     return plan
 
 
-def _in_range(logs: list[Target], wanted: Wanted) -> list[Target]:
+def _in_range(logs: list[Target], wanted: PushedFilters) -> list[Target]:
     """Return the segments without those that are outside the offset range according to the file names."""
     offsets = wanted.selection.offsets
     if offsets is None:
@@ -83,24 +89,26 @@ def _in_range(logs: list[Target], wanted: Wanted) -> list[Target]:
     return chosen
 
 
-def _slices(at: Target, found: Found, options: ReadOptions, state: str | None) -> Iterator[Piece]:
+def _slices(at: Target, found: FoundDirectory, options: ReadOptions, state: str | None) -> Iterator[TaskItem]:
     size = length(at.path) or 0
     step = options.split_bytes
     # Without an index, each slice requires reading from the beginning, which an object store would charge for.
     whole = size <= step or at.path.endswith(COMPRESSED) or (is_url(at.path) and not _has_index(at))
     if whole:
-        yield Piece(Slice(at), found.identity, size, state)
+        yield TaskItem(SegmentSplit(at), found.identity, size, state)
         return
     for start in range(0, size, step):
         stop = start + step
-        yield Piece(Slice(at, start, stop if stop < size else None), found.identity, min(step, size - start), state)
+        yield TaskItem(
+            SegmentSplit(at, start, stop if stop < size else None), found.identity, min(step, size - start), state
+        )
 
 
 def _has_index(at: Target) -> bool:
     return at.path.endswith(".log") and length(at.path.removesuffix(".log") + ".index") is not None
 
 
-def _overview(fleet: Fleet, options: ReadOptions, check: Options, wanted: Wanted) -> Iterator[Piece]:
+def _overview(fleet: Fleet, options: ReadOptions, check: Options, wanted: PushedFilters) -> Iterator[TaskItem]:
     """Yield one piece per segment: its facts, and whether its broker shut down cleanly."""
     for found in fleet.found:
         clean = was_clean(found.place) if isinstance(found.place, LogDirectory) else None
@@ -110,22 +118,24 @@ def _overview(fleet: Fleet, options: ReadOptions, check: Options, wanted: Wanted
                 if wanted.place(facts.segment.log):
                     facts.size = length(facts.segment.log.path) or 0
                     ended = False if place.topic == METADATA_TOPIC else clean
-                    yield Piece((facts, ended), found.identity, facts.size // 8, _state(place))
+                    yield TaskItem((facts, ended), found.identity, facts.size // 8, _state(place))
         at = found.place
         if isinstance(at, Target) and at.kind in (None, kinds.SEGMENT) and wanted.place(at):
             facts = _alone(at)
-            yield Piece((facts, None), found.identity, facts.size // 8, _state_of_file(at))
+            yield TaskItem((facts, None), found.identity, facts.size // 8, _state_of_file(at))
 
 
-def _alone(at: Target) -> SegmentFacts:
-    return SegmentFacts(Segment("", at.name_offset or 0, at), length(at.path) or 0, (), True)
+def _alone(at: Target) -> SegmentSummary:
+    return SegmentSummary(SegmentFiles("", at.name_offset or 0, at), length(at.path) or 0, (), True)
 
 
-def _files(choose: Callable[[Partition], list[Target]], root: bool, *own: kinds.Kind) -> Callable[..., Iterator[Piece]]:
+def _files(
+    choose: Callable[[PartitionDirectory], list[Target]], root: bool, *own: kinds.Kind
+) -> Callable[..., Iterator[TaskItem]]:
     """Return a plan for small files of the kinds `own`: those that `choose` returns for a partition, those at the root
     of a log directory if `root` is set, and single files."""
 
-    def plan(fleet: Fleet, options: ReadOptions, check: Options, wanted: Wanted) -> Iterator[Piece]:
+    def plan(fleet: Fleet, options: ReadOptions, check: Options, wanted: PushedFilters) -> Iterator[TaskItem]:
         for found in fleet.found:
             place = found.place
             files: list[tuple[Target, str | None]] = []
@@ -136,32 +146,32 @@ def _files(choose: Callable[[Partition], list[Target]], root: bool, *own: kinds.
             if isinstance(place, Target) and place.kind in own and wanted.place(place):
                 files.append((place, _state_of_file(place)))
             for at, state in files:
-                yield Piece(at, found.identity, length(at.path) or 0, state)
+                yield TaskItem(at, found.identity, length(at.path) or 0, state)
 
     return plan
 
 
-def _indexes(place: Partition) -> list[Target]:
+def _indexes(place: PartitionDirectory) -> list[Target]:
     return [at for segment in place.segments for at in segment.beside.values()] + place.orphans
 
 
-def small_files(place: Partition) -> list[Target]:
+def small_files(place: PartitionDirectory) -> list[Target]:
     """Return the files of a partition that have entries: indexes, producer snapshots and checkpoints."""
     return [*_indexes(place), *place.snapshots, *place.texts]
 
 
-def _findings(fleet: Fleet, options: ReadOptions, check: Options, wanted: Wanted) -> Iterator[Piece]:
+def _findings(fleet: Fleet, options: ReadOptions, check: Options, wanted: PushedFilters) -> Iterator[TaskItem]:
     """Yield what `kdump verify` checks one after the other (the root of a log directory, a partition, a file), and the
     paths that could not be read."""
     whose = {found.place.path: found.identity for found in fleet.found}
     for path, text in fleet.refused:
-        yield Piece((path, text), Identity(), 0)
+        yield TaskItem((path, text), DiskIdentity(), 0)
     for unit in units_of([found.place for found in fleet.found], check):
         place = unit.partition
         source = place.source if place else unit.directory.path if unit.directory else unit.name
         if place is not None and not wanted.place(Target(place.path, None, place.topic, place.partition)):
             continue
-        yield Piece(slimmed(unit), whose[source], unit.size)
+        yield TaskItem(slimmed(unit), whose[source], unit.size)
 
 
 def slimmed(unit: Unit) -> Unit:
@@ -177,7 +187,7 @@ def slimmed(unit: Unit) -> Unit:
     return unit
 
 
-PLANS: dict[str, Callable[[Fleet, ReadOptions, Options, Wanted], Iterator[Piece]]] = {
+PLANS: dict[str, Callable[[Fleet, ReadOptions, Options, PushedFilters], Iterator[TaskItem]]] = {
     "segments": _overview,
     "batches": _segments,
     "records": _segments,

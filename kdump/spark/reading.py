@@ -9,7 +9,7 @@ from typing import Any
 import pyarrow as pa
 
 from kdump.check.options import Options
-from kdump.check.totals import Totals
+from kdump.check.totals import CheckTotals
 from kdump.check.workers import careful_source
 from kdump.log.errors import SourceError
 from kdump.log.paths import Target
@@ -18,14 +18,14 @@ from kdump.render.escape import path_text
 from kdump.spark.arrow import Rows
 from kdump.spark.batches import BatchRows
 from kdump.spark.decoded import DecodedRows
-from kdump.spark.filters import Wanted
+from kdump.spark.filters import PushedFilters
 from kdump.spark.fleet import find
 from kdump.spark.options import ReadOptions
-from kdump.spark.parts import Part, Piece
+from kdump.spark.parts import ReadTask, TaskItem
 from kdump.spark.plan import parts_of
 from kdump.spark.records import RecordRows
 from kdump.spark.tasks import entry_rows, finding_rows, segment_rows, unread_rows
-from kdump.spark.walk import Slice, opened
+from kdump.spark.walk import SegmentSplit, opened
 
 READERS: dict[str, Callable[[ReadOptions, Selection, pa.Schema], BatchRows | RecordRows | DecodedRows]] = {
     "batches": BatchRows,
@@ -36,12 +36,12 @@ READERS: dict[str, Callable[[ReadOptions, Selection, pa.Schema], BatchRows | Rec
 }
 
 
-class Reading:
+class TableRead:
     """A read of a table. `wanted` restricts what is read."""
 
-    def __init__(self, options: ReadOptions, wanted: Wanted | None = None) -> None:
+    def __init__(self, options: ReadOptions, wanted: PushedFilters | None = None) -> None:
         self.options = options
-        self.wanted = wanted or Wanted()
+        self.wanted = wanted or PushedFilters()
         self.check = Options(
             limits=options.limits,
             transaction_timeout=options.transaction_timeout,
@@ -55,13 +55,13 @@ class Reading:
     def selection(self) -> Selection:
         return self.wanted.selection
 
-    def parts(self) -> list[Part]:
+    def parts(self) -> list[ReadTask]:
         """Return the tasks. Never raises an error for problems on the disks."""
         self.use_storage()
         fleet = find(self.options.paths, self.check, self.options.broker, self.options.brokers)
         return parts_of(fleet, self.options, self.check, self.wanted)
 
-    def read(self, part: Part, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
+    def read(self, part: ReadTask, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
         """Yield the rows of a task. Never raises an error for problems on the disks: what cannot be read is a row of
         the table findings."""
         self.use_storage()
@@ -76,10 +76,10 @@ class Reading:
                     yield from rows.take()
         yield from rows.take()
 
-    def _slices(self, part: Part, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
+    def _slices(self, part: ReadTask, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
         reader = READERS[self.options.table.name](self.options, self.selection, schema)
         for piece in part.pieces:
-            own: Slice = piece.what
+            own: SegmentSplit = piece.what
             try:
                 window = opened(own.at, self.options.window)
             except SourceError:
@@ -92,18 +92,18 @@ class Reading:
                 window.source.close()
         yield from reader.rest()
 
-    def _rows(self, piece: Piece) -> Iterator[dict[str, Any]]:
+    def _rows(self, piece: TaskItem) -> Iterator[dict[str, Any]]:
         name = self.options.table.name
         if name == "segments":
             yield from segment_rows(piece.what)
         elif name == "findings":
-            totals = Totals()
+            totals = CheckTotals()
             yield from finding_rows(piece.what, totals)
             yield from unread_rows(piece.what, totals)
         else:
             yield from entry_rows(piece.what)
 
-    def common(self, piece: Piece, at: Target | None = None) -> dict[str, Any]:
+    def common(self, piece: TaskItem, at: Target | None = None) -> dict[str, Any]:
         """Return the columns that all rows of a piece share."""
         if at is None:
             what = piece.what[0] if isinstance(piece.what, tuple) and not isinstance(piece.what, Target) else piece.what

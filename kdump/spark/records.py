@@ -28,7 +28,7 @@ from kdump.spark import arrow
 from kdump.spark.batches import batches_of
 from kdump.spark.options import ReadOptions
 from kdump.spark.tables import FROM_BATCH
-from kdump.spark.walk import Slice, own_regions
+from kdump.spark.walk import SegmentSplit, own_regions
 
 MOST_ROWS, MOST_BYTES = 16_384, 16 << 20
 """Rows and bytes at which a record batch is complete."""
@@ -73,7 +73,7 @@ class RecordRows:
         self.batch_of = array("i")
         self.batches: list[dict[str, Any]] = []
 
-    def read(self, part: Slice, window: Window, common: dict[str, Any]) -> Iterator[pa.RecordBatch]:
+    def read(self, part: SegmentSplit, window: Window, common: dict[str, Any]) -> Iterator[pa.RecordBatch]:
         """Yield the rows of a slice. Raises SourceError."""
         selection = self.selection
         first = selection.offsets.first if selection.offsets else None

@@ -13,7 +13,7 @@ from kdump.spark.compare import BatchFact, partitions
 from kdump.spark.schema import arrow_schema
 from kdump.spark.session import reason
 from kdump.spark.store import OWN, Store, StoreError
-from kdump.spark.tables import REPLICAS, RESULTS, Table
+from kdump.spark.tables import REPLICAS, RESULTS, SparkTable
 
 if TYPE_CHECKING:
     from pyspark.sql import Row, SparkSession
@@ -59,7 +59,7 @@ def require_readable(spark: SparkSession, store: Store) -> None:
         ) from None
 
 
-def view(spark: SparkSession, store: Store, table: Table) -> None:
+def view(spark: SparkSession, store: Store, table: SparkTable) -> None:
     """Create a view of a table, with its current files."""
     if is_directory(store.path(table.name)):
         frame = spark.read.schema(table.ddl()).parquet(store.path(table.name))

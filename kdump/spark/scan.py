@@ -18,7 +18,7 @@ from kdump.spark.options import SPLIT, ReadOptions
 from kdump.spark.parts import OPENING
 from kdump.spark.result import require_readable
 from kdump.spark.scan_plan import RecordJob, going_on, jobs_of, record_jobs
-from kdump.spark.scan_task import Job, run_job
+from kdump.spark.scan_task import UnitJob, run_job
 from kdump.spark.scanned import Scanned
 from kdump.spark.store import Store
 from kdump.spark.tables import RECORDS
@@ -97,7 +97,7 @@ def _is_known(key: str, fingerprint: str, known: dict[str, dict[str, Any]]) -> b
     return bool(fingerprint) and known.get(key, {}).get("fingerprint") == fingerprint
 
 
-def _unit_task(store: Store) -> Callable[[Job], dict[str, Any]]:
+def _unit_task(store: Store) -> Callable[[UnitJob], dict[str, Any]]:
     return lambda job: run_job(job, store)
 
 

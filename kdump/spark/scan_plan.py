@@ -9,18 +9,18 @@ from typing import Any
 
 from kdump.check.options import Options
 from kdump.check.run import Unit, units_of
-from kdump.log.disk import Partition
+from kdump.log.disk import PartitionDirectory
 from kdump.log.listing import length
 from kdump.spark.coordination import retention_of
-from kdump.spark.filters import Wanted
-from kdump.spark.fleet import Fleet, Identity
+from kdump.spark.filters import PushedFilters
+from kdump.spark.fleet import DiskIdentity, Fleet
 from kdump.spark.kept import parsed, still_holds
 from kdump.spark.options import ReadOptions
 from kdump.spark.plan import parts_of, slimmed
-from kdump.spark.scan_task import Job
+from kdump.spark.scan_task import UnitJob
 from kdump.spark.stamps import stamp
 from kdump.spark.store import LAYOUT, key_of
-from kdump.spark.walk import Slice
+from kdump.spark.walk import SegmentSplit
 from kdump.version import __version__
 
 MOST_FILES = 500
@@ -28,13 +28,13 @@ MOST_FILES = 500
 maximum, a scan starts from the first segment, which leaves only a few."""
 
 
-def jobs_of(fleet: Fleet, check: Options, tables: tuple[str, ...]) -> list[Job]:
+def jobs_of(fleet: Fleet, check: Options, tables: tuple[str, ...]) -> list[UnitJob]:
     """Return a job for every unit, and for every path that could not be read."""
     whose = {found.place.path: found.identity for found in fleet.found}
     ages = retention_of(fleet)
     jobs = []
     for path, text in fleet.refused:
-        jobs.append(Job(key_of("refused", path), (path, text), Identity(), "", tables))
+        jobs.append(UnitJob(key_of("refused", path), (path, text), DiskIdentity(), "", tables))
     for unit in units_of([found.place for found in fleet.found], check):
         place = unit.partition
         source = place.source if place else unit.directory.path if unit.directory else unit.name
@@ -43,11 +43,11 @@ def jobs_of(fleet: Fleet, check: Options, tables: tuple[str, ...]) -> list[Job]:
         key = key_of("root" if unit.directory else "unit", source, unit.name)
         age = ages.get((identity.cluster, place.topic if place else None))
         print_ = _fingerprint(unit, identity, check, (*tables, str(age)))
-        jobs.append(Job(key, unit, identity, print_, tables, unit.size, age))
+        jobs.append(UnitJob(key, unit, identity, print_, tables, unit.size, age))
     return jobs
 
 
-def _fingerprint(unit: Unit, identity: Identity, check: Options, tables: tuple[str, ...]) -> str:
+def _fingerprint(unit: Unit, identity: DiskIdentity, check: Options, tables: tuple[str, ...]) -> str:
     """Return a fingerprint of what a unit's rows depend on: its files, by size and modification time, and what other
     files record about them. Empty for the root of a log directory, which is always read again: it is small, and
     describes all other units."""
@@ -60,10 +60,10 @@ def _fingerprint(unit: Unit, identity: Identity, check: Options, tables: tuple[s
     return key_of(LAYOUT, __version__, repr(options), repr(tables), repr(identity), repr(known), repr(stamps))
 
 
-def going_on(job: Job, entry: dict[str, Any] | None, check: Options) -> Job:
+def going_on(job: UnitJob, entry: dict[str, Any] | None, check: Options) -> UnitJob:
     """Return the job, resumed from what an earlier scan has kept of the partition if that is still valid."""
     kept, place = parsed((entry or {}).get("kept")), job.place
-    if kept is None or not isinstance(place, Partition) or not isinstance(job.unit, Unit):
+    if kept is None or not isinstance(place, PartitionDirectory) or not isinstance(job.unit, Unit):
         return job
     if len(kept.files) > MOST_FILES:
         return job
@@ -78,8 +78,8 @@ class RecordJob:
     """A slice of a segment whose records are to be written."""
 
     key: str
-    identity: Identity
-    slice: Slice
+    identity: DiskIdentity
+    slice: SegmentSplit
     state: str | None
     size: int
     fingerprint: str
@@ -87,9 +87,9 @@ class RecordJob:
 
 def record_jobs(fleet: Fleet, options: ReadOptions, check: Options) -> Iterator[RecordJob]:
     """Yield a job for every slice of every segment. The rows of a segment that has not been written to are kept."""
-    for part in parts_of(fleet, replace(options, parallelism=1), check, Wanted()):
+    for part in parts_of(fleet, replace(options, parallelism=1), check, PushedFilters()):
         for piece in part.pieces:
-            own: Slice = piece.what
+            own: SegmentSplit = piece.what
             seen = (own.at.path, *stamp(own.at))
             print_ = key_of(LAYOUT, __version__, repr(options.limits), repr(piece.identity), repr(seen), repr(own[1:]))
             key = key_of("records", own.at.source, own.at.path, str(own.start))

@@ -9,8 +9,8 @@ from kdump.check.options import Options
 from kdump.log.errors import SourceError
 from kdump.render.escape import path_text
 from kdump.spark.options import ReadOptions
-from kdump.spark.parts import Piece
-from kdump.spark.reading import Reading
+from kdump.spark.parts import TaskItem
+from kdump.spark.reading import TableRead
 from kdump.spark.records import RecordRows
 from kdump.spark.scan_plan import RecordJob
 from kdump.spark.scan_sink import TableWriter
@@ -33,9 +33,9 @@ def write_records(job: RecordJob, store: Store, options: ReadOptions, check: Opt
     with ExitStack() as stack:
         writer = TableWriter(RECORDS, stack.enter_context(store.writing(name)))
         stack.callback(writer.close)
-        reading = Reading(options)
+        reading = TableRead(options)
         reader = RecordRows(options, reading.selection, writer.schema)
-        common = reading.common(Piece(job.slice, job.identity, job.size, job.state), at)
+        common = reading.common(TaskItem(job.slice, job.identity, job.size, job.state), at)
         try:
             window = opened(at, options.window)
         except SourceError:

@@ -13,7 +13,7 @@ from kdump.spark.arrow import Rows
 from kdump.spark.batches import BatchColumns
 from kdump.spark.schema import arrow_schema
 from kdump.spark.store import Store, folder
-from kdump.spark.tables import BATCHES, REPLICAS, TABLES, Table
+from kdump.spark.tables import BATCHES, REPLICAS, TABLES, SparkTable
 
 ROWS = 65_536
 """Number of rows that are held in memory until they are written as a row group."""
@@ -27,7 +27,7 @@ def apart(table: str) -> tuple[str, ...]:
     return () if table == REPLICAS.name else ("broker", "topic") if table in BY_TOPIC else ("broker",)
 
 
-class Sink:
+class UnitSink:
     """The Parquet files of a unit, or of some of its segments; each is created with its first row. `common`: columns
     that all rows share; `stem`: file name without extension."""
 
@@ -65,7 +65,7 @@ class Sink:
         assert self.batches is not None
         self.writers["batches"].put(self.batches.take())
 
-    def _writer(self, table: Table) -> TableWriter:
+    def _writer(self, table: SparkTable) -> TableWriter:
         name = self.name(table.name)
         self.names.append(name)
         file = self.stack.enter_context(self.store.writing(name))
@@ -85,7 +85,7 @@ class Sink:
 class TableWriter:
     """Writes rows of a table to one Parquet file."""
 
-    def __init__(self, table: Table, file: Any) -> None:
+    def __init__(self, table: SparkTable, file: Any) -> None:
         self.schema = arrow_schema(table)
         self.rows = Rows(table, self.schema)
         self.held: list[pa.RecordBatch] = []

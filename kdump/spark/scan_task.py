@@ -17,16 +17,16 @@ from kdump.check.carried import NotCarried
 from kdump.check.catalogue import INFO
 from kdump.check.partition import PartitionCheck
 from kdump.check.run import Unit
-from kdump.check.totals import Totals
+from kdump.check.totals import CheckTotals
 from kdump.log import kinds
-from kdump.log.disk import Partition
+from kdump.log.disk import PartitionDirectory
 from kdump.log.internal_topics import METADATA_TOPIC
 from kdump.log.listing import length
 from kdump.log.paths import Target
 from kdump.render.escape import path_text
-from kdump.spark.fleet import Identity
+from kdump.spark.fleet import DiskIdentity
 from kdump.spark.kept import (
-    Kept,
+    ScanCheckpoint,
     compared_now,
     epochs_until,
     lasts,
@@ -37,11 +37,11 @@ from kdump.spark.kept import (
     stamps_of,
     state_of,
 )
-from kdump.spark.scan_sink import Sink
+from kdump.spark.scan_sink import UnitSink
 from kdump.spark.store import Store
 from kdump.spark.tally import Tally
 from kdump.spark.tasks import entry_rows, finding_rows, segment_rows, unread_rows
-from kdump.spark.watch import Watch
+from kdump.spark.watch import UnitObserver
 from kdump.state.partition_log import segments_of
 
 SPAN = 8 * 1024 * 1024 * 1024
@@ -50,44 +50,44 @@ COUNTED = ("files", "bytes", "batches", "records")
 
 
 @dataclass
-class Job:
+class UnitJob:
     """A unit to read: its `key`, its owner, and its fingerprint when the scan was planned. `size`: bytes to read;
     `kept`: where to resume."""
 
     key: str
     unit: Unit | tuple[str, str]
-    identity: Identity
+    identity: DiskIdentity
     fingerprint: str
     tables: tuple[str, ...]
     size: int = 0
     retention: int | None = None
     """The topic's retention.ms; None if it has no time-based retention, or if that is unknown."""
-    kept: Kept | None = None
+    kept: ScanCheckpoint | None = None
 
     @property
-    def place(self) -> Partition | Target | None:
+    def place(self) -> PartitionDirectory | Target | None:
         return (self.unit.partition or self.unit.target) if isinstance(self.unit, Unit) else None
 
 
-def run_job(job: Job, store: Store) -> dict[str, Any]:
+def run_job(job: UnitJob, store: Store) -> dict[str, Any]:
     """Read a unit, write its rows, and return its entry. Raises StoreError."""
     if job.kept is not None:
         try:
-            return _Reading(job, store, job.kept).run()
+            return _UnitRead(job, store, job.kept).run()
         except NotCarried:  # the kept state is unusable: start from the first segment
             pass
-    return _Reading(job, store, None).run()
+    return _UnitRead(job, store, None).run()
 
 
-class _Reading:
+class _UnitRead:
     """One read of one unit."""
 
-    def __init__(self, job: Job, store: Store, kept: Kept | None) -> None:
+    def __init__(self, job: UnitJob, store: Store, kept: ScanCheckpoint | None) -> None:
         self.began = time.monotonic()
         self.job, self.store, self.kept = job, store, kept
         self.unit, self.place = job.unit, job.place
         self.first = kept.segments if kept else 0
-        self.totals = Totals()
+        self.totals = CheckTotals()
         self.codes: Counter[str] = Counter()
         self.infos: Counter[str] = Counter()
         self.tally = Tally(job.retention)
@@ -96,8 +96,8 @@ class _Reading:
         self.span = 0
         self.sound = True
         """Whether no segment so far was unreadable, deleted or growing."""
-        self.facts = segments_of(self.place) if isinstance(self.place, Partition) else []
-        self.stamps = stamps_of(self.place) if isinstance(self.place, Partition) else {}
+        self.facts = segments_of(self.place) if isinstance(self.place, PartitionDirectory) else []
+        self.stamps = stamps_of(self.place) if isinstance(self.place, PartitionDirectory) else {}
         self.sink = self._sink(self.first)
 
     def _common(self) -> dict[str, Any]:
@@ -109,15 +109,15 @@ class _Reading:
             common["source"] = path_text(source)
         if place is not None:
             common |= {"topic": place.topic, "partition": place.partition}
-            common["state"] = (place.state or "live") if isinstance(place, Partition) else "live"
+            common["state"] = (place.state or "live") if isinstance(place, PartitionDirectory) else "live"
         return common
 
-    def _sink(self, number: int) -> Sink:
+    def _sink(self, number: int) -> UnitSink:
         """Return the sink for rows of the segments from `number` on. Rows of the last segment, and of files that belong
         to no segment, are always in files of the same names."""
         place = self.common.get("partition")
         stem = f"{'root' if place is None else place}-{self.job.key}"
-        return Sink(self.store, self.common, f"{stem}-{number}" if number < len(self.facts) - 1 else stem)
+        return UnitSink(self.store, self.common, f"{stem}-{number}" if number < len(self.facts) - 1 else stem)
 
     def run(self) -> dict[str, Any]:
         """Read the unit and return its entry. Raises StoreError; raises NotCarried, before any row is written, if the
@@ -163,7 +163,7 @@ class _Reading:
         if isinstance(unit, Unit):
             state = read_state(self.store, self.kept) if self.kept else None
             batches = (lambda: self.sink.batch_columns()) if "batches" in self.job.tables else None
-            unit.watcher = Watch(self.tally, self.common, batches, lambda: self.sink.put_batches())
+            unit.watcher = UnitObserver(self.tally, self.common, batches, lambda: self.sink.put_batches())
             unit.prepare = lambda check: self._prepare(check, state)
         for row in finding_rows(unit, totals):
             self.sink.add("findings", row)
@@ -176,7 +176,7 @@ class _Reading:
 
     def _prepare(self, check: PartitionCheck, state: dict[str, Any] | None) -> None:
         """Connect the check of a partition that is about to start, and restore the kept state. Raises NotCarried."""
-        if not isinstance(self.place, Partition):
+        if not isinstance(self.place, PartitionDirectory):
             return
         check.before = lambda number: self._before(check, number)
         if state is not None:
@@ -212,10 +212,10 @@ class _Reading:
         if kept is not None and old is not None and old.state != kept.state:
             self.store.remove(old.state)
 
-    def _keep(self, check: PartitionCheck, number: int) -> Kept | None:
+    def _keep(self, check: PartitionCheck, number: int) -> ScanCheckpoint | None:
         """Return the resume point; None if the findings so far may be incomplete, or if the state is too large."""
         place, known = self.place, check.known
-        assert isinstance(place, Partition)
+        assert isinstance(place, PartitionDirectory)
         if not self.sound or self.totals.unread or self.totals.notes or not lasts(place, self.codes):
             return None
         if isinstance(self.unit, Unit) and self.unit.looking is not None and self.unit.looking.doubted:
@@ -225,7 +225,7 @@ class _Reading:
         except NotCarried:
             return None
         identity, tables = self.job.identity, self.job.tables
-        return Kept(
+        return ScanCheckpoint(
             number,
             prefix_print(place, known, check.options, tables, identity, number, self.stamps),
             check.reached,
@@ -262,7 +262,7 @@ class _Reading:
     def _small_files(self) -> None:
         """Add the rows of files that belong to no segment: orphaned indexes, producer snapshots, checkpoints."""
         place, unit = self.place, self.unit
-        if isinstance(place, Partition):
+        if isinstance(place, PartitionDirectory):
             for at in (*place.orphans, *place.snapshots, *place.texts):
                 self._entries(at)
         elif isinstance(place, Target):

@@ -7,7 +7,7 @@ from typing import Any
 
 from kdump.check.options import Options
 from kdump.spark.fleet import Fleet
-from kdump.spark.scan_task import Job
+from kdump.spark.scan_task import UnitJob
 
 
 @dataclass
@@ -17,7 +17,7 @@ class Scanned:
 
     fleet: Fleet
     check: Options
-    jobs: list[Job]
+    jobs: list[UnitJob]
     entries: list[dict[str, Any]]
     read: int = 0
     continued: int = 0

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pyarrow as pa
 
-from kdump.spark.tables import Table
+from kdump.spark.tables import SparkTable
 
 
 def _list(kind: pa.DataType) -> pa.DataType:
@@ -31,6 +31,6 @@ TYPES = {
 }
 
 
-def arrow_schema(table: Table) -> pa.Schema:
+def arrow_schema(table: SparkTable) -> pa.Schema:
     """Return the schema with all columns of a table."""
     return pa.schema([(column.name, TYPES[column.type]) for column in table.columns])

@@ -11,8 +11,8 @@ from pyspark.sql.types import StructType
 
 from kdump.spark.filters import wanted_by
 from kdump.spark.options import OptionError, ReadOptions, parse
-from kdump.spark.parts import Part
-from kdump.spark.reading import Reading
+from kdump.spark.parts import ReadTask
+from kdump.spark.reading import TableRead
 from kdump.spark.stream import KdumpStream
 
 if TYPE_CHECKING:
@@ -43,7 +43,7 @@ class KdumpReader(DataSourceReader):
     """Plans the tasks on the driver, and reads in them."""
 
     def __init__(self, options: ReadOptions, schema: StructType) -> None:
-        self.reading = Reading(options)
+        self.reading = TableRead(options)
         self.schema = schema
         _check(options, schema)
 
@@ -51,7 +51,7 @@ class KdumpReader(DataSourceReader):
         return self.reading.parts()
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
-        if isinstance(partition, Part):  # without any parts, Spark passes a partition of its own
+        if isinstance(partition, ReadTask):  # without any parts, Spark passes a partition of its own
             yield from self.reading.read(partition, to_arrow_schema(self.schema, timezone="UTC"))
 
 

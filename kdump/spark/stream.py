@@ -14,17 +14,17 @@ from pyspark.sql.datasource import DataSourceStreamReader, InputPartition
 from pyspark.sql.pandas.types import to_arrow_schema
 from pyspark.sql.types import StructType
 
-from kdump.log.disk import LogDirectory, Partition
+from kdump.log.disk import LogDirectory, PartitionDirectory
 from kdump.log.errors import SourceError
 from kdump.log.index import begins_batch, read_hints
 from kdump.log.paths import Target
 from kdump.log.reader import WALKED, regions
 from kdump.log.region import Batch, Limits, Stretch
-from kdump.spark.fleet import Identity, find
+from kdump.spark.fleet import DiskIdentity, find
 from kdump.spark.options import OptionError, ReadOptions
-from kdump.spark.parts import Part, Piece, packed
-from kdump.spark.reading import Reading
-from kdump.spark.walk import Slice, opened
+from kdump.spark.parts import ReadTask, TaskItem, packed
+from kdump.spark.reading import TableRead
+from kdump.spark.walk import SegmentSplit, opened
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -51,7 +51,7 @@ class KdumpStream(DataSourceStreamReader, SupportsTriggerAvailableNow):
     def __init__(self, options: ReadOptions, schema: StructType) -> None:
         if options.table.name not in STREAMS:
             raise OptionError(f"table {options.table.name} cannot be streamed; only batches and records can")
-        self.reading = Reading(options)
+        self.reading = TableRead(options)
         self.schema = schema
         self._frozen: Positions | None = None
 
@@ -104,14 +104,14 @@ class KdumpStream(DataSourceStreamReader, SupportsTriggerAvailableNow):
             first, stop = start.get(at.path, 0), end.get(at.path, 0)
             for begin in range(first, stop, options.split_bytes):
                 to = min(stop, begin + options.split_bytes)
-                pieces.append(Piece(Slice(at, begin, to), identity, to - begin, state))
+                pieces.append(TaskItem(SegmentSplit(at, begin, to), identity, to - begin, state))
         return list(packed(pieces, options.split_bytes, options.parallelism))
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
-        if isinstance(partition, Part):
+        if isinstance(partition, ReadTask):
             yield from self.reading.read(partition, to_arrow_schema(self.schema, timezone="UTC"))
 
-    def _segments(self) -> Iterator[tuple[Target, bool, Identity, str]]:
+    def _segments(self) -> Iterator[tuple[Target, bool, DiskIdentity, str]]:
         """Yield each segment, whether it is its partition's last, its owner, and the state of its directory."""
         self.reading.use_storage()
         options = self.reading.options
@@ -121,7 +121,7 @@ class KdumpStream(DataSourceStreamReader, SupportsTriggerAvailableNow):
             for each in partitions:
                 if isinstance(each, Target):
                     yield each, True, found.identity, "live"
-                elif isinstance(each, Partition):
+                elif isinstance(each, PartitionDirectory):
                     logs = [segment.log for segment in each.segments if segment.log is not None]
                     for at in logs:
                         yield at, at is logs[-1], found.identity, each.state or "live"

@@ -19,7 +19,7 @@ from kdump.format.snapshot import PRODUCER_ENTRY
 from kdump.render.all_answers import TYPES
 
 
-class Column(NamedTuple):
+class SparkColumn(NamedTuple):
     """A column, with its type in Spark's DDL. `of`: the column in epoch ms from which a timestamp column is
     computed."""
 
@@ -51,13 +51,15 @@ AS_BYTES = {
 """Meanings of columns that JSON shows as text, or in base64."""
 
 IDENTITY = (
-    Column("cluster", STRING, "", "cluster.id in the meta.properties of its log directory; null if there is none"),
-    Column(
+    SparkColumn("cluster", STRING, "", "cluster.id in the meta.properties of its log directory; null if there is none"),
+    SparkColumn(
         "broker", STRING, "", "node.id in meta.properties (broker.id before KRaft); else as set by the options, or null"
     ),
-    Column("logDirectory", STRING, "", "directory.id in meta.properties (KIP-858)"),
-    Column("source", STRING, "", "path of the log directory, or the given path; different for each copy of a disk"),
-    Column(
+    SparkColumn("logDirectory", STRING, "", "directory.id in meta.properties (KIP-858)"),
+    SparkColumn(
+        "source", STRING, "", "path of the log directory, or the given path; different for each copy of a disk"
+    ),
+    SparkColumn(
         "copyOf",
         STRING,
         "",
@@ -65,10 +67,10 @@ IDENTITY = (
     ),
 )
 PLACE = (
-    Column("topic", STRING, "", "from the name of the file's directory"),
-    Column("partition", INT, "", "from the name of the file's directory"),
+    SparkColumn("topic", STRING, "", "from the name of the file's directory"),
+    SparkColumn("partition", INT, "", "from the name of the file's directory"),
 )
-STATE = Column("state", STRING, "", "state of the partition directory: live, delete, future or stray")
+STATE = SparkColumn("state", STRING, "", "state of the partition directory: live, delete, future or stray")
 COMMON = (*IDENTITY, *PLACE, STATE)
 
 FROM_BATCH = (
@@ -85,23 +87,23 @@ DECODED = ("Decoded", "Problem", "Note", "Encoding")
 """Endings of record keys without a column: bytes need no encoding here, and decoders run after reading."""
 
 
-def columns_of(keys: Iterable[Key], *layouts: Layout[Any], types: dict[str, str] | None = None) -> list[Column]:
+def columns_of(keys: Iterable[Key], *layouts: Layout[Any], types: dict[str, str] | None = None) -> list[SparkColumn]:
     """Return the columns for the keys of a JSON object. `layouts` determine widths; `types` has precedence over both
     them and the keys."""
     widths = {field.name: field.wire.name for layout in layouts for field in layout.fields}
-    found: list[Column] = []
+    found: list[SparkColumn] = []
     for key in keys:
         kind = (types or {}).get(key.name) or NESTED.get(key.name) or _type(key, widths)
         meaning = AS_BYTES.get(key.name, key.meaning) if "binary" in kind else key.meaning
-        column = Column(key.name, kind, key.unit, meaning)
+        column = SparkColumn(key.name, kind, key.unit, meaning)
         found += with_time(column) if key.unit == "epoch ms" and kind == BIGINT else [column]
     return found
 
 
-def with_time(column: Column) -> list[Column]:
+def with_time(column: SparkColumn) -> list[SparkColumn]:
     """A column in epoch ms, and the same as a timestamp."""
     about = f"{column.name} as a timestamp; null outside the years 1 to 9999"
-    return [column, Column(_time_name(column.name), TIMESTAMP, "", about, of=column.name)]
+    return [column, SparkColumn(_time_name(column.name), TIMESTAMP, "", about, of=column.name)]
 
 
 def _type(key: Key, widths: dict[str, str]) -> str:
@@ -120,15 +122,15 @@ def _time_name(name: str) -> str:
     return name + "Time"
 
 
-class Table(NamedTuple):
+class SparkTable(NamedTuple):
     """A table: what a row is, and its columns. `splits`: whether a file can be read in several parts."""
 
     name: str
     row: str
-    columns: tuple[Column, ...]
+    columns: tuple[SparkColumn, ...]
     splits: bool = False
 
-    def column(self, name: str) -> Column:
+    def column(self, name: str) -> SparkColumn:
         """Return the column of that name. Raises KeyError."""
         for column in self.columns:
             if column.name == name:
@@ -145,12 +147,12 @@ def _quoted(text: str) -> str:
     return text.replace("\\", "\\\\").replace("'", "\\'")
 
 
-def _table(name: str, row: str, *groups: Iterable[Column], splits: bool = False) -> Table:
+def _table(name: str, row: str, *groups: Iterable[SparkColumn], splits: bool = False) -> SparkTable:
     """Return a table with the columns of all groups; of columns with the same name, the first is used."""
-    columns: dict[str, Column] = {}
+    columns: dict[str, SparkColumn] = {}
     for column in (column for group in groups for column in group):
         columns.setdefault(column.name, column)
-    return Table(name, row, tuple(columns.values()), splits)
+    return SparkTable(name, row, tuple(columns.values()), splits)
 
 
 SEGMENTS = _table(
@@ -189,7 +191,7 @@ INDEX_ENTRIES = _table(
     "index_entries",
     "an entry of an .index, a .timeindex or a .txnindex",
     COMMON,
-    [Column("index", STRING, "", "type of the index file: index, timeindex or txnindex")],
+    [SparkColumn("index", STRING, "", "type of the index file: index, timeindex or txnindex")],
     columns_of(TYPES["indexEntry"], INDEX_ENTRY),
     columns_of(TYPES["timeIndexEntry"]),
     columns_of(TYPES["txnIndexEntry"], TXN_INDEX_ENTRY),
@@ -198,25 +200,31 @@ PRODUCER_STATES = _table(
     "producer_states",
     "a producer in a .snapshot",
     COMMON,
-    [Column("snapshotOffset", BIGINT, "offset", "from the file name: the snapshot contains the state below it")],
+    [SparkColumn("snapshotOffset", BIGINT, "offset", "from the file name: the snapshot contains the state below it")],
     columns_of(TYPES["producerState"], PRODUCER_ENTRY),
 )
 CHECKPOINTS = _table(
     "checkpoints",
     "a line of a checkpoint file",
     IDENTITY,
-    [Column("checkpoint", STRING, "", "name of the file: replication-offset-checkpoint, leader-epoch-checkpoint, …")],
+    [
+        SparkColumn(
+            "checkpoint", STRING, "", "name of the file: replication-offset-checkpoint, leader-epoch-checkpoint, …"
+        )
+    ],
     PLACE,
     columns_of(TYPES["checkpointEntry"]),
 )
 
 _OF_RECORD = [
-    Column("file", STRING, "", "path of the segment that contains the record"),
-    Column("recordOffset", BIGINT, "offset", "offset of the record"),
+    SparkColumn("file", STRING, "", "path of the segment that contains the record"),
+    SparkColumn("recordOffset", BIGINT, "offset", "offset of the record"),
     *columns_of(key for key in TYPES["record"] if key.name == "timestamp"),
 ]
-_PROBLEM = Column("problem", STRING, "", "why the record was not decoded, or only in part; null if it was decoded")
-_TOMBSTONE = Column("tombstone", BOOLEAN, "", "whether the record deletes what earlier records with its key stored")
+_PROBLEM = SparkColumn("problem", STRING, "", "why the record was not decoded, or only in part; null if it was decoded")
+_TOMBSTONE = SparkColumn(
+    "tombstone", BOOLEAN, "", "whether the record deletes what earlier records with its key stored"
+)
 _OF_COMMIT = ("groupId", "topic", "partition", "offset", "leaderEpoch", "metadata", "commitTimestamp")
 GROUP_OFFSETS = _table(
     "group_offsets",
@@ -225,7 +233,7 @@ GROUP_OFFSETS = _table(
     _OF_RECORD,
     columns_of(key for key in TYPES["groupOffset"] if key.name in (*_OF_COMMIT, "expireTimestamp", "topicId")),
     [
-        Column("producerId", BIGINT, "", "producer of the transaction that contains the commit; -1: none"),
+        SparkColumn("producerId", BIGINT, "", "producer of the transaction that contains the commit; -1: none"),
         _TOMBSTONE,
         _PROBLEM,
     ],
@@ -237,19 +245,25 @@ TRANSACTIONS = _table(
     IDENTITY,
     _OF_RECORD,
     [
-        Column("transactionalId", STRING, "", "transactional ID"),
-        Column("producerId", BIGINT, "", "its producer ID; -1: none"),
-        Column("producerEpoch", INT, "", "its producer epoch; -1: none"),
-        Column("state", STRING, "", "Empty, Ongoing, PrepareCommit, PrepareAbort, CompleteCommit, CompleteAbort, Dead"),
-        Column("partitions", PARTITIONS, "", "partitions in the transaction that have no COMMIT or ABORT marker yet"),
-        *with_time(
-            Column("transactionStartTimestampMs", BIGINT, "epoch ms", "when the transaction began; -1: not set")
+        SparkColumn("transactionalId", STRING, "", "transactional ID"),
+        SparkColumn("producerId", BIGINT, "", "its producer ID; -1: none"),
+        SparkColumn("producerEpoch", INT, "", "its producer epoch; -1: none"),
+        SparkColumn(
+            "state", STRING, "", "Empty, Ongoing, PrepareCommit, PrepareAbort, CompleteCommit, CompleteAbort, Dead"
+        ),
+        SparkColumn(
+            "partitions", PARTITIONS, "", "partitions in the transaction that have no COMMIT or ABORT marker yet"
         ),
         *with_time(
-            Column("transactionLastUpdateTimestampMs", BIGINT, "epoch ms", "when its state last changed; -1: not set")
+            SparkColumn("transactionStartTimestampMs", BIGINT, "epoch ms", "when the transaction began; -1: not set")
         ),
-        Column("transactionTimeoutMs", BIGINT, "ms", "time after which the coordinator aborts the transaction"),
-        Column("clientTransactionVersion", INT, "", "2: every transaction has its own producer epoch (KIP-890)"),
+        *with_time(
+            SparkColumn(
+                "transactionLastUpdateTimestampMs", BIGINT, "epoch ms", "when its state last changed; -1: not set"
+            )
+        ),
+        SparkColumn("transactionTimeoutMs", BIGINT, "ms", "time after which the coordinator aborts the transaction"),
+        SparkColumn("clientTransactionVersion", INT, "", "2: every transaction has its own producer epoch (KIP-890)"),
         _TOMBSTONE,
         _PROBLEM,
     ],
@@ -261,10 +275,10 @@ METADATA_RECORDS = _table(
     IDENTITY,
     _OF_RECORD,
     [
-        Column("name", STRING, "", "name of the message in Kafka, such as TopicRecord, or of the control record"),
-        Column("apiKey", INT, "", "apiKey of the message"),
-        Column("version", INT, "", "version of the message"),
-        Column("data", STRING, "", "fields with Kafka's names, as JSON for get_json_object or from_json"),
+        SparkColumn("name", STRING, "", "name of the message in Kafka, such as TopicRecord, or of the control record"),
+        SparkColumn("apiKey", INT, "", "apiKey of the message"),
+        SparkColumn("version", INT, "", "version of the message"),
+        SparkColumn("data", STRING, "", "fields with Kafka's names, as JSON for get_json_object or from_json"),
         _PROBLEM,
     ],
     splits=True,
@@ -279,14 +293,14 @@ REPLICAS = _table(
     [IDENTITY[0]],
     PLACE,
     [
-        Column(
+        SparkColumn(
             "kind",
             STRING,
             "",
             "diverged; damaged (the checksum of a batch there does not match); missing (a replica lacks offsets between"
             " others that it has); compacted (the log cleaner has rewritten the batches, which is not damage)",
         ),
-        Column(
+        SparkColumn(
             "severity",
             STRING,
             "",
@@ -294,12 +308,14 @@ REPLICAS = _table(
             " warning: a follower that starts truncates its data of the earlier epoch, or a replica lacks offsets."
             " info: compacted",
         ),
-        Column("firstDivergentOffset", BIGINT, "offset", "base offset of the first batch that not all replicas have"),
-        Column("brokers", "array<string>", "", "broker of each replica; null if unknown"),
-        Column("sources", "array<string>", "", "log directory of each replica, in the same order"),
-        Column("leaderEpochs", "array<int>", "", "leader epoch of the batch there in each replica"),
-        Column("lastOffsets", "array<bigint>", "offset", "last offset of each replica"),
-        Column("explanation", STRING, "", "explanation of the difference, based on the leader epochs"),
+        SparkColumn(
+            "firstDivergentOffset", BIGINT, "offset", "base offset of the first batch that not all replicas have"
+        ),
+        SparkColumn("brokers", "array<string>", "", "broker of each replica; null if unknown"),
+        SparkColumn("sources", "array<string>", "", "log directory of each replica, in the same order"),
+        SparkColumn("leaderEpochs", "array<int>", "", "leader epoch of the batch there in each replica"),
+        SparkColumn("lastOffsets", "array<bigint>", "offset", "last offset of each replica"),
+        SparkColumn("explanation", STRING, "", "explanation of the difference, based on the leader epochs"),
     ],
 )
 RESULTS = {table.name: table for table in (*_OF_FILES, REPLICAS)}

@@ -6,7 +6,7 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable
 from typing import Any, NamedTuple, TypeVar
 
-from kdump.check.rule import Seen
+from kdump.check.rule import BatchContext
 from kdump.check.run import Unit
 from kdump.forensics.scan_answer import (
     BatchFill,
@@ -37,7 +37,7 @@ class Tally:
         self.newest: int | None = None
         self.segments: list[tuple[int, int, int | None]] = []
 
-    def batch(self, seen: Seen) -> None:
+    def batch(self, seen: BatchContext) -> None:
         """Count one batch."""
         batch = seen.batch
         count = batch.possible_records

@@ -10,7 +10,7 @@ from typing import Any
 from kdump.answer import answer_object
 from kdump.check.finding import Finding, found
 from kdump.check.run import Unit
-from kdump.check.totals import Totals
+from kdump.check.totals import CheckTotals
 from kdump.log import kinds
 from kdump.log.entries import Entry, entries
 from kdump.log.errors import SourceError
@@ -19,12 +19,12 @@ from kdump.log.paths import Target, target
 from kdump.render.escape import path_text
 from kdump.render.overview_objects import segment_object
 from kdump.spark.walk import opened
-from kdump.state.partition_log import SegmentFacts, read_segment
+from kdump.state.partition_log import SegmentSummary, read_segment
 
 Row = dict[str, Any]
 
 
-def segment_rows(what: tuple[SegmentFacts, bool | None]) -> Iterator[Row]:
+def segment_rows(what: tuple[SegmentSummary, bool | None]) -> Iterator[Row]:
     """Yield the row of a segment for the table segments; none if the segment is gone."""
     facts, clean = what
     read_segment(facts)
@@ -57,14 +57,14 @@ def entry_rows(at: Target) -> Iterator[Row]:
         window.source.close()
 
 
-def finding_rows(what: Unit | tuple[str, str], totals: Totals) -> Iterator[Row]:
+def finding_rows(what: Unit | tuple[str, str], totals: CheckTotals) -> Iterator[Row]:
     """Yield a unit's findings as rows, and add what was read to `totals`; nothing for a path without a unit."""
     if isinstance(what, Unit):
         for finding in what.run(totals, lambda size: None):
             yield row_of(finding)
 
 
-def unread_rows(what: Unit | tuple[str, str], totals: Totals) -> Iterator[Row]:
+def unread_rows(what: Unit | tuple[str, str], totals: CheckTotals) -> Iterator[Row]:
     """Yield what could not be read as rows of the table findings; to be called after `finding_rows` has finished."""
     if not isinstance(what, Unit):
         path, text = what

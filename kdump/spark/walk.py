@@ -26,7 +26,7 @@ BEFORE = 2
 """How many index entries before the split reading starts."""
 
 
-class Slice(NamedTuple):
+class SegmentSplit(NamedTuple):
     """The regions of a file that begin at bytes start..stop-1; `stop` None: the end of the file."""
 
     at: Target
@@ -46,7 +46,7 @@ def opened(at: Target, size: int = DEFAULT_SIZE) -> Window:
 
 
 def own_regions(
-    part: Slice, window: Window, limits: Limits, stretches: str = "", first_offset: int | None = None
+    part: SegmentSplit, window: Window, limits: Limits, stretches: str = "", first_offset: int | None = None
 ) -> Iterator[Region]:
     """Yield the regions of the slice, in order. `stretches` is that of kdump.log.reader. With `first_offset`, batches
     that end below it may be omitted. Raises SourceError."""
@@ -85,7 +85,7 @@ def _doubtful(region: Region) -> bool:
     return not isinstance(region, Batch) or not is_intact(region)
 
 
-def _begin(part: Slice, window: Window, first_offset: int | None) -> int:
+def _begin(part: SegmentSplit, window: Window, first_offset: int | None) -> int:
     """Return the position of a valid batch from which to read: by the index, or 0 if it provides none."""
     if not part.start and first_offset is None:
         return 0

@@ -6,14 +6,14 @@ from collections.abc import Callable, Iterable
 from typing import Any
 
 from kdump.check.finding import Finding
-from kdump.check.rule import NONE, Part, Rule, Seen
+from kdump.check.rule import NONE, BatchContext, Rule, SegmentContext
 from kdump.format.heads import Heads
 from kdump.render.escape import path_text
 from kdump.spark.batches import BatchColumns
 from kdump.spark.tally import Tally
 
 
-class Watch(Rule):
+class UnitObserver(Rule):
     """A rule without findings. `batches` returns the collector of the table batches once there is a row, and `put`
     writes its contents; with None instead, batches are only counted."""
 
@@ -31,21 +31,21 @@ class Watch(Rule):
         self.path = ""
         self.here: dict[str, Any] = {}
 
-    def free(self, part: Part, heads: Heads, first: int, stop: int) -> int:
+    def free(self, part: SegmentContext, heads: Heads, first: int, stop: int) -> int:
         return stop
 
-    def take(self, part: Part, heads: Heads, first: int, stop: int) -> None:
+    def take(self, part: SegmentContext, heads: Heads, first: int, stop: int) -> None:
         self.tally.batches(heads, first, stop)
         if self.batches is not None and self.batches().add_many(heads, first, stop, self._here(part)):
             self.put()
 
-    def batch(self, seen: Seen) -> Iterable[Finding]:
+    def batch(self, seen: BatchContext) -> Iterable[Finding]:
         self.tally.batch(seen)
         if self.batches is not None and self.batches().add(seen.batch, self._here(seen.part)):
             self.put()
         return NONE
 
-    def _here(self, part: Part) -> dict[str, Any]:
+    def _here(self, part: SegmentContext) -> dict[str, Any]:
         """Return the columns that all rows of a segment share."""
         path = part.target.path
         if path != self.path:

@@ -12,13 +12,13 @@ import sys
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from kdump.format.transaction_record import Transaction, decode_transaction
+from kdump.format.transaction_record import TransactionMetadata, decode_transaction
 from kdump.log.errors import Gone, SourceError, Unread, listing_error, unread
 from kdump.log.internal_topics import TRANSACTION_TOPIC
 from kdump.log.paths import segments_in
 from kdump.log.record import Record
 from kdump.log.region import Limits
-from kdump.state.coordinator_history import History
+from kdump.state.coordinator_history import TransactionHistory
 from kdump.state.records import ENTRY, MOST_PROBLEMS, ROOM, bounded, read_records, too_large
 
 DIRECTORY = re.compile(rf"{TRANSACTION_TOPIC}-([0-9]{{1,10}})")
@@ -32,12 +32,12 @@ class Coordinator:
     `partition_count`: how many the cluster has, None if unknown. `problems`: one line for each thing that could not be
     read; if there are any, the transactions may be outdated or incomplete."""
 
-    by_id: dict[str, Transaction] = field(default_factory=dict)
+    by_id: dict[str, TransactionMetadata] = field(default_factory=dict)
     partitions: set[int] = field(default_factory=set)
     partition_count: int | None = None
     problems: list[str] = field(default_factory=list)
-    history: History = field(default_factory=History)
-    _open: dict[int, list[Transaction]] | None = field(default=None, repr=False, compare=False)
+    history: TransactionHistory = field(default_factory=TransactionHistory)
+    _open: dict[int, list[TransactionMetadata]] | None = field(default=None, repr=False, compare=False)
 
     @property
     def is_complete(self) -> bool:
@@ -66,7 +66,7 @@ class Coordinator:
                 return True
         return False if self.is_complete else None
 
-    def of_producer(self, producer_id: int) -> Transaction | None:
+    def of_producer(self, producer_id: int) -> TransactionMetadata | None:
         """Return the coordinator's last record of the transactional ID that the producer ID belongs to; None if
         unknown."""
         name = self.history.names.get(producer_id)
@@ -145,7 +145,7 @@ class _Replay:
             self.note(f"offset {record.offset}: too many transactions to keep in memory ({ROOM} bytes)")
 
 
-def _size(known: Transaction) -> int:
+def _size(known: TransactionMetadata) -> int:
     """Return about how many bytes of memory `known` takes."""
     assert known.transactionalId is not None
     listed = sum(ENTRY + sys.getsizeof(topic) + 40 * len(numbers) for topic, numbers in known.partitions.items())

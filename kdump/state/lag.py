@@ -78,7 +78,7 @@ class SharePosition(NamedTuple):
     recordOffset: RecordOffset
 
 
-class Surroundings:
+class LagContext:
     """The disks around the groups. `metadata` is None if the cluster's metadata is not there. If `is_now` is false, the
     groups are as of an earlier time, to which the current ends of the partitions do not apply."""
 
@@ -111,7 +111,7 @@ class Surroundings:
         return "topic not in the cluster's metadata" if self.metadata is not None and self.metadata.topics else ""
 
 
-def positions(groups: Groups, group: str, waiting_of: Waiting, around: Surroundings) -> Iterator[Position]:
+def positions(groups: Groups, group: str, waiting_of: Waiting, around: LagContext) -> Iterator[Position]:
     """Yield every partition in which the group has an offset, in order. `waiting_of` is groups.pending_by_group()."""
     offsets = groups.offsets.get(group, {})
     pending = waiting_of.get(group, {})
@@ -122,7 +122,7 @@ def positions(groups: Groups, group: str, waiting_of: Waiting, around: Surroundi
 
 
 def _position(
-    group: str, topic: str, partition: int, commit: Commit | None, waiting: tuple[Pending, ...], around: Surroundings
+    group: str, topic: str, partition: int, commit: Commit | None, waiting: tuple[Pending, ...], around: LagContext
 ) -> Position:
     end = around.end(topic, partition)
     remark = around.missing(topic, partition, commit.topicId if commit else None)
@@ -158,7 +158,7 @@ def out_of_range(offset: int, end: PartitionEnd) -> str:
     return ""
 
 
-def share_positions(groups: Groups, group: str, around: Surroundings) -> Iterator[SharePosition]:
+def share_positions(groups: Groups, group: str, around: LagContext) -> Iterator[SharePosition]:
     """Yield every partition of which the share group has state, ordered by topic name."""
     states: Mapping[tuple[str, int], ShareState] = groups.share.get(group, {})
     for topic_id, partition in sorted(states, key=lambda at: (around.topic_name(at[0]), at[1])):

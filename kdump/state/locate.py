@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator
 
-from kdump.log.disk import LogDirectory, Partition, Place, place_of, places
+from kdump.log.disk import LogDirectory, PartitionDirectory, Place, place_of, places
 from kdump.log.errors import Refused, SourceError, listing_error
 from kdump.log.internal_topics import METADATA_TOPIC, OFFSETS_TOPIC, SHARE_TOPIC
 from kdump.log.kinds import KRAFT_SNAPSHOT, SEGMENT
@@ -41,7 +41,7 @@ def _metadata_of(place: Place, asked: str, refused: Refused) -> Iterator[tuple[M
             if files is not None:
                 yield files, None
         return
-    if isinstance(place, Partition):
+    if isinstance(place, PartitionDirectory):
         # A copy may have any name if its directory is the given path.
         known = place.topic == METADATA_TOPIC or (place.topic is None and place.path == asked)
         if known and not place.state:
@@ -57,7 +57,7 @@ def _metadata_of(place: Place, asked: str, refused: Refused) -> Iterator[tuple[M
 
 
 def _of_folder(
-    folder: Partition, around: LogDirectory | None, refused: Refused
+    folder: PartitionDirectory, around: LogDirectory | None, refused: Refused
 ) -> Iterator[tuple[MetadataFiles, LogDirectory | None]]:
     try:
         files = metadata_files(folder.path)
@@ -97,7 +97,7 @@ def coordinator_logs(path: str, refused: Refused) -> tuple[list[CoordinatorLog],
         if isinstance(place, LogDirectory):
             logs.extend(log for each in place.partitions for log in _of_partition(each))
             around.append(place)
-        elif isinstance(place, Partition):
+        elif isinstance(place, PartitionDirectory):
             logs.extend(_of_partition(place))
             around.extend(_above(place.path))
         elif _is_file(place, refused) and place.kind is SEGMENT:
@@ -108,7 +108,7 @@ def coordinator_logs(path: str, refused: Refused) -> tuple[list[CoordinatorLog],
     return logs, around
 
 
-def _of_partition(partition: Partition) -> Iterator[CoordinatorLog]:
+def _of_partition(partition: PartitionDirectory) -> Iterator[CoordinatorLog]:
     if partition.state or partition.topic not in (OFFSETS_TOPIC, SHARE_TOPIC):
         return
     paths = tuple(segment.log.path for segment in partition.segments if segment.log is not None)

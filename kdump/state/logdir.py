@@ -11,22 +11,22 @@ from dataclasses import dataclass
 
 from kdump.format.meta_properties import meta_properties
 from kdump.log import kinds
-from kdump.log.disk import REMOTE_CACHE, LogDirectory, Partition, place_of
+from kdump.log.disk import REMOTE_CACHE, LogDirectory, PartitionDirectory, place_of
 from kdump.log.internal_topics import METADATA_TOPIC
-from kdump.state.partition_log import PartitionFacts, partition_facts, sizes_of
+from kdump.state.partition_log import PartitionSummary, partition_summary, sizes_of
 from kdump.state.small_files import offsets, properties
 
 META = "meta.properties"
 
 
 @dataclass
-class DirectoryFacts:
+class LogDirectorySummary:
     """Summary of a log directory. `identity`: the contents of meta.properties; `clean`: whether the broker shut down
     cleanly, None for a directory in which no broker has run (see `was_clean`)."""
 
     directory: LogDirectory
     identity: dict[str, str]
-    partitions: list[PartitionFacts]
+    partitions: list[PartitionSummary]
     clean: bool | None
     shutdown: dict[str, str]
     """Contents of .kafka_cleanshutdown: version, brokerEpoch."""
@@ -41,7 +41,7 @@ class DirectoryFacts:
     """Names of checkpoint and property files in the root that are damaged or cannot be read."""
 
     @property
-    def live(self) -> list[PartitionFacts]:
+    def live(self) -> list[PartitionSummary]:
         return [facts for facts in self.partitions if not facts.partition.state]
 
 
@@ -67,29 +67,29 @@ def was_clean(directory: LogDirectory) -> bool | None:
     return directory.is_clean if ran else None
 
 
-def facts_in(place: Partition, clean: bool | None, noted: Noted) -> PartitionFacts:
+def facts_in(place: PartitionDirectory, clean: bool | None, noted: Noted) -> PartitionSummary:
     """Return the facts of a partition of a log directory; removes its offsets from `noted` if it is live."""
     # The metadata log is recovered at every startup, even after a clean shutdown (KafkaRaftLog).
-    facts = partition_facts(place, False if place.topic == METADATA_TOPIC else clean)
+    facts = partition_summary(place, False if place.topic == METADATA_TOPIC else clean)
     if not place.state and place.topic is not None and place.partition is not None:
         facts.checkpoints = noted.pop((place.topic, place.partition), {})
     return facts
 
 
-def facts_alone(place: Partition) -> PartitionFacts:
+def facts_alone(place: PartitionDirectory) -> PartitionSummary:
     """Return the facts of a single partition directory; if it is in a log directory, these include its checkpointed
     offsets and whether the broker shut down cleanly."""
     above = place_of(os.path.dirname(os.path.abspath(place.path)))
     if isinstance(above, LogDirectory):
         return facts_in(place, was_clean(above), noted_offsets(above))
-    return partition_facts(place)
+    return partition_summary(place)
 
 
-def directory_facts(directory: LogDirectory) -> DirectoryFacts:
+def directory_facts(directory: LogDirectory) -> LogDirectorySummary:
     """Return the facts of a log directory, from the files in its root and the names and sizes below it."""
     broken: list[str] = []
     noted, clean = noted_offsets(directory, broken), was_clean(directory)
-    return DirectoryFacts(
+    return LogDirectorySummary(
         directory,
         _identity(directory, broken),
         [facts_in(place, clean, noted) for place in directory.partitions],

@@ -57,7 +57,9 @@ def read_metadata(directory: str, limits: Limits | None = None) -> Metadata | No
         return Metadata(problems=[unread(SourceError(listing_error(error, folder)))])
     if not files.snapshots and not files.segments:
         return None
-    return _Reader(files, Moment(), bounded(limits), ROOM, FOR_VERIFY, None, go_on=False).read(files.snapshots[::-1])
+    return _MetadataReader(files, Moment(), bounded(limits), ROOM, FOR_VERIFY, None, go_on=False).read(
+        files.snapshots[::-1]
+    )
 
 
 def replay_metadata(
@@ -75,7 +77,7 @@ def replay_metadata(
     is old enough for the moment and the log does not start at offset 0.
     """
     moment = moment or Moment()
-    reader = _Reader(files, moment, bounded(limits), room, None, told, go_on=True)
+    reader = _MetadataReader(files, moment, bounded(limits), room, None, told, go_on=True)
     start = files.log_start
     if files.bootstrap is not None and not files.snapshots and start is None:
         return reader.read(((0, files.bootstrap),))
@@ -95,7 +97,7 @@ def replay_metadata(
 
 
 @dataclass
-class _Reader:
+class _MetadataReader:
     """One read of the files."""
 
     files: MetadataFiles

@@ -59,7 +59,7 @@ class Expected(NamedTuple):
                     yield (topic.name, number), _directory(info, self.node)
 
 
-class Missing(NamedTuple):
+class MissingPartitions(NamedTuple):
     """Partitions without a directory. `lost`: those that the log directory had; `never`: those that the metadata
     assigns to it and that no checkpoint names, so that the broker probably did not create them before it stopped."""
 
@@ -67,7 +67,7 @@ class Missing(NamedTuple):
     never: list[Key]
 
 
-def missing_partitions(expected: Expected) -> Missing:
+def missing_partitions(expected: Expected) -> MissingPartitions:
     """Return the partitions that the log directory should contain and does not, in the order of their names. Looks at
     the directories as they are now; one that cannot be listed contains anything."""
     noted = set(expected.noted or ())
@@ -79,18 +79,18 @@ def missing_partitions(expected: Expected) -> Missing:
     else:
         here, wanted = set(), noted
     if not wanted:
-        return Missing([], [])
+        return MissingPartitions([], [])
     try:
         found = _states(expected.path)
         live = {key for path in expected.others for key, states in _states(path).items() if "" in states}
     except OSError:
-        return Missing([], [])
+        return MissingPartitions([], [])
     # A -future directory takes the place of a live one that is gone (LogManager.recoverAbandonedFutureLogs). Without
     # metadata, any directory explains why a checkpoint names the partition.
     instead = {"", "future"} if expected.is_known else {"", "future", "delete", "stray"}
     gone = {key for key in wanted if key not in live and not found.get(key, set()) & instead}
     lost = gone if expected.noted is None else gone & noted
-    return Missing(_ordered(lost), _ordered(gone - lost))
+    return MissingPartitions(_ordered(lost), _ordered(gone - lost))
 
 
 def name_of(key: Key) -> str:

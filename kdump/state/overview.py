@@ -11,7 +11,7 @@ from typing import Any
 from kdump.log.header_sums import Headers
 from kdump.log.headers import Met
 from kdump.log.paths import natural
-from kdump.state.partition_log import PartitionFacts, SegmentFacts, read_segment, segment_damage
+from kdump.state.partition_log import PartitionSummary, SegmentSummary, read_segment, segment_damage
 
 SORTS = ("name", "size", "segments", "offsets", "oldest", "newest")
 BY_READING = ("offsets", "oldest", "newest")
@@ -20,11 +20,11 @@ LARGEST_FIRST = ("size", "segments", "offsets", "newest")
 
 
 @dataclass
-class Row:
+class OverviewRow:
     """One or more partitions of a log directory; with `segment`, that segment of the only partition in `parts`."""
 
-    parts: list[PartitionFacts]
-    segment: SegmentFacts | None = None
+    parts: list[PartitionSummary]
+    segment: SegmentSummary | None = None
     by_topic: bool = False
     is_alone: bool = False
     """The path of the partition is shown already, so `name` omits it."""
@@ -88,19 +88,21 @@ class Row:
         return [error for part in self.parts for error in part.errors]
 
 
-def rows_of(parts: list[PartitionFacts], by: str) -> list[Row]:
+def rows_of(parts: list[PartitionSummary], by: str) -> list[OverviewRow]:
     """Return the rows for these partitions, sorted by name: one per partition, topic (live partitions only) or
     segment."""
     ordered = sorted(parts, key=lambda part: (*natural(part.name), part.partition.state))
     if by == "partition":
-        return [Row([part]) for part in ordered]
+        return [OverviewRow([part]) for part in ordered]
     if by == "topic":
         live = [part for part in ordered if not part.partition.state]
-        return [Row(list(group), by_topic=True) for _, group in groupby(live, key=lambda part: part.topic)]
-    return [Row([part], segment) for part in ordered for segment in part.segments]
+        return [OverviewRow(list(group), by_topic=True) for _, group in groupby(live, key=lambda part: part.topic)]
+    return [OverviewRow([part], segment) for part in ordered for segment in part.segments]
 
 
-def chosen(rows: list[Row], *, sort: str, reverse: bool, limit: int | None, quick: bool, met: Met) -> Iterator[Row]:
+def chosen(
+    rows: list[OverviewRow], *, sort: str, reverse: bool, limit: int | None, quick: bool, met: Met
+) -> Iterator[OverviewRow]:
     """Yield at most `limit` rows in the order `sort`, with their headers read; reads no more rows than necessary."""
     if sort in BY_READING:
         for row in rows:
@@ -121,12 +123,12 @@ def chosen(rows: list[Row], *, sort: str, reverse: bool, limit: int | None, quic
             yield row
 
 
-def _oldest(row: Row) -> tuple[bool, int]:
+def _oldest(row: OverviewRow) -> tuple[bool, int]:
     oldest = row.headers().oldest
     return oldest is None, oldest or 0
 
 
-_KEYS: dict[str, Callable[[Row], Any]] = {
+_KEYS: dict[str, Callable[[OverviewRow], Any]] = {
     "size": lambda row: row.size,
     "segments": lambda row: row.segments,
     "offsets": lambda row: row.offsets,

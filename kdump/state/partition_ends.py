@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from kdump.log.disk import LogDirectory, Partition
+from kdump.log.disk import LogDirectory, PartitionDirectory
 from kdump.log.errors import SourceError, unread
 from kdump.log.region import Batch, Limits
 from kdump.log.scan import Scan
@@ -32,7 +32,7 @@ class Disks:
     def __init__(self, directories: Sequence[LogDirectory], limits: Limits) -> None:
         self.limits = limits
         self.problems: list[str] = []
-        self.found: dict[tuple[str, int], list[tuple[LogDirectory, Partition]]] = {}
+        self.found: dict[tuple[str, int], list[tuple[LogDirectory, PartitionDirectory]]] = {}
         self.deleted: set[str] = set()
         """Topics with a directory that is still being deleted."""
         self._checkpoints: dict[str, dict[tuple[str, int], int]] = {}
@@ -56,7 +56,7 @@ class Disks:
             self._ends[key] = max(known, key=lambda end: end.logEndOffset, default=None)
         return self._ends[key]
 
-    def _of(self, directory: LogDirectory, partition: Partition) -> PartitionEnd | None:
+    def _of(self, directory: LogDirectory, partition: PartitionDirectory) -> PartitionEnd | None:
         assert partition.topic is not None
         assert partition.partition is not None
         key = (partition.topic, partition.partition)
@@ -76,7 +76,7 @@ class Disks:
         return self._checkpoints[at.path]
 
 
-def log_end(partition: Partition, limits: Limits, problems: list[str]) -> int | None:
+def log_end(partition: PartitionDirectory, limits: Limits, problems: list[str]) -> int | None:
     """Return the offset after the last valid batch of the newest segment that can be opened, or its base offset if it
     has no valid batch. Returns 0 if none can be opened, None if there are no segments."""
     for segment in reversed(partition.segments):

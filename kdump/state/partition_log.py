@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from kdump.log import kinds
 from kdump.log.at_work import open_target
 from kdump.log.careful import CarefulSource, careful
-from kdump.log.disk import Partition, Segment
+from kdump.log.disk import PartitionDirectory, SegmentFiles
 from kdump.log.errors import SourceError, is_gone
 from kdump.log.header_sums import Headers
 from kdump.log.headers import Met, read_headers
@@ -34,11 +34,11 @@ def _careful(path: str) -> Source:
 
 
 @dataclass
-class SegmentFacts:
+class SegmentSummary:
     """A segment and the files with its name. `size`: length of the .log in bytes; `error`: why its headers could not be
     read; `gone`: the file went away in the meantime."""
 
-    segment: Segment
+    segment: SegmentFiles
     size: int
     beside: tuple[str, ...]
     """Kinds of the files next to it: index, timeindex, txnindex, snapshot."""
@@ -56,14 +56,14 @@ class SegmentFacts:
 
 
 @dataclass
-class PartitionFacts:
+class PartitionSummary:
     """A partition directory. Sizes are lengths in bytes: `size` of the segments, `beside` of their indexes and all
     other live files, `deleted` of .deleted files, `unfinished` of .swap and .cleaned files; `on_disk`: bytes that all
     of them occupy, which differs for preallocated and sparse files. `checkpoints` has only offsets of a live directory
     that the checkpoints list."""
 
-    partition: Partition
-    segments: list[SegmentFacts]
+    partition: PartitionDirectory
+    segments: list[SegmentSummary]
     size: int = 0
     beside: int = 0
     deleted: int = 0
@@ -148,7 +148,7 @@ class PartitionFacts:
         self.was_read = True
 
 
-def segment_damage(segment: SegmentFacts, clean: bool | None) -> str:
+def segment_damage(segment: SegmentSummary, clean: bool | None) -> str:
     """Describe the first damage of a segment. The end of the last segment may be torn or padded unless the shutdown was
     clean (`clean`): at startup, the broker truncates it."""
     headers = segment.headers
@@ -159,7 +159,7 @@ def segment_damage(segment: SegmentFacts, clean: bool | None) -> str:
 
 
 def read_segment(
-    facts: SegmentFacts, *, quick: bool = False, met: Met = lambda count: None, open_: Open = open_window
+    facts: SegmentSummary, *, quick: bool = False, met: Met = lambda count: None, open_: Open = open_window
 ) -> None:
     """Read the headers of one segment. Never raises SourceError: see its `error`."""
     at = facts.segment.log
@@ -191,9 +191,9 @@ def _unreadable(source: Source) -> str:
     return source.unreadable_text if isinstance(source, CarefulSource) and source.unreadable else ""
 
 
-def partition_facts(place: Partition, clean: bool | None = None) -> PartitionFacts:
+def partition_summary(place: PartitionDirectory, clean: bool | None = None) -> PartitionSummary:
     """Return what names and sizes show of a partition directory."""
-    facts = PartitionFacts(place, segments_of(place), clean=clean)
+    facts = PartitionSummary(place, segments_of(place), clean=clean)
     logs = {facts_of.segment.log: facts_of for facts_of in facts.segments}
     others, unfinished = set(place.others), set(place.unfinished)
     for at in place.files():
@@ -211,7 +211,7 @@ def partition_facts(place: Partition, clean: bool | None = None) -> PartitionFac
     return facts
 
 
-def segments_of(place: Partition) -> list[SegmentFacts]:
+def segments_of(place: PartitionDirectory) -> list[SegmentSummary]:
     """Return the segments according to the names of the files alone: their sizes are 0."""
     snapshots = {at.name_offset for at in place.snapshots}
     found = []
@@ -219,7 +219,7 @@ def segments_of(place: Partition) -> list[SegmentFacts]:
         assert segment.log is not None
         beside = [kind.name for kind in (kinds.INDEX, kinds.TIME_INDEX, kinds.TXN_INDEX) if kind in segment.beside]
         beside += [kinds.PRODUCER_SNAPSHOT.name] if segment.offset in snapshots else []
-        found.append(SegmentFacts(segment, 0, tuple(beside), number == len(place.segments) - 1))
+        found.append(SegmentSummary(segment, 0, tuple(beside), number == len(place.segments) - 1))
     return found
 
 

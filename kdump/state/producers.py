@@ -28,7 +28,7 @@ EPOCH_DECREASED, EPOCH_START, GAP, DUPLICATE = "epoch-decreased", "epoch-start",
 
 
 @dataclass(slots=True)
-class Producer:
+class ProducerStateEntry:
     """State of one producer ID; -1 for none. Timestamps are epoch ms; offsets and sequences are those of the last data
     batch in the current `epoch`, as in ProducerStateEntry."""
 
@@ -61,7 +61,7 @@ class Producer:
         return self.txn_first_offset < 0 and now - self.timestamp >= expiration
 
 
-class Break(NamedTuple):
+class SequenceBreak(NamedTuple):
     """A batch that does not follow the previous batch of the same producer.
 
     `kind` is EPOCH_DECREASED, EPOCH_START (a new epoch that does not start with sequence 0), GAP or DUPLICATE;
@@ -79,19 +79,19 @@ class Break(NamedTuple):
     damaged: bool
 
 
-class Producers:
+class ProducerState:
     """Producers by ID, as of the batches passed in so far. `forgotten` counts those removed to limit memory; `make`
     creates the state of a new producer from its first epoch."""
 
-    def __init__(self, make: Callable[[int], Producer] | None = None) -> None:
-        self.by_id: OrderedDict[int, Producer] = OrderedDict()
-        self.make = make or (lambda epoch: Producer(epoch, epoch))
+    def __init__(self, make: Callable[[int], ProducerStateEntry] | None = None) -> None:
+        self.by_id: OrderedDict[int, ProducerStateEntry] = OrderedDict()
+        self.make = make or (lambda epoch: ProducerStateEntry(epoch, epoch))
         self.forgotten = 0
 
-    def get(self, producer_id: int) -> Producer | None:
+    def get(self, producer_id: int) -> ProducerStateEntry | None:
         return self.by_id.get(producer_id)
 
-    def touch(self, producer_id: int, epoch: int) -> Producer:
+    def touch(self, producer_id: int, epoch: int) -> ProducerStateEntry:
         """Return the producer, created if necessary, and make it the most recently active one."""
         producer = self.by_id.get(producer_id)
         if producer is not None:
@@ -153,15 +153,15 @@ class Producers:
         now.txn_first_offset = -1
 
 
-def follows(before: Producer, batch: Batch, damages: int = 0) -> Break | None:
+def follows(before: ProducerStateEntry, batch: Batch, damages: int = 0) -> SequenceBreak | None:
     """Return how a data batch with a sequence breaks with the producer's state `before`; None if it follows correctly.
     The rules are those of ProducerAppendInfo.checkProducerEpoch and checkSequence."""
     epoch, base = batch.producerEpoch or 0, batch.baseSequence or 0
     idle = (batch.maxTimestamp or 0) - before.timestamp
     damaged = before.damages != damages
 
-    def broken(kind: str, expected: int, actual: int) -> Break:
-        return Break(kind, epoch, expected, actual, before.last_sequence, before.last_offset, idle, damaged)
+    def broken(kind: str, expected: int, actual: int) -> SequenceBreak:
+        return SequenceBreak(kind, epoch, expected, actual, before.last_sequence, before.last_offset, idle, damaged)
 
     if epoch < before.highest_epoch:
         return broken(EPOCH_DECREASED, before.highest_epoch, epoch)

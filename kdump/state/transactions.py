@@ -21,7 +21,7 @@ has more."""
 
 
 @dataclass(slots=True)
-class Open:
+class OngoingTxn:
     """A transaction without a marker yet. `target`, `position` and `size` (bytes) locate its first batch or, if
     `seeded`, the entry of the producer snapshot that it comes from. Timestamps are epoch ms, -1 for none."""
 
@@ -51,7 +51,7 @@ class Open:
         self.last_offset, self.last_timestamp, self.last_epoch = last_offset, timestamp, epoch
 
 
-class Ended(NamedTuple):
+class CompletedTxn(NamedTuple):
     """Effect of a marker. `transaction`: None if the marker follows no data of its transaction, because none was
     written here or it was removed; `newest`: highest epoch of the producer before the marker, -1 for none; `stable`:
     last stable offset after the marker, as stored in a .txnindex."""
@@ -60,16 +60,16 @@ class Ended(NamedTuple):
     marker: Marker
     epoch: int
     offset: int
-    transaction: Open | None
+    transaction: OngoingTxn | None
     newest: int
     stable: int
 
 
-class Transactions:
+class OpenTransactions:
     """Open transactions by producer ID, earliest first. `untracked` counts those beyond MOST_OPEN."""
 
     def __init__(self) -> None:
-        self.open: OrderedDict[int, Open] = OrderedDict()
+        self.open: OrderedDict[int, OngoingTxn] = OrderedDict()
         self.epochs: dict[int, int] = {}
         self.untracked = 0
 
@@ -81,11 +81,11 @@ class Transactions:
             return
         epoch, timestamp = entry["epoch"], entry["timestamp"]
         self.epochs[entry["producerId"]] = epoch
-        self.open[entry["producerId"]] = Open(
+        self.open[entry["producerId"]] = OngoingTxn(
             target, position, size, first, epoch, -1, last_timestamp=timestamp, last_epoch=epoch, seeded=True
         )
 
-    def data(self, target: Target, batch: Batch, damages: int = 0) -> Open | None:
+    def data(self, target: Target, batch: Batch, damages: int = 0) -> OngoingTxn | None:
         """Apply a data batch of a producer. Returns the open transaction that it belongs to or, for a batch that is not
         transactional, the producer's open transaction: there should be none."""
         producer_id, epoch = batch.producerId, batch.producerEpoch or 0
@@ -100,7 +100,7 @@ class Transactions:
                 self.untracked += 1
                 return None
             first = batch.baseOffset or 0
-            running = Open(target, batch.position, batch.size, first, epoch, timestamp, damages=damages)
+            running = OngoingTxn(target, batch.position, batch.size, first, epoch, timestamp, damages=damages)
             self.open[producer_id] = running
         running.add(batch.possible_records, 1, batch.size, batch.lastOffset, timestamp, epoch)
         return running
@@ -110,7 +110,7 @@ class Transactions:
         if len(self.epochs) < MOST_OPEN:
             self.epochs[producer_id] = max(epoch, self.epochs.get(producer_id, -1))
 
-    def marker(self, batch: Batch, marker: Marker) -> Ended:
+    def marker(self, batch: Batch, marker: Marker) -> CompletedTxn:
         """Apply a transaction marker."""
         producer_id, epoch = batch.producerId, batch.producerEpoch or 0
         assert producer_id is not None
@@ -120,7 +120,7 @@ class Transactions:
             self.epochs[producer_id] = max(epoch, newest)
         undecided = self.first_undecided
         stable = batch.lastOffset + 1 if undecided is None else undecided
-        return Ended(producer_id, marker, epoch, batch.lastOffset, closed, newest, stable)
+        return CompletedTxn(producer_id, marker, epoch, batch.lastOffset, closed, newest, stable)
 
     @property
     def first_undecided(self) -> int | None:

@@ -20,7 +20,7 @@ from kdump.browse.browser import Browser
 from kdump.browse.levels import NotThere
 from kdump.browse.pages import Pages
 from kdump.browse.places import Level
-from kdump.browse.rows import Cancelled, Row
+from kdump.browse.rows import BrowseRow, Cancelled
 from kdump.browse.say import command_of, json_of
 from kdump.cli import cli
 from kdump.commands.browse import typed_selection
@@ -58,7 +58,7 @@ def listed(path: Path, *options: str) -> list[dict[str, Any]]:
     return [value for value in map(json.loads, result.stdout.splitlines()) if value["type"] != "finding"]
 
 
-def forwards(found: Browser, count: int) -> list[Row]:
+def forwards(found: Browser, count: int) -> list[BrowseRow]:
     level = found.level
     part = level.listing.head(count, met)
     rows = list(part.rows)
@@ -68,7 +68,7 @@ def forwards(found: Browser, count: int) -> list[Row]:
     return rows
 
 
-def backwards(found: Browser, count: int) -> list[Row]:
+def backwards(found: Browser, count: int) -> list[BrowseRow]:
     level = found.level
     part = level.listing.tail(count, met)
     rows = list(part.rows)
@@ -78,7 +78,7 @@ def backwards(found: Browser, count: int) -> list[Row]:
     return rows
 
 
-def said(found: Browser, rows: list[Row]) -> list[dict[str, Any]]:
+def said(found: Browser, rows: list[BrowseRow]) -> list[dict[str, Any]]:
     return [json.loads(json_of(found, found.level, row) or "null") for row in rows]
 
 
@@ -174,7 +174,7 @@ def is_harmless(text: str) -> bool:
     return all(each.isprintable() or unicodedata.category(each) == "Zs" for each in text)
 
 
-def everything(found: Browser, row: Row) -> None:
+def everything(found: Browser, row: BrowseRow) -> None:
     """Look at a row and at everything inside it, down to its fields."""
     level = found.level
     dump = found.places.dump(row, level, 80)

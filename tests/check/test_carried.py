@@ -16,8 +16,8 @@ from kdump.check.carried import NotCarried
 from kdump.check.finding import Finding
 from kdump.check.options import Options
 from kdump.check.partition import PartitionCheck
-from kdump.check.rule import EpochStart, Known, Noted, Run
-from kdump.check.totals import Totals
+from kdump.check.rule import CheckpointedEpoch, CheckpointOffset, FindingMerger, PartitionContext
+from kdump.check.totals import CheckTotals
 from kdump.log.disk import partition
 from kdump.log.paths import target
 from tests.conftest import DISKS, FIXTURES, read_regions, seeded
@@ -51,8 +51,8 @@ def in_pieces(log: Path, into: Path, dice: random.Random, count: int) -> Path:
     return place
 
 
-def check_of(place: Path, known: Known) -> tuple[PartitionCheck, Totals]:
-    totals = Totals()
+def check_of(place: Path, known: PartitionContext) -> tuple[PartitionCheck, CheckTotals]:
+    totals = CheckTotals()
     return PartitionCheck(partition(str(place)), known, Options(now=1_800_000_000_000), totals), totals
 
 
@@ -69,14 +69,14 @@ def _plain(value: Any) -> Any:
     """Return a comparable form of a value, without objects that differ between two checks."""
     if hasattr(value, "carries"):
         return type(value).__name__
-    if isinstance(value, Run):
+    if isinstance(value, FindingMerger):
         return value.first
     if callable(value):
         return "function"
     return {name: _plain(each) for name, each in vars(value).items()} if hasattr(value, "__dict__") else value
 
 
-def held_together(place: Path, known: Known) -> Iterator[int]:
+def held_together(place: Path, known: PartitionContext) -> Iterator[int]:
     """Compare the check of a partition with one that resumes at each of its segments. Yields the number of findings
     after each."""
     states: dict[int, tuple[str, int, list[int]]] = {}
@@ -122,15 +122,15 @@ CHOSEN = {
 }
 
 
-def some_known(dice: random.Random, place: Path) -> Known:
+def some_known(dice: random.Random, place: Path) -> PartitionContext:
     """Return random knowledge about a partition, as other files of a disk would provide it."""
     said = partition(str(place))
     at = target(str(place / "leader-epoch-checkpoint"))
-    noted = Noted(dice.randrange(60), at, 0, 1)
+    noted = CheckpointOffset(dice.randrange(60), at, 0, 1)
     checkpoints = dict.fromkeys(("log-start-offset", "cleaner-offset", "recovery-point-offset"), noted)
     chosen = {name: value for name, value in checkpoints.items() if dice.random() < 0.3}
-    epochs = tuple(EpochStart(n, start, n, 4) for n, start in enumerate(sorted(dice.sample(range(200), 3))))
-    return Known(
+    epochs = tuple(CheckpointedEpoch(n, start, n, 4) for n, start in enumerate(sorted(dice.sample(range(200), 3))))
+    return PartitionContext(
         topic=said.topic,
         partition=said.partition,
         clean=dice.choice((None, True, False)),
@@ -182,7 +182,7 @@ def test_every_log(disk: str, seed: int, tmp_path: Path) -> None:
 
 def test_a_state_that_is_none(tmp_path: Path) -> None:
     place = in_pieces(FIXTURES / "clean-1" / "payments-0" / f"{0:020}.log", tmp_path, random.Random(1), 3)
-    known = Known(topic="payments", partition=0)
+    known = PartitionContext(topic="payments", partition=0)
     whole, _ = check_of(place, known)
     states: list[str] = []
     whole.before = lambda number: states.append(whole.state())

@@ -11,9 +11,9 @@ import pytest
 from kdump.check.finding import Finding
 from kdump.check.options import Options
 from kdump.check.partition import PartitionCheck
-from kdump.check.rule import EpochStart, Known
-from kdump.check.totals import Totals
-from kdump.log.disk import Partition, Segment
+from kdump.check.rule import CheckpointedEpoch, PartitionContext
+from kdump.check.totals import CheckTotals
+from kdump.log.disk import PartitionDirectory, SegmentFiles
 from kdump.log.paths import target
 from kdump.log.source import SeekableSource
 from tests import craft
@@ -38,11 +38,11 @@ value is found if there is another batch after it, an index or another segment."
 
 def check(data: bytes) -> list[Finding]:
     at = target(NAME)
-    here = Partition("t-0", "t-0", "t", 0, "", [Segment("", 0, at)])
-    epochs = (EpochStart(0, 0, 4, 4),)
-    known = Known("t", 0, clean=True, epochs=epochs, epochs_at=at, now=int(time.time() * 1000))
+    here = PartitionDirectory("t-0", "t-0", "t", 0, "", [SegmentFiles("", 0, at)])
+    epochs = (CheckpointedEpoch(0, 0, 4, 4),)
+    known = PartitionContext("t", 0, clean=True, epochs=epochs, epochs_at=at, now=int(time.time() * 1000))
     options = Options(open_source=lambda path: SeekableSource(path, io.BytesIO(data)), now=known.now)
-    return list(PartitionCheck(here, known, options, Totals(), alone=True).findings())
+    return list(PartitionCheck(here, known, options, CheckTotals(), alone=True).findings())
 
 
 def covered(batch: bytes, byte: int) -> bool:

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 import pytest
 
 from kdump.decode.kafka import kafka_decoder
-from kdump.decode.topic_names import Names
+from kdump.decode.topic_names import IdNames
 from kdump.decode.topics import KAFKA
 from kdump.format.messages import decode, kafka_json
 from kdump.format.schema import load_folder
@@ -51,7 +51,7 @@ def test_there_is_every_version_of_every_message() -> None:
 
 @pytest.mark.parametrize("folder", DECODERS)
 def test_every_record(folder: str) -> None:
-    decoder = kafka_decoder(DECODERS[folder], Names(None))
+    decoder = kafka_decoder(DECODERS[folder], IdNames(None))
     schemas = load_folder(folder)
     keys = {schemas[line.name].apiKey: line for line in LINES if line.folder == folder and "Key" in line.name}
     for line in LINES:

@@ -14,8 +14,8 @@ import pytest
 
 from kdump.decode.decoding import DecodeOptions, Decoding
 from kdump.decode.kafka import kafka_decoder
-from kdump.decode.said import RAW, Reading
-from kdump.decode.topic_names import Names
+from kdump.decode.said import RAW, DecodedRecord
+from kdump.decode.topic_names import IdNames
 from kdump.decode.topics import KAFKA
 from kdump.format.meanings import MEANINGS
 from kdump.format.schema import load_folder
@@ -218,7 +218,7 @@ def test_what_is_sound_is_shown_in_front_of_a_problem() -> None:
 def test_every_byte_cut_and_every_bit_flipped(name: str) -> None:
     """There is no exception, and the spans of each part tile its bytes, in order."""
     topic = KAFKA[name].topic
-    decoder = kafka_decoder(name, Names(None))
+    decoder = kafka_decoder(name, IdNames(None))
     seen = set()
     count = 0
     for path in segments(f"{topic}-0/"):
@@ -252,7 +252,7 @@ def made(key: bytes | None, value: bytes | None) -> Record:
     return found
 
 
-def check(reading: Reading, key: bytes | None, value: bytes | None) -> None:
+def check(reading: DecodedRecord, key: bytes | None, value: bytes | None) -> None:
     for said, data in zip((reading.key, reading.value), (key, value)):
         if said.value is not RAW:
             json.dumps(said.value)
@@ -318,7 +318,7 @@ def test_names_come_from_the_disk(tmp_path: Path) -> None:
 
 
 def test_users_of_what_is_removed() -> None:
-    names = Names(None)
+    names = IdNames(None)
     names.learn("AccessControlEntryRecord", {"id": "I", "principal": "User:alice"})
     names.learn("DelegationTokenRecord", {"tokenId": "T", "owner": "User:bob"})
     for message, fields, name in (
@@ -374,7 +374,7 @@ def test_no_decoder_is_asked_for_what_is_not_shown(monkeypatch: pytest.MonkeyPat
     asked: list[int | None] = []
     plain = Decoding.read
 
-    def read(self: Decoding, at: Any, record: Record) -> Reading | None:
+    def read(self: Decoding, at: Any, record: Record) -> DecodedRecord | None:
         asked.append(record.offset)
         return plain(self, at, record)
 

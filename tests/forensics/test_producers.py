@@ -15,7 +15,7 @@ import kdump.state.producers as state
 from kdump.check.finding import Finding
 from kdump.check.options import Options
 from kdump.check.run import units
-from kdump.check.totals import Totals
+from kdump.check.totals import CheckTotals
 from kdump.forensics.answers import Note, PartitionProducers, Producer, ProducerEvent
 from tests.conftest import DISKS, ORACLE
 from tests.craft import flip
@@ -162,7 +162,7 @@ def test_what_verify_finds_is_counted_and_told(
     assert [each.code for each in answers if isinstance(each, Finding)] == [code]
     options = Options(now=NOW, only=frozenset({"producers"}))
     found = [
-        each for unit in units((str(folder),), options, pytest.fail) for each in unit.run(Totals(), lambda n: None)
+        each for unit in units((str(folder),), options, pytest.fail) for each in unit.run(CheckTotals(), lambda n: None)
     ]
     assert [each.code for each in found] == [code]
     told = [each for each in ask(folder, events=True) if isinstance(each, ProducerEvent)]

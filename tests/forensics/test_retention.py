@@ -9,10 +9,10 @@ from typing import Any
 import pytest
 
 from kdump.forensics.retention.compaction import compaction
-from kdump.forensics.retention.configs import CONFIGS, STATIC, Given, Settings, settings
+from kdump.forensics.retention.configs import CONFIGS, STATIC, ConfigOverrides, Settings, settings
 from kdump.forensics.retention.deletion import HELD, KEPT, LATER, NOW, LogFacts, deletions
 from kdump.forensics.retention.properties import read_properties
-from kdump.forensics.retention.segments import SegmentFacts
+from kdump.forensics.retention.segments import ObservedSegment
 from kdump.log.errors import SourceError
 from kdump.log.paths import Target
 from kdump.state.image import BROKER, Metadata, Topic
@@ -32,17 +32,19 @@ NAMES = (
 
 
 def config(**options: str) -> Settings:
-    return settings("t", None, None, Given({name.replace("_", "."): value for name, value in options.items()}))
+    return settings(
+        "t", None, None, ConfigOverrides({name.replace("_", "."): value for name, value in options.items()})
+    )
 
 
-def segment(base: int, size: int, first: int, largest: int) -> SegmentFacts:
+def segment(base: int, size: int, first: int, largest: int) -> ObservedSegment:
     at = Target(f"{base:020}.log", None, "t", 0, base, "")
     # The time of an empty segment is that of its file, which is never used.
-    return SegmentFacts(at, base, size, CLOCK, first_timestamp=first, largest=largest)
+    return ObservedSegment(at, base, size, CLOCK, first_timestamp=first, largest=largest)
 
 
-def case(fields: list[str]) -> tuple[list[SegmentFacts], LogFacts, Settings, int | None]:
-    given = settings("t", None, None, Given(dict(zip(NAMES, fields))))
+def case(fields: list[str]) -> tuple[list[ObservedSegment], LogFacts, Settings, int | None]:
+    given = settings("t", None, None, ConfigOverrides(dict(zip(NAMES, fields))))
     segments = [segment(*map(int, each.split(":"))) for each in fields[6].split(" ")]
     start, end, mark, stable = map(int, fields[7:11])
     log = LogFacts(start, end, mark, stable, CLOCK)
@@ -203,10 +205,10 @@ def test_the_first_that_has_a_value_counts() -> None:
     for changed, value, source in steps:
         said: dict[str, Any] = {"topic": topic, "broker": broker, "cluster": cluster, "file": file, "options": {}}
         said |= changed
-        given = Given(said["options"], said["file"])
+        given = ConfigOverrides(said["options"], said["file"])
         found = settings("t", metadata(said["topic"], said["broker"], said["cluster"]), 1, given)
         assert found.values["retention.ms"] == (value, source), changed
-    unknown = settings("other", metadata(topic, broker, cluster), 1, Given())
+    unknown = settings("other", metadata(topic, broker, cluster), 1, ConfigOverrides())
     assert unknown.values["retention.ms"] == (2, "broker")
     assert unknown.values["retention.bytes"].source == "assumed"
     assert not unknown.is_known
@@ -214,13 +216,13 @@ def test_the_first_that_has_a_value_counts() -> None:
 
 def test_nonsense_is_passed_over() -> None:
     for name, value in (("retention.ms", "x"), ("retention.bytes", "9" * 30), ("cleanup.policy", "burn")):
-        found = settings("t", metadata({name: value}, {}, {}), 1, Given())
+        found = settings("t", metadata({name: value}, {}, {}), 1, ConfigOverrides())
         assert found.values[name].source == "default"
         assert len(found.problems) == 1
         assert name in found.problems[0]
-    assert settings("t", metadata({"cleanup.policy": ""}, {}, {}), 1, Given())["cleanup.policy"] == ()
-    assert settings("__consumer_offsets", None, None, Given()).compacts
-    assert settings("t", None, None, Given(), was_cleaned=True).compacts
+    assert settings("t", metadata({"cleanup.policy": ""}, {}, {}), 1, ConfigOverrides())["cleanup.policy"] == ()
+    assert settings("__consumer_offsets", None, None, ConfigOverrides()).compacts
+    assert settings("t", None, None, ConfigOverrides(), was_cleaned=True).compacts
 
 
 def test_server_properties(tmp_path: Path) -> None:

@@ -10,12 +10,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kdump.forensics.sketch import Frequent, LongKey, known_by
+from kdump.forensics.sketch import LongKey, SpaceSaving, known_by
 from kdump.forensics.spread import LATE, MOST, Moments, class_of, late_classes, size_classes
 from tests.conftest import seeded
 
 
-def check(sketch: Frequent, exact: Counter[int]) -> None:
+def check(sketch: SpaceSaving, exact: Counter[int]) -> None:
     """Check the guarantees: no count is too high, none too low by more than the error, and the error is bounded."""
     total = sum(exact.values())
     assert sketch.total == total
@@ -36,14 +36,14 @@ def test_against_exact_counts(shape: str, room: int) -> None:
         "rising": list(range(5000)),
         "blocks": [number // 50 for number in range(5000)],
     }[shape]
-    sketch = Frequent(room)
+    sketch = SpaceSaving(room)
     for item in items:
         sketch.add(item)
     check(sketch, Counter(items))
 
 
 def test_exact_while_there_is_room() -> None:
-    sketch = Frequent(100)
+    sketch = SpaceSaving(100)
     items = [number % 100 for number in range(1234)]
     for item in items:
         sketch.add(item, 1, 10)
@@ -55,10 +55,10 @@ def test_exact_while_there_is_room() -> None:
 
 @given(st.lists(st.lists(st.integers(0, 40), max_size=80), max_size=5))
 def test_merged(parts: list[list[int]]) -> None:
-    merged = Frequent(8)
+    merged = SpaceSaving(8)
     exact: Counter[int] = Counter()
     for part in parts:
-        sketch = Frequent(8)
+        sketch = SpaceSaving(8)
         for item in part:
             sketch.add(item)
         merged.merge(sketch)

@@ -246,7 +246,7 @@ def test_hanging_when_the_coordinator_does_not_know_it(tmp_path: Path) -> None:
 def test_verify_says_the_same(tmp_path: Path) -> None:
     from kdump.check.options import Options
     from kdump.check.run import units
-    from kdump.check.totals import Totals
+    from kdump.check.totals import CheckTotals
 
     for number, (state, places, code) in enumerate(
         [("CompleteAbort", {}, "transaction-hanging"), ("Ongoing", {"payments": [0]}, "transaction-open")]
@@ -255,7 +255,7 @@ def test_verify_says_the_same(tmp_path: Path) -> None:
         found = [
             finding.code
             for unit in units((str(root),), Options(now=NOW), pytest.fail)
-            for finding in unit.run(Totals(), lambda count: None)
+            for finding in unit.run(CheckTotals(), lambda count: None)
         ]
         assert code in found
         assert (rows(ask(root))[-1].state == "hanging") == (code == "transaction-hanging")

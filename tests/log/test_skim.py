@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from kdump.check.batch import record_findings
 from kdump.check.records import _bad_header
 from kdump.forensics.sketch import known_by
-from kdump.format.columns import headers, survey
+from kdump.format.columns import check_records, headers
 from kdump.log import legacy, legacy_skim, payload, skim
 from kdump.log.legacy import messages
 from kdump.log.paths import target
@@ -50,7 +50,7 @@ def said(data: bytes, window: int, **options: bool) -> tuple[object, ...]:
             key = bytes(columns.data[numbers[5] : numbers[5] + max(0, numbers[6])])
             rows.append((places, list(numbers[2:5]), numbers[6], numbers[8], numbers[10], key))
         headers.append(_bad_header(columns))
-        survey(columns, -1, 300, 0)
+        check_records(columns, -1, 300, 0)
     first = next((bad for bad in headers if bad is not None), None)
     return rows, first, batch.problems, batch.decoded_to
 

@@ -13,9 +13,9 @@ from click.testing import CliRunner
 from kdump.cli import cli
 from kdump.format.numbers import int64
 from kdump.render.all_answers import TYPES as OBJECTS
-from kdump.spark.filters import Wanted
+from kdump.spark.filters import PushedFilters
 from kdump.spark.options import parse
-from kdump.spark.reading import Reading
+from kdump.spark.reading import TableRead
 from kdump.spark.schema import TYPES
 from kdump.spark.tables import TABLES
 
@@ -28,11 +28,15 @@ def rows(table: str, paths: Iterable[Any], names: list[str] | None = None, **opt
 
 
 def parts(
-    table: str, paths: Iterable[Any], names: list[str] | None = None, wanted: Wanted | None = None, **options: Any
+    table: str,
+    paths: Iterable[Any],
+    names: list[str] | None = None,
+    wanted: PushedFilters | None = None,
+    **options: Any,
 ) -> list[list[Row]]:
     """Return the rows of each task."""
     given = {"table": table, "paths": json.dumps([str(path) for path in paths])}
-    reading = Reading(parse(given | {name: str(value) for name, value in options.items()}), wanted)
+    reading = TableRead(parse(given | {name: str(value) for name, value in options.items()}), wanted)
     chosen = [column for column in TABLES[table].columns if names is None or column.name in names]
     schema = pa.schema([(column.name, TYPES[column.type]) for column in chosen])
     found = []

@@ -27,7 +27,7 @@ from kdump.spark.scan import Scanned, ScanOptions, scan
 from kdump.spark.store import OWN, UNITS, Store, StoreError
 from kdump.spark.tally import added_up
 from kdump.spark.tasks import segment_rows
-from kdump.spark.watch import Watch
+from kdump.spark.watch import UnitObserver
 from tests.conftest import FIXTURES, seeded
 from tests.spark import same
 
@@ -560,28 +560,28 @@ def test_a_segment_that_did_not_change_has_its_records_kept(tmp_path: Path) -> N
 def test_sound_batches_are_taken_together(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Their rows equal those of batches processed one by one."""
     together = alone = 0
-    take, batch = Watch.take, Watch.batch
+    take, batch = UnitObserver.take, UnitObserver.batch
 
-    def taking(self: Watch, part: Any, heads: Any, first: int, stop: int) -> None:
+    def taking(self: UnitObserver, part: Any, heads: Any, first: int, stop: int) -> None:
         nonlocal together
         together += stop - first
         take(self, part, heads, first, stop)
 
-    def seeing(self: Watch, seen: Any) -> Any:
+    def seeing(self: UnitObserver, seen: Any) -> Any:
         nonlocal alone
         alone += 1
         return batch(self, seen)
 
-    monkeypatch.setattr(Watch, "take", taking)
-    monkeypatch.setattr(Watch, "batch", seeing)
+    monkeypatch.setattr(UnitObserver, "take", taking)
+    monkeypatch.setattr(UnitObserver, "batch", seeing)
     disk = tmp_path / "disk"
     for name in ("orders-none-0", "orders-zstd-0", "payments-0", "logappend-0"):
         shutil.copytree(FIXTURES / "clean-1" / name, disk / name)
     monkeypatch.setattr("kdump.spark.scan.time.time", lambda: 1_800_000_000.0)
     run(disk, tmp_path / "quick")
     assert together > alone > 0
-    monkeypatch.setattr(Watch, "takes_many", False)
-    monkeypatch.setattr(Watch, "free", lambda self, part, heads, first, stop: first)
+    monkeypatch.setattr(UnitObserver, "takes_many", False)
+    monkeypatch.setattr(UnitObserver, "free", lambda self, part, heads, first, stop: first)
     together = 0
     run(disk, tmp_path / "slow")
     assert together == 0

@@ -14,7 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import kdump.state.coordinator as module
-from kdump.format.transaction_record import STATES, Transaction, decode_transaction
+from kdump.format.transaction_record import STATES, TransactionMetadata, decode_transaction
 from kdump.log.payload import records
 from kdump.state.coordinator import Coordinator, read_coordinator
 from kdump.state.metadata import read_metadata
@@ -91,7 +91,7 @@ def read(tmp_path: Path, data: bytes | dict[int, bytes], partition_count: int | 
 # The oracle.
 
 
-def printed(found: Transaction) -> dict[str, Any]:
+def printed(found: TransactionMetadata) -> dict[str, Any]:
     """Return the value in the form of kafka-dump-log, which leaves out tagged fields with their default."""
     listed = [{"topic": topic, "partitionIds": numbers} for topic, numbers in found.partitions.items()]
     said: dict[str, Any] = {
@@ -175,7 +175,7 @@ def test_a_transaction_hangs_when_its_coordinator_has_lost_it(tmp_path: Path) ->
 
 def test_a_record() -> None:
     found = decode_transaction(KEY, VALUE)
-    assert found == Transaction(
+    assert found == TransactionMetadata(
         "tx-b",
         producerId=10,
         producerEpoch=0,
@@ -187,10 +187,10 @@ def test_a_record() -> None:
         previousProducerId=10,
         clientTransactionVersion=2,
     )
-    assert decode_transaction(key("b"), value(5, 3, "PrepareAbort", {"t": [1, 2], "u": [0]})) == Transaction(
+    assert decode_transaction(key("b"), value(5, 3, "PrepareAbort", {"t": [1, 2], "u": [0]})) == TransactionMetadata(
         "b", 5, 3, "PrepareAbort", {"t": [1, 2], "u": [0]}, 1000, 2000, 60000
     )
-    assert decode_transaction(KEY, None) == Transaction("tx-b", tombstone=True)
+    assert decode_transaction(KEY, None) == TransactionMetadata("tx-b", tombstone=True)
     assert decode_transaction(key("b"), value(5, 3, "Empty")).partitions == {}
 
 

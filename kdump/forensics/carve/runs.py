@@ -13,7 +13,7 @@ from kdump.answer import BYTES, EPOCH_MS, FILE_BYTE, OFFSET, Doc, PathText, answ
 from kdump.forensics.reindex.build import LARGEST_SEGMENT
 from kdump.log.legacy import look_inside
 from kdump.log.region import Batch, BatchLegacy
-from kdump.state.producers import GAP, Producers, follows
+from kdump.state.producers import GAP, ProducerState, follows
 
 SECTOR = 512
 """Sector size of a disk in bytes: a file begins at a multiple of it."""
@@ -67,7 +67,7 @@ class Runs:
     def __init__(self) -> None:
         self.count = 0
         self.current: CarvedRun | None = None
-        self._producers = Producers()
+        self._producers = ProducerState()
         self._ends: dict[int, list[int]] = {}
 
     def ends_before(self, batch: Batch) -> bool:
@@ -103,7 +103,7 @@ class Runs:
             base = _first(batch)
             run = self.current = CarvedRun(self.count, file, batch.position, batch.position, base, base)
             run.mayFollow = self._ends.get(base, [])[:MOST_NAMED]
-            self._producers = Producers()
+            self._producers = ProducerState()
         run.end, run.lastOffset = batch.end, batch.lastOffset
         run.batches += 1
         run.records += batch.possible_records

@@ -10,20 +10,20 @@ from typing import Any
 from kdump.check.finding import Finding
 from kdump.check.options import Options
 from kdump.check.partition import PartitionCheck
-from kdump.check.producers import Sequences
-from kdump.check.rule import NONE, Known, Part, Rule, Seen
-from kdump.check.totals import Totals
-from kdump.check.transactions import Transactions
+from kdump.check.producers import ProducerSequenceRule
+from kdump.check.rule import NONE, BatchContext, PartitionContext, Rule, SegmentContext
+from kdump.check.totals import CheckTotals
+from kdump.check.transactions import TransactionRule
 from kdump.forensics.answers import HANGING, OPEN, Difference, Note, PartitionTransactions, Transaction
-from kdump.forensics.index_entries import IndexEntries
-from kdump.forensics.ledger import Ledger
+from kdump.forensics.index_entries import TxnIndexEntries
+from kdump.forensics.ledger import TransactionLedger
 from kdump.forensics.postmortem.facts import PartitionFacts
-from kdump.forensics.postmortem.survey import Survey
-from kdump.forensics.read_stats import Reader
+from kdump.forensics.postmortem.survey import FactsObserver
+from kdump.forensics.read_stats import StatsReader
 from kdump.forensics.stats import Stats
-from kdump.forensics.walk import Walk
+from kdump.forensics.walk import PartitionScan
 from kdump.format.heads import Heads
-from kdump.log.disk import Partition
+from kdump.log.disk import PartitionDirectory
 from kdump.log.region import Batch, Region
 from kdump.log.window import Window
 from kdump.state.coordinator import Coordinator
@@ -34,20 +34,20 @@ MOST_OPEN, MOST_ENDED, MOST_DIFFERENCES = 200, 200, 50
 class Tapped(Rule):
     """Passes the scan to the ledger and keeps its answers: open transactions, and the longest of those that ended."""
 
-    def __init__(self, ledger: Ledger, facts: PartitionFacts, survey: Survey) -> None:
+    def __init__(self, ledger: TransactionLedger, facts: PartitionFacts, survey: FactsObserver) -> None:
         self.ledger = ledger
         self.facts = facts
         self.survey = survey
         self.longest: dict[str, list[tuple[int, int, int, Transaction]]] = {}
         self.count = 0
 
-    def free(self, part: Part, heads: Heads, first: int, stop: int) -> int:
+    def free(self, part: SegmentContext, heads: Heads, first: int, stop: int) -> int:
         return stop
 
-    def batch(self, seen: Seen) -> tuple[Finding, ...]:
+    def batch(self, seen: BatchContext) -> tuple[Finding, ...]:
         return self._keep(self.ledger.batch(seen))
 
-    def finish(self, part: Part) -> tuple[Finding, ...]:
+    def finish(self, part: SegmentContext) -> tuple[Finding, ...]:
         return self._keep(self.ledger.finish(part))
 
     def end(self) -> tuple[Finding, ...]:
@@ -86,19 +86,25 @@ class Tapped(Rule):
             heappushpop(rows, entry)
 
 
-def _name(partition: Partition, alone: bool) -> str:
+def _name(partition: PartitionDirectory, alone: bool) -> str:
     """Return the name to display: for a single file it includes the partition, if the directory's name contains it."""
     is_known = alone and partition.topic is not None
     return f"{partition.topic}-{partition.partition}/{partition.name}" if is_known else partition.name
 
 
-class PostMortemCheck(Walk):
+class PostMortemCheck(PartitionScan):
     """The scan. `facts` is filled while the caller consumes the findings and passes each to `found`."""
 
-    survey: Survey
+    survey: FactsObserver
 
     def __init__(
-        self, partition: Partition, known: Known, options: Options, totals: Totals, *, alone: bool = False
+        self,
+        partition: PartitionDirectory,
+        known: PartitionContext,
+        options: Options,
+        totals: CheckTotals,
+        *,
+        alone: bool = False,
     ) -> None:
         stats = Stats(partition.path, partition.topic, partition.partition)
         self.facts = PartitionFacts(
@@ -111,23 +117,23 @@ class PostMortemCheck(Walk):
             is_compacted=bool(known.compacted),
             stats=stats,
         )
-        self.reader = Reader(stats, options)
+        self.reader = StatsReader(stats, options)
         super().__init__(partition, known, options, totals, alone=alone)
-        self.survey = Survey(self.facts, known, self.transactions)
+        self.survey = FactsObserver(self.facts, known, self.transactions)
         coordinator = known.coordinator if isinstance(known.coordinator, Coordinator) else None
-        ledger = Ledger(self, coordinator, options.now, options.transaction_timeout)
+        ledger = TransactionLedger(self, coordinator, options.now, options.transaction_timeout)
         self.watch(Tapped(ledger, self.facts, self.survey), self.survey)
 
     def _make_rules(self) -> list[Rule]:
         """Return the rules of verify and, before the transactions, the .txnindex entries, which the ledger needs."""
         rules = PartitionCheck._make_rules(self)
-        self.sequences = next(rule for rule in rules if isinstance(rule, Sequences))
-        self.transactions = next(rule for rule in rules if isinstance(rule, Transactions))
-        self.entries_of_index = IndexEntries(self.transactions, self._aborted)
+        self.sequences = next(rule for rule in rules if isinstance(rule, ProducerSequenceRule))
+        self.transactions = next(rule for rule in rules if isinstance(rule, TransactionRule))
+        self.entries_of_index = TxnIndexEntries(self.transactions, self._aborted)
         rules.insert(rules.index(self.transactions), self.entries_of_index)
         return rules
 
-    def _regions(self, part: Part, window: Window, stretches: str) -> Iterator[Region]:
+    def _regions(self, part: SegmentContext, window: Window, stretches: str) -> Iterator[Region]:
         stats = self.facts.stats
         for region in super()._regions(part, window, stretches):
             problems = list(region.problems) if isinstance(region, Batch) else []

@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from kdump.check.catalogue import ERROR, WARNING
 from kdump.check.finding import Finding
-from kdump.check.totals import Totals
+from kdump.check.totals import CheckTotals
 from kdump.forensics.answers import Difference, PartitionTransactions, Transaction
 from kdump.forensics.postmortem.buckets import Buckets, doubling, of_time
 from kdump.forensics.postmortem.marks import Mark
@@ -140,7 +140,7 @@ class PostMortem:
     others: list[PartitionFacts] = field(default_factory=list)
     """Roots of log directories, and single files that are not segments, with their findings."""
     directories: list[Directory] = field(default_factory=list)
-    totals: Totals = field(default_factory=Totals)
+    totals: CheckTotals = field(default_factory=CheckTotals)
     stats: Stats = field(default_factory=lambda: Stats("", partitions=0))
     series: list[Series] = field(default_factory=list)
     untimed: int = 0

@@ -14,12 +14,12 @@ from kdump.check.catalogue import SEVERITIES
 from kdump.check.finding import Finding
 from kdump.check.options import Options
 from kdump.check.run import Unit, units
-from kdump.check.totals import Totals
+from kdump.check.totals import CheckTotals
 from kdump.check.workers import careful_source, stop, usual_processes
 from kdump.forensics.postmortem.buckets import Buckets, of_time
 from kdump.forensics.postmortem.check import PostMortemCheck
 from kdump.forensics.postmortem.facts import Directory, PartitionFacts, PostMortem, Series
-from kdump.forensics.sketch import Frequent
+from kdump.forensics.sketch import SpaceSaving
 from kdump.forensics.spread import Moments
 from kdump.log.disk import LogDirectory
 from kdump.log.errors import SourceError, raise_it
@@ -43,7 +43,7 @@ together."""
 
 Refused = Callable[[SourceError], None]
 Wanted = Callable[[Unit], bool]
-Done = tuple[PartitionFacts, Totals]
+Done = tuple[PartitionFacts, CheckTotals]
 _rate: Rate | None = None
 
 
@@ -89,7 +89,7 @@ def postmortem(
     return made
 
 
-NONE = Frequent(0)
+NONE = SpaceSaving(0)
 """Replaces the keys and producers of a partition after they have been added to the total."""
 
 
@@ -102,7 +102,7 @@ class _Gather:
         self.sizes: dict[str, int] = {}
         self.drawn: list[PartitionFacts] = []
 
-    def add(self, facts: PartitionFacts, totals: Totals) -> None:
+    def add(self, facts: PartitionFacts, totals: CheckTotals) -> None:
         made = self.made
         made.totals.add(totals)
         made.totals.findings.update(facts.severities)
@@ -148,7 +148,7 @@ def _directory(found: LogDirectory) -> Directory:
 
 def read_unit(unit: Unit, met: Callable[[int], None]) -> Done:
     """Read a unit of work once, and return its facts and totals."""
-    totals = Totals()
+    totals = CheckTotals()
     unit.kind_of_check = PostMortemCheck
     name = unit.partition.name if unit.partition is not None else unit.name
     facts = PartitionFacts(name, unit.name, "", None, None, "")

@@ -10,8 +10,8 @@ from collections.abc import Iterator
 from itertools import groupby
 
 from kdump.check.finding import Finding
-from kdump.check.rule import NONE, Known, Part, Rule, Seen
-from kdump.check.transactions import Transactions
+from kdump.check.rule import NONE, BatchContext, PartitionContext, Rule, SegmentContext
+from kdump.check.transactions import TransactionRule
 from kdump.forensics.answers import Transaction
 from kdump.forensics.postmortem.facts import Gap, PartitionFacts, SegmentFacts
 from kdump.forensics.postmortem.marks import Marks
@@ -41,10 +41,10 @@ MANY_SEGMENTS = ((64, 64), (512, 16))
 PRODUCERS = 200
 
 
-class Survey(Rule):
+class FactsObserver(Rule):
     """Observes the check of a partition: reports no findings, but fills `facts`."""
 
-    def __init__(self, facts: PartitionFacts, known: Known, transactions: Transactions) -> None:
+    def __init__(self, facts: PartitionFacts, known: PartitionContext, transactions: TransactionRule) -> None:
         self.facts = facts
         self.known = known
         self.transactions = transactions
@@ -60,21 +60,21 @@ class Survey(Rule):
         self.pending: set[Ref] = set()
         self.marks: dict[str, Marks] = {}
 
-    def free(self, part: Part, heads: Heads, first: int, stop: int) -> int:
+    def free(self, part: SegmentContext, heads: Heads, first: int, stop: int) -> int:
         """Return `stop`: all batches may be processed in bulk."""
         return stop
 
-    def begin(self, part: Part) -> tuple[Finding, ...]:
+    def begin(self, part: SegmentContext) -> tuple[Finding, ...]:
         self.strip = Strip(part.size)
         self.segment = SegmentFacts(part.target.path, part.size or 0)
         return NONE
 
-    def region(self, part: Part, region: Region) -> tuple[Finding, ...]:
+    def region(self, part: SegmentContext, region: Region) -> tuple[Finding, ...]:
         self.damaged = True
         self.strip.add(region.position, region.end, Look(region.kind))
         return NONE
 
-    def batch(self, seen: Seen) -> tuple[Finding, ...]:
+    def batch(self, seen: BatchContext) -> tuple[Finding, ...]:
         batch = seen.batch
         self.segment.batches += 1
         if not seen.sound:
@@ -100,7 +100,7 @@ class Survey(Rule):
             ref = (producer, began.first_offset) if began is not None else None
         return Look(CONTROL if batch.isControlBatch else batch.compression, producer, ref)
 
-    def take(self, part: Part, heads: Heads, first: int, stop: int) -> None:
+    def take(self, part: SegmentContext, heads: Heads, first: int, stop: int) -> None:
         shift = heads.shift
         starts = [start + shift for start in heads.column(START)[first:stop]]
         bases = heads.column(BASE)[first:stop].tolist()
@@ -162,7 +162,7 @@ class Survey(Rule):
         segment.newest = time if segment.newest is None else max(time, segment.newest)
         self.facts.time.add(time, size, records)
 
-    def _follow(self, part: Part, heads: Heads, first: int, stop: int) -> None:
+    def _follow(self, part: SegmentContext, heads: Heads, first: int, stop: int) -> None:
         """Add batches to the segment, and the gaps before and between them."""
         segment, row = self.segment, first
         while row < stop:
@@ -172,7 +172,7 @@ class Survey(Rule):
             row = upto
         assert segment.last is not None
 
-    def _met(self, base: int, last: int, records: int, part: Part, position: int) -> None:
+    def _met(self, base: int, last: int, records: int, part: SegmentContext, position: int) -> None:
         """Add valid batches with consecutive offsets base..last, and the gap before them."""
         if self.next is not None and base > self.next:
             gap = Gap(self.next, base - 1, part.target.path, position, self.damaged)
@@ -188,7 +188,7 @@ class Survey(Rule):
         segment.first = base if segment.first is None else min(base, segment.first)
         segment.last = last if segment.last is None else max(last, segment.last)
 
-    def finish(self, part: Part) -> tuple[Finding, ...]:
+    def finish(self, part: SegmentContext) -> tuple[Finding, ...]:
         segment = self.segment
         segment.size = segment.size or self.strip.end
         most = next((cells for many, cells in reversed(MANY_SEGMENTS) if len(self.facts.segments) >= many), None)

@@ -18,7 +18,7 @@ from kdump.log.paths import Target, target
 from kdump.log.payload import records
 from kdump.log.region import Batch, BatchLegacy
 from kdump.state.marker import ABORT, COMMIT, Marker
-from kdump.state.transactions import Transactions
+from kdump.state.transactions import OpenTransactions
 
 INTERVAL = 4096
 """Bytes: default of index.interval.bytes (TopicConfig)."""
@@ -77,12 +77,12 @@ class IndexBuilder:
         interval: int = INTERVAL,
         *,
         largest: int = LARGEST_INDEX,
-        transactions: Transactions | None = None,
+        transactions: OpenTransactions | None = None,
         at: Target | None = None,
     ) -> None:
         self.base_offset = base_offset
         self.interval = interval
-        self.transactions = Transactions() if transactions is None else transactions
+        self.transactions = OpenTransactions() if transactions is None else transactions
         self.at = at or target(f"{base_offset:020}.log")
         self.last_timestamp, self.last_timestamp_offset = -1, base_offset
         self._most_index = largest // INDEX_ENTRY.size

@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING
 
 from kdump.check.known import ids
 from kdump.check.options import Options
-from kdump.check.rule import Known
+from kdump.check.rule import PartitionContext
 from kdump.check.run import units
 from kdump.forensics.reindex.build import INTERVAL, LARGEST_INDEX
 from kdump.format.numbers import parse_int
-from kdump.log.disk import BESIDE, LogDirectory, Partition, Segment, current, partition, place_of
+from kdump.log.disk import BESIDE, LogDirectory, PartitionDirectory, SegmentFiles, current, partition, place_of
 from kdump.log.errors import Refused, SourceError
 from kdump.log.internal_topics import METADATA_TOPIC
 from kdump.log.kinds import SEGMENT, Kind
@@ -27,24 +27,24 @@ if TYPE_CHECKING:
 
 
 @dataclass
-class Asked:
+class ReindexInput:
     """One partition and the segments of it to reindex, `wanted`. `interval` is index.interval.bytes, `largest`
     segment.index.bytes: the topic's, if the metadata is in the same log directory, otherwise the defaults.
     `directory`: the log directory that contains the partition, if any."""
 
-    partition: Partition
-    known: Known
-    wanted: list[Segment]
+    partition: PartitionDirectory
+    known: PartitionContext
+    wanted: list[SegmentFiles]
     directory: str | None
     interval: int = INTERVAL
     largest: int = LARGEST_INDEX
 
 
-def asked(paths: Iterable[str], options: Options, refused: Refused) -> list[Asked]:
+def find_segments(paths: Iterable[str], options: Options, refused: Refused) -> list[ReindexInput]:
     """Return the partitions at `paths`, in order. Calls `refused` for paths that are not segments, or not readable."""
     configs = _Configs(options)
-    found: list[Asked] = []
-    files: dict[str, Asked] = {}
+    found: list[ReindexInput] = []
+    files: dict[str, ReindexInput] = {}
     for unit in units(tuple(paths), options, refused):
         place, at = unit.partition, unit.target
         if place is not None:
@@ -66,7 +66,7 @@ def asked(paths: Iterable[str], options: Options, refused: Refused) -> list[Aske
     return found
 
 
-def now(place: Asked) -> Asked:
+def now(place: ReindexInput) -> ReindexInput:
     """The partition at its turn: listed again if its directory has changed since, unless segments were named."""
     here = current(place.partition)
     if here is place.partition or place.wanted != place.partition.segments:
@@ -78,7 +78,7 @@ def _same(one: str, other: str) -> bool:
     return os.path.abspath(one) == os.path.abspath(other)
 
 
-def _segment(at: Target, refused: Refused) -> Segment | None:
+def _segment(at: Target, refused: Refused) -> SegmentFiles | None:
     """Return a file given by the user as a segment; if it is not one, call `refused` and return None."""
     if at.path == "-" or "://" in at.path:
         refused(
@@ -95,7 +95,7 @@ def _segment(at: Target, refused: Refused) -> Segment | None:
     elif at.kind is not SEGMENT:
         refused(SourceError(f"{at.path}: {at.kind.title}, not a segment; pass the .log in the same directory"))
     else:
-        return Segment("", at.name_offset or 0, at, _beside(at))
+        return SegmentFiles("", at.name_offset or 0, at, _beside(at))
     return None
 
 
@@ -106,9 +106,11 @@ def _beside(at: Target) -> dict[Kind, Target]:
     return {kind: target(path, source=at.source) for kind, path in paths.items() if os.path.isfile(path)}
 
 
-def _asked(place: Partition, known: Known, wanted: list[Segment], configs: _Configs) -> Asked:
+def _asked(
+    place: PartitionDirectory, known: PartitionContext, wanted: list[SegmentFiles], configs: _Configs
+) -> ReindexInput:
     directory = place_of(parent(os.path.abspath(place.path)))
-    made = Asked(place, known, wanted, directory.path if isinstance(directory, LogDirectory) else None)
+    made = ReindexInput(place, known, wanted, directory.path if isinstance(directory, LogDirectory) else None)
     if isinstance(directory, LogDirectory) and place.topic is not None:
         made.interval = configs.number(directory, place.topic, "index.interval.bytes", INTERVAL)
         made.largest = configs.number(directory, place.topic, "segment.index.bytes", LARGEST_INDEX)
@@ -134,7 +136,7 @@ class _Configs:
         return default if value is None or value < 0 else value
 
 
-def may_be_open(made: Asked, segment: Segment) -> bool:
+def may_be_open(made: ReindexInput, segment: SegmentFiles) -> bool:
     """Return True if a broker may be appending to the segment, or was when it stopped: its index files are then
     preallocated and not closed. Those of the metadata log and of a partition in deletion are never closed."""
     known = made.known

@@ -16,15 +16,15 @@ from kdump.answer import BYTES, NESTED, OFFSET, Doc, PathText, answer
 from kdump.check.options import Options
 from kdump.check.workers import careful_source
 from kdump.forensics.output_directory import OutputDirectory, OutputError
-from kdump.forensics.reindex.places import Asked, asked, may_be_open, now
-from kdump.forensics.reindex.segment import Ending, Question, Rebuilt, rebuild
+from kdump.forensics.reindex.places import ReindexInput, find_segments, may_be_open, now
+from kdump.forensics.reindex.segment import RebuildOptions, RebuiltSegment, RecoveryEnd, rebuild
 from kdump.forensics.reindex.starts import first_needed, snapshot_at
 from kdump.forensics.reindex.verdict import IDENTICAL, NOT_NEEDED, UNREAD, Verdict
-from kdump.log.disk import Segment
+from kdump.log.disk import SegmentFiles
 from kdump.log.errors import Refused, SourceError, raise_it, went_away
 from kdump.log.kinds import INDEX, TIME_INDEX, TXN_INDEX, Kind
 from kdump.log.paths import is_live
-from kdump.state.transactions import Transactions
+from kdump.state.transactions import OpenTransactions
 
 ENDINGS: dict[Kind, str] = {INDEX: ".index", TIME_INDEX: ".timeindex", TXN_INDEX: ".txnindex"}
 LITTLE = frozenset({"offsets"})
@@ -43,7 +43,7 @@ class Reindexed:
     interval: Annotated[
         int, Doc("index.interval.bytes used to rebuild", BYTES, name="indexInterval", after="lastOffset")
     ]
-    rebuilt: Rebuilt
+    rebuilt: RebuiltSegment
     notes: Annotated[list[PathText], Doc("what could not be considered", after="indexes")] = field(default_factory=list)
     segmentsBehind: Annotated[
         int, Doc("number of later segments, which log recovery deletes if it truncates this one", after="endings")
@@ -73,7 +73,7 @@ class Reindexed:
     def endings(
         self,
     ) -> Annotated[
-        list[Ending],
+        list[RecoveryEnd],
         Doc(
             f"why recovery stops before the end, and with --past-damage each damaged place, each {NESTED}; "
             "empty if recovery accepts everything"
@@ -138,14 +138,14 @@ def reindex(
     named = [paths] if isinstance(paths, str) else list(paths)
     options = options or Options(only=LITTLE, open_source=careful_source)
     output = None if out is None else OutputDirectory(out, named)
-    places = [each for each in asked(named, options, refused) if wanted(each.partition.topic or "")]
+    places = [each for each in find_segments(named, options, refused) if wanted(each.partition.topic or "")]
     names = _names(places)
     for listed, name in zip(places, names):
         place = now(listed)
         if not place.wanted:
             refused(SourceError(went_away(place.partition.path)))
             continue
-        question = Question(
+        question = RebuildOptions(
             interval=place.interval if interval is None else interval,
             largest=place.largest,
             compacted=place.known.compacted is True or "cleaner-offset" in place.known.checkpoints,
@@ -158,7 +158,7 @@ def reindex(
             yield made
 
 
-def _names(places: list[Asked]) -> list[str]:
+def _names(places: list[ReindexInput]) -> list[str]:
     """Return the subdirectory of the output directory for each partition: topic-partition, preceded by the name of its
     log directory if there are several. Raises OutputError if two are the same."""
     directories = {place.directory for place in places}
@@ -210,12 +210,12 @@ class _Partition:
     """One partition. Its segments are read in order, because each needs the transactions that those before it left
     open."""
 
-    def __init__(self, place: Asked, question: Question, options: Options, refused: Refused) -> None:
+    def __init__(self, place: ReindexInput, question: RebuildOptions, options: Options, refused: Refused) -> None:
         self.place = place
         self.question = question
         self.options = options
         self.refused = refused
-        self.transactions = Transactions()
+        self.transactions = OpenTransactions()
         self.reached = -1
         """Number of the segment at whose beginning `transactions` is valid; -1: of none."""
         self.is_broken = False
@@ -256,14 +256,14 @@ class _Partition:
         producer snapshot there, or nothing. Return notes on what is unknown."""
         self.question.known_from = 0
         loaded = snapshot_at(self.place.partition, offset, self.options) if offset > 0 else None
-        self.transactions = Transactions() if loaded is None else loaded[1]
+        self.transactions = OpenTransactions() if loaded is None else loaded[1]
         if offset == 0 or loaded is not None:
             return []
         self.question.known_from = offset
         what = f"no valid producer snapshot at offset {offset}"
         return [f"{what}: a transaction that started before it is unknown, to a broker as well"]
 
-    def _segment(self, segment: Segment, notes: list[str], *, judged: bool = True) -> Reindexed | None:
+    def _segment(self, segment: SegmentFiles, notes: list[str], *, judged: bool = True) -> Reindexed | None:
         assert segment.log is not None
         place = self.place
         self.question.open_end = may_be_open(place, segment)

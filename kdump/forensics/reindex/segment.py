@@ -28,21 +28,21 @@ from kdump.forensics.reindex.time_index import TimeJudge
 from kdump.forensics.reindex.txn_index import TxnJudge
 from kdump.forensics.reindex.verdict import Verdict
 from kdump.format.batch import BATCH_HEADER
-from kdump.log.disk import Segment
+from kdump.log.disk import SegmentFiles
 from kdump.log.entries import Item, entries
 from kdump.log.errors import SourceError
 from kdump.log.kinds import INDEX, TIME_INDEX, TXN_INDEX, Kind
 from kdump.log.paths import Target
 from kdump.log.region import Batch
-from kdump.log.stream import Stop, stream
-from kdump.state.transactions import Transactions
+from kdump.log.stream import StreamStop, stream
+from kdump.state.transactions import OpenTransactions
 
 MOST_ENDINGS = 1000
 """Maximum number of Endings of one segment that are kept."""
 PIECE = 1 << 20
 
 
-class Ending(NamedTuple):
+class RecoveryEnd(NamedTuple):
     """Where recovery stops before the end of the file. `does`: what a broker does there, TRUNCATES, THROWS or SPLITS;
     `is_usual`: whether it is not damage, but the end of a preallocated file or of one that a broker is writing;
     `sound`: where the next valid batch begins, None if none is known."""
@@ -55,7 +55,7 @@ class Ending(NamedTuple):
 
 
 @dataclass
-class Question:
+class RebuildOptions:
     """How to rebuild a segment. `open_end`: whether a broker may be appending to it; `compacted`: whether it may have
     been compacted; `known_from`: offset from which the beginning of every transaction is known; `past_damage`: whether
     to continue after the point where recovery truncates."""
@@ -70,7 +70,7 @@ class Question:
 
 
 @dataclass
-class Rebuilt:
+class RebuiltSegment:
     """A segment. `valid`: the bytes that recovery accepts, of `size`; `endings`: where recovery stops and, with
     past_damage, all byte ranges that were skipped."""
 
@@ -78,13 +78,13 @@ class Rebuilt:
     valid: int = 0
     batches: int = 0
     lastOffset: int | None = None
-    endings: list[Ending] = field(default_factory=list)
+    endings: list[RecoveryEnd] = field(default_factory=list)
     indexes: Indexes | None = None
     """None if a broker writes none, because it fails to start or splits the segment."""
     verdicts: list[Verdict] = field(default_factory=list)
 
     @property
-    def ending(self) -> Ending | None:
+    def ending(self) -> RecoveryEnd | None:
         """Where recovery stops; None at the end of the segment."""
         return self.endings[0] if self.endings else None
 
@@ -92,7 +92,7 @@ class Rebuilt:
 class _Judges:
     """Compares the existing indexes of a segment."""
 
-    def __init__(self, segment: Segment, question: Question, options: Options) -> None:
+    def __init__(self, segment: SegmentFiles, question: RebuildOptions, options: Options) -> None:
         base, beside = segment.offset, segment.beside
         self.verdicts = {kind: Verdict(kind, beside.get(kind)) for kind in (INDEX, TIME_INDEX, TXN_INDEX)}
         items = {kind: _items(each.at, kind, options, each) for kind, each in self.verdicts.items()}
@@ -118,7 +118,7 @@ class _Judges:
             self.times.due()
         self.aborted.added(batch, added)
 
-    def finish(self, indexes: Indexes, found: Rebuilt, options: Options) -> None:
+    def finish(self, indexes: Indexes, found: RebuiltSegment, options: Options) -> None:
         pairs = ((self.offsets, indexes.index), (self.times, indexes.timeindex), (self.aborted, indexes.txnindex))
         for judge, rebuilt in pairs:
             verdict = judge.verdict
@@ -129,17 +129,22 @@ class _Judges:
 
 
 def rebuild(
-    segment: Segment, transactions: Transactions, question: Question, options: Options, *, judged: bool = True
-) -> Rebuilt:
+    segment: SegmentFiles,
+    transactions: OpenTransactions,
+    question: RebuildOptions,
+    options: Options,
+    *,
+    judged: bool = True,
+) -> RebuiltSegment:
     """Rebuild the indexes of a segment. `transactions` contains the transactions open at its beginning, and is updated.
     If not `judged`, the existing indexes are not read. Raises SourceError."""
     assert segment.log is not None
     window = options.open(segment.log)
     with closing(window.source):
-        found = Rebuilt(window.source.size or 0)
+        found = RebuiltSegment(window.source.size or 0)
         if found.size > LARGEST_SEGMENT:
             reason = f"{found.size} bytes: a broker does not open segments larger than {LARGEST_SEGMENT}"
-            found.endings.append(Ending(0, reason, THROWS))
+            found.endings.append(RecoveryEnd(0, reason, THROWS))
             return found
         judges = _Judges(segment, question, options) if judged else None
         builder = IndexBuilder(
@@ -162,7 +167,7 @@ def rebuild(
         try:
             indexes = builder.finish()
         except RecoveryStop as stop:
-            found.endings.insert(0, Ending(found.valid, str(stop), stop.does))
+            found.endings.insert(0, RecoveryEnd(found.valid, str(stop), stop.does))
             return found
         if judges is not None:
             judges.finish(indexes, found, options)
@@ -172,26 +177,26 @@ def rebuild(
         return found
 
 
-def _take(batch: Batch, builder: IndexBuilder, judges: _Judges | None) -> Ending | None:
-    """Add the next batch; return the Ending if recovery rejects it."""
+def _take(batch: Batch, builder: IndexBuilder, judges: _Judges | None) -> RecoveryEnd | None:
+    """Add the next batch; return the RecoveryEnd if recovery rejects it."""
     what = f"the batch with offset {batch.lastOffset}"
     if batch.magic > 1 and batch.size < BATCH_HEADER.size:
-        return Ending(batch.position, f"a batch of {batch.size} bytes, less than a header", TRUNCATES)
+        return RecoveryEnd(batch.position, f"a batch of {batch.size} bytes, less than a header", TRUNCATES)
     if not batch.crcValid:
-        return Ending(batch.position, f"the checksum of {what} does not match", TRUNCATES)
+        return RecoveryEnd(batch.position, f"the checksum of {what} does not match", TRUNCATES)
     try:
         added = builder.add(batch)
     except RecoveryStop as stop:
-        return Ending(batch.position, f"{what}: {stop}", stop.does)
+        return RecoveryEnd(batch.position, f"{what}: {stop}", stop.does)
     if judges is not None:
         judges.batch(batch, added)
     return None
 
 
-def _ending(stop: Stop, question: Question) -> Ending:
-    """Return the Ending for bytes that are not a batch."""
+def _ending(stop: StreamStop, question: RebuildOptions) -> RecoveryEnd:
+    """Return the RecoveryEnd for bytes that are not a batch."""
     usual = question.open_end and stop.sound is None and (stop.zeros or not stop.thrown)
-    return Ending(stop.position, stop.reason, TRUNCATES, usual, stop.sound)
+    return RecoveryEnd(stop.position, stop.reason, TRUNCATES, usual, stop.sound)
 
 
 def _items(at: Target | None, kind: Kind, options: Options, verdict: Verdict) -> Iterator[Item]:

@@ -9,19 +9,19 @@ from __future__ import annotations
 from contextlib import closing
 
 from kdump.check.options import Options
-from kdump.log.disk import Partition
+from kdump.log.disk import PartitionDirectory
 from kdump.log.entries import Entry, entries
 from kdump.log.errors import SourceError
 from kdump.log.kinds import PRODUCER_SNAPSHOT
 from kdump.log.paths import Target
 from kdump.log.window import Window
-from kdump.state.transactions import MOST_OPEN, Transactions
+from kdump.state.transactions import MOST_OPEN, OpenTransactions
 
 MOST_SNAPSHOT = 64 * 1024 * 1024
 """Largest producer snapshot that is loaded, in bytes: about a million producers."""
 
 
-def snapshot_at(partition: Partition, offset: int, options: Options) -> tuple[Target, Transactions] | None:
+def snapshot_at(partition: PartitionDirectory, offset: int, options: Options) -> tuple[Target, OpenTransactions] | None:
     """Return the producer snapshot at that offset and the transactions open in it; None if there is no valid one."""
     for at in partition.snapshots:
         if at.name_offset == offset:
@@ -30,7 +30,7 @@ def snapshot_at(partition: Partition, offset: int, options: Options) -> tuple[Ta
     return None
 
 
-def first_needed(partition: Partition, number: int, options: Options) -> int:
+def first_needed(partition: PartitionDirectory, number: int, options: Options) -> int:
     """Return the number of the segment at which the replay for segment `number` has to start."""
     for before in range(number, 0, -1):
         if snapshot_at(partition, partition.segments[before].offset, options) is not None:
@@ -38,7 +38,7 @@ def first_needed(partition: Partition, number: int, options: Options) -> int:
     return 0
 
 
-def _load(at: Target, options: Options) -> Transactions | None:
+def _load(at: Target, options: Options) -> OpenTransactions | None:
     rows: list[tuple[int, int, dict[str, int]]] = []
     try:
         with closing(options.open(at).source) as source:
@@ -53,7 +53,7 @@ def _load(at: Target, options: Options) -> Transactions | None:
                     rows.append((item.position, item.size, item.values))
     except SourceError:
         return None
-    loaded = Transactions()
+    loaded = OpenTransactions()
     for position, size, values in sorted(rows, key=lambda row: row[2]["currentTxnFirstOffset"]):
         loaded.seed(at, position, size, values)
     return loaded

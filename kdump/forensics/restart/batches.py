@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from kdump.forensics.restart.plan import EXIT, Stop, Stopped
+from kdump.forensics.restart.plan import EXIT, StartupFailed, StartupFailure
 from kdump.format.batch import BATCH_HEADER, CRC_START, LOG_OVERHEAD, BatchHeader
 from kdump.format.checksum import checksum
 from kdump.format.errors import DecodeError
@@ -36,7 +36,7 @@ class CorruptRecord(Exception):
         self.exception = "InvalidRecordException" if invalid else "CorruptRecordException"
 
 
-class Head(NamedTuple):
+class RecordBatchView(NamedTuple):
     """A batch as its header describes it. `header` is None for magic 0 and 1."""
 
     position: int
@@ -52,7 +52,7 @@ class Head(NamedTuple):
         return self.position + self.size
 
 
-def walk(window: Window, start: int, end: int, *, whole: bool = False) -> Iterator[Head]:
+def walk(window: Window, start: int, end: int, *, whole: bool = False) -> Iterator[RecordBatchView]:
     """Yield the batches from byte `start` to `end`, as FileLogInputStream does; stop at one that runs past `end`.
     `whole`: the caller reads all bytes, not only headers. Raises CorruptRecord for a length that is invalid in every
     format or an incomplete header, and SourceError."""
@@ -72,18 +72,18 @@ def walk(window: Window, start: int, end: int, *, whole: bool = False) -> Iterat
             return
         magic = int.from_bytes(view[16:17], "big", signed=True)
         if magic < 2:
-            yield Head(position, size, base, base, magic, None)
+            yield RecordBatchView(position, size, base, base, magic, None)
         elif len(view) < BATCH_HEADER.size:
             raise CorruptRecord(position, f"{len(view)} bytes left, less than a batch header")
         else:
             header = BATCH_HEADER.read(view)
-            yield Head(position, size, base, header.lastOffset, magic, header)
+            yield RecordBatchView(position, size, base, header.lastOffset, magic, header)
         if not whole:
             window.ahead = READ_HEADERS if size >= LARGE else window.size
         position += size
 
 
-def check(window: Window, head: Head) -> None:
+def check(window: Window, head: RecordBatchView) -> None:
     """Check size and checksum, but no records, as RecordBatch.ensureValid does. Raises CorruptRecord."""
     if head.header is not None:
         if head.size < BATCH_HEADER.size:
@@ -99,9 +99,9 @@ def check(window: Window, head: Head) -> None:
         raise CorruptRecord(head.position, reason)
 
 
-def base_offset(window: Window, head: Head, file: str) -> int:
+def base_offset(window: Window, head: RecordBatchView, file: str) -> int:
     """Return RecordBatch.baseOffset. A compressed message of magic 0 or 1 has to be decompressed for it; if that fails,
-    the broker exits. Raises Stopped."""
+    the broker exits. Raises StartupFailed."""
     if head.header is not None:
         return head.base
     view = window.view(head.position, min(head.size, BATCH_HEADER.size))
@@ -116,8 +116,8 @@ def base_offset(window: Window, head: Head, file: str) -> int:
     if batch.baseOffset is not None:
         return batch.baseOffset
     wrong = batch.problems[0].reason if batch.problems else "its content is invalid"
-    raise Stopped(
-        Stop(
+    raise StartupFailed(
+        StartupFailure(
             EXIT,
             file,
             head.position,
@@ -129,10 +129,10 @@ def base_offset(window: Window, head: Head, file: str) -> int:
     )
 
 
-def search(window: Window, target: int, start: int, end: int, file: str) -> Head | None:
+def search(window: Window, target: int, start: int, end: int, file: str) -> RecordBatchView | None:
     """Return the batch at or after byte `start` in which FileRecords.searchForOffsetFromPosition looks for the offset
-    `target`; None if it finds none. Raises CorruptRecord, Stopped."""
-    before: Head | None = None
+    `target`; None if it finds none. Raises CorruptRecord, StartupFailed."""
+    before: RecordBatchView | None = None
     for head in walk(window, start, end):
         base = base_offset(window, head, file)
         if base == target:

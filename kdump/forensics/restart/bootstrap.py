@@ -9,7 +9,7 @@ import os
 
 from kdump.check.options import Options
 from kdump.forensics.restart.batches import CorruptRecord, walk
-from kdump.forensics.restart.plan import EXIT, DirectoryPlan, Stop
+from kdump.forensics.restart.plan import EXIT, DirectoryPlan, StartupFailure
 from kdump.forensics.restart.rights import Rights
 from kdump.format.metadata_record import decode_metadata_record
 from kdump.log.errors import SourceError
@@ -47,7 +47,7 @@ def read_bootstrap(directory: DirectoryPlan, options: Options, rights: Rights) -
             " (a new cluster then starts with the latest feature versions)"
         )
         message = f"{BOOTSTRAP} cannot be read: {found}"
-        directory.stops.append(Stop(EXIT, path, position, None, message, found, remedy))
+        directory.stops.append(StartupFailure(EXIT, path, position, None, message, found, remedy))
 
 
 def _problem(window: Window, path: str, options: Options) -> tuple[str | None, int | None]:

@@ -11,10 +11,10 @@ import os
 import re
 from typing import NamedTuple
 
-from kdump.forensics.restart.plan import EXIT, OFFLINE, Epoch, Stop, Stopped
+from kdump.forensics.restart.plan import EXIT, OFFLINE, EpochEntry, StartupFailed, StartupFailure
 from kdump.format.numbers import parse_int, parse_long
 from kdump.log.entries import LARGEST_TEXT
-from kdump.log.errors import Missing, SourceError
+from kdump.log.errors import SourceError, SourceNotFound
 from kdump.log.source import open_source
 
 MOST_SHOWN = 60
@@ -32,7 +32,7 @@ class BadLine(Exception):
         self.exception = exception or f"IOException: Error while reading checkpoint file: {message}"
 
 
-class Line(NamedTuple):
+class CheckpointLine(NamedTuple):
     position: int
     text: str
 
@@ -45,7 +45,7 @@ def read_small(path: str) -> bytes | None:
         raise SourceError(f"{path}: not a file")
     try:
         source = open_source(path)
-    except Missing:  # it went away in the meantime
+    except SourceNotFound:  # it went away in the meantime
         return None
     try:
         data = source.read_at(0, LARGEST_TEXT + 1)
@@ -56,7 +56,7 @@ def read_small(path: str) -> bytes | None:
     return data
 
 
-def read_text(path: str) -> list[Line] | None:
+def read_text(path: str) -> list[CheckpointLine] | None:
     """Return the lines of a file; None if it does not exist. Raises SourceError, and BadLine for the first byte that is
     not UTF-8, as Java does, and for a directory with the file's name."""
     if os.path.isdir(path):
@@ -72,7 +72,7 @@ def read_text(path: str) -> list[Line] | None:
     found = []
     for match in re.finditer(rb"([^\r\n]*)(\r\n|\n|\r)|([^\r\n]+)$", data):
         text = (match[1] if match[2] else match[3]).decode("utf-8", "surrogateescape")
-        found.append(Line(match.start(), text))
+        found.append(CheckpointLine(match.start(), text))
     return found
 
 
@@ -85,7 +85,7 @@ def number(text: str, bits: int) -> int | None:
     return parse_int(text) if bits == 32 else parse_long(text)
 
 
-def rows(lines: list[Line], columns: int) -> list[tuple[Line, list[str]]]:
+def rows(lines: list[CheckpointLine], columns: int) -> list[tuple[CheckpointLine, list[str]]]:
     """Return the entries of a checkpoint, split into words. Raises BadLine."""
     if len(lines) < 2:
         if lines and number(lines[0].text, 32) != 0:
@@ -114,7 +114,7 @@ def rows(lines: list[Line], columns: int) -> list[tuple[Line, list[str]]]:
     return found
 
 
-def _version(line: Line) -> BadLine:
+def _version(line: CheckpointLine) -> BadLine:
     version = number(line.text, 32)
     if version is None:
         return BadLine(line.position, f"Malformed line in checkpoint file: {_short(line.text)}")
@@ -133,8 +133,8 @@ def offsets(path: str) -> dict[tuple[str, int], int]:
     return found
 
 
-def epochs(path: str) -> list[Epoch] | None:
-    """Read leader-epoch-checkpoint; None if the file does not exist. Raises Stopped, SourceError."""
+def epochs(path: str) -> list[EpochEntry] | None:
+    """Read leader-epoch-checkpoint; None if the file does not exist. Raises StartupFailed, SourceError."""
     remedy = f"delete {path} (only recovery restores the epochs from the batches), or copy it from another replica"
     try:
         lines = read_text(path)
@@ -149,45 +149,55 @@ def epochs(path: str) -> list[Epoch] | None:
             if epoch < 0 or start < 0:
                 message = f"Received invalid partition leader epoch entry {epoch} {start}"
                 raise BadLine(line.position, message, is_number=True)
-            found.append(Epoch(epoch, start))
+            found.append(EpochEntry(epoch, start))
         return found
     except BadLine as error:
         message = f"leader-epoch-checkpoint cannot be read: {error}"
         if error.is_number:
             kind = "IllegalArgumentException" if "invalid" in str(error) else "NumberFormatException"
-            raise Stopped(Stop(EXIT, path, error.position, None, message, f"{kind}: {error}", remedy)) from error
-        raise Stopped(Stop(OFFLINE, path, error.position, None, message, error.exception, remedy)) from error
+            raise StartupFailed(
+                StartupFailure(EXIT, path, error.position, None, message, f"{kind}: {error}", remedy)
+            ) from error
+        raise StartupFailed(
+            StartupFailure(OFFLINE, path, error.position, None, message, error.exception, remedy)
+        ) from error
 
 
 def topic_id(path: str) -> str | None:
-    """Read the topic ID in partition.metadata; None if the file does not exist. Raises Stopped, SourceError."""
+    """Read the topic ID in partition.metadata; None if the file does not exist. Raises StartupFailed, SourceError."""
     remedy = f"copy {path} from another replica of the partition; its two lines are 'version: 0' and 'topic_id: ID'"
     try:
         lines = read_text(path)
     except BadLine as error:
         message = f"partition.metadata cannot be read: {error}"
-        raise Stopped(Stop(OFFLINE, path, error.position, None, message, error.exception, remedy)) from error
+        raise StartupFailed(
+            StartupFailure(OFFLINE, path, error.position, None, message, error.exception, remedy)
+        ) from error
     if lines is None:
         return None
     if not lines:
         message, what = "partition.metadata is empty", "NullPointerException"
-        raise Stopped(Stop(EXIT, path, 0, None, message, what, remedy))
+        raise StartupFailed(StartupFailure(EXIT, path, 0, None, message, what, remedy))
     for number_of, line in enumerate(lines[:2]):
         words = SPACES.split(line.text)
         value = number(words[1], 32) if len(words) == 2 and number_of == 0 else 0
         if len(words) != 2 or value is None or value < 0:
             message = f"partition.metadata cannot be read: {_short(line.text)}"
             what = "IOException: Malformed line in partition metadata file"
-            raise Stopped(Stop(OFFLINE, path, line.position, None, message, what, remedy))
+            raise StartupFailed(StartupFailure(OFFLINE, path, line.position, None, message, what, remedy))
     if len(lines) < 2:
-        raise Stopped(
-            Stop(EXIT, path, None, None, "partition.metadata ends after its version", "NullPointerException", remedy)
+        raise StartupFailed(
+            StartupFailure(
+                EXIT, path, None, None, "partition.metadata ends after its version", "NullPointerException", remedy
+            )
         )
     found = SPACES.split(lines[1].text)[1]
     if len(found) > 24 or not re.fullmatch(r"[A-Za-z0-9_-]{22}(==)?", found):
         message = f"partition.metadata has an invalid topic ID: {found!r}"
-        raise Stopped(Stop(EXIT, path, lines[1].position, None, message, "IllegalArgumentException", remedy))
+        raise StartupFailed(
+            StartupFailure(EXIT, path, lines[1].position, None, message, "IllegalArgumentException", remedy)
+        )
     if found == "A" * 22:
         message, what = "partition.metadata has the zero topic ID", "IOException: Invalid topic ID"
-        raise Stopped(Stop(OFFLINE, path, lines[1].position, None, message, what, remedy))
+        raise StartupFailed(StartupFailure(OFFLINE, path, lines[1].position, None, message, what, remedy))
     return found

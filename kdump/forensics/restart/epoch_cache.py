@@ -5,31 +5,31 @@ Source: org.apache.kafka.storage.internals.epoch.LeaderEpochFileCache.
 
 from __future__ import annotations
 
-from kdump.forensics.restart.plan import Epoch
+from kdump.forensics.restart.plan import EpochEntry
 
 
 class EpochCache:
     """The entries, in ascending order of epochs. `written`: whether the broker rewrites the checkpoint file."""
 
     def __init__(self) -> None:
-        self.entries: list[Epoch] = []
+        self.entries: list[EpochEntry] = []
         self.written = False
 
     @property
     def latest(self) -> int | None:
         return self.entries[-1].epoch if self.entries else None
 
-    def load(self, entries: list[Epoch]) -> None:
+    def load(self, entries: list[EpochEntry]) -> None:
         """Load the checkpoint: each line removes earlier ones whose epoch or start offset is not below its own."""
         for entry in entries:
             self._assign(entry)
 
     def assign(self, epoch: int, offset: int) -> None:
         """Add the epoch of a batch with base offset `offset`."""
-        if self._assign(Epoch(epoch, offset)):
+        if self._assign(EpochEntry(epoch, offset)):
             self.written = True
 
-    def _assign(self, entry: Epoch) -> bool:
+    def _assign(self, entry: EpochEntry) -> bool:
         last = self.entries[-1] if self.entries else None
         if last is not None and entry.epoch == last.epoch and entry.startOffset >= last.startOffset:
             return False
@@ -53,7 +53,7 @@ class EpochCache:
             below += 1
         if below:
             self.written = True
-            self.entries[:below] = [Epoch(self.entries[below - 1].epoch, start)]
+            self.entries[:below] = [EpochEntry(self.entries[below - 1].epoch, start)]
 
     def clear(self) -> None:
         self.entries.clear()

@@ -10,7 +10,7 @@ import os
 
 from kdump.forensics.restart.checkpoint_file import read_small
 from kdump.forensics.restart.log_files import denied, left_over_stop
-from kdump.forensics.restart.plan import EXIT, OFFLINE, DirectoryPlan, RestartPlan, Step, Stop
+from kdump.forensics.restart.plan import EXIT, OFFLINE, DirectoryPlan, RestartPlan, StartupFailure, Step
 from kdump.forensics.restart.rights import ENTER, WRITE, Rights
 from kdump.format.java_properties import MALFORMED, properties
 from kdump.format.meta_properties import meta_properties
@@ -45,7 +45,7 @@ def identify(directories: list[DirectoryPlan], plan: RestartPlan, rights: Rights
             what = "RuntimeException: No readable meta.properties files found."
             if len(directories) > 1:
                 what = f"RuntimeException: No `meta.properties` found in {directory.path}"
-            directory.stops.append(Stop(EXIT, path, None, None, message, what, _remedy(directory)))
+            directory.stops.append(StartupFailure(EXIT, path, None, None, message, what, _remedy(directory)))
         else:
             stop = _unreadable(directory, path, reason, alone=len(directories) == 1)
             if barrier is not None:
@@ -59,13 +59,13 @@ def identify(directories: list[DirectoryPlan], plan: RestartPlan, rights: Rights
     if not valid and len(directories) > 1 and not any(each.unread for each in directories):
         message = "no directory has a readable meta.properties"
         what = "RuntimeException: No readable meta.properties files found."
-        plan.stops.append(Stop(EXIT, directories[0].path, None, None, message, what, _remedy(directories[0])))
+        plan.stops.append(StartupFailure(EXIT, directories[0].path, None, None, message, what, _remedy(directories[0])))
     _agree(sorted(valid, key=lambda each: each.path), rights)
     _one_metadata_log(valid, directories)
     _complete(valid)
 
 
-def _unreadable(directory: DirectoryPlan, path: str, reason: str, alone: bool) -> Stop:
+def _unreadable(directory: DirectoryPlan, path: str, reason: str, alone: bool) -> StartupFailure:
     """Return the stop for a meta.properties that cannot be read. The directory goes offline and the broker uses the
     others; without others, or if it is metadata.log.dir, the node exits."""
     kind, what = OFFLINE, reason
@@ -79,7 +79,7 @@ def _unreadable(directory: DirectoryPlan, path: str, reason: str, alone: bool) -
     message = f"{directory.path} is {directory.failed}" if directory.failed else f"{META}: {reason}"
     if directory.failed and not directory.failed.startswith("not "):
         message = f"{directory.path} cannot be read: {directory.failed}"
-    return Stop(kind, path, None, None, message, what, _remedy(directory))
+    return StartupFailure(kind, path, None, None, message, what, _remedy(directory))
 
 
 def _one_metadata_log(valid: list[DirectoryPlan], directories: list[DirectoryPlan]) -> None:
@@ -92,7 +92,9 @@ def _one_metadata_log(valid: list[DirectoryPlan], directories: list[DirectoryPla
         message = f"there is a metadata log here and in {configured}: a node has only one, in metadata.log.dir"
         what = f"KafkaException: Found unexpected metadata location in data directory `{path}`"
         remedy = f"check metadata.log.dir for the node's own, and move the other out of log.dirs (not {configured}"
-        directory.stops.append(Stop(EXIT, path, None, None, message, what, f"{remedy} unless it is the older one)"))
+        directory.stops.append(
+            StartupFailure(EXIT, path, None, None, message, what, f"{remedy} unless it is the older one)")
+        )
 
 
 def _remedy(directory: DirectoryPlan) -> str:
@@ -136,7 +138,7 @@ def _complete(directories: list[DirectoryPlan]) -> None:
             message = f"{META} states no {' and no '.join(missing)} ID"
             if directory.version == "0":
                 message += ": it has version 0, or no version, in which only broker.id and cluster.id are read"
-            directory.stops.append(Stop(EXIT, path, None, None, message, what, _remedy(directory)))
+            directory.stops.append(StartupFailure(EXIT, path, None, None, message, what, _remedy(directory)))
 
 
 def _agree(directories: list[DirectoryPlan], rights: Rights) -> None:
@@ -150,11 +152,13 @@ def _agree(directories: list[DirectoryPlan], rights: Rights) -> None:
         if directory.clusterId not in (None, cluster.clusterId):
             message = f"cluster.id {directory.clusterId}, but {cluster.path} has {cluster.clusterId}"
             what = f"RuntimeException: Invalid cluster.id in: {path}. Expected {cluster.clusterId}, but read"
-            directory.stops.append(Stop(EXIT, path, None, None, message, f"{what} {directory.clusterId}", here))
+            directory.stops.append(
+                StartupFailure(EXIT, path, None, None, message, f"{what} {directory.clusterId}", here)
+            )
         if directory.nodeId not in (None, node.nodeId):
             message = f"node.id {directory.nodeId}, but {node.path} has {node.nodeId}"
             what = f"RuntimeException: Stored node id {directory.nodeId} doesn't match previous node id {node.nodeId}"
-            directory.stops.append(Stop(EXIT, path, None, None, message, what, here))
+            directory.stops.append(StartupFailure(EXIT, path, None, None, message, what, here))
         if directory.directoryId is None:
             directory.steps.append(Step("write", path, None, None, 0, "with a new directory.id, because it has none"))
             stop = left_over_stop(path, rights)
@@ -166,13 +170,13 @@ def _agree(directories: list[DirectoryPlan], rights: Rights) -> None:
         if is_reserved(directory.directoryId):
             message = f"directory.id {directory.directoryId} is reserved"
             what = "RuntimeException: Invalid reserved directory ID"
-            directory.stops.append(Stop(EXIT, path, None, None, message, what, _remedy(directory)))
+            directory.stops.append(StartupFailure(EXIT, path, None, None, message, what, _remedy(directory)))
         other = seen.setdefault(directory.directoryId, directory.path)
         if other != directory.path:
             message = f"directory.id {directory.directoryId} is also that of {other}"
             what = f"RuntimeException: Duplicate directory ID {directory.directoryId}"
             remedy = "one of them is a copy of the other: start the broker with only one"
-            directory.stops.append(Stop(EXIT, path, None, None, message, what, remedy))
+            directory.stops.append(StartupFailure(EXIT, path, None, None, message, what, remedy))
 
 
 def registered(directories: list[DirectoryPlan], metadata: Metadata, plan: RestartPlan) -> None:
@@ -188,7 +192,7 @@ def registered(directories: list[DirectoryPlan], metadata: Metadata, plan: Resta
             message = f"node.id {directory.nodeId}, but the cluster's metadata has this directory.id for broker {owner}"
             what = f"RuntimeException: Stored node id {directory.nodeId} doesn't match previous node id {owner}"
             remedy = f"set node.id={owner} in {path}, if the broker's configuration has that ID"
-            directory.stops.append(Stop(EXIT, path, None, None, message, what, remedy))
+            directory.stops.append(StartupFailure(EXIT, path, None, None, message, what, remedy))
             plan.assumptions.append(f"the broker's configuration has node.id={owner}")
         known = metadata.broker_directories.get(directory.nodeId)
         if owner is None and known:

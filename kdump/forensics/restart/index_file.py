@@ -56,7 +56,7 @@ class OffsetIndex:
         return low
 
 
-class IndexBuilder:
+class OffsetIndexWriter:
     """Builds the offset index that recovery writes. The caller adds an entry once more than index.interval.bytes follow
     the previous one."""
 

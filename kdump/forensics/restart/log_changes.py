@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 
 from kdump.forensics.restart.log_files import LogFiles
-from kdump.forensics.restart.producer_state import Snapshots
+from kdump.forensics.restart.producer_state import SnapshotFiles
 
 
 def tell_epochs(files: LogFiles) -> None:
@@ -19,7 +19,7 @@ def tell_epochs(files: LogFiles) -> None:
     )
 
 
-def tell_snapshots(files: LogFiles, snapshots: Snapshots, before: dict[int, str]) -> None:
+def tell_snapshots(files: LogFiles, snapshots: SnapshotFiles, before: dict[int, str]) -> None:
     """Add a step for each producer snapshot that is deleted, overwritten or new."""
     now = snapshots.files
     for offset, path in sorted(before.items()):

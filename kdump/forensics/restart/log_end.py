@@ -10,11 +10,11 @@ from itertools import pairwise
 from kdump.forensics.restart.log_files import LogFiles
 from kdump.forensics.restart.losses import cut_from
 from kdump.forensics.restart.plan import HIDDEN
-from kdump.forensics.restart.segment import LogEnd, Segment
+from kdump.forensics.restart.segment import LogEnd, LogSegment
 from kdump.log.region import Limits
 
 
-def tell_hidden(last: Segment, end: LogEnd, files: LogFiles, limits: Limits) -> None:
+def tell_hidden(last: LogSegment, end: LogEnd, files: LogFiles, limits: Limits) -> None:
     """Report the bytes of the last segment after the log end: they stay in the file, but are not part of the log.
     Raises SourceError."""
     if end.position >= last.size and end.highest < end.offset:
@@ -33,7 +33,7 @@ def tell_hidden(last: Segment, end: LogEnd, files: LogFiles, limits: Limits) -> 
         files.plan.cuts.append(cut)
 
 
-def below_start(segments: list[Segment], log_start: int, files: LogFiles) -> None:
+def below_start(segments: list[LogSegment], log_start: int, files: LogFiles) -> None:
     """Report the segments that the first retention check after startup deletes because they are below the log start
     offset (UnifiedLog.deleteLogStartOffsetBreachedSegments)."""
     for segment, following in pairwise(segments):

@@ -10,7 +10,7 @@ import os
 from contextlib import suppress
 
 from kdump.forensics.restart.checkpoint_file import number
-from kdump.forensics.restart.plan import EXIT, OFFLINE, PartitionPlan, Step, Stop, Stopped
+from kdump.forensics.restart.plan import EXIT, OFFLINE, PartitionPlan, StartupFailed, StartupFailure, Step
 from kdump.forensics.restart.producer_state import Open
 from kdump.forensics.restart.rights import ENTER, READ, WRITE, Rights
 from kdump.forensics.restart.segment import segment_at
@@ -32,7 +32,7 @@ class LogFiles:
     def __init__(self, plan: PartitionPlan, open_: Open, rights: Rights) -> None:
         self.plan, self.open, self.rights = plan, open_, rights
         if not rights.can(plan.path, READ):
-            raise Stopped(denied(plan.path, "list", f"AccessDeniedException: {plan.path}", rights))
+            raise StartupFailed(denied(plan.path, "list", f"AccessDeniedException: {plan.path}", rights))
         here = items(plan.path)
         self.files = {item.name: item.path for item in here if os.path.isfile(item.path)}
         self.directories = {item.name: item.path for item in here if item.is_directory}
@@ -51,12 +51,12 @@ class LogFiles:
         self.plan.steps.append(Step(kind, file, position, offset, size, reason))
 
     def finish(self) -> None:
-        """Complete or delete everything that was left unfinished. Raises Stopped, SourceError."""
+        """Complete or delete everything that was left unfinished. Raises StartupFailed, SourceError."""
         self._swaps(self._temporary())
 
     def needs(self, path: str, want: int = READ | WRITE, *, random: bool = False) -> None:
         """Check that the broker's user may open a file, or create it if it is missing; `random`: as a RandomAccessFile.
-        Raises Stopped if not."""
+        Raises StartupFailed if not."""
         there = os.path.lexists(path)
         refused = self.rights.java_error(path, want) if there else None
         if not there and not self.rights.can(os.path.dirname(path), WRITE | ENTER):
@@ -67,34 +67,35 @@ class LogFiles:
         word = "write" if want & WRITE else "read"
         if random:
             refused = f"FileNotFoundException: {path} (Permission denied)"
-        raise Stopped(denied(path, word, refused, self.rights))
+        raise StartupFailed(denied(path, word, refused, self.rights))
 
     def offset(self, name: str) -> int:
-        """Return the offset in a file name, as LogFileUtils.offsetFromFile does. Raises Stopped if there is none."""
+        """Return the offset in a file name, as LogFileUtils.offsetFromFile does. Raises StartupFailed if there is
+        none."""
         found = number(name.partition(".")[0], 64)
         if found is None:
             message = f"the name {name!r} does not start with an offset"
             remedy = "move the file out of the directory: no broker wrote it"
             what = f'NumberFormatException: For input string: "{name.partition(".")[0]}"'
-            raise Stopped(Stop(EXIT, self.files[name], None, None, message, what, remedy))
+            raise StartupFailed(StartupFailure(EXIT, self.files[name], None, None, message, what, remedy))
         return found
 
     def has_directory(self, base: int) -> bool:
-        """Return True if a directory has the name of one of the segment's indexes. Raises Stopped if startup opens that
-        index: every .txnindex, and all indexes of the last segment."""
+        """Return True if a directory has the name of one of the segment's indexes. Raises StartupFailed if startup
+        opens that index: every .txnindex, and all indexes of the last segment."""
         found = [suffix for suffix in INDEXES if f"{padded(base)}{suffix}" in self.directories]
         is_last = not any(name.endswith(".log") and self.offset(name) > base for name in self.files)
         for suffix in found:
             path = self.directories[f"{padded(base)}{suffix}"]
             if is_last or suffix == ".txnindex":
-                raise Stopped(directory_stop(path))
+                raise StartupFailed(directory_stop(path))
             self.plan.unread.append(f"{path}: is a directory; the log directory goes offline when a broker opens it")
         return bool(found)
 
     def delete(self, name: str, reason: str, kind: str = "delete") -> None:
         path = self.files.pop(name)
         if not self.rights.can(os.path.dirname(path), WRITE | ENTER):
-            raise Stopped(denied(path, "delete", f"AccessDeniedException: {path}", self.rights))
+            raise StartupFailed(denied(path, "delete", f"AccessDeniedException: {path}", self.rights))
         size = 0
         with suppress(OSError):
             size = os.stat(path).st_size
@@ -102,12 +103,12 @@ class LogFiles:
 
     def _temporary(self) -> list[str]:
         """Delete temporary files, and return the names of the .swap files that are complete
-        (removeTempFilesAndCollectSwapFiles). Raises Stopped, SourceError."""
+        (removeTempFilesAndCollectSwapFiles). Raises StartupFailed, SourceError."""
         lowest, cleaned, swaps = FOREVER, [], []
         for name in sorted(self.files):
             if not self.rights.can(self.files[name], READ):
                 what = f"IOException: Could not read file {self.files[name]}"
-                raise Stopped(denied(self.files[name], "read", what, self.rights))
+                raise StartupFailed(denied(self.files[name], "read", what, self.rights))
             if not os.access(self.files[name], os.R_OK):
                 raise SourceError(f"{self.files[name]}: permission denied; the broker may be allowed to read it")
             if name.endswith(".deleted") and not name.endswith(".checkpoint.deleted"):
@@ -151,7 +152,7 @@ class LogFiles:
             self.step("rename", path, f"to {name.removesuffix('.swap')}: completes the compaction")
 
 
-def denied(path: str, word: str, what: str, rights: Rights) -> Stop:
+def denied(path: str, word: str, what: str, rights: Rights) -> StartupFailure:
     """Return the stop for a file access (the verb `word`) that the broker's user has no right to; `what` is the
     exception."""
     where = path if os.path.isdir(path) else os.path.dirname(path) or os.curdir
@@ -159,10 +160,10 @@ def denied(path: str, word: str, what: str, rights: Rights) -> Stop:
     if not os.path.lexists(path):
         message = f"user {rights.name} has no permission to write in {where}"
     remedy = f"give {where} to {rights.name} (chown -R); if the broker runs as another user, run kdump as that user"
-    return Stop(OFFLINE, path, None, None, message, what, remedy)
+    return StartupFailure(OFFLINE, path, None, None, message, what, remedy)
 
 
-def left_over_stop(path: str, rights: Rights) -> Stop | None:
+def left_over_stop(path: str, rights: Rights) -> StartupFailure | None:
     """Return the stop if the temporary file that a broker writes before it renames it to `path` exists, and cannot be
     overwritten (FileOutputStream); None if it can."""
     path += ".tmp"
@@ -177,11 +178,11 @@ def left_over_stop(path: str, rights: Rights) -> Stop | None:
     )
 
 
-def directory_stop(path: str) -> Stop:
+def directory_stop(path: str) -> StartupFailure:
     """Return the stop for a directory in the place of a file."""
     mapped = path.endswith((".index", ".timeindex"))
     what = (
         f"FileNotFoundException: {path} (Is a directory)" if mapped else f"FileSystemException: {path}: Is a directory"
     )
     remedy = f"move {path} out of the directory: no broker created it"
-    return Stop(OFFLINE, path, None, None, "there is a directory in place of a file", what, remedy)
+    return StartupFailure(OFFLINE, path, None, None, "there is a directory in place of a file", what, remedy)

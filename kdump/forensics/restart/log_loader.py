@@ -17,12 +17,12 @@ from kdump.forensics.restart.log_changes import tell_epochs, tell_snapshots
 from kdump.forensics.restart.log_end import below_start, tell_hidden
 from kdump.forensics.restart.log_files import FOREVER, INDEXES, LogFiles, denied, directory_stop, padded
 from kdump.forensics.restart.losses import cut_from, left_of_segment
-from kdump.forensics.restart.plan import DELETED, EXIT, TRUNCATED, PartitionPlan, Stop, Stopped
+from kdump.forensics.restart.plan import DELETED, EXIT, TRUNCATED, PartitionPlan, StartupFailed, StartupFailure
 from kdump.forensics.restart.producer_rebuild import rebuild_producers
-from kdump.forensics.restart.producer_state import Open, ProducerState, Snapshots
+from kdump.forensics.restart.producer_state import Open, ProducerStateManager, SnapshotFiles
 from kdump.forensics.restart.recovery import INTERVAL, InvalidOffset, Overflow, Recovered, recover
 from kdump.forensics.restart.rights import ENTER, READ, WRITE, Rights
-from kdump.forensics.restart.segment import Segment, segment_at
+from kdump.forensics.restart.segment import LogSegment, segment_at
 from kdump.forensics.restart.split import split
 from kdump.log.paths import target
 from kdump.log.region import Limits
@@ -45,7 +45,7 @@ class Loading:
 
 
 def load(plan: PartitionPlan, how: Loading) -> None:
-    """Load the log, and fill in its plan. Raises Stopped, SourceError, OSError."""
+    """Load the log, and fill in its plan. Raises StartupFailed, SourceError, OSError."""
     _LogLoader(plan, how).load()
 
 
@@ -55,9 +55,9 @@ class _LogLoader:
         self.files = LogFiles(plan, how.open, how.rights)
         self.sizes: dict[int, int] = {}
         """Size of each segment in bytes, by base offset, before the recovery in progress."""
-        self.segments: list[Segment] = []
+        self.segments: list[LogSegment] = []
         self.epochs = EpochCache()
-        self.snapshots = Snapshots({}, how.open, self._snapshot_written, self._snapshot_deleted)
+        self.snapshots = SnapshotFiles({}, how.open, self._snapshot_written, self._snapshot_deleted)
 
     def load(self) -> None:
         plan, how = self.plan, self.how
@@ -82,7 +82,7 @@ class _LogLoader:
         plan.logStartOffset = how.log_start if how.remote else max(how.log_start, first)
         self.epochs.truncate_from_start(how.log_start)
         self.snapshots.remove_stray([segment.base for segment in self.segments])
-        state = ProducerState(self.snapshots)
+        state = ProducerStateManager(self.snapshots)
         self._rebuild(state, plan.logStartOffset, next_offset, how.clean)
         if not (plan.state or how.remote):
             below_start(self.segments, plan.logStartOffset, self.files)
@@ -96,23 +96,23 @@ class _LogLoader:
     # --- producer snapshots ---
 
     def _list_snapshots(self) -> None:
-        """List the producer snapshots (ProducerStateManager.loadSnapshots). Raises Stopped for a name without an
+        """List the producer snapshots (ProducerStateManager.loadSnapshots). Raises StartupFailed for a name without an
         offset."""
         for name, path in sorted(self.files.files.items()):
             if name.endswith(".snapshot"):
                 self.snapshots.files[self.files.offset(name)] = target(path)
 
     def _snapshot_written(self, offset: int) -> None:
-        """Check that a producer snapshot can be written. Raises Stopped if not."""
+        """Check that a producer snapshot can be written. Raises StartupFailed if not."""
         name = f"{padded(offset)}.snapshot"
         if name in self.files.directories:
-            raise Stopped(directory_stop(self.files.directories[name]))
+            raise StartupFailed(directory_stop(self.files.directories[name]))
         self.files.needs(os.path.join(self.plan.path, name))
 
     def _snapshot_deleted(self, path: str) -> None:
-        """Check that a producer snapshot can be deleted. Raises Stopped if not."""
+        """Check that a producer snapshot can be deleted. Raises StartupFailed if not."""
         if not self.how.rights.can(self.plan.path, WRITE | ENTER):
-            raise Stopped(denied(path, "delete", f"AccessDeniedException: {path}", self.how.rights))
+            raise StartupFailed(denied(path, "delete", f"AccessDeniedException: {path}", self.how.rights))
 
     # --- segments ---
 
@@ -138,15 +138,17 @@ class _LogLoader:
                 if segment.size > (1 << 31) - 1:
                     message = f"the segment has {segment.size} bytes, the maximum is 2147483647"
                     what = "KafkaException: The size of segment is larger than the maximum allowed segment size"
-                    raise Stopped(
-                        Stop(EXIT, path, None, None, message, what, "no broker wrote it so: truncate a copy of it")
+                    raise StartupFailed(
+                        StartupFailure(
+                            EXIT, path, None, None, message, what, "no broker wrote it so: truncate a copy of it"
+                        )
                     )
                 if any(each.base == base for each in self.segments):
                     plan.notes.append(f"{name}: a second name for segment {base}")
                     self.segments = [each for each in self.segments if each.base != base]
                 self.segments = sorted([*self.segments, *self._opened(segment)], key=lambda each: each.base)
 
-    def _opened(self, segment: Segment) -> list[Segment]:
+    def _opened(self, segment: LogSegment) -> list[LogSegment]:
         """Check a segment (LogSegment.sanityCheck), and recover it if that fails. Return it, or the segments into which
         recovery split it."""
         stem, files = padded(segment.base), self.files.files
@@ -167,11 +169,11 @@ class _LogLoader:
         position, message, ends = wrong
         if ends:
             remedy = f"delete {at} and {segment.stem}.index: the broker then rebuilds both"
-            raise Stopped(Stop(EXIT, at, position, None, message, f"KafkaException: {message}", remedy))
+            raise StartupFailed(StartupFailure(EXIT, at, position, None, message, f"KafkaException: {message}", remedy))
         self.files.step("rebuild", at, f"{message}: the segment is recovered", position=position)
         return self._recover_at_load(segment)
 
-    def _recover_at_load(self, segment: Segment) -> list[Segment]:
+    def _recover_at_load(self, segment: LogSegment) -> list[LogSegment]:
         """Recover a segment whose index is missing or invalid, whatever the recovery point. If it is truncated, the
         segments after it are kept."""
         try:
@@ -180,18 +182,18 @@ class _LogLoader:
             head = error.head
             remedy = f"move {segment.at.path} away, or salvage it: its offsets decrease at byte {head.position}"
             what = f"InvalidOffsetException: Attempt to append an offset {head.last}"
-            stop = Stop(EXIT, segment.at.path, head.position, head.base, str(error), what, remedy)
-            raise Stopped(stop) from error
+            stop = StartupFailure(EXIT, segment.at.path, head.position, head.base, str(error), what, remedy)
+            raise StartupFailed(stop) from error
         except Overflow as error:
             return self._split(error)
         self._cut(segment, found.valid, found.reason)
         return [segment]
 
-    def _recover_segment(self, segment: Segment) -> Recovered:
+    def _recover_segment(self, segment: LogSegment) -> Recovered:
         """Recover a segment (recoverSegment): rebuild the producer state up to its base offset, check every batch, and
         write a producer snapshot at its end."""
         plan = self.plan
-        state = ProducerState(self.snapshots)
+        state = ProducerStateManager(self.snapshots)
         self._rebuild(state, self.how.log_start, segment.base, False)
         self._needs_indexes(segment)
         plan.recovered += 1
@@ -214,12 +216,12 @@ class _LogLoader:
         )
         return found
 
-    def _needs_indexes(self, segment: Segment) -> None:
-        """Check that both indexes can be mapped for writing. Raises Stopped if not."""
+    def _needs_indexes(self, segment: LogSegment) -> None:
+        """Check that both indexes can be mapped for writing. Raises StartupFailed if not."""
         for suffix in (".index", ".timeindex"):
             self.files.needs(os.path.join(self.plan.path, padded(segment.base) + suffix), random=True)
 
-    def _cut(self, segment: Segment, valid: int, reason: str) -> bool:
+    def _cut(self, segment: LogSegment, valid: int, reason: str) -> bool:
         """Truncate the segment at byte `valid`; return True if that removes anything."""
         whole = self.sizes[segment.base]
         if valid >= whole:
@@ -230,15 +232,15 @@ class _LogLoader:
         self.sizes[segment.base] = valid
         return True
 
-    def _rebuild(self, state: ProducerState, log_start: int, end: int, clean: bool) -> None:
+    def _rebuild(self, state: ProducerStateManager, log_start: int, end: int, clean: bool) -> None:
         rebuild_producers(state, self.segments, log_start, end, clean, self._scanned)
 
-    def _scanned(self, segment: Segment, offset: int, size: int) -> None:
+    def _scanned(self, segment: LogSegment, offset: int, size: int) -> None:
         self.plan.bytesRead += size
         reason = f"to load producer state, from offset {offset} on"
         self.files.step("scan", segment.at.path, reason, offset=offset, size=size)
 
-    def _split(self, error: Overflow) -> list[Segment]:
+    def _split(self, error: Overflow) -> list[LogSegment]:
         """Split a segment, and return the segments that replace it; batches keep their offsets."""
         segment, head = error.segment, error.head
         parts = split(segment, head)
@@ -277,7 +279,7 @@ class _LogLoader:
             name = f"{how.log_start:020}.log"
             path = os.path.join(plan.path, name)
             if name in self.files.directories:
-                raise Stopped(directory_stop(path))
+                raise StartupFailed(directory_stop(path))
             self.files.needs(path)
             self.files.step("create", path, "a new, empty segment: the log has no segments left", offset=how.log_start)
             return how.log_start
@@ -302,8 +304,8 @@ class _LogLoader:
                 number = self.segments.index(error.segment)
                 self.segments[number : number + 1] = self._split(error)
 
-    def _recover_one(self, segment: Segment) -> bool:
-        """Recover a segment; return True if it is truncated. Raises Overflow, Stopped, SourceError."""
+    def _recover_one(self, segment: LogSegment) -> bool:
+        """Recover a segment; return True if it is truncated. Raises Overflow, StartupFailed, SourceError."""
         try:
             found = self._recover_segment(segment)
             return self._cut(segment, found.valid, found.reason)
@@ -314,12 +316,12 @@ class _LogLoader:
             self.files.step("recover", path, reason, position=error.head.position, offset=segment.base, size=size)
             return self._cut(segment, segment.first, reason)
 
-    def _drop_behind(self, segment: Segment, behind: list[Segment]) -> None:
+    def _drop_behind(self, segment: LogSegment, behind: list[LogSegment]) -> None:
         name = os.path.basename(segment.at.path)
         self._drop(behind, f"follows the truncation in {name}: all of it is deleted, valid or not")
         self.segments = [each for each in self.segments if each not in behind]
 
-    def _drop(self, segments: list[Segment], reason: str) -> None:
+    def _drop(self, segments: list[LogSegment], reason: str) -> None:
         """Delete segments with their indexes and producer snapshots."""
         for segment in segments:
             size = self.sizes[segment.base] - segment.first

@@ -22,7 +22,16 @@ from kdump.forensics.restart.log_loader import Loading, load
 from kdump.forensics.restart.metadata_log import load_metadata_log
 from kdump.forensics.restart.missing_logs import missing_logs
 from kdump.forensics.restart.moves import Moves, parse_name
-from kdump.forensics.restart.plan import EXIT, HIDDEN, OFFLINE, DirectoryPlan, PartitionPlan, Step, Stop, Stopped
+from kdump.forensics.restart.plan import (
+    EXIT,
+    HIDDEN,
+    OFFLINE,
+    DirectoryPlan,
+    PartitionPlan,
+    StartupFailed,
+    StartupFailure,
+    Step,
+)
 from kdump.forensics.restart.recovery import INTERVAL
 from kdump.forensics.restart.rights import ENTER, READ, WRITE, Rights
 from kdump.forensics.restart.root_files import CLEANER, OFFSETS, mark_stop, metadata_stops, write_stops, write_warning
@@ -39,12 +48,12 @@ from kdump.state.image import Metadata
 from kdump.state.topic_config import effective
 
 
-def is_meta_properties(stop: Stop) -> bool:
+def is_meta_properties(stop: StartupFailure) -> bool:
     """Return True if the stop is about meta.properties, without which the logs of a directory are not loaded."""
     return stop.kind == OFFLINE and os.path.basename(stop.file) == "meta.properties"
 
 
-def is_offset_checkpoint(stop: Stop) -> bool:
+def is_offset_checkpoint(stop: StartupFailure) -> bool:
     """Return True if the stop is about a checkpoint that is read before the logs are loaded."""
     return os.path.basename(stop.file) in OFFSETS[:2]
 
@@ -74,7 +83,7 @@ class LogManager:
                 what = f"FileAlreadyExistsException: {path}"
                 remedy = "move it out of the directory: the node fetches the metadata again"
                 message = "there is a file in place of the metadata log's directory"
-                directory.stops.append(Stop(EXIT, path, None, None, message, what, remedy))
+                directory.stops.append(StartupFailure(EXIT, path, None, None, message, what, remedy))
             if os.path.isdir(path):
                 plan = PartitionPlan(METADATA_TOPIC, 0, path, directory.path, "", clean=False)
                 how = Loading(self.options.open, self.rights, False, limits=self.options.limits, met=self.met)
@@ -122,7 +131,7 @@ class LogManager:
                     "move it out of the log directory (if it is a mount point's lost+found, use a subdirectory as the "
                     "log directory)"
                 )
-                directory.stops.append(Stop(EXIT, item.path, None, None, message, what, remedy))
+                directory.stops.append(StartupFailure(EXIT, item.path, None, None, message, what, remedy))
                 continue
             topic, partition, state = parsed
             if topic == METADATA_TOPIC or not self.wanted(topic):
@@ -193,7 +202,7 @@ class LogManager:
     def _carry_out(self, plan: PartitionPlan, how: Loading, act: Callable[[PartitionPlan, Loading], None]) -> None:
         try:
             act(plan, how)
-        except Stopped as stopped:
+        except StartupFailed as stopped:
             plan.stops.append(stopped.stop)
         except SourceError as error:
             plan.unread.append(str(error))
@@ -212,15 +221,15 @@ class LogManager:
             )
             what = f"The log dir {directory.path} is already offline due to a previous IO exception."
             what = f"KafkaStorageException: {what}"
-            plan.stops.append(Stop(EXIT, failed.file, failed.position, None, message, what, failed.remedy))
+            plan.stops.append(StartupFailure(EXIT, failed.file, failed.position, None, message, what, failed.remedy))
             return
         try:
             topic_id_at = os.path.join(plan.path, "partition.metadata")
             refused = self.rights.java_error(topic_id_at)
             if refused is not None and not os.path.isdir(topic_id_at):
-                raise Stopped(denied(topic_id_at, "read", refused, self.rights))
+                raise StartupFailed(denied(topic_id_at, "read", refused, self.rights))
             topic_id = checkpoint_file.topic_id(topic_id_at)
-        except Stopped as stopped:
+        except StartupFailed as stopped:
             plan.stops.append(stopped.stop)
             return
         except SourceError as error:
@@ -256,7 +265,7 @@ class LogManager:
             remedy = (
                 "keep the right one (kdump diff shows how they differ), and move the other out of the log directory"
             )
-            plan.stops.append(Stop(EXIT, plan.path, None, None, message, what, remedy))
+            plan.stops.append(StartupFailure(EXIT, plan.path, None, None, message, what, remedy))
         elif plan.state == "future":
             self._future(plan, topic_id, directory)
         elif (moved := self.moves.of(plan)) is not None:
@@ -294,7 +303,7 @@ class LogManager:
         )
         what = f"KafkaStorageException: Error while renaming dir for {plan.name}; DirectoryNotEmptyException: {name}"
         remedy = f"decide which of the two to keep (kdump diff), name it {plan.name}, and move the other one away"
-        plan.stops.append(Stop(EXIT, plan.path, None, None, message, what, remedy))
+        plan.stops.append(StartupFailure(EXIT, plan.path, None, None, message, what, remedy))
 
     # --- checkpoints ---
 
@@ -341,7 +350,9 @@ class LogManager:
         if not error.is_number:
             message = f"{name} cannot be read: {error}"
             remedy = f"move {path} out of the directory, or correct its lines: {without}"
-            directory.stops.append(Stop(OFFLINE, path, error.position, None, message, error.exception, remedy))
+            directory.stops.append(
+                StartupFailure(OFFLINE, path, error.position, None, message, error.exception, remedy)
+            )
         else:
             directory.warnings.append(
                 f"{name}, byte {error.position}: {error}; the broker treats the file as empty: {without}"

@@ -4,8 +4,8 @@ which kdump's own reader finds."""
 from __future__ import annotations
 
 from kdump.forensics.restart.batches import walk
-from kdump.forensics.restart.plan import Cut
-from kdump.forensics.restart.segment import Segment
+from kdump.forensics.restart.plan import RemovedBytes
+from kdump.forensics.restart.segment import LogSegment
 from kdump.log.batch_validity import is_intact
 from kdump.log.headers import read_headers
 from kdump.log.legacy import look_inside
@@ -34,8 +34,8 @@ class Count:
             self.first = first if self.first is None else min(self.first, first)
             self.last = last if self.last is None else max(self.last, last)
 
-    def cut(self, kind: str, file: str, position: int, size: int, reason: str) -> Cut:
-        return Cut(
+    def cut(self, kind: str, file: str, position: int, size: int, reason: str) -> RemovedBytes:
+        return RemovedBytes(
             kind,
             file,
             position,
@@ -50,7 +50,7 @@ class Count:
         )
 
 
-def cut_from(segment: Segment, position: int, kind: str, reason: str, whole: int, limits: Limits) -> Cut:
+def cut_from(segment: LogSegment, position: int, kind: str, reason: str, whole: int, limits: Limits) -> RemovedBytes:
     """Count what `segment`, a file of `whole` bytes, contains from byte `position` to its end. Raises SourceError."""
     found = Count()
     with segment.window() as window:
@@ -80,7 +80,7 @@ def cut_from(segment: Segment, position: int, kind: str, reason: str, whole: int
     return found.cut(kind, segment.at.path, position, whole - position, reason or "bytes that belong to no batch")
 
 
-def left_of_segment(segment: Segment, size: int, kind: str, reason: str) -> Cut:
+def left_of_segment(segment: LogSegment, size: int, kind: str, reason: str) -> RemovedBytes:
     """Count what the `size` bytes left of a deleted segment contain, by batch headers alone. Raises SourceError."""
     found = Count()
     with segment.window() as window:

@@ -14,7 +14,7 @@ import re
 from kdump.forensics.restart.batches import UP_TO_MAGIC, CorruptRecord, check, walk
 from kdump.forensics.restart.checkpoint_file import topic_id
 from kdump.forensics.restart.log_loader import Loading, load
-from kdump.forensics.restart.plan import EXIT, PartitionPlan, Step, Stop, Stopped
+from kdump.forensics.restart.plan import EXIT, PartitionPlan, StartupFailed, StartupFailure, Step
 from kdump.log.listing import names
 from kdump.log.paths import target
 from kdump.log.source import open_source
@@ -30,7 +30,7 @@ QUORUM_FIELDS = (
 
 
 def load_metadata_log(plan: PartitionPlan, how: Loading) -> None:
-    """Load the metadata log, and fill in its plan. Raises Stopped, SourceError, OSError."""
+    """Load the metadata log, and fill in its plan. Raises StartupFailed, SourceError, OSError."""
     load(plan, how)
     topic_id(os.path.join(plan.path, "partition.metadata"))
     end = plan.logEndOffset or 0
@@ -53,7 +53,7 @@ def load_metadata_log(plan: PartitionPlan, how: Loading) -> None:
 
 def _snapshots(plan: PartitionPlan) -> tuple[int, str] | None:
     """Delete metadata snapshots that are unfinished or below the log start offset (recoverSnapshots); return end offset
-    and name of the newest one that stays, None if there is none. Raises Stopped."""
+    and name of the newest one that stays, None if there is none. Raises StartupFailed."""
     start, kept = plan.logStartOffset or 0, []
     for name in sorted(names(plan.path)):
         match = SNAPSHOT.match(name)
@@ -76,13 +76,13 @@ def _snapshots(plan: PartitionPlan) -> tuple[int, str] | None:
             f"move {plan.path} out of the directory: a broker, or one of several controllers, fetches the metadata "
             "again; for a single controller, restore the snapshot instead"
         )
-        raise Stopped(Stop(EXIT, plan.path, None, start, message, what, remedy))
+        raise StartupFailed(StartupFailure(EXIT, plan.path, None, start, message, what, remedy))
     return newest
 
 
 def _readable(plan: PartitionPlan, path: str, how: Loading) -> None:
     """Check a metadata snapshot: it must begin with a control batch, contain other batches, and be valid up to its last
-    complete batch, because a node does not recover snapshots. Raises Stopped, SourceError."""
+    complete batch, because a node does not recover snapshots. Raises StartupFailed, SourceError."""
     window = how.open(target(path))
     remedy = f"move {path} out of the directory: the node uses an older one, or fetches it from the controllers"
     try:
@@ -99,17 +99,19 @@ def _readable(plan: PartitionPlan, path: str, how: Loading) -> None:
             _known_magic(end, window.view(end, UP_TO_MAGIC)[-1])
     except CorruptRecord as error:
         message = f"the snapshot cannot be read: {error}"
-        raise Stopped(Stop(EXIT, path, error.position, None, message, f"{error.exception}: {error}", remedy)) from error
+        raise StartupFailed(
+            StartupFailure(EXIT, path, error.position, None, message, f"{error.exception}: {error}", remedy)
+        ) from error
     finally:
         window.source.close()
     if not control:
         message = "the snapshot does not start with its header"
         what = "IllegalStateException: First batch is not a control batch with at least one record"
-        raise Stopped(Stop(EXIT, path, 0, None, message, what, remedy))
+        raise StartupFailed(StartupFailure(EXIT, path, 0, None, message, what, remedy))
     if not data:
         message = "the snapshot contains only its header: the records after it change objects that are missing"
         what = "IllegalStateException: Tried to change broker"
-        raise Stopped(Stop(EXIT, path, size, None, message, what, remedy))
+        raise StartupFailed(StartupFailure(EXIT, path, size, None, message, what, remedy))
 
 
 def _known_magic(position: int, magic: int) -> None:
@@ -119,7 +121,7 @@ def _known_magic(position: int, magic: int) -> None:
 
 
 def _quorum_state(path: str) -> None:
-    """Check quorum-state, if there is one. Raises Stopped, SourceError."""
+    """Check quorum-state, if there is one. Raises StartupFailed, SourceError."""
     if not os.path.isfile(path):
         return
     source = open_source(path)
@@ -132,7 +134,9 @@ def _quorum_state(path: str) -> None:
     # Kafka reads only the first line.
     line = data.splitlines()[0] if data else b""
     if not line:
-        raise Stopped(Stop(EXIT, path, 0, None, "quorum-state is empty", f"EOFException: {what}", remedy))
+        raise StartupFailed(
+            StartupFailure(EXIT, path, 0, None, "quorum-state is empty", f"EOFException: {what}", remedy)
+        )
     try:
         found, _ = json.JSONDecoder().raw_decode(line.decode("utf-8").lstrip())  # Java ignores what follows
     except (ValueError, RecursionError) as error:
@@ -140,17 +144,19 @@ def _quorum_state(path: str) -> None:
         kind = "MalformedInputException" if isinstance(error, UnicodeDecodeError) else "JsonParseException"
         if isinstance(error, json.JSONDecodeError) and (error.pos >= len(error.doc) or "Unterminated" in error.msg):
             kind = "JsonEOFException"
-        raise Stopped(Stop(EXIT, path, 0, None, message, f"{kind}: {what}", remedy)) from error
+        raise StartupFailed(StartupFailure(EXIT, path, 0, None, message, f"{kind}: {what}", remedy)) from error
     if not isinstance(found, dict) or "data_version" not in found:
         message = "quorum-state has no data_version"
-        raise Stopped(Stop(EXIT, path, 0, None, message, f"UncheckedIOException: {what}", remedy))
+        raise StartupFailed(StartupFailure(EXIT, path, 0, None, message, f"UncheckedIOException: {what}", remedy))
     version = found["data_version"]
     if version not in (0, 1):
         message = f"quorum-state has data_version {str(version)[:40]}, but only 0 and 1 are supported"
         exception = f"IllegalStateException: data_version ({str(version)[:40]}) is not within the min (0) and max (1)"
-        raise Stopped(Stop(EXIT, path, 0, None, message, exception, remedy))
+        raise StartupFailed(StartupFailure(EXIT, path, 0, None, message, exception, remedy))
     missing = next((name for name in QUORUM_FIELDS[version] if name not in found), None)
     if missing is not None:
         message = f"quorum-state has no {missing}"
         what = f"unable to locate field '{missing}', which is mandatory in version {version}"
-        raise Stopped(Stop(EXIT, path, 0, None, message, f"RuntimeException: QuorumStateData: {what}", remedy))
+        raise StartupFailed(
+            StartupFailure(EXIT, path, 0, None, message, f"RuntimeException: QuorumStateData: {what}", remedy)
+        )

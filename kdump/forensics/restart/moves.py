@@ -14,7 +14,7 @@ from collections.abc import Sequence
 from contextlib import suppress
 
 from kdump.forensics.restart import checkpoint_file
-from kdump.forensics.restart.plan import DirectoryPlan, PartitionPlan, Stopped
+from kdump.forensics.restart.plan import DirectoryPlan, PartitionPlan, StartupFailed
 from kdump.forensics.restart.strays import Strays
 from kdump.log.errors import SourceError
 from kdump.log.listing import items
@@ -57,7 +57,7 @@ class Moves:
             return False
         try:
             topic_id = checkpoint_file.topic_id(os.path.join(path, "partition.metadata"))
-        except (Stopped, SourceError):
+        except (StartupFailed, SourceError):
             return True
         return topic_id is None or bool(strays.reason(parsed[0], parsed[1], topic_id, directory.nodeId)[0])
 

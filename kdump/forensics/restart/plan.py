@@ -24,7 +24,7 @@ USUAL = ("recover", "scan", "write", "sweep")
 """Kinds of steps that are part of every startup."""
 
 
-class Stop(NamedTuple):
+class StartupFailure(NamedTuple):
     """Why the broker does not start, or a log directory goes offline. `file`: the file at which it fails; `position`: a
     byte of it."""
 
@@ -38,10 +38,10 @@ class Stop(NamedTuple):
     remedy: PathText
 
 
-class Stopped(Exception):
-    """Raised when the replay of a startup reaches a Stop."""
+class StartupFailed(Exception):
+    """Raised when the replay of a startup reaches a StartupFailure."""
 
-    def __init__(self, stop: Stop) -> None:
+    def __init__(self, stop: StartupFailure) -> None:
         super().__init__(stop.message)
         self.stop = stop
 
@@ -60,7 +60,7 @@ class Step(NamedTuple):
     reason: PathText
 
 
-class Cut(NamedTuple):
+class RemovedBytes(NamedTuple):
     """Bytes that are no longer part of the log after startup. `kind`: truncated, deleted or hidden.
 
     `batches`, `records` and `soundBytes` count what is valid among them: it is lost only because of what precedes it.
@@ -90,7 +90,7 @@ class Cut(NamedTuple):
         return bool(self.batches or self.damagedBatches or self.kind == HIDDEN)
 
 
-class Epoch(NamedTuple):
+class EpochEntry(NamedTuple):
     """An entry of leader-epoch-checkpoint."""
 
     epoch: int
@@ -106,7 +106,7 @@ Steps = Annotated[
     ),
 ]
 Stops = Annotated[
-    list[Stop],
+    list[StartupFailure],
     Doc(
         f"failures, each {NESTED}; kind: exit (the broker exits) or offline (the log directory goes offline); "
         "exception: what the broker's log will show; remedy: what to do"
@@ -147,7 +147,7 @@ class PartitionPlan:
     bytesRead: Annotated[int, Doc("bytes of segments that startup reads, for recovery and producer state", BYTES)] = 0
     steps: Steps = field(default_factory=list)
     cuts: Annotated[
-        list[Cut],
+        list[RemovedBytes],
         Doc(
             f"byte ranges that are no longer part of the log, each {NESTED}; kind: truncated, deleted (with the "
             "segment) or hidden (left in the file after the log end); batches, records and soundBytes: what is valid "
@@ -158,9 +158,9 @@ class PartitionPlan:
     ] = field(default_factory=list)
     stops: Stops = field(default_factory=list)
     epochsBefore: Annotated[
-        tuple[Epoch, ...] | None, Doc(f"entries of leader-epoch-checkpoint, each {NESTED}; null if it is missing")
+        tuple[EpochEntry, ...] | None, Doc(f"entries of leader-epoch-checkpoint, each {NESTED}; null if it is missing")
     ] = None
-    epochsAfter: Annotated[tuple[Epoch, ...] | None, Doc("the same after startup; null if it fails before")] = None
+    epochsAfter: Annotated[tuple[EpochEntry, ...] | None, Doc("the same after startup; null if it fails before")] = None
     openTransactions: int = 0
     """Number of open transactions in the producer state at the log end."""
     stray: Annotated[
@@ -260,7 +260,7 @@ class RestartPlan:
 
     directories: list[DirectoryPlan] = field(default_factory=list)
     partitions: list[PartitionPlan] = field(default_factory=list)
-    stops: list[Stop] = field(default_factory=list)
+    stops: list[StartupFailure] = field(default_factory=list)
     """Failures of the broker as a whole."""
     assumptions: list[str] = field(default_factory=list)
     withoutMetadata: bool = False
@@ -270,7 +270,7 @@ class RestartPlan:
     """Whether there is a metadata log, but it has no topics."""
 
     @property
-    def allStops(self) -> list[Stop]:
+    def allStops(self) -> list[StartupFailure]:
         """All failures, the broker's own first."""
         found = list(self.stops)
         for directory in self.directories:

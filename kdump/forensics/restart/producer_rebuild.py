@@ -7,17 +7,17 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from kdump.forensics.restart.producer_state import ProducerState
-from kdump.forensics.restart.segment import Segment
+from kdump.forensics.restart.producer_state import ProducerStateManager
+from kdump.forensics.restart.segment import LogSegment
 
-Scanned = Callable[[Segment, int, int], None]
+Scanned = Callable[[LogSegment, int, int], None]
 """Called with each segment that was read, the first offset read, and the number of bytes."""
 
 
 def rebuild_producers(
-    state: ProducerState, segments: list[Segment], log_start: int, end: int, clean: bool, scanned: Scanned
+    state: ProducerStateManager, segments: list[LogSegment], log_start: int, end: int, clean: bool, scanned: Scanned
 ) -> None:
-    """Rebuild `state` and its snapshots up to offset `end` (exclusive). Raises Stopped, SourceError."""
+    """Rebuild `state` and its snapshots up to offset `end` (exclusive). Raises StartupFailed, SourceError."""
     bases = [segment.base for segment in segments]
     to_snapshot = [*sorted(bases)[-2:], end]
     if not state.snapshots.files and clean:

@@ -9,8 +9,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from kdump.forensics.restart.batches import CorruptRecord, Head
-from kdump.forensics.restart.plan import EXIT, Stop, Stopped
+from kdump.forensics.restart.batches import CorruptRecord, RecordBatchView
+from kdump.forensics.restart.plan import EXIT, StartupFailed, StartupFailure
 from kdump.format.control import KEY, decode_control
 from kdump.log import kinds
 from kdump.log.entries import Entry, entries
@@ -26,7 +26,7 @@ LARGEST = 256 * 1024 * 1024
 Open = Callable[[Target], Window]
 
 
-class Snapshots:
+class SnapshotFiles:
     """The .snapshot files of a directory, by offset."""
 
     def __init__(
@@ -37,7 +37,7 @@ class Snapshots:
         deleted: Callable[[str], None] = lambda path: None,
     ) -> None:
         self.written, self.deleted = written, deleted
-        """Called before a snapshot is written or deleted; may raise Stopped."""
+        """Called before a snapshot is written or deleted; may raise StartupFailed."""
         self.files: dict[int, Target | None] = dict(files)
         """The snapshot files by offset; None for one that this startup has written."""
         self.open = open_
@@ -97,10 +97,10 @@ class Snapshots:
             self.remove(newest, "no segment starts at its offset")
 
 
-class ProducerState:
+class ProducerStateManager:
     """Simulates ProducerStateManager: `map_end` is its mapEndOffset, `last_snap` its lastSnapOffset."""
 
-    def __init__(self, snapshots: Snapshots) -> None:
+    def __init__(self, snapshots: SnapshotFiles) -> None:
         self.snapshots = snapshots
         self.open: dict[int, int] = {}
         self.known = False
@@ -139,9 +139,9 @@ class ProducerState:
             self.snapshots.write(self.map_end, self.open)
             self.last_snap = self.map_end
 
-    def append(self, window: Window, head: Head, file: str) -> None:
+    def append(self, window: Window, head: RecordBatchView, file: str) -> None:
         """Add a batch; one without a producer ID changes nothing. Raises CorruptRecord if recovery truncates here,
-        Stopped if the broker exits."""
+        StartupFailed if the broker exits."""
         header = head.header
         if header is None or header.producerId < 0:
             return
@@ -153,8 +153,8 @@ class ProducerState:
         elif header.isTransactional:
             self.open.setdefault(producer, head.base)
         elif producer in self.open:
-            raise Stopped(
-                Stop(
+            raise StartupFailed(
+                StartupFailure(
                     EXIT,
                     file,
                     head.position,
@@ -167,7 +167,7 @@ class ProducerState:
             )
 
 
-def _ends_transaction(window: Window, head: Head, file: str) -> bool:
+def _ends_transaction(window: Window, head: RecordBatchView, file: str) -> bool:
     """Return True if a control batch contains a marker; False if compaction has removed it."""
     assert head.header is not None
     batch: Batch = BatchV2(window, head.position, head.size, Limits(), head.header)
@@ -185,15 +185,15 @@ def _ends_transaction(window: Window, head: Head, file: str) -> bool:
         message = f"a producer's control record has type {control.typeId}, expected a transaction marker"
         kind = control.type.partition("(")[0]
         what = f"IllegalArgumentException: Invalid control record type for end transaction marker {kind}"
-        raise Stopped(_marker_stop(file, head, message, what))
+        raise StartupFailed(_marker_stop(file, head, message, what))
     if value is None or len(value) < 6:
         message = f"the value of a transaction marker has {len(value or b'')} bytes"
-        raise Stopped(_marker_stop(file, head, message, "BufferUnderflowException"))
+        raise StartupFailed(_marker_stop(file, head, message, "BufferUnderflowException"))
     if int.from_bytes(value[:2], "big", signed=True) < 0:
         raise CorruptRecord(head.position, "Invalid version found for end transaction marker", invalid=True)
     return True
 
 
-def _marker_stop(file: str, head: Head, message: str, exception: str) -> Stop:
+def _marker_stop(file: str, head: RecordBatchView, message: str, exception: str) -> StartupFailure:
     remedy = f"truncate a copy of {file} at byte {head.position}, or fetch the partition from another replica"
-    return Stop(EXIT, file, head.position, head.base, message, exception, remedy)
+    return StartupFailure(EXIT, file, head.position, head.base, message, exception, remedy)

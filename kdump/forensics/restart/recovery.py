@@ -8,11 +8,11 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from kdump.forensics.restart.batches import CorruptRecord, Head, check, walk
+from kdump.forensics.restart.batches import CorruptRecord, RecordBatchView, check, walk
 from kdump.forensics.restart.epoch_cache import EpochCache
-from kdump.forensics.restart.index_file import IndexBuilder
-from kdump.forensics.restart.producer_state import ProducerState
-from kdump.forensics.restart.segment import Segment
+from kdump.forensics.restart.index_file import OffsetIndexWriter
+from kdump.forensics.restart.producer_state import ProducerStateManager
+from kdump.forensics.restart.segment import LogSegment
 from kdump.log.window import Window
 
 INTERVAL = 4096
@@ -25,7 +25,7 @@ class Recovered:
     recovery stopped there; empty at the end of the file, or if the bytes left are not a complete batch."""
 
     valid: int
-    last: Head | None = None
+    last: RecordBatchView | None = None
     reason: str = ""
 
 
@@ -33,7 +33,7 @@ class InvalidOffset(Exception):
     """Kafka's InvalidOffsetException: offsets are not in ascending order where an index entry is due. Recovery of
     unflushed segments then empties the whole segment; if it happens while segments are opened, the broker exits."""
 
-    def __init__(self, head: Head, before: int) -> None:
+    def __init__(self, head: RecordBatchView, before: int) -> None:
         super().__init__(f"offset {head.last} follows offset {before}, which no index can store")
         self.head = head
 
@@ -42,17 +42,17 @@ class Overflow(Exception):
     """Kafka's LogSegmentOffsetOverflowException: an offset is below the segment's base offset, or too far above it. The
     segment is split."""
 
-    def __init__(self, head: Head, segment: Segment) -> None:
+    def __init__(self, head: RecordBatchView, segment: LogSegment) -> None:
         super().__init__(f"offset {head.last} in segment {segment.base}")
         self.head = head
         self.segment = segment
 
 
 def recover(
-    segment: Segment, state: ProducerState, epochs: EpochCache, interval: int, met: Callable[[int], None]
+    segment: LogSegment, state: ProducerStateManager, epochs: EpochCache, interval: int, met: Callable[[int], None]
 ) -> Recovered:
-    """Perform LogSegment.recover: truncate the segment, and replace its index. Raises InvalidOffset, Overflow, Stopped,
-    SourceError."""
+    """Perform LogSegment.recover: truncate the segment, and replace its index. Raises InvalidOffset, Overflow,
+    StartupFailed, SourceError."""
     with segment.window() as window:
         return _Recovery(segment, state, epochs, interval, window, met).run()
 
@@ -60,8 +60,8 @@ def recover(
 class _Recovery:
     def __init__(
         self,
-        segment: Segment,
-        state: ProducerState,
+        segment: LogSegment,
+        state: ProducerStateManager,
         epochs: EpochCache,
         interval: int,
         window: Window,
@@ -69,7 +69,7 @@ class _Recovery:
     ) -> None:
         self.segment, self.state, self.epochs = segment, state, epochs
         self.interval, self.window, self.met = interval, window, met
-        self.index = IndexBuilder(segment.base)
+        self.index = OffsetIndexWriter(segment.base)
         self.indexed_at = segment.first
         self.newest, self.newest_offset = -1, segment.base
         self.in_time_index, self.time_offset, self.time_entries = -1, segment.base, 0
@@ -98,7 +98,7 @@ class _Recovery:
         segment.index, segment.rebuilt = self.index.index(), True
         return found
 
-    def _index(self, head: Head, position: int) -> None:
+    def _index(self, head: RecordBatchView, position: int) -> None:
         newest = self._newest(head)
         if newest > self.newest:
             self.newest, self.newest_offset = newest, head.last
@@ -110,7 +110,7 @@ class _Recovery:
         self._time_index(head)
         self.indexed_at = position
 
-    def _time_index(self, head: Head) -> None:
+    def _time_index(self, head: RecordBatchView) -> None:
         """Add a time index entry if the timestamp is larger. Raises InvalidOffset if its offset would be smaller."""
         if self.time_entries and self.newest_offset < self.time_offset:
             raise InvalidOffset(head, self.time_offset)
@@ -118,14 +118,14 @@ class _Recovery:
             self.in_time_index, self.time_offset = self.newest, self.newest_offset
             self.time_entries += 1
 
-    def _newest(self, head: Head) -> int:
+    def _newest(self, head: RecordBatchView) -> int:
         if head.header is not None:
             return head.header.maxTimestamp
         if head.magic < 1:
             return -1
         return int.from_bytes(self.window.view(head.position + 18, 8), "big", signed=True)
 
-    def _epoch(self, head: Head) -> None:
+    def _epoch(self, head: RecordBatchView) -> None:
         assert head.header is not None
         epoch, latest = head.header.partitionLeaderEpoch, self.epochs.latest
         if epoch >= 0 and (latest is None or epoch > latest):

@@ -12,7 +12,7 @@ from collections.abc import Iterator
 
 from kdump.forensics.restart.directories import METADATA_LOG
 from kdump.forensics.restart.log_files import denied, left_over_stop
-from kdump.forensics.restart.plan import EXIT, OFFLINE, DirectoryPlan, Stop
+from kdump.forensics.restart.plan import EXIT, OFFLINE, DirectoryPlan, StartupFailure
 from kdump.forensics.restart.rights import ENTER, READ, WRITE, Rights, read_only
 from kdump.log.disk import CLEAN_MARK, LOCK
 
@@ -29,7 +29,7 @@ def _lock_error(directory: DirectoryPlan, rights: Rights) -> tuple[str, str] | N
     return None if refused is None else (path, refused)
 
 
-def write_stops(directory: DirectoryPlan, rights: Rights) -> Iterator[Stop]:
+def write_stops(directory: DirectoryPlan, rights: Rights) -> Iterator[StartupFailure]:
     """Yield the stop for what a broker cannot write or list at the root of a log directory, if any."""
     writes = rights.can(directory.path, WRITE | ENTER)
     locked = _lock_error(directory, rights)
@@ -62,7 +62,7 @@ def write_warning(directory: DirectoryPlan, rights: Rights) -> str:
     return f"{stop.message}: once the log cleaner writes there, the log directory fails; {stop.remedy}"
 
 
-def mark_stop(directory: DirectoryPlan, rights: Rights) -> Stop | None:
+def mark_stop(directory: DirectoryPlan, rights: Rights) -> StartupFailure | None:
     """Return the stop if .kafka_cleanshutdown cannot be deleted: no log in the directory is then loaded."""
     path = os.path.join(directory.path, CLEAN_MARK)
     if not rights.can(directory.path, WRITE | ENTER):
@@ -70,11 +70,13 @@ def mark_stop(directory: DirectoryPlan, rights: Rights) -> Stop | None:
     if os.path.isdir(path) and not os.path.islink(path) and os.listdir(path):
         message = "there is a non-empty directory in place of .kafka_cleanshutdown, which startup deletes"
         what = f"DirectoryNotEmptyException: {path}"
-        return Stop(OFFLINE, path, None, None, message, what, f"move {path} out of the directory: no broker created it")
+        return StartupFailure(
+            OFFLINE, path, None, None, message, what, f"move {path} out of the directory: no broker created it"
+        )
     return None
 
 
-def read_only_stop(directory: DirectoryPlan) -> Stop | None:
+def read_only_stop(directory: DirectoryPlan) -> StartupFailure | None:
     """Return the stop for a directory on a file system mounted read-only, where not even root can write."""
     if not read_only(directory.path):
         return None
@@ -87,10 +89,12 @@ def read_only_stop(directory: DirectoryPlan) -> Stop | None:
     remedy = (
         "mount it read-write; if it is a copy or a snapshot, the rest of this plan assumes that it can be written to"
     )
-    return Stop(kind, path, None, None, message, f"FileSystemException: {path}: Read-only file system", remedy)
+    return StartupFailure(
+        kind, path, None, None, message, f"FileSystemException: {path}: Read-only file system", remedy
+    )
 
 
-def metadata_stops(directory: DirectoryPlan, rights: Rights) -> Iterator[Stop]:
+def metadata_stops(directory: DirectoryPlan, rights: Rights) -> Iterator[StartupFailure]:
     """Yield the stop for what a node cannot write at the root of metadata.log.dir, if any: the node exits."""
     log = os.path.join(directory.path, METADATA_LOG)
     if not os.path.lexists(log) and not rights.can(directory.path, WRITE | ENTER):

@@ -12,10 +12,10 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from kdump.forensics.restart.batches import CorruptRecord, Head, search, walk
+from kdump.forensics.restart.batches import CorruptRecord, RecordBatchView, search, walk
 from kdump.forensics.restart.index_file import OffsetIndex, read_index
-from kdump.forensics.restart.plan import EXIT, Stop, Stopped
-from kdump.forensics.restart.producer_state import Open, ProducerState
+from kdump.forensics.restart.plan import EXIT, StartupFailed, StartupFailure
+from kdump.forensics.restart.producer_state import Open, ProducerStateManager
 from kdump.log.paths import Target, target
 from kdump.log.source import SeekableSource
 from kdump.log.window import Window
@@ -34,7 +34,7 @@ class LogEnd(NamedTuple):
 
 
 @dataclass
-class Segment:
+class LogSegment:
     """A segment. `size`: the byte of its .log at which it ends now. `index`: None until it is needed, and after it has
     been dropped from memory."""
 
@@ -76,18 +76,20 @@ class Segment:
         """Return True if an index can store the offset: relative to the base offset, in 31 bits."""
         return 0 <= offset - self.base <= BATCH_OVERFLOW
 
-    def find(self, window: Window, offset: int) -> Head | None:
-        """Return the batch that LogSegment.translateOffset finds, None if it finds none. Raises CorruptRecord, Stopped,
-        SourceError."""
+    def find(self, window: Window, offset: int) -> RecordBatchView | None:
+        """Return the batch that LogSegment.translateOffset finds, None if it finds none. Raises CorruptRecord,
+        StartupFailed, SourceError."""
         _, position = self.offset_index().lookup(offset)
         if position < 0:
             message = f"an index entry points to byte {position}"
             remedy = f"delete {self.stem}.index: the broker rebuilds it"
-            raise Stopped(Stop(EXIT, self.stem + ".index", None, offset, message, "IllegalArgumentException", remedy))
+            raise StartupFailed(
+                StartupFailure(EXIT, self.stem + ".index", None, offset, message, "IllegalArgumentException", remedy)
+            )
         return search(window, offset, max(position, self.first), self.size, self.at.path)
 
     def next_offset(self) -> LogEnd:
-        """Return the log end as LogSegment.readNextOffset computes it. Raises Stopped, SourceError."""
+        """Return the log end as LogSegment.readNextOffset computes it. Raises StartupFailed, SourceError."""
         with self.window() as window:
             try:
                 found = self.find(window, self.offset_index().last_offset)
@@ -97,7 +99,7 @@ class Segment:
                 for head in walk(window, found.position, self.size):
                     last, highest = head, max(highest, head.last)
             except CorruptRecord as error:
-                raise Stopped(corrupt_stop(self.at.path, error)) from error
+                raise StartupFailed(corrupt_stop(self.at.path, error)) from error
             return LogEnd(last.last + 1, last.end, highest)
 
     def position_of(self, offset: int) -> int:
@@ -112,9 +114,9 @@ class Segment:
                 return error.position
         return self.size
 
-    def load_producers(self, state: ProducerState, start: int, stop: int | None) -> int:
+    def load_producers(self, state: ProducerStateManager, start: int, stop: int | None) -> int:
         """Update `state` with the batches from offset `start` to the batch of offset `stop` (exclusive), or to the end
-        if `stop` is None (UnifiedLog.loadProducersFromRecords). Return the number of bytes read. Raises Stopped,
+        if `stop` is None (UnifiedLog.loadProducersFromRecords). Return the number of bytes read. Raises StartupFailed,
         SourceError."""
         with self.window() as window:
             try:
@@ -128,20 +130,20 @@ class Segment:
                 for head in walk(window, first.position, end):
                     state.append(window, head, self.at.path)
             except CorruptRecord as error:
-                raise Stopped(corrupt_stop(self.at.path, error)) from error
+                raise StartupFailed(corrupt_stop(self.at.path, error)) from error
             return end - first.position
 
 
-def corrupt_stop(file: str, error: CorruptRecord) -> Stop:
+def corrupt_stop(file: str, error: CorruptRecord) -> StartupFailure:
     """Return the stop for an invalid batch that a broker reads outside of recovery: it exits."""
     remedy = (
         f"save what follows byte {error.position} of {os.path.basename(file)}; recovery truncates the file there, if"
         " .kafka_cleanshutdown is missing and the segment reaches the recovery point"
     )
-    return Stop(EXIT, file, error.position, None, str(error), f"{error.exception}: {error}", remedy)
+    return StartupFailure(EXIT, file, error.position, None, str(error), f"{error.exception}: {error}", remedy)
 
 
-def segment_at(path: str, base: int, open_: Open, suffix: str = "") -> Segment:
+def segment_at(path: str, base: int, open_: Open, suffix: str = "") -> LogSegment:
     """Return the segment whose .log is at `path`, or is created there."""
     created = not os.path.exists(path)
-    return Segment(base, target(path), 0 if created else os.stat(path).st_size, open_, None, False, suffix, created)
+    return LogSegment(base, target(path), 0 if created else os.stat(path).st_size, open_, None, False, suffix, created)

@@ -5,22 +5,22 @@ Source: LocalLog.splitOverflowedSegment, LogSegment.appendFromFile.
 
 from __future__ import annotations
 
-from kdump.forensics.restart.batches import CorruptRecord, Head, base_offset, walk
+from kdump.forensics.restart.batches import CorruptRecord, RecordBatchView, base_offset, walk
 from kdump.forensics.restart.index_file import OffsetIndex
-from kdump.forensics.restart.plan import EXIT, Stop, Stopped
-from kdump.forensics.restart.segment import Segment, corrupt_stop
+from kdump.forensics.restart.plan import EXIT, StartupFailed, StartupFailure
+from kdump.forensics.restart.segment import LogSegment, corrupt_stop
 
 
-def split(segment: Segment, head: Head) -> list[Segment]:
+def split(segment: LogSegment, head: RecordBatchView) -> list[LogSegment]:
     """Return the segments that replace `segment`, as parts of its file; `head` is the batch that does not fit. Raises
-    Stopped, SourceError."""
+    StartupFailed, SourceError."""
     segment.index = OffsetIndex(segment.base)
     last = segment.next_offset().offset - 1
     if last < segment.base or segment.fits(last):
         what = "IllegalArgumentException: Split operation is only permitted for segments with overflow"
         message = f"offset {head.last} does not fit into the segment, but its last offset {last} does"
-        raise Stopped(_stop(segment, head.position, head.last, message, what))
-    parts: list[Segment] = []
+        raise StartupFailed(_stop(segment, head.position, head.last, message, what))
+    parts: list[LogSegment] = []
     with segment.window() as window:
         try:
             position = segment.first
@@ -28,9 +28,11 @@ def split(segment: Segment, head: Head) -> list[Segment]:
                 first = next(walk(window, position, segment.size), None)
                 if first is None:
                     message = "a segment that has to be split ends with an incomplete batch"
-                    raise Stopped(_stop(segment, position, None, message, "NoSuchElementException"))
+                    raise StartupFailed(_stop(segment, position, None, message, "NoSuchElementException"))
                 base = base_offset(window, first, segment.at.path)
-                part = Segment(base, segment.at, position, segment.open, OffsetIndex(base), True, "", False, position)
+                part = LogSegment(
+                    base, segment.at, position, segment.open, OffsetIndex(base), True, "", False, position
+                )
                 for each in walk(window, position, segment.size):
                     if not part.fits(each.last):
                         break
@@ -38,15 +40,15 @@ def split(segment: Segment, head: Head) -> list[Segment]:
                 if part.size == position:
                     message = "a batch does not fit into a segment named after its base offset"
                     what = f"IllegalStateException: Failed to append records from position {position}"
-                    raise Stopped(_stop(segment, position, base, message, what))
+                    raise StartupFailed(_stop(segment, position, base, message, what))
                 parts.append(part)
                 position = part.size
         except CorruptRecord as error:
-            raise Stopped(corrupt_stop(segment.at.path, error)) from error
+            raise StartupFailed(corrupt_stop(segment.at.path, error)) from error
     return parts
 
 
-def _stop(segment: Segment, position: int, offset: int | None, message: str, what: str) -> Stop:
+def _stop(segment: LogSegment, position: int, offset: int | None, message: str, what: str) -> StartupFailure:
     path = segment.at.path
     remedy = f"truncate a copy of {path} at byte {position}, or salvage it"
-    return Stop(EXIT, path, position, offset, message, what, remedy)
+    return StartupFailure(EXIT, path, position, offset, message, what, remedy)

@@ -9,7 +9,7 @@ from kdump.answer import BYTES, Doc, PathText, answer
 from kdump.forensics.restart.plan import PartitionPlan, RestartPlan, Stops, UnreadTexts
 
 
-class Totals(NamedTuple):
+class RestartTotals(NamedTuple):
     """Totals over partitions."""
 
     partitions: int
@@ -71,9 +71,9 @@ def summary(plan: RestartPlan, seconds: float) -> PlanSummary:
     )
 
 
-def totals(partitions: Sequence[PartitionPlan]) -> Totals:
+def totals(partitions: Sequence[PartitionPlan]) -> RestartTotals:
     """Return the totals over these partitions."""
-    return Totals(
+    return RestartTotals(
         len(partitions),
         sum(1 for each in partitions if each.recovered),
         sum(each.recovered for each in partitions),

@@ -8,10 +8,10 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 
 from kdump.check.options import Options
 from kdump.forensics.answers import Note
-from kdump.forensics.places import Asked, asked, is_away
+from kdump.forensics.places import PartitionInput, find_partitions, is_away
 from kdump.forensics.retention.clusters import Clusters
-from kdump.forensics.retention.configs import Given, check, known_names
-from kdump.forensics.retention.partition import NOT_KNOWN, OLD_CONFIGS, Answer, OnePartition, Question
+from kdump.forensics.retention.configs import ConfigOverrides, check, known_names
+from kdump.forensics.retention.partition import NOT_KNOWN, OLD_CONFIGS, Answer, OnePartition, RetentionQuery
 from kdump.forensics.transactions import TRANSACTION_TIMEOUT
 from kdump.log.errors import Refused, raise_it
 from kdump.log.kinds import SEGMENT
@@ -54,10 +54,10 @@ def retention(
         except ValueError:
             raise ValueError(f"{name}={text!r}: not a valid value") from None
     wanted = frozenset((topics,) if isinstance(topics, str) else topics)
-    question = Question(
+    question = RetentionQuery(
         now=now,
         timeout=timeout,
-        given=Given(config or {}, properties or {}),
+        given=ConfigOverrides(config or {}, properties or {}),
         metadata=metadata,
         deep=deep,
         keys=keys,
@@ -68,21 +68,21 @@ def retention(
 
 def ask(
     paths: str | Iterable[str],
-    question: Question,
+    question: RetentionQuery,
     *,
     refused: Refused = raise_it,
     met: Callable[[int], None] = lambda count: None,
-    started: Callable[[Asked], None] = lambda place: None,
+    started: Callable[[PartitionInput], None] = lambda place: None,
     total: Callable[[int], None] = lambda size: None,
 ) -> Iterator[Answer]:
-    """Like `retention`, with the selection as a Question. `met` is called with the number of bytes as they are read,
-    `total` with their sum in advance, `started` with each partition."""
+    """Like `retention`, with the selection as a RetentionQuery. `met` is called with the number of bytes as they are
+    read, `total` with their sum in advance, `started` with each partition."""
     now = round(time.time() * 1000) if question.now is None else question.now
     options = Options(
         only=frozenset({"transactions"}), limits=question.limits, now=now, transaction_timeout=question.timeout
     )
     named, only = _whole([paths] if isinstance(paths, str) else list(paths))
-    places, directories = asked(named, options, refused, everything=True)
+    places, directories = find_partitions(named, options, refused, everything=True)
     chosen = [place for place in places if place.known.topic is None or question.topic(place.known.topic)]
     clusters = Clusters(question.metadata, directories, options, refused)
     told: set[Note] = set()

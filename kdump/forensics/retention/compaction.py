@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 from kdump.forensics.retention.configs import FOREVER, Settings
 from kdump.forensics.retention.deletion import LogFacts
-from kdump.forensics.retention.segments import SegmentFacts
+from kdump.forensics.retention.segments import ObservedSegment
 
 CLEAN, DIRTY, UNCLEANABLE = "clean", "dirty", "uncleanable"
 ACTIVE, LAG, STABLE, WATERMARK, DAMAGE = (
@@ -67,7 +67,7 @@ class Compaction:
 
 
 def compaction(
-    segments: Sequence[SegmentFacts], log: LogFacts, settings: Settings, checkpoint: int | None
+    segments: Sequence[ObservedSegment], log: LogFacts, settings: Settings, checkpoint: int | None
 ) -> Compaction:
     """Return the cleaning state of the segments, of which there must be at least one; the last one is the active
     segment. `checkpoint`: the offset in cleaner-offset-checkpoint, None if it has none."""
@@ -121,7 +121,7 @@ def compaction(
     return found
 
 
-def unreadable(segments: Sequence[SegmentFacts], found: Compaction) -> SegmentFacts | None:
+def unreadable(segments: Sequence[ObservedSegment], found: Compaction) -> ObservedSegment | None:
     """Return the first segment that the cleaner would read and cannot; None if there is none, or nothing is dirty."""
     if not any(each.state == DIRTY for each in found.segments):
         return None
@@ -140,12 +140,12 @@ def _first_dirty(log: LogFacts, settings: Settings, checkpoint: int | None) -> t
     return checkpoint, ""
 
 
-def _values(rolled: Sequence[SegmentFacts], active: int, start: int) -> list[SegmentFacts]:
+def _values(rolled: Sequence[ObservedSegment], active: int, start: int) -> list[ObservedSegment]:
     """Return the rolled segments from the one that contains offset `start` on (nonActiveLogSegmentsFrom)."""
     return [] if start > active else _between(rolled, start, active)
 
 
-def _between(segments: Sequence[SegmentFacts], start: int, stop: int) -> list[SegmentFacts]:
+def _between(segments: Sequence[ObservedSegment], start: int, stop: int) -> list[ObservedSegment]:
     """Return the segments from the one that contains offset `start` on whose base offset is below `stop`
     (LogSegments.values)."""
     if start == stop:
@@ -161,7 +161,9 @@ def _missing(clean: int, cleanable: int, least: float) -> int | None:
     return max(1, int(least * clean / (1 - least)) + 1 - cleanable)
 
 
-def _cleaning(segment: SegmentFacts, upper: int, found: Compaction, log: LogFacts, stable: int, ripe: int) -> Cleaning:
+def _cleaning(
+    segment: ObservedSegment, upper: int, found: Compaction, log: LogFacts, stable: int, ripe: int
+) -> Cleaning:
     """Return the state of a segment. `ripe`: epoch ms from which min.compaction.lag.ms allows cleaning it; 0: it does
     already."""
     if segment.base < found.stop:

@@ -108,7 +108,7 @@ class Setting(NamedTuple):
 
 
 @dataclass
-class Given:
+class ConfigOverrides:
     """Values known in addition to the metadata: `options` by name (a topic's config, or a broker's), and `properties`,
     the broker's server.properties."""
 
@@ -161,7 +161,7 @@ class Settings:
 
 
 def known_names() -> frozenset[str]:
-    """Return the names that `Given.options` may contain."""
+    """Return the names that `ConfigOverrides.options` may contain."""
     static = (name for names in STATIC.values() for name, _ in names)
     return frozenset((*CONFIGS, *(SYNONYMS[name] for name in CONFIGS if name in SYNONYMS), *static))
 
@@ -179,7 +179,12 @@ def check(name: str, text: str) -> None:
 
 
 def settings(
-    topic: str | None, metadata: Metadata | None, node_id: int | None, given: Given, *, was_cleaned: bool = False
+    topic: str | None,
+    metadata: Metadata | None,
+    node_id: int | None,
+    given: ConfigOverrides,
+    *,
+    was_cleaned: bool = False,
 ) -> Settings:
     """Return the configs of a topic on broker `node_id`. `was_cleaned`: the log cleaner has cleaned a partition of the
     topic; if its configs are unknown, this shows at least that it is compacted."""
@@ -204,7 +209,7 @@ def settings(
 
 
 def _texts(
-    config: Config, own: Mapping[str, str], metadata: Metadata | None, node_id: int | None, given: Given
+    config: Config, own: Mapping[str, str], metadata: Metadata | None, node_id: int | None, given: ConfigOverrides
 ) -> Iterator[tuple[str, int, str, str]]:
     """Yield the given values of a config in order of precedence: (text, ms of its unit or 1, source, name)."""
     name = config.name

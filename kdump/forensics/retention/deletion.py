@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from kdump.forensics.retention.configs import Settings
-from kdump.forensics.retention.segments import SegmentFacts
+from kdump.forensics.retention.segments import ObservedSegment
 
 NOW, LATER, KEPT, HELD, UNKNOWN = "now", "later", "kept", "held", "unknown"
 STATES = (NOW, LATER, KEPT, HELD, UNKNOWN)
@@ -65,13 +65,13 @@ def stopped(found: list[Deletion], why: str) -> None:
             each.state, each.blocked = HELD, why
 
 
-def deletions(segments: Sequence[SegmentFacts], log: LogFacts, settings: Settings) -> list[Deletion]:
+def deletions(segments: Sequence[ObservedSegment], log: LogFacts, settings: Settings) -> list[Deletion]:
     """Return what happens to each segment, in order."""
     return _Retention(segments, log, settings).run()
 
 
 class _Retention:
-    def __init__(self, segments: Sequence[SegmentFacts], log: LogFacts, settings: Settings) -> None:
+    def __init__(self, segments: Sequence[ObservedSegment], log: LogFacts, settings: Settings) -> None:
         self.segments = segments
         self.log = log
         self.found = [Deletion(KEPT) for _ in segments]
@@ -139,7 +139,7 @@ class _Retention:
             if not segment.is_read or not self._is_old(segment) or not self._take(self.ms_name):
                 return
 
-    def _is_old(self, segment: SegmentFacts) -> bool:
+    def _is_old(self, segment: ObservedSegment) -> bool:
         return self.log.now - segment.timestamp > self.ms
 
     def _left(self) -> None:

@@ -14,7 +14,7 @@ from kdump.forensics.retention.compaction import CLEAN, DIRTY, STABLE, WATERMARK
 from kdump.forensics.retention.configs import Settings
 from kdump.forensics.retention.deletion import HELD, Deletion, LogFacts
 from kdump.forensics.retention.keys import Drop
-from kdump.forensics.retention.segments import BATCH, FILE, INDEX, SegmentFacts, latest
+from kdump.forensics.retention.segments import BATCH, FILE, INDEX, ObservedSegment, latest
 from kdump.format.counted import many
 
 DELETION, COMPACTION = "deletion", "compaction"
@@ -34,7 +34,7 @@ class Case:
     topic: str | None
     partition: int | None
     path: str
-    segments: list[SegmentFacts]
+    segments: list[ObservedSegment]
     deletions: list[Deletion]
     compaction: Compaction | None
     log: LogFacts
@@ -68,10 +68,10 @@ def _hold(
     case: Case,
     kind: str,
     keeps: str,
-    kept: list[SegmentFacts],
+    kept: list[ObservedSegment],
     message: str,
     *,
-    at: SegmentFacts | None = None,
+    at: ObservedSegment | None = None,
     fix: str | None = None,
     is_against: bool = True,
 ) -> Hold:
@@ -96,7 +96,7 @@ def _hold(
     )
 
 
-def _blocked(case: Case, by: str) -> list[SegmentFacts]:
+def _blocked(case: Case, by: str) -> list[ObservedSegment]:
     pairs = zip(case.segments, case.deletions)
     return [segment for segment, found in pairs if found.state == HELD and found.blocked == by]
 

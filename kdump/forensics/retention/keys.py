@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 from kdump.check.options import Options
 from kdump.forensics.retention.configs import Settings
-from kdump.forensics.retention.segments import SegmentFacts
+from kdump.forensics.retention.segments import ObservedSegment
 from kdump.format.columns import each_row
 from kdump.log.legacy import look_inside
 from kdump.log.legacy_skim import Skimmed
@@ -63,7 +63,7 @@ def capacity_of(settings: Settings) -> int:
 
 
 def drop(
-    segments: Sequence[SegmentFacts],
+    segments: Sequence[ObservedSegment],
     first_dirty: int,
     stop: int,
     settings: Settings,
@@ -144,7 +144,7 @@ def _is_aborted(batch: Batch, aborted: Aborted) -> bool:
     return at >= 0 and (batch.baseOffset or 0) <= ranges[at][1]
 
 
-def _batches(segment: SegmentFacts, options: Options) -> Iterator[Batch]:
+def _batches(segment: ObservedSegment, options: Options) -> Iterator[Batch]:
     for region in PartitionReader(options.open, options.limits).segment(segment.at):
         # The cleaner does not verify checksums.
         if isinstance(region, Batch) and not region.problems:

@@ -5,21 +5,21 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 
-from kdump.check.totals import Totals
+from kdump.check.totals import CheckTotals
 from kdump.forensics.answers import ABORTED, Note, PartitionTransactions, Transaction
-from kdump.forensics.ledger import Ledger
-from kdump.forensics.places import Asked
+from kdump.forensics.ledger import TransactionLedger
+from kdump.forensics.places import PartitionInput
 from kdump.forensics.retention.answers import Hold, PartitionRetention, SegmentRetention
 from kdump.forensics.retention.clusters import Clusters
 from kdump.forensics.retention.compaction import compaction, unreadable
-from kdump.forensics.retention.configs import Given, Settings, settings
+from kdump.forensics.retention.configs import ConfigOverrides, Settings, settings
 from kdump.forensics.retention.deletion import KEPT, Deletion, LogFacts, deletions, stopped
 from kdump.forensics.retention.holders import Case, holds
 from kdump.forensics.retention.keys import MOST_ABORTED, MOST_KEYS, drop
 from kdump.forensics.retention.report import leftover, partition_answer, segment_answers
-from kdump.forensics.retention.segments import Facts, SegmentFacts
+from kdump.forensics.retention.segments import ObservedSegment, RetentionObserver
 from kdump.forensics.transactions import TRANSACTION_TIMEOUT
-from kdump.forensics.walk import Walk
+from kdump.forensics.walk import PartitionScan
 from kdump.log.errors import Refused, SourceError
 from kdump.log.internal_topics import METADATA_TOPIC
 from kdump.log.listing import length, parent
@@ -34,7 +34,7 @@ NOT_KNOWN = "the topic's configs are not here: Kafka's defaults are assumed; pas
 
 
 @dataclass
-class Question:
+class RetentionQuery:
     """The query. `now`: epoch ms, None for the current time. `timeout`: ms after which an open transaction is old.
     `metadata`: log directory or __cluster_metadata-0 from which to read the configs. `deep`: read the records of
     compacted topics, to count tombstones; `keys`: also compare their keys, to count what a cleaning would remove.
@@ -42,7 +42,7 @@ class Question:
 
     now: int | None = None
     timeout: int = TRANSACTION_TIMEOUT
-    given: Given = field(default_factory=Given)
+    given: ConfigOverrides = field(default_factory=ConfigOverrides)
     metadata: str | None = None
     deep: bool = True
     keys: bool = False
@@ -53,7 +53,9 @@ class Question:
 class OnePartition:
     """Determines the answers for one partition."""
 
-    def __init__(self, place: Asked, question: Question, now: int, clusters: Clusters, only: set[str] | None) -> None:
+    def __init__(
+        self, place: PartitionInput, question: RetentionQuery, now: int, clusters: Clusters, only: set[str] | None
+    ) -> None:
         self.place = place
         self.question = question
         self.now = now
@@ -82,8 +84,8 @@ class OnePartition:
         if partition.state in ("delete", "stray"):
             yield from leftover(place, config)
             return
-        facts = Facts(self.now, deep=self.question.deep and config.compacts)
-        totals = Totals()
+        facts = RetentionObserver(self.now, deep=self.question.deep and config.compacts)
+        totals = CheckTotals()
         oldest, summary = self._walk(facts, totals, met)
         for unread in totals.unread:
             refuse(SourceError(unread))
@@ -109,14 +111,14 @@ class OnePartition:
         yield partition_answer(case, found, summary)
 
     def _walk(
-        self, facts: Facts, totals: Totals, met: Callable[[int], None]
+        self, facts: RetentionObserver, totals: CheckTotals, met: Callable[[int], None]
     ) -> tuple[Transaction | None, PartitionTransactions | None]:
         """Read the partition. Return the open transaction that began first, and the offsets of the partition."""
         place = self.place
-        walk = Walk(place.partition, place.known, place.options, totals)
+        walk = PartitionScan(place.partition, place.known, place.options, totals)
         walk.met = met
         coordinator = place.known.coordinator
-        ledger = Ledger(
+        ledger = TransactionLedger(
             walk, coordinator if isinstance(coordinator, Coordinator) else None, self.now, self.question.timeout
         )
         oldest: Transaction | None = None
@@ -135,11 +137,11 @@ class OnePartition:
                     oldest = answer
         return oldest, summary
 
-    def _facts(self, facts: Facts, segment: object) -> SegmentFacts:
+    def _facts(self, facts: RetentionObserver, segment: object) -> ObservedSegment:
         log = segment.log  # type: ignore[attr-defined]
         found = facts.found.get(log.path)
         if found is None:
-            found = SegmentFacts(log, log.name_offset or 0, length(log.path) or 0, 0, is_read=False)
+            found = ObservedSegment(log, log.name_offset or 0, length(log.path) or 0, 0, is_read=False)
         return found
 
     def _drop(self, case: Case, refuse: Refused) -> Iterator[Note]:
@@ -168,7 +170,7 @@ class OnePartition:
 
     def _case(
         self,
-        segments: list[SegmentFacts],
+        segments: list[ObservedSegment],
         config: Settings,
         summary: PartitionTransactions,
         oldest: Transaction | None,

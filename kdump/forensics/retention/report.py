@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator
 from typing import Any
 
 from kdump.forensics.answers import PartitionTransactions
-from kdump.forensics.places import Asked
+from kdump.forensics.places import PartitionInput
 from kdump.forensics.retention.answers import (
     FREE,
     HELD,
@@ -22,7 +22,7 @@ from kdump.forensics.retention.deletion import HELD as IS_HELD
 from kdump.forensics.retention.deletion import LATER, NOW
 from kdump.forensics.retention.deletion import UNKNOWN as IS_UNKNOWN
 from kdump.forensics.retention.holders import Case
-from kdump.forensics.retention.segments import BATCH, FILE, SegmentFacts, Tombstones
+from kdump.forensics.retention.segments import BATCH, FILE, ObservedSegment, Tombstones
 from kdump.log.listing import length
 
 NO_TIER = "the contents of remote storage are unknown: the partition of __remote_log_metadata is not on this disk"
@@ -73,7 +73,7 @@ def segment_answers(case: Case, only: set[str] | None) -> Iterator[SegmentRetent
         )
 
 
-def _sum(segments: Iterable[SegmentFacts], name: str) -> Tombstones | None:
+def _sum(segments: Iterable[ObservedSegment], name: str) -> Tombstones | None:
     """Return the sum over all segments; None if one was not examined."""
     total = Tombstones()
     for segment in segments:
@@ -171,7 +171,7 @@ def shown_settings(settings: Settings) -> dict[str, Setting]:
     }
 
 
-def leftover(place: Asked, settings: Settings) -> Iterator[Hold | PartitionRetention]:
+def leftover(place: PartitionInput, settings: Settings) -> Iterator[Hold | PartitionRetention]:
     """Yield the answers for a directory that is no longer a live log, which retention ignores."""
     partition, known = place.partition, place.known
     is_stray = partition.state == "stray"

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from kdump.check.options import Options
-from kdump.check.rule import Part, Seen, hides
-from kdump.forensics.walk import Watch
+from kdump.check.rule import BatchContext, SegmentContext, hides
+from kdump.forensics.walk import BatchObserver
 from kdump.log.batch_validity import CHECKSUM, damage_of
 from kdump.log.errors import SourceError
 from kdump.log.index import last_entry
@@ -25,7 +25,7 @@ BATCH, INDEX, FILE = "batch", "timeIndex", "file"
 the file's modification time (LogSegment.largestTimestamp)."""
 
 
-class Damage(NamedTuple):
+class DamagedRange(NamedTuple):
     """Bytes that are not a valid batch: position and reason."""
 
     position: int
@@ -59,7 +59,7 @@ class Tombstones:
 
 
 @dataclass
-class SegmentFacts:
+class ObservedSegment:
     """A segment. `size` is the size for a broker: without zeros or an incomplete batch at the end of an active segment.
     Timestamps are epoch ms, -1 for none; `largest_at` is the position of the batch with the timestamp `largest`, and
     `largest_offsets` its offsets. `first_timestamp` is the largest timestamp of the first batch."""
@@ -83,7 +83,7 @@ class SegmentFacts:
     has_index: bool = False
     recovers: bool | None = None
     """Whether startup re-reads the segment and rebuilds its indexes; None if unknown."""
-    damage: Damage | None = None
+    damage: DamagedRange | None = None
     damages: int = 0
     tombstones: Tombstones | None = None
     """None if records are not read."""
@@ -110,20 +110,20 @@ class SegmentFacts:
         return BATCH if self.largest >= 0 else FILE
 
 
-class Facts(Watch):
+class RetentionObserver(BatchObserver):
     """Collects the facts by path of the segment. `deep`: read records, to count tombstones; `now`: epoch ms."""
 
     def __init__(self, now: int, *, deep: bool) -> None:
         self.now = now
         self.deep = deep
-        self.found: dict[str, SegmentFacts] = {}
-        self._now: SegmentFacts | None = None
+        self.found: dict[str, ObservedSegment] = {}
+        self._now: ObservedSegment | None = None
         self._tail = 0
         self._is_stream = False
 
-    def begin(self, part: Part) -> Any:
+    def begin(self, part: SegmentContext) -> Any:
         entry = last_entry(part.target, TIME_INDEX)
-        facts = SegmentFacts(part.target, part.segment.offset, part.size or 0, part.modified)
+        facts = ObservedSegment(part.target, part.segment.offset, part.size or 0, part.modified)
         self._is_stream = part.size is None
         facts.has_index = TIME_INDEX in part.segment.beside
         facts.indexed = entry.timestamp if entry is not None else None
@@ -134,7 +134,7 @@ class Facts(Watch):
         self._tail = 0
         return ()
 
-    def batch(self, seen: Seen) -> Any:
+    def batch(self, seen: BatchContext) -> Any:
         facts, batch = self._now, seen.batch
         assert facts is not None
         self._tail = 0
@@ -142,7 +142,7 @@ class Facts(Watch):
             if self.deep and not batch.problems:
                 _tombstones(batch)  # to find out whether it still decodes
             damage = damage_of(batch) or CHECKSUM
-            self._damaged(Damage(batch.position, damage.reason, not batch.problems))
+            self._damaged(DamagedRange(batch.position, damage.reason, not batch.problems))
             return ()
         facts.end = batch.end
         timestamp = -1 if batch.maxTimestamp is None else batch.maxTimestamp
@@ -157,7 +157,7 @@ class Facts(Watch):
         self._horizons(facts, batch)
         return ()
 
-    def _horizons(self, facts: SegmentFacts, batch: Batch) -> None:
+    def _horizons(self, facts: ObservedSegment, batch: Batch) -> None:
         horizon = batch.deleteHorizonMs
         if horizon is not None and horizon > self.now:
             known = facts.next_horizon
@@ -171,10 +171,10 @@ class Facts(Watch):
             facts.tombstones.add(_tombstones(batch), horizon, self.now)
             facts.tombstones.undecoded += bool(batch.problems)
 
-    def region(self, part: Part, region: Region) -> Any:
+    def region(self, part: SegmentContext, region: Region) -> Any:
         assert self._now is not None
         if hides(part, region):
-            self._damaged(Damage(region.position, region.reason or region.kind, False))
+            self._damaged(DamagedRange(region.position, region.reason or region.kind, False))
         elif region.kind in (PADDING, TORN):
             self._tail = region.size
         return ()
@@ -183,14 +183,14 @@ class Facts(Watch):
         if self._now is not None:
             self._now.is_read = False
 
-    def _damaged(self, damage: Damage) -> None:
+    def _damaged(self, damage: DamagedRange) -> None:
         assert self._now is not None
         self._now.damages += 1
         known = self._now.damage
         if known is None or (known.is_readable and not damage.is_readable):
             self._now.damage = damage
 
-    def finish(self, part: Part) -> Iterator[Any]:
+    def finish(self, part: SegmentContext) -> Iterator[Any]:
         assert self._now is not None
         self._now.size = self._now.end if self._is_stream else self._now.size - self._tail
         self._now = None
@@ -212,7 +212,7 @@ class Latest(NamedTuple):
     timestamp: int
 
 
-def latest(facts: SegmentFacts, options: Options) -> Latest | None:
+def latest(facts: ObservedSegment, options: Options) -> Latest | None:
     """Return the record with the segment's largest timestamp; None if its batch cannot be read again."""
     try:
         window = options.open(facts.at)

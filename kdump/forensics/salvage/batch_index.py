@@ -22,7 +22,7 @@ SORTED_AT_ONCE = 1 << 13
 """Batch numbers that are sorted at once, as Python objects, before they are stored in an array."""
 
 
-class Entry(NamedTuple):
+class IndexedBatch(NamedTuple):
     """A batch of the file: byte position and size, first and last offset (the corrected ones, if `is_mended`), and the
     checksum in its header."""
 
@@ -66,8 +66,8 @@ class BatchIndex:
         self.marks.append(marks)
         self.widest = max(self.widest, last - base + 1)
 
-    def entry(self, number: int) -> Entry:
-        return Entry(
+    def entry(self, number: int) -> IndexedBatch:
+        return IndexedBatch(
             self.positions[number],
             self.sizes[number],
             self.bases[number],

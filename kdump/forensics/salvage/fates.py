@@ -47,7 +47,7 @@ FATES = {
 """Every byte of every segment has one outcome."""
 
 
-class Span(NamedTuple):
+class ByteRange(NamedTuple):
     """Bytes position..position+size-1 of a file, and their outcome."""
 
     fate: Annotated[str, Doc("; ".join(f"{fate}: {meaning}" for fate, meaning in FATES.items()))]
@@ -75,7 +75,7 @@ class Span(NamedTuple):
         return self.fate in LOST
 
 
-class Hole(NamedTuple):
+class MissingOffsetRange(NamedTuple):
     """Offsets offset..lastOffset that are not in the output, between two batches that are, or after the last."""
 
     offset: Annotated[int, Doc("first missing offset", OFFSET)]
@@ -101,7 +101,7 @@ class LedgerSpan(NamedTuple):
 
     topic: SalvagedTopic
     partition: SalvagedPartition
-    span: Annotated[Span, INLINE]
+    span: Annotated[ByteRange, INLINE]
 
 
 @answer("salvageHole")
@@ -110,4 +110,4 @@ class LedgerHole(NamedTuple):
 
     topic: SalvagedTopic
     partition: SalvagedPartition
-    hole: Annotated[Hole, INLINE]
+    hole: Annotated[MissingOffsetRange, INLINE]

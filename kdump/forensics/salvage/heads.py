@@ -17,7 +17,7 @@ class Disordered(Exception):
         self.path = path
 
 
-class Lost(NamedTuple):
+class LostBytes(NamedTuple):
     """Bytes of a file from which no batch is written: damage, padding, or a batch whose offsets do not fit. `size` is
     None if unknown. offset, lastOffset and records: as in a header, None and 0 if it is not credible. `is_possible`:
     whether the batch can have had these offsets; a header with a valid checksum is quoted in any case."""
@@ -34,7 +34,7 @@ class Lost(NamedTuple):
 
 
 @dataclass
-class Place:
+class InputFile:
     """A file and its place among the others. `copy`: the number of its copy, 0 for the reference copy; `spare`: it is
     a .deleted, .swap or .cleaned file; `misnamed`: its name is not that of a segment. `names`: the base offsets in the
     names of that copy's live segments, in ascending order; `beyond`: the next of them after this file's."""

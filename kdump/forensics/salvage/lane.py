@@ -7,9 +7,9 @@ from typing import Any
 
 from kdump.forensics.salvage.batch_index import RESCUED, BatchIndex
 from kdump.forensics.salvage.fates import UNREAD
-from kdump.forensics.salvage.heads import Lost
+from kdump.forensics.salvage.heads import LostBytes
 from kdump.forensics.salvage.source_file import is_cleaned, with_fields
-from kdump.forensics.salvage.strand import Head, Strand
+from kdump.forensics.salvage.strand import SalvageCandidate, SalvageReader
 from kdump.log.errors import SourceError
 from kdump.log.region import BatchV2
 
@@ -18,20 +18,20 @@ AHEAD = 64 * 1024
 CHANGED = "it changed during the run; copy the file elsewhere, or stop its broker, and try again"
 
 
-class LaneStrand(Strand):
+class LaneReader(SalvageReader):
     """Reads the chain of a file, or the batches that are astray (batch_index.py). The survey has already reported what
     is lost."""
 
     surveyed = True
 
-    def __init__(self, of: Strand, index: BatchIndex, *, astray: bool) -> None:
+    def __init__(self, of: SalvageReader, index: BatchIndex, *, astray: bool) -> None:
         super().__init__(of.place, of.known, of.options, of.lost, of.met, of.rescue)
         self.index = index
         self.astray = astray
         self.compacted = of.compacted
         self.start = index.first(astray=astray) or 0
 
-    def _heads(self) -> Iterator[Head]:
+    def _heads(self) -> Iterator[SalvageCandidate]:
         numbers = self.index.astray if self.astray else self.index.chain
         try:
             self.file.open(AHEAD if self.astray else None)
@@ -45,7 +45,7 @@ class LaneStrand(Strand):
         finally:
             self.close()
 
-    def _read(self, number: int) -> Head | None:
+    def _read(self, number: int) -> SalvageCandidate | None:
         """Return a batch, read again; None, after reporting it, if it has changed since the survey."""
         found = self.index.entry(number)
         self.position = found.position
@@ -55,14 +55,16 @@ class LaneStrand(Strand):
             made = self.rescue(batch) if self.rescue is not None else None
             if made is not None:
                 code = self.file.check(self.file.batch_at(found.position, found.size)).code
-                return Head(self, made[0], found.base, found.last, (code,), (), made[1], found.position, found.size)
+                return SalvageCandidate(
+                    self, made[0], found.base, found.last, (code,), (), made[1], found.position, found.size
+                )
         checked = self.file.check(batch)
         batch, mended, stored = checked.batch, checked.mended, None
         if found.is_mended and not checked.code and isinstance(batch, BatchV2):
             batch, mended, stored = with_fields(batch, baseOffset=found.base), (*mended, "baseOffset"), checked.base
             checked = checked._replace(last=checked.last + found.base - checked.base, base=found.base)
         if checked.code or (checked.base, checked.last, batch.crc) != (found.base, found.last, found.crc):
-            told = Lost(UNREAD, found.position, found.size, checked.code, CHANGED, found.base, found.last)
+            told = LostBytes(UNREAD, found.position, found.size, checked.code, CHANGED, found.base, found.last)
             self.lost(self, told)
             return None
         epoch = None if self.astray else self._right_epoch(batch, checked.last)
@@ -70,4 +72,4 @@ class LaneStrand(Strand):
             batch, mended = with_fields(batch, partitionLeaderEpoch=epoch), (*mended, "partitionLeaderEpoch")
         self.compacted = self.compacted or is_cleaned(batch, checked.base, checked.last)
         at = found.position, found.size
-        return Head(self, batch, checked.base, checked.last, mended, checked.odd, None, *at, stored)
+        return SalvageCandidate(self, batch, checked.base, checked.last, mended, checked.odd, None, *at, stored)

@@ -11,14 +11,14 @@ from collections import Counter
 from typing import Any, BinaryIO
 
 from kdump.answer import answer_object
-from kdump.forensics.salvage.fates import LOSS, RECOVERED, Hole, LedgerHole, LedgerSpan, Span
+from kdump.forensics.salvage.fates import LOSS, RECOVERED, ByteRange, LedgerHole, LedgerSpan, MissingOffsetRange
 
 MOST = 100
 """Maximum number of losses, and of offset gaps, of a partition that are kept for its report; the ledger has them
 all."""
 
 
-class Ledger:
+class SalvageLedger:
     """Ledger of one partition. `file` receives the lines as JSON; None if they are not needed."""
 
     def __init__(self, topic: str | None, partition: int | None, file: BinaryIO | None) -> None:
@@ -27,18 +27,18 @@ class Ledger:
         self.bytes: Counter[str] = Counter()
         self.batches: Counter[str] = Counter()
         self.records: Counter[str] = Counter()
-        self.losses: list[Span] = []
+        self.losses: list[ByteRange] = []
         self.lost_places = 0
-        self.guesses: list[Span] = []
+        self.guesses: list[ByteRange] = []
         self.mended: Counter[str] = Counter()
         self.odd: Counter[str] = Counter()
-        self.holes: list[Hole] = []
+        self.holes: list[MissingOffsetRange] = []
         self.lost_holes = self.absent_holes = 0
         self.absent_offsets = self.lost_offsets = 0
         self._file = file
-        self._runs: dict[str, Span] = {}
+        self._runs: dict[str, ByteRange] = {}
 
-    def span(self, span: Span) -> None:
+    def span(self, span: ByteRange) -> None:
         """Record the outcome of some bytes."""
         self.bytes[span.fate] += span.size or 0
         self.batches[span.fate] += span.batches
@@ -57,7 +57,7 @@ class Ledger:
             self._write(before)
         self._runs[span.file] = joined or span
 
-    def hole(self, hole: Hole) -> None:
+    def hole(self, hole: MissingOffsetRange) -> None:
         """Record offsets that are not in the output."""
         count = 0 if hole.lastOffset is None else hole.lastOffset - hole.offset + 1
         if hole.cause == LOSS:
@@ -86,13 +86,13 @@ class Ledger:
         if self._file is not None:
             self._file.write(json.dumps(value, separators=(",", ":")).encode() + b"\n")
 
-    def _write(self, what: Span | Hole) -> None:
+    def _write(self, what: ByteRange | MissingOffsetRange) -> None:
         if self._file is not None:
-            line = LedgerSpan if isinstance(what, Span) else LedgerHole
+            line = LedgerSpan if isinstance(what, ByteRange) else LedgerHole
             self.line(answer_object(line(self.topic, self.partition, what)))  # type: ignore[arg-type]
 
 
-def _joined(one: Span, other: Span) -> Span | None:
+def _joined(one: ByteRange, other: ByteRange) -> ByteRange | None:
     """Return both as one line if the second begins where the first ends, with the same outcome; else None."""
     if one.fate != other.fate or one.size is None or other.size is None or one.position + one.size != other.position:
         return None

@@ -18,7 +18,7 @@ from kdump.forensics.salvage.heads import Disordered
 from kdump.forensics.salvage.histories import Histories
 from kdump.forensics.salvage.losses import Losses
 from kdump.forensics.salvage.source_file import SourceFile
-from kdump.forensics.salvage.strand import Head, Strand
+from kdump.forensics.salvage.strand import SalvageCandidate, SalvageReader
 from kdump.format.batch import BatchHeader
 from kdump.format.errors import DecodeError
 from kdump.log.errors import SourceError
@@ -27,7 +27,7 @@ from kdump.log.region import Batch, BatchV2
 _FIELDS = BatchHeader._fields
 _PRODUCER = slice(_FIELDS.index("producerId"), _FIELDS.index("baseSequence") + 1)
 
-Disposed = Callable[[Head, str, str], None]
+Disposed = Callable[[SalvageCandidate, str, str], None]
 """Called with each valid batch that is not written, its fate, and the reason."""
 SPARE = 2
 """The tier of files that are not live segments."""
@@ -39,8 +39,8 @@ class Taken:
     """The last batch that was chosen, with what is needed to recognize a duplicate. `head`: None when it can no longer
     be read."""
 
-    head: Head | None
-    strand: Strand
+    head: SalvageCandidate | None
+    strand: SalvageReader
     position: int
     size: int
     base: int
@@ -58,7 +58,7 @@ class Merge:
 
     def __init__(
         self,
-        strands: Sequence[Strand],
+        strands: Sequence[SalvageReader],
         histories: Histories,
         disposed: Disposed,
         *,
@@ -68,7 +68,7 @@ class Merge:
         self.waiting = sorted(strands, key=lambda each: (each.start, each.tier, each.place.copy, each.place.order))
         self.losses = losses
         self.taken: Taken | None = None
-        self.active: list[Strand] = []
+        self.active: list[SalvageReader] = []
         self.histories = histories
         self.disposed = disposed
         self.last: int | None = None
@@ -78,7 +78,7 @@ class Merge:
         self._followed = False
         """Whether a batch of the reference copy has been chosen."""
 
-    def chosen(self) -> Iterator[Head]:
+    def chosen(self) -> Iterator[SalvageCandidate]:
         """Yield the batches to write, in order of offsets; each can be read until the next one is requested."""
         while True:
             first = self._first()
@@ -102,7 +102,7 @@ class Merge:
                 else:
                     self._drop(first, OVERLAPS, f"it overlaps {_where(winner)}, which is better")
 
-    def _take(self, first: Head, rivals: list[Head]) -> Iterator[Head]:
+    def _take(self, first: SalvageCandidate, rivals: list[SalvageCandidate]) -> Iterator[SalvageCandidate]:
         self.taken = _taken(first)
         for rival in rivals:
             if rival.last <= first.last:
@@ -114,10 +114,10 @@ class Merge:
             self.damaged, self._followed = False, True
         first.strand.advance()
 
-    def _heads(self) -> list[Head]:
+    def _heads(self) -> list[SalvageCandidate]:
         return [strand.head for strand in self.active if strand.head is not None]
 
-    def _first(self) -> Head | None:
+    def _first(self) -> SalvageCandidate | None:
         """Start every strand that may share offsets with the first head, and return the head that begins first."""
         while True:
             self.active = [strand for strand in self.active if strand.head is not None]
@@ -131,7 +131,7 @@ class Merge:
             if late and self.losses is None and strand.file.is_seekable:
                 raise Disordered(strand.place.at.path)
 
-    def _least(self) -> Head | None:
+    def _least(self) -> SalvageCandidate | None:
         """Return the head with the lowest base offset; of several, the best one of this history."""
         heads = self._heads()
         base = min((head.base for head in heads), default=None)
@@ -140,7 +140,7 @@ class Merge:
             return alike[0] if alike else None
         return min(alike, key=lambda head: (self._of_other(head) is not None, _preference(head)))
 
-    def _of_other(self, head: Head) -> tuple[str, str] | None:
+    def _of_other(self, head: SalvageCandidate) -> tuple[str, str] | None:
         """Return fate and reason of a batch that is, or may be, of another history; None if it is of this one."""
         stop = self.histories.stop
         if stop is not None and head.last >= stop:
@@ -161,7 +161,7 @@ class Merge:
                 return DIVERGED, f"its leader epoch {head.epoch} is above {other.epoch}, the one after it"
         return None
 
-    def _misplaced(self, head: Head) -> str:
+    def _misplaced(self, head: SalvageCandidate) -> str:
         """Return why a batch that is out of order in its file does not belong at its offsets, judging by the leader
         epochs around them; empty if it does. It may be the former content of a disk block."""
         if self.last is None or self.taken is None or head.base <= self.last:
@@ -181,7 +181,7 @@ class Merge:
             return f"its leader epoch {head.epoch} is above {behind}, the one after it"
         return ""
 
-    def _is_unwanted(self, head: Head) -> bool:
+    def _is_unwanted(self, head: SalvageCandidate) -> bool:
         """Return True if the log cleaner may have removed the batch: in a compacted log, other copies only supply what
         the reference copy may have lost."""
         return bool(head.strand.tier) and self.is_compacted and not self._may_fill(head)
@@ -192,7 +192,7 @@ class Merge:
         self._compacted = self._compacted or any(each.compacted for each in self.active)
         return self._compacted
 
-    def _may_fill(self, head: Head) -> bool:
+    def _may_fill(self, head: SalvageCandidate) -> bool:
         """Return True if the reference copy may have lost records here: it is damaged, has not started, or has
         ended."""
         if self.losses is not None and self.losses.claims(head.base, head.last):
@@ -201,7 +201,7 @@ class Merge:
         made = any(head.recovered is not None for head in self._heads() if head.strand.tier == 0)
         return self.damaged or made or not self._followed or ended
 
-    def _behind(self, head: Head) -> None:
+    def _behind(self, head: SalvageCandidate) -> None:
         """Drop a batch that begins at or below the last chosen offset."""
         assert self.last is not None
         if head.last <= self.last:
@@ -210,7 +210,7 @@ class Merge:
             reason = f"offsets up to {self.last} were already written; its {self.last + 1}..{head.last} are not written"
             self._drop(head, OVERLAPS, reason)
 
-    def _instead(self, head: Head) -> str:
+    def _instead(self, head: SalvageCandidate) -> str:
         """Return the fate of a batch whose offsets have all been written. The log cleaner leaves other versions of a
         batch in a compacted log, and in .deleted, .swap and .cleaned files. Any other batch that differs may contain
         records that are nowhere else."""
@@ -220,7 +220,7 @@ class Merge:
             return SUPERSEDED
         return SUPERSEDED if self.is_compacted and self._is_version(head) else CONTRADICTS
 
-    def _is_version(self, head: Head) -> bool:
+    def _is_version(self, head: SalvageCandidate) -> bool:
         """Return True if this batch and the chosen one may be the same batch before and after cleaning: the log cleaner
         keeps first offset, last offset and producer of a batch (MemoryRecords.filterTo)."""
         taken, batch = self.taken, head.batch
@@ -229,12 +229,12 @@ class Merge:
         mine, theirs = batch.header, taken.header
         return (head.base, head.last, mine[_PRODUCER]) == (taken.base, taken.last, theirs[_PRODUCER])
 
-    def _drop(self, head: Head, fate: str, reason: str) -> None:
+    def _drop(self, head: SalvageCandidate, fate: str, reason: str) -> None:
         self.disposed(head, fate, reason)
         head.strand.advance()
 
 
-def _preference(head: Head) -> tuple[bool, int, int, int, int, int, int]:
+def _preference(head: SalvageCandidate) -> tuple[bool, int, int, int, int, int, int]:
     """Return the sort key of a batch; the lowest is best."""
     strand = head.strand
     return (
@@ -248,17 +248,17 @@ def _preference(head: Head) -> tuple[bool, int, int, int, int, int, int]:
     )
 
 
-def _where(head: Head) -> str:
+def _where(head: SalvageCandidate) -> str:
     return f"the batch at byte {head.position} of {head.strand.place.at.path}"
 
 
-def _taken(head: Head) -> Taken:
+def _taken(head: SalvageCandidate) -> Taken:
     batch = head.batch
     header = batch.header if isinstance(batch, BatchV2) else None
     return Taken(head, head.strand, head.position, head.size, head.base, head.last, head.epoch, batch.crc, header)
 
 
-def _is_same(taken: Taken, other: Head) -> bool:
+def _is_same(taken: Taken, other: SalvageCandidate) -> bool:
     """Return True if a batch has the same bytes as the chosen one, except for the leader epoch, which no checksum
     covers."""
     if (taken.base, taken.last, taken.size, taken.crc) != (other.base, other.last, other.size, other.batch.crc):

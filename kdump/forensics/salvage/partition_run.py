@@ -23,25 +23,25 @@ from kdump.forensics.salvage.fates import (
     UNDECIDED,
     UNTAKEN,
     UNUSED,
-    Hole,
-    Span,
+    ByteRange,
+    MissingOffsetRange,
 )
-from kdump.forensics.salvage.heads import Disordered, Lost, Place
+from kdump.forensics.salvage.heads import Disordered, InputFile, LostBytes
 from kdump.forensics.salvage.histories import Histories, histories_of
-from kdump.forensics.salvage.ledger import Ledger
+from kdump.forensics.salvage.ledger import SalvageLedger
 from kdump.forensics.salvage.losses import Losses
 from kdump.forensics.salvage.merge import Merge
 from kdump.forensics.salvage.rescue import rescue
 from kdump.forensics.salvage.result import DoubtfulTransaction, OpenTransaction, Salvaged
-from kdump.forensics.salvage.segments import Segments, Sink, Untaken
+from kdump.forensics.salvage.segments import BatchWriter, Segments, Untaken
 from kdump.forensics.salvage.small_files import note_surroundings, write_epochs, write_topic_id
-from kdump.forensics.salvage.sources import Given, Job
-from kdump.forensics.salvage.strand import Head, Strand
+from kdump.forensics.salvage.sources import FoundCopy, SalvageInput
+from kdump.forensics.salvage.strand import SalvageCandidate, SalvageReader
 from kdump.forensics.salvage.survey import survey
 from kdump.log.listing import length, lies_in, same_place
 from kdump.log.paths import Target
 from kdump.state.marker import marker_of
-from kdump.state.transactions import Open
+from kdump.state.transactions import OngoingTxn
 
 MOST_TRANSACTIONS = 100
 """Maximum number of open transactions, and of doubtful ones, that are reported per partition."""
@@ -49,7 +49,7 @@ MOST_STRANGE = 5
 """Maximum number of files that were not read, by name, in a note."""
 NOT_ASKED = "not a live segment; with --deleted it supplies what live segments lack"
 
-MakeSink = Callable[[OutputDirectory, Job], Sink]
+MakeSink = Callable[[OutputDirectory, SalvageInput], BatchWriter]
 
 
 @dataclass(frozen=True)
@@ -62,7 +62,7 @@ class Wishes:
     damaged_records: bool = False
 
 
-def copy_named(job: Job, prefer: str | None) -> int | None:
+def copy_named(job: SalvageInput, prefer: str | None) -> int | None:
     """Return the number of the only copy that is at the path `prefer`, or below it; None if there is no such copy."""
     if prefer is None:
         return None
@@ -72,7 +72,7 @@ def copy_named(job: Job, prefer: str | None) -> int | None:
 
 
 def salvage_partition(
-    job: Job,
+    job: SalvageInput,
     out: OutputDirectory,
     ledger: BinaryIO,
     wishes: Wishes,
@@ -101,7 +101,7 @@ class PartitionRun:
 
     def __init__(
         self,
-        job: Job,
+        job: SalvageInput,
         out: OutputDirectory,
         ledger: BinaryIO,
         wishes: Wishes,
@@ -112,11 +112,11 @@ class PartitionRun:
     ) -> None:
         self.losses = losses
         self.job, self.out, self.wishes, self.options, self.met = job, out, wishes, options, met
-        self.ledger = Ledger(job.topic, job.partition, ledger)
+        self.ledger = SalvageLedger(job.topic, job.partition, ledger)
         self.sink = make(out, job)
         self.histories: Histories
-        self.copies: list[Given] = []
-        self.strands: list[Strand] = []
+        self.copies: list[FoundCopy] = []
+        self.strands: list[SalvageReader] = []
         self.used: set[int] = set()
         """Base offsets in the names of the files from which a batch in order was written."""
         self.first: int | None = None
@@ -178,7 +178,7 @@ class PartitionRun:
                 which = f"{shown} and {more} more" if more > 0 else shown
                 yield f"{given.copy.path}: not read, because neither name nor first bytes are a segment's: {which}"
 
-    def _strands(self) -> Iterable[Strand]:
+    def _strands(self) -> Iterable[SalvageReader]:
         number = 0
         for copy, given in enumerate(self.copies):
             live = given.copy.segments
@@ -187,30 +187,32 @@ class PartitionRun:
             for at in live:
                 behind = len(names) if at.name_offset is None else bisect_right(names, at.name_offset)
                 beyond = names[behind] if behind < len(names) else None
-                places.append(Place(at, copy, False, beyond, number, tuple(names)))
+                places.append(InputFile(at, copy, False, beyond, number, tuple(names)))
                 number += 1
             for at in given.misnamed:
-                places.append(Place(at._replace(name_offset=None), copy, False, None, number, tuple(names), True))
+                places.append(InputFile(at._replace(name_offset=None), copy, False, None, number, tuple(names), True))
                 number += 1
             for at in given.spares:
                 if self.wishes.deleted:
-                    places.append(Place(at, copy, True, None, number, tuple(names)))
+                    places.append(InputFile(at, copy, True, None, number, tuple(names)))
                     number += 1
                 else:
                     self._unused(at)
             for place in places:
                 save = rescue if self.wishes.damaged_records else None
-                yield Strand(place, given.copy.known, self.options, self._lost, self.met, save)
+                yield SalvageReader(place, given.copy.known, self.options, self._lost, self.met, save)
 
     def _unused(self, at: Target) -> None:
-        self.ledger.span(Span(UNUSED, at.path, 0, length(at.path), reason=NOT_ASKED))
+        self.ledger.span(ByteRange(UNUSED, at.path, 0, length(at.path), reason=NOT_ASKED))
 
     # -- batches
 
-    def _take(self, head: Head, epochs: EpochsWritten) -> None:
+    def _take(self, head: SalvageCandidate, epochs: EpochsWritten) -> None:
         hole = None
         if self.next is not None and head.base > self.next:
-            hole = Hole(self.next, head.base - 1, LOSS if self._is_lost(self.next, head.base - 1) else ABSENT)
+            hole = MissingOffsetRange(
+                self.next, head.base - 1, LOSS if self._is_lost(self.next, head.base - 1) else ABSENT
+            )
             if hole.cause == LOSS:
                 self.lost_behind = self.next - 1
         doubtful = self._doubtful(head)
@@ -247,7 +249,7 @@ class PartitionRun:
             return True
         return self.losses is not None and self.losses.may_have(first, last, compacted=self.merge.is_compacted)
 
-    def _doubtful(self, head: Head) -> DoubtfulTransaction | None:
+    def _doubtful(self, head: SalvageCandidate) -> DoubtfulTransaction | None:
         """Return the transaction that a COMMIT or ABORT marker ends, if something inside it was lost; else None."""
         if not (self.lost_behind >= 0 and head.batch.isControlBatch and isinstance(self.sink, Segments)):
             return None
@@ -259,18 +261,18 @@ class PartitionRun:
             head.batch.producerId or 0, running.last_epoch, running.first_offset, head.last, marker.type
         )
 
-    def _disposed(self, head: Head, fate: str, reason: str) -> None:
+    def _disposed(self, head: SalvageCandidate, fate: str, reason: str) -> None:
         if fate in LOST:
             self._told(head, fate, reason)
         else:
             self.ledger.span(self._span(head, fate, "", reason))
 
-    def _told(self, head: Head, fate: str, reason: str) -> None:
+    def _told(self, head: SalvageCandidate, fate: str, reason: str) -> None:
         if self.next is None or head.last >= self.next:
             self._not_written(head, fate)
         self.ledger.span(self._span(head, fate, "", reason))
 
-    def _not_written(self, head: Head, fate: str) -> None:
+    def _not_written(self, head: SalvageCandidate, fate: str) -> None:
         """Record a valid batch that is not written, and some of whose offsets have not been written."""
         if fate != DIVERGED:
             self.dropped_to = max(self.dropped_to, head.last)
@@ -285,7 +287,7 @@ class PartitionRun:
 
     def _span(
         self,
-        head: Head,
+        head: SalvageCandidate,
         fate: str,
         code: str = "",
         reason: str = "",
@@ -293,23 +295,23 @@ class PartitionRun:
         odd: tuple[str, ...] = (),
         name: str | None = None,
         at: int | None = None,
-    ) -> Span:
+    ) -> ByteRange:
         path = head.strand.place.at.path
         base, last = head.base, head.last
         if fate in LOST and head.stored is not None:  # the ledger names the offsets that the batch has in the file
             base, last = head.stored, head.stored + last - base
             reason += f"; judging by its neighbors, its base offset is {head.base}"
         where = (path, head.position, head.size, base, last, 1, head.records)
-        return Span(fate, *where, code, reason, mended, odd, name, at)
+        return ByteRange(fate, *where, code, reason, mended, odd, name, at)
 
-    def _lost(self, strand: Strand, lost: Lost) -> None:
-        span = Span(lost.fate, strand.place.at.path, lost.position, lost.size, lost.offset, lost.lastOffset)
+    def _lost(self, strand: SalvageReader, lost: LostBytes) -> None:
+        span = ByteRange(lost.fate, strand.place.at.path, lost.position, lost.size, lost.offset, lost.lastOffset)
         counted = span._replace(batches=int(lost.offset is not None), records=lost.records)
         self.ledger.span(counted._replace(code=lost.code, reason=lost.reason))
         if span.is_lost and not strand.surveyed:
             self._has_lost(strand, lost.lastOffset if lost.is_possible else None)
 
-    def _has_lost(self, strand: Strand, last: int | None) -> None:
+    def _has_lost(self, strand: SalvageReader, last: int | None) -> None:
         self.lost_since = True
         if last is not None and (self.next is None or last >= self.next):
             self.claimed = max(last, self.claimed or 0)
@@ -327,7 +329,7 @@ class PartitionRun:
             self.lost_since = self.lost_since or (losses.unknown and not self.ledger.lost_holes)
         if self.lost_since:
             self.lost_behind = start - 1
-            self.ledger.hole(Hole(start, self.claimed, LOSS))
+            self.ledger.hole(MissingOffsetRange(start, self.claimed, LOSS))
         sink = self.sink
         if isinstance(sink, Segments):
             self._files(made, sink, epochs, newest)
@@ -370,6 +372,6 @@ class PartitionRun:
         made.doubtfulTransactions = self.doubtful
         made.lastStableOffset = sink.transactions.first_undecided
 
-    def _transaction(self, producer_id: int, each: Open) -> OpenTransaction:
+    def _transaction(self, producer_id: int, each: OngoingTxn) -> OpenTransaction:
         lost = self.lost_behind >= each.first_offset
         return OpenTransaction(producer_id, each.last_epoch, each.first_offset, each.last_offset, each.records, lost)

@@ -14,11 +14,11 @@ from bisect import bisect_right
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from kdump.forensics.salvage.batch_index import ALONE, FIXED, BatchIndex, Entry
+from kdump.forensics.salvage.batch_index import ALONE, FIXED, BatchIndex, IndexedBatch
 from kdump.forensics.salvage.fates import CONTRADICTS
-from kdump.forensics.salvage.heads import Disordered, Lost
+from kdump.forensics.salvage.heads import Disordered, LostBytes
 from kdump.forensics.salvage.losses import Losses
-from kdump.forensics.salvage.strand import MISFIT, Strand
+from kdump.forensics.salvage.strand import MISFIT, SalvageReader
 from kdump.log.claim import REACH
 
 BITS = 63
@@ -29,7 +29,7 @@ MOST_LOOKS = 100
 """Maximum number of batches of one file for whose base offset other files are read again."""
 
 
-class Gaps:
+class OrderedRanges:
     """The offsets of a file whose batches are in order, as ranges without gaps: 16 bytes per range."""
 
     def __init__(self) -> None:
@@ -51,8 +51,8 @@ class Gaps:
 class Surveyed(NamedTuple):
     """A surveyed file: an index of its `batches` if they are out of order, otherwise its offsets, in `gaps`."""
 
-    strand: Strand
-    gaps: Gaps
+    strand: SalvageReader
+    gaps: OrderedRanges
     batches: BatchIndex | None
 
 
@@ -111,9 +111,11 @@ class Placing:
             self.losses.add(expected, expected + room - 1)
         return True
 
-    def _leave_out(self, entry: Entry, reason: str) -> None:
+    def _leave_out(self, entry: IndexedBatch, reason: str) -> None:
         self.losses.add_doubtful(entry.base, entry.last)
-        told = Lost(CONTRADICTS, entry.position, entry.size, "offset-not-monotonic", reason, entry.base, entry.last)
+        told = LostBytes(
+            CONTRADICTS, entry.position, entry.size, "offset-not-monotonic", reason, entry.base, entry.last
+        )
         self.strand.lost(self.strand, told)
 
     def _touches(self, number: int, at: int) -> bool:
@@ -132,7 +134,7 @@ class Placing:
     def _is_free(self, number: int, first: int, span: int) -> bool:
         return not self._holds(number, first, first + span - 1)
 
-    def _is_outside(self, entry: Entry) -> bool:
+    def _is_outside(self, entry: IndexedBatch) -> bool:
         """Return True if it would begin the log, or end it."""
         below = entry.base > 0 and self._has(0, entry.base - 1)
         return not (below and self._has(entry.last + 1, HIGHEST))
@@ -152,7 +154,7 @@ class Placing:
             for other in each.batches.holders(first, last, astray=True)
         )
 
-    def _is_double(self, number: int, entry: Entry) -> bool:
+    def _is_double(self, number: int, entry: IndexedBatch) -> bool:
         """Return True if the same batch exists elsewhere, which confirms its base offset, or after MOST_LOOKS reads."""
         for each in self.files:
             if each.batches is not None:
@@ -172,19 +174,19 @@ def _in_order(each: Surveyed, first: int, last: int) -> bool:
     return next(each.batches.holders(first, last, astray=False), None) is not None
 
 
-def _holders(index: BatchIndex, first: int, last: int) -> Iterator[tuple[int, Entry]]:
+def _holders(index: BatchIndex, first: int, last: int) -> Iterator[tuple[int, IndexedBatch]]:
     for astray in (False, True):
         for number in index.holders(first, last, astray=astray):
             yield number, index.entry(number)
 
 
-def _same(one: Entry, other: Entry) -> bool:
+def _same(one: IndexedBatch, other: IndexedBatch) -> bool:
     return (one.base, one.last, one.crc) == (other.base, other.last, other.crc)
 
 
-def _has_it(strand: Strand, entry: Entry) -> bool:
+def _has_it(strand: SalvageReader, entry: IndexedBatch) -> bool:
     """Return True if a file whose batches are in order has the batch."""
-    walk = Strand(strand.place, strand.known, strand.options, lambda of, lost: None, strand.met)
+    walk = SalvageReader(strand.place, strand.known, strand.options, lambda of, lost: None, strand.met)
     try:
         walk.begin()
         while walk.head is not None and walk.head.last < entry.base:

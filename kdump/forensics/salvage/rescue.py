@@ -17,14 +17,14 @@ from kdump.check import records as record_rules
 from kdump.check.batch import first_offset
 from kdump.check.catalogue import ERROR
 from kdump.check.diagnosis import CERTAIN
-from kdump.check.rule import Known, Part
+from kdump.check.rule import PartitionContext, SegmentContext
 from kdump.format.batch import BATCH_HEADER, CODECS, COMPRESSION, LOG_OVERHEAD, MAGIC_POSITION
 from kdump.format.checksum import checksum
 from kdump.format.columns import each_row
 from kdump.format.crc_flip import flips
 from kdump.format.errors import DecodeError
 from kdump.log import legacy
-from kdump.log.disk import Segment
+from kdump.log.disk import SegmentFiles
 from kdump.log.paths import Target
 from kdump.log.payload import columns_of
 from kdump.log.region import Batch, BatchLegacy, BatchV2, Limits, length_problem, make_batch, read_header
@@ -75,12 +75,12 @@ def _unflipped(batch: Batch) -> Batch | None:
 
 def _makes_sense(batch: Batch) -> bool:
     at = Target("", None, None, None)
-    part = Part(Segment("", 0, at), at, False, None, 0, None)
+    part = SegmentContext(SegmentFiles("", 0, at), at, False, None, 0, None)
     if isinstance(batch, BatchLegacy):
         legacy.look_inside(batch)
     if batch.problems or batch.baseOffset is None or batch.lastOffset < first_offset(batch):
         return False
-    return not any(finding.severity == ERROR for finding in record_rules.findings(part, Known(), batch))
+    return not any(finding.severity == ERROR for finding in record_rules.findings(part, PartitionContext(), batch))
 
 
 def _records(batch: BatchV2) -> tuple[Batch, int] | None:

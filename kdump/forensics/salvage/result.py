@@ -6,7 +6,14 @@ from dataclasses import dataclass, field
 from typing import Annotated, NamedTuple
 
 from kdump.answer import BYTES, NESTED, OFFSET, Doc, PathText, answer
-from kdump.forensics.salvage.fates import INCOMPLETE, WRITTEN, Hole, SalvagedPartition, SalvagedTopic, Span
+from kdump.forensics.salvage.fates import (
+    INCOMPLETE,
+    WRITTEN,
+    ByteRange,
+    MissingOffsetRange,
+    SalvagedPartition,
+    SalvagedTopic,
+)
 
 
 class OpenTransaction(NamedTuple):
@@ -63,15 +70,15 @@ class Salvaged:
     lostOffsets: Annotated[int, Doc("number of offsets in these gaps, except a gap without a known end", "offsets")] = 0
     absentOffsets: Annotated[int, Doc("number of offsets in gaps that no source fills", "offsets")] = 0
     absentHoles: int = 0
-    losses: Annotated[list[Span], Doc("first lost spans, as salvageSpan without topic and partition")] = field(
+    losses: Annotated[list[ByteRange], Doc("first lost spans, as salvageSpan without topic and partition")] = field(
         default_factory=list
     )
-    guesses: Annotated[list[Span], Doc("first batches rebuilt from damaged ones, in the same form")] = field(
+    guesses: Annotated[list[ByteRange], Doc("first batches rebuilt from damaged ones, in the same form")] = field(
         default_factory=list
     )
-    holes: Annotated[list[Hole], Doc("first offset gaps in which something was lost: {offset, lastOffset, cause}")] = (
-        field(default_factory=list)
-    )
+    holes: Annotated[
+        list[MissingOffsetRange], Doc("first offset gaps in which something was lost: {offset, lastOffset, cause}")
+    ] = field(default_factory=list)
     mended: Annotated[dict[str, int], Doc("number of batches with a corrected field, by its name")] = field(
         default_factory=dict
     )

@@ -10,8 +10,8 @@ from kdump.forensics.diff import LITTLE
 from kdump.forensics.output_directory import OutputDirectory, OutputError
 from kdump.forensics.salvage.partition_run import MakeSink, Wishes, copy_named, salvage_partition
 from kdump.forensics.salvage.result import Salvaged
-from kdump.forensics.salvage.segments import Segments, Sink
-from kdump.forensics.salvage.sources import Job, SalvageError, jobs
+from kdump.forensics.salvage.segments import BatchWriter, Segments
+from kdump.forensics.salvage.sources import SalvageError, SalvageInput, jobs
 from kdump.log.errors import Refused, raise_it
 
 LEDGER = "ledger.jsonl"
@@ -75,5 +75,5 @@ def _unfinished(out: str, done: int, all_: int) -> str:
     )
 
 
-def _segments(out: OutputDirectory, job: Job) -> Sink:
+def _segments(out: OutputDirectory, job: SalvageInput) -> BatchWriter:
     return Segments(out, job.name)

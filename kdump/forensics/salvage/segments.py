@@ -13,11 +13,11 @@ from typing import BinaryIO, Protocol
 
 from kdump.forensics.output_directory import PASSING, OutputDirectory
 from kdump.forensics.reindex.build import LARGEST_SEGMENT, IndexBuilder, RecoveryStop
-from kdump.forensics.salvage.strand import Head
+from kdump.forensics.salvage.strand import SalvageCandidate
 from kdump.format.batch import BATCH_HEADER, LOG_OVERHEAD
 from kdump.log.errors import SourceError
 from kdump.log.region import Batch, BatchLegacy, BatchV2
-from kdump.state.transactions import Transactions
+from kdump.state.transactions import OpenTransactions
 
 LARGEST_FILE = 1 << 30
 """Default of segment.bytes. A segment is rolled at this size, unless its source was larger."""
@@ -27,14 +27,14 @@ class Untaken(Exception):
     """Raised for a batch that a broker would not load at its place in the output; nothing of it was written."""
 
 
-class Sink(Protocol):
+class BatchWriter(Protocol):
     """The destination of the chosen batches."""
 
     @property
     def files(self) -> list[str]:
         """Paths of the files that contain batches, relative to the output directory, in order."""
 
-    def take(self, head: Head) -> tuple[str, int | None]:
+    def take(self, head: SalvageCandidate) -> tuple[str, int | None]:
         """Write a batch; return the path of the file relative to the output directory, and its byte position there,
         None if it is not stored as it was. Raises Untaken, OutputError, and SourceError if its bytes have changed."""
 
@@ -53,7 +53,7 @@ class Segments:
         self.out = out
         self.directory = directory
         self.writing = directory + PASSING
-        self.transactions = Transactions()
+        self.transactions = OpenTransactions()
         self.names: list[int] = []
         """Base offsets of the segments written so far."""
         self.last = -1
@@ -68,7 +68,7 @@ class Segments:
         """Paths of the segments, relative to the output directory."""
         return [f"{self.directory}/{base:020}.log" for base in self.names]
 
-    def take(self, head: Head) -> tuple[str, int]:
+    def take(self, head: SalvageCandidate) -> tuple[str, int]:
         place = head.strand.place
         size = head.batch.size
         home = _home(head)
@@ -89,7 +89,7 @@ class Segments:
         self.last = head.last
         return f"{self.directory}/{self._name('log')}", at
 
-    def _rolls(self, head: Head, home: int, size: int) -> bool:
+    def _rolls(self, head: SalvageCandidate, home: int, size: int) -> bool:
         assert self._builder is not None
         own = self._builder.base_offset
         if head.last - own > LARGEST_SEGMENT or self._size + size > LARGEST_SEGMENT:
@@ -136,7 +136,7 @@ class Segments:
             self.out.write(f"{self.writing}/{self._name('txnindex')}", built.txnindex)
 
 
-def _home(head: Head) -> int:
+def _home(head: SalvageCandidate) -> int:
     """Return the base offset of the segment in its copy to which the batch belongs by its offset, -1 if there is none.
     For a file that is not a live segment, return that of the file."""
     place = head.strand.place

@@ -8,7 +8,7 @@ from kdump.check.identity import content
 from kdump.forensics.output_directory import OutputDirectory
 from kdump.forensics.salvage.epochs import EpochsWritten, checkpoint_text
 from kdump.forensics.salvage.result import Salvaged
-from kdump.forensics.salvage.sources import Given
+from kdump.forensics.salvage.sources import FoundCopy
 from kdump.log.internal_topics import METADATA_TOPIC
 from kdump.state.small_files import properties
 
@@ -20,7 +20,7 @@ KRAFT = (
 )
 
 
-def write_epochs(out: OutputDirectory, directory: str, made: Salvaged, copy: Given, epochs: EpochsWritten) -> None:
+def write_epochs(out: OutputDirectory, directory: str, made: Salvaged, copy: FoundCopy, epochs: EpochsWritten) -> None:
     """Write leader-epoch-checkpoint; `made.logEndOffset` must be known. Raises OutputError."""
     entries, made.leaderEpochs = epochs.entries(made.logEndOffset or 0)
     if made.leaderEpochs == "batches" and copy.copy.epochs is not None:
@@ -29,7 +29,7 @@ def write_epochs(out: OutputDirectory, directory: str, made: Salvaged, copy: Giv
         out.write(f"{directory}/{EPOCHS}", checkpoint_text(entries))
 
 
-def write_topic_id(out: OutputDirectory, directory: str, made: Salvaged, copies: Sequence[Given]) -> None:
+def write_topic_id(out: OutputDirectory, directory: str, made: Salvaged, copies: Sequence[FoundCopy]) -> None:
     """Write partition.metadata: the topic ID is that of the cluster's metadata on the same disk, or else of the first
     valid partition.metadata among the copies. Raises OutputError."""
     told = next((each.copy.known.topic_id for each in copies if each.copy.known.topic_id), None)
@@ -52,7 +52,7 @@ def write_topic_id(out: OutputDirectory, directory: str, made: Salvaged, copies:
         made.notes.append("no valid partition.metadata: a broker creates it, with the topic ID from its metadata")
 
 
-def note_surroundings(made: Salvaged, copy: Given) -> None:
+def note_surroundings(made: Salvaged, copy: FoundCopy) -> None:
     """Add notes on the log start offset in the source's log directory, and on the other files of a metadata log."""
     start, first, end = copy.copy.known.log_start, made.logStartOffset, made.logEndOffset or 0
     noted = f"log-start-offset-checkpoint has offset {start} for it"

@@ -10,11 +10,11 @@ from kdump.check.batch import first_offset
 from kdump.check.catalogue import ERROR
 from kdump.check.diagnosis import diagnose
 from kdump.check.options import Options
-from kdump.check.rule import Known, Part
-from kdump.forensics.salvage.heads import Place
+from kdump.check.rule import PartitionContext, SegmentContext
+from kdump.forensics.salvage.heads import InputFile
 from kdump.format.batch import BATCH_HEADER, LOG_OVERHEAD, BatchHeader
 from kdump.log.batch_validity import CHECKSUM, invalidity
-from kdump.log.disk import Segment
+from kdump.log.disk import SegmentFiles
 from kdump.log.legacy import last_record_offset
 from kdump.log.reader import regions
 from kdump.log.region import Batch, BatchLegacy, BatchV2, Problem, Region, length_problem, make_batch, read_header
@@ -44,7 +44,7 @@ Rescue = Callable[[Batch], "tuple[Batch, int] | None"]
 None if no record decodes."""
 
 
-class Checked(NamedTuple):
+class CheckedBatch(NamedTuple):
     """A batch, and whether it is valid: `code` and `reason` are empty if it is. `base` and `last`: its first and last
     offset; `mended`: names of fields that were corrected from the batch itself; `odd`: codes of errors that remain."""
 
@@ -60,12 +60,12 @@ class Checked(NamedTuple):
 class SourceFile:
     """A source file that is being read. Its window is open between `open` and `close`."""
 
-    def __init__(self, place: Place, known: Known, options: Options) -> None:
+    def __init__(self, place: InputFile, known: PartitionContext, options: Options) -> None:
         self.place = place
         self.known = known
         self.options = options
         self._window: Window | None = None
-        self._part: Part | None = None
+        self._part: SegmentContext | None = None
 
     @property
     def window(self) -> Window:
@@ -79,7 +79,7 @@ class SourceFile:
         self._window = window = self.options.open(at)
         if ahead is not None:
             window.ahead = min(ahead, window.size)
-        self._part = Part(Segment("", at.name_offset or 0, at), at, False, None, 0, window.source.size)
+        self._part = SegmentContext(SegmentFiles("", at.name_offset or 0, at), at, False, None, 0, window.source.size)
 
     def close(self) -> None:
         if self._window is not None:
@@ -105,7 +105,7 @@ class SourceFile:
             problem = Problem("batch-length-invalid", "RecordBatch", field, position + 8, "", length, header[1])
         return make_batch(self.window, position, size, self.options.limits, header, problem)
 
-    def check(self, batch: Batch) -> Checked:
+    def check(self, batch: Batch) -> CheckedBatch:
         """Check whether the batch is valid, except for the order of its offsets in the file. Reads all of it."""
         assert self._part is not None
         mended: tuple[str, ...] = ()
@@ -120,13 +120,13 @@ class SourceFile:
             if finding.severity == ERROR and finding.code not in odd:
                 odd.append(finding.code)
         if code:
-            return Checked(batch, code=code, reason=reason)
+            return CheckedBatch(batch, code=code, reason=reason)
         base, last = first_offset(batch), last_record_offset(batch)
         if isinstance(batch, BatchLegacy) and last != batch.lastOffset:
             # Consumers use the offsets of the inner messages; a broker whose log ends here uses the wrapper's.
             batch.header, batch.lastOffset = batch.header._replace(offset=last), last
             mended += ("offset",)
-        return Checked(batch, base, last, mended, tuple(odd))
+        return CheckedBatch(batch, base, last, mended, tuple(odd))
 
     def successor(self, position: int) -> BatchHeader | None:
         """Return the header of a v2 batch at byte `position`; None if there is no plausible one."""

@@ -10,7 +10,7 @@ from kdump.check.options import Options
 from kdump.check.run import Unit, units
 from kdump.forensics.copies import Copy, Key, refuse_others
 from kdump.log.claim import claim_at
-from kdump.log.disk import Partition
+from kdump.log.disk import PartitionDirectory
 from kdump.log.errors import Refused, SourceError
 from kdump.log.internal_topics import METADATA_TOPIC
 from kdump.log.kinds import SEGMENT
@@ -27,14 +27,14 @@ class SalvageError(Exception):
 
 
 @dataclass
-class Given:
+class FoundCopy:
     """A copy as it was found. `place` is its directory, None for single files; `spares` are its .deleted, .swap and
     .cleaned segments; `misnamed`: other files with batches, such as 25.log, whose names are not a segment's; `strange`:
     names of files that are neither, and are not read; `was_named`: the user gave its own path, not only that of a
     directory above."""
 
     copy: Copy
-    place: Partition | None
+    place: PartitionDirectory | None
     spares: list[Target] = field(default_factory=list)
     was_named: bool = False
     misnamed: list[Target] = field(default_factory=list)
@@ -42,12 +42,12 @@ class Given:
 
 
 @dataclass
-class Job:
+class SalvageInput:
     """A partition to salvage, with its copies: the source first, then the replicas."""
 
     topic: str
     partition: int
-    copies: list[Given]
+    copies: list[FoundCopy]
 
     @property
     def name(self) -> str:
@@ -63,10 +63,10 @@ def jobs(
     *,
     wanted: Callable[[str], bool] = lambda topic: True,
     name: str | None = None,
-) -> list[Job]:
+) -> list[SalvageInput]:
     """Return the partitions to salvage. `name` is topic-partition, for a source whose directory has no such name. Calls
     `refused` for what cannot be read. Raises SalvageError."""
-    found: dict[Key, Job] = {}
+    found: dict[Key, SalvageInput] = {}
     unnamed = _key(name) if name is not None else None
     for given in _given(list(sources), options, refused):
         key = unnamed or given.copy.key
@@ -86,13 +86,13 @@ def jobs(
                 if unnamed is None
                 else f"--name is for a single source; {first} and {given.copy.path} would be the same partition"
             )
-        found[key] = Job(*key, [given])
+        found[key] = SalvageInput(*key, [given])
     for path in replicas:
         _add_replicas(found, path, options, refused)
     return list(found.values())
 
 
-def _add_replicas(found: dict[Key, Job], path: str, options: Options, refused: Refused) -> None:
+def _add_replicas(found: dict[Key, SalvageInput], path: str, options: Options, refused: Refused) -> None:
     matched = False
     for given in _given([path], options, refused):
         key = given.copy.key
@@ -129,7 +129,7 @@ def _key(name: str) -> Key:
     return match["topic"], int(match["partition"])
 
 
-def _given(paths: list[str], options: Options, refused: Refused) -> Iterator[Given]:
+def _given(paths: list[str], options: Options, refused: Refused) -> Iterator[FoundCopy]:
     """Yield the copies at the paths; files in one directory are one copy."""
     named = {os.path.abspath(path) for path in paths}
     files: dict[str, list[Unit]] = {}
@@ -154,7 +154,7 @@ def _given(paths: list[str], options: Options, refused: Refused) -> Iterator[Giv
                 continue
             said = properties(place.text("partition.metadata"))
             copy = Copy(place.path, segments, unit.known, said.get("topic_id"))
-            yield Given(copy, place, spares, was_named, misnamed, strange)
+            yield FoundCopy(copy, place, spares, was_named, misnamed, strange)
         elif at is not None:
             alone = at.path == "-" or "://" in at.path
             files.setdefault(at.path if alone else os.path.dirname(os.path.abspath(at.path)), []).append(unit)
@@ -171,10 +171,10 @@ def _given(paths: list[str], options: Options, refused: Refused) -> Iterator[Giv
                 refused(error)
         if targets:
             targets.sort(key=lambda at: (at.name_offset or 0, at.path))
-            yield Given(Copy(targets[0].path, targets, here[0].known), None, [], True)
+            yield FoundCopy(Copy(targets[0].path, targets, here[0].known), None, [], True)
 
 
-def _misnamed(place: Partition, options: Options) -> tuple[list[Target], list[str]]:
+def _misnamed(place: PartitionDirectory, options: Options) -> tuple[list[Target], list[str]]:
     """Return the files of the partition that may have batches although they have no segment's name, and the names of
     the others that Kafka does not know. For 25.log a broker creates an empty segment of the full name, with orders.log
     it does not start, and it ignores orders.bak (LogLoader.loadSegmentFiles): it serves the batches of none of them."""

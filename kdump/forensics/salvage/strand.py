@@ -1,8 +1,8 @@
 """Reads one file: yields its valid batches in order and reports everything else with a reason.
 
-A Strand reads a file once, from its beginning, and assumes that offsets ascend with positions, as a broker writes them.
-It raises Disordered for a valid batch that is out of order: the file is then surveyed, and read by two LaneStrands
-(lane.py).
+A SalvageReader reads a file once, from its beginning, and assumes that offsets ascend with positions, as a broker
+writes them. It raises Disordered for a valid batch that is out of order: the file is then surveyed, and read by two
+LaneReaders (lane.py).
 """
 
 from __future__ import annotations
@@ -12,9 +12,9 @@ from dataclasses import dataclass
 
 from kdump.check.batch import first_offset
 from kdump.check.options import Options
-from kdump.check.rule import Known
+from kdump.check.rule import PartitionContext
 from kdump.forensics.salvage.fates import CONTRADICTS, DAMAGED, PADDING, TORN, UNREAD
-from kdump.forensics.salvage.heads import Disordered, Lost, Place
+from kdump.forensics.salvage.heads import Disordered, InputFile, LostBytes
 from kdump.forensics.salvage.source_file import Rescue, SourceFile, is_cleaned, with_fields
 from kdump.format.batch import BatchHeader
 from kdump.log import region as regions_of
@@ -35,13 +35,13 @@ FATE_OF = {regions_of.TORN: TORN, regions_of.PADDING: PADDING, regions_of.JUNK: 
 
 
 @dataclass(slots=True)
-class Head:
+class SalvageCandidate:
     """A batch that can be written. `batch`: as it will be written, with the corrected fields in `mended`; readable
     until the strand advances. `odd`: codes of errors that remain. `recovered`: if the batch was recovered from a
     damaged one, the number of records that one seems to have had; `mended` is then the code of the damage. `stored`:
     the base offset in the file, if that was corrected."""
 
-    strand: Strand
+    strand: SalvageReader
     batch: Batch
     base: int
     last: int
@@ -62,7 +62,7 @@ class Head:
         return self.batch.possible_records
 
 
-class Strand:
+class SalvageReader:
     """Reads one file. `head` is the current batch, None at the end. `lost` is called with everything else, in order of
     position, before the next head is available."""
 
@@ -73,10 +73,10 @@ class Strand:
 
     def __init__(
         self,
-        place: Place,
-        known: Known,
+        place: InputFile,
+        known: PartitionContext,
         options: Options,
-        lost: Callable[[Strand, Lost], None],
+        lost: Callable[[SalvageReader, LostBytes], None],
         met: Callable[[int], None] = lambda count: None,
         rescue: Rescue | None = None,
     ) -> None:
@@ -86,7 +86,7 @@ class Strand:
         self.lost = lost
         self.met = met
         self.rescue = rescue
-        self.head: Head | None = None
+        self.head: SalvageCandidate | None = None
         self.start = place.name
         """The first offset that it may have: from the file's name, or from a survey."""
         self.last: int | None = None
@@ -96,7 +96,7 @@ class Strand:
         self.compacted = False
         """Whether a batch shows that the log has been compacted."""
         self.file = SourceFile(place, known, options)
-        self._stream: Iterator[Head] = iter(())
+        self._stream: Iterator[SalvageCandidate] = iter(())
 
     @property
     def tier(self) -> int:
@@ -117,7 +117,7 @@ class Strand:
 
     # -- reading
 
-    def _heads(self) -> Iterator[Head]:
+    def _heads(self) -> Iterator[SalvageCandidate]:
         at = self.place.at
         try:
             self.file.open()
@@ -134,7 +134,7 @@ class Strand:
                     self.last, self.epoch = head.last, head.epoch if head.epoch >= 0 else self.epoch
                     yield head
             if source.error:
-                self.lost(self, Lost(UNREAD, self.position, None, "", source.error))
+                self.lost(self, LostBytes(UNREAD, self.position, None, "", source.error))
             elif isinstance(source, FileSource) and source.grown():
                 self.notes.append(f"{at.path}: changed while being read")
         except SourceError as error:
@@ -149,9 +149,9 @@ class Strand:
         if is_gone(error):
             self.notes.append(str(error))
         else:
-            self.lost(self, Lost(UNREAD, position, size, "", str(error)))
+            self.lost(self, LostBytes(UNREAD, position, size, "", str(error)))
 
-    def _judged(self, region: Region) -> Head | None:
+    def _judged(self, region: Region) -> SalvageCandidate | None:
         """Return the region as a head; None, after reporting it, if it is not a valid batch."""
         if not isinstance(region, Batch):
             self._region(region)
@@ -163,7 +163,7 @@ class Strand:
         if (reason or right != base) and self.file.is_seekable:
             raise Disordered(self.place.at.path)
         if reason:
-            told = Lost(CONTRADICTS, region.position, region.size, "offset-not-monotonic", reason, base, last)
+            told = LostBytes(CONTRADICTS, region.position, region.size, "offset-not-monotonic", reason, base, last)
             self.lost(self, told._replace(reason=f"{reason}, {READ_ONCE}", records=batch.possible_records))
             return None
         stored = None
@@ -176,7 +176,7 @@ class Strand:
             batch = with_fields(batch, partitionLeaderEpoch=epoch)
             mended += ("partitionLeaderEpoch",)
         self.compacted = self.compacted or is_cleaned(batch, base, last)
-        return Head(self, batch, base, last, mended, odd, None, region.position, region.size, stored)
+        return SalvageCandidate(self, batch, base, last, mended, odd, None, region.position, region.size, stored)
 
     # -- fields that no checksum covers
 
@@ -223,13 +223,13 @@ class Strand:
             fate = DAMAGED
         code = "" if fate == PADDING else region.code
         if unread:
-            self.lost(self, Lost(UNREAD, region.position, region.size, code, unread))
+            self.lost(self, LostBytes(UNREAD, region.position, region.size, code, unread))
             return
         claimed = region.claimed
         first, last, records = None, None, 0
         if isinstance(claimed, BatchHeader):
             first, last, records = self._claims(claimed, region.end)
-        self.lost(self, Lost(fate, region.position, region.size, code, region.reason, first, last, records))
+        self.lost(self, LostBytes(fate, region.position, region.size, code, region.reason, first, last, records))
 
     def _hides(self, zeros: Region) -> bool:
         """Return True if zeros are in place of batches: offsets are missing after them."""
@@ -238,14 +238,14 @@ class Strand:
         expected = self.place.at.name_offset if self.last is None else self.last + 1
         return follows is not None and expected is not None and expected < follows
 
-    def _damaged(self, batch: Batch, code: str, reason: str) -> Head | None:
+    def _damaged(self, batch: Batch, code: str, reason: str) -> SalvageCandidate | None:
         unread = self.file.unread(batch)
         made = self.rescue(batch) if self.rescue is not None else None
         if made is not None:
             new, claimed = made
             base, last = first_offset(new), last_record_offset(new)
             if self._has_room(base, last, batch.end):
-                return Head(self, new, base, last, (code,), (), claimed, batch.position, batch.size)
+                return SalvageCandidate(self, new, base, last, (code,), (), claimed, batch.position, batch.size)
         first, last_, records = None, None, 0
         is_possible = True
         if isinstance(batch, BatchV2):
@@ -257,7 +257,8 @@ class Strand:
             records = batch.recordCount or 1
         fate = UNREAD if unread else DAMAGED
         self.lost(
-            self, Lost(fate, batch.position, batch.size, code, unread or reason, first, last_, records, is_possible)
+            self,
+            LostBytes(fate, batch.position, batch.size, code, unread or reason, first, last_, records, is_possible),
         )
         return None
 

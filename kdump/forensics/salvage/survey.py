@@ -11,16 +11,16 @@ from collections.abc import Iterable
 
 from kdump.forensics.salvage.batch_index import ALONE, FIXED, RESCUED, BatchIndex
 from kdump.forensics.salvage.fates import LOST
-from kdump.forensics.salvage.heads import Disordered, Lost
-from kdump.forensics.salvage.lane import LaneStrand
+from kdump.forensics.salvage.heads import Disordered, LostBytes
+from kdump.forensics.salvage.lane import LaneReader
 from kdump.forensics.salvage.losses import Losses
-from kdump.forensics.salvage.placing import Gaps, Placing, Surveyed
-from kdump.forensics.salvage.strand import Strand
+from kdump.forensics.salvage.placing import OrderedRanges, Placing, Surveyed
+from kdump.forensics.salvage.strand import SalvageReader
 from kdump.log.claim import REACH
 from kdump.log.region import Batch, BatchV2
 
 
-class SurveyStrand(Strand):
+class SurveyReader(SalvageReader):
     """Reads a file, and accepts every valid batch with the offsets in its header."""
 
     surveyed = True
@@ -36,24 +36,24 @@ class SurveyStrand(Strand):
         return 0 <= first <= last and (name is None or abs(first - name) < REACH)
 
 
-def survey(strands: Iterable[Strand], losses: Losses) -> list[Strand]:
+def survey(strands: Iterable[SalvageReader], losses: Losses) -> list[SalvageReader]:
     """Return the strands that read the files for the output: one per file that is in order, at most two per other."""
     found = [_look(strand, losses) for strand in strands]
-    made: list[Strand] = []
+    made: list[SalvageReader] = []
     for each in found:
         if each.batches is None:
             made.append(each.strand)
             continue
         Placing(each, each.batches, found, losses).run()
-        lanes = [LaneStrand(each.strand, each.batches, astray=astray) for astray in (False, True)]
+        lanes = [LaneReader(each.strand, each.batches, astray=astray) for astray in (False, True)]
         made += [lane for lane in lanes if each.batches.first(astray=lane.astray) is not None]
     return made
 
 
-def _look(strand: Strand, losses: Losses) -> Surveyed:
+def _look(strand: SalvageReader, losses: Losses) -> Surveyed:
     """Survey a file, which is read once if its batches are in order, and twice if they are not."""
-    gaps = Gaps()
-    probe = Strand(strand.place, strand.known, strand.options, lambda strand, lost: None, strand.met)
+    gaps = OrderedRanges()
+    probe = SalvageReader(strand.place, strand.known, strand.options, lambda strand, lost: None, strand.met)
     try:
         probe.begin()
         if probe.head is not None and (strand.start < 0 or probe.head.base < strand.start):
@@ -63,19 +63,19 @@ def _look(strand: Strand, losses: Losses) -> Surveyed:
             probe.advance()
     except Disordered:
         strand.surveyed = True
-        return Surveyed(strand, Gaps(), _indexed(strand, losses))
+        return Surveyed(strand, OrderedRanges(), _indexed(strand, losses))
     finally:
         probe.close()
     return Surveyed(strand, gaps, None)
 
 
-def _indexed(strand: Strand, losses: Losses) -> BatchIndex:
+def _indexed(strand: SalvageReader, losses: Losses) -> BatchIndex:
     """Return the index of a file's batches, and report what is lost of the file."""
     index = BatchIndex(strand.place.at.name_offset, strand.place.beyond)
     pending = False  # something with unknown offsets was lost since the last batch
     borders = 0  # end of the last bytes that belong to no valid batch
 
-    def lost(of: Strand, what: Lost) -> None:
+    def lost(of: SalvageReader, what: LostBytes) -> None:
         nonlocal pending, borders
         strand.lost(of, what)
         if index and index.positions[-1] == borders and index.end_of(-1) == what.position and index.positions[-1]:
@@ -87,7 +87,7 @@ def _indexed(strand: Strand, losses: Losses) -> BatchIndex:
             else:
                 pending = True
 
-    walk = SurveyStrand(strand.place, strand.known, strand.options, lost, strand.met, strand.rescue)
+    walk = SurveyReader(strand.place, strand.known, strand.options, lost, strand.met, strand.rescue)
     expected = strand.place.at.name_offset
     try:
         walk.begin()

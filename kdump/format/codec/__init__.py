@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
-from kdump.format.codec.source import Source, failed, over_limit
+from kdump.format.codec.source import CompressedInput, failed, over_limit
 from kdump.format.varint import Bytes
 
 STRUCTS = {"gzip": "GzipMember", "snappy": "SnappyStream", "lz4": "Lz4Frame", "zstd": "ZstdFrame"}
@@ -35,7 +35,7 @@ def decompress(
     for every other codec, so do not call this for a batch without records.
     """
     chunk_size = max(1, chunk_size)
-    source = Source(chunks, size)
+    source = CompressedInput(chunks, size)
     if codec == "none":
         while piece := source.peek(chunk_size):
             source.skip(len(piece))
@@ -52,7 +52,9 @@ def decompress(
             yield piece
 
 
-def _pieces(codec: str, source: Source, limit: int, ignore_header_checksum: bool, chunk_size: int) -> Iterator[bytes]:
+def _pieces(
+    codec: str, source: CompressedInput, limit: int, ignore_header_checksum: bool, chunk_size: int
+) -> Iterator[bytes]:
     # Each codec and its library are imported only when a payload needs them.
     if codec == "gzip":
         from kdump.format.codec import gzip

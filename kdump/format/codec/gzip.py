@@ -12,7 +12,7 @@ import contextlib
 import zlib
 from collections.abc import Iterator
 
-from kdump.format.codec.source import Source, failed
+from kdump.format.codec.source import CompressedInput, failed
 from kdump.format.errors import DecodeError
 
 STRUCT = "GzipMember"
@@ -23,7 +23,7 @@ FEED = 1 << 17
 """Bytes passed to zlib at a time: it copies the unused input with every piece of output."""
 
 
-def pieces(source: Source, chunk_size: int) -> Iterator[bytes]:
+def pieces(source: CompressedInput, chunk_size: int) -> Iterator[bytes]:
     """Yield the contents of the members in pieces of at most `chunk_size` bytes. Raises DecodeError."""
     _read_header(source)
     while True:
@@ -34,7 +34,7 @@ def pieces(source: Source, chunk_size: int) -> Iterator[bytes]:
             return
 
 
-def _read_header(source: Source) -> None:
+def _read_header(source: CompressedInput) -> None:
     """Read and check a member's header. Raises DecodeError."""
     start = source.position
     crc = 0
@@ -72,7 +72,7 @@ def _read_header(source: Source) -> None:
             raise failed(STRUCT, "headerCrc", source.position - 2, reason)
 
 
-def _read_member(source: Source, chunk_size: int) -> Iterator[bytes]:
+def _read_member(source: CompressedInput, chunk_size: int) -> Iterator[bytes]:
     """Yield the contents of a member, whose header has been read, and check its trailer. Raises DecodeError."""
     inflater = zlib.decompressobj(-zlib.MAX_WBITS)
     crc = length = 0
@@ -103,7 +103,7 @@ def _read_member(source: Source, chunk_size: int) -> Iterator[bytes]:
 
 
 def _inflate_to_error(
-    inflater: zlib._Decompress, source: Source, count: int, chunk_size: int, reason: str
+    inflater: zlib._Decompress, source: CompressedInput, count: int, chunk_size: int, reason: str
 ) -> Iterator[bytes]:
     """Yield everything before the error in the next `count` bytes, then raise DecodeError at the byte that causes it.
 

@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from kdump.format.codec.source import Source, failed, library
+from kdump.format.codec.source import CompressedInput, failed, library
 from kdump.format.errors import DecodeError
 
 STRUCT = "Lz4Frame"
@@ -26,7 +26,7 @@ STORED = 1 << 31
 """Bit of the block size field that marks an uncompressed block."""
 
 
-def pieces(source: Source, ignore_header_checksum: bool) -> Iterator[bytes]:
+def pieces(source: CompressedInput, ignore_header_checksum: bool) -> Iterator[bytes]:
     """Yield the contents of the blocks, at most 4 MiB each. Raises DecodeError."""
     block_api = library("lz4.block", "lz4", STRUCT)
     flags, descriptor = _read_header(source, ignore_header_checksum)
@@ -59,7 +59,7 @@ def pieces(source: Source, ignore_header_checksum: bool) -> Iterator[bytes]:
         yield piece
 
 
-def _read(source: Source, count: int, field: str) -> bytes | bytearray:
+def _read(source: CompressedInput, count: int, field: str) -> bytes | bytearray:
     start = source.position
     data = source.take(count)
     if len(data) < count:
@@ -72,7 +72,7 @@ def _unsupported(field: str, position: int, reason: str) -> DecodeError:
     return DecodeError(STRUCT, field, position, f"{reason}; the Java client rejects it", "lz4-frame-unsupported")
 
 
-def _read_header(source: Source, ignore_header_checksum: bool) -> tuple[int, bytes]:
+def _read_header(source: CompressedInput, ignore_header_checksum: bool) -> tuple[int, bytes]:
     """Read the frame header; return the flags, and the descriptor bytes FLG and BD. Raises DecodeError."""
     head = _read(source, 6, "magic")
     magic = int.from_bytes(head[:4], "little")

@@ -13,7 +13,7 @@ from contextlib import suppress
 from itertools import chain
 from typing import Any, NamedTuple
 
-from kdump.format.codec.source import Source, failed, library, over_limit
+from kdump.format.codec.source import CompressedInput, failed, library, over_limit
 from kdump.format.errors import DecodeError
 from kdump.format.varint import Bytes, read_unsigned
 
@@ -31,7 +31,7 @@ COPY_OUT, COPY_IN = 64, 3
 """Maximum expansion of an element: a copy with a two-byte offset takes 3 bytes and produces up to 64."""
 
 
-def pieces(source: Source, limit: int, chunk_size: int) -> Iterator[bytes]:
+def pieces(source: CompressedInput, limit: int, chunk_size: int) -> Iterator[bytes]:
     """Yield the contents of the blocks in pieces of at most `chunk_size` bytes. Raises DecodeError.
 
     The library needs the whole output of a block in memory. A block is therefore rejected before it is decompressed if
@@ -87,7 +87,7 @@ def _streamed(block: _Block, length: int, cramjam: Any) -> Iterator[bytes]:
     return snappy_stream.pieces(parts, block.position + start, length, cramjam)
 
 
-def _blocks(source: Source, limit: int) -> Iterator[_Block]:
+def _blocks(source: CompressedInput, limit: int) -> Iterator[_Block]:
     """Yield each raw block; the caller must read it before requesting the next. Raises DecodeError."""
     head = source.take(HEADER_SIZE)
     if not head:
@@ -129,7 +129,7 @@ def _blocks(source: Source, limit: int) -> Iterator[_Block]:
         yield _Block(start + 4, size, chunk, iter(()))
 
 
-def _rest(source: Source, count: int) -> Iterator[bytes]:
+def _rest(source: CompressedInput, count: int) -> Iterator[bytes]:
     """Yield the next `count` bytes of the source, or as many as there are."""
     while count > 0 and (part := source.peek(min(count, 1 << 20))):
         count -= source.skip(len(part))

@@ -12,7 +12,7 @@ from kdump.format.varint import Bytes
 NOTHING = memoryview(b"")
 
 
-class Source:
+class CompressedInput:
     """Reads `chunks` forward. `position` is the number of bytes read, `size` the expected total size of the chunks.
 
     Returns copies, because a chunk may be a view of a buffer that moves, or is resized, with the next chunk.

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from kdump.format.codec.source import Source, failed, library
+from kdump.format.codec.source import CompressedInput, failed, library
 
 STRUCT = "ZstdFrame"
 MAGIC = 0xFD2FB528
@@ -30,7 +30,7 @@ _idle: list[Any] = []
 """Decompressors not in use: creating one takes longer than decompressing a small batch. Streams cannot share one."""
 
 
-def pieces(source: Source) -> Iterator[bytes]:
+def pieces(source: CompressedInput) -> Iterator[bytes]:
     """Yield the contents of the blocks, at most 128 KiB each. Raises DecodeError."""
     error = library("zstandard", "zstandard", STRUCT).ZstdError
     decompressor = take()
@@ -55,7 +55,7 @@ def give_back(decompressor: Any) -> None:
         _idle.append(decompressor)
 
 
-def _read(source: Source, count: int, field: str) -> bytes | bytearray:
+def _read(source: CompressedInput, count: int, field: str) -> bytes | bytearray:
     start = source.position
     data = source.take(count)
     if len(data) < count:
@@ -63,7 +63,7 @@ def _read(source: Source, count: int, field: str) -> bytes | bytearray:
     return data
 
 
-def _frames(source: Source, decompressor: Any, error: type[Exception]) -> Iterator[bytes]:
+def _frames(source: CompressedInput, decompressor: Any, error: type[Exception]) -> Iterator[bytes]:
     while True:
         start = source.position
         magic = _read(source, 4, "magic")
@@ -81,7 +81,7 @@ def _frames(source: Source, decompressor: Any, error: type[Exception]) -> Iterat
             return
 
 
-def _frame(source: Source, magic: bytes, decompressor: Any, error: type[Exception]) -> Iterator[bytes]:
+def _frame(source: CompressedInput, magic: bytes, decompressor: Any, error: type[Exception]) -> Iterator[bytes]:
     """Yield the contents of a frame whose `magic` has been read; the library needs it, too. Raises DecodeError."""
     stream = decompressor.decompressobj()
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from kdump.forensics.postmortem.facts import PartitionFacts, PostMortem
 from kdump.render.postmortem import actors, counts, flows, maps
 from kdump.render.postmortem.chart import Chart
-from kdump.render.postmortem.names import Names
+from kdump.render.postmortem.names import PartitionLabels
 
 FOCUS = 6
 """Maximum partitions that have their own chart of one kind."""
@@ -39,7 +39,7 @@ class Drawn:
         return [*found, *self.time, *self.offsets, *self.transactions, *self.producers, *self.batches, *self.keys]
 
 
-def draw(made: PostMortem, names: Names) -> Drawn:
+def draw(made: PostMortem, names: PartitionLabels) -> Drawn:
     """Create the charts of everything for which there is data."""
     drawn = Drawn()
     strips = maps.Maps(made, names)
@@ -89,7 +89,7 @@ def _focus(
 
 
 def _made(
-    make: Callable[[PartitionFacts, str], Chart | None], chosen: list[PartitionFacts], names: Names
+    make: Callable[[PartitionFacts, str], Chart | None], chosen: list[PartitionFacts], names: PartitionLabels
 ) -> list[Chart]:
     charts = (make(facts, names.of(facts)) for facts in chosen)
     return [chart for chart in charts if chart is not None]

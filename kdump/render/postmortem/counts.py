@@ -5,7 +5,7 @@ from __future__ import annotations
 from array import array
 from typing import Any
 
-from kdump.forensics.sketch import Frequent
+from kdump.forensics.sketch import SpaceSaving
 from kdump.forensics.spread import size_classes
 from kdump.forensics.stats import Stats, codecs_of
 from kdump.render.amounts import size_text
@@ -126,7 +126,7 @@ def top_producers(stats: Stats) -> Chart | None:
     return _top("top-producers", "Producers with the most records", rows, stats.producers)
 
 
-def _top(name: str, title: str, rows: list[tuple[str, Any]], sketch: Frequent) -> Chart | None:
+def _top(name: str, title: str, rows: list[tuple[str, Any]], sketch: SpaceSaving) -> Chart | None:
     if not rows:
         return None
     data: list[dict[str, Any]] = []

@@ -11,8 +11,8 @@ from kdump.check.options import Options
 from kdump.check.rule import LOST
 from kdump.forensics.postmortem.facts import PartitionFacts, PostMortem
 from kdump.render.postmortem.hexdumps import Line, hexdump
-from kdump.render.postmortem.names import Names, clean, file_name
-from kdump.render.report import EVERYWHERE, Group, Story
+from kdump.render.postmortem.names import PartitionLabels, clean, file_name
+from kdump.render.report import EVERYWHERE, FindingGroup, PartitionFindings
 
 DUMPED = 60
 """Maximum groups of findings with a hexdump."""
@@ -20,11 +20,11 @@ TOLD = 300
 """Maximum groups of findings on the page."""
 OF_ONE_CODE = 10
 """Maximum groups of findings of one code in one partition."""
-Chosen = tuple[PartitionFacts, Story, list[PartitionFacts]]
+Chosen = tuple[PartitionFacts, FindingGroup, list[PartitionFacts]]
 
 
 @dataclass
-class Told:
+class ExplainedFindings:
     """A group of findings as shown on the page. All text has been escaped for a terminal; the page also escapes it for
     HTML."""
 
@@ -46,16 +46,16 @@ class Told:
 
 
 @dataclass
-class Evidence:
+class FindingsSection:
     """The findings section of the page. `untold`: the number of groups for which there was no room; `codes`: severity,
     code, number of findings and meaning."""
 
-    told: list[Told]
+    told: list[ExplainedFindings]
     untold: int
     codes: list[tuple[str, str, int, str]]
 
 
-def evidence(made: PostMortem, names: Names, options: Options) -> Evidence:
+def evidence(made: PostMortem, names: PartitionLabels, options: Options) -> FindingsSection:
     """Return errors first, then warnings, then informational findings; the first groups have a hexdump of their
     bytes."""
     found = [(facts, story) for facts in (*made.others, *made.partitions) for story in _stories(facts)]
@@ -71,18 +71,18 @@ def evidence(made: PostMortem, names: Names, options: Options) -> Evidence:
         for key, count in facts.codes.items():
             codes[key] = codes.get(key, 0) + count
     rows = sorted(codes.items(), key=lambda each: (SEVERITIES.index(each[0][0]), -each[1], each[0][1]))
-    return Evidence(told, untold, [(*key, count, CATALOGUE[key[1]].meaning) for key, count in rows])
+    return FindingsSection(told, untold, [(*key, count, CATALOGUE[key[1]].meaning) for key, count in rows])
 
 
-def _stories(facts: PartitionFacts) -> list[Story]:
-    group = Group(facts.name)
+def _stories(facts: PartitionFacts) -> list[FindingGroup]:
+    group = PartitionFindings(facts.name)
     for finding in facts.findings:
         if finding.consequence != LOST or not group.explains(finding):
             group.add(finding)
     return group.stories
 
 
-def _folded(found: list[tuple[PartitionFacts, Story]]) -> tuple[list[Chosen], int]:
+def _folded(found: list[tuple[PartitionFacts, FindingGroup]]) -> tuple[list[Chosen], int]:
     """Return the groups of findings to show, each with its partitions, and the number of groups left out. Groups that
     are not errors and occur in more than EVERYWHERE partitions are merged by code. Of one code in one partition, at
     most OF_ONE_CODE groups are shown."""
@@ -109,7 +109,9 @@ def _folded(found: list[tuple[PartitionFacts, Story]]) -> tuple[list[Chosen], in
     return chosen, untold
 
 
-def _told(number: int, facts: PartitionFacts, story: Story, places: list[PartitionFacts], names: Names) -> Told:
+def _told(
+    number: int, facts: PartitionFacts, story: FindingGroup, places: list[PartitionFacts], names: PartitionLabels
+) -> ExplainedFindings:
     finding, entry = story.first, CATALOGUE[story.first.code]
     count = sum(story.codes.values())
     more = ""
@@ -121,7 +123,7 @@ def _told(number: int, facts: PartitionFacts, story: Story, places: list[Partiti
         kinds = ", ".join(f"{times:,} {code}" for code, times in story.codes.most_common())
         reach = f" up to offset {story.last_offset:,}" if story.last_offset is not None else ""
         more = f"First of {count:,} findings here: {kinds}{reach}."
-    return Told(
+    return ExplainedFindings(
         id=f"finding-{number + 1}",
         severity=finding.severity,
         code=finding.code,

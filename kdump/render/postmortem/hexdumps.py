@@ -19,7 +19,7 @@ from kdump.log.reader import regions
 from kdump.log.record import Record
 from kdump.log.region import JUNK, Batch, Region
 from kdump.log.window import Window
-from kdump.render.explain import Words
+from kdump.render.explain import FieldMeaning
 from kdump.render.hexdump import Hexdump
 from kdump.render.output import Output
 from kdump.render.painted import paint, parts
@@ -40,7 +40,7 @@ ENTRIES = 400_000
 BEFORE = 2
 
 
-class Kept(Output):
+class CapturedOutput(Output):
     """Output that is kept as lines."""
 
     def __init__(self) -> None:
@@ -63,13 +63,13 @@ class _Dump(Hexdump):
     """A hexdump whose styles are marks in the text."""
 
     def __init__(self) -> None:
-        self.kept = Kept()
+        self.kept = CapturedOutput()
         super().__init__(self.kept)
         self.paint = paint
         self.damage = UNKNOWN
         """What the damage to the batch looks like, if known."""
 
-    def _bytes(self, position: int, data: Bytes, name: str, words: Words, inner: bool = False) -> None:
+    def _bytes(self, position: int, data: Bytes, name: str, words: FieldMeaning, inner: bool = False) -> None:
         at = self.damage.position
         if at is not None and not inner and not words.wrong and position <= at < position + len(data):
             words = words._replace(wrong=self.damage.text)

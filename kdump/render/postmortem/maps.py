@@ -12,7 +12,7 @@ from kdump.log.region import PADDING
 from kdump.render.amounts import size_text
 from kdump.render.postmortem import palette
 from kdump.render.postmortem.chart import LABELS, WIDTH, Chart, colour, tips, zoom
-from kdump.render.postmortem.names import Names, file_name
+from kdump.render.postmortem.names import PartitionLabels, file_name
 
 ROWS = 36
 """Maximum segments in one chart: as many as fit on a printed page."""
@@ -40,7 +40,7 @@ TITLES = {
 class Maps:
     """Draws the segments of partitions, those with errors first."""
 
-    def __init__(self, made: PostMortem, names: Names) -> None:
+    def __init__(self, made: PostMortem, names: PartitionLabels) -> None:
         self.names = names
         self.rows: list[tuple[PartitionFacts, SegmentFacts]] = []
         drawn = sorted((facts for facts in made.partitions if facts.segments), key=_worst)

@@ -31,7 +31,7 @@ def short(text: str, most: int = LONGEST) -> str:
     return text[: most - 1 - half] + "…" + text[len(text) - half :]
 
 
-class Names:
+class PartitionLabels:
     """Names of the partitions. If two log directories have the same partition, the directory's name is added."""
 
     def __init__(self, made: PostMortem) -> None:

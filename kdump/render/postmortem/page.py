@@ -17,9 +17,9 @@ from kdump.format.counted import many
 from kdump.render.amounts import size_text
 from kdump.render.postmortem.chart import Chart, complete, embedded, javascript, svg
 from kdump.render.postmortem.charts import Drawn
-from kdump.render.postmortem.evidence import Evidence, Told
+from kdump.render.postmortem.evidence import ExplainedFindings, FindingsSection
 from kdump.render.postmortem.flows import when
-from kdump.render.postmortem.names import Names, clean, second
+from kdump.render.postmortem.names import PartitionLabels, clean, second
 from kdump.render.report import checked, incomplete, verdict
 from kdump.render.times import iso
 from kdump.version import __version__
@@ -45,7 +45,7 @@ class Figure(NamedTuple):
     spec: str
 
 
-class Row(NamedTuple):
+class PageRow(NamedTuple):
     """A partition in the table."""
 
     name: str
@@ -67,7 +67,7 @@ def figure(chart: Chart) -> Figure:
     return Figure(chart.name, chart.title, chart.caption, chart.view, svg(chart), embedded(complete(chart)))
 
 
-def page(made: PostMortem, drawn: Drawn, told: Evidence, names: Names, title: str) -> str:
+def page(made: PostMortem, drawn: Drawn, told: FindingsSection, names: PartitionLabels, title: str) -> str:
     """Return the page as HTML."""
     from jinja2 import Environment, PackageLoader, StrictUndefined
     from markupsafe import Markup
@@ -105,7 +105,7 @@ def _hash(script: str) -> str:
     return "sha256-" + base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
 
 
-def _context(made: PostMortem, told: Evidence, names: Names) -> dict[str, Any]:
+def _context(made: PostMortem, told: FindingsSection, names: PartitionLabels) -> dict[str, Any]:
     counts, totals = made.totals.findings, made.totals
     word, style = verdict(counts[ERROR], counts[WARNING], totals)
     hit = sum(1 for each in (*made.partitions, *made.others) if each.severities[ERROR] or each.severities[WARNING])
@@ -143,7 +143,7 @@ def _context(made: PostMortem, told: Evidence, names: Names) -> dict[str, Any]:
     }
 
 
-def _by_severity(told: Evidence) -> list[tuple[str, list[Told]]]:
+def _by_severity(told: FindingsSection) -> list[tuple[str, list[ExplainedFindings]]]:
     return [(name, [each for each in told.told if each.severity == name]) for name in (ERROR, WARNING, INFO)]
 
 
@@ -177,7 +177,7 @@ def _spaced(milliseconds: int) -> str:
     return second(milliseconds).replace("T", " ")
 
 
-def _held(made: PostMortem, names: Names) -> Iterator[str]:
+def _held(made: PostMortem, names: PartitionLabels) -> Iterator[str]:
     """Yield a text for each partition in which read_committed consumers cannot reach the end."""
     for facts in made.partitions:
         ended = facts.ended
@@ -200,7 +200,7 @@ def _directory(each: Any) -> str:
     return ", ".join(words)
 
 
-def _row(facts: PartitionFacts, names: Names) -> Row:
+def _row(facts: PartitionFacts, names: PartitionLabels) -> PageRow:
     stats = facts.stats
     worst = next((name for name in (ERROR, WARNING, INFO) if facts.severities[name]), "")
     counts = ", ".join(many(facts.severities[name], name) for name in (ERROR, WARNING) if facts.severities[name])
@@ -209,7 +209,7 @@ def _row(facts: PartitionFacts, names: Names) -> Row:
     held = f"{ended.open + ended.hanging:,}" if ended and ended.open + ended.hanging else ""
     codecs = ", ".join(sorted(stats.codecs, key=lambda name: -stats.codecs[name].storedBytes))
     oldest, newest = ("" if each is None else _spaced(each) for each in (stats.oldest, stats.newest))
-    return Row(
+    return PageRow(
         names.of(facts),
         facts.state,
         f"{facts.segmentCount:,}",
@@ -226,7 +226,7 @@ def _row(facts: PartitionFacts, names: Names) -> Row:
     )
 
 
-def _gaps(made: PostMortem, names: Names) -> list[tuple[str, str, str, str]]:
+def _gaps(made: PostMortem, names: PartitionLabels) -> list[tuple[str, str, str, str]]:
     """Return partition, offsets, size and reason of each offset gap: gaps at damage first, then the largest."""
     found = [(facts, gap) for facts in made.partitions for gap in facts.gaps]
     found.sort(key=lambda each: (not each[1].is_damage, each[0].is_compacted, -each[1].size))

@@ -17,7 +17,7 @@ from kdump.log.errors import SourceError
 from kdump.render.postmortem.chart import Chart, converter, png, svg
 from kdump.render.postmortem.charts import draw
 from kdump.render.postmortem.evidence import evidence
-from kdump.render.postmortem.names import Names, clean
+from kdump.render.postmortem.names import PartitionLabels, clean
 from kdump.render.postmortem.page import page
 
 FORMATS = ("png", "svg")
@@ -82,7 +82,7 @@ def report(
     if not made.totals.files and not made.stats.files:
         raise SourceError((made.totals.unread or ["nothing was read"])[0])
     step("drawing")
-    names = Names(made)
+    names = PartitionLabels(made)
     drawn = draw(made, names)
     told = evidence(made, names, options)
     text = page(made, drawn, told, names, clean(title) if title else _title(made)).encode("utf-8", "backslashreplace")
