@@ -75,7 +75,7 @@ def tail_of_zeros(root: Path) -> None:
     edit(root / f"clicks-0/{400457:020}.log", lambda data: data[:-3000] + bytes(3000))
 
 
-@recipe("crash-1", "the last segment has lost all but its first 10,758 bytes")
+@recipe("crash-1", "only the first 10,758 bytes of the last segment are left")
 def tail_lost(root: Path) -> None:
     edit(root / f"clicks-0/{400457:020}.log", lambda data: data[:-540_000])
     edit(root / "replication-offset-checkpoint", lambda data: data.replace(b"clicks 0 ", b"clicks 0 4"[:-1]))
@@ -137,35 +137,35 @@ def snapshots_lost_clean(root: Path) -> None:
         path.unlink()
 
 
-@recipe("crash-1", "the log start lies in the fifth segment")
+@recipe("crash-1", "the log start offset is in the fifth segment")
 def log_start_within(root: Path) -> None:
     edit(root / START, lambda _: b"0\n2\nclicks 0 150000\ntrimmed 0 17\n")
 
 
-@recipe("crash-1", "leader-epoch-checkpoint is gone on a disk that is to be recovered")
+@recipe("crash-1", "leader-epoch-checkpoint is gone, and the log will be recovered")
 def epochs_lost(root: Path) -> None:
     (root / "ledger-0/leader-epoch-checkpoint").unlink()
 
 
-@recipe("crash-1", "leader-epoch-checkpoint knows an epoch that begins behind the log")
+@recipe("crash-1", "leader-epoch-checkpoint has an epoch that starts after the log end")
 def epochs_beyond(root: Path) -> None:
     (root / "orders-none-0/leader-epoch-checkpoint").write_bytes(b"0\n3\n0 0\n1 250\n7 900\n")
 
 
-@recipe("clean-1", "an empty segment behind the last one")
+@recipe("clean-1", "an empty segment after the last one")
 def empty_segment(root: Path) -> None:
     for suffix in (".log", ".index", ".timeindex"):
         (root / f"orders-none-0/{300:020}{suffix}").touch()
 
 
-@recipe("clean-1", "a .swap of two segments: a compaction that was all but finished")
+@recipe("clean-1", "a .swap of two segments: a compaction that was almost finished")
 def swap_of_two(root: Path) -> None:
     folder = root / "clicks-0"
     first, following = folder / f"{0:020}.log", folder / f"{11263:020}.log"
     (folder / f"{0:020}.log.swap").write_bytes(first.read_bytes() + following.read_bytes())
 
 
-@recipe("clean-1", ".swap files above .cleaned ones: a split that did not finish")
+@recipe("clean-1", ".swap files above .cleaned ones: an unfinished split")
 def swap_and_cleaned(root: Path) -> None:
     folder = root / "users-0"
     for suffix in (".log", ".index", ".timeindex"):
@@ -178,17 +178,17 @@ def foreign_log(root: Path) -> None:
     (root / "orders-none-0/notes.log").write_text("do not delete\n")
 
 
-@recipe("clean-1", "a trash directory of a desktop: its name ends like a partition's")
+@recipe("clean-1", "a desktop's trash directory, whose name ends like a partition's")
 def trash_directory(root: Path) -> None:
     (root / ".Trash-1000").mkdir()
 
 
-@recipe("clean-1", "a copy of a partition beside it, named orders-none-0.bak")
+@recipe("clean-1", "a copy of a partition next to it, named orders-none-0.bak")
 def backup_directory(root: Path) -> None:
     shutil.copytree(root / "orders-none-0", root / "orders-none-0.bak")
 
 
-@recipe("clean-1", "a partition that the cluster does not have: number 7 of a topic with one")
+@recipe("clean-1", "a partition that the cluster does not have: number 7 of a topic with one partition")
 def partition_unknown(root: Path) -> None:
     shutil.copytree(root / "orders-none-0", root / "orders-none-7")
 
@@ -200,7 +200,7 @@ def partition_and_checkpoints_gone(root: Path) -> None:
         (root / name).unlink()
 
 
-@recipe("clean-1", "recovery-point-offset-checkpoint of version 7, and no transaction is open")
+@recipe("clean-1", "recovery-point-offset-checkpoint has version 7, and no transaction is open")
 def recovery_version_no_transaction(root: Path) -> None:
     edit(root / RECOVERY, lambda data: b"7" + data[1:])
     shutil.rmtree(root / "payments-0")
@@ -235,26 +235,26 @@ def metadata_damaged(root: Path) -> None:
     log.write()
 
 
-@recipe("crash-1", "an offset goes back in a segment whose .index is gone: recovery for the index fails")
+@recipe("crash-1", "an offset decreases in a segment whose .index is gone: rebuilding the index fails")
 def index_lost_offset_back(root: Path) -> None:
     log = Log(root, "orders-none-0")
     log.write(log.next(offset=100, partitionLeaderEpoch=0))
     (root / f"orders-none-0/{ZERO}.index").unlink()
 
 
-@recipe("crash-1", "a transaction marker with a short key, on a disk that is to be recovered")
+@recipe("crash-1", "a transaction marker with a short key, in a log that will be recovered")
 def marker_recovery(root: Path) -> None:
     log = Log(root, "payments-0")
     log.write(log.marker(9, 8, records=[record(key=b"\0\0", value=struct.pack(">hi", 0, 0))]))
 
 
-@recipe("crash-1", "a batch outside of the open transaction of its producer, on a disk that is to be recovered")
+@recipe("crash-1", "a batch outside of the open transaction of its producer, in a log that will be recovered")
 def transaction_recovery(root: Path) -> None:
     log = Log(root, "payments-0")
     log.write(log.next(producerId=11, producerEpoch=0, baseSequence=1))
 
 
-@recipe("clean-1", "a -future directory alone: it was to take the place of the live one")
+@recipe("clean-1", "a -future directory without the live one that it was to replace")
 def future_alone(root: Path) -> None:
     (root / "orders-zstd-0").rename(root / f"orders-zstd-0.{ID}-future")
 
@@ -294,7 +294,7 @@ def epoch_directory(root: Path) -> None:
     to_directory(root / "orders-none-0/leader-epoch-checkpoint")
 
 
-@recipe("clean-1", "zeros behind quorum-state, as after a power loss")
+@recipe("clean-1", "zeros after the end of quorum-state, as after a power loss")
 def quorum_zeros(root: Path) -> None:
     edit(root / "__cluster_metadata-0/quorum-state", lambda data: data + bytes(64))
 

@@ -120,7 +120,7 @@ def one_is_a_file_crash(root: Path) -> Node:
     return one_is_a_file(root)
 
 
-@recipe("clean-1", "one of two log directories is empty, as a mount point without its disk")
+@recipe("clean-1", "one of two log directories is empty, like a mount point without its disk")
 def one_not_mounted(root: Path) -> Node:
     other = second(root, *SECOND)
     shutil.rmtree(other)
@@ -128,7 +128,7 @@ def one_not_mounted(root: Path) -> Node:
     return Node((root, other))
 
 
-@recipe("clean-1", "the second log directory is the first, through a link")
+@recipe("clean-1", "the second log directory is a link to the first")
 def linked_twice(root: Path) -> Node:
     other = root.with_name(root.name + "-second")
     other.symlink_to(root)
@@ -214,7 +214,7 @@ def snapshot_name(root: Path) -> None:
     (root / "orders-none-0/producers.snapshot").touch()
 
 
-@recipe("clean-1", "a .snapshot with no name")
+@recipe("clean-1", "a .snapshot without a name")
 def snapshot_no_name(root: Path) -> None:
     (root / "orders-none-0/.snapshot").touch()
 
@@ -268,7 +268,7 @@ def swap_last_alone(root: Path) -> None:
     shutil.copy(folder / f"{ZERO}.log", folder / f"{ZERO}.log.swap")
 
 
-@recipe("clean-1", "an .index.swap alone")
+@recipe("clean-1", "only an .index.swap")
 def swap_index_alone(root: Path) -> None:
     shutil.copy(root / f"orders-none-0/{ZERO}.index", root / f"orders-none-0/{ZERO}.index.swap")
 
@@ -288,14 +288,16 @@ def future_complete(root: Path) -> Node:
     return future(root)
 
 
-@recipe("crash-1", "a -future copy that lacks its end in a second log directory, next to the live one in the first")
+@recipe("crash-1", "a -future copy without its end in a second log directory, next to the live one in the first")
 def future_behind(root: Path) -> Node:
     node = future(root, 400)
     (node.dirs[1] / MARK).unlink(missing_ok=True)
     return node
 
 
-@recipe("clean-1", "a live partition in a second log directory, a -future copy in that which the cluster has assigned")
+@recipe(
+    "clean-1", "a live partition in a second log directory, a -future copy in the one that the cluster has assigned"
+)
 def future_assigned(root: Path) -> Node:
     other = second(root, "orders-zstd-0")
     shutil.copytree(other / "orders-zstd-0", root / f"orders-zstd-0.{ID}-future")
@@ -308,19 +310,19 @@ def future_no_topic_id(root: Path) -> None:
     (root / f"orders-zstd-0.{ID}-future/partition.metadata").unlink()
 
 
-@recipe("legacy", "a log directory of a broker with ZooKeeper, under 4.3.1")
+@recipe("legacy", "a log directory from a broker with ZooKeeper, started with 4.3.1")
 def zookeeper_era(root: Path) -> None:
     edit(root / META, lambda data: data.replace(b"HkYyt9CIRQ62s6Jy8r-a_g", b"FN96DRb6S3GeSIQS03itlw"))
 
 
-@recipe("crash-1", "the log start lies above a segment that is cut: what is left of that goes too")
+@recipe("crash-1", "the log start offset is above a segment that is truncated: the rest of that segment is deleted too")
 def cut_below_start(root: Path) -> None:
     (root / RECOVERY).unlink()
     edit(root / START, lambda _: b"0\n1\nclicks 0 300000\n")
     break_value(root, "clicks-0", 11263, 3)
 
 
-@recipe("clean-1", "the last batch of a log is cut short, and its log start is in the segment before")
+@recipe("clean-1", "the last batch of a log is incomplete, and the log start offset is in the segment before")
 def tail_cut_start_within(root: Path) -> None:
     edit(root / START, lambda _: b"0\n1\nclicks 0 27900\n")
     edit(root / f"clicks-0/{11263:020}.log", lambda data: data[:-20])
@@ -341,7 +343,7 @@ def metas(name: str, what: str, change: Callable[[bytes], bytes]) -> None:
         return node
 
     in_second.__name__, in_metadata.__name__ = f"meta_{name}_of_two", f"meta_{name}_metadata_dir"
-    recipe("clean-1", f"two log directories, in the second meta.properties {what}")(in_second)
+    recipe("clean-1", f"two log directories; in the second, meta.properties {what}")(in_second)
     recipe("clean-1", f"the metadata in a third directory, whose meta.properties {what}")(in_metadata)
 
 
@@ -350,7 +352,7 @@ metas("zeroed", "has only zeros", lambda data: bytes(len(data)))
 metas("torn", "has lost its last third", lambda data: data[: len(data) * 2 // 3])
 metas("version_lost", "has lost version=1", lambda data: data.replace(b"version=1\n", b""))
 metas("no_cluster", "has version 0 and no cluster.id", lambda data: b"version=0\nbroker.id=1\n")
-metas("escape", "has a bad escape", lambda data: data + b"x=\\u00\n")
+metas("escape", "has an invalid escape", lambda data: data + b"x=\\u00\n")
 
 
 @recipe("clean-1", "meta.properties has lost version=1")
@@ -358,7 +360,7 @@ def meta_version_lost(root: Path) -> None:
     edit(root / META, lambda data: data.replace(b"version=1\n", b""))
 
 
-@recipe("clean-1", "a space behind node.id in meta.properties")
+@recipe("clean-1", "a space after node.id in meta.properties")
 def meta_space_after(root: Path) -> None:
     edit(root / META, lambda data: data.replace(b"node.id=1", b"node.id=1 "))
 
@@ -371,7 +373,7 @@ def meta_as_java_reads_it(root: Path) -> None:
     )
 
 
-@recipe("clean-1", "lost+found in a metadata.log.dir apart")
+@recipe("clean-1", "lost+found in a separate metadata.log.dir")
 def metadata_dir_lost_and_found(root: Path) -> Node:
     node = three(root)
     assert node.metadata is not None

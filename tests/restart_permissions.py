@@ -49,8 +49,8 @@ FILES = (
 )
 
 for _name, _path, _what in FILES:
-    denied(f"write_{_name}", "clean-1", _path, 0o444, f"no right to write {_what}")
-    denied(f"read_{_name}", "clean-1", _path, 0, f"no right to read {_what}")
+    denied(f"write_{_name}", "clean-1", _path, 0o444, f"no permission to write {_what}")
+    denied(f"read_{_name}", "clean-1", _path, 0, f"no permission to read {_what}")
 
 DIRECTORIES = (
     ("root", ".", "the log directory"),
@@ -59,10 +59,10 @@ DIRECTORIES = (
 )
 
 for _name, _path, _what in DIRECTORIES:
-    denied(f"write_{_name}", "clean-1", _path, 0o555, f"no right to write in {_what}")
-    denied(f"write_{_name}_crash", "crash-1", _path, 0o555, f"no right to write in {_what}, after kill -9")
-    denied(f"list_{_name}", "clean-1", _path, 0o311, f"no right to list {_what}")
-    denied(f"enter_{_name}", "clean-1", _path, 0o644, f"no right to enter {_what}")
+    denied(f"write_{_name}", "clean-1", _path, 0o555, f"no permission to write to {_what}")
+    denied(f"write_{_name}_crash", "crash-1", _path, 0o555, f"no permission to write to {_what}, after kill -9")
+    denied(f"list_{_name}", "clean-1", _path, 0o311, f"no permission to list {_what}")
+    denied(f"enter_{_name}", "clean-1", _path, 0o644, f"no permission to enter {_what}")
 
 
 @recipe("clean-1", "a .txnindex cannot be written")
@@ -106,24 +106,24 @@ def locked(other: Path) -> None:
     other.chmod(0o555)
 
 
-of_two("write_root_of_two", lambda other: other.chmod(0o555), "no right to write in the second")
-of_two("write_root_of_two_locked", locked, "no right to write in the second, whose .lock is there")
-of_two("list_root_of_two", lambda other: other.chmod(0o311), "no right to list the second")
-of_two("enter_root_of_two", lambda other: other.chmod(0o644), "no right to enter the second")
-of_two("read_meta_of_two", lambda other: (other / META).chmod(0), "no right to read meta.properties of the second")
+of_two("write_root_of_two", lambda other: other.chmod(0o555), "no permission to write to the second")
+of_two("write_root_of_two_locked", locked, "no permission to write to the second, whose .lock is there")
+of_two("list_root_of_two", lambda other: other.chmod(0o311), "no permission to list the second")
+of_two("enter_root_of_two", lambda other: other.chmod(0o644), "no permission to enter the second")
+of_two("read_meta_of_two", lambda other: (other / META).chmod(0), "no permission to read meta.properties of the second")
 of_two(
     "write_partition_of_two",
     lambda other: (other / "orders-lz4-0").chmod(0o555),
-    "no right to write in a partition's directory of the second",
+    "no permission to write to a partition's directory of the second",
 )
 of_two(
     "write_log_of_two",
     lambda other: (other / f"orders-lz4-0/{ZERO}.log").chmod(0o444),
-    "no right to write a segment of the second",
+    "no permission to write a segment of the second",
 )
 
 
-@recipe("clean-1", "no right to write in metadata.log.dir, which is apart")
+@recipe("clean-1", "no permission to write to a separate metadata.log.dir")
 def write_metadata_dir(root: Path) -> Node:
     other = metadata_apart(root)
     node = owned(Node((root,), other))
@@ -131,7 +131,7 @@ def write_metadata_dir(root: Path) -> Node:
     return node
 
 
-@recipe("clean-1", "no right to enter metadata.log.dir, which is apart")
+@recipe("clean-1", "no permission to enter a separate metadata.log.dir")
 def enter_metadata_dir(root: Path) -> Node:
     other = metadata_apart(root)
     node = owned(Node((root,), other))
@@ -139,7 +139,7 @@ def enter_metadata_dir(root: Path) -> Node:
     return node
 
 
-@recipe("clean-1", "nothing: a broker without root's rights")
+@recipe("clean-1", "nothing: a broker that does not run as root")
 def user(root: Path) -> Node:
     return owned(Node((root,)))
 
@@ -161,7 +161,7 @@ def of_root(path: Path, mode: int) -> None:
 
 
 def left_over(name: str, path: str, mode: int) -> None:
-    """Add a recipe with a temporary file of root's in the second of two log directories."""
+    """Add a recipe with a temporary file owned by root in the second of two log directories."""
 
     def apply(root: Path) -> Node:
         other = second(root, *SECOND)
@@ -171,7 +171,7 @@ def left_over(name: str, path: str, mode: int) -> None:
         return node
 
     apply.__name__ = name
-    recipe("clean-1", f"two log directories, in the second {path} of root's, mode {mode:o}")(apply)
+    recipe("clean-1", f"two log directories, in the second {path} owned by root, mode {mode:o}")(apply)
 
 
 EPOCHS = "orders-lz4-0/leader-epoch-checkpoint"
@@ -182,7 +182,7 @@ left_over("left_over_epochs", f"{EPOCHS}.tmp", 0o644)
 left_over("left_over_epochs_unreadable", f"{EPOCHS}.tmp", 0o600)
 
 
-@recipe("clean-1", "quorum-state.tmp of root's: the node deletes it before it writes")
+@recipe("clean-1", "quorum-state.tmp owned by root: the node deletes it before it writes")
 def left_over_quorum_state(root: Path) -> Node:
     node = owned(Node((root,), wait=4))
     (root / METADATA / "quorum-state.tmp").touch()
@@ -190,14 +190,16 @@ def left_over_quorum_state(root: Path) -> Node:
     return node
 
 
-@recipe("clean-1", "quorum-state.tmp of root's that the node may not read, either")
+@recipe("clean-1", "quorum-state.tmp owned by root, which the node cannot read either")
 def left_over_quorum_state_unreadable(root: Path) -> Node:
     node = left_over_quorum_state(root)
     (root / METADATA / "quorum-state.tmp").chmod(0o600 if os.geteuid() == 0 else 0)
     return node
 
 
-@recipe("clean-1", "two log directories, in the second a -delete directory of root's with files of the broker's")
+@recipe(
+    "clean-1", "two log directories, in the second a -delete directory owned by root, with files owned by the broker"
+)
 def delete_directory_of_root(root: Path) -> Node:
     other = second(root, *SECOND)
     shutil.copytree(root / PARTITION, other / f"{PARTITION}.{ID}-delete")
@@ -206,7 +208,7 @@ def delete_directory_of_root(root: Path) -> Node:
     return node
 
 
-@recipe("clean-1", "two log directories, the second without directory.id, with a meta.properties.tmp of root's")
+@recipe("clean-1", "two log directories, the second without directory.id, with a meta.properties.tmp owned by root")
 def left_over_meta(root: Path) -> Node:
     other = second(root, *SECOND)
     edit(other / META, lambda data: data.replace(b"directory.id=" + SECOND_ID, b""))

@@ -13,6 +13,7 @@ from typing import Any
 
 import pytest
 
+from kdump.log.paths import refuse_pipe, target
 from tests.broker_at_work import Broker, disk
 from tests.command import run
 from tests.conftest import sample, seeded
@@ -220,3 +221,23 @@ def take_away(path: Path) -> None:
         shutil.rmtree(path)
     else:
         path.unlink(missing_ok=True)
+
+
+def test_a_file_that_goes_away_between_two_looks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It is gone, not something other than a file."""
+    path = tmp_path / "00000000000000000000.log"
+    path.touch()
+    at = target(str(path), source=str(tmp_path))
+    looks = 0
+    status = os.stat
+
+    def gone(*arguments: Any, **options: Any) -> os.stat_result:
+        nonlocal looks
+        looks += 1
+        found = status(*arguments, **options)
+        path.unlink(missing_ok=True)
+        return found
+
+    monkeypatch.setattr("os.stat", gone)
+    refuse_pipe(at)
+    assert looks == 1

@@ -22,7 +22,7 @@ from tools.incident import INCIDENTS, lay_out
 ROOT = Path(__file__).parent.parent
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
 BLOCK = re.compile(r"^```console\n(.*?)^```$", re.MULTILINE | re.DOTALL)
-DISK = re.compile(r"^(?:DISK|The disk:.*?)$(?=\n\n)", re.MULTILINE | re.DOTALL)
+DISK = re.compile(r"^(?:DISK|Example disk:.*?)$(?=\n\n)", re.MULTILINE | re.DOTALL)
 """In the page of an incident: what was done to its disk."""
 WRITTEN = re.compile(r"\bwritten \d{4}-[0-9T:.-]+Z")
 """The file times differ in a copy of the repository."""
@@ -33,7 +33,7 @@ MARKDOWN_ONLY = ("make ", "git ", "pip ")
 def disk_of(name: str) -> str:
     """Return the line about the disk of an incident, from the code that damages it."""
     said = " ".join(str(INCIDENTS[name].__doc__).split())
-    text = f"The disk: `make incident NAME={name}` lays it out. {said}"
+    text = f"Example disk: `make incident NAME={name}` creates it. {said}"
     return textwrap.fill(text, 120, break_long_words=False, break_on_hyphens=False)
 
 

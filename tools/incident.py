@@ -156,16 +156,16 @@ def record_size_0(disk: Disk) -> None:
 
 @incident("corrupt-index")
 def corrupt_index(disk: Disk) -> None:
-    """In the .index of orders-none-0, the last entry points into the middle of a batch. The .timeindex of orders-zstd-0
-    still ends with preallocated zeros."""
+    """In the .index of orders-none-0, the third of four entries points into the middle of a batch. The .timeindex of
+    orders-zstd-0 still ends with preallocated zeros."""
     disk.flip(disk.file(f"{ORDERS}/{ZERO}.index"), 8 * 3 - 1, 6)
     disk.append(disk.file(f"{ORDERS_ZSTD}/{ZERO}.timeindex"), bytes(TIME_INDEX_ENTRY.size * 10))
 
 
 @incident("stuck-consumer")
 def stuck_consumer(disk: Disk) -> None:
-    """The header of the second batch of orders-zstd-0 states 61 records, but the batch contains 60. Its producer wrote
-    it so, and the checksum matches."""
+    """The header of the second batch of orders-zstd-0 states 61 records, but the batch contains 60. The producer wrote
+    it that way, and the checksum matches."""
     position, header = disk.batches(ORDERS_ZSTD)[1]
     batch = changed(disk.batch(ORDERS_ZSTD, 1), recordCount=header.recordCount + 1)
     disk.write(disk.log(ORDERS_ZSTD), position, batch)
@@ -190,7 +190,7 @@ def hanging_transaction(disk: Disk) -> None:
 @incident("out-of-order-sequence")
 def out_of_order_sequence(disk: Disk) -> None:
     """Broker 1 became leader of orders-zstd-0 in an unclean election, without the fourth batch, which had already been
-    acknowledged to its producer. What the producer sent next follows the gap."""
+    acknowledged to its producer. The batch that the producer sent next follows the gap."""
     last, header = disk.batch(ORDERS_ZSTD, 4), disk.batches(ORDERS_ZSTD)[3][1]
     disk.truncate(ORDERS_ZSTD, 3)
     disk.append(disk.log(ORDERS_ZSTD), changed(last, baseOffset=header.baseOffset, partitionLeaderEpoch=1))
@@ -235,7 +235,7 @@ def disk_full(disk: Disk) -> None:
 @incident("recreated-topic")
 def recreated_topic(disk: Disk) -> None:
     """The topic trimmed was deleted and created again while this broker was down, so that partition.metadata contains
-    the ID of the old topic. A directory of a deleted topic was left over as well."""
+    the ID of the old topic. A -stray directory of a deleted topic is there as well."""
     disk.file("trimmed-0/partition.metadata").write_text("version: 0\ntopic_id: pP1dXJ1nQGmUFh2wsbRm4Q")
     stray = disk.file("audit-0.0f1e2d3c4b5a69788796a5b4c3d2e1f0-stray")
     shutil.copytree(disk.file("ledger-0"), stray)

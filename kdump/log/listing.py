@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import os
+import stat
 from typing import Any, NamedTuple
 
 from kdump.extras import how_to_install
@@ -34,6 +35,15 @@ def is_directory(path: str) -> bool:
     except (OSError, SourceError):
         return False
     except Exception:  # every store has its own errors
+        return False
+
+
+def is_no_file(path: str) -> bool:
+    """Return True if there is something other than a regular file (links are followed). A single look, because a
+    running broker deletes and renames files at any moment."""
+    try:
+        return not stat.S_ISREG(os.stat(path).st_mode)
+    except OSError:
         return False
 
 

@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 from kdump.log.errors import Refused, SourceError, listing_error
 from kdump.log.kinds import SEGMENT, Kind, by_name
-from kdump.log.listing import is_url, items, names
+from kdump.log.listing import is_no_file, is_url, items, names
 from kdump.log.named import nothing_in
 
 # topic-partition, with the suffix that a broker appends to a directory that is being deleted or moved, or is a stray.
@@ -49,7 +49,7 @@ def target(path: str, kind: Kind | None = None, source: str = "") -> Target:
 def refuse_pipe(at: Target) -> None:
     """Raise SourceError if the file was found in a directory and is not a regular file: opening a pipe there would
     block forever."""
-    if at.source != at.path and "://" not in at.path and os.path.exists(at.path) and not os.path.isfile(at.path):
+    if at.source != at.path and "://" not in at.path and is_no_file(at.path):
         raise SourceError(f"{at.path}: not a file")
 
 

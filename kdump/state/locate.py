@@ -9,6 +9,7 @@ from kdump.log.disk import LogDirectory, PartitionDirectory, Place, place_of, pl
 from kdump.log.errors import Refused, SourceError, listing_error
 from kdump.log.internal_topics import METADATA_TOPIC, OFFSETS_TOPIC, SHARE_TOPIC
 from kdump.log.kinds import KRAFT_SNAPSHOT, SEGMENT
+from kdump.log.listing import is_no_file
 from kdump.log.named import missing
 from kdump.log.paths import Target
 from kdump.state.metadata_files import BOOTSTRAP, SNAPSHOT, MetadataFiles, metadata_files
@@ -81,10 +82,13 @@ def _of_file(at: Target) -> MetadataFiles | None:
 
 
 def _is_file(at: Target, refused: Refused) -> bool:
-    if os.path.isfile(at.path):
-        return True
-    refused(SourceError(f"{at.path}: not a file") if os.path.exists(at.path) else missing(at.path))
-    return False
+    if is_no_file(at.path):
+        refused(SourceError(f"{at.path}: not a file"))
+        return False
+    if not os.path.exists(at.path):
+        refused(missing(at.path))
+        return False
+    return True
 
 
 def coordinator_logs(path: str, refused: Refused) -> tuple[list[CoordinatorLog], list[LogDirectory]]:

@@ -25,10 +25,12 @@ def row(result: dict[str, Any], ground: dict[str, int]) -> str:
     else:
         broker = [facts["broker"] for facts in result["partitions"].values() if facts["broker"]]
         cut, strays = sum(len(facts["truncated"]) for facts in broker), sum(facts["stray"] for facts in broker)
-        told.append(f"cuts {cut} file{'s' * (cut > 1)}" if cut else "")
-        told.append(f"{strays} stray{'s' * (strays > 1)}" if strays else "")
+        told.append(f"truncates {cut} file{'s' * (cut > 1)}" if cut else "")
+        told.append(f"{strays} stray director{'ies' if strays > 1 else 'y'}" if strays else "")
         ends = {key.partition("/")[2]: end for key, end in result["logEnds"].items()}
-        other = [f"{key} ends at {end} for {ground[key]}" for key, end in ends.items() if ground.get(key, end) != end]
+        other = [
+            f"{key} ends at {end} instead of {ground[key]}" for key, end in ends.items() if ground.get(key, end) != end
+        ]
         told += other[:2] + (["…"] if len(other) > 2 else [])
     said = ", ".join(filter(None, told)) or "starts"
     agrees = "yes" if not result["differences"] else result.get("explained", "NO")

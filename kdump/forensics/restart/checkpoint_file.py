@@ -15,6 +15,7 @@ from kdump.forensics.restart.plan import EXIT, OFFLINE, EpochEntry, StartupFaile
 from kdump.format.numbers import parse_int, parse_long
 from kdump.log.entries import LARGEST_TEXT
 from kdump.log.errors import SourceError, SourceNotFound
+from kdump.log.listing import is_no_file
 from kdump.log.source import open_source
 
 MOST_SHOWN = 60
@@ -41,7 +42,7 @@ def read_small(path: str) -> bytes | None:
     """Return the content of a small file; None if it does not exist. Raises SourceError."""
     if not os.path.lexists(path):
         return None
-    if not os.path.isfile(path):
+    if is_no_file(path) or (os.path.islink(path) and not os.path.exists(path)):
         raise SourceError(f"{path}: not a file")
     try:
         source = open_source(path)
