@@ -233,6 +233,7 @@ class Collected:
                 if side.compacted:
                     found.kind, found.reason = CLEANED, side.sign
                 self.runs.append(found)
+        self._undecoded()
         differences = sorted([*self.runs, *self.sums.values()], key=lambda each: each.first)
         relation, shorter = self._relation(differences)
         left, right = self.sides
@@ -240,12 +241,26 @@ class Collected:
             relation, shorter, differences, self.more, left, right, self.standing, self.behind, self.alike
         )
 
+    def _undecoded(self) -> None:
+        """Add the batches with a wrong record count: their records are the same, but consumers cannot read them."""
+        for number, side in enumerate(self.sides):
+            for first, last, damage in side.undecoded:
+                places = (damage.place, None) if number == 0 else (None, damage.place)
+                self.runs.append(
+                    DifferingRange(DAMAGE, first, last, number, left=places[0], right=places[1], reason=damage.reason)
+                )
+                legal = self.sums.get((REWRITTEN, None))
+                if legal is not None and first <= legal.first and legal.last <= last:
+                    del self.sums[(REWRITTEN, None)]
+
     def _relation(self, differences: list[DifferingRange]) -> tuple[str | None, int | None]:
         if any(each.parts for each in differences):
             return DIVERGENT, None
         if any(each.kind in (UNREAD, UNKNOWN) for each in differences):
             return None, None
         left, right = self.sides
+        if left.end_unread or right.end_unread:
+            return None, None
         starts, ends = [left.start or 0, right.start or 0], [left.end, right.end]
         if max(starts) > min(ends) or (max(starts) == min(ends) and all(a < b for a, b in zip(starts, ends))):
             return None, None

@@ -21,7 +21,8 @@ class CopyEpoch(NamedTuple):
 
 @dataclass
 class CopyFacts:
-    """Facts about a copy, known once it has been read. Its log contains the offsets logStartOffset..logEndOffset-1.
+    """Facts about a copy, known once it has been read. Its log contains the offsets logStartOffset..logEndOffset-1;
+    logEndOffset is None if the last segment could not be read.
 
     `epochs`: the entries of leader-epoch-checkpoint, None if there is no such file or they are not in ascending order
     in both columns; `batchEpochs`: the leader epochs in the batch headers. `damages`: the first damaged places,
@@ -31,7 +32,7 @@ class CopyFacts:
     path: str
     copy: Copy
     logStartOffset: int
-    logEndOffset: int
+    logEndOffset: int | None
     highWatermark: int | None
     topicId: str | None
     segments: int
@@ -46,21 +47,28 @@ class CopyFacts:
     notes: list[str]
 
     @property
-    def lineage(self) -> Lineage:
-        """The leader epoch history that a broker uses after loading this copy: the checkpoint's, or else that of the
-        batch headers."""
+    def lineage(self) -> Lineage | None:
+        """What decides where a broker with this copy truncates; None if a segment could not be read."""
+        if self.unread or self.logEndOffset is None:
+            return None
+        return Lineage(self.history, self.logStartOffset, self.logEndOffset, self.highWatermark)
+
+    @property
+    def history(self) -> tuple[tuple[int, int], ...]:
+        """The leader epochs that a broker uses after loading this copy: the checkpoint's, or else those of the batch
+        headers."""
         known = (
             self.epochs
             if self.epochs is not None
             else [CopyEpoch(each.epoch, each.offset) for each in self.batchEpochs]
         )
         rising = [(each.epoch, each.startOffset) for each in known]
-        return Lineage(_rising(rising), self.logStartOffset, self.logEndOffset, self.highWatermark)
+        return _rising(rising)
 
     def checkpoint_epoch(self, offset: int) -> int | None:
         """Return the epoch of `offset` according to leader-epoch-checkpoint; None if it has none, or if `offset` is not
         below the log end offset."""
-        if offset >= self.logEndOffset:
+        if self.logEndOffset is not None and offset >= self.logEndOffset:
             return None
         below = [each.epoch for each in self.epochs or () if each.startOffset <= offset]
         return below[-1] if below else None
@@ -73,7 +81,7 @@ def facts_of(cursor: Cursor) -> CopyFacts:
         copy.path,
         copy,
         cursor.start or 0,
-        cursor.end,
+        None if cursor.end_unread else cursor.end,
         copy.high_watermark,
         copy.topic_id,
         len(copy.segments),

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator
 
 from kdump.check.options import Options
 from kdump.forensics.copies import Copy
-from kdump.forensics.damage import EpochInBatches, FilePosition, OffsetGap, UnreadableSpan
+from kdump.forensics.damage import EpochInBatches, FilePosition, OffsetGap, Undecoded, UnreadableSpan
 from kdump.forensics.rows import ComparableRecord, rows
 from kdump.format.batch import BATCH_HEADER
 from kdump.log.batch_validity import invalidity
@@ -45,7 +45,11 @@ class Cursor:
         self.damaged = 0
         self.tail: UnreadableSpan | None = None
         """How the log ends, if in an incomplete batch or zeros, as after a crash."""
+        self.undecoded: list[Undecoded] = []
+        """Batches whose records have all been read, but whose record count is wrong."""
         self.unread: list[str] = []
+        self.end_unread = False
+        """Whether the last segment could not be read, so that the log end offset is unknown."""
         self.notes: list[str] = []
         self.compacted = bool(copy.known.compacted) or "cleaner-offset" in copy.known.checkpoints
         self.sign = "its topic is compacted" if self.compacted else ""
@@ -131,8 +135,11 @@ class Cursor:
         self.last = last_record_offset(batch)
         if batch.problems and self._rows is not None:
             assert self.target is not None
-            self.last = (batch.baseOffset or 0) - 1 if self._taken is None else self._taken
-            self._damage(batch, batch.problems[0].reason)
+            base, last = batch.baseOffset or 0, self.last
+            self.last = base - 1 if self._taken is None else self._taken
+            found = self._damage(batch, batch.problems[0].reason)
+            if self.last == last and len(self.undecoded) < MOST:
+                self.undecoded.append(Undecoded(base, last, found))
         self.batches_seen += 1
         self.records_seen += batch.possible_records
         if batch.partitionLeaderEpoch is not None and batch.partitionLeaderEpoch != self._epoch:
@@ -283,16 +290,18 @@ class Cursor:
         for at in self.copy.segments:
             if at.name_offset is not None:
                 self._named = at.name_offset
+            self.end_unread = False
             yield from self._reader.segment(at)
 
     def _refused(self, error: SourceError) -> None:
+        self.end_unread = True
         self.unread.append(str(error))
         self._pending_unread = True
 
     def _changed(self, at: Target, grown: int) -> None:
         self.notes.append(f"{at.path}: changed while being read")
 
-    def _damage(self, region: Region, reason: str) -> None:
+    def _damage(self, region: Region, reason: str) -> UnreadableSpan:
         assert self.target is not None
         digest = hashlib.blake2b(digest_size=16)
         kind = region.kind if region.kind in (TORN, JUNK, PADDING) else "batch"
@@ -307,6 +316,7 @@ class Cursor:
             self._pending.append(found)
         if len(self.damages) < MOST:
             self.damages.append(found)
+        return found
 
     def _finish(self) -> None:
         """Handle the end. A single torn or zero region there, as a crash, a copy or preallocation leaves it, is not

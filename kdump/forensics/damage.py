@@ -23,6 +23,14 @@ class UnreadableSpan(NamedTuple):
     digest: bytes
 
 
+class Undecoded(NamedTuple):
+    """A batch of offsets first..last that consumers cannot read, although no record of it is missing."""
+
+    first: int
+    last: int
+    damage: UnreadableSpan
+
+
 class OffsetGap(NamedTuple):
     """Offsets first..last (None: to the end of the log) whose records are unknown in a copy. `places`: number of
     damaged places, the first of which are in `damages`. `unread`: whether a file could not be read."""

@@ -199,7 +199,8 @@ def _votes(facts: list[CopyFacts], pairs: dict[tuple[int, int], Comparison], off
     if offset is None:
         return []
     voters = [number for number, copy in enumerate(facts) if copy.logStartOffset <= offset]
-    voters = [number for number in voters if offset < facts[number].logEndOffset or facts[number].damaged]
+    ends = [copy.logEndOffset for copy in facts]
+    voters = [n for n in voters if facts[n].damaged or ((end := ends[n]) is not None and offset < end)]
     groups_of: list[list[int]] = []
     for number in voters:
         for group in groups_of:
@@ -215,6 +216,8 @@ def _votes(facts: list[CopyFacts], pairs: dict[tuple[int, int], Comparison], off
 def _choices(made: Diff) -> Iterator[Choice]:
     for leader, follower in permutations(range(len(made.copies)), 2):
         one, other = made.copies[leader], made.copies[follower]
+        if one.lineage is None or other.lineage is None:
+            continue
         does = truncation(one.lineage, other.lineage)
         pair = made.pairs[(min(leader, follower), max(leader, follower))]
         parting = pair.first

@@ -123,7 +123,9 @@ class ComparedCopy(NamedTuple):
 
     path: Annotated[PathText, Doc()]
     logStartOffset: Annotated[int, Doc()]
-    logEndOffset: Annotated[int, Doc("offset after the last valid batch")]
+    logEndOffset: Annotated[
+        int | None, Doc("offset after the last valid batch; null if the last segment could not be read")
+    ]
     highWatermark: Annotated[int | None, Doc()]
     topicId: Annotated[str | None, Doc()]
     segments: Annotated[int, Doc()]

@@ -27,7 +27,7 @@ from kdump.format.batch import BATCH_HEADER, COMPRESSION, CONTROL, LOG_OVERHEAD,
 from kdump.format.columns import WIDTH, Columns, decode
 from kdump.format.counted import many
 from kdump.format.errors import DecodeError
-from kdump.log.batch_validity import damage_of
+from kdump.log.batch_validity import damage_of, impossible_count
 from kdump.log.disk import PartitionDirectory, current
 from kdump.log.errors import Refused, SourceError, raise_it
 from kdump.log.legacy import look_inside
@@ -224,7 +224,7 @@ class StatsReader:
         """Add a batch that is not part of a batch run: it may be damaged, or of an old format."""
         self.stats.batches += 1
         place = FilePosition(self.path, batch.position, batch.size)
-        damage = damage_of(batch)
+        damage = damage_of(batch) or impossible_count(batch)
         if damage is not None:
             self.stats.miss(place, damage.reason)
         elif isinstance(batch, BatchLegacy):

@@ -5,8 +5,9 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+from kdump.format.batch import max_records
 from kdump.log.legacy import last_record_offset, look_inside
-from kdump.log.region import Batch, BatchLegacy
+from kdump.log.region import Batch, BatchLegacy, BatchV2
 
 
 class Invalid(NamedTuple):
@@ -41,11 +42,24 @@ def invalidity(batch: Batch) -> Invalid | None:
     if found is None and isinstance(batch, BatchLegacy):
         look_inside(batch)
         found = damage_of(batch)
-    return found or (None if has_possible_offsets(batch) else OFFSETS)
+    return found or impossible_count(batch) or (None if has_possible_offsets(batch) else OFFSETS)
+
+
+def impossible_count(batch: Batch) -> Invalid | None:
+    """Return why the record count of a header cannot be true, whatever the records are; None if it can be. The records
+    of such a batch are counted nowhere (Batch.possible_records)."""
+    if not isinstance(batch, BatchV2) or batch.recordCount == batch.possible_records:
+        return None
+    count = batch.header.recordCount
+    reason = f"recordCount {count} is negative"
+    if count > 0:
+        most = max_records(batch.size, batch.header.codec)
+        reason = f"recordCount is {count}, but the batch has room for at most {most} records"
+    return Invalid("record-count-mismatch", reason)
 
 
 def has_possible_offsets(batch: Batch) -> bool:
-    """Return True if the offsets of a batch ascend from a base offset of at least 0, and its record count is not
-    negative. For magic 0 and 1, look_inside must have been called before."""
+    """Return True if the offsets of a batch ascend from a base offset of at least 0. For magic 0 and 1, look_inside
+    must have been called before."""
     base = batch.baseOffset
-    return base is not None and 0 <= base <= last_record_offset(batch) and (batch.recordCount or 0) >= 0
+    return base is not None and 0 <= base <= last_record_offset(batch)

@@ -14,6 +14,7 @@ from kdump.format.numbers import LONG_MAX, LONG_MIN, int64
 from kdump.format.record import RECORD
 from kdump.format.varint import Bytes, read_varint
 from kdump.log import legacy
+from kdump.log.batch_validity import impossible_count
 from kdump.log.record import Record
 from kdump.log.region import Batch, BatchLegacy, BatchV2, Problem
 from kdump.log.skim import HEAD, KEYS, LARGE, SIZES, Keep, Skim
@@ -54,8 +55,9 @@ def columns_of(
     limit = batch.limits.max_decompressed_size if space else size
     left = batch.recordCount or 0
     if left < 0:
-        reason = f"recordCount {left} is negative"
-        batch.note(_count_problem(batch, reason, None, left))
+        impossible = impossible_count(batch)
+        assert impossible is not None
+        batch.note(_count_problem(batch, impossible.reason, None, left))
         return
     if left == 0 and size == 0:
         return

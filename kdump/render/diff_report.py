@@ -123,7 +123,7 @@ class DiffReport(Sink["Diff | DiffSummary"]):
             Column("copy", "", lambda n: letter(n)),
             Column("path", "copy", lambda n: printable(path_text(found.copies[n].path)), least=16),
             Column("logStart", "logStart", lambda n: str(found.copies[n].logStartOffset), True, 6),
-            Column("logEnd", "logEnd", lambda n: str(found.copies[n].logEndOffset), True),
+            Column("logEnd", "logEnd", lambda n: _end(found.copies[n]), True),
             Column("highWatermark", "highWatermark", lambda n: _mark(found.copies[n]), True, 3),
             Column("segments", "segments", lambda n: str(found.copies[n].segments), True, 1),
             Column("epochs", "epochs@offsets", lambda n: _epochs(found.copies[n]), False, 8, 14),
@@ -205,6 +205,8 @@ class DiffReport(Sink["Diff | DiffSummary"]):
             UNREAD: f"  {where}: {count} cannot be compared with {lacks}, where a file could not be read",
         }
         text = texts.get(each.kind, f"  {where}: both are damaged there in different ways: no comparison is possible")
+        if each.kind == DAMAGE and not each.records:
+            text = f"  {where}: consumers cannot read the batch of {lacks}, which is damaged: {each.reason}"
         if each.kind == DAMAGE and not lacks:
             text = f"  {where}: both are damaged there in different ways: {each.reason}"
         yield text
@@ -260,14 +262,15 @@ def verdict(found: Diff) -> tuple[str, str]:
     if found.relation == SAME:
         copy = found.copies[0]
         records = max(pair.alike for pair in found.pairs.values())
-        offsets = f"offsets {copy.logStartOffset}..{copy.logEndOffset - 1}, " if records else ""
+        last = (copy.logEndOffset or 0) - 1  # known: everything was read
+        offsets = f"offsets {copy.logStartOffset}..{last}, " if records else ""
         return "the same", f": {offsets}{records:,} records"
     if found.relation == PREFIX:
         parts = []
         for (left, right), pair in found.pairs.items():
             if pair.shorter is not None:
                 short, long = ((left, right), (right, left))[pair.shorter]
-                end, beyond = found.copies[short].logEndOffset, found.copies[long].logEndOffset
+                end, beyond = found.copies[short].logEndOffset or 0, found.copies[long].logEndOffset or 0
                 rest = f"{beyond - end:,} more offsets" if beyond > end else "more bytes, which are damaged"
                 parts.append(f"{letter(short)} ends at offset {end}, {letter(long)} has {rest}")
         return "prefix", ": " + "; ".join(parts)
@@ -279,12 +282,12 @@ def verdict(found: Diff) -> tuple[str, str]:
 def _strange(found: Diff, offset: int) -> Iterator[str]:
     """Report a leader epoch that starts at the divergent offset and is missing from some copies: it explains the
     divergence."""
-    known = [dict(copy.lineage.epochs) for copy in found.copies]
+    known = [dict(copy.history) for copy in found.copies]
     for epoch, start in sorted({entry for each in known for entry in each.items()}, key=lambda entry: entry[1]):
         if start > offset:
             return
         have = [n for n, each in enumerate(known) if each.get(epoch) == start]
-        lack = [n for n, copy in enumerate(found.copies) if epoch not in known[n] and copy.logEndOffset > start]
+        lack = [n for n, copy in enumerate(found.copies) if epoch not in known[n] and (copy.logEndOffset or 0) > start]
         lack = [n for n in lack if found.copies[n].logStartOffset <= start]
         if lack and start == offset:
             names = " and ".join(map(letter, have))
@@ -293,6 +296,10 @@ def _strange(found: Diff, offset: int) -> Iterator[str]:
             yield f"leader epoch {epoch} starts there in {names}; {missing}"
 
             return
+
+
+def _end(copy: CopyFacts) -> str:
+    return "unknown" if copy.logEndOffset is None else str(copy.logEndOffset)
 
 
 def _mark(copy: CopyFacts) -> str:
@@ -358,14 +365,13 @@ def _next(found: Diff) -> Iterator[str]:
 
 def _choice(found: Diff, each: Choice) -> str:
     leader, follower, does = letter(each.leader), letter(each.follower), each.does
-    end = found.copies[each.follower].logEndOffset
     text = f"{leader} elected: {follower} "
     if does.by == "logStart":
         return text + f"deletes all its records and restarts at offset {does.offset}, the log start offset of {leader}"
     if does.offset is None:
         return text + "has no leader epochs and truncates to its high watermark, which is unknown here"
     if does.loses:
-        text += f"truncates to offset {does.offset} and loses its offsets {does.offset}..{end - 1}"
+        text += f"truncates to offset {does.offset} and loses its offsets {does.offset}..{does.offset + does.loses - 1}"
     else:
         text += f"truncates nothing and fetches from offset {does.offset}"
     if does.by == "highWatermark":

@@ -213,9 +213,9 @@ class StatsReport(Sink[StatsPart]):
         self._pair("bytes", f"{size} on average, {half}, largest {largest}")
         ones = stats.batchRecords[1]
         if ones:
-            self._pair("single", f"{ones:,} batches of one record, {share(ones, stats.soundBatches)}")
+            self._pair("single", f"{many(ones, 'batch', 'batches')} of one record, {share(ones, stats.soundBatches)}")
         if stats.emptyBatches:
-            self._pair("empty", f"{stats.emptyBatches:,} batches emptied by compaction")
+            self._pair("empty", f"{many(stats.emptyBatches, 'batch', 'batches')} emptied by compaction")
         self._histogram(size_classes(stats.batchRecords), lambda each: _range(each, str), "records each")
 
     def _codecs(self, stats: Stats) -> None:

@@ -314,6 +314,36 @@ def test_three_copies_vote(tmp_path: Path) -> None:
     assert two.majority == []
 
 
+@pytest.mark.parametrize("count", [-5, 0, 1, 49, 51, 105, 106, 1_000_000_000, 2**31 - 1])
+@pytest.mark.parametrize("swapped", [False, True])
+def test_a_wrong_record_count_is_damage(count: int, swapped: bool, tmp_path: Path) -> None:
+    """50 records of 14 or 15 bytes: with any other count, a consumer cannot read the batch, or not all of it."""
+    first, *rest = craft.split((FIXTURES / "clean-2" / "ledger-0" / FIRST).read_bytes())
+    one = copy_of(b"".join([first, *rest]), tmp_path / "a-0")
+    other = copy_of(b"".join([craft.patch(first, recordCount=count), *rest]), tmp_path / "b-0")
+    found = only(*((other, one) if swapped else (one, other)))
+    parting = count if 0 < count < 50 else 0
+    assert (found.relation, found.firstDivergentOffset, found.cause) == ("divergent", parting, "damage")
+    assert {each.kind for each in found.pairs[(0, 1)].differences} <= {"damage", "rewritten"}
+    assert found.pairs[(0, 1)].first.lacking == int(not swapped)  # type: ignore[union-attr]
+    assert all(each.kind == "damage" for each in found.pairs[(0, 1)].differences if count >= 50)
+
+
+@pytest.mark.parametrize("which", [0, 1])
+def test_nothing_is_predicted_from_a_copy_that_was_not_read(which: int, tmp_path: Path) -> None:
+    batches = [craft.one(b"v", offset=number) for number in range(2)]
+    paths = [copy_of(batches[0], tmp_path / name) for name in ("a-0", "b-0")]
+    for path in paths:
+        copy_of(batches[1], path, f"{1:020}.log")
+    unreadable = sorted(paths[0].glob("*.log"))[which]
+    unreadable.unlink()
+    unreadable.symlink_to("/proc/self/mem")
+    found = only(*paths)
+    assert found.relation is None
+    assert [copy.logEndOffset for copy in found.copies] == [None if which else 2, 2]
+    assert found.choices == []
+
+
 def test_both_damaged(tmp_path: Path) -> None:
     """Copies with the same bytes do not diverge; if the damage differs, they diverge there."""
     data = bytearray(LEDGER.read_bytes())

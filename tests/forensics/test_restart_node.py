@@ -110,7 +110,7 @@ def test_without_a_metadata_log_there_is_no_comfort(disk: Path) -> None:
     head = " ".join(result.stdout.split("assumed")[0].split())
     assert result.exit_code == 1
     assert "nothing is lost" not in head
-    assert "if the controllers have none either, MAKES all 1 partition STRAY" in head
+    assert "if the controllers have none either, MAKES 1 partition STRAY" in head
 
 
 @pytest.mark.parametrize("alone", [False, True])

@@ -31,7 +31,7 @@ FATES = {
     KEPT: "written unchanged, byte for byte",
     MENDED: "written, with a corrected field that no checksum covers (see mended)",
     RECOVERED: "records of a damaged batch, in a new batch; their values may be wrong",
-    DUPLICATE: "the same batch was written from elsewhere",
+    DUPLICATE: "the same batch, except perhaps for its leader epoch, was written from elsewhere",
     SUPERSEDED: "a better batch of these offsets was written from elsewhere",
     PADDING: "zeros, left by preallocation or a crash",
     UNUSED: "not requested or not needed, and not written",

@@ -19,7 +19,8 @@ class Disordered(Exception):
 
 class LostBytes(NamedTuple):
     """Bytes of a file from which no batch is written: damage, padding, or a batch whose offsets do not fit. `size` is
-    None if unknown. offset, lastOffset and records: as in a header, None and 0 if it is not credible."""
+    None if unknown. offset, lastOffset and records: as in a header, None and 0 if it is not credible. `is_possible`:
+    whether the batch can have had these offsets; a header with a valid checksum is quoted in any case."""
 
     fate: str
     position: int
@@ -29,6 +30,7 @@ class LostBytes(NamedTuple):
     offset: int | None = None
     lastOffset: int | None = None
     records: int = 0
+    is_possible: bool = True
 
 
 @dataclass

@@ -116,8 +116,8 @@ def _hold(made: Histories, found: Diff, above: int, place: int, prefer: int | No
 
 def _newest(facts: CopyFacts) -> int:
     """Return the highest leader epoch of a copy, -1 without one."""
-    return max((epoch for epoch, _ in facts.lineage.epochs), default=-1)
+    return max((epoch for epoch, _ in facts.history), default=-1)
 
 
 def _epochs(facts: CopyFacts) -> list[tuple[int, int]]:
-    return list(facts.lineage.epochs)
+    return list(facts.history)

@@ -309,7 +309,7 @@ class PartitionRun:
         counted = span._replace(batches=int(lost.offset is not None), records=lost.records)
         self.ledger.span(counted._replace(code=lost.code, reason=lost.reason))
         if span.is_lost and not strand.surveyed:
-            self._has_lost(strand, lost.lastOffset)
+            self._has_lost(strand, lost.lastOffset if lost.is_possible else None)
 
     def _has_lost(self, strand: SalvageReader, last: int | None) -> None:
         self.lost_since = True

@@ -18,7 +18,7 @@ from kdump.forensics.salvage.heads import Disordered, InputFile, LostBytes
 from kdump.forensics.salvage.source_file import Rescue, SourceFile, is_cleaned, with_fields
 from kdump.format.batch import BatchHeader
 from kdump.log import region as regions_of
-from kdump.log.batch_validity import OFFSETS
+from kdump.log.batch_validity import OFFSETS, is_intact
 from kdump.log.claim import REACH
 from kdump.log.errors import SourceError, is_gone
 from kdump.log.legacy import last_record_offset
@@ -247,12 +247,19 @@ class SalvageReader:
             if self._has_room(base, last, batch.end):
                 return SalvageCandidate(self, new, base, last, (code,), (), claimed, batch.position, batch.size)
         first, last_, records = None, None, 0
+        is_possible = True
         if isinstance(batch, BatchV2):
             first, last_, records = self._claims(batch.header, batch.end)
+            if first is None and is_intact(batch):
+                first, last_, records = batch.header.baseOffset, batch.lastOffset, batch.possible_records
+                is_possible = 0 <= last_ - first < MOST_DELTA and self._has_room(first, last_, batch.end)
         if isinstance(batch, BatchLegacy):
             records = batch.recordCount or 1
         fate = UNREAD if unread else DAMAGED
-        self.lost(self, LostBytes(fate, batch.position, batch.size, code, unread or reason, first, last_, records))
+        self.lost(
+            self,
+            LostBytes(fate, batch.position, batch.size, code, unread or reason, first, last_, records, is_possible),
+        )
         return None
 
     def _claims(self, header: BatchHeader, end: int) -> tuple[int | None, int | None, int]:
