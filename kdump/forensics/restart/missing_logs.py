@@ -35,7 +35,9 @@ def missing_logs(
     other log directories; `noted`: the offsets in the checkpoints, by file name; `is_created`: whether the cluster may
     have the partitions, so that the broker creates them."""
     paths = {name: os.path.join(directory.path, name) for name in noted}
-    known = noted_in({name: target(path) for name, path in paths.items() if os.path.lexists(path)})
+    known = noted_in(
+        {name: target(path, source=directory.path) for name, path in paths.items() if os.path.lexists(path)}
+    )
     expected = Expected(directory.path, tuple(others), directory.nodeId, directory.directoryId, known, metadata)
     missing = missing_partitions(expected)
     for key in missing.lost:
