@@ -31,7 +31,7 @@ def test_why_a_batch_is_invalid() -> None:
     good = craft.one(b"value", 7)
     assert why(good) is None
     assert why(craft.flip(good, 8 * 70)) is CHECKSUM
-    assert why(craft.patch(good, recordCount=-5)) is OFFSETS
+    assert why(craft.patch(good, recordCount=-5)) == ("record-count-mismatch", "recordCount -5 is negative")
     assert why(craft.patch(good, lastOffsetDelta=-2)) is OFFSETS
 
 
