@@ -15,9 +15,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from kdump.check.engine.units import units
 from kdump.check.finding import Finding
 from kdump.check.options import Options
-from kdump.check.run import units
 from kdump.check.totals import CheckTotals
 from kdump.forensics.restart.restart_plan import restart_plan
 from kdump.log import kinds

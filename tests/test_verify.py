@@ -14,10 +14,10 @@ from typing import Any
 import pytest
 from click.testing import CliRunner
 
-from kdump.check import workers
 from kdump.check.catalogue import CATALOGUE, families
+from kdump.check.engine import workers
+from kdump.check.engine.units import units
 from kdump.check.options import Options
-from kdump.check.run import units
 from kdump.cli import cli
 from kdump.log.region import Batch
 from tests import craft
@@ -352,7 +352,7 @@ def test_nothing_is_written(disks: RestoredDisks) -> None:
 
 
 def test_a_segment_that_goes_away_is_noted(disks: RestoredDisks, monkeypatch: pytest.MonkeyPatch) -> None:
-    from kdump.check import workers
+    from kdump.check.engine import workers
 
     gone = disks.get("clean-1", whole=True).root / "clicks-0" / f"{11263:020}.log"
     real = workers.careful_source

@@ -7,11 +7,11 @@ from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 
 from kdump.check.catalogue import ERROR, INFO
+from kdump.check.engine.units import units
+from kdump.check.engine.workers import careful_source
 from kdump.check.finding import Finding
 from kdump.check.options import Options
-from kdump.check.run import units
 from kdump.check.totals import CheckTotals
-from kdump.check.workers import careful_source
 from kdump.format.counted import many
 from kdump.log.listing import lies_in, same_place
 from kdump.log.region import Limits

@@ -6,8 +6,8 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import NamedTuple, Protocol
 
-from kdump.check.carried import Carrier
 from kdump.check.finding import Finding
+from kdump.check.resume_state import Carrier
 from kdump.format.heads import Heads
 from kdump.log.disk import SegmentFiles
 from kdump.log.internal_topics import INTERNAL_TOPICS

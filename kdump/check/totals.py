@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from dataclasses import dataclass, field
 
-from kdump.check.missing import MissingTotals
+from kdump.check.missing_totals import MissingTotals
 from kdump.log.errors import SourceError, is_gone
 
 RECENT = 100

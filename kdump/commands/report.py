@@ -85,8 +85,8 @@ class ReportCommand:
 
     def run(self) -> int:
         """Run the command and return its exit status."""
+        from kdump.check.engine.workers import careful_source
         from kdump.check.options import Options
-        from kdump.check.workers import careful_source
         from kdump.format.counted import many
         from kdump.render.postmortem.write import report
         from kdump.render.report import checked, incomplete, verdict

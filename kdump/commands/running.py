@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
+from kdump.check.engine.workers import careful_source
 from kdump.check.options import Options
-from kdump.check.workers import careful_source
 from kdump.commands.params import LimitOptions
 from kdump.log.rate import Rate
 

@@ -10,11 +10,11 @@ import click
 
 from kdump.check.baseline import Baseline, read_baseline
 from kdump.check.catalogue import CATALOGUE, SEVERITIES, Code
+from kdump.check.engine.units import Unit, family_names, units
+from kdump.check.engine.workers import run_all, usual_processes
 from kdump.check.finding import Finding
 from kdump.check.options import Options
-from kdump.check.run import Unit, family_names, units
 from kdump.check.totals import CheckTotals
-from kdump.check.workers import run_all, usual_processes
 from kdump.commands.completion_words import listed
 from kdump.commands.exits import exit_with
 from kdump.commands.files import complain

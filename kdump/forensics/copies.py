@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
-from kdump.check.known import LogDirContext, alone
+from kdump.check.log_dir_context import LogDirContext, alone
 from kdump.check.options import Options
 from kdump.check.rule import CheckpointedEpoch, PartitionContext
 from kdump.log.disk import NO_SEGMENT, LogDirectory, PartitionDirectory, partition, place_of, places

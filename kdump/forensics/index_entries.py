@@ -9,11 +9,11 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import NamedTuple
 
-from kdump.check.beside import Aborted
+from kdump.check.engine.neighbor_files import Aborted
 from kdump.check.finding import Finding
-from kdump.check.producers import Row
 from kdump.check.rule import NONE, BatchContext, Rule, SegmentContext, hides
-from kdump.check.transactions import TransactionRule
+from kdump.check.rules.producers import Row
+from kdump.check.rules.transactions import TransactionRule
 from kdump.format.heads import BASE, Heads, within
 from kdump.log.paths import Target
 from kdump.log.region import Region

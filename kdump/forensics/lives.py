@@ -9,8 +9,8 @@ import os
 from collections.abc import Iterator
 from typing import Any
 
-from kdump.check.producers import said
 from kdump.check.rule import BatchContext
+from kdump.check.rules.producers import said
 from kdump.forensics.answers import EXPIRED, LIVE, UNKNOWN, PartitionProducers, ProducerEvent
 from kdump.forensics.answers import Producer as Row
 from kdump.forensics.life import Life, replayed

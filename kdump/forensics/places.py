@@ -7,11 +7,11 @@ from collections.abc import Iterable
 from contextlib import closing
 from dataclasses import dataclass, replace
 
+from kdump.check.engine.second_look import Looking
+from kdump.check.engine.units import Unit, units
+from kdump.check.engine.workers import careful_source
 from kdump.check.options import Options
 from kdump.check.rule import PartitionContext
-from kdump.check.run import Unit, units
-from kdump.check.second_look import Looking
-from kdump.check.workers import careful_source
 from kdump.log import kinds
 from kdump.log.disk import NO_SEGMENT, LogDirectory, PartitionDirectory, SegmentFiles, current, partition
 from kdump.log.errors import Refused, SourceError, went_away

@@ -16,7 +16,7 @@ import threading
 from collections.abc import Callable
 from typing import Any
 
-from kdump.check.beside import Beside
+from kdump.check.engine.neighbor_files import Beside
 from kdump.check.options import Options
 from kdump.check.rule import BatchContext, PartitionContext, SegmentContext
 from kdump.check.totals import CheckTotals

@@ -7,16 +7,16 @@ from collections.abc import Callable, Iterator
 from itertools import islice
 from typing import Any
 
-from kdump.check.beside import Aborted
 from kdump.check.catalogue import CATALOGUE, INFO
+from kdump.check.engine.neighbor_files import Aborted
+from kdump.check.engine.partition_check import PartitionCheck
+from kdump.check.engine.second_look import Looking
 from kdump.check.finding import Finding
 from kdump.check.options import Options
-from kdump.check.partition import PartitionCheck
-from kdump.check.producers import ProducerSequenceRule, ProducerSnapshotRule, Row
 from kdump.check.rule import BatchContext, PartitionContext, Rule, SegmentContext
-from kdump.check.second_look import Looking
+from kdump.check.rules.producers import ProducerSequenceRule, ProducerSnapshotRule, Row
+from kdump.check.rules.transactions import TransactionRule, TxnIndexRule
 from kdump.check.totals import CheckTotals
-from kdump.check.transactions import TransactionRule, TxnIndexRule
 from kdump.forensics.answers import Note, PartitionProducers, PartitionTransactions
 from kdump.forensics.index_entries import TxnIndexEntries
 from kdump.log.disk import PartitionDirectory
@@ -117,7 +117,7 @@ def certain_answers(
     refused: Refused,
 ) -> Iterator[Any]:
     """Scan the partition; yield the observer's answers, and the findings for which `is_shown` is true and that hold
-    even if a broker is changing the files (kdump.check.second_look). Findings of damaged bytes precede the partition's
+    even if a broker is changing the files (check/engine/second_look.py). Findings of damaged bytes precede the partition's
     `row`, the observer's last answer, which counts them. Notes come last; what could not be read is passed to
     `refused`."""
     damages = 0

@@ -12,7 +12,7 @@ import os
 from collections.abc import Callable, Iterable, Iterator
 from functools import partial
 
-from kdump.check.lone_index import IndexMismatch, wrong_entries
+from kdump.check.engine.index_mismatches import IndexMismatch, wrong_entries
 from kdump.format.index import INDEX_ENTRY, TIME_INDEX_ENTRY
 from kdump.format.numbers import parse_long
 from kdump.log.entries import Entry

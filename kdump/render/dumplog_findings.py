@@ -8,8 +8,8 @@ from __future__ import annotations
 from array import array
 from collections.abc import Callable, Iterator
 
-from kdump.check.lone_index import MOST as MOST_WRONG
-from kdump.check.lone_index import IndexMismatch
+from kdump.check.engine.index_mismatches import MOST as MOST_WRONG
+from kdump.check.engine.index_mismatches import IndexMismatch
 from kdump.log.entries import Entry
 
 MOST = 1_000_000

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable
 from typing import Any, NamedTuple
 
 from kdump.check.finding import Finding
-from kdump.check.missing import MissingTotals
+from kdump.check.missing_totals import MissingTotals
 from kdump.check.totals import CheckTotals
 from kdump.render.amounts import size_text
 from kdump.render.escape import path_text, printable

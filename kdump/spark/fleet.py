@@ -9,7 +9,7 @@ import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
-from kdump.check.known import ids
+from kdump.check.log_dir_context import ids
 from kdump.check.options import Options
 from kdump.log.disk import LogDirectory, PartitionDirectory, Place, places
 from kdump.log.errors import SourceError, is_gone

@@ -18,9 +18,9 @@ from itertools import pairwise
 from typing import Any
 
 from kdump import __version__
-from kdump.check.carried import NotCarried
+from kdump.check.engine.partition_check import recovers
 from kdump.check.options import Options
-from kdump.check.partition import recovers
+from kdump.check.resume_state import NotCarried
 from kdump.check.rule import PartitionContext
 from kdump.log.disk import PartitionDirectory
 from kdump.log.listing import is_url

@@ -7,8 +7,8 @@ from collections.abc import Callable, Iterator
 from dataclasses import replace
 from itertools import pairwise
 
+from kdump.check.engine.units import Unit, units_of
 from kdump.check.options import Options
-from kdump.check.run import Unit, units_of
 from kdump.log import kinds
 from kdump.log.disk import LogDirectory, PartitionDirectory, SegmentFiles
 from kdump.log.internal_topics import METADATA_TOPIC, OFFSETS_TOPIC, TRANSACTION_TOPIC

@@ -8,9 +8,9 @@ from typing import Any
 
 import pyarrow as pa
 
+from kdump.check.engine.workers import careful_source
 from kdump.check.options import Options
 from kdump.check.totals import CheckTotals
-from kdump.check.workers import careful_source
 from kdump.log.errors import SourceError
 from kdump.log.paths import Target
 from kdump.log.select import Selection

@@ -7,8 +7,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import Any
 
+from kdump.check.engine.units import Unit, units_of
 from kdump.check.options import Options
-from kdump.check.run import Unit, units_of
 from kdump.log.disk import PartitionDirectory
 from kdump.log.listing import length
 from kdump.spark.coordination import retention_of

@@ -13,10 +13,10 @@ from dataclasses import dataclass
 from typing import Any
 
 from kdump import __version__
-from kdump.check.carried import NotCarried
 from kdump.check.catalogue import INFO
-from kdump.check.partition import PartitionCheck
-from kdump.check.run import Unit
+from kdump.check.engine.partition_check import PartitionCheck
+from kdump.check.engine.units import Unit
+from kdump.check.resume_state import NotCarried
 from kdump.check.totals import CheckTotals
 from kdump.log import kinds
 from kdump.log.disk import PartitionDirectory

@@ -6,8 +6,8 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable
 from typing import Any, NamedTuple, TypeVar
 
+from kdump.check.engine.units import Unit
 from kdump.check.rule import BatchContext
-from kdump.check.run import Unit
 from kdump.forensics.scan_answer import (
     BatchFill,
     DirtyPartition,

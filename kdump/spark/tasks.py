@@ -8,8 +8,8 @@ from collections.abc import Iterator
 from typing import Any
 
 from kdump.answer import answer_object
+from kdump.check.engine.units import Unit
 from kdump.check.finding import Finding, found
-from kdump.check.run import Unit
 from kdump.check.totals import CheckTotals
 from kdump.log import kinds
 from kdump.log.entries import Entry, entries

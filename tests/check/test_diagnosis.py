@@ -11,9 +11,9 @@ from itertools import pairwise
 import pytest
 from crc32c import crc32c
 
-from kdump.check import diagnosis
-from kdump.check.diagnosis import CERTAIN, UNKNOWN, Diagnosis, diagnose
-from kdump.check.foreign import MOST_LOOKS
+from kdump.check.diagnosis import diagnose as diagnosis
+from kdump.check.diagnosis.diagnose import CERTAIN, UNKNOWN, Diagnosis, diagnose
+from kdump.check.diagnosis.foreign_block import MOST_LOOKS
 from kdump.format.batch import BATCH_HEADER
 from kdump.format.crc_flip import CRC32, CRC32C, Flip, flips
 from kdump.format.errors import DecodeError

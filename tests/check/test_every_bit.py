@@ -8,9 +8,9 @@ import time
 
 import pytest
 
+from kdump.check.engine.partition_check import PartitionCheck
 from kdump.check.finding import Finding
 from kdump.check.options import Options
-from kdump.check.partition import PartitionCheck
 from kdump.check.rule import CheckpointedEpoch, PartitionContext
 from kdump.check.totals import CheckTotals
 from kdump.log.disk import PartitionDirectory, SegmentFiles

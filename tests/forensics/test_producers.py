@@ -12,9 +12,9 @@ import pytest
 
 import kdump
 import kdump.state.producers as state
+from kdump.check.engine.units import units
 from kdump.check.finding import Finding
 from kdump.check.options import Options
-from kdump.check.run import units
 from kdump.check.totals import CheckTotals
 from kdump.forensics.answers import Note, PartitionProducers, Producer, ProducerEvent
 from tests.conftest import DISKS, ORACLE

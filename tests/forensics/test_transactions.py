@@ -244,8 +244,8 @@ def test_hanging_when_the_coordinator_does_not_know_it(tmp_path: Path) -> None:
 
 
 def test_verify_says_the_same(tmp_path: Path) -> None:
+    from kdump.check.engine.units import units
     from kdump.check.options import Options
-    from kdump.check.run import units
     from kdump.check.totals import CheckTotals
 
     for number, (state, places, code) in enumerate(

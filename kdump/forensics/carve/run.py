@@ -8,8 +8,8 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import closing
 from dataclasses import dataclass, field, replace
 
+from kdump.check.engine.workers import careful_source
 from kdump.check.options import Options
-from kdump.check.workers import careful_source
 from kdump.forensics.carve.runs import CarvedRun, Runs
 from kdump.forensics.carve.search import CarvedBatch, Search
 from kdump.forensics.carve.write import Writer

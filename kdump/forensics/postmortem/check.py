@@ -7,13 +7,13 @@ from collections.abc import Iterator
 from heapq import heappush, heappushpop
 from typing import Any
 
+from kdump.check.engine.partition_check import PartitionCheck
 from kdump.check.finding import Finding
 from kdump.check.options import Options
-from kdump.check.partition import PartitionCheck
-from kdump.check.producers import ProducerSequenceRule
 from kdump.check.rule import NONE, BatchContext, PartitionContext, Rule, SegmentContext
+from kdump.check.rules.producers import ProducerSequenceRule
+from kdump.check.rules.transactions import TransactionRule
 from kdump.check.totals import CheckTotals
-from kdump.check.transactions import TransactionRule
 from kdump.forensics.answers import HANGING, OPEN, Difference, Note, PartitionTransactions, Transaction
 from kdump.forensics.index_entries import TxnIndexEntries
 from kdump.forensics.ledger import TransactionLedger

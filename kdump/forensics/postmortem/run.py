@@ -11,11 +11,11 @@ from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 from kdump.check.catalogue import SEVERITIES
+from kdump.check.engine.units import Unit, units
+from kdump.check.engine.workers import careful_source, stop, usual_processes
 from kdump.check.finding import Finding
 from kdump.check.options import Options
-from kdump.check.run import Unit, units
 from kdump.check.totals import CheckTotals
-from kdump.check.workers import careful_source, stop, usual_processes
 from kdump.forensics.postmortem.buckets import Buckets, of_time
 from kdump.forensics.postmortem.check import PostMortemCheck
 from kdump.forensics.postmortem.facts import Directory, PartitionFacts, PostMortem, Series
@@ -61,7 +61,7 @@ def postmortem(
     """Read the files, partition directories and log directories at `paths` or below, and return the facts for a
     post-mortem, in memory that does not grow with the logs.
 
-    `wanted` selects units of work (kdump.check.run); `jobs` is the number of processes, by default as in `kdump
+    `wanted` selects units of work (check/engine/units.py); `jobs` is the number of processes, by default as in `kdump
     verify`; `max_rate` is in bytes per second, for all of them together. `met` is called with the number of bytes read,
     `total` with the number of bytes to read. Raises SourceError for a path that cannot be read, unless you pass
     `refused`, which is then called with the error, and if there is no partition at all; what cannot be read below a

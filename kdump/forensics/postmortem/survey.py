@@ -11,7 +11,7 @@ from itertools import groupby
 
 from kdump.check.finding import Finding
 from kdump.check.rule import NONE, BatchContext, PartitionContext, Rule, SegmentContext
-from kdump.check.transactions import TransactionRule
+from kdump.check.rules.transactions import TransactionRule
 from kdump.forensics.answers import Transaction
 from kdump.forensics.postmortem.facts import Gap, PartitionFacts, SegmentFacts
 from kdump.forensics.postmortem.marks import Marks

@@ -7,10 +7,10 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from kdump.check.known import ids
+from kdump.check.engine.units import units
+from kdump.check.log_dir_context import ids
 from kdump.check.options import Options
 from kdump.check.rule import PartitionContext
-from kdump.check.run import units
 from kdump.forensics.reindex.build import INTERVAL, LARGEST_INDEX
 from kdump.format.numbers import parse_int
 from kdump.log.disk import BESIDE, LogDirectory, PartitionDirectory, SegmentFiles, current, partition, place_of

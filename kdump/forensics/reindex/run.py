@@ -13,8 +13,8 @@ from dataclasses import dataclass, field
 from typing import Annotated, NamedTuple
 
 from kdump.answer import BYTES, NESTED, OFFSET, Doc, PathText, answer
+from kdump.check.engine.workers import careful_source
 from kdump.check.options import Options
-from kdump.check.workers import careful_source
 from kdump.forensics.output_directory import OutputDirectory, OutputError
 from kdump.forensics.reindex.places import ReindexInput, find_segments, may_be_open, now
 from kdump.forensics.reindex.segment import RebuildOptions, RebuiltSegment, RecoveryEnd, rebuild

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import closing
 
-from kdump.check.known import ids, same_broker
+from kdump.check.log_dir_context import ids, same_broker
 from kdump.check.options import Options
 from kdump.format.numbers import parse_int
 from kdump.log import kinds

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 
+from kdump.check.engine.workers import careful_source
 from kdump.check.options import Options
-from kdump.check.workers import careful_source
 from kdump.forensics.diff import LITTLE
 from kdump.forensics.output_directory import OutputDirectory, OutputError
 from kdump.forensics.salvage.partition_run import MakeSink, Wishes, copy_named, salvage_partition

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from kdump.check.identity import content
+from kdump.check.rules.identity_files import content
 from kdump.forensics.output_directory import OutputDirectory
 from kdump.forensics.salvage.epochs import EpochsWritten, checkpoint_text
 from kdump.forensics.salvage.result import Salvaged

@@ -6,8 +6,8 @@ import os
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 
+from kdump.check.engine.units import Unit, units
 from kdump.check.options import Options
-from kdump.check.run import Unit, units
 from kdump.forensics.copies import Copy, Key, refuse_others
 from kdump.log.claim import claim_at
 from kdump.log.disk import PartitionDirectory

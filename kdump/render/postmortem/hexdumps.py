@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import closing
 
-from kdump.check.diagnosis import UNKNOWN, diagnose
+from kdump.check.diagnosis.diagnose import UNKNOWN, diagnose
 from kdump.check.finding import Finding
 from kdump.check.options import Options
 from kdump.format.varint import Bytes

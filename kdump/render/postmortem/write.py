@@ -7,9 +7,9 @@ import time
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
+from kdump.check.engine.units import Unit
+from kdump.check.engine.workers import careful_source
 from kdump.check.options import Options
-from kdump.check.run import Unit
-from kdump.check.workers import careful_source
 from kdump.forensics.output_directory import OutputDirectory, OutputError, OutputFile
 from kdump.forensics.postmortem.facts import PostMortem
 from kdump.forensics.postmortem.run import postmortem

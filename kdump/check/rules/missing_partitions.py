@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from kdump.check.catalogue import INFO
 from kdump.check.finding import Finding, found
-from kdump.check.known import Checkpoint, checkpoint, ids
+from kdump.check.log_dir_context import Checkpoint, checkpoint, ids
 from kdump.check.options import Options
 from kdump.format.counted import first_of
 from kdump.format.numbers import parse_int

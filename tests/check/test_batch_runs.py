@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 from click.testing import CliRunner
 
-from kdump.check.together import Together
+from kdump.check.engine.batch_runs import Together
 from kdump.cli import cli
 from kdump.format.batch import CODECS
 from kdump.format.heads import Heads

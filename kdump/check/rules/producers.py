@@ -9,10 +9,10 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
-from kdump.check.carried import NAMES, NUMBER
-from kdump.check.carried import PRODUCERS as STATE
 from kdump.check.catalogue import INFO
 from kdump.check.finding import Finding, found
+from kdump.check.resume_state import NAMES, NUMBER
+from kdump.check.resume_state import PRODUCERS as STATE
 from kdump.check.rule import LOST, NONE, BatchContext, PartitionContext, Rule, SegmentContext, hides
 from kdump.format.batch import TRANSACTIONAL, sequence
 from kdump.format.heads import (

@@ -12,10 +12,10 @@ from typing import Any
 
 import pytest
 
-from kdump.check.carried import NotCarried
+from kdump.check.engine.partition_check import PartitionCheck
 from kdump.check.finding import Finding
 from kdump.check.options import Options
-from kdump.check.partition import PartitionCheck
+from kdump.check.resume_state import NotCarried
 from kdump.check.rule import CheckpointedEpoch, CheckpointOffset, FindingMerger, PartitionContext
 from kdump.check.totals import CheckTotals
 from kdump.log.disk import partition

@@ -5,10 +5,10 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator
 
-from kdump.check.damage import batch_findings, region_finding
 from kdump.check.finding import Finding, found
 from kdump.check.options import Options
 from kdump.check.rule import PartitionContext, SegmentContext
+from kdump.check.rules.bytes import batch_findings, region_finding
 from kdump.check.totals import CheckTotals
 from kdump.format.control import decode_control
 from kdump.log.batch_validity import is_intact

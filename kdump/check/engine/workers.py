@@ -10,8 +10,8 @@ from functools import partial
 from itertools import chain, islice
 from typing import TYPE_CHECKING
 
+from kdump.check.engine.units import Unit
 from kdump.check.finding import Finding
-from kdump.check.run import Unit
 from kdump.check.totals import CheckTotals
 from kdump.cores import usual_jobs
 from kdump.log.careful import careful

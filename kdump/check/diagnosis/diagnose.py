@@ -7,8 +7,8 @@ from collections.abc import Iterator
 from itertools import chain
 from typing import NamedTuple
 
-from kdump.check.foreign import foreign_batch
-from kdump.check.place import block_edge, field_at
+from kdump.check.diagnosis.field_at import block_edge, field_at
+from kdump.check.diagnosis.foreign_block import foreign_batch
 from kdump.format import batch as v2
 from kdump.format import message as legacy
 from kdump.format.checksum import checksum

@@ -6,23 +6,23 @@ from collections import OrderedDict
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
-from kdump.check import records as record_rules
-from kdump.check.beside import Aborted, Beside
-from kdump.check.carried import FLAG, NUMBER, Carrier, packed, unpack
-from kdump.check.carried import HELD as HELD_FINDINGS
 from kdump.check.catalogue import WARNING
-from kdump.check.damage import batch_findings, region_finding
-from kdump.check.epochs import Epochs
+from kdump.check.engine.batch_runs import Together
+from kdump.check.engine.neighbor_files import Aborted, Beside
 from kdump.check.finding import Finding, found
-from kdump.check.indexes import OffsetIndexRule, TimeIndexRule
-from kdump.check.offsets import Offsets
 from kdump.check.options import Options
-from kdump.check.producers import ProducerSequenceRule, ProducerSnapshotRule
+from kdump.check.resume_state import FLAG, NUMBER, Carrier, packed, unpack
+from kdump.check.resume_state import HELD as HELD_FINDINGS
 from kdump.check.rule import BatchContext, PartitionContext, Rule, SegmentContext
-from kdump.check.timestamps import Timestamps
-from kdump.check.together import Together
+from kdump.check.rules import records as record_rules
+from kdump.check.rules.bytes import batch_findings, region_finding
+from kdump.check.rules.indexes import OffsetIndexRule, TimeIndexRule
+from kdump.check.rules.leader_epochs import Epochs
+from kdump.check.rules.offsets import Offsets
+from kdump.check.rules.producers import ProducerSequenceRule, ProducerSnapshotRule
+from kdump.check.rules.timestamps import Timestamps
+from kdump.check.rules.transactions import TransactionRule, TxnIndexRule
 from kdump.check.totals import CheckTotals
-from kdump.check.transactions import TransactionRule, TxnIndexRule
 from kdump.format.counted import many
 from kdump.format.heads import BASE, LAST, RECORDS, Heads, total
 from kdump.log.batch_validity import is_intact
@@ -122,7 +122,7 @@ class PartitionCheck(Carrier):
 
     def findings(self) -> Iterator[Finding]:
         """Yield the findings about the log. The other files of the directory are checked by
-        kdump.check.surroundings."""
+        kdump.check.engine.partition_directory."""
         for number, segment in enumerate(self.partition.segments):
             if number >= self.first:
                 self.before(number)

@@ -32,14 +32,14 @@ ROOT = (
     "producer-",
 )
 """Prefixes of the codes that also depend on the log directory's checkpoints, the cluster's metadata or a coordinator's
-log (kdump.check.known)."""
+log (kdump.check.log_dir_context)."""
 
 Key = tuple[str, str, int, int, str]
 Look = Callable[[FileWatch], Iterator[Finding]]
 
 
 class CheckedUnit(Protocol):
-    """What a look needs of the unit that it checks (kdump.check.run.Unit)."""
+    """What a look needs of the unit that it checks (kdump.check.engine.units.Unit)."""
 
     name: str
     options: Options

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from kdump.check.batch import batch_finding, crc_mismatch, first_offset
 from kdump.check.catalogue import ERROR, INFO, WARNING
-from kdump.check.diagnosis import diagnose
+from kdump.check.diagnosis.diagnose import diagnose
 from kdump.check.finding import Finding, found
 from kdump.check.rule import SegmentContext
 from kdump.format.batch import BatchHeader

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
-from kdump.check.carried import FINDINGS, FLAG, NUMBER
 from kdump.check.catalogue import INFO
 from kdump.check.finding import Finding, found
+from kdump.check.resume_state import FINDINGS, FLAG, NUMBER
 from kdump.check.rule import LOST, NONE, BatchContext, PartitionContext, Rule, SegmentContext
 from kdump.format.heads import BASE, LAST, Heads, missing_records, next_to, within
 from kdump.format.runs import FURTHEST

@@ -8,12 +8,12 @@ from contextlib import closing
 
 from kdump.check.batch import file_finding
 from kdump.check.catalogue import ERROR, WARNING
+from kdump.check.engine.partition_check import PartitionCheck, missing_indexes
 from kdump.check.finding import Finding, found
-from kdump.check.identity import content
-from kdump.check.kraft_snapshot import kraft_snapshot
 from kdump.check.options import Options
-from kdump.check.partition import PartitionCheck, missing_indexes
 from kdump.check.rule import PartitionContext
+from kdump.check.rules.identity_files import content
+from kdump.check.rules.kraft_snapshot import kraft_snapshot
 from kdump.check.totals import CheckTotals
 from kdump.format.numbers import parse_long
 from kdump.log import kinds

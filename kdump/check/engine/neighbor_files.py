@@ -6,10 +6,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import closing
 
-from kdump.check.carried import NUMBER, Carrier
 from kdump.check.options import Options
-from kdump.check.producers import Row
+from kdump.check.resume_state import NUMBER, Carrier
 from kdump.check.rule import SegmentContext
+from kdump.check.rules.producers import Row
 from kdump.check.totals import CheckTotals
 from kdump.log.entries import Entry, Item
 from kdump.log.entries import entries as read_entries

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
-from kdump.check.indexes import IndexRule, OffsetIndexRule, TimeIndexRule
 from kdump.check.rule import BatchContext, PartitionContext, SegmentContext
+from kdump.check.rules.indexes import IndexRule, OffsetIndexRule, TimeIndexRule
 from kdump.log.batch_validity import is_intact
 from kdump.log.disk import SegmentFiles
 from kdump.log.entries import Entry, Item, entries

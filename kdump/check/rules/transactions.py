@@ -9,11 +9,11 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any, NamedTuple
 
-from kdump.check.carried import NUMBER, TRANSACTIONS
 from kdump.check.catalogue import WARNING
 from kdump.check.finding import Finding, found
+from kdump.check.resume_state import NUMBER, TRANSACTIONS
 from kdump.check.rule import DAY, NONE, BatchContext, PartitionContext, Rule, SegmentContext, hides
-from kdump.check.timestamps import utc
+from kdump.check.rules.timestamps import utc
 from kdump.format.batch import TRANSACTIONAL
 from kdump.format.heads import (
     ATTRIBUTES,

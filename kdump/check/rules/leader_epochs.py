@@ -6,8 +6,8 @@ from bisect import bisect_right
 from collections.abc import Iterable, Iterator
 from itertools import pairwise
 
-from kdump.check.carried import NUMBER
 from kdump.check.finding import Finding, found
+from kdump.check.resume_state import NUMBER
 from kdump.check.rule import NONE, BatchContext, FindingMerger, PartitionContext, Rule, SegmentContext
 from kdump.format.counted import many
 from kdump.format.heads import BASE, EPOCH, Heads, within

@@ -9,22 +9,22 @@ from itertools import permutations
 from typing import TYPE_CHECKING
 
 from kdump.check.catalogue import FAMILIES
-from kdump.check.finding import Finding, found
-from kdump.check.identity import registered
-from kdump.check.indexes import OffsetIndexRule, TimeIndexRule
-from kdump.check.known import LogDirContext, alone, ids, same_broker
-from kdump.check.kraft_snapshot import kraft_snapshot
-from kdump.check.missing_partitions import missing_from, missing_in
-from kdump.check.options import Options
-from kdump.check.partition import PartitionCheck
-from kdump.check.rule import PartitionContext, Rule, SegmentContext
-from kdump.check.second_look import Looking, settled
-from kdump.check.surroundings import (
+from kdump.check.engine.partition_check import PartitionCheck
+from kdump.check.engine.partition_directory import (
     PartitionDirectoryCheck,
     file_findings,
     stranger,
     transaction_index,
 )
+from kdump.check.engine.second_look import Looking, settled
+from kdump.check.finding import Finding, found
+from kdump.check.log_dir_context import LogDirContext, alone, ids, same_broker
+from kdump.check.options import Options
+from kdump.check.rule import PartitionContext, Rule, SegmentContext
+from kdump.check.rules.identity_files import registered
+from kdump.check.rules.indexes import OffsetIndexRule, TimeIndexRule
+from kdump.check.rules.kraft_snapshot import kraft_snapshot
+from kdump.check.rules.missing_partitions import missing_from, missing_in
 from kdump.check.totals import CheckTotals
 from kdump.log import kinds
 from kdump.log.at_work import FileWatch
@@ -83,7 +83,7 @@ class Unit:
 
     def run(self, totals: CheckTotals, met: Met) -> Iterator[Finding]:
         """Yield the selected findings that are certain even if a broker is changing the files
-        (kdump.check.second_look)."""
+        (kdump.check.engine.second_look)."""
         at_once = self.watcher is not None or self.prepare is not None or self.kind_of_check is not PartitionCheck
         yield from settled(self, lambda watch: self.look(totals, met, watch), totals, at_once=at_once)
 

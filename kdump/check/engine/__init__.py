@@ -1,0 +1,1 @@
+"""Runs the rules over segments, partitions, log directories and single files, in one process or several."""
