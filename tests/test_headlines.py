@@ -14,7 +14,6 @@ from pathlib import Path
 import pytest
 
 from kdump.check.catalogue import CATALOGUE
-from kdump.check.finding import found
 from kdump.log.paths import target
 from tests import craft
 from tests.command import objects, run
@@ -257,7 +256,7 @@ def test_no_consequence_without_its_offset(code: str) -> None:
     """The sentence is complete whether or not an offset is known."""
     at = target(str(segment("clean-1/payments-0")))
     for offset in (None, 12):
-        text = found(code, at, "", offset=offset).consequence
+        text = CATALOGUE[code].finding(at, message="", offset=offset).consequence
         assert "?" not in text
         assert "{" not in text
         assert ("12" in text) == (offset is not None and "{offset}" in CATALOGUE[code].consequence)

@@ -14,9 +14,10 @@ from typing import Any
 import pytest
 from click.testing import CliRunner
 
-from kdump.check.catalogue import CATALOGUE, families
+from kdump.check.catalogue import CATALOGUE
 from kdump.check.engine import workers
 from kdump.check.engine.units import units
+from kdump.check.finding import families
 from kdump.check.options import Options
 from kdump.cli import cli
 from kdump.log.region import Batch

@@ -6,7 +6,8 @@ import json
 from pathlib import Path
 from typing import Any
 
-from kdump.check.catalogue import CATALOGUE, FAMILIES, Code
+from kdump.check.catalogue import CATALOGUE
+from kdump.check.finding import FAMILIES, Code
 
 DOCS = Path(__file__).resolve().parents[1] / "docs"
 TRIALS, COORDINATORS = DOCS / "broker-trials.json", DOCS / "coordinator-trials.json"

@@ -6,10 +6,9 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 
-from kdump.check.catalogue import ERROR, INFO
 from kdump.check.engine.units import units
 from kdump.check.engine.workers import careful_source
-from kdump.check.finding import Finding
+from kdump.check.finding import ERROR, INFO, Finding
 from kdump.check.options import Options
 from kdump.check.totals import CheckTotals
 from kdump.format.counted import many

@@ -12,8 +12,7 @@ from kdump.browse.jobs import Job, Jobs
 from kdump.browse.layout import table
 from kdump.browse.rows import BrowseRow
 from kdump.browse.screens import Over
-from kdump.check.catalogue import INFO
-from kdump.check.finding import Finding
+from kdump.check.finding import INFO, Finding
 from kdump.forensics.answers import ABORTED, COMMITTED, HANGING, OPEN, PartitionTransactions, Transaction
 from kdump.forensics.transactions import TransactionsQuery, transactions
 from kdump.log.errors import SourceError

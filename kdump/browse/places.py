@@ -13,7 +13,7 @@ from kdump.browse.files import OpenFile
 from kdump.browse.make import Maker, Thing
 from kdump.browse.pages import Pages
 from kdump.browse.rows import BrowseRow, CountedListing, FullListing, Listing, ListingSlice, Met
-from kdump.check.batch import file_finding
+from kdump.check.engine.small_files import file_finding
 from kdump.check.finding import Finding
 from kdump.log.disk import LogDirectory, PartitionDirectory, places
 from kdump.log.entries import Entry, entries

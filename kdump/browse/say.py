@@ -9,7 +9,7 @@ from kdump.answer import answer_object
 from kdump.browse.browser import Browser
 from kdump.browse.places import Level
 from kdump.browse.rows import BrowseRow
-from kdump.check.batch import file_finding
+from kdump.check.engine.small_files import file_finding
 from kdump.log.disk import LogDirectory
 from kdump.log.entries import Entry
 from kdump.log.kinds import by_name

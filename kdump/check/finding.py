@@ -1,12 +1,42 @@
-"""A finding: a problem in bytes that could be read. A value, never an exception."""
+"""A finding, its code, its severity and its family.
+
+A finding is a problem in bytes that could be read: a value, never an exception. A code declares a kind of finding, in
+the module of its family (check/rules/), next to the rule that makes findings from it.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Annotated, Any, NamedTuple
 
 from kdump.answer import BYTES, FILE_BYTE, OFFSET, Doc, PathText, answer
-from kdump.check.catalogue import CATALOGUE
 from kdump.log.paths import Target
+
+ERROR, WARNING, INFO = "error", "warning", "info"
+SEVERITIES = (ERROR, WARNING, INFO)
+
+FAMILIES: dict[str, tuple[str, ...]] = {
+    "bytes": (),
+    "records": (),
+    "log": ("offsets", "epochs", "timestamps", "producers", "transactions"),
+    "files": ("indexes", "snapshots", "checkpoints"),
+}
+"""The families that `verify --only` accepts, each with the families inside it."""
+
+
+def families(name: str) -> tuple[str, ...]:
+    """Return the family with that name and those inside it. Raises KeyError for an unknown name."""
+    if name in FAMILIES:
+        return (name, *FAMILIES[name])
+    if any(name in inner for inner in FAMILIES.values()):
+        return (name,)
+    raise KeyError(name)
+
+
+def family_names() -> list[str]:
+    """Return the names that --only accepts."""
+    return [name for family, inner in FAMILIES.items() for name in (family, *inner)]
 
 
 @answer("finding")
@@ -29,40 +59,63 @@ class Finding(NamedTuple):
     source: Annotated[PathText, Doc("the log directory, or the given path; it differs between copies of a disk")] = ""
 
 
-def found(
-    code: str,
-    target: Target,
-    message: str,
-    *,
-    position: int = 0,
-    size: int = 0,
-    offset: int | None = None,
-    expected: Any = None,
-    actual: Any = None,
-    severity: str | None = None,
-    consequence: str | None = None,
-) -> Finding:
-    """Build a finding for `target`; severity and consequence default to the catalogue entry of its code."""
-    entry = CATALOGUE[code]
-    return Finding(
-        code,
-        severity or entry.severity,
-        target.topic,
-        target.partition,
-        target.path,
-        position,
-        size,
-        offset,
-        expected,
-        actual,
-        message,
-        consequence or _at(entry.consequence, offset),
-        target.source,
-    )
+@answer("code")
+@dataclass(frozen=True, kw_only=True)
+class Code:
+    """One code. `severity` is the usual one, `unless` states when another one applies; `consequence` is a sentence in
+    which {offset} stands for the first offset affected; `fix` starts with a verb; `source` names the Kafka classes that
+    contain the rule."""
+
+    code: Annotated[str, Doc("code of the finding")]
+    family: Annotated[str, Doc("its family, as selected with --only")]
+    severity: Annotated[str, Doc("usual severity: error, warning or info; see unless")]
+    meaning: Annotated[str, Doc("condition under which it is reported")]
+    consequence: Annotated[str, Doc("impact on brokers and consumers")]
+    fix: Annotated[str, Doc("action to take")]
+    source: Annotated[str, Doc("Kafka's classes that contain the rule", name="kafka")]
+    unless: Annotated[str, Doc("when another severity applies; empty if never", after="severity")] = ""
+    needs_log_dir: bool = False
+    """Whether a finding also follows from files of the log directory: its checkpoints, the cluster's metadata or a
+    coordinator's log (check/log_dir_context.py)."""
+
+    def finding(
+        self,
+        target: Target,
+        *,
+        message: str,
+        position: int = 0,
+        size: int = 0,
+        offset: int | None = None,
+        expected: Any = None,
+        actual: Any = None,
+        severity: str | None = None,
+        consequence: str | None = None,
+    ) -> Finding:
+        """Return a finding of this code about `target`; severity and consequence default to those of the code."""
+        return Finding(
+            code=self.code,
+            severity=severity or self.severity,
+            topic=target.topic,
+            partition=target.partition,
+            file=target.path,
+            position=position,
+            size=size,
+            offset=offset,
+            expected=expected,
+            actual=actual,
+            message=message,
+            consequence=consequence or _at(self.consequence, offset),
+            source=target.source,
+        )
+
+
+def codes_in(module: Mapping[str, object]) -> dict[str, Code]:
+    """Return the codes among the names of a module (its `globals()`), in the order in which it declares them."""
+    return {each.code: each for each in module.values() if isinstance(each, Code)}
 
 
 def _at(consequence: str, offset: int | None) -> str:
-    """Return the catalogue's consequence with the offset filled in or, if no offset is known, reworded without it."""
+    """Return a code's consequence with the offset filled in or, if no offset is known, reworded without it."""
     if offset is not None:
         return consequence.format(offset=offset)
     for words, instead in PLACELESS:
@@ -78,4 +131,4 @@ PLACELESS = (
     ("from offset {offset} exits", "from there exits"),
     ("stays at {offset}", "stays there"),
 )
-"""Phrases of the catalogue that contain an offset, and their replacements if no offset is known."""
+"""Phrases of consequences that contain an offset, and their replacements if no offset is known."""

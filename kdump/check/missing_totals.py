@@ -5,8 +5,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from kdump.check.catalogue import INFO, WARNING
-from kdump.check.finding import Finding
+from kdump.check.finding import INFO, WARNING, Finding
 from kdump.check.rule import LOST
 from kdump.format.counted import first_of, many
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
-from kdump.check.catalogue import CATALOGUE, families
+from kdump.check.finding import Code, families
 from kdump.log.at_work import open_target
 from kdump.log.paths import Target
 from kdump.log.region import Limits
@@ -40,5 +40,5 @@ class Options:
         names = {"bytes"} if self.headers_only else (self.only or {"bytes", "records", "log", "files"})
         return frozenset(family for name in {*names, "bytes"} for family in families(name))
 
-    def wants(self, code: str) -> bool:
-        return code not in self.ignore and CATALOGUE[code].family in self.chosen
+    def wants(self, code: Code) -> bool:
+        return code.code not in self.ignore and code.family in self.chosen

@@ -7,8 +7,7 @@ from typing import Any
 
 import click
 
-from kdump.check.catalogue import INFO
-from kdump.check.finding import Finding
+from kdump.check.finding import INFO, Finding
 from kdump.commands.files import complain
 from kdump.commands.output import OutputOptions, output_options, tell_outside_columns
 from kdump.commands.params import DurationParam, LimitOptions, limit_options, read_once

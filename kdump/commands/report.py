@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import click
 
-from kdump.check.catalogue import ERROR, WARNING
+from kdump.check.finding import ERROR, WARNING
 from kdump.commands.exits import exit_with
 from kdump.commands.files import refuse
 from kdump.commands.output import OutputOptions

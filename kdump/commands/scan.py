@@ -8,7 +8,7 @@ from typing import Any
 
 import click
 
-from kdump.check.catalogue import SEVERITIES
+from kdump.check.finding import SEVERITIES
 from kdump.commands.exits import exit_with
 from kdump.commands.files import complain
 from kdump.commands.output import JSON, TABLE, OutputOptions, old_format, output_options

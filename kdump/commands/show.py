@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from kdump.check.batch import file_finding
+from kdump.check.engine.small_files import file_finding
 from kdump.commands.files import Files, complain
 from kdump.commands.output import CSV, JSON, TABLE
 from kdump.decode.decoding import DecodeOptions, Decoding

@@ -9,10 +9,10 @@ from dataclasses import dataclass
 import click
 
 from kdump.check.baseline import Baseline, read_baseline
-from kdump.check.catalogue import CATALOGUE, SEVERITIES, Code
-from kdump.check.engine.units import Unit, family_names, units
+from kdump.check.catalogue import CATALOGUE
+from kdump.check.engine.units import Unit, units
 from kdump.check.engine.workers import run_all, usual_processes
-from kdump.check.finding import Finding
+from kdump.check.finding import SEVERITIES, Code, Finding, family_names
 from kdump.check.options import Options
 from kdump.check.totals import CheckTotals
 from kdump.commands.completion_words import listed

@@ -12,7 +12,7 @@ from typing import NamedTuple
 from kdump.check.engine.neighbor_files import Aborted
 from kdump.check.finding import Finding
 from kdump.check.rule import NONE, BatchContext, Rule, SegmentContext, hides
-from kdump.check.rules.producers import Row
+from kdump.check.rules.producer_snapshots import Row
 from kdump.check.rules.transactions import TransactionRule
 from kdump.format.heads import BASE, Heads, within
 from kdump.log.paths import Target

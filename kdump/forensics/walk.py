@@ -7,15 +7,17 @@ from collections.abc import Callable, Iterator
 from itertools import islice
 from typing import Any
 
-from kdump.check.catalogue import CATALOGUE, INFO
 from kdump.check.engine.neighbor_files import Aborted
 from kdump.check.engine.partition_check import PartitionCheck
 from kdump.check.engine.second_look import Looking
-from kdump.check.finding import Finding
+from kdump.check.finding import INFO, Finding
 from kdump.check.options import Options
 from kdump.check.rule import BatchContext, PartitionContext, Rule, SegmentContext
-from kdump.check.rules.producers import ProducerSequenceRule, ProducerSnapshotRule, Row
-from kdump.check.rules.transactions import TransactionRule, TxnIndexRule
+from kdump.check.rules import bytes
+from kdump.check.rules.producer_snapshots import ProducerSnapshotRule, Row
+from kdump.check.rules.producers import ProducerSequenceRule
+from kdump.check.rules.transactions import TransactionRule
+from kdump.check.rules.txn_index import TxnIndexRule
 from kdump.check.totals import CheckTotals
 from kdump.forensics.answers import Note, PartitionProducers, PartitionTransactions
 from kdump.forensics.index_entries import TxnIndexEntries
@@ -26,7 +28,7 @@ from kdump.log.region import Region
 from kdump.state.producers import ProducerState
 from kdump.state.transactions import MOST_OPEN
 
-DAMAGES = frozenset(code.code for code in CATALOGUE.values() if code.family == "bytes")
+DAMAGES = frozenset(bytes.CODES)
 """Codes of findings about damaged bytes."""
 
 
@@ -117,9 +119,9 @@ def certain_answers(
     refused: Refused,
 ) -> Iterator[Any]:
     """Scan the partition; yield the observer's answers, and the findings for which `is_shown` is true and that hold
-    even if a broker is changing the files (check/engine/second_look.py). Findings of damaged bytes precede the partition's
-    `row`, the observer's last answer, which counts them. Notes come last; what could not be read is passed to
-    `refused`."""
+    even if a broker is changing the files (check/engine/second_look.py). Findings of damaged bytes precede the
+    partition's `row`, the observer's last answer, which counts them. Notes come last; what could not be read is passed
+    to `refused`."""
     damages = 0
 
     def confirmed() -> Iterator[Finding]:

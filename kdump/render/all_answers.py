@@ -5,8 +5,7 @@ Imports every answer, so import it only where all of them are needed."""
 from __future__ import annotations
 
 from kdump.answer import Key, keys_by_type
-from kdump.check.catalogue import Code
-from kdump.check.finding import Finding
+from kdump.check.finding import Code, Finding
 from kdump.check.summary import CheckSummary
 from kdump.forensics import answers as forensic
 from kdump.forensics import cluster, groups, ls, schema

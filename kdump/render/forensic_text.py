@@ -5,8 +5,7 @@ from __future__ import annotations
 from textwrap import wrap
 from typing import Any
 
-from kdump.check.catalogue import INFO
-from kdump.check.finding import Finding
+from kdump.check.finding import INFO, Finding
 from kdump.forensics.answers import Difference
 from kdump.render.escape import path_text, printable
 from kdump.render.output import Output

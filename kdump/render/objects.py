@@ -9,7 +9,7 @@ from typing import Any
 
 from kdump.answer import Object as Object
 from kdump.answer import answer_object
-from kdump.check.catalogue import SEVERITIES, Code
+from kdump.check.finding import SEVERITIES, Code
 from kdump.check.summary import CheckSummary
 from kdump.check.totals import CheckTotals
 from kdump.decode.said import DecodedRecord

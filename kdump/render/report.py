@@ -9,8 +9,8 @@ from textwrap import wrap
 from typing import NamedTuple
 
 from kdump.answer import Object, answer_object
-from kdump.check.catalogue import CATALOGUE, ERROR, INFO, WARNING, Code
-from kdump.check.finding import Finding
+from kdump.check.catalogue import CATALOGUE
+from kdump.check.finding import ERROR, INFO, WARNING, Code, Finding
 from kdump.check.rule import LOST
 from kdump.check.totals import CheckTotals
 from kdump.format.counted import first_of, many

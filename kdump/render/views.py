@@ -7,8 +7,8 @@ from datetime import tzinfo
 from typing import Protocol
 
 from kdump.answer import answer_object
-from kdump.check.batch import findings, record_findings
 from kdump.check.finding import Finding
+from kdump.check.rules.records import noted_findings, record_findings
 from kdump.decode.decoding import Decoding
 from kdump.decode.said import DecodedRecord
 from kdump.log.entries import Entry
@@ -165,7 +165,7 @@ class TableView:
     def batch(self, target: Target, batch: Batch, records: Iterable[Record]) -> int:
         self.at = target
         style = "" if batch.crcValid else "bad"
-        noted = list(findings(target, batch))
+        noted = list(noted_findings(target, batch))
         if not self.records:
             self._for("batch").add(batch, style)
             self._findings(noted)
@@ -184,7 +184,7 @@ class TableView:
             for text, line_style in lines(reading) if reading else ():
                 table.line(text, line_style)
             rows += 1
-        self._findings(finding for finding in findings(target, batch) if finding not in noted)
+        self._findings(finding for finding in noted_findings(target, batch) if finding not in noted)
         return rows
 
     def record(self, record: Record) -> None:
@@ -263,7 +263,7 @@ class JsonView:
         self._findings([finding])
 
     def batch(self, target: Target, batch: Batch, records: Iterable[Record]) -> int:
-        noted = list(findings(target, batch))
+        noted = list(noted_findings(target, batch))
         if not self.records:
             self.output.line(jsonl.line(batch_object(target, batch)))
             self._findings(noted)
@@ -281,7 +281,7 @@ class JsonView:
             if record.is_control or record.crc is not None:
                 self._findings(record_findings(target, record))
             rows += 1
-        self._findings(finding for finding in findings(target, batch) if finding not in noted)
+        self._findings(finding for finding in noted_findings(target, batch) if finding not in noted)
         return rows
 
     def region(self, target: Target, region: Region, window: Window) -> None:
@@ -336,7 +336,7 @@ class CsvView:
         else:
             self.rows.add(batch_object(target, batch))
             rows = 1
-        for finding in findings(target, batch):
+        for finding in noted_findings(target, batch):
             self.finding(finding)
         return rows
 
@@ -441,7 +441,7 @@ class TemplateView:
             self.output.write(render(self.parts, target, record, terminal=self.output.terminal))
             self._decoded(target, record)
             rows += 1
-        for finding in findings(target, batch):
+        for finding in noted_findings(target, batch):
             self.complain(f"{path_text(target.path)}: {finding.code} at byte {finding.position}: {finding.message}")
         return rows
 

@@ -15,7 +15,7 @@ from itertools import groupby
 from operator import itemgetter
 from typing import Any, NamedTuple
 
-from kdump.check.catalogue import ERROR, INFO, WARNING
+from kdump.check.finding import ERROR, INFO, WARNING
 
 DIVERGED, COMPACTED, DAMAGED, MISSING = "diverged", "compacted", "damaged", "missing"
 

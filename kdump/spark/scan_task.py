@@ -13,9 +13,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from kdump import __version__
-from kdump.check.catalogue import INFO
 from kdump.check.engine.partition_check import PartitionCheck
 from kdump.check.engine.units import Unit
+from kdump.check.finding import INFO
 from kdump.check.resume_state import NotCarried
 from kdump.check.totals import CheckTotals
 from kdump.log import kinds

@@ -8,8 +8,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 from kdump.answer import Object, answer_keys, answer_object
-from kdump.check.catalogue import SEVERITIES
-from kdump.check.finding import Finding
+from kdump.check.finding import SEVERITIES, Finding
 from kdump.forensics.scan_answer import (
     DiskCopy,
     FleetProducer,

@@ -9,7 +9,8 @@ from typing import Any
 
 from kdump.answer import answer_object
 from kdump.check.engine.units import Unit
-from kdump.check.finding import Finding, found
+from kdump.check.finding import Finding
+from kdump.check.rules.bytes import UNREADABLE_BYTES
 from kdump.check.totals import CheckTotals
 from kdump.log import kinds
 from kdump.log.entries import Entry, entries
@@ -85,7 +86,7 @@ def row_of(finding: Finding) -> Row:
 
 
 def _unread(at: Target, text: str) -> Finding:
-    return found("unreadable-bytes", at, text, consequence="its contents were not checked")
+    return UNREADABLE_BYTES.finding(at, message=text, consequence="its contents were not checked")
 
 
 def _named(unit: Unit, text: str) -> Target:

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as some
 
-from kdump.check.finding import found
+from kdump.check.rules.bytes import CRC_MISMATCH
 from kdump.forensics.postmortem.buckets import Buckets, doubling, eras, main_part, of_time
 from kdump.forensics.postmortem.marks import MOST, Marks
 from kdump.forensics.postmortem.strip import DAMAGED, Look, Strip, coarser
@@ -99,7 +99,7 @@ def test_marks_stay_few_and_count_all(seed: int) -> None:
     places = sorted(dice.randrange(1 << 40) for _ in range(3000))
     for position in places:
         severity = dice.choice(("error", "warning"))
-        marks.add(found("crc-mismatch", AT, "", position=position, size=61, severity=severity))
+        marks.add(CRC_MISMATCH.finding(AT, message="", position=position, size=61, severity=severity))
     told = list(marks)
     assert len(told) <= 2 * MOST
     assert sum(mark.findings for mark in told) == 3000

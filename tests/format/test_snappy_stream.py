@@ -14,8 +14,9 @@ from typing import Any
 import pytest
 import snappy
 
-from kdump.check.batch import OURS, findings
 from kdump.check.finding import Finding
+from kdump.check.rules.bytes import OURS
+from kdump.check.rules.records import noted_findings
 from kdump.format.codec import decompress, snappy_stream, snappy_tags, whole
 from kdump.format.codec import snappy as blocks
 from kdump.format.errors import DecodeError
@@ -170,7 +171,7 @@ def test_a_finding_of_a_copy_from_too_far_back_says_that_it_is_the_limit_of_kdum
         (batch,) = iter_regions(data)
         assert isinstance(batch, BatchV2)
         list(records(batch))
-        return list(findings(target(f"{0:020}.log"), batch))
+        return list(noted_findings(target(f"{0:020}.log"), batch))
 
     assert not met()
     monkeypatch.setattr(snappy_stream, "HISTORY", 1 << 16)

@@ -7,8 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kdump.check.batch import record_findings
-from kdump.check.rules.records import _bad_header
+from kdump.check.rules.records import _bad_header, record_findings
 from kdump.forensics.sketch import known_by
 from kdump.format.columns import check_records, headers
 from kdump.log import legacy, legacy_skim, payload, skim

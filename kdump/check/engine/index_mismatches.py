@@ -5,8 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
+from kdump.check.finding import Code
 from kdump.check.rule import BatchContext, PartitionContext, SegmentContext
-from kdump.check.rules.indexes import IndexRule, OffsetIndexRule, TimeIndexRule
+from kdump.check.rules.indexes import INDEX_PADDING, IndexRule, OffsetIndexRule
+from kdump.check.rules.time_index import TimeIndexRule
 from kdump.log.batch_validity import is_intact
 from kdump.log.disk import SegmentFiles
 from kdump.log.entries import Entry, Item, entries
@@ -22,7 +24,7 @@ MOST = 100_000
 
 
 class IndexMismatch(NamedTuple):
-    """A wrong entry, or bytes that are not an entry, and the reason. `code`: that of the finding (check.catalogue);
+    """A wrong entry, or bytes that are not an entry, and the reason. `code`: that of the finding (check/catalogue.py);
     `before`: the last entry before it that was in ascending order."""
 
     code: str
@@ -75,10 +77,10 @@ class _EveryMismatch(IndexRule):
         self.wrong: list[IndexMismatch] = []
         self.count = 0
 
-    def note(self, code: str, entry: Entry | Region, message: str, **more: Any) -> None:
+    def note(self, code: Code, entry: Entry | Region, *, message: str, **more: Any) -> None:
         self.count += 1
-        if self.count <= MOST and code != "index-padding":
-            self.wrong.append(IndexMismatch(code, entry, message, more.get("expected"), self.before))
+        if self.count <= MOST and code is not INDEX_PADDING:
+            self.wrong.append(IndexMismatch(code.code, entry, message, more.get("expected"), self.before))
 
     def taken(self) -> list[IndexMismatch]:
         taken, self.wrong = self.wrong, []

@@ -9,7 +9,7 @@ from contextlib import closing
 from kdump.check.options import Options
 from kdump.check.resume_state import NUMBER, Carrier
 from kdump.check.rule import SegmentContext
-from kdump.check.rules.producers import Row
+from kdump.check.rules.producer_snapshots import Row
 from kdump.check.totals import CheckTotals
 from kdump.log.entries import Entry, Item
 from kdump.log.entries import entries as read_entries

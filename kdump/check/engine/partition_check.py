@@ -4,24 +4,25 @@ from __future__ import annotations
 
 from collections import OrderedDict
 from collections.abc import Callable, Iterator, Mapping
-from typing import Any
 
-from kdump.check.catalogue import WARNING
 from kdump.check.engine.batch_runs import Together
 from kdump.check.engine.neighbor_files import Aborted, Beside
-from kdump.check.finding import Finding, found
+from kdump.check.finding import ERROR, INFO, WARNING, Finding
 from kdump.check.options import Options
 from kdump.check.resume_state import FLAG, NUMBER, Carrier, packed, unpack
 from kdump.check.resume_state import HELD as HELD_FINDINGS
 from kdump.check.rule import BatchContext, PartitionContext, Rule, SegmentContext
 from kdump.check.rules import records as record_rules
-from kdump.check.rules.bytes import batch_findings, region_finding
-from kdump.check.rules.indexes import OffsetIndexRule, TimeIndexRule
+from kdump.check.rules.bytes import MAGIC_UNKNOWN, batch_findings, region_finding, unreadable_bytes
+from kdump.check.rules.indexes import OffsetIndexRule
 from kdump.check.rules.leader_epochs import Epochs
 from kdump.check.rules.offsets import Offsets
-from kdump.check.rules.producers import ProducerSequenceRule, ProducerSnapshotRule
+from kdump.check.rules.producer_snapshots import ProducerSnapshotRule
+from kdump.check.rules.producers import ProducerSequenceRule
+from kdump.check.rules.time_index import TimeIndexRule
 from kdump.check.rules.timestamps import Timestamps
-from kdump.check.rules.transactions import TransactionRule, TxnIndexRule
+from kdump.check.rules.transactions import TransactionRule
+from kdump.check.rules.txn_index import TxnIndexRule
 from kdump.check.totals import CheckTotals
 from kdump.format.counted import many
 from kdump.format.heads import BASE, LAST, RECORDS, Heads, total
@@ -29,7 +30,6 @@ from kdump.log.batch_validity import is_intact
 from kdump.log.disk import PartitionDirectory, SegmentFiles
 from kdump.log.errors import SourceError
 from kdump.log.internal_topics import METADATA_TOPIC
-from kdump.log.kinds import INDEX
 from kdump.log.legacy import look_inside
 from kdump.log.paths import Target
 from kdump.log.reader import CHECKED, regions
@@ -211,7 +211,7 @@ class PartitionCheck(Carrier):
             damage = None if sound else region.position if damage is None else damage
         if source.error:
             self.totals.unread.append(source.error)
-        yield from self._unreadable(part, source)
+        yield from unreadable_bytes(part.target, source)
         for rule in rules:
             yield from rule.finish(part)
 
@@ -266,16 +266,11 @@ class PartitionCheck(Carrier):
         self.totals.notes.append(f"{part.target.path}: grew while being read; its new end was not checked")
         return True
 
-    def _unreadable(self, part: SegmentContext, source: Any) -> Iterator[Finding]:
-        for position, size in getattr(source, "unreadable", ()):
-            message = f"the device cannot read {size} bytes"
-            yield found("unreadable-bytes", part.target, message, position=position, size=size)
-
     def _hold(self, part: SegmentContext, finding: Finding) -> Iterator[Finding]:
         """Hold back damage that a restart will truncate until the records lost with it have been counted."""
-        doubtful = finding.severity in ("error", WARNING)
+        doubtful = finding.severity in (ERROR, WARNING)
         self.doubts += doubtful
-        survives = finding.code == "magic-unknown"  # its checksum does not cover magic: recovery may keep it
+        survives = finding.code == MAGIC_UNKNOWN.code  # its checksum does not cover magic: recovery may keep it
         if part.recovers and doubtful and not survives and len(self._held) < HELD:
             self._held.append((finding, self._records, self.log_end))
         else:
@@ -293,7 +288,7 @@ class PartitionCheck(Carrier):
                 cut += "consumers may have read these records, and another replica may have them"
             if number:
                 cut = "on restart the broker truncates the log at the first damage above, which removes this, too"
-            yield finding._replace(consequence=cut) if finding.severity != "info" else finding
+            yield finding._replace(consequence=cut) if finding.severity != INFO else finding
         self._held = []
 
     @property
@@ -326,12 +321,3 @@ def _modified(window: Window, now: int) -> int:
     """Return the file's modification time in epoch ms, or `now` if it has none."""
     source = window.source
     return source.state()[1] // 1_000_000 if isinstance(source, FileSource) else now
-
-
-def missing_indexes(partition: PartitionDirectory) -> Iterator[Finding]:
-    """Yield findings for segments without an .index, and for indexes without a segment."""
-    for segment in partition.segments:
-        if segment.log is not None and INDEX not in segment.beside:
-            yield found("index-missing", segment.log, "the segment has no .index", offset=segment.offset)
-    for at in partition.orphans:
-        yield found("index-orphan", at, "there is no .log of this name", offset=at.name_offset)

@@ -11,8 +11,8 @@ from collections.abc import Callable, Iterator
 from itertools import chain, islice
 from typing import Protocol
 
-from kdump.check.catalogue import INFO
-from kdump.check.finding import Finding
+from kdump.check.catalogue import CATALOGUE
+from kdump.check.finding import INFO, Finding
 from kdump.check.options import Options
 from kdump.check.totals import CheckTotals
 from kdump.log.at_work import PAUSES, FileWatch, identity, is_young, stem
@@ -23,17 +23,6 @@ HELD = 1000
 """Maximum number of findings held back until it is known whether their files have changed."""
 MOST = 10_000
 """Maximum number of findings that are checked again."""
-ROOT = (
-    "partition-metadata-invalid",
-    "partition-missing",
-    "checkpoint-beyond-log",
-    "epoch-",
-    "transaction-",
-    "producer-",
-)
-"""Prefixes of the codes that also depend on the log directory's checkpoints, the cluster's metadata or a coordinator's
-log (kdump.check.log_dir_context)."""
-
 Key = tuple[str, str, int, int, str]
 Look = Callable[[FileWatch], Iterator[Finding]]
 
@@ -96,7 +85,7 @@ class Doubts:
             changed[about] = self.watch.changed([about] if about == finding.file else self.watch.beside(finding.file))
         if changed[about]:
             return True
-        if not finding.code.startswith(ROOT) and self.unit.directory is None:
+        if not CATALOGUE[finding.code].needs_log_dir and self.unit.directory is None:
             return False
         if "" not in changed:
             changed[""] = self.unit.around.changed(self.unit.around.first)
@@ -213,7 +202,7 @@ def _further_look(
     """Return the unit as it is after a pause of so many seconds, its FileWatch and its findings; None, after a note, if
     it is gone."""
     time.sleep(pause)
-    again = unit.again(around=any(finding.code.startswith(ROOT) for finding in doubtful))
+    again = unit.again(around=any(CATALOGUE[finding.code].needs_log_dir for finding in doubtful))
     if again is None:
         totals.notes.append(went_away(unit.name))
         return None

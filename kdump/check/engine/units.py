@@ -8,23 +8,22 @@ from dataclasses import dataclass, field, replace
 from itertools import permutations
 from typing import TYPE_CHECKING
 
-from kdump.check.catalogue import FAMILIES
+from kdump.check.catalogue import CATALOGUE
 from kdump.check.engine.partition_check import PartitionCheck
-from kdump.check.engine.partition_directory import (
-    PartitionDirectoryCheck,
-    file_findings,
-    stranger,
-    transaction_index,
-)
+from kdump.check.engine.partition_directory import PartitionDirectoryCheck
 from kdump.check.engine.second_look import Looking, settled
-from kdump.check.finding import Finding, found
+from kdump.check.engine.small_files import file_findings, items
+from kdump.check.finding import Finding
 from kdump.check.log_dir_context import LogDirContext, alone, ids, same_broker
 from kdump.check.options import Options
 from kdump.check.rule import PartitionContext, Rule, SegmentContext
+from kdump.check.rules.directories import log_directory_findings
 from kdump.check.rules.identity_files import registered
-from kdump.check.rules.indexes import OffsetIndexRule, TimeIndexRule
+from kdump.check.rules.indexes import OffsetIndexRule
 from kdump.check.rules.kraft_snapshot import kraft_snapshot
 from kdump.check.rules.missing_partitions import missing_from, missing_in
+from kdump.check.rules.time_index import TimeIndexRule
+from kdump.check.rules.txn_index import invalid_entries
 from kdump.check.totals import CheckTotals
 from kdump.log import kinds
 from kdump.log.at_work import FileWatch
@@ -93,7 +92,7 @@ class Unit:
         self.options = replace(options, open_source=watch.opening(options.open_source))
         try:
             for finding in self._run(totals, met):
-                if options.wants(finding.code):
+                if options.wants(CATALOGUE[finding.code]):
                     yield finding
         finally:
             self.options = options
@@ -168,14 +167,7 @@ class Unit:
         if "checkpoints" in options.chosen and not directory.only_metadata:
             yield from missing_from(directory, self.here, self.siblings, self.metadata, options)
         if "files" in options.chosen:
-            # A node lists no directory but those of log.dirs.
-            for path in [] if directory.only_metadata else directory.unknown:
-                at = Target(path, None, None, None, None, directory.path)
-                yield found("directory-unknown", at, f"{os.path.basename(path)} is not named topic-partition")
-            for at in directory.others:
-                yield found("file-unknown", at, f"{os.path.basename(at.path)}: {stranger(at.path)}")
-            for at, other in self.duplicates:
-                yield found("partition-duplicate", at, f"it is also live in {other}")
+            yield from log_directory_findings(directory, self.duplicates)
 
     def _file(self, at: Target, totals: CheckTotals, met: Met) -> Iterator[Finding]:
         kind, options = at.kind, self.options
@@ -206,7 +198,7 @@ class Unit:
         elif kind is kinds.KRAFT_SNAPSHOT:
             yield from kraft_snapshot(at, self.known, options, totals)
         elif kind is kinds.TXN_INDEX:
-            yield from transaction_index(at, options, totals, count=True)
+            yield from invalid_entries(at, items(at, options, totals))
         else:
             yield from file_findings(at, options, totals)
 
@@ -325,8 +317,3 @@ def _size(place: PartitionDirectory) -> int:
 
 def _bytes(at: Target) -> int:
     return length(at.path) or 0
-
-
-def family_names() -> list[str]:
-    """Return the names that --only accepts."""
-    return [name for family, inner in FAMILIES.items() for name in (family, *inner)]

@@ -1,17 +1,170 @@
-"""Family bytes: findings for regions that are not a batch, and for batches that are not valid."""
+"""Family bytes: bytes that are not part of a valid batch."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any
 
-from kdump.check.batch import batch_finding, crc_mismatch, first_offset
-from kdump.check.catalogue import ERROR, INFO, WARNING
-from kdump.check.diagnosis.diagnose import diagnose
-from kdump.check.finding import Finding, found
-from kdump.check.rule import SegmentContext
+from kdump.check.advice import RECOVER_ONE, RESTORE, SKIP, STOPS, TRUNCATES
+from kdump.check.finding import ERROR, INFO, WARNING, Code, Finding, codes_in
 from kdump.format.batch import BatchHeader
 from kdump.log.internal_topics import OFFSETS_TOPIC, SHARE_TOPIC, TRANSACTION_TOPIC
-from kdump.log.region import PADDING, TORN, Batch, Region
+from kdump.log.paths import Target
+from kdump.log.record import Record
+from kdump.log.region import PADDING, TORN, Batch, Problem, Region
+
+if TYPE_CHECKING:  # inspect needs no rules
+    from kdump.check.rule import SegmentContext
+
+UNCLEAN = "at the end of a log's last segment after an unclean shutdown: recovery truncates it"
+
+APPENDS = (
+    "recovery truncates these bytes; after a clean shutdown the broker appends after them, and consumers cannot reach "
+    "what it appends"
+)
+# Each in docs/remedy-trials.json: torn-index-removed, tail-index-removed.
+CUT_TAIL = (
+    "First look for the missing records on another replica: if the log was longer before, its last records are lost "
+    "here. In the last segment, start the broker after an unclean shutdown; after a clean one, "
+    f"{RECOVER_ONE}. In an earlier segment, recovery would delete the later ones. {RESTORE}"
+)
+
+PREALLOCATED = (
+    "If log.preallocate=true left the zeros in __consumer_offsets or __share_group_state: restart the brokers that "
+    "have a replica, one after another, with log.preallocate=false; then elect the preferred leaders. While the groups "
+    "are still served, set preallocate=false on the topic and lower its segment.ms until each replica has a new "
+    "segment: that needs no restart. The committed offsets are not lost: kdump groups shows them"
+)
+
+CRC_MISMATCH = Code(
+    code="crc-mismatch",
+    family="bytes",
+    severity=ERROR,
+    meaning="The stored checksum (CRC-32C in magic 2, CRC-32 in 0 and 1) does not match the bytes.",
+    consequence=f"{STOPS}; {TRUNCATES}",
+    fix=f"{RESTORE}. {SKIP}",
+    source=(
+        "DefaultRecordBatch.ensureValid, LegacyRecord.ensureValid, CompletedFetch, AbstractFetcherThread, "
+        "LogSegment.recover"
+    ),
+)
+
+BATCH_LENGTH_INVALID = Code(
+    code="batch-length-invalid",
+    family="bytes",
+    severity=ERROR,
+    meaning=(
+        "The length is below the format's minimum (49 for a batch, 14 for a message), negative, or contradicted by "
+        "the bytes after it."
+    ),
+    consequence=(
+        "brokers and consumers look for the next batch at the wrong position: reads stop at offset {offset}, and a "
+        "broker that meets a length below 14 while loading the log exits; " + TRUNCATES
+    ),
+    fix=RESTORE,
+    source="FileLogInputStream.nextBatch, ByteBufferLogInputStream.nextBatchSize",
+)
+
+BATCH_TRUNCATED = Code(
+    code="batch-truncated",
+    family="bytes",
+    severity=ERROR,
+    meaning="The last batch extends past the end of the file.",
+    consequence=APPENDS,
+    fix=CUT_TAIL,
+    source="FileLogInputStream.nextBatch, LogSegment.recover",
+    unless=f"warning {UNCLEAN}",
+)
+
+TRAILING_BYTES = Code(
+    code="trailing-bytes",
+    family="bytes",
+    severity=ERROR,
+    meaning="The file ends with fewer bytes than a batch header has.",
+    consequence=APPENDS,
+    fix=CUT_TAIL,
+    source="FileLogInputStream.nextBatch, LogSegment.recover",
+    unless=f"warning {UNCLEAN}",
+)
+
+JUNK_BYTES = Code(
+    code="junk-bytes",
+    family="bytes",
+    severity=ERROR,
+    meaning="Bytes between two valid batches, or after the last one, that belong to no batch.",
+    consequence="reads stop before these bytes, and at startup the broker may end the log there; " + TRUNCATES,
+    fix=f"{RESTORE}. kdump inspect shows the valid batches after these bytes",
+    source="FileLogInputStream.nextBatch, LogSegment.recover",
+)
+
+ZERO_PADDING = Code(
+    code="zero-padding",
+    family="bytes",
+    severity=ERROR,
+    meaning="Zeros where a batch should start, left by preallocation or a lost write.",
+    consequence=(
+        "a broker that reads them while loading the log exits ('Found record size 0 smaller than minimum record "
+        "overhead'), and reads stop before them; " + TRUNCATES
+    ),
+    fix=(
+        f"If kdump inspect shows valid batches after the zeros, or the log was longer before: {RESTORE}. If the zeros "
+        f"reach to the end of the last segment, {RECOVER_ONE}. {PREALLOCATED}"
+    ),
+    source="FileLogInputStream.nextBatch, LogSegment.recover, CoordinatorLoaderImpl (KAFKA-20841)",
+    unless=(
+        "info at the end of a log's last segment after an unclean shutdown: log.preallocate=true leaves them; warning "
+        "there after batches of __consumer_offsets and __share_group_state: a broker that becomes the leader cannot "
+        "load their groups"
+    ),
+)
+
+MAGIC_UNKNOWN = Code(
+    code="magic-unknown",
+    family="bytes",
+    severity=ERROR,
+    meaning="Magic is not 0, 1 or 2, although a batch starts there.",
+    consequence=(
+        "consumers stop at offset {offset} with a KafkaException, and followers retry there and leave the ISR; "
+        "recovery keeps the batch if magic is above 2, because the checksum does not cover it, and truncates the log "
+        "here if it is negative"
+    ),
+    fix=RESTORE,
+    source="FileLogInputStream.nextBatch, ByteBufferLogInputStream.nextBatchSize, LogSegment.recover",
+)
+
+OFFSET_INVALID = Code(
+    code="offset-invalid",
+    family="bytes",
+    severity=ERROR,
+    meaning="baseOffset or lastOffsetDelta is negative.",
+    consequence=(
+        "brokers and consumers compute wrong offsets at this batch; if it is the last one, the log end offset is wrong "
+        "and the broker assigns offsets a second time"
+    ),
+    fix=RESTORE,
+    source="DefaultRecordBatch, LogLoader.recoverSegment, LogSegment.readNextOffset",
+)
+
+UNREADABLE_BYTES = Code(
+    code="unreadable-bytes",
+    family="bytes",
+    severity=ERROR,
+    meaning="The device cannot read these bytes.",
+    consequence=(
+        "a fetch that includes these bytes ends in a closed connection, which consumers and followers retry without "
+        "end; a broker that recovers the segment at startup exits; a failed write or flush takes the whole log "
+        "directory offline"
+    ),
+    fix=(
+        "First copy what is readable to another disk (ddrescue), then replace the disk. Do not start the broker on the "
+        "failing disk"
+    ),
+    source="FileRecords.writeTo, RecordBatchIterator.makeNext, LogDirFailureChannel; read(2), EIO",
+)
+
+
+CODES = codes_in(globals())
+"""The codes of this module: the reader notes some of them by name."""
 
 ZEROS_TRUNCATED = "the broker truncates the zeros at its next startup"
 UNLOADED = (
@@ -37,7 +190,7 @@ def region_finding(part: SegmentContext, region: Region, end: int | None, *, ser
     """Return the finding for bytes that belong to no batch. At the end of a last segment that a broker will recover, it
     is milder: an incomplete batch is an interrupted write, and zeros are left by preallocation. `end`: size of the file
     in bytes; `served`: whether a broker can be the leader of this log."""
-    code = region.code
+    code = CODES[region.code]
     at_end = part.last and part.recovers is not False and region.end == end
     severity, consequence = ERROR, None
     if at_end and region.kind == TORN:
@@ -55,12 +208,11 @@ def region_finding(part: SegmentContext, region: Region, end: int | None, *, ser
     claimed = region.claimed
     offset = claimed[0] if claimed is not None and claimed[0] >= 0 else None
     expected = actual = None
-    if code == "batch-length-invalid" and claimed is not None:
+    if code is BATCH_LENGTH_INVALID and claimed is not None:
         expected, actual = region.size - 12, claimed[1]
-    return found(
-        code,
+    return code.finding(
         part.target,
-        region.reason,
+        message=region.reason,
         position=region.position,
         size=region.size,
         offset=offset,
@@ -74,8 +226,10 @@ def region_finding(part: SegmentContext, region: Region, end: int | None, *, ser
 def batch_findings(part: SegmentContext, batch: Batch) -> Iterator[Finding]:
     """Yield findings for a checksum that does not match, with a diagnosis of the damage, for an invalid length and for
     negative offsets."""
+    from kdump.check.diagnosis.diagnose import diagnose
+
     for problem in batch.problems:
-        yield batch_finding(part.target, batch, problem)
+        yield problem_finding(CODES[problem.code], part.target, batch, problem)
     if not batch.crcValid:
         yield crc_mismatch(part.target, batch, diagnose(batch).text)
     header = getattr(batch, "header", None)
@@ -84,10 +238,9 @@ def batch_findings(part: SegmentContext, batch: Batch) -> Iterator[Finding]:
             value = getattr(header, name)
             if value < 0:
                 message = f"{name} {value} is negative"
-                yield found(
-                    "offset-invalid",
+                yield OFFSET_INVALID.finding(
                     part.target,
-                    message,
+                    message=message,
                     position=batch.position,
                     size=batch.size,
                     offset=batch.baseOffset,
@@ -96,4 +249,80 @@ def batch_findings(part: SegmentContext, batch: Batch) -> Iterator[Finding]:
     elif batch.lastOffset < 0:
         message = f"offset {batch.lastOffset} is negative"
         position, size = batch.position, batch.size
-        yield found("offset-invalid", part.target, message, position=position, size=size, offset=first_offset(batch))
+        yield OFFSET_INVALID.finding(
+            part.target, message=message, position=position, size=size, offset=first_offset(batch)
+        )
+
+
+OUR_REASONS = ("--max-decompressed-size", "is not installed", "that kdump keeps")
+OURS = "kdump could not decode it; whether a consumer can read it is unknown"
+"""Impact if the cause is kdump's own limit or a missing library: brokers and consumers may read the batch."""
+
+
+def problem_finding(code: Code, target: Target, batch: Batch, problem: Problem) -> Finding:
+    """Return the finding of this code for a problem that decoding noted. Its position and size are those of the problem
+    if its bytes are in the file, else those of the batch."""
+    where = f"{problem.struct}.{problem.field} at byte {problem.position}"
+    if problem.space:
+        where += f" of the payload (decompressed from {problem.space})"
+    size = problem.size or batch.end - max(batch.position, problem.position)
+    inside = not problem.space and size > 0
+    position, size = (problem.position, size) if inside else (batch.position, batch.size)
+    return code.finding(
+        target,
+        message=f"{where}: {problem.reason}",
+        position=position,
+        size=size,
+        offset=first_offset(batch),
+        expected=problem.expected,
+        actual=problem.actual,
+        consequence=OURS if any(words in problem.reason for words in OUR_REASONS) else None,
+    )
+
+
+def first_offset(batch: Batch) -> int:
+    """Return the first offset of the batch, or its last if the first is unknown."""
+    return batch.lastOffset if batch.baseOffset is None else batch.baseOffset
+
+
+WRAPPER = f"consumers check the checksums of the messages inside it, not this one; {TRUNCATES}"
+"""Source: CompletedFetch.maybeEnsureValid, LogSegment.recover."""
+
+
+def crc_mismatch(target: Target, batch: Batch, looks_like: str = "", consequence: str | None = None) -> Finding:
+    """Return the finding for a checksum that does not match. `looks_like`: clause that describes the probable
+    damage."""
+    kind = "CRC-32C" if batch.magic > 1 else "CRC-32"
+    message = f"stored {kind} 0x{batch.crc:08x}, computed 0x{batch.computedCrc:08x}"
+    if batch.magic < 2 and batch.is_compressed:
+        consequence = WRAPPER
+    return CRC_MISMATCH.finding(
+        target,
+        message=f"{message}: {looks_like}" if looks_like else message,
+        position=batch.position,
+        size=batch.size,
+        offset=first_offset(batch),
+        expected=batch.computedCrc,
+        actual=batch.crc,
+        consequence=consequence,
+    )
+
+
+def inner_crc_mismatch(target: Target, record: Record) -> Finding:
+    """Return the finding for the checksum of a message inside a wrapper."""
+    batch = record.batch
+    return CRC_MISMATCH.finding(
+        target,
+        message=f"offset {record.offset}: the stored CRC-32 0x{record.crc:08x} of the inner message does not match",
+        position=batch.position,
+        size=batch.size,
+        offset=first_offset(batch),
+        actual=record.crc,
+    )
+
+
+def unreadable_bytes(target: Target, source: Any) -> Iterator[Finding]:
+    """Yield findings for the bytes that the device could not read, if the source of the file counts them."""
+    for position, size in getattr(source, "unreadable", ()):
+        message = f"the device cannot read {size} bytes"
+        yield UNREADABLE_BYTES.finding(target, message=message, position=position, size=size)

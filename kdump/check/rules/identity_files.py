@@ -6,18 +6,66 @@ Source: MetaProperties (versions 0 and 1), PartitionMetadataFile.PartitionMetada
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING
 
-from kdump.check.catalogue import WARNING
-from kdump.check.finding import Finding, found
+from kdump.check.finding import ERROR, WARNING, Code, Finding
 from kdump.format.meta_properties import DIRECTORY_ID, TRIMMED
 from kdump.format.numbers import parse_int
 from kdump.log import kinds
+from kdump.log.entries import Entry, Item
 from kdump.log.paths import Target
 
 if TYPE_CHECKING:
     from kdump.state.image import Metadata
+
+PARTITION_METADATA_INVALID = Code(
+    code="partition-metadata-invalid",
+    family="checkpoints",
+    severity=ERROR,
+    meaning="partition.metadata cannot be read, or its topic ID is not the one in the cluster's metadata.",
+    consequence=(
+        "the broker takes the log directory offline, or exits; with another topic ID it renames the directory to "
+        "-stray and serves an empty log instead"
+    ),
+    fix=(
+        "Stop the broker. If the file cannot be read, write it again with the topic ID that another replica's "
+        "partition.metadata or kafka-topics.sh --bootstrap-server HOST:PORT --describe --topic TOPIC shows. If the "
+        "topic ID is a different one, the topic was deleted and created again: do not change the ID, and back the "
+        "directory up"
+    ),
+    source="PartitionMetadataFile.read, LogManager.loadLog, LogManager.isStrayKraftReplica",
+    unless="warning for another version, which a broker of 4.3 reads",
+    needs_log_dir=True,
+)
+
+META_PROPERTIES_INVALID = Code(
+    code="meta-properties-invalid",
+    family="checkpoints",
+    severity=ERROR,
+    meaning="meta.properties cannot be read, or its IDs differ from those of the broker's other directories.",
+    consequence="the broker exits at startup; with the cluster ID of another cluster it does not join",
+    fix=(
+        "Compare with the meta.properties of the broker's other log directories: node.id and cluster.id have to be the "
+        "same in all of them, directory.id different in each"
+    ),
+    source="MetaPropertiesEnsemble.verify",
+)
+
+QUORUM_STATE_INVALID = Code(
+    code="quorum-state-invalid",
+    family="checkpoints",
+    severity=ERROR,
+    meaning="quorum-state cannot be read.",
+    consequence="the controller or broker exits at startup",
+    fix=(
+        "Stop the node and move the file away. For a voter, first see that the other voters have elected a leader "
+        "(kafka-metadata-quorum.sh --bootstrap-controller HOST:PORT describe --status): a voter that has forgotten its "
+        "vote could vote a second time in the same epoch"
+    ),
+    source="FileQuorumStateStore.readElectionState, QuorumState.initialize",
+)
+
 
 UUID = re.compile(r"[\w-]{22}$")
 QUORUM_VERSIONS = ("0", "1")
@@ -29,33 +77,33 @@ def content(at: Target, values: dict[str, str]) -> Iterator[Finding]:
         version, topic_id = values.get("version"), values.get("topic_id")
         if version != "0":
             mild = parse_int(version) is not None
-            yield _found("partition-metadata-invalid", at, "version", version, "0", severity=WARNING if mild else None)
+            yield _found(PARTITION_METADATA_INVALID, at, "version", version, "0", severity=WARNING if mild else None)
         if topic_id is None or not UUID.match(topic_id):
-            yield _found("partition-metadata-invalid", at, "topic_id", topic_id, "a 22-character ID")
+            yield _found(PARTITION_METADATA_INVALID, at, "topic_id", topic_id, "a 22-character ID")
     elif at.kind is kinds.META_PROPERTIES:
         yield from _meta_properties(at, values)
     elif at.kind is kinds.QUORUM_STATE:
         version = values.get("data_version")
         if version not in QUORUM_VERSIONS:
-            yield _found("quorum-state-invalid", at, "data_version", version, "0 or 1")
+            yield _found(QUORUM_STATE_INVALID, at, "data_version", version, "0 or 1")
         elif parse_int(values.get("leaderEpoch")) is None:
-            yield _found("quorum-state-invalid", at, "leaderEpoch", values.get("leaderEpoch"), "a number")
+            yield _found(QUORUM_STATE_INVALID, at, "leaderEpoch", values.get("leaderEpoch"), "a number")
 
 
 def _meta_properties(at: Target, values: dict[str, str]) -> Iterator[Finding]:
     text = values.get("version")
     version = parse_int("0" if text is None else text.strip(TRIMMED))
     if version not in (0, 1) or (text is None and "broker.id" not in values):  # without it, the version is 0
-        yield _found("meta-properties-invalid", at, "version", text, "0 or 1")
+        yield _found(META_PROPERTIES_INVALID, at, "version", text, "0 or 1")
         return
     node = "node.id" if version else "broker.id"
     for name in (node, "cluster.id") if version else (node,):
         value = values.get(name)
         if value is None or (name == node and parse_int(value) is None):
-            yield _found("meta-properties-invalid", at, name, value, "a number" if name == node else "an ID")
+            yield _found(META_PROPERTIES_INVALID, at, name, value, "a number" if name == node else "an ID")
     directory = values.get("directory.id")
     if directory is not None and not DIRECTORY_ID.fullmatch(directory):
-        yield _found("meta-properties-invalid", at, "directory.id", directory, "a 22-character ID")
+        yield _found(META_PROPERTIES_INVALID, at, "directory.id", directory, "a 22-character ID")
 
 
 def registered(at: Target, values: dict[str, str], metadata: Metadata, holds_partitions: bool) -> Iterator[Finding]:
@@ -70,12 +118,12 @@ def registered(at: Target, values: dict[str, str], metadata: Metadata, holds_par
     own = known.get(node)
     if owners and node not in owners:
         yield _found(
-            "meta-properties-invalid", at, "node.id", str(node), f"{owners[0]}, the node that registered {directory}"
+            META_PROPERTIES_INVALID, at, "node.id", str(node), f"{owners[0]}, the node that registered {directory}"
         )
     elif not owners and own:
         expected = f"one of {', '.join(own)}"
         yield _found(
-            "meta-properties-invalid",
+            META_PROPERTIES_INVALID,
             at,
             "directory.id",
             directory,
@@ -86,8 +134,26 @@ def registered(at: Target, values: dict[str, str], metadata: Metadata, holds_par
         )
 
 
+def other_topic_id(at: Target, items: Iterable[Item], topic_id: str) -> Iterator[Finding]:
+    """Yield a finding if the topic ID of a partition.metadata, given everything in it, is not the one in the cluster's
+    metadata."""
+    for item in items:
+        if isinstance(item, Entry) and item.values.get("name") == "topic_id":
+            said = item.values["value"]
+            if said != topic_id:
+                yield PARTITION_METADATA_INVALID.finding(
+                    at,
+                    message=f"topic_id is {said}, but {topic_id} in the cluster's metadata",
+                    position=item.position,
+                    size=item.size,
+                    expected=topic_id,
+                    actual=said,
+                    consequence="the broker treats the directory as stray, left from a deleted topic",
+                )
+
+
 def _found(
-    code: str,
+    code: Code,
     at: Target,
     name: str,
     value: str | None,
@@ -96,10 +162,9 @@ def _found(
     consequence: str | None = None,
 ) -> Finding:
     said = f"{name} is missing" if value is None else f"{name} is {value[:100]!r}"
-    return found(
-        code,
+    return code.finding(
         at,
-        f"{said}, expected {expected}",
+        message=f"{said}, expected {expected}",
         expected=expected,
         actual=value,
         severity=severity,

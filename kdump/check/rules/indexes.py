@@ -1,25 +1,130 @@
-"""Family files, indexes: compares .index and .timeindex with the batches of their segment. Entries and batches are read
-in parallel, so that neither has to be kept in memory.
+"""Family files, indexes: compares .index files with the batches of their segment. Entries and batches are read in
+parallel, so that neither has to be kept in memory.
 
 Invariant of an .index in all releases: the position is a batch boundary, that batch's base offset is at most the
-entry's offset, and every earlier batch ends below that offset. Source: OffsetIndex, TimeIndex, LogSegment.append.
+entry's offset, and every earlier batch ends below that offset. Source: OffsetIndex, LogSegment.append.
 """
 
 from __future__ import annotations
 
 from bisect import bisect_left
 from collections.abc import Callable, Iterable, Iterator
+from typing import Any
 
-from kdump.check.catalogue import ERROR, INFO, WARNING
-from kdump.check.finding import Finding, found
+from kdump.check.finding import ERROR, INFO, WARNING, Code, Finding
 from kdump.check.rule import NONE, BatchContext, PartitionContext, Rule, SegmentContext
 from kdump.format.counted import many
-from kdump.format.heads import BASE, LAST, MAX_TIMESTAMP, START, Heads, largest
+from kdump.format.heads import BASE, LAST, START, Heads
+from kdump.log.disk import PartitionDirectory
 from kdump.log.entries import Entry, Item
 from kdump.log.internal_topics import METADATA_TOPIC
-from kdump.log.kinds import INDEX, TIME_INDEX, Kind
+from kdump.log.kinds import INDEX, Kind
 from kdump.log.paths import Target
 from kdump.log.region import PADDING, TORN, Region
+
+# LogLoader.recoverSegment truncates the .log at damage (docs/remedy-trials.json: damage-index-removed) and deletes
+# every producer snapshot above it. The snapshot that it takes is removed as stray if the next segment does not start
+# there, and a clean startup without snapshots skips the log (gap-index-removed, gap-both-removed).
+REBUILD = (
+    "Stop the broker and replace the segment's indexes with the files that kdump reindex writes. Or, if kdump verify "
+    "finds no damage in the .log files, delete the .index of this segment and of the log's last segment: at startup "
+    "the broker recovers both and rebuilds their .index, .timeindex and .txnindex. In a damaged .log, recovery would "
+    "truncate the segment at the damage; without the last segment's recovery, an offset gap after this segment would "
+    "make the broker forget its producers and open transactions"
+)
+UNCHECKED = "reads that use this index fail or return wrong results; a clean startup does not check it"
+IGNORED = "the broker ignores the extra bytes; whatever wrote them may have caused other damage"
+PUT_BACK = (
+    "Before the broker starts, put the indexes in place that kdump reindex writes: then it recovers nothing. Otherwise "
+    "back the .log up first if kdump verify finds damage in it"
+)
+INDEX_SIZE_INVALID = Code(
+    code="index-size-invalid",
+    family="indexes",
+    severity=WARNING,
+    meaning="The size of an .index is not a multiple of 8.",
+    consequence=IGNORED,
+    fix=REBUILD,
+    source="AbstractIndex.createMappedBuffer, OffsetIndex.sanityCheck",
+)
+
+INDEX_NOT_SORTED = Code(
+    code="index-not-sorted",
+    family="indexes",
+    severity=ERROR,
+    meaning="The entries of an .index are not in ascending order.",
+    consequence=UNCHECKED,
+    fix=REBUILD,
+    source="OffsetIndex.sanityCheck, OffsetIndex.append",
+)
+
+INDEX_MISMATCH = Code(
+    code="index-mismatch",
+    family="indexes",
+    severity=ERROR,
+    meaning=(
+        "An .index entry's position is not the start of a batch, the batch there starts above the entry's offset, or "
+        "an earlier batch reaches that offset."
+    ),
+    consequence=UNCHECKED,
+    fix=REBUILD,
+    source="OffsetIndex.lookup, LogSegment.translateOffset, FileRecords.searchForOffsetFromPosition",
+)
+
+INDEX_BEYOND_LOG = Code(
+    code="index-beyond-log",
+    family="indexes",
+    severity=ERROR,
+    meaning="An .index entry points past the end of its .log.",
+    consequence=(
+        "if it is the last entry of the last segment, the broker computes the log end offset from it and may assign "
+        "offsets a second time; " + UNCHECKED
+    ),
+    fix=REBUILD,
+    source="OffsetIndex.lookup, LogSegment.translateOffset, LogSegment.readNextOffset",
+)
+
+INDEX_PADDING = Code(
+    code="index-padding",
+    family="indexes",
+    severity=ERROR,
+    meaning="An index ends with zeros, which count as entries.",
+    consequence=(
+        "lookups by timestamp find nothing in this segment, and time-based retention uses timestamp 0: with "
+        "retention.ms set and cleanup.policy=delete, the broker deletes the segment soon after startup"
+    ),
+    fix=f"Before the broker starts: {REBUILD[0].lower()}{REBUILD[1:]}",
+    source="AbstractIndex.trimToValidSize, TimeIndex.lastEntry, LogSegment.largestTimestamp",
+    unless=(
+        "warning in an .index: reads that use it start at the beginning of the segment; info, as preallocation, in the "
+        "last segment after an unclean shutdown, in the metadata log, and in directories that are being deleted"
+    ),
+)
+
+INDEX_MISSING = Code(
+    code="index-missing",
+    family="indexes",
+    severity=WARNING,
+    meaning="A segment has no .index.",
+    consequence=(
+        "at startup the broker recovers the segment and rebuilds its indexes, which takes time and truncates the "
+        "segment at any damage in the .log; if offsets are missing after the segment, the broker also forgets its "
+        "producers and open transactions"
+    ),
+    fix=PUT_BACK,
+    source="LogSegment.sanityCheck, LogLoader.loadSegmentFiles",
+)
+
+INDEX_ORPHAN = Code(
+    code="index-orphan",
+    family="indexes",
+    severity=WARNING,
+    meaning="An index has no segment.",
+    consequence="the broker deletes it at startup",
+    fix="If the .log was lost, look for it on another replica or in a backup; otherwise do nothing",
+    source="LogLoader.loadSegmentFiles",
+)
+
 
 PADDED = "the zeros are preallocated; the broker truncates them when it closes the file"
 Reader = Callable[[Target, Kind], Iterator[Item]]
@@ -30,7 +135,8 @@ class IndexRule(Rule):
     number of further ones."""
 
     kind: Kind
-    prefix: str
+    size_invalid: Code
+    not_sorted: Code
     padded = ERROR
     padding_does: str | None = None
     """Severity (`padded`) and consequence of zeros that count as entries; None: as in the catalogue."""
@@ -67,14 +173,14 @@ class IndexRule(Rule):
         """Return an entry's names and values as text."""
         return " ".join(f"{name} {value}" for name, value in entry.values.items())
 
-    def note(self, code: str, entry: Entry | Region, message: str, **more: object) -> None:
-        kept = self.told.get(code)
+    def note(self, code: Code, entry: Entry | Region, *, message: str, **more: Any) -> None:
+        kept = self.told.get(code.code)
         if kept is not None:
-            self.told[code] = (kept[0], kept[1] + 1)
+            self.told[code.code] = (kept[0], kept[1] + 1)
             return
         assert self.at is not None
-        finding = found(code, self.at, message, position=entry.position, size=entry.size, **more)  # type: ignore[arg-type]
-        self.told[code] = (finding, 1)
+        finding = code.finding(self.at, message=message, position=entry.position, size=entry.size, **more)
+        self.told[code.code] = (finding, 1)
 
     def _next(self, part: SegmentContext) -> Entry | None:
         """Return the next entry in ascending order, None at the end. Notes entries that are not in order, and bytes
@@ -83,7 +189,7 @@ class IndexRule(Rule):
             if isinstance(item, Entry):
                 if self.before is not None and self.falls(self.before, item):
                     message = f"{self.said(item)} follows {self.said(self.before)}"
-                    self.note(f"{self.prefix}-not-sorted", item, message)
+                    self.note(self.not_sorted, item, message=message)
                     continue
                 self.before = item
                 return item
@@ -97,9 +203,9 @@ class IndexRule(Rule):
 
     def _region(self, part: SegmentContext, region: Region) -> None:
         if region.kind == TORN:
-            self.note(f"{self.prefix}-size-invalid", region, region.reason)
+            self.note(self.size_invalid, region, message=region.reason)
         elif region.kind == PADDING and "before another" in region.reason:
-            self.note(f"{self.prefix}-not-sorted", region, region.reason)
+            self.note(self.not_sorted, region, message=region.reason)
         elif region.kind == PADDING:
             known = self.known
             legal = (
@@ -107,7 +213,7 @@ class IndexRule(Rule):
             )
             severity = INFO if legal else self.padded
             consequence = PADDED if legal else self.padding_does
-            self.note("index-padding", region, region.reason, severity=severity, consequence=consequence)
+            self.note(INDEX_PADDING, region, message=region.reason, severity=severity, consequence=consequence)
 
     def finish(self, part: SegmentContext) -> Iterable[Finding]:
         self.rest(part)
@@ -123,7 +229,7 @@ class IndexRule(Rule):
 class OffsetIndexRule(IndexRule):
     """Checks .index files."""
 
-    kind, prefix = INDEX, "index"
+    kind, size_invalid, not_sorted = INDEX, INDEX_SIZE_INVALID, INDEX_NOT_SORTED
     padded, padding_does = WARNING, "reads that use it start at the beginning of the segment, which is slow"
 
     def reset(self) -> None:
@@ -177,7 +283,9 @@ class OffsetIndexRule(IndexRule):
         """Note an entry whose position is not a batch boundary, unless it is before the end of a damaged region."""
         offset, position = entry.values["offset"], entry.values["position"]
         if not 0 <= position < self.damage_end:
-            self.note("index-mismatch", entry, f"offset {offset} points to byte {position}, where no batch starts")
+            self.note(
+                INDEX_MISMATCH, entry, message=f"offset {offset} points to byte {position}, where no batch starts"
+            )
 
     def _reached(self, entry: Entry, base: int | None, last: int, ended: int) -> None:
         """Check an entry whose position is the start of a batch with the offsets base..last; `ended`: the highest
@@ -185,10 +293,10 @@ class OffsetIndexRule(IndexRule):
         offset, position = entry.values["offset"], entry.values["position"]
         if base is not None and base > offset:
             message = f"offset {offset} points to byte {position}, where the batch starts at offset {base}"
-            self.note("index-mismatch", entry, message, offset=offset, expected=base, actual=offset)
+            self.note(INDEX_MISMATCH, entry, message=message, offset=offset, expected=base, actual=offset)
         elif ended >= offset:
             message = f"offset {offset} points to byte {position}, but earlier batches reach offset {ended}"
-            self.note("index-mismatch", entry, message, offset=offset, expected=last, actual=offset)
+            self.note(INDEX_MISMATCH, entry, message=message, offset=offset, expected=last, actual=offset)
 
     def rest(self, part: SegmentContext) -> None:
         while self.entry is not None:
@@ -196,76 +304,16 @@ class OffsetIndexRule(IndexRule):
             offset, position = entry.values["offset"], entry.values["position"]
             if part.size is not None and position >= part.size:
                 message = f"offset {offset} points to byte {position}, but the segment has only {part.size} bytes"
-                self.note("index-beyond-log", entry, message, offset=offset, expected=part.size, actual=position)
+                self.note(INDEX_BEYOND_LOG, entry, message=message, offset=offset, expected=part.size, actual=position)
             else:
                 self._nowhere(entry)
             self.entry = self._next(part)
 
 
-class TimeIndexRule(IndexRule):
-    """Checks .timeindex files."""
-
-    kind, prefix = TIME_INDEX, "time-index"
-
-    def reset(self) -> None:
-        self.largest = -1
-        self.damaged = False
-
-    def falls(self, before: Entry, entry: Entry) -> bool:
-        return bool(
-            entry.values["offset"] < before.values["offset"] or entry.values["timestamp"] < before.values["timestamp"]
-        )
-
-    def region(self, part: SegmentContext, region: Region) -> Iterable[Finding]:
-        self.damaged = True
-        return NONE
-
-    def batch(self, seen: BatchContext) -> Iterable[Finding]:
-        batch = seen.batch
-        if not seen.sound:
-            self.damaged = True
-            return NONE
-        timestamp = -1 if batch.maxTimestamp is None else batch.maxTimestamp
-        while self.entry is not None and self.entry.values["offset"] <= batch.lastOffset:
-            self._compare(self.entry, seen.batch.baseOffset, timestamp, self.largest)
-            self.entry = self._next(seen.part)
-        self.largest = max(self.largest, timestamp)
-        return NONE
-
-    def take(self, part: SegmentContext, heads: Heads, first: int, stop: int) -> None:
-        lasts = heads.column(LAST)
-        row = first
-        while self.entry is not None and self.entry.values["offset"] <= lasts[stop - 1]:
-            at = bisect_left(lasts, self.entry.values["offset"], row, stop)
-            self.largest = max(self.largest, largest(heads, MAX_TIMESTAMP, row, at))
-            row = at
-            self._compare(self.entry, heads.of(row, BASE), heads.of(row, MAX_TIMESTAMP), self.largest)
-            self.entry = self._next(part)
-        self.largest = max(self.largest, largest(heads, MAX_TIMESTAMP, row, stop))
-
-    def _compare(self, entry: Entry, base: int | None, timestamp: int, newest: int) -> None:
-        """Check an entry against the batch that should contain its offset: `base` and `timestamp` are that batch's
-        baseOffset and maxTimestamp, `newest` is the largest maxTimestamp of the batches before it."""
-        if self.damaged:
-            return
-        offset, said = entry.values["offset"], entry.values["timestamp"]
-        if base is not None and offset < base:
-            message = f"timestamp {said} at offset {offset}, which no batch contains"
-            self.note("time-index-mismatch", entry, message, offset=offset)
-        elif said != timestamp:
-            message = f"timestamp {said} at offset {offset}, but its batch has maxTimestamp {timestamp}"
-            self.note("time-index-mismatch", entry, message, offset=offset, expected=timestamp, actual=said)
-        elif newest > said:
-            message = f"timestamp {said} at offset {offset}, but an earlier batch has maxTimestamp {newest}"
-            self.note("time-index-mismatch", entry, message, offset=offset, expected=newest, actual=said)
-
-    def rest(self, part: SegmentContext) -> None:
-        while self.entry is not None:
-            entry = self.entry
-            if not self.damaged:
-                message = (
-                    f"timestamp {entry.values['timestamp']} at offset {entry.values['offset']}, which is after the "
-                    "segment's last batch"
-                )
-                self.note("time-index-mismatch", entry, message, offset=entry.values["offset"])
-            self.entry = self._next(part)
+def missing_indexes(partition: PartitionDirectory) -> Iterator[Finding]:
+    """Yield findings for segments without an .index, and for indexes without a segment."""
+    for segment in partition.segments:
+        if segment.log is not None and INDEX not in segment.beside:
+            yield INDEX_MISSING.finding(segment.log, message="the segment has no .index", offset=segment.offset)
+    for at in partition.orphans:
+        yield INDEX_ORPHAN.finding(at, message="there is no .log of this name", offset=at.name_offset)

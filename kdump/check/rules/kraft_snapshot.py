@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator
 
-from kdump.check.finding import Finding, found
+from kdump.check.finding import ERROR, Code, Finding
 from kdump.check.options import Options
 from kdump.check.rule import PartitionContext, SegmentContext
 from kdump.check.rules.bytes import batch_findings, region_finding
@@ -18,6 +18,34 @@ from kdump.log.paths import Target
 from kdump.log.payload import records
 from kdump.log.reader import regions
 from kdump.log.region import Batch
+
+KRAFT_SNAPSHOT_MISSING = Code(
+    code="kraft-snapshot-missing",
+    family="checkpoints",
+    severity=ERROR,
+    meaning="The metadata log starts above offset 0, and there is no metadata snapshot.",
+    consequence="the node cannot load its metadata and exits",
+    fix=(
+        "Copy the latest .checkpoint from another node of the same cluster; it has to end at or above this log's start "
+        "offset. Or, for a node that is not a voter, move __cluster_metadata-0 away: the node fetches it again. For a "
+        "voter, follow the incident page metadata-log"
+    ),
+    source="KafkaRaftLog.recover (KafkaMetadataLog)",
+)
+
+KRAFT_SNAPSHOT_INVALID = Code(
+    code="kraft-snapshot-invalid",
+    family="checkpoints",
+    severity=ERROR,
+    meaning="A metadata snapshot does not start with its header record or does not end with its footer record.",
+    consequence=(
+        "the node loads incomplete metadata: it exits, does not join, or continues with a state that the cluster never "
+        "had"
+    ),
+    fix="Stop the node and replace the file with the .checkpoint of the same name from another node of the cluster",
+    source="RecordsSnapshotReader, KIP-630",
+)
+
 
 SPOILT = "a node that loads this snapshot at startup exits (CorruptRecordException)"
 CUT = "the snapshot is incomplete: the node continues with a state that the cluster never had"
@@ -69,8 +97,14 @@ def kraft_snapshot(at: Target, known: PartitionContext, options: Options, totals
             what = "starts" if where == 0 else "ends"
             there = "with no record" if is_there is None else f"with a {is_there or 'data'} record"
             message = f"the snapshot {what} {there}, expected {name}"
-            yield found("kraft-snapshot-invalid", at, message, position=where, expected=name, actual=is_there)
+            yield KRAFT_SNAPSHOT_INVALID.finding(at, message=message, position=where, expected=name, actual=is_there)
 
 
 def _control_types(batch: Batch) -> tuple[str, ...]:
     return tuple(decode_control(record.key, record.value).type for record in records(batch, values=False))
+
+
+def missing_snapshot(log: Target, log_start: int) -> Finding:
+    """Return the finding for a metadata log that starts above offset 0 without a snapshot."""
+    message = f"the metadata log starts at offset {log_start}, and there is no .checkpoint"
+    return KRAFT_SNAPSHOT_MISSING.finding(log, message=message, offset=log_start)

@@ -6,11 +6,60 @@ from bisect import bisect_right
 from collections.abc import Iterable, Iterator
 from itertools import pairwise
 
-from kdump.check.finding import Finding, found
+from kdump.check.advice import RESTORE
+from kdump.check.finding import ERROR, INFO, WARNING, Code, Finding
 from kdump.check.resume_state import NUMBER
 from kdump.check.rule import NONE, BatchContext, FindingMerger, PartitionContext, Rule, SegmentContext
 from kdump.format.counted import many
 from kdump.format.heads import BASE, EPOCH, Heads, within
+
+LEADER_EPOCH_DECREASED = Code(
+    code="leader-epoch-decreased",
+    family="epochs",
+    severity=ERROR,
+    meaning="partitionLeaderEpoch decreases from one batch to the next, not counting -1.",
+    consequence=(
+        "recovery assigns the higher epoch at its first batch and removes conflicting entries of "
+        "leader-epoch-checkpoint; a follower that truncates by leader epochs (KIP-101) may then truncate at the wrong "
+        "offset. Consumers are not affected"
+    ),
+    fix=RESTORE,
+    source="LeaderEpochFileCache.assign, LogLoader",
+)
+
+LEADER_EPOCH_MISSING = Code(
+    code="leader-epoch-missing",
+    family="epochs",
+    severity=INFO,
+    meaning="A batch of magic 2 has leader epoch -1: none was set.",
+    consequence="brokers and consumers ignore it",
+    fix="Do nothing",
+    source="RecordBatch.NO_PARTITION_LEADER_EPOCH, LogSegment.recover",
+)
+
+LEADER_EPOCH_CHECKPOINT_MISMATCH = Code(
+    code="leader-epoch-checkpoint-mismatch",
+    family="epochs",
+    severity=WARNING,
+    meaning=(
+        "leader-epoch-checkpoint assigns a batch a different epoch than it has, or its entries are not in ascending "
+        "order."
+    ),
+    consequence=(
+        "after a leader change, followers truncate according to this checkpoint and may remove too much or too little"
+    ),
+    fix=(
+        "Stop the broker, move leader-epoch-checkpoint away and delete the .index of every segment of this partition: "
+        "at startup the broker recovers the segments and rebuilds the checkpoint from them. Do so only if kdump verify "
+        "finds no damage in the .log files, where recovery would truncate. Without deleting the .index files it stays "
+        "empty after a clean shutdown. With remote storage, restore the replica instead: a leader whose checkpoint "
+        "lacks old epochs deletes their segments from remote storage"
+    ),
+    source=(
+        "LeaderEpochFileCache, LogSegment.recover, LogLoader.recoverSegment, "
+        "RemoteLogManager.cleanupExpiredRemoteLogSegments"
+    ),
+)
 
 
 class Epochs(Rule):
@@ -58,10 +107,9 @@ class Epochs(Rule):
             return
         yield from self._missing()
         if epoch < self.last:
-            yield found(
-                "leader-epoch-decreased",
+            yield LEADER_EPOCH_DECREASED.finding(
                 seen.part.target,
-                f"leader epoch {epoch}, but the batch before it has {self.last}",
+                message=f"leader epoch {epoch}, but the batch before it has {self.last}",
                 position=batch.position,
                 size=batch.size,
                 offset=batch.baseOffset,
@@ -90,10 +138,9 @@ class Epochs(Rule):
                 f"{many(count, 'batch', 'batches')} without a leader epoch, offsets {first.batch.baseOffset}..{last}"
             )
             position = first.batch.position
-            yield found(
-                "leader-epoch-missing",
+            yield LEADER_EPOCH_MISSING.finding(
                 first.part.target,
-                message,
+                message=message,
                 position=position,
                 size=end - position,
                 offset=first.batch.baseOffset,
@@ -109,10 +156,9 @@ class Epochs(Rule):
                 f"leader epoch {batch.partitionLeaderEpoch} in {many(count, 'batch', 'batches')}, offsets "
                 f"{batch.baseOffset}..{last}, but {self.expected} in leader-epoch-checkpoint"
             )
-            yield found(
-                "leader-epoch-checkpoint-mismatch",
+            yield LEADER_EPOCH_CHECKPOINT_MISMATCH.finding(
                 first.part.target,
-                message,
+                message=message,
                 position=batch.position,
                 size=end - batch.position,
                 offset=batch.baseOffset,
@@ -125,5 +171,8 @@ class Epochs(Rule):
         if entry is None or at is None:
             return NONE
         message = f"epoch {entry.epoch} from offset {entry.startOffset} on: not above the previous line in both columns"
-        code = "leader-epoch-checkpoint-mismatch"
-        return [found(code, at, message, position=entry.position, size=entry.size, offset=entry.startOffset)]
+        return [
+            LEADER_EPOCH_CHECKPOINT_MISMATCH.finding(
+                at, message=message, position=entry.position, size=entry.size, offset=entry.startOffset
+            )
+        ]

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator
 from typing import TYPE_CHECKING
 
-from kdump.check.catalogue import INFO
-from kdump.check.finding import Finding, found
+from kdump.check.finding import INFO, WARNING, Code, Finding
 from kdump.check.log_dir_context import Checkpoint, checkpoint, ids
 from kdump.check.options import Options
+from kdump.check.rules.checkpoints import absent_partitions
 from kdump.format.counted import first_of
 from kdump.format.numbers import parse_int
 from kdump.log import kinds
@@ -27,6 +27,34 @@ from kdump.state.missing_partitions import (
 
 if TYPE_CHECKING:
     from kdump.state.image import Metadata
+
+
+PARTITION_MISSING = Code(
+    code="partition-missing",
+    family="checkpoints",
+    severity=WARNING,
+    meaning=(
+        "A partition has no directory in the log directory whose checkpoints name it; the cluster's metadata, if it is "
+        "on the disk, assigns it to this log directory."
+    ),
+    consequence=(
+        "at startup the broker creates the partition again with an empty log and without an error: a follower fetches "
+        "it again from the leader, but if this broker becomes the leader, the other replicas truncate to its empty log"
+    ),
+    fix=(
+        "Do not start the broker before you know where the directory is: on a file system that is not mounted, in "
+        "another log directory, or in a backup. If it is lost, and kafka-topics.sh --bootstrap-server HOST:PORT "
+        "--describe --topic TOPIC shows another broker as Leader and this one in neither Isr nor Elr, start the "
+        "broker: it fetches the partition from there. Otherwise first save the partition from another replica (kdump "
+        "salvage)"
+    ),
+    source="LogManager.getOrCreateLog, ReplicaManager.getOrCreatePartition, Partition.createLogInAssignedDirectoryId",
+    unless=(
+        "info if only the metadata names the partition: the broker probably stopped before it created it. A file or a "
+        "broken link in its place takes the log directory offline"
+    ),
+    needs_log_dir=True,
+)
 
 
 def missing_in(
@@ -62,16 +90,13 @@ def missing_from(
     for name, each in noted.items():
         stale = [key for key in each if key not in here and key not in lost]
         if stale:
-            message = f"partitions that are not in this log directory: {first_of([name_of(key) for key in stale])}"
-            consequence = "the broker removes these lines when it next writes the file"
-            at = directory.files[f"{name}-checkpoint"]
-            yield found("checkpoint-beyond-log", at, message, severity=INFO, consequence=consequence)
+            yield absent_partitions(directory.files[f"{name}-checkpoint"], [name_of(key) for key in stale])
     if missing.never:
         at = Target(directory.path, None, None, None, None, directory.path)
         message = "the metadata assigns partitions to this log directory that its last checkpoint does not name: "
         message += first_of([name_of(key) for key in missing.never])
         consequence = "the broker creates them at startup; it probably stopped before it could"
-        yield found("partition-missing", at, message, severity=INFO, consequence=consequence)
+        yield PARTITION_MISSING.finding(at, message=message, severity=INFO, consequence=consequence)
 
 
 def _missing(key: Key, noted: dict[str, Checkpoint], directory: LogDirectory, blocked: str | None) -> Finding:
@@ -88,17 +113,11 @@ def _missing(key: Key, noted: dict[str, Checkpoint], directory: LogDirectory, bl
         )
     if name is None:
         at = Target(directory.path, None, *key, None, directory.path)
-        return found("partition-missing", at, message, expected=name_of(key), consequence=consequence)
+        return PARTITION_MISSING.finding(at, message=message, expected=name_of(key), consequence=consequence)
     line = noted[name][key]
     if blocked is None:
         message = f"{name_of(key)} is not in this log directory, but {name}-checkpoint has its offset {line.offset}"
     at = line.at._replace(topic=key[0], partition=key[1])
-    return found(
-        "partition-missing",
-        at,
-        message,
-        position=line.position,
-        size=line.size,
-        expected=name_of(key),
-        consequence=consequence,
+    return PARTITION_MISSING.finding(
+        at, message=message, position=line.position, size=line.size, expected=name_of(key), consequence=consequence
     )

@@ -4,12 +4,71 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
-from kdump.check.catalogue import INFO
-from kdump.check.finding import Finding, found
+from kdump.check.advice import RESTORE
+from kdump.check.finding import ERROR, INFO, WARNING, Code, Finding
 from kdump.check.resume_state import FINDINGS, FLAG, NUMBER
 from kdump.check.rule import LOST, NONE, BatchContext, PartitionContext, Rule, SegmentContext
 from kdump.format.heads import BASE, LAST, Heads, missing_records, next_to, within
 from kdump.format.runs import FURTHEST
+
+OFFSET_NOT_MONOTONIC = Code(
+    code="offset-not-monotonic",
+    family="offsets",
+    severity=ERROR,
+    meaning="A batch's base offset is not above the previous batch's last offset.",
+    consequence=(
+        "a consumer skips these records, gets offsets twice or stops; recovery that indexes such a batch fails with "
+        "InvalidOffsetException and deletes this whole segment and every later one"
+    ),
+    fix=f"Do not let a broker recover this log, and do not delete the .index: back the directory up first. {RESTORE}",
+    source="UnifiedLog.append, OffsetIndex.append, LogLoader.recoverLog",
+)
+
+OFFSET_GAP = Code(
+    code="offset-gap",
+    family="offsets",
+    severity=WARNING,
+    meaning="Offsets are missing between two batches or two segments.",
+    consequence="consumers skip the gap without an error; the records are not on this disk",
+    fix="Compare with another replica (kdump diff); records that no replica has are lost",
+    source="LogSegment.read: a gap is legal for every reader",
+    unless="info if the log shows signs of compaction, or if damage that is reported explains the gap",
+)
+
+SEGMENT_NAME_MISMATCH = Code(
+    code="segment-name-mismatch",
+    family="offsets",
+    severity=ERROR,
+    meaning="The first base offset is below the one in the file's name, or an offset is more than 2147483647 above it.",
+    consequence=(
+        "the broker looks for the offsets below the name in the previous segment and cannot append to this one; it "
+        "splits a segment with offsets too far above when it recovers it"
+    ),
+    fix=(
+        "If the file was renamed, and no damage in the .log files is found, stop the broker and name it after the base "
+        "offset of its first batch; the broker deletes the indexes of the old name, recovers the segment and rebuilds "
+        f"them. If it is not the last segment, delete the last one's .index, too, as for index-mismatch. Otherwise: "
+        f"{RESTORE}"
+    ),
+    source="LogSegment.ensureOffsetInRange, LocalLog.splitOverflowedSegment, LogLoader.loadSegmentFiles",
+)
+
+SEGMENT_OVERLAP = Code(
+    code="segment-overlap",
+    family="offsets",
+    severity=ERROR,
+    meaning="Two live segments of one directory share offsets.",
+    consequence=(
+        "each shared offset is read from only one of the two segments: if they differ, consumers miss records or get "
+        "them twice"
+    ),
+    fix=(
+        "Stop the broker, compare the two (kdump inspect --records) and move the .log that does not belong out of the "
+        "directory, together with its indexes"
+    ),
+    source="LogSegments.floorSegment, LogLoader",
+)
+
 
 MOST = 2147483647
 KEPT = 1000
@@ -77,14 +136,14 @@ class Offsets(Rule):
         if base <= last:
             name = seen.part.target.name_offset
             overlaps = first and name is not None and name <= base
-            code = "segment-overlap" if overlaps else "offset-not-monotonic"
+            code = SEGMENT_OVERLAP if overlaps else OFFSET_NOT_MONOTONIC
             message = f"base offset {base}, but the batch before it ends at offset {last}"
             if overlaps:
                 message = f"this segment starts at offset {base}, but the one before it ends at offset {last}"
             self.last = max(last, batch.lastOffset) if overlaps else batch.lastOffset
             position, size = batch.position, batch.size
-            yield found(
-                code, target, message, position=position, size=size, offset=base, expected=last + 1, actual=base
+            yield code.finding(
+                target, message=message, position=position, size=size, offset=base, expected=last + 1, actual=base
             )
         elif batch.baseOffset is not None or not batch.is_compressed:
             missing = base - last - 1
@@ -94,10 +153,9 @@ class Offsets(Rule):
             if seen.damage is not None:
                 message += f": there is damage at byte {seen.damage}"
                 severity, consequence = INFO, LOST
-            gap = found(
-                "offset-gap",
+            gap = OFFSET_GAP.finding(
                 target,
-                message,
+                message=message,
                 position=batch.position,
                 offset=last + 1,
                 expected=last + 1,
@@ -119,10 +177,9 @@ class Offsets(Rule):
         if base >= name:
             message += f", more than {MOST} above it"
         return [
-            found(
-                "segment-name-mismatch",
+            SEGMENT_NAME_MISMATCH.finding(
                 seen.part.target,
-                message,
+                message=message,
                 position=batch.position,
                 size=batch.size,
                 offset=base,

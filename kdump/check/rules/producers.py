@@ -1,17 +1,14 @@
-"""Family log, producers: checks sequences and epochs of idempotent producers, and compares producer snapshots with the
-log.
+"""Family log, producers: sequences and epochs of idempotent producers.
 
 Source: ProducerAppendInfo.checkProducerEpoch, checkSequence; ProducerStateManager.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
-from typing import Any
+from collections.abc import Iterable
 
-from kdump.check.catalogue import INFO
-from kdump.check.finding import Finding, found
-from kdump.check.resume_state import NAMES, NUMBER
+from kdump.check.finding import INFO, WARNING, Code, Finding
+from kdump.check.resume_state import NUMBER
 from kdump.check.resume_state import PRODUCERS as STATE
 from kdump.check.rule import LOST, NONE, BatchContext, PartitionContext, Rule, SegmentContext, hides
 from kdump.format.batch import TRANSACTIONAL, sequence
@@ -26,9 +23,7 @@ from kdump.format.heads import (
     Chain,
     Heads,
     chains,
-    within,
 )
-from kdump.log.paths import Target
 from kdump.log.region import Region
 from kdump.state.producers import (
     DUPLICATE,
@@ -38,16 +33,81 @@ from kdump.state.producers import (
     GAP,
     MOST_PRODUCERS,
     ProducerState,
-    ProducerStateEntry,
     SequenceBreak,
     follows,
 )
 
+OLD = "info if the producer's previous batch is older than producer.id.expiration.ms"
+COMPACTED = "info in a compacted log"
+APPENDED = (
+    "readers do not check sequence numbers; a broker checks them only in produce requests, where it would reject these "
+    "with OutOfOrderSequenceException"
+)
+LOST_OR_FORGOTTEN = (
+    "Compare with another replica (kdump diff). What no replica has was lost, or never existed: a broker that has lost "
+    "the state of a producer accepts any sequence"
+)
+
+SEQUENCE_GAP = Code(
+    code="sequence-gap",
+    family="producers",
+    severity=WARNING,
+    meaning="Sequence numbers of a producer are missing between two of its batches.",
+    consequence=f"records of this producer may be missing; {APPENDED}",
+    fix=LOST_OR_FORGOTTEN,
+    source="ProducerAppendInfo.checkSequence",
+    unless=f"{OLD}; {COMPACTED}",
+)
+
+SEQUENCE_DUPLICATE = Code(
+    code="sequence-duplicate",
+    family="producers",
+    severity=WARNING,
+    meaning="A producer's sequence numbers are repeated.",
+    consequence=(
+        "consumers may get these records twice; readers do not check sequence numbers, and a broker appends no batch "
+        "that repeats one of a producer's last five"
+    ),
+    fix="Find out how the log was copied or restored, or whether the broker had lost the producer's state",
+    source="ProducerAppendInfo.checkSequence, ProducerStateEntry.findDuplicateBatch",
+    unless=OLD,
+)
+
+SEQUENCE_EPOCH_START = Code(
+    code="sequence-epoch-start",
+    family="producers",
+    severity=WARNING,
+    meaning="The first batch of a new producer epoch has a sequence other than 0.",
+    consequence=f"the first records of that epoch may be missing; {APPENDED}",
+    fix=LOST_OR_FORGOTTEN,
+    source="ProducerAppendInfo.checkSequence",
+    unless=f"{OLD}; {COMPACTED}",
+)
+
+PRODUCER_EPOCH_DECREASED = Code(
+    code="producer-epoch-decreased",
+    family="producers",
+    severity=WARNING,
+    meaning="A producer's batch has a lower producer epoch than an earlier one.",
+    consequence=(
+        "a fenced producer wrote this batch; a broker that loads the log only logs a warning, and rejects such a batch "
+        "with InvalidProducerEpochException only in a produce request"
+    ),
+    fix=(
+        "Look at the batches of both epochs (kdump inspect --producer-id): usually two instances used one "
+        "transactional ID"
+    ),
+    source="ProducerAppendInfo.checkProducerEpoch",
+    unless=f"{OLD}; {COMPACTED}",
+    needs_log_dir=True,
+)
+
+
 CODES = {
-    EPOCH_DECREASED: "producer-epoch-decreased",
-    EPOCH_START: "sequence-epoch-start",
-    GAP: "sequence-gap",
-    DUPLICATE: "sequence-duplicate",
+    EPOCH_DECREASED: PRODUCER_EPOCH_DECREASED,
+    EPOCH_START: SEQUENCE_EPOCH_START,
+    GAP: SEQUENCE_GAP,
+    DUPLICATE: SEQUENCE_DUPLICATE,
 }
 
 
@@ -154,10 +214,9 @@ class ProducerSequenceRule(Rule):
                 severity = INFO
                 message += "; there is damage between the two"
                 consequence = LOST
-        return found(
-            CODES[broken.kind],
+        return CODES[broken.kind].finding(
             seen.part.target,
-            message,
+            message=message,
             position=batch.position,
             size=batch.size,
             offset=batch.baseOffset,
@@ -166,91 +225,3 @@ class ProducerSequenceRule(Rule):
             severity=severity,
             consequence=consequence,
         )
-
-
-Row = tuple[int, dict[str, Any]]
-"""An entry of a producer snapshot: its position in the file, and its values."""
-
-
-class ProducerSnapshotRule(Rule):
-    """Compares each producer snapshot with the log once the batches below its offset have been processed. `read`
-    returns the entries of a snapshot, None if it is not valid."""
-
-    carries = {"first": NUMBER, "compared": NAMES}
-
-    def __init__(
-        self, sequences: ProducerSequenceRule, snapshots: list[Target], read: Callable[[Target], Iterator[Row] | None]
-    ) -> None:
-        self.sequences = sequences
-        self.read = read
-        self.waiting = sorted(snapshots, key=lambda at: at.name_offset or 0)
-        self.first: int | None = None
-        """First offset on the disk."""
-        self.compared: list[str] = []
-        """Paths of the snapshots that have been compared."""
-
-    def resumed(self) -> None:
-        self.waiting = [at for at in self.waiting if at.path not in self.compared]
-
-    def batch(self, seen: BatchContext) -> Iterable[Finding]:
-        if not self.waiting or not seen.sound:
-            return NONE
-        base = seen.batch.lastOffset if seen.batch.baseOffset is None else seen.batch.baseOffset
-        self.first = base if self.first is None else self.first
-        findings: list[Finding] = []
-        while self.waiting and (self.waiting[0].name_offset or 0) <= base:
-            findings.extend(self._compare(self.waiting.pop(0)))
-        return findings
-
-    def free(self, part: SegmentContext, heads: Heads, first: int, stop: int) -> int:
-        if not self.waiting:
-            return stop
-        return (
-            first if self.first is None else within(heads, BASE, first, stop, 0, (self.waiting[0].name_offset or 0) - 1)
-        )
-
-    def end(self) -> Iterable[Finding]:
-        return [finding for at in self.waiting for finding in self._compare(at)]
-
-    def _compare(self, at: Target) -> Iterator[Finding]:
-        self.compared.append(at.path)
-        if self.sequences.damages:
-            return
-        for position, entry in self.read(at) or ():
-            disk = self.sequences.state.get(entry["producerId"])
-            if disk is None:
-                continue
-            wrong = self._open(disk, entry["currentTxnFirstOffset"])
-            if wrong or disk.last_offset < 0 or entry["lastOffset"] < 0:
-                pass
-            elif disk.last_offset > entry["lastOffset"]:
-                wrong = ("lastOffset", disk.last_offset, entry["lastOffset"])
-            elif disk.last_offset == entry["lastOffset"]:
-                for name, values in (
-                    ("epoch", (disk.batch_epoch, disk.epoch, disk.highest_epoch)),
-                    ("lastSequence", (disk.last_sequence,)),
-                    ("offsetDelta", (disk.offset_delta,)),
-                    ("timestamp", (disk.batch_timestamp, disk.timestamp)),
-                ):
-                    if entry[name] not in values:
-                        wrong = (name, values[0], entry[name])
-                        break
-            if wrong:
-                name, expected, actual = wrong
-                yield found(
-                    "snapshot-mismatch",
-                    at,
-                    f"producer {entry['producerId']}: {name} is {actual}, but {expected} in the log",
-                    position=position,
-                    offset=disk.last_offset,
-                    expected=expected,
-                    actual=actual,
-                )
-
-    def _open(self, disk: ProducerStateEntry, said: int) -> tuple[str, int, int] | None:
-        """Return how a snapshot's open transaction differs from the log's, as (field, expected, actual); None if it
-        does not. A transaction that began below the first offset on the disk is known only to the snapshot, and
-        compaction may have removed the batch that began it."""
-        if self.sequences.known.compacted or disk.txn_first_offset == said or 0 <= said < (self.first or 0):
-            return None
-        return "currentTxnFirstOffset", disk.txn_first_offset, said

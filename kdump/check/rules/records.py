@@ -4,19 +4,222 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from functools import partial
+from typing import TYPE_CHECKING, Any
 
-from kdump.check.batch import batch_finding, first_offset, record_findings
-from kdump.check.catalogue import INFO, WARNING
-from kdump.check.finding import Finding, found
-from kdump.check.rule import PartitionContext, SegmentContext
+from kdump.check.advice import INVALID, RESTORE, SKIP
+from kdump.check.finding import ERROR, INFO, WARNING, Code, Finding, codes_in
+from kdump.check.rules import bytes as byte_rules
+from kdump.check.rules.bytes import crc_mismatch, first_offset, inner_crc_mismatch, problem_finding
 from kdump.format.batch import BATCH_ATTRIBUTES
 from kdump.format.columns import Columns, check_records, headers, odd_header
 from kdump.format.control import CONTROL_TYPES, decode_control
 from kdump.format.counted import many
 from kdump.format.numbers import int64
 from kdump.log import legacy
+from kdump.log.paths import Target
 from kdump.log.payload import columns_of, records
-from kdump.log.region import Batch, BatchLegacy, BatchV2
+from kdump.log.record import Record
+from kdump.log.region import Batch, BatchLegacy, BatchV2, Problem
+
+if TYPE_CHECKING:  # inspect needs no rules
+    from kdump.check.rule import PartitionContext, SegmentContext
+
+WRITER = (
+    "The checksum matches, so the batch was written this way and the other replicas have the same bytes: find the "
+    "producer (kdump inspect shows its ID and format)"
+)
+
+RECORD_COUNT_MISMATCH = Code(
+    code="record-count-mismatch",
+    family="records",
+    severity=ERROR,
+    meaning=(
+        "recordCount differs from the number of records in the batch. (After compaction there may be fewer than "
+        "lastOffsetDelta + 1.)"
+    ),
+    consequence=f"{INVALID}; if recordCount is 0, it skips the batch without an error",
+    fix=f"{WRITER}. {SKIP}",
+    source="DefaultRecordBatch.RecordIterator",
+)
+
+RECORD_MALFORMED = Code(
+    code="record-malformed",
+    family="records",
+    severity=ERROR,
+    meaning=(
+        "A varint is too long, a length is negative or too large, or bytes are left over inside a record, a message or "
+        "a batch."
+    ),
+    consequence=(
+        f"{INVALID}, or in magic 0 and 1 with an IllegalArgumentException; in a compacted topic the log cleaner marks "
+        "the partition uncleanable"
+    ),
+    fix=f"{WRITER}. {SKIP}",
+    source="DefaultRecord.readFrom, LegacyRecord",
+)
+
+DECOMPRESSION_FAILED = Code(
+    code="decompression-failed",
+    family="records",
+    severity=ERROR,
+    meaning="The codec rejects the payload, the payload exceeds kdump's limit, or the codec ID is unknown.",
+    consequence=(
+        "a Java consumer that reaches offset {offset} stops with a KafkaException, or with an IllegalArgumentException "
+        "if the codec ID is unknown; in a compacted topic the log cleaner marks the partition uncleanable"
+    ),
+    fix=f"If the payload exceeds kdump's limit, raise it (kdump verify --max-decompressed-size). {WRITER}. {SKIP}",
+    source="DefaultRecordBatch.compressedIterator, CompressionType.forId",
+)
+
+LZ4_FRAME_UNSUPPORTED = Code(
+    code="lz4-frame-unsupported",
+    family="records",
+    severity=ERROR,
+    meaning=(
+        "An LZ4 frame has linked blocks or reserved bits set: other decoders read it, brokers and Java consumers do "
+        "not."
+    ),
+    consequence="a Java consumer that reaches offset {offset} stops with a KafkaException",
+    fix=f"{WRITER}, and have it write independent blocks. {SKIP}",
+    source="Lz4BlockInputStream.FLG, BD",
+)
+
+ATTRIBUTES_RESERVED = Code(
+    code="attributes-reserved",
+    family="records",
+    severity=WARNING,
+    meaning="A reserved bit is set in the attributes of a batch.",
+    consequence=(
+        "current brokers and consumers ignore it; a later version that assigns a meaning to the bit would misread the "
+        "batch"
+    ),
+    fix=WRITER,
+    source="DefaultRecordBatch.attributes; KIP-98",
+    unless="info for the attributes of a record",
+)
+
+OFFSET_DELTA_INVALID = Code(
+    code="offset-delta-invalid",
+    family="records",
+    severity=ERROR,
+    meaning="A record's offsetDelta is negative, not above the previous one, or above lastOffsetDelta.",
+    consequence=(
+        "from offset {offset} on, a consumer receives records with wrong offsets and skips those below its position"
+    ),
+    fix=f"{WRITER}. {SKIP}",
+    source="LogValidator.validateRecord, DefaultRecordBatch",
+)
+
+TIMESTAMP_MISMATCH = Code(
+    code="timestamp-mismatch",
+    family="records",
+    severity=ERROR,
+    meaning="maxTimestamp is not the largest of the records' timestamps (CreateTime, magic 1 wrappers and magic 2).",
+    consequence=(
+        "the time index is built from maxTimestamp: lookups by timestamp miss records, and time-based retention "
+        "deletes the segment too early or too late"
+    ),
+    fix=(
+        f"{WRITER}. If the segment would expire too early, raise retention.ms: kafka-configs.sh --bootstrap-server "
+        "HOST:PORT --alter --topic TOPIC --add-config retention.ms=MS. Consumers that read by offset are not affected"
+    ),
+    source="LogValidator.RecordBatchAndMaxTimestamp, LogSegment.append",
+)
+
+CONTROL_BATCH_INVALID = Code(
+    code="control-batch-invalid",
+    family="records",
+    severity=ERROR,
+    meaning=(
+        "A control record has a key of less than 4 bytes or a value that does not decode, or the batch of a "
+        "transaction marker has more than one record."
+    ),
+    consequence=(
+        "a broker that rebuilds its producer state from offset {offset} exits (at startup: if the batch is above the "
+        "latest producer snapshot, or its segment is recovered), and a read_committed consumer stops there"
+    ),
+    fix=f"Compare with another replica: the checksum matches, so it may have the same bytes. {RESTORE}",
+    source="ControlRecordType.parse, EndTransactionMarker.deserialize, ProducerAppendInfo.append, CompletedFetch",
+    unless="warning for more than one record; info for a control record of an unknown type outside a transaction",
+)
+
+PRODUCER_FIELDS_INVALID = Code(
+    code="producer-fields-invalid",
+    family="records",
+    severity=WARNING,
+    meaning=(
+        "A transactional batch has no producer ID; or a batch with a producer ID has no epoch or, if it has data, no "
+        "sequence."
+    ),
+    consequence=(
+        "brokers and consumers of Kafka 4.3 ignore it; without a producer ID the batch opens no transaction, without a "
+        "sequence it is not detected as a duplicate"
+    ),
+    fix=WRITER,
+    source="DefaultRecordBatch.ensureValid, ProducerAppendInfo",
+    needs_log_dir=True,
+)
+
+HEADER_KEY_INVALID = Code(
+    code="header-key-invalid",
+    family="records",
+    severity=ERROR,
+    meaning="A header key is null.",
+    consequence=INVALID,
+    fix=f"{WRITER}. {SKIP}",
+    source="DefaultRecord.readHeaders",
+    unless="warning for a key that is not UTF-8 or contains a null character: consumers receive it with U+FFFD in it",
+)
+
+SIZE_OVER_LIMIT = Code(
+    code="size-over-limit",
+    family="records",
+    severity=WARNING,
+    meaning="A batch larger than max.message.bytes (the topic's, or --max-message-bytes).",
+    consequence=(
+        "consumers and followers read it, one batch per fetch: a broker applies the limit only to produce requests; a "
+        "mirror whose target topic has the same limit fails with RecordTooLargeException if one record is above it"
+    ),
+    fix=(
+        "Do nothing, or raise max.message.bytes of the topic that this one is mirrored to. The limit was larger when "
+        "the batch was written, or recompression made it larger"
+    ),
+    source="UnifiedLog.appendAsFollower (ignoreRecordSize), TopicConfig.MAX_MESSAGE_BYTES_CONFIG",
+)
+
+MESSAGE_SET_INVALID = Code(
+    code="message-set-invalid",
+    family="records",
+    severity=ERROR,
+    meaning=(
+        "A wrapper (magic 0 and 1) is inside a wrapper, has a null value, has no messages or uses zstd; in magic 1 its "
+        "last inner offset is above its own; in magic 0 they differ."
+    ),
+    consequence=f"{INVALID}; a broker that rebuilds its producer state from here exits",
+    fix=f"{WRITER}. {SKIP}",
+    source="AbstractLegacyRecordBatch.DeepRecordsIterator",
+    unless=(
+        "warning for a wrapper with a key, with inner messages of another magic, or with a different last inner offset "
+        "in magic 0: brokers and consumers read all of these"
+    ),
+)
+
+NULL_KEY_COMPACTED = Code(
+    code="null-key-compacted",
+    family="records",
+    severity=WARNING,
+    meaning="A data record in a compacted topic has no key.",
+    consequence="the log cleaner removes the record when it cleans the segment",
+    fix=(
+        "If the record matters, copy it now (kdump inspect --records --json). Brokers reject records without a key in "
+        "a compacted topic, so either the topic was not compacted when this one was written, or the copy is old"
+    ),
+    source="LogValidator.validateKey, Cleaner.shouldRetainRecord",
+)
+
+
+CODES = {**byte_rules.CODES, **codes_in(globals())}
+"""The codes that decoding may note by name."""
 
 KNOWN_BITS = sum(bits.mask for bits in BATCH_ATTRIBUTES)
 MARKERS = ("COMMIT", "ABORT")
@@ -29,38 +232,37 @@ def findings(part: SegmentContext, known: PartitionContext, batch: Batch) -> Ite
     make: Make = partial(_found, part, batch)
     limit = known.max_message_bytes
     if limit is not None and batch.size > limit:
-        yield make("size-over-limit", f"{batch.size} bytes, but max.message.bytes is {limit}", expected=limit)
+        yield make(SIZE_OVER_LIMIT, message=f"{batch.size} bytes, but max.message.bytes is {limit}", expected=limit)
     if isinstance(batch, BatchV2):
         yield from _header(make, batch)
         yield from _control(part, make, batch) if batch.isControlBatch else _data(make, known, batch)
     elif isinstance(batch, BatchLegacy):
         yield from _messages(part, make, known, batch)
     for problem in batch.problems:
-        yield batch_finding(part.target, batch, problem)
+        yield _noted(part.target, batch, problem)
 
 
-def _found(
-    part: SegmentContext, batch: Batch, code: str, message: str, offset: int | None = None, **more: object
-) -> Finding:
+def _found(part: SegmentContext, batch: Batch, code: Code, *, offset: int | None = None, **more: Any) -> Finding:
     at = first_offset(batch) if offset is None else offset
-    return found(code, part.target, message, position=batch.position, size=batch.size, offset=at, **more)  # type: ignore[arg-type]
+    return code.finding(part.target, position=batch.position, size=batch.size, offset=at, **more)
 
 
 def _header(make: Make, batch: BatchV2) -> Iterator[Finding]:
     unknown = batch.attributes & 0xFFFF & ~KNOWN_BITS
     if unknown:
         yield make(
-            "attributes-reserved", f"attributes 0x{batch.attributes & 0xFFFF:04x}: reserved bits 0x{unknown:04x} set"
+            ATTRIBUTES_RESERVED,
+            message=f"attributes 0x{batch.attributes & 0xFFFF:04x}: reserved bits 0x{unknown:04x} set",
         )
     header = batch.header
     said = f"producerId {header.producerId}, producerEpoch {header.producerEpoch}, baseSequence {header.baseSequence}"
     if header.producerId < 0:
         if header.isTransactional:
-            yield make("producer-fields-invalid", f"a transactional batch without a producer ID: {said}")
+            yield make(PRODUCER_FIELDS_INVALID, message=f"a transactional batch without a producer ID: {said}")
     elif header.producerEpoch < 0:
-        yield make("producer-fields-invalid", f"a batch with a producer ID, but without an epoch: {said}")
+        yield make(PRODUCER_FIELDS_INVALID, message=f"a batch with a producer ID, but without an epoch: {said}")
     elif header.baseSequence < 0 and not header.isControlBatch:
-        yield make("producer-fields-invalid", f"a data batch with a producer ID, but without a sequence: {said}")
+        yield make(PRODUCER_FIELDS_INVALID, message=f"a data batch with a producer ID, but without a sequence: {said}")
 
 
 def _data(make: Make, known: PartitionContext, batch: BatchV2) -> Iterator[Finding]:
@@ -81,7 +283,7 @@ def _data(make: Make, known: PartitionContext, batch: BatchV2) -> Iterator[Findi
                 if delta <= behind
                 else f"is above lastOffsetDelta {end}"
             )
-            yield make("offset-delta-invalid", f"offsetDelta {delta} {reason}", actual=delta)
+            yield make(OFFSET_DELTA_INVALID, message=f"offsetDelta {delta} {reason}", actual=delta)
         misplaced += seen.misplaced
         last = seen.last
         largest = seen.largest_timestamp if largest is None else max(largest, seen.largest_timestamp)
@@ -93,18 +295,24 @@ def _data(make: Make, known: PartitionContext, batch: BatchV2) -> Iterator[Findi
             bad_header = _bad_header(columns)
     base = batch.header.baseOffset
     if reserved:
-        yield make("attributes-reserved", f"{many(reserved, 'record')} with attributes other than 0", severity=INFO)
+        yield make(
+            ATTRIBUTES_RESERVED, message=f"{many(reserved, 'record')} with attributes other than 0", severity=INFO
+        )
     if unkeyed:
-        yield make("null-key-compacted", f"{many(unkeyed, 'record')} without a key", offset=int64(base + first_unkeyed))
+        yield make(
+            NULL_KEY_COMPACTED, message=f"{many(unkeyed, 'record')} without a key", offset=int64(base + first_unkeyed)
+        )
     if bad_header is not None:
         delta, reason = bad_header
-        yield make("header-key-invalid", reason, offset=int64(base + delta), severity=WARNING, consequence=NOT_TEXT)
+        yield make(
+            HEADER_KEY_INVALID, message=reason, offset=int64(base + delta), severity=WARNING, consequence=NOT_TEXT
+        )
     if largest is None or batch.problems or batch.timestampType == "LogAppendTime":
         return
     expected = max(-1, largest)  # brokers and clients start from -1, no timestamp
     if expected != batch.maxTimestamp:
         message = f"maxTimestamp is {batch.maxTimestamp}, but the largest timestamp of its records is {largest}"
-        yield make("timestamp-mismatch", message, expected=expected, actual=batch.maxTimestamp)
+        yield make(TIMESTAMP_MISMATCH, message=message, expected=expected, actual=batch.maxTimestamp)
 
 
 FIRST_ONLY = "brokers and consumers read the first record of such a batch and ignore the others"
@@ -140,12 +348,14 @@ def _control(part: SegmentContext, make: Make, batch: BatchV2) -> Iterator[Findi
             message = f"control record of type {control.typeId}, which is not a type of Kafka 4.3"
             if batch.isTransactional:  # ProducerAppendInfo.append treats it as an end marker
                 consequence = "a broker that rebuilds its producer state from it exits (IllegalArgumentException)"
-                yield make("control-batch-invalid", message, consequence=consequence)
+                yield make(CONTROL_BATCH_INVALID, message=message, consequence=consequence)
             else:
-                yield make("control-batch-invalid", message, severity=INFO, consequence="brokers and consumers skip it")
+                yield make(
+                    CONTROL_BATCH_INVALID, message=message, severity=INFO, consequence="brokers and consumers skip it"
+                )
     if markers and count > 1:
         message = f"{count} records in the batch of a transaction marker, expected 1"
-        yield make("control-batch-invalid", message, severity=WARNING, consequence=FIRST_ONLY)
+        yield make(CONTROL_BATCH_INVALID, message=message, severity=WARNING, consequence=FIRST_ONLY)
 
 
 def _messages(part: SegmentContext, make: Make, known: PartitionContext, batch: BatchLegacy) -> Iterator[Finding]:
@@ -167,25 +377,62 @@ def _messages(part: SegmentContext, make: Make, known: PartitionContext, batch: 
             other_magic = record.magic
         unkeyed += record.keySize < 0
     if known.compacted and unkeyed:
-        yield make("null-key-compacted", f"{many(unkeyed, 'message')} without a key")
+        yield make(NULL_KEY_COMPACTED, message=f"{many(unkeyed, 'message')} without a key")
     if not batch.is_compressed:
         if batch.attributes & ~0x0F:
-            yield make("attributes-reserved", f"attributes 0x{batch.attributes & 0xFF:02x}: reserved bits set")
+            yield make(ATTRIBUTES_RESERVED, message=f"attributes 0x{batch.attributes & 0xFF:02x}: reserved bits set")
         return
     mild = {"severity": WARNING, "consequence": "current brokers and consumers use the inner messages and ignore it"}
     if batch.header.keySize >= 0:
-        yield make("message-set-invalid", "a wrapper with a key", **mild)
+        yield make(MESSAGE_SET_INVALID, message="a wrapper with a key", **mild)
     if other_magic is not None:
         yield make(
-            "message-set-invalid", f"a message of magic {other_magic} inside a wrapper of magic {batch.magic}", **mild
+            MESSAGE_SET_INVALID,
+            message=f"a message of magic {other_magic} inside a wrapper of magic {batch.magic}",
+            **mild,
         )
     if batch.problems or not count:
         return
     if batch.magic == 0 and last != batch.lastOffset:
         message = f"the wrapper's offset is {batch.lastOffset}, but the last inner offset is {last}"
-        yield make("message-set-invalid", message, expected=last, actual=batch.lastOffset, **mild)
+        yield make(MESSAGE_SET_INVALID, message=message, expected=last, actual=batch.lastOffset, **mild)
     if batch.magic == 1 and batch.timestampType == "CreateTime" and other_magic is None and largest is not None:
         expected = max(-1, largest)
         if expected != batch.maxTimestamp:
             message = f"the wrapper's timestamp is {batch.maxTimestamp}, but the largest of its messages is {largest}"
-            yield make("timestamp-mismatch", message, expected=expected, actual=batch.maxTimestamp)
+            yield make(TIMESTAMP_MISMATCH, message=message, expected=expected, actual=batch.maxTimestamp)
+
+
+def noted_findings(target: Target, batch: Batch, problems: list[Problem] | None = None) -> Iterator[Finding]:
+    """Yield findings for a checksum that does not match and for the problems that decoding has noted so far; with
+    `problems`, only for these."""
+    if problems is None:
+        problems = batch.problems
+        if not batch.crcValid:
+            yield crc_mismatch(target, batch)
+    for problem in problems:
+        yield _noted(target, batch, problem)
+
+
+def _noted(target: Target, batch: Batch, problem: Problem) -> Finding:
+    return problem_finding(CODES[problem.code], target, batch, problem)
+
+
+def record_findings(target: Target, record: Record) -> Iterator[Finding]:
+    """Yield findings for a single record: the checksum of an inner message, a control record that does not decode."""
+    batch = record.batch
+    if record.crcValid is False and batch.is_compressed:
+        yield inner_crc_mismatch(target, record)
+    if not record.is_control:
+        return
+    control = decode_control(record.key, record.value)
+    is_marker = control.type in ("COMMIT", "ABORT")  # their value has six bytes
+    if control.problem is not None and (is_marker or not record.is_cut):
+        problem = control.problem
+        yield CODES[problem.code].finding(
+            target,
+            message=f"offset {record.offset}: {problem.struct}.{problem.field}: {problem.reason}",
+            position=batch.position,
+            size=batch.size,
+            offset=first_offset(batch),
+        )

@@ -5,9 +5,27 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from datetime import datetime, timezone
 
-from kdump.check.finding import Finding, found
+from kdump.check.finding import WARNING, Code, Finding
 from kdump.check.rule import DAY, NONE, BatchContext, FindingMerger, Rule, SegmentContext
 from kdump.format.heads import MAX_TIMESTAMP, Heads, within
+
+TIMESTAMP_IN_FUTURE = Code(
+    code="timestamp-in-future",
+    family="timestamps",
+    severity=WARNING,
+    meaning="A timestamp is more than a day after the file's last change.",
+    consequence=(
+        "time-based retention uses the largest timestamp of a segment: this segment, and every later one, is kept "
+        "until retention.ms after that time"
+    ),
+    fix=(
+        "Set retention.bytes on the topic, or delete everything below an offset with kafka-delete-records.sh "
+        "--bootstrap-server HOST:PORT --offset-json-file FILE. message.timestamp.after.max.ms makes brokers reject "
+        "such records (by default an hour from 4.0 on)"
+    ),
+    source="UnifiedLog.deleteRetentionMsBreachedSegments, LogValidator.validateTimestamp (KIP-937)",
+)
+
 
 LOWEST = -(1 << 63)
 
@@ -48,10 +66,9 @@ class Timestamps(Rule):
             batch, modified = first.batch, first.part.modified
             batches = "a batch" if count == 1 else f"{count} batches"
             message = f"timestamps up to {utc(self.largest)} in {batches}; the file was last changed {utc(modified)}"
-            yield found(
-                "timestamp-in-future",
+            yield TIMESTAMP_IN_FUTURE.finding(
                 first.part.target,
-                message,
+                message=message,
                 position=batch.position,
                 size=end - batch.position,
                 offset=batch.lastOffset if batch.baseOffset is None else batch.baseOffset,

@@ -1,16 +1,14 @@
-"""Family log, transactions: finds open transactions and batches that violate the protocol, and compares .txnindex files
-with the ABORT markers.
+"""Family log, transactions: open transactions, and batches that violate the protocol.
 
-Source: ProducerAppendInfo.appendDataBatch, appendEndTxnMarker; TransactionIndex; LogSegment.updateTxnIndex.
+Source: ProducerAppendInfo.appendDataBatch, appendEndTxnMarker.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
-from typing import Any, NamedTuple
+from collections.abc import Iterable, Iterator
 
-from kdump.check.catalogue import WARNING
-from kdump.check.finding import Finding, found
+from kdump.check.advice import RESTORE
+from kdump.check.finding import ERROR, INFO, WARNING, Code, Finding
 from kdump.check.resume_state import NUMBER, TRANSACTIONS
 from kdump.check.rule import DAY, NONE, BatchContext, PartitionContext, Rule, SegmentContext, hides
 from kdump.check.rules.timestamps import utc
@@ -26,10 +24,63 @@ from kdump.format.heads import (
     chains,
     largest,
 )
-from kdump.log.paths import Target
 from kdump.log.region import Region
 from kdump.state import transactions as state
-from kdump.state.marker import ABORT
+
+TRANSACTION_OPEN = Code(
+    code="transaction-open",
+    family="transactions",
+    severity=INFO,
+    meaning="A transaction has no marker by the end of the log.",
+    consequence=(
+        "read_committed consumers wait at offset {offset} until the transaction ends, and the log cleaner stops there"
+    ),
+    fix=(
+        "Wait for the producer or for transaction.timeout.ms. If the transaction is still open, run "
+        "kafka-transactions.sh --bootstrap-server HOST:PORT find-hanging --topic TOPIC"
+    ),
+    source="ProducerStateManager.firstUndecidedOffset",
+    unless="warning if it began more than --transaction-timeout before the newest batch",
+    needs_log_dir=True,
+)
+
+TRANSACTION_HANGING = Code(
+    code="transaction-hanging",
+    family="transactions",
+    severity=WARNING,
+    meaning="The coordinator, whose log is on the same disk, does not have an open transaction as ongoing.",
+    consequence=(
+        "no coordinator will end it: the last stable offset stays at {offset}, where read_committed consumers and the "
+        "log cleaner stop"
+    ),
+    fix=(
+        "Confirm it on the running cluster (kafka-transactions.sh --bootstrap-server HOST:PORT find-hanging --topic "
+        "TOPIC), because this disk may be older than the coordinator's state. Then abort it, which discards its "
+        "records for read_committed consumers: kafka-transactions.sh --bootstrap-server HOST:PORT abort --topic TOPIC "
+        "--partition PARTITION --start-offset OFFSET. Do not delete snapshots instead"
+    ),
+    source="KIP-664, TransactionsCommand",
+    needs_log_dir=True,
+)
+
+TRANSACTION_INVALID = Code(
+    code="transaction-invalid",
+    family="transactions",
+    severity=ERROR,
+    meaning="A producer wrote a non-transactional data batch while its transaction was open.",
+    consequence=(
+        "a broker that replays this batch to rebuild producer state exits with InvalidTxnStateException; at startup it "
+        "replays every batch after the latest producer snapshot (usually none after a clean shutdown) and every "
+        "segment that it recovers"
+    ),
+    fix=(
+        "Look at the producer (kdump inspect --producer-id) and compare with another replica. Do not delete the .index "
+        f"or the producer snapshots of this partition, which makes the broker replay the batch. {RESTORE}"
+    ),
+    source="ProducerAppendInfo.appendDataBatch, appendEndTxnMarker",
+    unless="warning for a marker with a lower epoch than the producer's",
+    needs_log_dir=True,
+)
 
 
 class TransactionRule(Rule):
@@ -81,7 +132,9 @@ class TransactionRule(Rule):
             f"{running.first_offset} is open"
         )
         position, size, base = batch.position, batch.size, batch.baseOffset
-        return [found("transaction-invalid", seen.part.target, message, position=position, size=size, offset=base)]
+        return [
+            TRANSACTION_INVALID.finding(seen.part.target, message=message, position=position, size=size, offset=base)
+        ]
 
     def free(self, part: SegmentContext, heads: Heads, first: int, stop: int) -> int:
         stop, found = chains(heads, first, stop, False)
@@ -109,10 +162,9 @@ class TransactionRule(Rule):
                 f"{ended.marker.type} marker of producer {ended.producer_id} has epoch {epoch}, but its data has epoch "
                 f"{newest}"
             )
-            yield found(
-                "transaction-invalid",
+            yield TRANSACTION_INVALID.finding(
                 seen.part.target,
-                message,
+                message=message,
                 position=batch.position,
                 size=batch.size,
                 offset=batch.baseOffset,
@@ -139,7 +191,7 @@ class TransactionRule(Rule):
 
     def _left_open(self, producer_id: int, running: state.OngoingTxn) -> Finding:
         known = self.known
-        code, severity = "transaction-open", None
+        code, severity = TRANSACTION_OPEN, None
         records = "record" if running.records == 1 else "records"
         age = self.newest - running.timestamp if running.timestamp >= 0 else 0
         message = (
@@ -147,144 +199,16 @@ class TransactionRule(Rule):
             f"{running.first_offset}, started at {utc(running.timestamp)}"
         )
         if self.is_hanging(producer_id, running):
-            code = "transaction-hanging"
-        if code == "transaction-hanging":
+            code = TRANSACTION_HANGING
             message += "; it is not ongoing in the coordinator's log"
-        if code == "transaction-open" and age > known.transaction_timeout:
+        if code is TRANSACTION_OPEN and age > known.transaction_timeout:
             severity = WARNING
             message += f", {age // 1000} s before the newest batch"
-        return found(
-            code,
+        return code.finding(
             running.target,
-            message,
+            message=message,
             position=running.position,
             size=running.size,
             offset=running.first_offset,
             severity=severity,
         )
-
-
-class Aborted(NamedTuple):
-    """An ABORT marker at bytes position..position+size-1 of the segment. `whole`: the data of its transaction is in the
-    log, from its first offset on."""
-
-    ended: state.CompletedTxn
-    whole: bool
-    position: int
-    size: int
-
-
-Begins = Callable[[SegmentContext, int, int], bool]
-"""Segment, position, offset -> whether a transaction begins at that offset, after the batch at that position of the
-segment."""
-
-
-class TxnIndexRule(Rule):
-    """Checks that a segment's .txnindex matches its ABORT markers."""
-
-    carries = {"first": NUMBER}
-
-    def __init__(self, transactions: TransactionRule, known: PartitionContext, entries: Any, begins: Begins) -> None:
-        self.transactions = transactions
-        self.known = known
-        self.entries = entries
-        """Segment -> the segment's .txnindex (None: there is none) and (position, values) of each entry; None if it
-        cannot be read."""
-        self.begins = begins
-        self.first: int | None = None
-        """First offset on the disk."""
-        self.aborts: dict[int, Aborted] = {}
-
-    def begin(self, part: SegmentContext) -> Iterable[Finding]:
-        self.aborts = {}
-        return NONE
-
-    def batch(self, seen: BatchContext) -> Iterable[Finding]:
-        if self.first is None and seen.sound:
-            self.first = seen.batch.baseOffset
-        ended = self.transactions.ended
-        if ended is not None and ended.marker.type == ABORT:
-            aborted = ended.transaction
-            start = self.known.log_start
-            whole = aborted is not None and (start is None or aborted.first_offset >= start)
-            self.aborts[ended.offset] = Aborted(ended, whole, seen.batch.position, seen.batch.size)
-        return NONE
-
-    def free(self, part: SegmentContext, heads: Heads, first: int, stop: int) -> int:
-        return first if self.first is None else stop
-
-    def finish(self, part: SegmentContext) -> Iterable[Finding]:
-        read = self.entries(part)
-        if read is None or self.transactions.damaged:
-            return NONE
-        return list(self._compared(part, *read))
-
-    def _compared(
-        self, part: SegmentContext, at: Target | None, entries: list[tuple[int, dict[str, int]]]
-    ) -> Iterator[Finding]:
-        if at is None:
-            yield from self._lost(part)
-            return
-        indexed = set()
-        for position, entry in entries:
-            last = entry["lastOffset"]
-            indexed.add(last)
-            abort = self.aborts.get(last)
-            if abort is None or abort.ended.producer_id != entry["producerId"]:
-                message = f"producer {entry['producerId']}: no ABORT marker at offset {last}"
-                yield found("txn-index-mismatch", at, message, position=position, size=34, offset=entry["firstOffset"])
-            else:
-                yield from self._fields(part, at, position, entry, abort)
-        for offset, (ended, whole, position, _) in self.aborts.items():
-            if offset not in indexed and whole and not self.known.compacted:
-                message = f"the ABORT marker of producer {ended.producer_id} at offset {offset} (byte {position})"
-                message += " has no entry"
-                yield found("txn-index-mismatch", at, message, offset=offset)
-
-    def _fields(
-        self, part: SegmentContext, at: Target, position: int, entry: dict[str, int], abort: Aborted
-    ) -> Iterator[Finding]:
-        """Yield findings for an entry whose firstOffset or lastStableOffset differs from the log."""
-        ended = abort.ended
-        if not abort.whole or ended.transaction is None or self.known.compacted:
-            return
-        first, stable = ended.transaction.first_offset, ended.stable
-        # The start of a transaction that began below the first segment is unknown here. A last stable offset that is
-        # too low does no harm: a lookup only continues with later entries.
-        starts_wrong = entry["firstOffset"] != first and entry["firstOffset"] >= (self.first or 0)
-        for name, expected, is_wrong in (
-            ("firstOffset", first, starts_wrong),
-            ("lastStableOffset", stable, self._is_too_high(part, entry["lastStableOffset"], abort)),
-        ):
-            if is_wrong:
-                message = f"producer {ended.producer_id}: {name} is {entry[name]} for the transaction aborted at "
-                message += f"offset {ended.offset}, but {expected} in the log"
-                yield found(
-                    "txn-index-mismatch",
-                    at,
-                    message,
-                    position=position,
-                    size=34,
-                    offset=ended.offset,
-                    expected=expected,
-                    actual=entry[name],
-                )
-
-    def _is_too_high(self, part: SegmentContext, stable: int, abort: Aborted) -> bool:
-        """Return True if an entry's last stable offset is too high. It may legally be above the log's if no transaction
-        was open after the marker: a follower appends all fetched batches at once, so that it may be the first offset of
-        a transaction that begins later (UnifiedLog.append, ProducerStateManager.lastStableOffset)."""
-        if stable <= abort.ended.stable:
-            return False
-        return abort.ended.stable != abort.ended.offset + 1 or not self.begins(part, abort.position, stable)
-
-    def _lost(self, part: SegmentContext) -> Iterator[Finding]:
-        missing = [offset for offset, abort in self.aborts.items() if abort.whole]
-        if missing and not self.known.compacted:
-            _, _, position, size = self.aborts[missing[0]]
-            first = missing[0]
-            markers = f"ABORT marker at offset {first}"
-            if len(missing) > 1:
-                markers = f"{len(missing)} ABORT markers from offset {first} on"
-            message = f"{markers}, with their data on this disk, but the segment has no .txnindex"
-            yield found("txn-index-mismatch", part.target, message, position=position, size=size, offset=missing[0])

@@ -6,8 +6,7 @@ from collections import Counter
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from kdump.check.catalogue import ERROR, WARNING
-from kdump.check.finding import Finding
+from kdump.check.finding import ERROR, WARNING, Finding
 from kdump.check.totals import CheckTotals
 from kdump.forensics.answers import Difference, PartitionTransactions, Transaction
 from kdump.forensics.postmortem.buckets import Buckets, doubling, of_time

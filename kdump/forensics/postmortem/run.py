@@ -10,10 +10,9 @@ from functools import partial
 from itertools import islice
 from typing import TYPE_CHECKING, Any
 
-from kdump.check.catalogue import SEVERITIES
 from kdump.check.engine.units import Unit, units
 from kdump.check.engine.workers import careful_source, stop, usual_processes
-from kdump.check.finding import Finding
+from kdump.check.finding import SEVERITIES, Finding
 from kdump.check.options import Options
 from kdump.check.totals import CheckTotals
 from kdump.forensics.postmortem.buckets import Buckets, of_time

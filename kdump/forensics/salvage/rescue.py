@@ -13,11 +13,11 @@ import gzip
 import zlib
 from typing import Any
 
-from kdump.check.batch import first_offset
-from kdump.check.catalogue import ERROR
 from kdump.check.diagnosis.diagnose import CERTAIN
+from kdump.check.finding import ERROR
 from kdump.check.rule import PartitionContext, SegmentContext
 from kdump.check.rules import records as record_rules
+from kdump.check.rules.bytes import first_offset
 from kdump.format.batch import BATCH_HEADER, CODECS, COMPRESSION, LOG_OVERHEAD, MAGIC_POSITION
 from kdump.format.checksum import checksum
 from kdump.format.columns import each_row

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
-from kdump.check.batch import first_offset
-from kdump.check.catalogue import ERROR
 from kdump.check.diagnosis.diagnose import diagnose
+from kdump.check.finding import ERROR
 from kdump.check.options import Options
 from kdump.check.rule import PartitionContext, SegmentContext
 from kdump.check.rules import records as record_rules
+from kdump.check.rules.bytes import first_offset
 from kdump.forensics.salvage.heads import InputFile
 from kdump.format.batch import BATCH_HEADER, LOG_OVERHEAD, BatchHeader
 from kdump.log.batch_validity import CHECKSUM, invalidity

@@ -10,9 +10,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
-from kdump.check.batch import first_offset
 from kdump.check.options import Options
 from kdump.check.rule import PartitionContext
+from kdump.check.rules.bytes import first_offset
 from kdump.forensics.salvage.fates import CONTRADICTS, DAMAGED, PADDING, TORN, UNREAD
 from kdump.forensics.salvage.heads import Disordered, InputFile, LostBytes
 from kdump.forensics.salvage.source_file import Rescue, SourceFile, is_cleaned, with_fields

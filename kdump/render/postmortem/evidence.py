@@ -6,7 +6,8 @@ from __future__ import annotations
 from collections import Counter
 from dataclasses import dataclass, field
 
-from kdump.check.catalogue import CATALOGUE, ERROR, INFO, SEVERITIES
+from kdump.check.catalogue import CATALOGUE
+from kdump.check.finding import ERROR, INFO, SEVERITIES
 from kdump.check.options import Options
 from kdump.check.rule import LOST
 from kdump.forensics.postmortem.facts import PartitionFacts, PostMortem

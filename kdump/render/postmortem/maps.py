@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from typing import Any
 
-from kdump.check.catalogue import SEVERITIES
+from kdump.check.finding import SEVERITIES
 from kdump.forensics.postmortem.facts import PartitionFacts, PostMortem, SegmentFacts
 from kdump.forensics.postmortem.strip import CONTROL, NO_BATCH, Cell, Look, coarser, joined
 from kdump.log.region import PADDING

@@ -10,7 +10,7 @@ from datetime import datetime, timezone
 from importlib.resources import files
 from typing import Any, NamedTuple
 
-from kdump.check.catalogue import ERROR, INFO, WARNING
+from kdump.check.finding import ERROR, INFO, WARNING
 from kdump.forensics.answers import HANGING, OPEN
 from kdump.forensics.postmortem.facts import PartitionFacts, PostMortem
 from kdump.format.counted import many

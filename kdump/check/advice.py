@@ -1,38 +1,6 @@
-"""One entry of the catalogue, and the sentences that several entries share."""
+"""Sentences that codes of several families share: impacts on brokers and consumers, and actions."""
 
 from __future__ import annotations
-
-from typing import Annotated, NamedTuple
-
-from kdump.answer import Doc, answer
-
-ERROR, WARNING, INFO = "error", "warning", "info"
-SEVERITIES = (ERROR, WARNING, INFO)
-
-FAMILIES: dict[str, tuple[str, ...]] = {
-    "bytes": (),
-    "records": (),
-    "log": ("offsets", "epochs", "timestamps", "producers", "transactions"),
-    "files": ("indexes", "snapshots", "checkpoints"),
-}
-"""The families that `verify --only` accepts, each with the families inside it."""
-
-
-@answer("code")
-class Code(NamedTuple):
-    """One code. `severity` is the usual one, `unless` states when another one applies; `consequence` is a sentence in
-    which {offset} stands for the first offset affected; `fix` starts with a verb; `source` names the Kafka classes that
-    contain the rule."""
-
-    code: Annotated[str, Doc("code of the finding")]
-    family: Annotated[str, Doc("its family, as selected with --only")]
-    severity: Annotated[str, Doc("usual severity: error, warning or info; see unless")]
-    meaning: Annotated[str, Doc("condition under which it is reported")]
-    consequence: Annotated[str, Doc("impact on brokers and consumers")]
-    fix: Annotated[str, Doc("action to take")]
-    source: Annotated[str, Doc("Kafka's classes that contain the rule", name="kafka")]
-    unless: Annotated[str, Doc("when another severity applies; empty if never", after="severity")] = ""
-
 
 # CompletedFetch.maybeEnsureValid; UnifiedLog.analyzeAndValidateRecords, which followers also call.
 STOPS = (

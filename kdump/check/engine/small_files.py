@@ -1,0 +1,77 @@
+"""Reads files without batches, and checks those that are checked on their own: checkpoints, property files and producer
+snapshots."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import closing
+
+from kdump.check.finding import Finding, codes_in
+from kdump.check.options import Options
+from kdump.check.rules import checkpoints, identity_files, producer_snapshots
+from kdump.check.rules.identity_files import content
+from kdump.check.rules.producer_snapshots import invalid_region
+from kdump.check.totals import CheckTotals
+from kdump.log import kinds
+from kdump.log.entries import Entry, Item, entries
+from kdump.log.errors import SourceError
+from kdump.log.paths import Target
+from kdump.log.region import Problem, Region
+
+CODES = {
+    **codes_in(vars(checkpoints)),
+    **codes_in(vars(identity_files)),
+    **codes_in(vars(producer_snapshots)),
+}
+"""The codes that reading such a file may note by name (log/entries.py)."""
+
+
+def items(at: Target, options: Options, totals: CheckTotals, *, count: bool = True) -> Iterator[Item]:
+    """Yield everything in a file without batches. An error that prevents reading it is added to the totals."""
+    try:
+        yield from read(at, options, totals, count=count)
+    except SourceError as error:
+        totals.refused(error)
+
+
+def read(at: Target, options: Options, totals: CheckTotals, *, count: bool = True) -> Iterator[Item]:
+    """Yield everything in a file without batches. Raises SourceError."""
+    window = options.open(at)
+    with closing(window.source):
+        kind = at.kind or kinds.by_content(window)
+        if count:
+            totals.files += 1
+            totals.bytes += window.source.size or 0
+        yield from entries(kind, window, at.name_offset or 0)
+
+
+def file_findings(at: Target, options: Options, totals: CheckTotals) -> Iterator[Finding]:
+    """Yield findings for a checkpoint, a producer snapshot or another small file on its own."""
+    said: dict[str, str] = {}
+    sound = True
+    try:
+        for item in read(at, options, totals):
+            if isinstance(item, Problem):
+                sound = False
+                yield file_finding(at, item)
+            elif isinstance(item, Entry) and item.type == "property" and len(said) < 1000:
+                said[item.values["name"]] = item.values["value"]
+            elif isinstance(item, Region) and at.kind is kinds.PRODUCER_SNAPSHOT:
+                yield invalid_region(at, item)
+    except SourceError as error:
+        totals.refused(error)
+        return  # nothing follows from a file that was not read
+    if sound:
+        yield from content(at, said)
+
+
+def file_finding(target: Target, problem: Problem) -> Finding:
+    """Return the finding for a problem in a file without batches."""
+    return CODES[problem.code].finding(
+        target,
+        message=f"{problem.struct}.{problem.field} at byte {problem.position}: {problem.reason}",
+        position=problem.position,
+        size=problem.size or 0,
+        expected=problem.expected,
+        actual=problem.actual,
+    )

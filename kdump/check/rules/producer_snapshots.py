@@ -1,0 +1,144 @@
+"""Family files, snapshots: producer snapshots on their own, and compared with the log.
+
+Source: ProducerStateManager.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any
+
+from kdump.check.finding import ERROR, Code, Finding
+from kdump.check.resume_state import NAMES, NUMBER
+from kdump.check.rule import NONE, BatchContext, Rule, SegmentContext
+from kdump.check.rules.producers import ProducerSequenceRule
+from kdump.format.heads import BASE, Heads, within
+from kdump.log.paths import Target
+from kdump.log.region import Region
+from kdump.state.producers import ProducerStateEntry
+
+# UnifiedLog.rebuildProducerState: with no snapshot left after a clean shutdown, it skips the log. Trials:
+# snapshot-removed, snapshot-emptied, snapshot-left.
+EMPTY_IT = (
+    "stop the broker and replace it with an empty file of the same name: the broker rejects that file, deletes it, and "
+    "rebuilds the state from an older snapshot and the log. Do not delete it: if no snapshot is left after a clean "
+    "shutdown, the broker does not read the log, and forgets its producers and open transactions"
+)
+
+SNAPSHOT_INVALID = Code(
+    code="snapshot-invalid",
+    family="snapshots",
+    severity=ERROR,
+    meaning="A producer snapshot has a wrong version, length or checksum.",
+    consequence="when the broker loads it, it deletes it and rebuilds the state from an older snapshot and the log",
+    fix=(
+        "Leave the file in place. Do not delete it: if no snapshot is left after a clean shutdown, the broker does not "
+        "read the log, and forgets its producers and open transactions"
+    ),
+    source="ProducerStateManager.readSnapshot, loadFromSnapshot, UnifiedLog.rebuildProducerState",
+)
+
+SNAPSHOT_MISMATCH = Code(
+    code="snapshot-mismatch",
+    family="snapshots",
+    severity=ERROR,
+    meaning="A producer snapshot disagrees with the batches below its offset about a producer or its open transaction.",
+    consequence=(
+        "the broker uses the snapshot: it rejects valid batches from the producer, accepts duplicates, or computes a "
+        "wrong last stable offset"
+    ),
+    fix=f"If this is the latest snapshot, {EMPTY_IT}",
+    source="ProducerStateManager.loadFromSnapshot, takeSnapshot, UnifiedLog.rebuildProducerState",
+)
+
+
+def invalid_region(at: Target, region: Region) -> Finding:
+    """Return the finding for bytes of a snapshot that are not an entry."""
+    return SNAPSHOT_INVALID.finding(at, message=region.reason, position=region.position, size=region.size)
+
+
+Row = tuple[int, dict[str, Any]]
+"""An entry of a producer snapshot: its position in the file, and its values."""
+
+
+class ProducerSnapshotRule(Rule):
+    """Compares each producer snapshot with the log once the batches below its offset have been processed. `read`
+    returns the entries of a snapshot, None if it is not valid."""
+
+    carries = {"first": NUMBER, "compared": NAMES}
+
+    def __init__(
+        self, sequences: ProducerSequenceRule, snapshots: list[Target], read: Callable[[Target], Iterator[Row] | None]
+    ) -> None:
+        self.sequences = sequences
+        self.read = read
+        self.waiting = sorted(snapshots, key=lambda at: at.name_offset or 0)
+        self.first: int | None = None
+        """First offset on the disk."""
+        self.compared: list[str] = []
+        """Paths of the snapshots that have been compared."""
+
+    def resumed(self) -> None:
+        self.waiting = [at for at in self.waiting if at.path not in self.compared]
+
+    def batch(self, seen: BatchContext) -> Iterable[Finding]:
+        if not self.waiting or not seen.sound:
+            return NONE
+        base = seen.batch.lastOffset if seen.batch.baseOffset is None else seen.batch.baseOffset
+        self.first = base if self.first is None else self.first
+        findings: list[Finding] = []
+        while self.waiting and (self.waiting[0].name_offset or 0) <= base:
+            findings.extend(self._compare(self.waiting.pop(0)))
+        return findings
+
+    def free(self, part: SegmentContext, heads: Heads, first: int, stop: int) -> int:
+        if not self.waiting:
+            return stop
+        return (
+            first if self.first is None else within(heads, BASE, first, stop, 0, (self.waiting[0].name_offset or 0) - 1)
+        )
+
+    def end(self) -> Iterable[Finding]:
+        return [finding for at in self.waiting for finding in self._compare(at)]
+
+    def _compare(self, at: Target) -> Iterator[Finding]:
+        self.compared.append(at.path)
+        if self.sequences.damages:
+            return
+        for position, entry in self.read(at) or ():
+            disk = self.sequences.state.get(entry["producerId"])
+            if disk is None:
+                continue
+            wrong = self._open(disk, entry["currentTxnFirstOffset"])
+            if wrong or disk.last_offset < 0 or entry["lastOffset"] < 0:
+                pass
+            elif disk.last_offset > entry["lastOffset"]:
+                wrong = ("lastOffset", disk.last_offset, entry["lastOffset"])
+            elif disk.last_offset == entry["lastOffset"]:
+                for name, values in (
+                    ("epoch", (disk.batch_epoch, disk.epoch, disk.highest_epoch)),
+                    ("lastSequence", (disk.last_sequence,)),
+                    ("offsetDelta", (disk.offset_delta,)),
+                    ("timestamp", (disk.batch_timestamp, disk.timestamp)),
+                ):
+                    if entry[name] not in values:
+                        wrong = (name, values[0], entry[name])
+                        break
+            if wrong:
+                name, expected, actual = wrong
+                yield SNAPSHOT_MISMATCH.finding(
+                    at,
+                    message=f"producer {entry['producerId']}: {name} is {actual}, but {expected} in the log",
+                    position=position,
+                    offset=disk.last_offset,
+                    expected=expected,
+                    actual=actual,
+                )
+
+    def _open(self, disk: ProducerStateEntry, said: int) -> tuple[str, int, int] | None:
+        """Return how a snapshot's open transaction differs from the log's, as (field, expected, actual); None if it
+        does not. A transaction that began below the first offset on the disk is known only to the snapshot, and
+        compaction may have removed the batch that began it."""
+        if self.sequences.known.compacted or disk.txn_first_offset == said or 0 <= said < (self.first or 0):
+            return None
+        return "currentTxnFirstOffset", disk.txn_first_offset, said

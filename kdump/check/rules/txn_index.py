@@ -1,0 +1,199 @@
+"""Family files, indexes: .txnindex files on their own, and compared with the ABORT markers.
+
+Source: TransactionIndex; LogSegment.updateTxnIndex.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any, NamedTuple
+
+from kdump.check.finding import ERROR, Code, Finding
+from kdump.check.resume_state import NUMBER
+from kdump.check.rule import NONE, BatchContext, PartitionContext, Rule, SegmentContext
+from kdump.check.rules.indexes import REBUILD
+from kdump.check.rules.transactions import TransactionRule
+from kdump.format.heads import Heads
+from kdump.log.entries import Entry, Item
+from kdump.log.paths import Target
+from kdump.log.region import Region
+from kdump.state import transactions as state
+from kdump.state.marker import ABORT
+
+TXN_INDEX_INVALID = Code(
+    code="txn-index-invalid",
+    family="indexes",
+    severity=ERROR,
+    meaning=(
+        "The size of a .txnindex is not a multiple of 34, an entry's version is above 0, or the entries' lastOffset is "
+        "not ascending or is below the segment."
+    ),
+    consequence=(
+        "if an entry's lastOffset is below the segment, the broker recovers the segment at startup; if an entry's "
+        "version is 256 to 32767, it exits; anything else it does not detect, and read_committed consumers may read "
+        "records of aborted transactions"
+    ),
+    fix=REBUILD,
+    source="TransactionIndex.sanityCheck, AbortedTxn.version (which reads one byte), LogLoader.loadSegmentFiles",
+)
+
+TXN_INDEX_MISMATCH = Code(
+    code="txn-index-mismatch",
+    family="indexes",
+    severity=ERROR,
+    meaning=(
+        "An entry has no ABORT marker of that producer at its lastOffset, or a different firstOffset or a higher "
+        "lastStableOffset than the log gives; or an ABORT marker of data still on disk has no entry."
+    ),
+    consequence="read_committed consumers read records of an aborted transaction, or miss committed ones",
+    fix=REBUILD,
+    source="TransactionIndex.collectAbortedTxns, LogSegment.updateTxnIndex",
+)
+
+
+def invalid_entries(at: Target, items: Iterable[Item]) -> Iterator[Finding]:
+    """Yield findings for a .txnindex on its own, given everything in it."""
+    last = -1 if at.name_offset is None else at.name_offset - 1
+    for item in items:
+        if isinstance(item, Region):
+            yield TXN_INDEX_INVALID.finding(at, message=item.reason, position=item.position, size=item.size)
+        if not isinstance(item, Entry):
+            continue
+        values = item.values
+        reason = ""
+        if values["version"] > 0:
+            reason = f"version {values['version']}, expected 0"
+        elif values["lastOffset"] <= last:
+            reason = f"lastOffset {values['lastOffset']}, expected more than {last}"
+        if reason:
+            yield TXN_INDEX_INVALID.finding(at, message=reason, position=item.position, size=item.size)
+        last = max(last, values["lastOffset"])
+
+
+class Aborted(NamedTuple):
+    """An ABORT marker at bytes position..position+size-1 of the segment. `whole`: the data of its transaction is in the
+    log, from its first offset on."""
+
+    ended: state.CompletedTxn
+    whole: bool
+    position: int
+    size: int
+
+
+Begins = Callable[[SegmentContext, int, int], bool]
+"""Segment, position, offset -> whether a transaction begins at that offset, after the batch at that position of the
+segment."""
+
+
+class TxnIndexRule(Rule):
+    """Checks that a segment's .txnindex matches its ABORT markers."""
+
+    carries = {"first": NUMBER}
+
+    def __init__(self, transactions: TransactionRule, known: PartitionContext, entries: Any, begins: Begins) -> None:
+        self.transactions = transactions
+        self.known = known
+        self.entries = entries
+        """Segment -> the segment's .txnindex (None: there is none) and (position, values) of each entry; None if it
+        cannot be read."""
+        self.begins = begins
+        self.first: int | None = None
+        """First offset on the disk."""
+        self.aborts: dict[int, Aborted] = {}
+
+    def begin(self, part: SegmentContext) -> Iterable[Finding]:
+        self.aborts = {}
+        return NONE
+
+    def batch(self, seen: BatchContext) -> Iterable[Finding]:
+        if self.first is None and seen.sound:
+            self.first = seen.batch.baseOffset
+        ended = self.transactions.ended
+        if ended is not None and ended.marker.type == ABORT:
+            aborted = ended.transaction
+            start = self.known.log_start
+            whole = aborted is not None and (start is None or aborted.first_offset >= start)
+            self.aborts[ended.offset] = Aborted(ended, whole, seen.batch.position, seen.batch.size)
+        return NONE
+
+    def free(self, part: SegmentContext, heads: Heads, first: int, stop: int) -> int:
+        return first if self.first is None else stop
+
+    def finish(self, part: SegmentContext) -> Iterable[Finding]:
+        read = self.entries(part)
+        if read is None or self.transactions.damaged:
+            return NONE
+        return list(self._compared(part, *read))
+
+    def _compared(
+        self, part: SegmentContext, at: Target | None, entries: list[tuple[int, dict[str, int]]]
+    ) -> Iterator[Finding]:
+        if at is None:
+            yield from self._lost(part)
+            return
+        indexed = set()
+        for position, entry in entries:
+            last = entry["lastOffset"]
+            indexed.add(last)
+            abort = self.aborts.get(last)
+            if abort is None or abort.ended.producer_id != entry["producerId"]:
+                message = f"producer {entry['producerId']}: no ABORT marker at offset {last}"
+                yield TXN_INDEX_MISMATCH.finding(
+                    at, message=message, position=position, size=34, offset=entry["firstOffset"]
+                )
+            else:
+                yield from self._fields(part, at, position, entry, abort)
+        for offset, (ended, whole, position, _) in self.aborts.items():
+            if offset not in indexed and whole and not self.known.compacted:
+                message = f"the ABORT marker of producer {ended.producer_id} at offset {offset} (byte {position})"
+                message += " has no entry"
+                yield TXN_INDEX_MISMATCH.finding(at, message=message, offset=offset)
+
+    def _fields(
+        self, part: SegmentContext, at: Target, position: int, entry: dict[str, int], abort: Aborted
+    ) -> Iterator[Finding]:
+        """Yield findings for an entry whose firstOffset or lastStableOffset differs from the log."""
+        ended = abort.ended
+        if not abort.whole or ended.transaction is None or self.known.compacted:
+            return
+        first, stable = ended.transaction.first_offset, ended.stable
+        # The start of a transaction that began below the first segment is unknown here. A last stable offset that is
+        # too low does no harm: a lookup only continues with later entries.
+        starts_wrong = entry["firstOffset"] != first and entry["firstOffset"] >= (self.first or 0)
+        for name, expected, is_wrong in (
+            ("firstOffset", first, starts_wrong),
+            ("lastStableOffset", stable, self._is_too_high(part, entry["lastStableOffset"], abort)),
+        ):
+            if is_wrong:
+                message = f"producer {ended.producer_id}: {name} is {entry[name]} for the transaction aborted at "
+                message += f"offset {ended.offset}, but {expected} in the log"
+                yield TXN_INDEX_MISMATCH.finding(
+                    at,
+                    message=message,
+                    position=position,
+                    size=34,
+                    offset=ended.offset,
+                    expected=expected,
+                    actual=entry[name],
+                )
+
+    def _is_too_high(self, part: SegmentContext, stable: int, abort: Aborted) -> bool:
+        """Return True if an entry's last stable offset is too high. It may legally be above the log's if no transaction
+        was open after the marker: a follower appends all fetched batches at once, so that it may be the first offset of
+        a transaction that begins later (UnifiedLog.append, ProducerStateManager.lastStableOffset)."""
+        if stable <= abort.ended.stable:
+            return False
+        return abort.ended.stable != abort.ended.offset + 1 or not self.begins(part, abort.position, stable)
+
+    def _lost(self, part: SegmentContext) -> Iterator[Finding]:
+        missing = [offset for offset, abort in self.aborts.items() if abort.whole]
+        if missing and not self.known.compacted:
+            _, _, position, size = self.aborts[missing[0]]
+            first = missing[0]
+            markers = f"ABORT marker at offset {first}"
+            if len(missing) > 1:
+                markers = f"{len(missing)} ABORT markers from offset {first} on"
+            message = f"{markers}, with their data on this disk, but the segment has no .txnindex"
+            yield TXN_INDEX_MISMATCH.finding(
+                part.target, message=message, position=position, size=size, offset=missing[0]
+            )
