@@ -1,4 +1,5 @@
-"""Base class of the rules. A rule receives the batches of one partition in order and returns findings."""
+"""Base classes of rules and watchers. Both see the batches of one partition in order: a watcher keeps state, a rule
+returns findings. Also what they are given: the batch, its segment and its partition."""
 
 from __future__ import annotations
 
@@ -80,6 +81,14 @@ class PartitionContext:
         """Whether this is one of Kafka's own topics, which are written by coordinators and not by clients."""
         return self.topic in INTERNAL_TOPICS
 
+    def is_hanging(self, producer_id: int, producer_epoch: int) -> bool | None:
+        """Return True if no coordinator will end an open transaction: its coordinator does not list it as ongoing.
+        Returns None if the coordinators' logs are not available or not complete."""
+        if self.coordinator is None or self.topic is None or self.partition is None:
+            return None
+        ongoing = self.coordinator.ongoing(producer_id, producer_epoch, self.topic, self.partition)
+        return None if ongoing is None else not ongoing
+
     @property
     def log_start(self) -> int | None:
         noted = self.checkpoints.get("log-start-offset")
@@ -117,20 +126,20 @@ class BatchContext(NamedTuple):
     damage: int | None
 
 
-class Rule(Carrier):
-    """Base class with the hooks. A rule overrides those that it needs; each returns the findings that are certain at
-    that point.
+class Observer(Carrier):
+    """Sees the batches of one partition in order. Subclasses are Rule and Watcher, which override the hooks that they
+    need.
 
     Consecutive valid batches are processed in bulk: `free` returns the first batch that needs `batch`, and `take`
-    updates the rule's state for those before it. None of them is a control batch.
+    updates the state for those before it. None of them is a control batch.
 
-    A rule must declare state that outlives a segment in `carries`, and reset all other state with each segment.
+    An observer must declare state that outlives a segment in `carries`, and reset all other state with each segment.
     """
 
     @property
     def takes_many(self) -> bool:
-        """Whether batches may be processed in bulk: a rule with a `batch` of its own must also override `free`."""
-        return type(self).free is not Rule.free or type(self).batch is Rule.batch
+        """Whether batches may be processed in bulk: an observer with a `batch` of its own must also override `free`."""
+        return type(self).free is not Observer.free or type(self).batch in (Rule.batch, Watcher.batch)
 
     def free(self, part: SegmentContext, heads: Heads, first: int, stop: int) -> int:
         """Return the first of the batches first..stop (`stop` excluded) that must be passed to `batch`; `stop` if there
@@ -140,26 +149,64 @@ class Rule(Carrier):
     def take(self, part: SegmentContext, heads: Heads, first: int, stop: int) -> None:
         """Update the state for the batches first..stop (`stop` excluded), none of which needs `batch`."""
 
-    def begin(self, part: SegmentContext) -> Iterable[Finding]:
+    def begin(self, part: SegmentContext) -> Iterable[Finding] | None:
         """Called at the start of a segment."""
+        return None
+
+    def batch(self, seen: BatchContext) -> Iterable[Finding] | None:
+        return None
+
+    def region(self, part: SegmentContext, region: Region) -> Iterable[Finding] | None:
+        """Called for bytes that are not a batch."""
+        return None
+
+    def finish(self, part: SegmentContext) -> Iterable[Finding] | None:
+        """Called at the end of a segment."""
+        return None
+
+    def unread(self) -> None:
+        """Called if a segment, or the rest of one, cannot be read: its batches and markers are unknown."""
+
+    def end(self) -> Iterable[Finding] | None:
+        """Called at the end of the partition."""
+        return None
+
+
+class Watcher(Observer):
+    """Base class of observers that keep state for rules or answers, and report no findings."""
+
+    def begin(self, part: SegmentContext) -> None:
+        pass
+
+    def batch(self, seen: BatchContext) -> None:
+        pass
+
+    def region(self, part: SegmentContext, region: Region) -> None:
+        pass
+
+    def finish(self, part: SegmentContext) -> None:
+        pass
+
+    def end(self) -> None:
+        pass
+
+
+class Rule(Observer):
+    """Base class of rules. Each hook returns the findings that are certain at that point."""
+
+    def begin(self, part: SegmentContext) -> Iterable[Finding]:
         return NONE
 
     def batch(self, seen: BatchContext) -> Iterable[Finding]:
         return NONE
 
     def region(self, part: SegmentContext, region: Region) -> Iterable[Finding]:
-        """Called for bytes that are not a batch."""
         return NONE
 
     def finish(self, part: SegmentContext) -> Iterable[Finding]:
-        """Called at the end of a segment."""
         return NONE
 
-    def unread(self) -> None:
-        """Called if a segment, or the rest of one, cannot be read: its batches and markers are unknown."""
-
     def end(self) -> Iterable[Finding]:
-        """Called at the end of the partition."""
         return NONE
 
 

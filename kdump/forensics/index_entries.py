@@ -10,10 +10,9 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 from kdump.check.engine.neighbor_files import Aborted
-from kdump.check.finding import Finding
-from kdump.check.rule import NONE, BatchContext, Rule, SegmentContext, hides
+from kdump.check.rule import BatchContext, SegmentContext, Watcher, hides
 from kdump.check.rules.producer_snapshots import Row
-from kdump.check.rules.transactions import TransactionRule
+from kdump.check.watchers.transactions import TransactionWatcher
 from kdump.format.heads import BASE, Heads, within
 from kdump.log.paths import Target
 from kdump.log.region import Region
@@ -33,13 +32,13 @@ class EntryWithoutMarker(NamedTuple):
     transaction: OngoingTxn | None
 
 
-class TxnIndexEntries(Rule):
-    """Runs before the transactions rule processes a batch. `is_sound`: the segment has a valid .txnindex, or has none
+class TxnIndexEntries(Watcher):
+    """Runs before the transaction watcher processes a batch. `is_sound`: the segment has a valid .txnindex, or has none
     and needs none; `entry`: that of the current ABORT marker, None if there is none. `lost`: entries whose markers are
     lost to damage; `unmatched`: entries without a marker in an undamaged segment. The caller removes entries from both
     lists."""
 
-    def __init__(self, transactions: TransactionRule, read: Read) -> None:
+    def __init__(self, transactions: TransactionWatcher, read: Read) -> None:
         self.transactions = transactions
         self.read = read
         self.files = 0
@@ -52,7 +51,7 @@ class TxnIndexEntries(Rule):
         self._next = 0
         self._damaged = False
 
-    def begin(self, part: SegmentContext) -> list[Finding]:
+    def begin(self, part: SegmentContext) -> None:
         read = self.read(part)
         self.is_sound = read is not None
         self._at, rows = read if read is not None else (None, [])
@@ -60,17 +59,15 @@ class TxnIndexEntries(Rule):
         self._waiting = sorted(rows, key=lambda row: row[1]["lastOffset"])
         self._next = 0
         self._damaged = False
-        return []
 
-    def region(self, part: SegmentContext, region: Region) -> tuple[Finding, ...]:
+    def region(self, part: SegmentContext, region: Region) -> None:
         self._damaged = self._damaged or hides(part, region)
-        return NONE
 
-    def batch(self, seen: BatchContext) -> tuple[Finding, ...]:
+    def batch(self, seen: BatchContext) -> None:
         self.entry = None
         if not seen.sound:
             self._damaged = True
-            return NONE
+            return
         batch = seen.batch
         self._pass(batch.lastOffset if batch.baseOffset is None else batch.baseOffset)
         if seen.marker is not None and seen.marker.type == ABORT and self._next < len(self._waiting):
@@ -78,7 +75,6 @@ class TxnIndexEntries(Rule):
             if (entry["lastOffset"], entry["producerId"]) == (batch.lastOffset, batch.producerId):
                 self.entry = entry
                 self._next += 1
-        return NONE
 
     def free(self, part: SegmentContext, heads: Heads, first: int, stop: int) -> int:
         """Return the first batch that reaches the next entry: its marker, or the batch after a lost marker, is passed
@@ -90,9 +86,8 @@ class TxnIndexEntries(Rule):
     def take(self, part: SegmentContext, heads: Heads, first: int, stop: int) -> None:
         self.entry = None
 
-    def finish(self, part: SegmentContext) -> tuple[Finding, ...]:
+    def finish(self, part: SegmentContext) -> None:
         self._pass(None)
-        return NONE
 
     def _pass(self, offset: int | None) -> None:
         """Move past the entries below `offset` (None: all that are left): their markers are missing."""
@@ -108,7 +103,7 @@ class TxnIndexEntries(Rule):
             )
 
 
-def close(transactions: TransactionRule, entry: dict[str, int]) -> OngoingTxn | None:
+def close(transactions: TransactionWatcher, entry: dict[str, int]) -> OngoingTxn | None:
     """Close and return the open transaction that the entry lists as aborted; None if there is none."""
     running = transactions.state.open.get(entry["producerId"])
     if running is None or running.first_offset > entry["lastOffset"]:

@@ -195,7 +195,7 @@ class TransactionLedger(BatchObserver):
     def _open(self, producer_id: int, running: OngoingTxn) -> Transaction:
         known, remarks = self.known, self._of_data(running)
         is_later = known.last is False
-        hanging = None if is_later else self.walk.transactions.is_hanging(producer_id, running)
+        hanging = None if is_later else known.is_hanging(producer_id, running.epoch)
         state = HANGING if hanging else OPEN
         self.counts[state] += 1
         row = self._row(producer_id, running, state)
@@ -212,7 +212,7 @@ class TransactionLedger(BatchObserver):
         is_for_person = (hanging or (hanging is None and is_old)) and not is_later
         if not is_for_person or known.topic is None or known.partition is None:
             return row._replace(remarks=tuple(remarks))
-        producer = self.walk.sequences.state.get(producer_id)
+        producer = self.walk.producers.state.get(producer_id)
         coordinator_epoch = producer.coordinator_epoch if producer else -1
         topic, partition = known.topic, known.partition
         return row._replace(

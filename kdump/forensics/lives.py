@@ -65,10 +65,10 @@ class Lives(BatchObserver):
         batch, producer_id = seen.batch, seen.batch.producerId
         if not seen.sound or producer_id is None or producer_id < 0:
             return
-        life = self.walk.sequences.state.get(producer_id)
+        life = self.walk.producers.state.get(producer_id)
         if not isinstance(life, Life) or (batch.isControlBatch and seen.marker is None):
             return
-        ended, broken = self.walk.transactions.ended, self.walk.sequences.broken
+        ended, broken = self.walk.transactions.ended, self.walk.producers.broken
         if self.with_events:
             yield from self._events(seen, life, ended, broken)
         life.heard, life.file, life.position = batch.lastOffset, seen.part.target.path, batch.position
@@ -132,13 +132,13 @@ class Lives(BatchObserver):
 
     def end(self) -> Iterator[Any]:
         rows = self._rows()
-        if len(self.walk.sequences.state.by_id) <= SORTED and (self.base is None or _entries(self.base) <= SORTED):
+        if len(self.walk.producers.state.by_id) <= SORTED and (self.base is None or _entries(self.base) <= SORTED):
             rows = iter(sorted(rows, key=lambda row: row.producerId))
         yield from rows
         yield self._partition()
 
     def _rows(self) -> Iterator[Row]:
-        state = self.walk.sequences.state
+        state = self.walk.producers.state
         if self.base is not None:
             for position, entry in self.walk.beside.snapshot(self.base) or ():
                 life = state.get(entry["producerId"])
@@ -248,7 +248,7 @@ class Lives(BatchObserver):
             stateOffset=None if self.base is None else self.base.name_offset,
             segments=len(segments),
             damages=0,
-            forgotten=walk.sequences.state.forgotten,
+            forgotten=walk.producers.state.forgotten,
         )
 
 

@@ -16,13 +16,13 @@ import threading
 from collections.abc import Callable
 from typing import Any
 
-from kdump.check.engine.neighbor_files import Beside
+from kdump.check.engine.neighbor_files import NeighborFiles
 from kdump.check.options import Options
-from kdump.check.rule import BatchContext, PartitionContext, SegmentContext
+from kdump.check.rule import BatchContext, PartitionContext, SegmentContext, Watcher
 from kdump.check.totals import CheckTotals
 from kdump.forensics.committed_view import MOST_ABORTED, HiddenRecords, ReadCommittedView, said
 from kdump.forensics.index_entries import close
-from kdump.forensics.walk import BatchObserver, PartitionScan
+from kdump.forensics.walk import PartitionScan
 from kdump.log.disk import PartitionDirectory, SegmentFiles, partition
 from kdump.log.entries import Entry
 from kdump.log.errors import SourceError
@@ -36,7 +36,7 @@ from kdump.state.marker import ABORT
 Say = Callable[[str], None]
 
 
-class _Collect(BatchObserver):
+class _Collect(Watcher):
     """Fills a ReadCommittedView while a partition is scanned."""
 
     def __init__(self, walk: PartitionScan, view: ReadCommittedView) -> None:
@@ -49,22 +49,19 @@ class _Collect(BatchObserver):
             for position, entry in rows:
                 walk.transactions.state.seed(at, position, 38, entry)
 
-    def begin(self, part: SegmentContext) -> Any:
+    def begin(self, part: SegmentContext) -> None:
         self.view.segments += 1
-        return ()
 
-    def batch(self, seen: BatchContext) -> Any:
+    def batch(self, seen: BatchContext) -> None:
         self._by_index()
         if seen.batch.isTransactional:
             self.view.has_transactions = True
         ended = self.walk.transactions.ended
         if ended is not None and ended.marker.type == ABORT and ended.transaction is not None:
             self.view.add(ended.producer_id, ended.transaction.first_offset, ended.offset)
-        return ()
 
-    def finish(self, part: SegmentContext) -> Any:
+    def finish(self, part: SegmentContext) -> None:
         self._by_index()
-        return ()
 
     def _by_index(self) -> None:
         """Add the transactions that only the .txnindex lists."""
@@ -178,7 +175,7 @@ def _start(place: PartitionDirectory, index: int, options: Options) -> int:
     snapshots = {at.name_offset: at for at in place.snapshots}
     for number in range(index, 0, -1):
         at = snapshots.get(place.segments[number].offset)
-        if at is not None and Beside(options, CheckTotals()).snapshot(at) is not None:
+        if at is not None and NeighborFiles(options, CheckTotals()).snapshot(at) is not None:
             return number
     return 0
 

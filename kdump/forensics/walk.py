@@ -12,13 +12,14 @@ from kdump.check.engine.partition_check import PartitionCheck
 from kdump.check.engine.second_look import Looking
 from kdump.check.finding import INFO, Finding
 from kdump.check.options import Options
-from kdump.check.rule import BatchContext, PartitionContext, Rule, SegmentContext
+from kdump.check.rule import BatchContext, Observer, PartitionContext, Rule, SegmentContext
 from kdump.check.rules import bytes
 from kdump.check.rules.producer_snapshots import ProducerSnapshotRule, Row
 from kdump.check.rules.producers import ProducerSequenceRule
 from kdump.check.rules.transactions import TransactionRule
 from kdump.check.rules.txn_index import TxnIndexRule
 from kdump.check.totals import CheckTotals
+from kdump.check.watchers.producers import ProducerWatcher
 from kdump.forensics.answers import Note, PartitionProducers, PartitionTransactions
 from kdump.forensics.index_entries import TxnIndexEntries
 from kdump.log.disk import PartitionDirectory
@@ -33,11 +34,9 @@ DAMAGES = frozenset(bytes.CODES)
 
 
 class PartitionScan(PartitionCheck):
-    """The scan. `sequences` and `transactions` have the state after the current batch when an observer is called with
+    """The scan. `producers` and `transactions` have the state after the current batch when an observer is called with
     it."""
 
-    sequences: ProducerSequenceRule
-    transactions: TransactionRule
     entries_of_index: TxnIndexEntries
 
     def __init__(
@@ -54,18 +53,20 @@ class PartitionScan(PartitionCheck):
         self._index: tuple[Target, Aborted] | None = None
         super().__init__(partition, known, options, totals, alone=alone)
 
-    def _make_rules(self) -> list[Rule]:
-        self.sequences, self.transactions = ProducerSequenceRule(self.known, self._state), TransactionRule(self.known)
+    def _producer_watcher(self) -> ProducerWatcher:
+        return ProducerWatcher(self.known, self._state)
+
+    def _make_observers(self) -> list[Observer]:
         self.entries_of_index = TxnIndexEntries(self.transactions, self._aborted)
-        index = TxnIndexRule(self.transactions, self.known, self._aborted, self.beside.begins)
+        snapshots = ProducerSnapshotRule(self.producers, self.partition.snapshots, self.beside.snapshot)
         return [
-            ProducerSnapshotRule(
-                self.sequences, self.partition.snapshots, self.beside.snapshot
-            ),  # before the batch changes the state
-            self.sequences,
+            snapshots,  # before the batch changes the state
+            self.producers,
+            ProducerSequenceRule(self.producers),
             self.entries_of_index,
             self.transactions,
-            index,
+            TransactionRule(self.transactions, self.known),
+            TxnIndexRule(self.transactions, self.known, self._aborted, self.beside.begins),
         ]
 
     def _aborted(self, part: SegmentContext) -> Aborted:
@@ -74,7 +75,7 @@ class PartitionScan(PartitionCheck):
             self._index = (part.target, super()._aborted(part))
         return self._index[1]
 
-    def run(self, *watchers: Rule) -> Iterator[Any]:
+    def run(self, *watchers: Observer) -> Iterator[Any]:
         """Yield the findings and the answers of the observers, in log order."""
         self.watch(*watchers)
         return iter(self.findings())
@@ -95,7 +96,7 @@ class PartitionScan(PartitionCheck):
 
 
 class BatchObserver(Rule):
-    """Base class of the observers of a scan: `batch`, `finish` and `end` may return any answers."""
+    """Base class of the observers of a scan that answer questions: its hooks may return any answers."""
 
     def batch(self, seen: BatchContext) -> Any:
         return ()
@@ -112,7 +113,7 @@ class BatchObserver(Rule):
 
 def certain_answers(
     walk: PartitionScan,
-    observer: Rule,
+    observer: Observer,
     row: type[PartitionTransactions | PartitionProducers],
     looking: Looking | None,
     is_shown: Callable[[Finding], bool],

@@ -10,7 +10,7 @@ from typing import Any
 from kdump.answer import answer_object
 from kdump.check.engine.units import Unit
 from kdump.check.finding import Finding
-from kdump.check.rules.bytes import UNREADABLE_BYTES
+from kdump.check.rules.bytes import not_checked
 from kdump.check.totals import CheckTotals
 from kdump.log import kinds
 from kdump.log.entries import Entry, entries
@@ -69,10 +69,10 @@ def unread_rows(what: Unit | tuple[str, str], totals: CheckTotals) -> Iterator[R
     """Yield what could not be read as rows of the table findings; to be called after `finding_rows` has finished."""
     if not isinstance(what, Unit):
         path, text = what
-        yield row_of(_unread(target(path), text))
+        yield row_of(not_checked(target(path), text))
         return
     for text in totals.unread:
-        yield row_of(_unread(_named(what, text), text))
+        yield row_of(not_checked(_named(what, text), text))
 
 
 def row_of(finding: Finding) -> Row:
@@ -83,10 +83,6 @@ def row_of(finding: Finding) -> Row:
         if value is not None and not isinstance(value, str):
             row[name] = json.dumps(value, ensure_ascii=False)
     return row
-
-
-def _unread(at: Target, text: str) -> Finding:
-    return UNREADABLE_BYTES.finding(at, message=text, consequence="its contents were not checked")
 
 
 def _named(unit: Unit, text: str) -> Target:

@@ -2,20 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from typing import Any
 
-from kdump.check.finding import Finding
-from kdump.check.rule import NONE, BatchContext, Rule, SegmentContext
+from kdump.check.rule import BatchContext, SegmentContext, Watcher
 from kdump.format.heads import Heads
 from kdump.render.escape import path_text
 from kdump.spark.batches import BatchColumns
 from kdump.spark.tally import Tally
 
 
-class UnitObserver(Rule):
-    """A rule without findings. `batches` returns the collector of the table batches once there is a row, and `put`
-    writes its contents; with None instead, batches are only counted."""
+class UnitObserver(Watcher):
+    """Counts the batches of a unit, and collects them. `batches` returns the collector of the table batches once there
+    is a row, and `put` writes its contents; with None instead, batches are only counted."""
 
     def __init__(
         self,
@@ -39,11 +38,10 @@ class UnitObserver(Rule):
         if self.batches is not None and self.batches().add_many(heads, first, stop, self._here(part)):
             self.put()
 
-    def batch(self, seen: BatchContext) -> Iterable[Finding]:
+    def batch(self, seen: BatchContext) -> None:
         self.tally.batch(seen)
         if self.batches is not None and self.batches().add(seen.batch, self._here(seen.part)):
             self.put()
-        return NONE
 
     def _here(self, part: SegmentContext) -> dict[str, Any]:
         """Return the columns that all rows of a segment share."""

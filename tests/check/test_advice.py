@@ -15,7 +15,7 @@ import click
 import pytest
 
 from kdump.check.catalogue import CATALOGUE
-from kdump.check.engine.partition_directory import misnamed
+from kdump.check.rules.directories import misnamed
 from kdump.cli import cli
 from kdump.log.paths import Target
 from tests import craft

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 from click.testing import CliRunner
 
-from kdump.check.engine.batch_runs import Together
+from kdump.check.engine.batch_runs import BatchRunChecker
 from kdump.cli import cli
 from kdump.format.batch import CODECS
 from kdump.format.heads import Heads
@@ -38,10 +38,10 @@ class Counted:
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         self.monkeypatch = monkeypatch
         self.together = self.alone = 0
-        self.free: Callable[..., int] = Together._free
+        self.free: Callable[..., int] = BatchRunChecker._free
 
     def both(self, path: Path, *options: str) -> tuple[Any, Any]:
-        def counting(it: Together, heads: Heads, first: int, stop: int, *more: Any) -> int:
+        def counting(it: BatchRunChecker, heads: Heads, first: int, stop: int, *more: Any) -> int:
             free = self.free(it, heads, first, stop, *more)
             assert first <= free <= stop
             self.together += free - first
@@ -49,10 +49,10 @@ class Counted:
             return free
 
         with self.monkeypatch.context() as patch:
-            patch.setattr(Together, "_free", counting)
+            patch.setattr(BatchRunChecker, "_free", counting)
             quick = verify(path, *options)
         with self.monkeypatch.context() as patch:
-            patch.setattr(Together, "_free", lambda it, heads, first, *more: first)
+            patch.setattr(BatchRunChecker, "_free", lambda it, heads, first, *more: first)
             slow = verify(path, *options)
         return quick, slow
 

@@ -59,7 +59,7 @@ def check_of(place: Path, known: PartitionContext) -> tuple[PartitionCheck, Chec
 def values(check: PartitionCheck) -> list[Any]:
     """Return the state of all rules of a check."""
     said = []
-    for rule in check._rules:
+    for rule in check._observers:
         own = {name: value for name, value in vars(rule).items() if name not in LEFT}
         said.append({name: repr(_plain(value)) for name, value in own.items()})
     return said

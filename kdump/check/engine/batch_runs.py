@@ -1,13 +1,13 @@
 """Checks consecutive valid batches in bulk and yields only those that a rule must examine.
 
-The findings are the same as if every batch were checked on its own; tests/check/test_together.py compares the two.
+The findings are the same as if every batch were checked on its own; tests/check/test_batch_runs.py compares the two.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 
-from kdump.check.rule import PartitionContext, Rule, SegmentContext
+from kdump.check.rule import Observer, PartitionContext, SegmentContext
 from kdump.format.batch import BATCH_HEADER, COMPRESSION, TIMESTAMP_TYPE, TRANSACTIONAL, codec_name
 from kdump.format.codec.whole import whole
 from kdump.format.columns import Columns
@@ -22,15 +22,15 @@ AHEAD = 16
 """Number of batches tried in bulk after one that had to be examined; doubled with each success."""
 
 
-class Together:
+class BatchRunChecker:
     """Checks batch runs. `deep`: also check the records; `limit`: maximum decompressed size of a batch in bytes."""
 
     def __init__(
-        self, part: SegmentContext, known: PartitionContext, rules: Sequence[Rule], limit: int, *, deep: bool
+        self, part: SegmentContext, known: PartitionContext, observers: Sequence[Observer], limit: int, *, deep: bool
     ) -> None:
         self.part = part
         self.known = known
-        self.rules = rules
+        self.observers = observers
         self.deep = deep
         self.limit = limit
         largest = known.max_message_bytes
@@ -38,7 +38,7 @@ class Together:
         self.ahead = AHEAD
 
     def split(self, stretch: Stretch, damaged: bool, took: Callable[[Heads, int, int], None]) -> Iterator[BatchV2]:
-        """Yield the batches that must be examined one by one. When one is yielded, the rules have taken the batches
+        """Yield the batches that must be examined one by one. When one is yielded, the observers have taken the batches
         before it, and `took` has been called for these. `damaged`: there is damage before the first batch."""
         heads = read_heads(stretch.buffer, stretch.start, stretch.stop, stretch.position - stretch.start)
         own, unpacked = Columns(stretch.buffer), Columns(b"")
@@ -47,8 +47,8 @@ class Together:
             stop = min(row + self.ahead, len(heads))
             free = row if damaged and not row else self._free(heads, row, stop, own, unpacked)
             if free > row:
-                for rule in self.rules:
-                    rule.take(self.part, heads, row, free)
+                for observer in self.observers:
+                    observer.take(self.part, heads, row, free)
                 took(heads, row, free)
             self.ahead = 2 * self.ahead if free == stop else AHEAD
             row = free
@@ -58,10 +58,10 @@ class Together:
 
     def _free(self, heads: Heads, first: int, stop: int, own: Columns, unpacked: Columns) -> int:
         stop = ordinary(heads, first, stop, FLAGS, self.most)
-        for rule in self.rules:
+        for observer in self.observers:
             if stop == first:
                 return first
-            stop = rule.free(self.part, heads, first, stop)
+            stop = observer.free(self.part, heads, first, stop)
         return self._records(heads, first, stop, own, unpacked) if self.deep else stop
 
     def _records(self, heads: Heads, row: int, stop: int, own: Columns, unpacked: Columns) -> int:

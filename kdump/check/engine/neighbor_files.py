@@ -31,7 +31,7 @@ MOST_ABORTED = 1_000_000
 Aborted = tuple[Target | None, list[Row]] | None
 
 
-class Beside(Carrier):
+class NeighborFiles(Carrier):
     """Reads the files next to the segments of a partition. Adds read errors to the totals."""
 
     carries = {"walked": NUMBER}

@@ -2,28 +2,22 @@
 
 from __future__ import annotations
 
-from collections import OrderedDict
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 
-from kdump.check.engine.batch_runs import Together
-from kdump.check.engine.neighbor_files import Aborted, Beside
+from kdump.check.engine.batch_runs import BatchRunChecker
+from kdump.check.engine.neighbor_files import Aborted, NeighborFiles
+from kdump.check.engine.rule_list import NEXT_TO_SEGMENTS, RuleInputs, make_observers
 from kdump.check.finding import ERROR, INFO, WARNING, Finding
 from kdump.check.options import Options
 from kdump.check.resume_state import FLAG, NUMBER, Carrier, packed, unpack
 from kdump.check.resume_state import HELD as HELD_FINDINGS
-from kdump.check.rule import BatchContext, PartitionContext, Rule, SegmentContext
+from kdump.check.rule import BatchContext, Observer, PartitionContext, SegmentContext
 from kdump.check.rules import records as record_rules
 from kdump.check.rules.bytes import MAGIC_UNKNOWN, batch_findings, region_finding, unreadable_bytes
-from kdump.check.rules.indexes import OffsetIndexRule
-from kdump.check.rules.leader_epochs import Epochs
-from kdump.check.rules.offsets import Offsets
 from kdump.check.rules.producer_snapshots import ProducerSnapshotRule
-from kdump.check.rules.producers import ProducerSequenceRule
-from kdump.check.rules.time_index import TimeIndexRule
-from kdump.check.rules.timestamps import Timestamps
-from kdump.check.rules.transactions import TransactionRule
-from kdump.check.rules.txn_index import TxnIndexRule
 from kdump.check.totals import CheckTotals
+from kdump.check.watchers.producers import ProducerWatcher
+from kdump.check.watchers.transactions import TransactionWatcher
 from kdump.format.counted import many
 from kdump.format.heads import BASE, LAST, RECORDS, Heads, total
 from kdump.log.batch_validity import is_intact
@@ -84,41 +78,37 @@ class PartitionCheck(Carrier):
         self._held: list[tuple[Finding, int, int | None]] = []
         """Damage with the number of records, and the log end offset, before it."""
         self._records = 0
-        self.beside = Beside(options, totals)
-        self._rules = self._make_rules()
+        self.beside = NeighborFiles(options, totals)
+        self.producers = self._producer_watcher()
+        self.transactions = TransactionWatcher()
+        self._observers = self._make_observers()
 
-    def _make_rules(self) -> list[Rule]:
-        """Return the rules, ordered so that each finds the state of the others as it needs it."""
-        chosen, known = self.options.chosen, self.known
-        rules: list[Rule] = []
-        separate = self.partition.topic is None and not self.alone
-        if "offsets" in chosen:
-            rules.append(Offsets(known, separate=separate))
-        if "epochs" in chosen:
-            rules.append(Epochs(known))
-        if "timestamps" in chosen:
-            rules.append(Timestamps())
-        snapshots = "snapshots" in chosen and not self.alone and not separate
-        if "producers" in chosen or snapshots:
-            sequences = ProducerSequenceRule(known)
-            if snapshots:
-                rules.append(
-                    ProducerSnapshotRule(sequences, self.partition.snapshots, self.beside.snapshot)
-                )  # before the batch changes the state
-            rules.append(sequences)
-        indexes = "indexes" in chosen and not self.alone
-        if "transactions" in chosen or indexes:
-            transactions = TransactionRule(known)
-            rules.append(transactions)
-            if indexes:
-                rules.append(TxnIndexRule(transactions, known, self._aborted, self.beside.begins))
-        if indexes:
-            rules += [OffsetIndexRule(self.beside.entries, known), TimeIndexRule(self.beside.entries, known)]
-        return rules
+    def _producer_watcher(self) -> ProducerWatcher:
+        return ProducerWatcher(self.known)
 
-    def watch(self, *watchers: Rule) -> None:
-        """Add observers: rules that see each batch after all others."""
-        self._rules += watchers
+    def _inputs(self) -> RuleInputs:
+        return RuleInputs(
+            partition=self.partition,
+            known=self.known,
+            files=self.beside,
+            aborted=self._aborted,
+            producers=self.producers,
+            transactions=self.transactions,
+            is_one_log=self.alone or self.partition.topic is not None,
+        )
+
+    def _make_observers(self) -> list[Observer]:
+        """Return the rules and watchers, ordered so that each finds the state of the others as it needs it."""
+        given, families = self._inputs(), self.options.chosen
+        if self.alone:
+            families -= NEXT_TO_SEGMENTS
+        if not given.is_one_log:
+            families -= {"snapshots"}
+        return make_observers(given, families)
+
+    def watch(self, *watchers: Observer) -> None:
+        """Add observers that see each batch after all others."""
+        self._observers += watchers
 
     def findings(self) -> Iterator[Finding]:
         """Yield the findings about the log. The other files of the directory are checked by
@@ -128,18 +118,17 @@ class PartitionCheck(Carrier):
                 self.before(number)
                 yield from self._segment(segment, number)
         yield from self._truncated()
-        for rule in self._rules:
-            yield from rule.end()
+        yield from _findings(observer.end() for observer in self._observers)
 
     def state(self) -> str:
         """Return the state left by the segments so far as JSON, without the counts in `totals`. Raises NotCarried."""
-        return packed([self, self.beside, *self._rules])
+        return packed([self, self.beside, *self._observers])
 
     def resume(self, number: int, state: str) -> None:
         """Continue with the segment at index `number`, with the `state` of another check of the same segments before
         it. If this raises NotCarried, the check can no longer be used."""
         logs = [segment.log for segment in self.partition.segments[:number] if segment.log is not None]
-        unpack(state, [self, self.beside, *self._rules], logs)
+        unpack(state, [self, self.beside, *self._observers], logs)
         self.first = number
 
     def _segment(self, segment: SegmentFiles, number: int) -> Iterator[Finding]:
@@ -176,25 +165,26 @@ class PartitionCheck(Carrier):
         self.totals.refused(error)
         self.log_end = None
         self.end_unread = True
-        for rule in self._rules:
-            rule.unread()
+        for observer in self._observers:
+            observer.unread()
 
     def _walk(self, part: SegmentContext, window: Window) -> Iterator[Finding]:
-        rules, deep = self._rules, "records" in self.options.chosen
+        observers, deep = self._observers, "records" in self.options.chosen
         decode = not self.options.headers_only
         damage: int | None = None
         source = window.source
-        for rule in rules:
-            yield from rule.begin(part)
-        together = Together(part, self.known, rules, self.options.limits.max_decompressed_size, deep=deep and decode)
-        stretches = CHECKED if all(rule.takes_many for rule in rules) else ""
+        yield from _findings(observer.begin(part) for observer in observers)
+        runs = BatchRunChecker(
+            part, self.known, observers, self.options.limits.max_decompressed_size, deep=deep and decode
+        )
+        stretches = CHECKED if all(observer.takes_many for observer in observers) else ""
         for region in self._regions(part, window, stretches):
             self.met(region.size)
             if isinstance(region, Stretch):
-                if not rules and not decode:  # no rule examines valid batches
+                if not observers and not decode:  # nothing examines valid batches
                     self._stretch(region)
                 else:
-                    for batch in together.split(region, damage is not None, self._took):
+                    for batch in runs.split(region, damage is not None, self._took):
                         yield from self._batch(part, batch, damage)
                         damage = None
                 damage = None
@@ -203,8 +193,7 @@ class PartitionCheck(Carrier):
                 damage = region.position if damage is None else damage
                 if not (region.end == source.size and isinstance(source, FileSource) and self._grows(part, source)):
                     yield from self._hold(part, region_finding(part, region, source.size, served=not self.known.state))
-                    for rule in rules:
-                        yield from rule.region(part, region)
+                    yield from _findings(observer.region(part, region) for observer in observers)
                 continue
             yield from self._batch(part, region, damage)
             sound = is_intact(region)
@@ -212,8 +201,7 @@ class PartitionCheck(Carrier):
         if source.error:
             self.totals.unread.append(source.error)
         yield from unreadable_bytes(part.target, source)
-        for rule in rules:
-            yield from rule.finish(part)
+        yield from _findings(observer.finish(part) for observer in observers)
 
     def _regions(self, part: SegmentContext, window: Window, stretches: str) -> Iterator[Region]:
         """Yield the regions of the segment."""
@@ -239,8 +227,10 @@ class PartitionCheck(Carrier):
         else:
             self.totals.batches += 1
         seen = BatchContext(part, batch, sound, marker, damage)
-        for rule in self._rules:
-            yield from rule.batch(seen)
+        for observer in self._observers:
+            found = observer.batch(seen)
+            if found:
+                yield from found
 
     def _stretch(self, stretch: Stretch) -> None:
         run = stretch.run
@@ -294,15 +284,22 @@ class PartitionCheck(Carrier):
     @property
     def compared(self) -> list[str]:
         """Paths of the producer snapshots that have been compared with the log so far."""
-        return next((rule.compared for rule in self._rules if isinstance(rule, ProducerSnapshotRule)), [])
+        return next((rule.compared for rule in self._observers if isinstance(rule, ProducerSnapshotRule)), [])
 
     @property
     def open_transactions(self) -> Mapping[int, OngoingTxn]:
-        """Transactions without a marker by the end of the log, by producer ID; empty if the rule is not selected."""
-        return next((rule.state.open for rule in self._rules if isinstance(rule, TransactionRule)), OrderedDict())
+        """Transactions without a marker by the end of the log, by producer ID; empty if no rule needs them."""
+        return self.transactions.state.open
 
     def _aborted(self, part: SegmentContext) -> Aborted:
         return self.beside.aborted(part)
+
+
+def _findings(answers: Iterable[Iterable[Finding] | None]) -> Iterator[Finding]:
+    """Yield the findings that observers return, one observer after the other."""
+    for answer in answers:
+        if answer:
+            yield from answer
 
 
 def recovers(known: PartitionContext, following: list[SegmentFiles]) -> bool | None:

@@ -16,7 +16,7 @@ from kdump.check.engine.small_files import file_findings, items
 from kdump.check.finding import Finding
 from kdump.check.log_dir_context import LogDirContext, alone, ids, same_broker
 from kdump.check.options import Options
-from kdump.check.rule import PartitionContext, Rule, SegmentContext
+from kdump.check.rule import Observer, PartitionContext, SegmentContext
 from kdump.check.rules.directories import log_directory_findings
 from kdump.check.rules.identity_files import registered
 from kdump.check.rules.indexes import OffsetIndexRule
@@ -54,7 +54,7 @@ class Unit:
     metadata: Metadata | None = None
     check: PartitionCheck | None = None
     """The check of a partition or segment, once it has started."""
-    watcher: Rule | None = None
+    watcher: Observer | None = None
     """Sees every batch of the unit after the rules."""
     prepare: Callable[[PartitionCheck], None] | None = None
     """Called with the check of a partition or segment before it starts."""

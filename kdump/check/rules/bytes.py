@@ -321,6 +321,11 @@ def inner_crc_mismatch(target: Target, record: Record) -> Finding:
     )
 
 
+def not_checked(target: Target, reason: str) -> Finding:
+    """Return the finding for a path that could not be read at all."""
+    return UNREADABLE_BYTES.finding(target, message=reason, consequence="its contents were not checked")
+
+
 def unreadable_bytes(target: Target, source: Any) -> Iterator[Finding]:
     """Yield findings for the bytes that the device could not read, if the source of the file counts them."""
     for position, size in getattr(source, "unreadable", ()):

@@ -62,7 +62,7 @@ LEADER_EPOCH_CHECKPOINT_MISMATCH = Code(
 )
 
 
-class Epochs(Rule):
+class LeaderEpochRule(Rule):
     """Checks that leader epochs do not decrease and agree with leader-epoch-checkpoint."""
 
     carries = {"last": NUMBER}

@@ -76,7 +76,7 @@ KEPT = 1000
 COMPACTION = "the log cleaner removed these records; consumers skip the gap"
 
 
-class Offsets(Rule):
+class OffsetRule(Rule):
     """Checks offsets for gaps across all segments. Reports gaps at the end, because signs of compaction may follow
     them."""
 

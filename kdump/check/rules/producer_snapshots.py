@@ -11,7 +11,7 @@ from typing import Any
 from kdump.check.finding import ERROR, Code, Finding
 from kdump.check.resume_state import NAMES, NUMBER
 from kdump.check.rule import NONE, BatchContext, Rule, SegmentContext
-from kdump.check.rules.producers import ProducerSequenceRule
+from kdump.check.watchers.producers import ProducerWatcher
 from kdump.format.heads import BASE, Heads, within
 from kdump.log.paths import Target
 from kdump.log.region import Region
@@ -68,9 +68,9 @@ class ProducerSnapshotRule(Rule):
     carries = {"first": NUMBER, "compared": NAMES}
 
     def __init__(
-        self, sequences: ProducerSequenceRule, snapshots: list[Target], read: Callable[[Target], Iterator[Row] | None]
+        self, producers: ProducerWatcher, snapshots: list[Target], read: Callable[[Target], Iterator[Row] | None]
     ) -> None:
-        self.sequences = sequences
+        self.producers = producers
         self.read = read
         self.waiting = sorted(snapshots, key=lambda at: at.name_offset or 0)
         self.first: int | None = None
@@ -103,10 +103,10 @@ class ProducerSnapshotRule(Rule):
 
     def _compare(self, at: Target) -> Iterator[Finding]:
         self.compared.append(at.path)
-        if self.sequences.damages:
+        if self.producers.damages:
             return
         for position, entry in self.read(at) or ():
-            disk = self.sequences.state.get(entry["producerId"])
+            disk = self.producers.state.get(entry["producerId"])
             if disk is None:
                 continue
             wrong = self._open(disk, entry["currentTxnFirstOffset"])
@@ -139,6 +139,6 @@ class ProducerSnapshotRule(Rule):
         """Return how a snapshot's open transaction differs from the log's, as (field, expected, actual); None if it
         does not. A transaction that began below the first offset on the disk is known only to the snapshot, and
         compaction may have removed the batch that began it."""
-        if self.sequences.known.compacted or disk.txn_first_offset == said or 0 <= said < (self.first or 0):
+        if self.producers.known.compacted or disk.txn_first_offset == said or 0 <= said < (self.first or 0):
             return None
         return "currentTxnFirstOffset", disk.txn_first_offset, said

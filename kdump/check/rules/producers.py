@@ -8,33 +8,16 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from kdump.check.finding import INFO, WARNING, Code, Finding
-from kdump.check.resume_state import NUMBER
-from kdump.check.resume_state import PRODUCERS as STATE
-from kdump.check.rule import LOST, NONE, BatchContext, PartitionContext, Rule, SegmentContext, hides
-from kdump.format.batch import TRANSACTIONAL, sequence
-from kdump.format.heads import (
-    ATTRIBUTES,
-    BASE,
-    LAST,
-    MAX_TIMESTAMP,
-    PRODUCER,
-    PRODUCER_EPOCH,
-    SEQUENCE,
-    Chain,
-    Heads,
-    chains,
-)
-from kdump.log.region import Region
+from kdump.check.rule import LOST, NONE, BatchContext, Rule, SegmentContext
+from kdump.check.watchers.producers import ProducerWatcher
+from kdump.format.heads import Heads
 from kdump.state.producers import (
     DUPLICATE,
     EPOCH_DECREASED,
     EPOCH_START,
     EXPIRATION,
     GAP,
-    MOST_PRODUCERS,
-    ProducerState,
     SequenceBreak,
-    follows,
 )
 
 OLD = "info if the producer's previous batch is older than producer.id.expiration.ms"
@@ -121,82 +104,18 @@ def said(broken: SequenceBreak) -> str:
 
 
 class ProducerSequenceRule(Rule):
-    """Checks sequences and epochs. Keeps the producers' state, which other rules use too. `broken`: how the current
-    batch breaks with its producer's previous batch, None if it does not."""
+    """Reports batches whose sequence or epoch does not follow that of their producer's previous batch."""
 
-    carries = {"state": STATE, "damages": NUMBER}
-
-    def __init__(self, known: PartitionContext, state: ProducerState | None = None) -> None:
-        self.known = known
-        self.quiet = known.internal
-        self.state = ProducerState() if state is None else state
-        self.damages = 0
-        self.broken: SequenceBreak | None = None
-
-    def region(self, part: SegmentContext, region: Region) -> Iterable[Finding]:
-        self.damages += hides(part, region)
-        return NONE
-
-    def unread(self) -> None:
-        self.damages += 1
-
-    def batch(self, seen: BatchContext) -> Iterable[Finding]:
-        batch = seen.batch
-        self.broken = None
-        if not seen.sound:
-            self.damages += 1
-            return NONE
-        producer_id = batch.producerId
-        if producer_id is None or producer_id < 0:
-            return NONE
-        if batch.isControlBatch:
-            if seen.marker is not None:
-                self.state.marker(batch, seen.marker)
-            return NONE
-        start = self.known.log_start
-        below = start is not None and batch.lastOffset < start
-        before = self.state.get(producer_id)
-        if not self.quiet and not below and before is not None and (batch.baseSequence or 0) >= 0:
-            self.broken = follows(before, batch, self.damages)
-        self.state.data(batch, self.damages)
-        return NONE if self.broken is None else (self._found(seen, self.broken),)
+    def __init__(self, producers: ProducerWatcher) -> None:
+        self.producers = producers
+        self.known = producers.known
 
     def free(self, part: SegmentContext, heads: Heads, first: int, stop: int) -> int:
-        start = self.known.log_start
-        if start is not None and heads.of(first, LAST) < start:
-            return first
-        if len(self.state.by_id) + stop - first > MOST_PRODUCERS:  # at the limit, producers must be removed one by one
-            return first
-        stop, found = chains(heads, first, stop, not self.quiet)
-        return stop if self.quiet else min((chain.first for chain in found if self._odd(heads, chain)), default=stop)
+        return stop  # the watcher examines every batch that does not follow its producer's previous one
 
-    def _odd(self, heads: Heads, chain: Chain) -> bool:
-        """Return True if the first batch of a chain does not continue its producer's last known epoch and sequence."""
-        before = self.state.get(heads.of(chain.first, PRODUCER))
-        if before is None:
-            return False
-        epoch = heads.of(chain.first, PRODUCER_EPOCH)
-        if epoch != before.epoch or epoch != before.highest_epoch:
-            return True
-        known = before.last_sequence >= 0 and before.batch_epoch == epoch
-        return known and heads.of(chain.first, SEQUENCE) != sequence(before.last_sequence, 1)
-
-    def take(self, part: SegmentContext, heads: Heads, first: int, stop: int) -> None:
-        self.broken = None
-        for chain in chains(heads, first, stop, False)[1]:
-            row = chain.last
-            offset, begins = heads.of(row, LAST), heads.of(chain.first, BASE)
-            delta = offset - heads.of(row, BASE)
-            self.state.wrote(
-                heads.of(row, PRODUCER),
-                heads.of(row, PRODUCER_EPOCH),
-                sequence(heads.of(row, SEQUENCE), delta),
-                offset,
-                delta,
-                heads.of(row, MAX_TIMESTAMP),
-                begins if heads.of(row, ATTRIBUTES) & TRANSACTIONAL.mask else None,
-                self.damages,
-            )
+    def batch(self, seen: BatchContext) -> Iterable[Finding]:
+        broken = self.producers.broken
+        return NONE if broken is None else (self._found(seen, broken),)
 
     def _found(self, seen: BatchContext, broken: SequenceBreak) -> Finding:
         batch = seen.batch

@@ -38,7 +38,7 @@ def utc(timestamp: int) -> str:
         return f"{timestamp} ms"
 
 
-class Timestamps(Rule):
+class TimestampRule(Rule):
     """Checks only maxTimestamp, which covers every record: another rule reports it if it is wrong."""
 
     def __init__(self) -> None:

@@ -12,7 +12,7 @@ from kdump.check.finding import ERROR, Code, Finding
 from kdump.check.resume_state import NUMBER
 from kdump.check.rule import NONE, BatchContext, PartitionContext, Rule, SegmentContext
 from kdump.check.rules.indexes import REBUILD
-from kdump.check.rules.transactions import TransactionRule
+from kdump.check.watchers.transactions import TransactionWatcher
 from kdump.format.heads import Heads
 from kdump.log.entries import Entry, Item
 from kdump.log.paths import Target
@@ -90,7 +90,7 @@ class TxnIndexRule(Rule):
 
     carries = {"first": NUMBER}
 
-    def __init__(self, transactions: TransactionRule, known: PartitionContext, entries: Any, begins: Begins) -> None:
+    def __init__(self, transactions: TransactionWatcher, known: PartitionContext, entries: Any, begins: Begins) -> None:
         self.transactions = transactions
         self.known = known
         self.entries = entries
@@ -121,7 +121,7 @@ class TxnIndexRule(Rule):
 
     def finish(self, part: SegmentContext) -> Iterable[Finding]:
         read = self.entries(part)
-        if read is None or self.transactions.damaged:
+        if read is None or self.transactions.damages:
             return NONE
         return list(self._compared(part, *read))
 

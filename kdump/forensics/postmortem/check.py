@@ -10,9 +10,7 @@ from typing import Any
 from kdump.check.engine.partition_check import PartitionCheck
 from kdump.check.finding import Finding
 from kdump.check.options import Options
-from kdump.check.rule import NONE, BatchContext, PartitionContext, Rule, SegmentContext
-from kdump.check.rules.producers import ProducerSequenceRule
-from kdump.check.rules.transactions import TransactionRule
+from kdump.check.rule import BatchContext, Observer, PartitionContext, SegmentContext, Watcher
 from kdump.check.totals import CheckTotals
 from kdump.forensics.answers import HANGING, OPEN, Difference, Note, PartitionTransactions, Transaction
 from kdump.forensics.index_entries import TxnIndexEntries
@@ -31,7 +29,7 @@ from kdump.state.coordinator import Coordinator
 MOST_OPEN, MOST_ENDED, MOST_DIFFERENCES = 200, 200, 50
 
 
-class Tapped(Rule):
+class Tapped(Watcher):
     """Passes the scan to the ledger and keeps its answers: open transactions, and the longest of those that ended."""
 
     def __init__(self, ledger: TransactionLedger, facts: PartitionFacts, survey: FactsObserver) -> None:
@@ -44,19 +42,18 @@ class Tapped(Rule):
     def free(self, part: SegmentContext, heads: Heads, first: int, stop: int) -> int:
         return stop
 
-    def batch(self, seen: BatchContext) -> tuple[Finding, ...]:
-        return self._keep(self.ledger.batch(seen))
+    def batch(self, seen: BatchContext) -> None:
+        self._keep(self.ledger.batch(seen))
 
-    def finish(self, part: SegmentContext) -> tuple[Finding, ...]:
-        return self._keep(self.ledger.finish(part))
+    def finish(self, part: SegmentContext) -> None:
+        self._keep(self.ledger.finish(part))
 
-    def end(self) -> tuple[Finding, ...]:
+    def end(self) -> None:
         self._keep(self.ledger.end())
         ended = [row for rows in self.longest.values() for _, _, _, row in rows]
         self.facts.transactions += sorted(ended, key=lambda row: (row.firstOffset or 0, row.producerId))
-        return NONE
 
-    def _keep(self, answers: Any) -> tuple[Finding, ...]:
+    def _keep(self, answers: Any) -> None:
         facts = self.facts
         for answer in answers:
             if isinstance(answer, Transaction):
@@ -68,7 +65,6 @@ class Tapped(Rule):
                 facts.differences.append(answer)
             elif isinstance(answer, Note) and len(facts.notes) < MOST_DIFFERENCES:
                 facts.notes.append(f"{answer.source}: {answer.message}" if answer.source else answer.message)
-        return NONE
 
     def _row(self, row: Transaction) -> None:
         if row.state in (OPEN, HANGING):
@@ -124,14 +120,12 @@ class PostMortemCheck(PartitionScan):
         ledger = TransactionLedger(self, coordinator, options.now, options.transaction_timeout)
         self.watch(Tapped(ledger, self.facts, self.survey), self.survey)
 
-    def _make_rules(self) -> list[Rule]:
+    def _make_observers(self) -> list[Observer]:
         """Return the rules of verify and, before the transactions, the .txnindex entries, which the ledger needs."""
-        rules = PartitionCheck._make_rules(self)
-        self.sequences = next(rule for rule in rules if isinstance(rule, ProducerSequenceRule))
-        self.transactions = next(rule for rule in rules if isinstance(rule, TransactionRule))
+        observers = PartitionCheck._make_observers(self)
         self.entries_of_index = TxnIndexEntries(self.transactions, self._aborted)
-        rules.insert(rules.index(self.transactions), self.entries_of_index)
-        return rules
+        observers.insert(observers.index(self.transactions), self.entries_of_index)
+        return observers
 
     def _regions(self, part: SegmentContext, window: Window, stretches: str) -> Iterator[Region]:
         stats = self.facts.stats

@@ -6,12 +6,11 @@ from __future__ import annotations
 import heapq
 from bisect import bisect_left
 from collections import OrderedDict
-from collections.abc import Iterator
 from itertools import groupby
 
 from kdump.check.finding import Finding
-from kdump.check.rule import NONE, BatchContext, PartitionContext, Rule, SegmentContext
-from kdump.check.rules.transactions import TransactionRule
+from kdump.check.rule import BatchContext, PartitionContext, SegmentContext, Watcher
+from kdump.check.watchers.transactions import TransactionWatcher
 from kdump.forensics.answers import Transaction
 from kdump.forensics.postmortem.facts import Gap, PartitionFacts, SegmentFacts
 from kdump.forensics.postmortem.marks import Marks
@@ -41,10 +40,10 @@ MANY_SEGMENTS = ((64, 64), (512, 16))
 PRODUCERS = 200
 
 
-class FactsObserver(Rule):
+class FactsObserver(Watcher):
     """Observes the check of a partition: reports no findings, but fills `facts`."""
 
-    def __init__(self, facts: PartitionFacts, known: PartitionContext, transactions: TransactionRule) -> None:
+    def __init__(self, facts: PartitionFacts, known: PartitionContext, transactions: TransactionWatcher) -> None:
         self.facts = facts
         self.known = known
         self.transactions = transactions
@@ -64,23 +63,21 @@ class FactsObserver(Rule):
         """Return `stop`: all batches may be processed in bulk."""
         return stop
 
-    def begin(self, part: SegmentContext) -> tuple[Finding, ...]:
+    def begin(self, part: SegmentContext) -> None:
         self.strip = Strip(part.size)
         self.segment = SegmentFacts(part.target.path, part.size or 0)
-        return NONE
 
-    def region(self, part: SegmentContext, region: Region) -> tuple[Finding, ...]:
+    def region(self, part: SegmentContext, region: Region) -> None:
         self.damaged = True
         self.strip.add(region.position, region.end, Look(region.kind))
-        return NONE
 
-    def batch(self, seen: BatchContext) -> tuple[Finding, ...]:
+    def batch(self, seen: BatchContext) -> None:
         batch = seen.batch
         self.segment.batches += 1
         if not seen.sound:
             self.damaged = True
             self.strip.add(batch.position, batch.end, Look(DAMAGED), batches=1)
-            return NONE
+            return
         base = batch.lastOffset if batch.baseOffset is None else batch.baseOffset
         records = batch.possible_records
         self.strip.add(batch.position, batch.end, self._look(batch), base, batch.lastOffset, 1, records)
@@ -89,7 +86,6 @@ class FactsObserver(Rule):
         self._at(-1 if batch.maxTimestamp is None else batch.maxTimestamp, batch.size, records)
         if not batch.isControlBatch:
             self.epochs.batch(batch)
-        return NONE
 
     def _look(self, batch: Batch) -> Look:
         producer = -1 if batch.producerId is None else batch.producerId
@@ -188,7 +184,7 @@ class FactsObserver(Rule):
         segment.first = base if segment.first is None else min(base, segment.first)
         segment.last = last if segment.last is None else max(last, segment.last)
 
-    def finish(self, part: SegmentContext) -> tuple[Finding, ...]:
+    def finish(self, part: SegmentContext) -> None:
         segment = self.segment
         segment.size = segment.size or self.strip.end
         most = next((cells for many, cells in reversed(MANY_SEGMENTS) if len(self.facts.segments) >= many), None)
@@ -205,7 +201,6 @@ class FactsObserver(Rule):
                 self.pending.add(ref)
         self.recent.clear()
         self.strip = Strip(None)
-        return NONE
 
     def told(self, row: Transaction) -> None:
         """Store how a transaction has ended, or that it is open."""
@@ -224,10 +219,9 @@ class FactsObserver(Rule):
         if finding.size:
             self.marks.setdefault(finding.file, Marks()).add(finding)
 
-    def end(self) -> Iterator[Finding]:
+    def end(self) -> None:
         facts = self.facts
         facts.segmentCount = len(facts.segments)
         facts.gaps = sorted(gap for _, _, gap in self.gaps)
         facts.producers = self.epochs.largest(PRODUCERS)
         facts.producerCount = self.epochs.count
-        yield from NONE

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from contextlib import closing
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from kdump.check.options import Options
-from kdump.check.rule import BatchContext, SegmentContext, hides
-from kdump.forensics.walk import BatchObserver
+from kdump.check.rule import BatchContext, SegmentContext, Watcher, hides
 from kdump.log.batch_validity import CHECKSUM, damage_of
 from kdump.log.errors import SourceError
 from kdump.log.index import last_entry
@@ -110,7 +108,7 @@ class ObservedSegment:
         return BATCH if self.largest >= 0 else FILE
 
 
-class RetentionObserver(BatchObserver):
+class RetentionObserver(Watcher):
     """Collects the facts by path of the segment. `deep`: read records, to count tombstones; `now`: epoch ms."""
 
     def __init__(self, now: int, *, deep: bool) -> None:
@@ -121,7 +119,7 @@ class RetentionObserver(BatchObserver):
         self._tail = 0
         self._is_stream = False
 
-    def begin(self, part: SegmentContext) -> Any:
+    def begin(self, part: SegmentContext) -> None:
         entry = last_entry(part.target, TIME_INDEX)
         facts = ObservedSegment(part.target, part.segment.offset, part.size or 0, part.modified)
         self._is_stream = part.size is None
@@ -132,9 +130,8 @@ class RetentionObserver(BatchObserver):
         facts.markers = Tombstones()
         self.found[part.target.path] = self._now = facts
         self._tail = 0
-        return ()
 
-    def batch(self, seen: BatchContext) -> Any:
+    def batch(self, seen: BatchContext) -> None:
         facts, batch = self._now, seen.batch
         assert facts is not None
         self._tail = 0
@@ -143,7 +140,7 @@ class RetentionObserver(BatchObserver):
                 _tombstones(batch)  # to find out whether it still decodes
             damage = damage_of(batch) or CHECKSUM
             self._damaged(DamagedRange(batch.position, damage.reason, not batch.problems))
-            return ()
+            return
         facts.end = batch.end
         timestamp = -1 if batch.maxTimestamp is None else batch.maxTimestamp
         base = batch.lastOffset if batch.baseOffset is None else batch.baseOffset
@@ -155,7 +152,6 @@ class RetentionObserver(BatchObserver):
         facts.batches += 1
         facts.records += batch.possible_records
         self._horizons(facts, batch)
-        return ()
 
     def _horizons(self, facts: ObservedSegment, batch: Batch) -> None:
         horizon = batch.deleteHorizonMs
@@ -171,13 +167,12 @@ class RetentionObserver(BatchObserver):
             facts.tombstones.add(_tombstones(batch), horizon, self.now)
             facts.tombstones.undecoded += bool(batch.problems)
 
-    def region(self, part: SegmentContext, region: Region) -> Any:
+    def region(self, part: SegmentContext, region: Region) -> None:
         assert self._now is not None
         if hides(part, region):
             self._damaged(DamagedRange(region.position, region.reason or region.kind, False))
         elif region.kind in (PADDING, TORN):
             self._tail = region.size
-        return ()
 
     def unread(self) -> None:
         if self._now is not None:
@@ -190,11 +185,10 @@ class RetentionObserver(BatchObserver):
         if known is None or (known.is_readable and not damage.is_readable):
             self._now.damage = damage
 
-    def finish(self, part: SegmentContext) -> Iterator[Any]:
+    def finish(self, part: SegmentContext) -> None:
         assert self._now is not None
         self._now.size = self._now.end if self._is_stream else self._now.size - self._tail
         self._now = None
-        return iter(())
 
 
 def _tombstones(batch: Batch) -> int:

@@ -1,0 +1,102 @@
+"""Keeps the state of a partition's idempotent producers.
+
+Source: ProducerAppendInfo.checkProducerEpoch, checkSequence; ProducerStateManager.
+"""
+
+from __future__ import annotations
+
+from kdump.check.resume_state import NUMBER
+from kdump.check.resume_state import PRODUCERS as STATE
+from kdump.check.rule import BatchContext, PartitionContext, SegmentContext, Watcher, hides
+from kdump.format.batch import TRANSACTIONAL, sequence
+from kdump.format.heads import (
+    ATTRIBUTES,
+    BASE,
+    LAST,
+    MAX_TIMESTAMP,
+    PRODUCER,
+    PRODUCER_EPOCH,
+    SEQUENCE,
+    Chain,
+    Heads,
+    chains,
+)
+from kdump.log.region import Region
+from kdump.state.producers import MOST_PRODUCERS, ProducerState, SequenceBreak, follows
+
+
+class ProducerWatcher(Watcher):
+    """Keeps the producers' state in `state`. `broken`: how the current batch breaks with its producer's previous batch,
+    None if it does not, and always in Kafka's own topics; `damages`: number of damaged places so far."""
+
+    carries = {"state": STATE, "damages": NUMBER}
+
+    def __init__(self, known: PartitionContext, state: ProducerState | None = None) -> None:
+        self.known = known
+        self.quiet = known.internal
+        self.state = ProducerState() if state is None else state
+        self.damages = 0
+        self.broken: SequenceBreak | None = None
+
+    def region(self, part: SegmentContext, region: Region) -> None:
+        self.damages += hides(part, region)
+
+    def unread(self) -> None:
+        self.damages += 1
+
+    def batch(self, seen: BatchContext) -> None:
+        batch = seen.batch
+        self.broken = None
+        if not seen.sound:
+            self.damages += 1
+            return
+        producer_id = batch.producerId
+        if producer_id is None or producer_id < 0:
+            return
+        if batch.isControlBatch:
+            if seen.marker is not None:
+                self.state.marker(batch, seen.marker)
+            return
+        start = self.known.log_start
+        below = start is not None and batch.lastOffset < start
+        before = self.state.get(producer_id)
+        if not self.quiet and not below and before is not None and (batch.baseSequence or 0) >= 0:
+            self.broken = follows(before, batch, self.damages)
+        self.state.data(batch, self.damages)
+
+    def free(self, part: SegmentContext, heads: Heads, first: int, stop: int) -> int:
+        start = self.known.log_start
+        if start is not None and heads.of(first, LAST) < start:
+            return first
+        if len(self.state.by_id) + stop - first > MOST_PRODUCERS:  # at the limit, producers must be removed one by one
+            return first
+        stop, found = chains(heads, first, stop, not self.quiet)
+        return stop if self.quiet else min((chain.first for chain in found if self._odd(heads, chain)), default=stop)
+
+    def _odd(self, heads: Heads, chain: Chain) -> bool:
+        """Return True if the first batch of a chain does not continue its producer's last known epoch and sequence."""
+        before = self.state.get(heads.of(chain.first, PRODUCER))
+        if before is None:
+            return False
+        epoch = heads.of(chain.first, PRODUCER_EPOCH)
+        if epoch != before.epoch or epoch != before.highest_epoch:
+            return True
+        known = before.last_sequence >= 0 and before.batch_epoch == epoch
+        return known and heads.of(chain.first, SEQUENCE) != sequence(before.last_sequence, 1)
+
+    def take(self, part: SegmentContext, heads: Heads, first: int, stop: int) -> None:
+        self.broken = None
+        for chain in chains(heads, first, stop, False)[1]:
+            row = chain.last
+            offset, begins = heads.of(row, LAST), heads.of(chain.first, BASE)
+            delta = offset - heads.of(row, BASE)
+            self.state.wrote(
+                heads.of(row, PRODUCER),
+                heads.of(row, PRODUCER_EPOCH),
+                sequence(heads.of(row, SEQUENCE), delta),
+                offset,
+                delta,
+                heads.of(row, MAX_TIMESTAMP),
+                begins if heads.of(row, ATTRIBUTES) & TRANSACTIONAL.mask else None,
+                self.damages,
+            )

@@ -1,0 +1,79 @@
+"""Keeps the open transactions of a partition.
+
+Source: ProducerAppendInfo.appendDataBatch, appendEndTxnMarker.
+"""
+
+from __future__ import annotations
+
+from kdump.check.resume_state import NUMBER, TRANSACTIONS
+from kdump.check.rule import DAY, BatchContext, SegmentContext, Watcher, hides
+from kdump.format.batch import TRANSACTIONAL
+from kdump.format.heads import (
+    ATTRIBUTES,
+    LAST,
+    MAX_TIMESTAMP,
+    PRODUCER,
+    PRODUCER_EPOCH,
+    Chain,
+    Heads,
+    chains,
+    largest,
+)
+from kdump.log.region import Region
+from kdump.state.transactions import CompletedTxn, OngoingTxn, OpenTransactions
+
+
+class TransactionWatcher(Watcher):
+    """Keeps the open transactions in `state`. `ended`: effect of the current batch's marker, None if it has none;
+    `open_before`: for a data batch, the transaction that its producer had open before it, None if there was none;
+    `newest`: the largest credible timestamp so far, epoch ms; `damages`: number of damaged places so far."""
+
+    carries = {"state": TRANSACTIONS, "newest": NUMBER, "damages": NUMBER}
+
+    def __init__(self) -> None:
+        self.state = OpenTransactions()
+        self.newest = -1
+        self.damages = 0
+        self.ended: CompletedTxn | None = None
+        self.open_before: OngoingTxn | None = None
+
+    def region(self, part: SegmentContext, region: Region) -> None:
+        self.damages += hides(part, region)
+
+    def unread(self) -> None:
+        self.damages += 1
+        self.state.open.clear()  # their markers may be in the unreadable part
+
+    def batch(self, seen: BatchContext) -> None:
+        batch = seen.batch
+        self.ended = self.open_before = None
+        if not seen.sound:
+            self.damages += 1
+            return
+        if batch.maxTimestamp is not None and batch.maxTimestamp <= seen.part.modified + DAY:
+            self.newest = max(self.newest, batch.maxTimestamp)
+        if batch.producerId is None or batch.producerId < 0:
+            return
+        if not batch.isControlBatch:
+            self.open_before = self.state.data(seen.part.target, batch, self.damages)
+        elif seen.marker is not None:
+            self.ended = self.state.marker(batch, seen.marker)
+
+    def free(self, part: SegmentContext, heads: Heads, first: int, stop: int) -> int:
+        stop, found = chains(heads, first, stop, False)
+        return min((chain.first for chain in found if self._odd(heads, chain)), default=stop)
+
+    def _odd(self, heads: Heads, chain: Chain) -> bool:
+        """Return True if a producer begins a transaction, or writes outside of an open one."""
+        transactional = bool(heads.of(chain.first, ATTRIBUTES) & TRANSACTIONAL.mask)
+        return transactional != (heads.of(chain.first, PRODUCER) in self.state.open)
+
+    def take(self, part: SegmentContext, heads: Heads, first: int, stop: int) -> None:
+        self.ended = self.open_before = None
+        self.newest = max(self.newest, largest(heads, MAX_TIMESTAMP, first, stop, part.modified + DAY))
+        for chain in chains(heads, first, stop, False)[1]:
+            producer_id, epoch = heads.of(chain.first, PRODUCER), heads.of(chain.first, PRODUCER_EPOCH)
+            last, timestamp = heads.of(chain.last, LAST), heads.of(chain.last, MAX_TIMESTAMP)
+            self.state.wrote(producer_id, epoch)
+            if producer_id in self.state.open:
+                self.state.open[producer_id].add(chain.records, chain.batches, chain.bytes, last, timestamp, epoch)

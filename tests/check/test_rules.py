@@ -1,0 +1,118 @@
+"""Checks that a finding is declared in one file: its code stands next to the rule that reports it, in check/rules/."""
+
+from __future__ import annotations
+
+import ast
+from functools import cache
+from pathlib import Path
+
+import pytest
+
+import kdump
+from kdump.check.catalogue import CATALOGUE, MODULES
+from kdump.check.engine.rule_list import RULES
+from kdump.check.finding import Code, families
+from kdump.check.rule import Rule
+from kdump.check.rules.indexes import IndexRule
+
+KDUMP = Path(kdump.__file__).parent
+COUNTS_BY_CODE = KDUMP / "check" / "missing_totals.py"
+"""The one file of check/ that names codes of several families: it counts what is missing."""
+
+
+@cache
+def tree(path: Path) -> ast.Module:
+    return ast.parse(path.read_text(encoding="utf-8"))
+
+
+def names_of_codes(path: Path) -> dict[str, str]:
+    """Return the constants of a module that are codes, with the code that each declares."""
+    return {
+        node.targets[0].id: next(word.value.value for word in node.value.keywords if word.arg == "code")
+        for node in tree(path).body
+        if isinstance(node, ast.Assign)
+        and isinstance(node.targets[0], ast.Name)
+        and isinstance(node.value, ast.Call)
+        and getattr(node.value.func, "id", "") == "Code"
+    }
+
+
+def strings(path: Path) -> set[str]:
+    """Return the strings in a module."""
+    return {
+        node.value for node in ast.walk(tree(path)) if isinstance(node, ast.Constant) and isinstance(node.value, str)
+    }
+
+
+SOURCES = sorted(KDUMP.rglob("*.py"))
+FILES = [Path(str(module.__file__)) for module in MODULES]
+
+
+def test_every_file_of_rules_is_in_the_catalogue() -> None:
+    assert sorted(FILES) == sorted(path for path in (KDUMP / "check" / "rules").glob("*.py") if path.stem != "__init__")
+
+
+def test_every_code_is_declared_once_and_with_named_arguments() -> None:
+    declared = [code for path in SOURCES for code in names_of_codes(path).values()]
+    assert sorted(declared) == sorted(CATALOGUE)
+    assert sorted(code for path in FILES for code in names_of_codes(path).values()) == sorted(CATALOGUE)
+    for path in FILES:
+        for name, code in names_of_codes(path).items():
+            assert name == code.upper().replace("-", "_")
+    for path in SOURCES:
+        for call in ast.walk(tree(path)):
+            if isinstance(call, ast.Call) and isinstance(call.func, ast.Name) and call.func.id == "Code":
+                assert not call.args, path
+
+
+@pytest.mark.parametrize("path", FILES, ids=lambda path: path.stem)
+def test_every_code_is_reported_by_its_own_file(path: Path) -> None:
+    own = names_of_codes(path)
+    assert own
+    noted = {
+        text
+        for folder in ("format", "log")
+        for other in SOURCES
+        if other.is_relative_to(KDUMP / folder)
+        for text in strings(other)
+    }
+    used = {node.id for node in ast.walk(tree(path)) if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load)}
+    assert {code for name, code in own.items() if name not in used} <= noted
+
+
+@pytest.mark.parametrize(
+    "path", [path for path in SOURCES if ".finding(" in path.read_text()], ids=lambda path: path.stem
+)
+def test_no_file_reports_a_code_of_another_one(path: Path) -> None:
+    own = names_of_codes(path)
+    for call in ast.walk(tree(path)):
+        if isinstance(call, ast.Call) and isinstance(call.func, ast.Attribute) and call.func.attr == "finding":
+            assert len(call.args) == 1, f"line {call.lineno}: all but the file is named"
+            if isinstance(call.func.value, ast.Name) and call.func.value.id.isupper():
+                assert call.func.value.id in own, f"line {call.lineno}"
+
+
+def test_no_other_file_of_check_names_a_code() -> None:
+    for path in (KDUMP / "check").rglob("*.py"):
+        if path != COUNTS_BY_CODE:
+            assert strings(path) & set(CATALOGUE) <= set(names_of_codes(path).values()), path
+
+
+def test_every_rule_is_in_the_list() -> None:
+    listed = {name for entry in RULES for name in entry.make.__code__.co_names}
+    rules = {
+        each
+        for module in MODULES
+        for each in vars(module).values()
+        if isinstance(each, type) and issubclass(each, Rule)
+    }
+    assert {each.__name__ for each in rules - {Rule, IndexRule}} <= listed
+
+
+@pytest.mark.parametrize("code", CATALOGUE.values(), ids=lambda code: code.code)
+def test_every_family_can_be_selected(code: Code) -> None:
+    assert code.family in families(code.family)
+
+
+def test_the_families_of_the_list_are_those_of_the_codes() -> None:
+    assert {family for entry in RULES for family in entry.families} <= {code.family for code in CATALOGUE.values()}
