@@ -298,7 +298,7 @@ def test_many_findings_of_a_job_go_through_a_file(tmp_path: Path, monkeypatch: p
     monkeypatch.setattr(workers, "_directory", str(spool))
     found = []
     for held in (1000, 3):
-        monkeypatch.setattr(workers, "HELD", held)
+        monkeypatch.setattr(workers, "MAX_HELD", held)
         (unit,) = units((str(broken.parent),), Options(), lambda error: None)
         first, path, totals = workers._work(unit)
         assert len(first) >= min(held, len(batches))

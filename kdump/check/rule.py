@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import NamedTuple, Protocol
 
 from kdump.check.finding import Finding
-from kdump.check.resume_state import Carrier
+from kdump.check.resume_state import Resumable
 from kdump.format.heads import Heads
 from kdump.log.disk import SegmentFiles
 from kdump.log.internal_topics import INTERNAL_TOPICS
@@ -107,7 +107,7 @@ class SegmentContext(NamedTuple):
     size: int | None
 
 
-def hides(part: SegmentContext, region: Region) -> bool:
+def may_hide_batches(part: SegmentContext, region: Region) -> bool:
     """Return True if a region may have contained valid batches. This is not so for what a restart truncates at the end
     of a log: zeros, or a batch that was being written."""
     at_end = part.last and part.size is not None and region.end == part.size
@@ -126,27 +126,28 @@ class BatchContext(NamedTuple):
     damage: int | None
 
 
-class Observer(Carrier):
+class Observer(Resumable):
     """Sees the batches of one partition in order. Subclasses are Rule and Watcher, which override the hooks that they
     need.
 
-    Consecutive valid batches are processed in bulk: `free` returns the first batch that needs `batch`, and `take`
-    updates the state for those before it. None of them is a control batch.
+    Consecutive valid batches are processed in bulk: `first_suspect` returns the first batch that needs `batch`, and
+    `accept_run` updates the state for those before it. None of them is a control batch.
 
-    An observer must declare state that outlives a segment in `carries`, and reset all other state with each segment.
+    An observer must declare state that outlives a segment in `saved_fields`, and reset all other state with each
+    segment.
     """
 
     @property
-    def takes_many(self) -> bool:
+    def accepts_runs(self) -> bool:
         """Whether batches may be processed in bulk: an observer with a `batch` of its own must also override `free`."""
-        return type(self).free is not Observer.free or type(self).batch in (Rule.batch, Watcher.batch)
+        return type(self).first_suspect is not Observer.first_suspect or type(self).batch in (Rule.batch, Watcher.batch)
 
-    def free(self, part: SegmentContext, heads: Heads, first: int, stop: int) -> int:
+    def first_suspect(self, part: SegmentContext, heads: Heads, first: int, stop: int) -> int:
         """Return the first of the batches first..stop (`stop` excluded) that must be passed to `batch`; `stop` if there
         is none."""
         return stop
 
-    def take(self, part: SegmentContext, heads: Heads, first: int, stop: int) -> None:
+    def accept_run(self, part: SegmentContext, heads: Heads, first: int, stop: int) -> None:
         """Update the state for the batches first..stop (`stop` excluded), none of which needs `batch`."""
 
     def begin(self, part: SegmentContext) -> Iterable[Finding] | None:

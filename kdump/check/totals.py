@@ -8,9 +8,6 @@ from dataclasses import dataclass, field
 from kdump.check.missing_totals import MissingTotals
 from kdump.log.errors import SourceError, is_gone
 
-RECENT = 100
-"""Number of the last problems among which the same one is not repeated."""
-
 
 @dataclass
 class CheckTotals:
@@ -27,6 +24,8 @@ class CheckTotals:
     unread: list[str] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
     missing: MissingTotals = field(default_factory=MissingTotals)
+    _problems: set[str] = field(default_factory=set, repr=False, compare=False)
+    """Each problem is recorded once, although several rules may read the same file."""
 
     def refused(self, error: SourceError) -> None:
         """Add an error that prevented reading a file or the rest of it."""
@@ -35,7 +34,8 @@ class CheckTotals:
     def problem(self, text: str) -> None:
         """Add the reason why something could not be read; if the file went away, only as a note."""
         found = self.notes if is_gone(text) else self.unread
-        if text not in found[-RECENT:]:
+        if text not in self._problems:
+            self._problems.add(text)
             found.append(text)
 
     def add(self, other: CheckTotals) -> None:

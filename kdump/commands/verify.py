@@ -10,7 +10,7 @@ import click
 
 from kdump.check.baseline import Baseline, read_baseline
 from kdump.check.catalogue import CATALOGUE
-from kdump.check.engine.units import Unit, units
+from kdump.check.engine.units import CheckUnit, units
 from kdump.check.engine.workers import careful_source, run_all, usual_processes
 from kdump.check.finding import SEVERITIES, Code, Finding, family_names
 from kdump.check.totals import CheckTotals
@@ -182,10 +182,10 @@ class VerifyCommand:
             return 1
         return 2 if self.totals.unread else 0
 
-    def _is_wanted(self, unit: Unit) -> bool:
+    def _is_wanted(self, unit: CheckUnit) -> bool:
         return unit.topic is None or self.of_topic(unit.topic)
 
-    def _unit(self, unit: Unit, findings: Iterator[Finding]) -> None:
+    def _unit(self, unit: CheckUnit, findings: Iterator[Finding]) -> None:
         self.sink.part(unit.name)
         for finding in findings:
             if unit.directory is not None and self.options.topics and not self.of_topic(finding.topic or ""):

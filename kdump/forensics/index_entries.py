@@ -10,7 +10,7 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 from kdump.check.engine.neighbor_files import Aborted
-from kdump.check.rule import BatchContext, SegmentContext, Watcher, hides
+from kdump.check.rule import BatchContext, SegmentContext, Watcher, may_hide_batches
 from kdump.check.rules.producer_snapshots import Row
 from kdump.check.watchers.transactions import TransactionWatcher
 from kdump.format.heads import BASE, Heads, within
@@ -61,7 +61,7 @@ class TxnIndexEntries(Watcher):
         self._damaged = False
 
     def region(self, part: SegmentContext, region: Region) -> None:
-        self._damaged = self._damaged or hides(part, region)
+        self._damaged = self._damaged or may_hide_batches(part, region)
 
     def batch(self, seen: BatchContext) -> None:
         self.entry = None
@@ -76,14 +76,14 @@ class TxnIndexEntries(Watcher):
                 self.entry = entry
                 self._next += 1
 
-    def free(self, part: SegmentContext, heads: Heads, first: int, stop: int) -> int:
+    def first_suspect(self, part: SegmentContext, heads: Heads, first: int, stop: int) -> int:
         """Return the first batch that reaches the next entry: its marker, or the batch after a lost marker, is passed
         by itself."""
         if self._next == len(self._waiting):
             return stop
         return within(heads, BASE, first, stop, 0, self._waiting[self._next][1]["lastOffset"])
 
-    def take(self, part: SegmentContext, heads: Heads, first: int, stop: int) -> None:
+    def accept_run(self, part: SegmentContext, heads: Heads, first: int, stop: int) -> None:
         self.entry = None
 
     def finish(self, part: SegmentContext) -> None:

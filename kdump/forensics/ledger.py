@@ -68,7 +68,7 @@ class TransactionLedger(BatchObserver):
             for position, entry in rows:
                 self.walk.transactions.state.seed(at, position, 38, entry)
 
-    def free(self, part: SegmentContext, heads: Heads, first: int, stop: int) -> int:
+    def first_suspect(self, part: SegmentContext, heads: Heads, first: int, stop: int) -> int:
         """Data batches never need a closer look here: batches that begin or end a transaction are always passed one by
         one."""
         return stop

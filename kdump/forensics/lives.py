@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from kdump.check.rule import BatchContext
-from kdump.check.rules.producers import said
+from kdump.check.rules.producers import break_text
 from kdump.forensics.answers import EXPIRED, LIVE, UNKNOWN, PartitionProducers, ProducerEvent
 from kdump.forensics.answers import Producer as Row
 from kdump.forensics.life import Life, replayed
@@ -108,7 +108,7 @@ class Lives(BatchObserver):
         if broken is not None:
             event = FORGOTTEN if broken.idle > self.expiration else EVENTS[broken.kind]
             lost = "; there is damage between the two" if broken.damaged else ""
-            yield self._event(seen, event, said(broken) + lost)
+            yield self._event(seen, event, break_text(broken) + lost)
 
     def _event(self, seen: BatchContext, event: str, message: str) -> ProducerEvent:
         batch, at = seen.batch, self.walk.partition
@@ -140,7 +140,7 @@ class Lives(BatchObserver):
     def _rows(self) -> Iterator[Row]:
         state = self.walk.producers.state
         if self.base is not None:
-            for position, entry in self.walk.beside.snapshot(self.base) or ():
+            for position, entry in self.walk.neighbor_files.snapshot(self.base) or ():
                 life = state.get(entry["producerId"])
                 yield self._row(entry["producerId"], life if isinstance(life, Life) else None, position, entry)
         for producer_id, life in state.by_id.items():

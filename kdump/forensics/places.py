@@ -8,7 +8,7 @@ from contextlib import closing
 from dataclasses import dataclass, replace
 
 from kdump.check.engine.second_look import Looking
-from kdump.check.engine.units import Unit, units
+from kdump.check.engine.units import CheckUnit, units
 from kdump.check.engine.workers import careful_source
 from kdump.check.options import Options
 from kdump.check.rule import PartitionContext
@@ -37,7 +37,7 @@ class PartitionInput:
     is_part: bool = False
     was_named: bool = False
     """Whether the path was this partition or a segment in it, and not a directory above."""
-    unit: Unit | None = None
+    unit: CheckUnit | None = None
     """The check unit of the partition; None for some segments of a partition."""
 
     def now(self) -> tuple[PartitionInput, Looking | None]:
@@ -65,7 +65,7 @@ def find_partitions(
     named = list(paths)
     found: list[PartitionInput] = []
     directories: list[LogDirectory] = []
-    files: dict[str, list[Unit]] = {}
+    files: dict[str, list[CheckUnit]] = {}
     for unit in units(tuple(named), options, refused):
         place = unit.partition
         if unit.directory is not None:
@@ -114,7 +114,7 @@ def _kind(at: Target, options: Options) -> Kind:
         return kinds.by_content(Window(source))
 
 
-def _of_files(here: list[Unit], options: Options, refused: Refused) -> Iterable[PartitionInput]:
+def _of_files(here: list[CheckUnit], options: Options, refused: Refused) -> Iterable[PartitionInput]:
     """Yield partitions for some segments of one directory, with the indexes and snapshots next to them."""
     wanted: dict[str, Target] = {}
     for unit in here:

@@ -135,6 +135,6 @@ def _base(walk: PartitionScan, place: PartitionInput) -> Target | None:
     start = segments[0].offset if known.log_start is None else known.log_start
     for at in reversed(place.partition.snapshots):
         offset = at.name_offset or 0
-        if start < offset and (end is None or offset <= end) and walk.beside.snapshot(at) is not None:
+        if start < offset and (end is None or offset <= end) and walk.neighbor_files.snapshot(at) is not None:
             return at
     return None

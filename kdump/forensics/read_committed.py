@@ -146,7 +146,7 @@ class ReadCommitted:
         for at in place.orphans:  # of segments that are missing here
             if at.kind is TXN_INDEX and (at.name_offset or 0) >= first:
                 view.indexes += 1
-                for item in walk.beside.entries(at, TXN_INDEX):
+                for item in walk.neighbor_files.entries(at, TXN_INDEX):
                     if isinstance(item, Entry):
                         close(walk.transactions, item.values)
                         view.add_entry(item.values)

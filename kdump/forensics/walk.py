@@ -58,7 +58,7 @@ class PartitionScan(PartitionCheck):
 
     def _make_observers(self) -> list[Observer]:
         self.entries_of_index = TxnIndexEntries(self.transactions, self._aborted)
-        snapshots = ProducerSnapshotRule(self.producers, self.partition.snapshots, self.beside.snapshot)
+        snapshots = ProducerSnapshotRule(self.producers, self.partition.snapshots, self.neighbor_files.snapshot)
         return [
             snapshots,  # before the batch changes the state
             self.producers,
@@ -66,7 +66,7 @@ class PartitionScan(PartitionCheck):
             self.entries_of_index,
             self.transactions,
             TransactionRule(self.transactions, self.known),
-            TxnIndexRule(self.transactions, self.known, self._aborted, self.beside.begins),
+            TxnIndexRule(self.transactions, self.known, self._aborted, self.neighbor_files.begins),
         ]
 
     def _aborted(self, part: SegmentContext) -> Aborted:
@@ -87,7 +87,7 @@ class PartitionScan(PartitionCheck):
         first = self.partition.segments[0].offset if self.partition.segments else 0
         for at in self.partition.snapshots if first > 0 else ():
             if at.name_offset == first:
-                rows = self.beside.snapshot(at)
+                rows = self.neighbor_files.snapshot(at)
                 if rows is None:
                     return None
                 found = list(islice((row for row in rows if row[1]["currentTxnFirstOffset"] >= 0), MOST_OPEN))

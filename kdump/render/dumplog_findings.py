@@ -8,8 +8,7 @@ from __future__ import annotations
 from array import array
 from collections.abc import Callable, Iterator
 
-from kdump.check.engine.index_mismatches import MOST as MOST_WRONG
-from kdump.check.engine.index_mismatches import IndexMismatch
+from kdump.check.engine.index_mismatches import MAX_MISMATCHES, IndexMismatch
 from kdump.log.entries import Entry
 
 MOST = 1_000_000
@@ -63,7 +62,7 @@ class Findings:
             for path, lines in files.items():
                 yield heading + path
                 yield from lines
-                if len(lines) == MOST_WRONG:
+                if len(lines) == MAX_MISMATCHES:
                     yield "  and more"
         for path, gaps in self._gaps.items():
             if gaps.pairs or gaps.more:

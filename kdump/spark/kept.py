@@ -20,7 +20,7 @@ from typing import Any
 from kdump import __version__
 from kdump.check.engine.partition_check import recovers
 from kdump.check.options import Options
-from kdump.check.resume_state import NotCarried
+from kdump.check.resume_state import StateError
 from kdump.check.rule import PartitionContext
 from kdump.log.disk import PartitionDirectory
 from kdump.log.listing import is_url
@@ -154,18 +154,18 @@ def put_state(store: Store, key: str, count: int, said: dict[str, Any]) -> tuple
 
 
 def read_state(store: Store, kept: ScanCheckpoint) -> dict[str, Any]:
-    """Read a state. Raises NotCarried if it is missing, or is not the one that was written."""
+    """Read a state. Raises StateError if it is missing, or is not the one that was written."""
     data = store.read(kept.state)
     if data is None or hashlib.sha256(data).hexdigest() != kept.digest:
-        raise NotCarried(f"{kept.state}: changed since it was written")
+        raise StateError(f"{kept.state}: changed since it was written")
     inflated = zlib.decompressobj()
     try:
         text = inflated.decompress(data, MOST)
         said = json.loads(text) if inflated.eof else None
     except (zlib.error, ValueError, RecursionError) as error:
-        raise NotCarried(f"{kept.state}: {error}") from None
+        raise StateError(f"{kept.state}: {error}") from None
     if not isinstance(said, dict):
-        raise NotCarried(f"{kept.state}: not a state")
+        raise StateError(f"{kept.state}: not a state")
     return said
 
 

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import replace
 from itertools import pairwise
 
-from kdump.check.engine.units import Unit, units_of
+from kdump.check.engine.units import CheckUnit, units_of
 from kdump.check.options import Options
 from kdump.log import kinds
 from kdump.log.disk import LogDirectory, PartitionDirectory, SegmentFiles
@@ -174,7 +174,7 @@ def _findings(fleet: Fleet, options: ReadOptions, check: Options, wanted: Pushed
         yield TaskItem(slimmed(unit), whose[source], unit.size)
 
 
-def slimmed(unit: Unit) -> Unit:
+def slimmed(unit: CheckUnit) -> CheckUnit:
     """Reduce the unit's coordinator state to the open transactions of its partition: units are sent to tasks."""
     known = unit.known
     if isinstance(known.coordinator, Coordinator):

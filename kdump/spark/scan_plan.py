@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import Any
 
-from kdump.check.engine.units import Unit, units_of
+from kdump.check.engine.units import CheckUnit, units_of
 from kdump.check.options import Options
 from kdump.log.disk import PartitionDirectory
 from kdump.log.listing import length
@@ -47,7 +47,7 @@ def jobs_of(fleet: Fleet, check: Options, tables: tuple[str, ...]) -> list[UnitJ
     return jobs
 
 
-def _fingerprint(unit: Unit, identity: DiskIdentity, check: Options, tables: tuple[str, ...]) -> str:
+def _fingerprint(unit: CheckUnit, identity: DiskIdentity, check: Options, tables: tuple[str, ...]) -> str:
     """Return a fingerprint of what a unit's rows depend on: its files, by size and modification time, and what other
     files record about them. Empty for the root of a log directory, which is always read again: it is small, and
     describes all other units."""
@@ -63,7 +63,7 @@ def _fingerprint(unit: Unit, identity: DiskIdentity, check: Options, tables: tup
 def going_on(job: UnitJob, entry: dict[str, Any] | None, check: Options) -> UnitJob:
     """Return the job, resumed from what an earlier scan has kept of the partition if that is still valid."""
     kept, place = parsed((entry or {}).get("kept")), job.place
-    if kept is None or not isinstance(place, PartitionDirectory) or not isinstance(job.unit, Unit):
+    if kept is None or not isinstance(place, PartitionDirectory) or not isinstance(job.unit, CheckUnit):
         return job
     if len(kept.files) > MOST_FILES:
         return job

@@ -14,9 +14,9 @@ from typing import Any
 
 from kdump import __version__
 from kdump.check.engine.partition_check import PartitionCheck
-from kdump.check.engine.units import Unit
+from kdump.check.engine.units import CheckUnit
 from kdump.check.finding import INFO
-from kdump.check.resume_state import NotCarried
+from kdump.check.resume_state import StateError
 from kdump.check.totals import CheckTotals
 from kdump.log import kinds
 from kdump.log.disk import PartitionDirectory
@@ -55,7 +55,7 @@ class UnitJob:
     `kept`: where to resume."""
 
     key: str
-    unit: Unit | tuple[str, str]
+    unit: CheckUnit | tuple[str, str]
     identity: DiskIdentity
     fingerprint: str
     tables: tuple[str, ...]
@@ -66,7 +66,7 @@ class UnitJob:
 
     @property
     def place(self) -> PartitionDirectory | Target | None:
-        return (self.unit.partition or self.unit.target) if isinstance(self.unit, Unit) else None
+        return (self.unit.partition or self.unit.target) if isinstance(self.unit, CheckUnit) else None
 
 
 def run_job(job: UnitJob, store: Store) -> dict[str, Any]:
@@ -74,7 +74,7 @@ def run_job(job: UnitJob, store: Store) -> dict[str, Any]:
     if job.kept is not None:
         try:
             return _UnitRead(job, store, job.kept).run()
-        except NotCarried:  # the kept state is unusable: start from the first segment
+        except StateError:  # the kept state is unusable: start from the first segment
             pass
     return _UnitRead(job, store, None).run()
 
@@ -104,7 +104,7 @@ class _UnitRead:
         """Return the columns that all rows share."""
         common: dict[str, Any] = dict(vars(self.job.identity))
         unit, place = self.unit, self.place
-        if isinstance(unit, Unit):
+        if isinstance(unit, CheckUnit):
             source = place.source if place is not None else unit.directory.path if unit.directory else ""
             common["source"] = path_text(source)
         if place is not None:
@@ -120,7 +120,7 @@ class _UnitRead:
         return UnitSink(self.store, self.common, f"{stem}-{number}" if number < len(self.facts) - 1 else stem)
 
     def run(self) -> dict[str, Any]:
-        """Read the unit and return its entry. Raises StoreError; raises NotCarried, before any row is written, if the
+        """Read the unit and return its entry. Raises StoreError; raises StateError, before any row is written, if the
         kept state cannot be used."""
         self._begin()
         try:
@@ -156,11 +156,11 @@ class _UnitRead:
         return {"kept": self.kept.said() if self.kept else None}
 
     def _name(self) -> str:
-        return path_text(self.unit.name if isinstance(self.unit, Unit) else self.unit[0])
+        return path_text(self.unit.name if isinstance(self.unit, CheckUnit) else self.unit[0])
 
     def _read(self) -> None:
         unit, totals = self.unit, self.totals
-        if isinstance(unit, Unit):
+        if isinstance(unit, CheckUnit):
             state = read_state(self.store, self.kept) if self.kept else None
             batches = (lambda: self.sink.batch_columns()) if "batches" in self.job.tables else None
             unit.watcher = UnitObserver(self.tally, self.common, batches, lambda: self.sink.put_batches())
@@ -175,7 +175,7 @@ class _UnitRead:
         self._small_files()
 
     def _prepare(self, check: PartitionCheck, state: dict[str, Any] | None) -> None:
-        """Connect the check of a partition that is about to start, and restore the kept state. Raises NotCarried."""
+        """Connect the check of a partition that is about to start, and restore the kept state. Raises StateError."""
         if not isinstance(self.place, PartitionDirectory):
             return
         check.before = lambda number: self._before(check, number)
@@ -218,18 +218,18 @@ class _UnitRead:
         assert isinstance(place, PartitionDirectory)
         if not self.sound or self.totals.unread or self.totals.notes or not lasts(place, self.codes):
             return None
-        if isinstance(self.unit, Unit) and self.unit.looking is not None and self.unit.looking.doubted:
+        if isinstance(self.unit, CheckUnit) and self.unit.looking is not None and self.unit.looking.doubted:
             return None  # findings of these segments may be confirmed later, and are not among the rows so far
         try:
             state, digest = put_state(self.store, self.job.key, number, self._state(check))
-        except NotCarried:
+        except StateError:
             return None
         identity, tables = self.job.identity, self.job.tables
         return ScanCheckpoint(
             number,
             prefix_print(place, known, check.options, tables, identity, number, self.stamps),
             check.reached,
-            check.doubts,
+            check.recovery_sensitive,
             recovered(place, known, number),
             epochs_until(known, check.reached),
             compared_now(place, check.compared, self.stamps),
@@ -239,13 +239,13 @@ class _UnitRead:
         )
 
     def _state(self, check: PartitionCheck) -> dict[str, Any]:
-        """Return everything that the next scan needs to know of the segments so far. Raises NotCarried."""
+        """Return everything that the next scan needs to know of the segments so far. Raises StateError."""
         totals = {name: getattr(self.totals, name) for name in COUNTED} | {"findings": dict(self.totals.findings)}
         counts = {"codes": dict(self.codes), "infos": dict(self.infos), "totals": totals}
         return {"check": check.state(), "tally": self.tally.state(), **counts}
 
     def _restore(self, state: dict[str, Any]) -> None:
-        """Restore the counts of an earlier scan. Raises NotCarried."""
+        """Restore the counts of an earlier scan. Raises StateError."""
         try:
             for name in COUNTED:
                 setattr(self.totals, name, int(state["totals"][name]))
@@ -257,7 +257,7 @@ class _UnitRead:
                 counter.update({str(name): int(count) for name, count in said.items()})
             self.tally.resume(state["tally"])
         except (KeyError, TypeError, ValueError, AttributeError) as error:
-            raise NotCarried(str(error)) from None
+            raise StateError(str(error)) from None
 
     def _small_files(self) -> None:
         """Add the rows of files that belong to no segment: orphaned indexes, producer snapshots, checkpoints."""
@@ -267,7 +267,7 @@ class _UnitRead:
                 self._entries(at)
         elif isinstance(place, Target):
             self._entries(place)
-        elif isinstance(unit, Unit) and unit.directory is not None:
+        elif isinstance(unit, CheckUnit) and unit.directory is not None:
             for at in unit.directory.files.values():
                 self._entries(at)
 
@@ -296,14 +296,14 @@ class _UnitRead:
             "open": _open(unit),
             "source": self.common.get("source"),
             "state": self.common.get("state"),
-            "tally": self.tally.said(unit) if isinstance(unit, Unit) and place is not None else None,
+            "tally": self.tally.said(unit) if isinstance(unit, CheckUnit) and place is not None else None,
             "seconds": round(time.monotonic() - self.began, 3),
         }
 
 
-def _open(unit: Unit | tuple[str, str]) -> list[dict[str, Any]]:
+def _open(unit: CheckUnit | tuple[str, str]) -> list[dict[str, Any]]:
     """Return the transactions that are open at the end of the partition's log."""
-    check = unit.check if isinstance(unit, Unit) else None
+    check = unit.check if isinstance(unit, CheckUnit) else None
     if check is None:
         return []
     return [

@@ -6,7 +6,7 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable
 from typing import Any, NamedTuple, TypeVar
 
-from kdump.check.engine.units import Unit
+from kdump.check.engine.units import CheckUnit
 from kdump.check.rule import BatchContext
 from kdump.forensics.scan_answer import (
     BatchFill,
@@ -95,7 +95,7 @@ class Tally:
         for offset, size, newest in state["segments"]:
             self.segments.append((int(offset), int(size), None if newest is None else int(newest)))
 
-    def said(self, unit: Unit) -> Object:
+    def said(self, unit: CheckUnit) -> Object:
         """Return the counts for the unit's entry, as a JSON object."""
         size = sum(size for _, size, _ in self.segments)
         closed = sorted(self.segments)[:-1]

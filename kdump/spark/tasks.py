@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from kdump.answer import answer_object
-from kdump.check.engine.units import Unit
+from kdump.check.engine.units import CheckUnit
 from kdump.check.finding import Finding
 from kdump.check.rules.bytes import not_checked
 from kdump.check.totals import CheckTotals
@@ -58,16 +58,16 @@ def entry_rows(at: Target) -> Iterator[Row]:
         window.source.close()
 
 
-def finding_rows(what: Unit | tuple[str, str], totals: CheckTotals) -> Iterator[Row]:
+def finding_rows(what: CheckUnit | tuple[str, str], totals: CheckTotals) -> Iterator[Row]:
     """Yield a unit's findings as rows, and add what was read to `totals`; nothing for a path without a unit."""
-    if isinstance(what, Unit):
+    if isinstance(what, CheckUnit):
         for finding in what.run(totals, lambda size: None):
             yield row_of(finding)
 
 
-def unread_rows(what: Unit | tuple[str, str], totals: CheckTotals) -> Iterator[Row]:
+def unread_rows(what: CheckUnit | tuple[str, str], totals: CheckTotals) -> Iterator[Row]:
     """Yield what could not be read as rows of the table findings; to be called after `finding_rows` has finished."""
-    if not isinstance(what, Unit):
+    if not isinstance(what, CheckUnit):
         path, text = what
         yield row_of(not_checked(target(path), text))
         return
@@ -85,7 +85,7 @@ def row_of(finding: Finding) -> Row:
     return row
 
 
-def _named(unit: Unit, text: str) -> Target:
+def _named(unit: CheckUnit, text: str) -> Target:
     """Return the file of the unit that an error message is about."""
     place = unit.partition
     files = list(place.files()) if place is not None else list(unit.directory.files.values()) if unit.directory else []

@@ -30,10 +30,10 @@ class UnitObserver(Watcher):
         self.path = ""
         self.here: dict[str, Any] = {}
 
-    def free(self, part: SegmentContext, heads: Heads, first: int, stop: int) -> int:
+    def first_suspect(self, part: SegmentContext, heads: Heads, first: int, stop: int) -> int:
         return stop
 
-    def take(self, part: SegmentContext, heads: Heads, first: int, stop: int) -> None:
+    def accept_run(self, part: SegmentContext, heads: Heads, first: int, stop: int) -> None:
         self.tally.batches(heads, first, stop)
         if self.batches is not None and self.batches().add_many(heads, first, stop, self._here(part)):
             self.put()

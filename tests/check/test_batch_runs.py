@@ -38,21 +38,21 @@ class Counted:
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         self.monkeypatch = monkeypatch
         self.together = self.alone = 0
-        self.free: Callable[..., int] = BatchRunChecker._free
+        self.first_suspect: Callable[..., int] = BatchRunChecker._first_suspect
 
     def both(self, path: Path, *options: str) -> tuple[Any, Any]:
         def counting(it: BatchRunChecker, heads: Heads, first: int, stop: int, *more: Any) -> int:
-            free = self.free(it, heads, first, stop, *more)
+            free = self.first_suspect(it, heads, first, stop, *more)
             assert first <= free <= stop
             self.together += free - first
             self.alone += free < stop
             return free
 
         with self.monkeypatch.context() as patch:
-            patch.setattr(BatchRunChecker, "_free", counting)
+            patch.setattr(BatchRunChecker, "_first_suspect", counting)
             quick = verify(path, *options)
         with self.monkeypatch.context() as patch:
-            patch.setattr(BatchRunChecker, "_free", lambda it, heads, first, *more: first)
+            patch.setattr(BatchRunChecker, "_first_suspect", lambda it, heads, first, *more: first)
             slow = verify(path, *options)
         return quick, slow
 

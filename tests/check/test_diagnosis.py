@@ -13,7 +13,7 @@ from crc32c import crc32c
 
 from kdump.check.diagnosis import diagnose as diagnosis
 from kdump.check.diagnosis.diagnose import CERTAIN, UNKNOWN, Diagnosis, diagnose
-from kdump.check.diagnosis.foreign_block import MOST_LOOKS
+from kdump.check.diagnosis.foreign_block import MAX_MISMATCHES
 from kdump.format.batch import BATCH_HEADER
 from kdump.format.crc_flip import CRC32, CRC32C, Flip, flips
 from kdump.format.errors import DecodeError
@@ -377,7 +377,7 @@ def test_values_that_hold_batches(count: int) -> None:
 def test_a_crafted_batch_full_of_headers() -> None:
     """Bytes that look like headers everywhere cost little time and cause no error."""
     header = many(1, 1, offset=3)[:61]
-    batch = craft.one(header * (4 * MOST_LOOKS))
+    batch = craft.one(header * (4 * MAX_MISMATCHES))
     assert diagnosed(damaged(batch, (70, b"abc"), (90, b"abc"))).kind in ("", "foreign")
     record = craft.record(value=header[:40])
     batch = craft.batch([record] * 1000, count=1000)
@@ -479,5 +479,5 @@ def test_a_large_batch_is_a_guess(monkeypatch: pytest.MonkeyPatch) -> None:
     batch[17:21] = struct.pack(">I", crc32c(bytes(other[21:])))
     assert diagnose(batch_in(bytes(batch))).kind == "block"
     # For the largest batches, the guess would be right only half of the time.
-    monkeypatch.setattr(diagnosis, "WORTH_A_GUESS", len(wrong) - 22)
+    monkeypatch.setattr(diagnosis, "POSSIBLE", len(wrong) - 22)
     assert diagnose(batch_in(wrong)) == UNKNOWN

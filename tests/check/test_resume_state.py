@@ -15,7 +15,7 @@ import pytest
 from kdump.check.engine.partition_check import PartitionCheck
 from kdump.check.finding import Finding
 from kdump.check.options import Options
-from kdump.check.resume_state import NotCarried
+from kdump.check.resume_state import StateError
 from kdump.check.rule import CheckpointedEpoch, CheckpointOffset, FindingMerger, PartitionContext
 from kdump.check.totals import CheckTotals
 from kdump.log.disk import partition
@@ -67,7 +67,7 @@ def values(check: PartitionCheck) -> list[Any]:
 
 def _plain(value: Any) -> Any:
     """Return a comparable form of a value, without objects that differ between two checks."""
-    if hasattr(value, "carries"):
+    if hasattr(value, "saved_fields"):
         return type(value).__name__
     if isinstance(value, FindingMerger):
         return value.first
@@ -97,9 +97,9 @@ def held_together(place: Path, known: PartitionContext) -> Iterator[int]:
         assert rest == found[told:]
         assert later.state() == whole.state()
         assert [a + getattr(more, name) for a, name in zip(counted, counts)] == [getattr(totals, n) for n in counts]
-        for name in ("log_start", "log_end", "reached", "doubts", "_records"):
+        for name in ("log_start", "log_end", "reached", "recovery_sensitive", "_records"):
             assert getattr(later, name) == getattr(whole, name), name
-        assert later.beside.walked == whole.beside.walked
+        assert later.neighbor_files.walked == whole.neighbor_files.walked
         if number:
             assert values(later) == values(whole)
         yield len(rest)
@@ -198,9 +198,9 @@ def test_a_state_that_is_none(tmp_path: Path) -> None:
         later, _ = check_of(place, known)
         try:
             later.resume(1, json.dumps(other))
-        except NotCarried:
+        except StateError:
             refused += 1
     assert refused > len(others) * 3 // 4
     for text in ("", "{", "[" * 100_000):
-        with pytest.raises(NotCarried):
+        with pytest.raises(StateError):
             check_of(place, known)[0].resume(1, text)

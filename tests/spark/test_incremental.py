@@ -560,19 +560,19 @@ def test_a_segment_that_did_not_change_has_its_records_kept(tmp_path: Path) -> N
 def test_sound_batches_are_taken_together(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Their rows equal those of batches processed one by one."""
     together = alone = 0
-    take, batch = UnitObserver.take, UnitObserver.batch
+    accept_run, batch = UnitObserver.accept_run, UnitObserver.batch
 
     def taking(self: UnitObserver, part: Any, heads: Any, first: int, stop: int) -> None:
         nonlocal together
         together += stop - first
-        take(self, part, heads, first, stop)
+        accept_run(self, part, heads, first, stop)
 
     def seeing(self: UnitObserver, seen: Any) -> Any:
         nonlocal alone
         alone += 1
         return batch(self, seen)
 
-    monkeypatch.setattr(UnitObserver, "take", taking)
+    monkeypatch.setattr(UnitObserver, "accept_run", taking)
     monkeypatch.setattr(UnitObserver, "batch", seeing)
     disk = tmp_path / "disk"
     for name in ("orders-none-0", "orders-zstd-0", "payments-0", "logappend-0"):
@@ -580,8 +580,8 @@ def test_sound_batches_are_taken_together(tmp_path: Path, monkeypatch: pytest.Mo
     monkeypatch.setattr("kdump.spark.scan.time.time", lambda: 1_800_000_000.0)
     run(disk, tmp_path / "quick")
     assert together > alone > 0
-    monkeypatch.setattr(UnitObserver, "takes_many", False)
-    monkeypatch.setattr(UnitObserver, "free", lambda self, part, heads, first, stop: first)
+    monkeypatch.setattr(UnitObserver, "accepts_runs", False)
+    monkeypatch.setattr(UnitObserver, "first_suspect", lambda self, part, heads, first, stop: first)
     together = 0
     run(disk, tmp_path / "slow")
     assert together == 0

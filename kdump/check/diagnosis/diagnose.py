@@ -20,17 +20,17 @@ FLIPPED_BIT, ZEROS, BLOCK, FOREIGN, CRC_FIELD = "flipped-bit", "zeros", "block",
 CERTAIN = 2 << 20
 """Covered bytes up to which one flipped bit is a certain diagnosis: at most 1 in 256 cases of other damage matches
 it."""
-WORTH_A_GUESS = 128 << 20
+POSSIBLE = 128 << 20
 """Covered bytes up to which one flipped bit is a possible diagnosis: at this size, 1 in 4 cases of other damage matches
 it, and from 256 MiB on more than one bit does."""
-FEWEST_ZEROS = 32
+MIN_ZEROS = 32
 """Shortest run of zero bytes that is reported; runs in undamaged data are rarely longer than half of this."""
-UNLIKE = 4
+MIN_RATIO = 4
 """How many times longer than every other run of zeros the reported one must be: if there are several long ones, they
 are part of the records."""
 BLOCKS = (4096, 512)
 """Block sizes of file systems and disks, in bytes."""
-BY_CHANCE = 8
+MAX_ZEROS_BY_CHANCE = 8
 """Maximum number of zero bytes on either side of a hole that are considered part of the data."""
 
 ALL_ZEROS = re.compile(rb"\x00*")
@@ -73,14 +73,14 @@ def diagnose(batch: Batch) -> Diagnosis:
 def _crc_field(batch: Batch, difference: int) -> Diagnosis | None:
     if difference.bit_count() != 1:
         return None
-    behind, bit = divmod(difference.bit_length() - 1, 8)
-    at = batch.position + batch.crc_start - behind - 1  # in every format, the checksum precedes the covered bytes
+    bytes_before, bit = divmod(difference.bit_length() - 1, 8)
+    at = batch.position + batch.crc_start - 1 - bytes_before  # in every format, the checksum precedes the covered bytes
     return _one_bit(batch, CRC_FIELD, at, bit, "in the stored checksum itself; the bytes that it covers are intact")
 
 
 def _flip(batch: Batch, difference: int, covered: int) -> Diagnosis | None:
     found = next(flips(batch.magic, difference, covered), None)
-    if found is None or covered > WORTH_A_GUESS:
+    if found is None or covered > POSSIBLE:
         return None
     byte, bit = found
     at = batch.position + batch.crc_start + byte
@@ -142,7 +142,7 @@ def _zeros(batch: Batch) -> tuple[Diagnosis | None, Diagnosis | None]:
         text = f"{size} zero bytes from byte {at} on, aligned to {blocks} blocks: "
         text += "looks like a write that never reached the disk"
         block = Diagnosis(BLOCK, text, at, size)
-    if longest >= FEWEST_ZEROS and longest >= UNLIKE * second:
+    if longest >= MIN_ZEROS and longest >= MIN_RATIO * second:
         edges = [
             f"{verb} on {edge}"
             for verb, edge in (("begin", block_edge(longest_at)), ("end", block_edge(longest_at + longest)))
@@ -166,29 +166,29 @@ def _whole_blocks(batch: Batch, start: int, end: int) -> tuple[int, int, int]:
             beyond = bytes(batch.window.peek(end, unit - end % unit))
             if not any(beyond) and first < end:
                 last = end
-        if last > first and first - start <= BY_CHANCE and end - last <= BY_CHANCE:
+        if last > first and first - start <= MAX_ZEROS_BY_CHANCE and end - last <= MAX_ZEROS_BY_CHANCE:
             return last - first, unit, first
     return 0, 0, 0
 
 
 def _runs(batch: Batch) -> Iterator[tuple[int, int]]:
-    """Yield start and end position in the file of every run of at least FEWEST_ZEROS zeros in the covered bytes."""
-    needle = bytes(FEWEST_ZEROS)
+    """Yield start and end position in the file of every run of at least MIN_ZEROS zeros in the covered bytes."""
+    needle = bytes(MIN_ZEROS)
     position = batch.position + batch.crc_start
     run: int | None = None  # start of the zeros that reach to the end of the last chunk
     for piece in batch.chunks(batch.crc_start, batch.size):
         data = bytes(piece)
         at = 0
         if run is not None:
-            at = _behind_zeros(data, 0)
+            at = _after_zeros(data, 0)
             if at == len(data):
                 position += at
                 continue
-            if position + at - run >= FEWEST_ZEROS:
+            if position + at - run >= MIN_ZEROS:
                 yield run, position + at
             run = None
         while (at := data.find(needle, at)) >= 0:
-            start, at = at, _behind_zeros(data, at)
+            start, at = at, _after_zeros(data, at)
             if at == len(data):
                 break
             yield position + start, position + at
@@ -196,11 +196,11 @@ def _runs(batch: Batch) -> Iterator[tuple[int, int]]:
         position += len(data)
         if tail:
             run = position - tail
-    if run is not None and position - run >= FEWEST_ZEROS:
+    if run is not None and position - run >= MIN_ZEROS:
         yield run, position
 
 
-def _behind_zeros(data: bytes, at: int) -> int:
+def _after_zeros(data: bytes, at: int) -> int:
     match = ALL_ZEROS.match(data, at)
     assert match is not None
     return match.end()

@@ -11,9 +11,9 @@ from kdump.format.varint import read_varint, read_varlong
 from kdump.log.region import HEADER_SIZES, Batch, BatchLegacy
 from kdump.log.window import Window
 
-MOST_RECORDS = 1 << 16
+MAX_RECORDS_SKIPPED = 1 << 16
 """Maximum number of records skipped to find one; for a byte after them, the record is not determined."""
-LONGEST = 10
+MAX_VARLONG = 10
 """Maximum size of a varlong in bytes."""
 
 
@@ -58,7 +58,7 @@ def _record_field(batch: Batch, at: int) -> str:
     while (end := _record_end(window, start, at)) <= at:
         start = end
         index += 1
-        if index > MOST_RECORDS:
+        if index > MAX_RECORDS_SKIPPED:
             return "the records"
     offset = None
     values: dict[str, int] = {}
@@ -81,14 +81,14 @@ def _record_field(batch: Batch, at: int) -> str:
 
 
 def _record_end(window: Window, start: int, at: int) -> int:
-    length, behind = _varint(window, start, at, RECORD.fields[0])
-    return behind + max(0, length)
+    length, after = _varint(window, start, at, RECORD.fields[0])
+    return after + max(0, length)
 
 
 def _varint(window: Window, position: int, at: int, field: Field) -> tuple[int, int]:
     """Return the varint at `position`, and its end. If it is invalid and contains the damaged byte at `at`, returns
     0 and the position after that byte. Raises DecodeError if it is invalid without containing it."""
-    data = window.view(position, LONGEST)
+    data = window.view(position, MAX_VARLONG)
     read = read_varlong if field.wire is VARLONG else read_varint
     try:
         value, size = read(data, 0, len(data), RECORD.name, field.name)

@@ -13,9 +13,9 @@ from kdump.log.region import Batch
 from kdump.log.resync import Resync
 
 BLOCK = 4096
-MOST_LOOKS = 64
+MAX_MISMATCHES = 64
 """Maximum number of headers with a mismatching checksum that are examined: crafted bytes may contain any number."""
-MOST_SEARCHED = 4 << 20
+MAX_SEARCHED_BYTES = 4 << 20
 """Size in bytes of the largest batch that is searched for valid messages of v0 and v1, which is slow if there are many
 zeros."""
 
@@ -51,7 +51,7 @@ def foreign_batch(batch: Batch) -> tuple[Claim, bool] | None:
     resync = Resync(batch.window, batch.limits, name_offset)
     found = _by_header(batch, offset, resync)
     found = found or _message_on_block(batch, offset, resync)
-    if found is not None or batch.size > MOST_SEARCHED:
+    if found is not None or batch.size > MAX_SEARCHED_BYTES:
         return found
     start = batch.position + batch.crc_start
     sound = resync.next_sound(start, batch.end, batch.position, None)
@@ -102,7 +102,7 @@ def _by_header(batch: Batch, offset: int, resync: Resync) -> tuple[Claim, bool] 
                 continue
             holds = claim.end <= batch.end and resync.checksum_holds(claim.position, claim.size, 2, header.crc)
             looks += not holds
-            if looks > MOST_LOOKS:
+            if looks > MAX_MISMATCHES:
                 return None
             if claim.position % BLOCK == 0 and not held_to:
                 return claim, holds

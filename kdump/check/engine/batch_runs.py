@@ -18,7 +18,7 @@ from kdump.log.region import BatchV2, Stretch
 
 FLAGS = COMPRESSION.mask | TIMESTAMP_TYPE.mask | TRANSACTIONAL.mask
 """Attribute bits that need no check: not those of control batches or delete horizons, and no reserved ones."""
-AHEAD = 16
+FIRST_TRY = 16
 """Number of batches tried in bulk after one that had to be examined; doubled with each success."""
 
 
@@ -34,34 +34,34 @@ class BatchRunChecker:
         self.deep = deep
         self.limit = limit
         largest = known.max_message_bytes
-        self.most = largest if deep and largest is not None else FURTHEST
-        self.ahead = AHEAD
+        self.max_batch_bytes = largest if deep and largest is not None else FURTHEST
+        self.ahead = FIRST_TRY
 
-    def split(self, stretch: Stretch, damaged: bool, took: Callable[[Heads, int, int], None]) -> Iterator[BatchV2]:
+    def split(self, stretch: Stretch, damaged: bool, accepted: Callable[[Heads, int, int], None]) -> Iterator[BatchV2]:
         """Yield the batches that must be examined one by one. When one is yielded, the observers have taken the batches
-        before it, and `took` has been called for these. `damaged`: there is damage before the first batch."""
+        before it, and `accepted` has been called for these. `damaged`: there is damage before the first batch."""
         heads = read_heads(stretch.buffer, stretch.start, stretch.stop, stretch.position - stretch.start)
         own, unpacked = Columns(stretch.buffer), Columns(b"")
         row = 0
         while row < len(heads):
             stop = min(row + self.ahead, len(heads))
-            free = row if damaged and not row else self._free(heads, row, stop, own, unpacked)
-            if free > row:
+            suspect = row if damaged and not row else self._first_suspect(heads, row, stop, own, unpacked)
+            if suspect > row:
                 for observer in self.observers:
-                    observer.take(self.part, heads, row, free)
-                took(heads, row, free)
-            self.ahead = 2 * self.ahead if free == stop else AHEAD
-            row = free
-            if free < stop:
-                yield stretch.batch(heads.of(free, START))
+                    observer.accept_run(self.part, heads, row, suspect)
+                accepted(heads, row, suspect)
+            self.ahead = 2 * self.ahead if suspect == stop else FIRST_TRY
+            row = suspect
+            if suspect < stop:
+                yield stretch.batch(heads.of(suspect, START))
                 row += 1
 
-    def _free(self, heads: Heads, first: int, stop: int, own: Columns, unpacked: Columns) -> int:
-        stop = ordinary(heads, first, stop, FLAGS, self.most)
+    def _first_suspect(self, heads: Heads, first: int, stop: int, own: Columns, unpacked: Columns) -> int:
+        stop = ordinary(heads, first, stop, FLAGS, self.max_batch_bytes)
         for observer in self.observers:
             if stop == first:
                 return first
-            stop = observer.free(self.part, heads, first, stop)
+            stop = observer.first_suspect(self.part, heads, first, stop)
         return self._records(heads, first, stop, own, unpacked) if self.deep else stop
 
     def _records(self, heads: Heads, row: int, stop: int, own: Columns, unpacked: Columns) -> int:

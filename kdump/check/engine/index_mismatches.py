@@ -19,7 +19,7 @@ from kdump.log.reader import regions
 from kdump.log.region import Batch, BatchLegacy, Limits, Region
 from kdump.log.window import Window
 
-MOST = 100_000
+MAX_MISMATCHES = 100_000
 """Maximum number of wrong entries reported per file; an index has up to 1.3 million entries."""
 
 
@@ -43,8 +43,8 @@ def wrong_entries(
     limits: Limits,
     met: Callable[[int], None] = lambda position: None,
 ) -> Iterator[IndexMismatch]:
-    """Yield the wrong entries of `index`, an index of `kind` INDEX or TIME_INDEX, in order and at most MOST. The
-    segment at `log` is read once; calls `met` with each position reached in it. Raises SourceError."""
+    """Yield the wrong entries of `index`, an index of `kind` INDEX or TIME_INDEX, in order and at most MAX_MISMATCHES.
+    The segment at `log` is read once; calls `met` with each position reached in it. Raises SourceError."""
     rule = _RULES[kind](lambda at, kind: entries(kind, window, index.name_offset or 0), _known(log))
     segment = SegmentFiles("", log.name_offset or 0, log, {kind: index})
     part = SegmentContext(segment, log, True, None, 0, log_window.source.size)
@@ -69,8 +69,8 @@ def _known(log: Target) -> PartitionContext:
     return PartitionContext(topic=log.topic, partition=log.partition)
 
 
-class _EveryMismatch(IndexRule):
-    """Collects every wrong entry (up to MOST); verify's rule keeps the first and counts the rest."""
+class _MismatchCollector(IndexRule):
+    """Collects every wrong entry (up to MAX_MISMATCHES); verify's rule keeps the first and counts the rest."""
 
     def __init__(self, read: Callable[[Target, Kind], Iterator[Item]], known: PartitionContext) -> None:
         super().__init__(read, known)
@@ -79,7 +79,7 @@ class _EveryMismatch(IndexRule):
 
     def note(self, code: Code, entry: Entry | Region, *, message: str, **more: Any) -> None:
         self.count += 1
-        if self.count <= MOST and code is not INDEX_PADDING:
+        if self.count <= MAX_MISMATCHES and code is not INDEX_PADDING:
             self.wrong.append(IndexMismatch(code.code, entry, message, more.get("expected"), self.before))
 
     def taken(self) -> list[IndexMismatch]:
@@ -87,15 +87,15 @@ class _EveryMismatch(IndexRule):
         return taken
 
 
-class _EveryOffsetIndexEntry(_EveryMismatch, OffsetIndexRule):
+class _OffsetIndexCollector(_MismatchCollector, OffsetIndexRule):
     pass
 
 
-class _EveryTimeIndexEntry(_EveryMismatch, TimeIndexRule):
+class _TimeIndexCollector(_MismatchCollector, TimeIndexRule):
     pass
 
 
-_RULES: dict[Kind, type[_EveryOffsetIndexEntry] | type[_EveryTimeIndexEntry]] = {
-    INDEX: _EveryOffsetIndexEntry,
-    TIME_INDEX: _EveryTimeIndexEntry,
+_RULES: dict[Kind, type[_OffsetIndexCollector] | type[_TimeIndexCollector]] = {
+    INDEX: _OffsetIndexCollector,
+    TIME_INDEX: _TimeIndexCollector,
 }

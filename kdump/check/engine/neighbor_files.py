@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from contextlib import closing
 
 from kdump.check.options import Options
-from kdump.check.resume_state import NUMBER, Carrier
+from kdump.check.resume_state import NUMBER, Resumable
 from kdump.check.rule import SegmentContext
 from kdump.check.rules.producer_snapshots import Row
 from kdump.check.totals import CheckTotals
@@ -20,21 +20,21 @@ from kdump.log.reader import regions
 from kdump.log.region import Batch
 from kdump.log.window import Window
 
-MOST_SNAPSHOT = 64 * 1024 * 1024
+MAX_SNAPSHOT_BYTES = 64 * 1024 * 1024
 """Size in bytes of the largest producer snapshot that is compared with the log: a million producers."""
-MOST_WALKED = 256 * 1024 * 1024
+MAX_BYTES_READ_AGAIN = 256 * 1024 * 1024
 """Maximum number of bytes per partition that are read again to check entries of .txnindex files."""
-MOST_ABORTED = 1_000_000
+MAX_ABORTED_ENTRIES = 1_000_000
 """Maximum number of entries of a .txnindex that are compared with its segment."""
 
 
 Aborted = tuple[Target | None, list[Row]] | None
 
 
-class NeighborFiles(Carrier):
+class NeighborFiles(Resumable):
     """Reads the files next to the segments of a partition. Adds read errors to the totals."""
 
-    carries = {"walked": NUMBER}
+    saved_fields = {"walked": NUMBER}
 
     def __init__(self, options: Options, totals: CheckTotals) -> None:
         self.options = options
@@ -62,7 +62,7 @@ class NeighborFiles(Carrier):
         checksum is only known at its end and it may have a million entries."""
         try:
             with closing(self.options.open(at).source) as source:
-                if (source.size or 0) > MOST_SNAPSHOT:
+                if (source.size or 0) > MAX_SNAPSHOT_BYTES:
                     return None
                 if not all(isinstance(item, Entry) for item in read_entries(PRODUCER_SNAPSHOT, Window(source), 0)):
                     return None
@@ -89,7 +89,7 @@ class NeighborFiles(Carrier):
         rows: list[Row] = []
         try:
             for item in self._read(at, TXN_INDEX):
-                if not isinstance(item, Entry) or len(rows) == MOST_ABORTED:
+                if not isinstance(item, Entry) or len(rows) == MAX_ABORTED_ENTRIES:
                     return None
                 rows.append((item.position, item.values))
         except SourceError as error:
@@ -99,8 +99,8 @@ class NeighborFiles(Carrier):
 
     def begins(self, part: SegmentContext, position: int, offset: int) -> bool:
         """Return True if `offset` is the base offset of a producer's first transactional data batch after the batch at
-        `position`. Also returns True if the file is unreadable or the scan exceeds MOST_WALKED bytes."""
-        if self.walked > MOST_WALKED:
+        `position`. Also returns True if the file is unreadable or the scan exceeds MAX_BYTES_READ_AGAIN bytes."""
+        if self.walked > MAX_BYTES_READ_AGAIN:
             return True
         try:
             window = self.options.open(part.target)
@@ -113,7 +113,7 @@ class NeighborFiles(Carrier):
                 self.walked += region.size
                 if not isinstance(region, Batch) or not region.isTransactional or region.isControlBatch:
                     continue
-                if (region.baseOffset or 0) >= offset or self.walked > MOST_WALKED:
+                if (region.baseOffset or 0) >= offset or self.walked > MAX_BYTES_READ_AGAIN:
                     return region.baseOffset == offset and region.producerId not in producers
                 producers.add(region.producerId)
         except SourceError:

@@ -9,7 +9,7 @@ from kdump.check.engine.neighbor_files import Aborted, NeighborFiles
 from kdump.check.engine.rule_list import NEXT_TO_SEGMENTS, RuleInputs, make_observers
 from kdump.check.finding import ERROR, INFO, WARNING, Finding
 from kdump.check.options import Options
-from kdump.check.resume_state import FLAG, NUMBER, Carrier, packed, unpack
+from kdump.check.resume_state import FLAG, NUMBER, Resumable, packed, unpack
 from kdump.check.resume_state import HELD as HELD_FINDINGS
 from kdump.check.rule import BatchContext, Observer, PartitionContext, SegmentContext
 from kdump.check.rules import records as record_rules
@@ -33,16 +33,16 @@ from kdump.log.window import Window
 from kdump.state.marker import marker_of
 from kdump.state.transactions import OngoingTxn
 
-HELD = 1000
+MAX_HELD = 1000
 """Maximum number of findings held back until it is known what a truncation at their position loses."""
 
 
-class PartitionCheck(Carrier):
+class PartitionCheck(Resumable):
     """Check of one partition. `log_start` and `log_end` (exclusive) are set after it. It can stop before any segment
     and be resumed there: `state` returns the state, `resume` restores it."""
 
-    carries = {
-        **dict.fromkeys(("log_start", "log_end", "reached", "doubts", "_records"), NUMBER),
+    saved_fields = {
+        **dict.fromkeys(("log_start", "log_end", "reached", "recovery_sensitive", "_records"), NUMBER),
         "end_unread": FLAG,
         "_held": HELD_FINDINGS,
     }
@@ -68,7 +68,7 @@ class PartitionCheck(Carrier):
         """Whether the last segment could not be read, so that the log end offset is unknown."""
         self.reached = -1
         """The highest offset that a valid batch starts or ends with."""
-        self.doubts = 0
+        self.recovery_sensitive = 0
         """Number of findings whose impact depends on whether recovery re-reads the segment."""
         self.first = 0
         """Index of the segment to start with."""
@@ -78,7 +78,7 @@ class PartitionCheck(Carrier):
         self._held: list[tuple[Finding, int, int | None]] = []
         """Damage with the number of records, and the log end offset, before it."""
         self._records = 0
-        self.beside = NeighborFiles(options, totals)
+        self.neighbor_files = NeighborFiles(options, totals)
         self.producers = self._producer_watcher()
         self.transactions = TransactionWatcher()
         self._observers = self._make_observers()
@@ -90,7 +90,7 @@ class PartitionCheck(Carrier):
         return RuleInputs(
             partition=self.partition,
             known=self.known,
-            files=self.beside,
+            files=self.neighbor_files,
             aborted=self._aborted,
             producers=self.producers,
             transactions=self.transactions,
@@ -121,14 +121,14 @@ class PartitionCheck(Carrier):
         yield from _findings(observer.end() for observer in self._observers)
 
     def state(self) -> str:
-        """Return the state left by the segments so far as JSON, without the counts in `totals`. Raises NotCarried."""
-        return packed([self, self.beside, *self._observers])
+        """Return the state left by the segments so far as JSON, without the counts in `totals`. Raises StateError."""
+        return packed([self, self.neighbor_files, *self._observers])
 
     def resume(self, number: int, state: str) -> None:
         """Continue with the segment at index `number`, with the `state` of another check of the same segments before
-        it. If this raises NotCarried, the check can no longer be used."""
+        it. If this raises StateError, the check can no longer be used."""
         logs = [segment.log for segment in self.partition.segments[:number] if segment.log is not None]
-        unpack(state, [self, self.beside, *self._observers], logs)
+        unpack(state, [self, self.neighbor_files, *self._observers], logs)
         self.first = number
 
     def _segment(self, segment: SegmentFiles, number: int) -> Iterator[Finding]:
@@ -177,14 +177,14 @@ class PartitionCheck(Carrier):
         runs = BatchRunChecker(
             part, self.known, observers, self.options.limits.max_decompressed_size, deep=deep and decode
         )
-        stretches = CHECKED if all(observer.takes_many for observer in observers) else ""
+        stretches = CHECKED if all(observer.accepts_runs for observer in observers) else ""
         for region in self._regions(part, window, stretches):
             self.met(region.size)
             if isinstance(region, Stretch):
                 if not observers and not decode:  # nothing examines valid batches
                     self._stretch(region)
                 else:
-                    for batch in runs.split(region, damage is not None, self._took):
+                    for batch in runs.split(region, damage is not None, self._count_accepted):
                         yield from self._batch(part, batch, damage)
                         damage = None
                 damage = None
@@ -236,7 +236,7 @@ class PartitionCheck(Carrier):
         run = stretch.run
         self._count(run.batches, run.records, run.first_offset, run.last_offset)
 
-    def _took(self, heads: Heads, first: int, stop: int) -> None:
+    def _count_accepted(self, heads: Heads, first: int, stop: int) -> None:
         records = total(heads, RECORDS, first, stop)
         self._count(stop - first, records, heads.of(first, BASE), heads.of(stop - 1, LAST))
 
@@ -259,9 +259,9 @@ class PartitionCheck(Carrier):
     def _hold(self, part: SegmentContext, finding: Finding) -> Iterator[Finding]:
         """Hold back damage that a restart will truncate until the records lost with it have been counted."""
         doubtful = finding.severity in (ERROR, WARNING)
-        self.doubts += doubtful
+        self.recovery_sensitive += doubtful
         survives = finding.code == MAGIC_UNKNOWN.code  # its checksum does not cover magic: recovery may keep it
-        if part.recovers and doubtful and not survives and len(self._held) < HELD:
+        if part.recovers and doubtful and not survives and len(self._held) < MAX_HELD:
             self._held.append((finding, self._records, self.log_end))
         else:
             yield finding
@@ -292,7 +292,7 @@ class PartitionCheck(Carrier):
         return self.transactions.state.open
 
     def _aborted(self, part: SegmentContext) -> Aborted:
-        return self.beside.aborted(part)
+        return self.neighbor_files.aborted(part)
 
 
 def _findings(answers: Iterable[Iterable[Finding] | None]) -> Iterator[Finding]:

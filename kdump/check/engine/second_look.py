@@ -19,16 +19,16 @@ from kdump.log.at_work import PAUSES, FileWatch, identity, is_young, stem
 from kdump.log.disk import LogDirectory, PartitionDirectory
 from kdump.log.errors import went_away
 
-HELD = 1000
+MAX_HELD = 1000
 """Maximum number of findings held back until it is known whether their files have changed."""
-MOST = 10_000
+MAX_RECHECKED = 10_000
 """Maximum number of findings that are checked again."""
 Key = tuple[str, str, int, int, str]
 Look = Callable[[FileWatch], Iterator[Finding]]
 
 
 class CheckedUnit(Protocol):
-    """What a look needs of the unit that it checks (kdump.check.engine.units.Unit)."""
+    """What a look needs of the unit that it checks (kdump.check.engine.units.CheckUnit)."""
 
     name: str
     options: Options
@@ -114,8 +114,8 @@ class Looking:
         """Return those findings that hold."""
         found, doubtful = self._doubts.sort(findings)
         self.doubted.update(finding.code for finding in doubtful)
-        self._doubtful += doubtful[: MOST - len(self._doubtful)]
-        if len(self._reported) < MOST:
+        self._doubtful += doubtful[: MAX_RECHECKED - len(self._doubtful)]
+        if len(self._reported) < MAX_RECHECKED:
             self._reported.update(key(finding) for finding in found if finding.severity != INFO)
         return found
 
@@ -134,7 +134,7 @@ class Looking:
                 return
             again, watch, stream = look
             known = {key(finding) for finding in doubtful}
-            found = list(islice(stream, MOST))
+            found = list(islice(stream, MAX_RECHECKED))
             _, doubtful = Doubts(again, watch).sort(found)
             left = [each for each in doubtful if not (key(each) in known and _is_steady(each.file, before))]
             if not left or number == len(PAUSES):
@@ -153,7 +153,7 @@ def settled(unit: CheckedUnit, look: Look, totals: CheckTotals, *, at_once: bool
     reports = False
     for finding in look(looking.watch):
         held.append(finding)
-        if at_once or len(held) >= HELD:
+        if at_once or len(held) >= MAX_HELD:
             reports = True
             yield from looking.sort(held)
             held = []
@@ -183,7 +183,7 @@ def _again(
         # If the check resumed, the findings of the segments before are reported: only these files are of interest.
         codes = frozenset() if may_resume else {finding.code for finding in doubtful}
         found = (each for each in stream if each.severity != INFO and (each.file in files or each.code in codes))
-        holds, doubtful = Doubts(again, watch).sort(list(islice(found, MOST)))
+        holds, doubtful = Doubts(again, watch).sort(list(islice(found, MAX_RECHECKED)))
         same = [finding for finding in doubtful if key(finding) in known and _is_steady(finding.file, before)]
         for finding in chain(holds, same):
             if key(finding) not in reported:

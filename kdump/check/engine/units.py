@@ -39,7 +39,7 @@ Met = Callable[[int], None]
 
 
 @dataclass
-class Unit:
+class CheckUnit:
     """Something that can be checked on its own. `name` is shown to the user; `size`: bytes of its segments."""
 
     name: str
@@ -58,7 +58,7 @@ class Unit:
     """Sees every batch of the unit after the rules."""
     prepare: Callable[[PartitionCheck], None] | None = None
     """Called with the check of a partition or segment before it starts."""
-    kind_of_check: type[PartitionCheck] = PartitionCheck
+    check_class: type[PartitionCheck] = PartitionCheck
     """Class that checks a partition or segment: a subclass if more than findings is needed."""
     siblings: tuple[str, ...] = ()
     """The broker's other log directories, and directories that cannot be listed and may be such."""
@@ -83,7 +83,7 @@ class Unit:
     def run(self, totals: CheckTotals, met: Met) -> Iterator[Finding]:
         """Yield the selected findings that are certain even if a broker is changing the files
         (kdump.check.engine.second_look)."""
-        at_once = self.watcher is not None or self.prepare is not None or self.kind_of_check is not PartitionCheck
+        at_once = self.watcher is not None or self.prepare is not None or self.check_class is not PartitionCheck
         yield from settled(self, lambda watch: self.look(totals, met, watch), totals, at_once=at_once)
 
     def look(self, totals: CheckTotals, met: Met, watch: FileWatch) -> Iterator[Finding]:
@@ -97,36 +97,36 @@ class Unit:
         finally:
             self.options = options
 
-    def again(self, *, around: bool) -> Unit | None:
+    def again(self, *, around: bool) -> CheckUnit | None:
         """Return the same unit as it is on disk now, without observers; None if it is gone. `around`: also read the log
         directory's files again."""
         if self.directory is not None:
             place = place_of(self.directory.path)
             if not isinstance(place, LogDirectory):
                 return None
-            return next(_of_directory(place, self.options, self._beside(), self.siblings), None)
+            return next(_of_directory(place, self.options, self._siblings(), self.siblings), None)
         if self.partition is None:
-            return Unit(self.name, self.size, self.known, self.options, target=self.target, around=self.around)
+            return CheckUnit(self.name, self.size, self.known, self.options, target=self.target, around=self.around)
         here = partition(self.partition.path, self.partition.source)
         if here.refused or not any(here.files()):
             return None
         directory = place_of(parent(here.path)) if around and self.around.first else None
         if isinstance(directory, LogDirectory):
-            surrounds = LogDirContext(directory, self.options, self._beside())
-            return Unit(
+            context = LogDirContext(directory, self.options, self._siblings())
+            return CheckUnit(
                 self.name,
                 self.size,
-                surrounds.known(here),
+                context.known(here),
                 self.options,
                 here,
                 siblings=self.siblings,
-                around=surrounds.watch,
+                around=context.watch,
             )
         now = alone(here, self.options)
         known = replace(self.known, epochs=now.epochs, epochs_at=now.epochs_at)
-        return Unit(self.name, self.size, known, self.options, here, siblings=self.siblings, around=self.around)
+        return CheckUnit(self.name, self.size, known, self.options, here, siblings=self.siblings, around=self.around)
 
-    def _beside(self) -> list[LogDirectory]:
+    def _siblings(self) -> list[LogDirectory]:
         found = (place_of(path) for path in self.siblings)
         return [place for place in found if isinstance(place, LogDirectory)]
 
@@ -137,7 +137,7 @@ class Unit:
             totals.partitions += 1
             for problem in self.partition.refused:
                 totals.problem(problem)
-            check = self.kind_of_check(self.partition, self.known, self.options, totals)
+            check = self.check_class(self.partition, self.known, self.options, totals)
             self._begin(check, met)
             yield from check.findings()
             if not self.options.headers_only:
@@ -190,7 +190,7 @@ class Unit:
             here = PartitionDirectory(
                 at.path, at.source, at.topic, at.partition, self.known.state, [SegmentFiles("", 0, at)]
             )
-            check = self.kind_of_check(here, self.known, options, totals, alone=True)
+            check = self.check_class(here, self.known, options, totals, alone=True)
             self._begin(check, met)
             yield from check.findings()
         elif kind in (kinds.INDEX, kinds.TIME_INDEX):
@@ -216,7 +216,7 @@ class Unit:
             return
         rule_type = OffsetIndexRule if at.kind is kinds.INDEX else TimeIndexRule
         check = PartitionCheck(here, self.known, self.options, totals)
-        rule = rule_type(check.beside.entries, self.known)
+        rule = rule_type(check.neighbor_files.entries, self.known)
         part = SegmentContext(segment, at, self.known.last is not False, None, self.known.now, None)
         rule.begin(part)
         while rule.entry is not None:
@@ -224,7 +224,7 @@ class Unit:
         yield from rule.finish(part)
 
 
-def units(paths: tuple[str, ...], options: Options, refused: Refused) -> list[Unit]:
+def units(paths: tuple[str, ...], options: Options, refused: Refused) -> list[CheckUnit]:
     """Return the units for the paths, in order. Calls `refused` for each path without Kafka files."""
     found_places: list[Place] = []
     refusals = Refusals(refused)
@@ -238,7 +238,7 @@ def units(paths: tuple[str, ...], options: Options, refused: Refused) -> list[Un
     return units_of(found_places, options, unlisted)
 
 
-def units_of(found_places: list[Place], options: Options, unlisted: Iterable[str] = ()) -> list[Unit]:
+def units_of(found_places: list[Place], options: Options, unlisted: Iterable[str] = ()) -> list[CheckUnit]:
     """Return the units for these places, in order. `unlisted`: directories that cannot be listed, each of which may be
     another log directory of a broker."""
     directories = [place for place in found_places if isinstance(place, LogDirectory)]
@@ -247,23 +247,23 @@ def units_of(found_places: list[Place], options: Options, unlisted: Iterable[str
     for one, other in permutations(directories, 2):
         if same_broker(named[id(one)], named[id(other)]):
             siblings[id(one)].append(other)
-    made: list[Unit] = []
+    made: list[CheckUnit] = []
     for place in found_places:
         if isinstance(place, LogDirectory):
-            beside = siblings[id(place)]
-            made.extend(_of_directory(place, options, beside, (*(each.path for each in beside), *unlisted)))
+            others = siblings[id(place)]
+            made.extend(_of_directory(place, options, others, (*(each.path for each in others), *unlisted)))
         elif isinstance(place, PartitionDirectory):
-            made.append(Unit(place.path, _size(place), _known(place, options), options, partition=place))
+            made.append(CheckUnit(place.path, _size(place), _known(place, options), options, partition=place))
         else:
-            made.append(Unit(place.path, _bytes(place), _known_of_file(place, options), options, target=place))
+            made.append(CheckUnit(place.path, _bytes(place), _known_of_file(place, options), options, target=place))
     return made
 
 
 def _of_directory(
     directory: LogDirectory, options: Options, siblings: list[LogDirectory], others: tuple[str, ...]
-) -> Iterator[Unit]:
+) -> Iterator[CheckUnit]:
     """Yield the units of a log directory. `others`: the paths of its siblings, and what may be one."""
-    surrounds = LogDirContext(directory, options, siblings)
+    context = LogDirContext(directory, options, siblings)
     live = [each for each in directory.partitions if not each.state]
     here = frozenset((each.topic or "", each.partition or 0) for each in live)
     duplicates = []
@@ -275,7 +275,7 @@ def _of_directory(
                 duplicates.append((at, sibling.path))
     if not options.headers_only:
         known = PartitionContext(now=options.now)
-        yield Unit(
+        yield CheckUnit(
             directory.path,
             0,
             known,
@@ -283,13 +283,13 @@ def _of_directory(
             directory=directory,
             here=here,
             duplicates=tuple(duplicates),
-            metadata=surrounds.metadata,
+            metadata=context.metadata,
             siblings=others,
-            around=surrounds.watch,
+            around=context.watch,
         )
     for each in directory.partitions:
-        known = surrounds.known(each)
-        yield Unit(each.path, _size(each), known, options, partition=each, siblings=others, around=surrounds.watch)
+        known = context.known(each)
+        yield CheckUnit(each.path, _size(each), known, options, partition=each, siblings=others, around=context.watch)
 
 
 def _known(place: PartitionDirectory, options: Options) -> PartitionContext:

@@ -10,7 +10,7 @@ from functools import partial
 from itertools import chain, islice
 from typing import TYPE_CHECKING
 
-from kdump.check.engine.units import Unit
+from kdump.check.engine.units import CheckUnit
 from kdump.check.finding import Finding
 from kdump.check.totals import CheckTotals
 from kdump.cores import usual_jobs
@@ -23,7 +23,7 @@ from kdump.signals import uninterrupted
 if TYPE_CHECKING:
     from concurrent.futures import Future, ProcessPoolExecutor
 
-HELD = 1000
+MAX_HELD = 1000
 """Maximum number of a unit's findings that a worker returns directly; it writes the rest to a file."""
 Done = tuple[list[Finding], str, CheckTotals]
 """Findings, path of the file with the rest of them (empty if there is none), and what was checked."""
@@ -37,7 +37,7 @@ LARGE = 256 * 1024 * 1024
 """Total size in bytes from which several processes are worth their startup time."""
 
 
-def usual_processes(units: list[Unit]) -> int:
+def usual_processes(units: list[CheckUnit]) -> int:
     """Return the default number of processes: one unless there are several units with enough data."""
     return usual_jobs() if len(units) > 1 and sum(unit.size for unit in units) >= LARGE else 1
 
@@ -53,7 +53,7 @@ def _begin(rate: Rate | None, directory: str, named: frozenset[str]) -> None:
     _rate, _directory = rate, directory
 
 
-def _work(unit: Unit) -> Done:
+def _work(unit: CheckUnit) -> Done:
     """Check a unit in a worker. The rate is not part of the unit, because all workers share it."""
     import pickle
     import tempfile
@@ -61,7 +61,7 @@ def _work(unit: Unit) -> Done:
     totals = CheckTotals()
     unit.options = replace(unit.options, open_source=partial(careful_source, rate=_rate))
     findings = unit.run(totals, lambda size: None)
-    held = list(islice(findings, HELD))
+    held = list(islice(findings, MAX_HELD))
     more = next(findings, None)
     if more is None:
         return held, "", totals
@@ -110,8 +110,8 @@ def stop(pool: ProcessPoolExecutor) -> None:
 
 
 def run_all(
-    units: list[Unit], jobs: int, max_rate: int | None, totals: CheckTotals, met: Callable[[int], None]
-) -> Iterator[tuple[Unit, Iterator[Finding]]]:
+    units: list[CheckUnit], jobs: int, max_rate: int | None, totals: CheckTotals, met: Callable[[int], None]
+) -> Iterator[tuple[CheckUnit, Iterator[Finding]]]:
     """Check the units, in parallel if possible, and yield each with its findings, in order.
 
     Calls `met` with bytes read. `totals` includes a unit once its findings have been consumed. `max_rate`: bytes per

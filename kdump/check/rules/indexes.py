@@ -126,7 +126,7 @@ INDEX_ORPHAN = Code(
 )
 
 
-PADDED = "the zeros are preallocated; the broker truncates them when it closes the file"
+PREALLOCATED = "the zeros are preallocated; the broker truncates them when it closes the file"
 Reader = Callable[[Target, Kind], Iterator[Item]]
 
 
@@ -137,9 +137,9 @@ class IndexRule(Rule):
     kind: Kind
     size_invalid: Code
     not_sorted: Code
-    padded = ERROR
-    padding_does: str | None = None
-    """Severity (`padded`) and consequence of zeros that count as entries; None: as in the catalogue."""
+    padding_severity = ERROR
+    padding_consequence: str | None = None
+    """Severity (`padding_severity`) and consequence of zeros that count as entries; None: as in the catalogue."""
 
     def __init__(self, read: Reader, known: PartitionContext) -> None:
         self.read = read
@@ -148,12 +148,12 @@ class IndexRule(Rule):
         self.items: Iterator[Item] = iter(())
         self.entry: Entry | None = None
         self.before: Entry | None = None
-        self.told: dict[str, tuple[Finding, int]] = {}
+        self.reported: dict[str, tuple[Finding, int]] = {}
 
     def begin(self, part: SegmentContext) -> Iterable[Finding]:
         self.at = part.segment.beside.get(self.kind)
         self.before = self.entry = None
-        self.told = {}
+        self.reported = {}
         self.reset()
         if self.at is not None:
             self.items = self.read(self.at, self.kind)
@@ -163,32 +163,32 @@ class IndexRule(Rule):
     def reset(self) -> None:
         """Reset the state at the start of a segment."""
 
-    def free(self, part: SegmentContext, heads: Heads, first: int, stop: int) -> int:
+    def first_suspect(self, part: SegmentContext, heads: Heads, first: int, stop: int) -> int:
         return stop  # findings are reported at the end of the segment
 
-    def falls(self, before: Entry, entry: Entry) -> bool:
+    def is_not_above(self, before: Entry, entry: Entry) -> bool:
         raise NotImplementedError
 
-    def said(self, entry: Entry) -> str:
+    def entry_text(self, entry: Entry) -> str:
         """Return an entry's names and values as text."""
         return " ".join(f"{name} {value}" for name, value in entry.values.items())
 
     def note(self, code: Code, entry: Entry | Region, *, message: str, **more: Any) -> None:
-        kept = self.told.get(code.code)
+        kept = self.reported.get(code.code)
         if kept is not None:
-            self.told[code.code] = (kept[0], kept[1] + 1)
+            self.reported[code.code] = (kept[0], kept[1] + 1)
             return
         assert self.at is not None
         finding = code.finding(self.at, message=message, position=entry.position, size=entry.size, **more)
-        self.told[code.code] = (finding, 1)
+        self.reported[code.code] = (finding, 1)
 
     def _next(self, part: SegmentContext) -> Entry | None:
         """Return the next entry in ascending order, None at the end. Notes entries that are not in order, and bytes
         that are not an entry."""
         for item in self.items:
             if isinstance(item, Entry):
-                if self.before is not None and self.falls(self.before, item):
-                    message = f"{self.said(item)} follows {self.said(self.before)}"
+                if self.before is not None and self.is_not_above(self.before, item):
+                    message = f"{self.entry_text(item)} follows {self.entry_text(self.before)}"
                     self.note(self.not_sorted, item, message=message)
                     continue
                 self.before = item
@@ -211,16 +211,16 @@ class IndexRule(Rule):
             legal = (
                 (part.last and part.recovers is not False) or known.topic == METADATA_TOPIC or known.state == "delete"
             )
-            severity = INFO if legal else self.padded
-            consequence = PADDED if legal else self.padding_does
+            severity = INFO if legal else self.padding_severity
+            consequence = PREALLOCATED if legal else self.padding_consequence
             self.note(INDEX_PADDING, region, message=region.reason, severity=severity, consequence=consequence)
 
     def finish(self, part: SegmentContext) -> Iterable[Finding]:
         self.rest(part)
-        for finding, count in self.told.values():
+        for finding, count in self.reported.values():
             more = f"; {many(count - 1, 'more such entry', 'more such entries')}" if count > 1 else ""
             yield finding._replace(message=finding.message + more)
-        self.told = {}
+        self.reported = {}
 
     def rest(self, part: SegmentContext) -> None:
         """Check the entries that are left at the end of the segment."""
@@ -230,13 +230,16 @@ class OffsetIndexRule(IndexRule):
     """Checks .index files."""
 
     kind, size_invalid, not_sorted = INDEX, INDEX_SIZE_INVALID, INDEX_NOT_SORTED
-    padded, padding_does = WARNING, "reads that use it start at the beginning of the segment, which is slow"
+    padding_severity, padding_consequence = (
+        WARNING,
+        "reads that use it start at the beginning of the segment, which is slow",
+    )
 
     def reset(self) -> None:
         self.ended = -1  # the highest offset of the batches so far
         self.damage_end = -1
 
-    def falls(self, before: Entry, entry: Entry) -> bool:
+    def is_not_above(self, before: Entry, entry: Entry) -> bool:
         return bool(
             entry.values["offset"] <= before.values["offset"] or entry.values["position"] <= before.values["position"]
         )
@@ -256,17 +259,17 @@ class OffsetIndexRule(IndexRule):
             self.damage_end = batch.end
         return NONE
 
-    def take(self, part: SegmentContext, heads: Heads, first: int, stop: int) -> None:
+    def accept_run(self, part: SegmentContext, heads: Heads, first: int, stop: int) -> None:
         starts, lasts = heads.column(START), heads.column(LAST)
         end = heads.of(stop - 1, START) + heads.shift
         while self.entry is not None and self.entry.values["position"] <= end:
             position = self.entry.values["position"] - heads.shift
             row = bisect_left(starts, position, first, stop)
             if starts[row] != position:
-                self._nowhere(self.entry)
+                self._no_batch_there(self.entry)
             else:
                 ended = max(self.ended, lasts[row - 1]) if row > first else self.ended
-                self._reached(self.entry, heads.of(row, BASE), lasts[row], ended)
+                self._check_offsets(self.entry, heads.of(row, BASE), lasts[row], ended)
             self.entry = self._next(part)
         self.ended = max(self.ended, lasts[stop - 1])
 
@@ -274,12 +277,12 @@ class OffsetIndexRule(IndexRule):
         batch = seen.batch
         while self.entry is not None and self.entry.values["position"] <= batch.position:
             if self.entry.values["position"] < batch.position:
-                self._nowhere(self.entry)
+                self._no_batch_there(self.entry)
             elif seen.sound:
-                self._reached(self.entry, batch.baseOffset, batch.lastOffset, self.ended)
+                self._check_offsets(self.entry, batch.baseOffset, batch.lastOffset, self.ended)
             self.entry = self._next(seen.part)
 
-    def _nowhere(self, entry: Entry) -> None:
+    def _no_batch_there(self, entry: Entry) -> None:
         """Note an entry whose position is not a batch boundary, unless it is before the end of a damaged region."""
         offset, position = entry.values["offset"], entry.values["position"]
         if not 0 <= position < self.damage_end:
@@ -287,7 +290,7 @@ class OffsetIndexRule(IndexRule):
                 INDEX_MISMATCH, entry, message=f"offset {offset} points to byte {position}, where no batch starts"
             )
 
-    def _reached(self, entry: Entry, base: int | None, last: int, ended: int) -> None:
+    def _check_offsets(self, entry: Entry, base: int | None, last: int, ended: int) -> None:
         """Check an entry whose position is the start of a batch with the offsets base..last; `ended`: the highest
         offset of the batches before it."""
         offset, position = entry.values["offset"], entry.values["position"]
@@ -306,7 +309,7 @@ class OffsetIndexRule(IndexRule):
                 message = f"offset {offset} points to byte {position}, but the segment has only {part.size} bytes"
                 self.note(INDEX_BEYOND_LOG, entry, message=message, offset=offset, expected=part.size, actual=position)
             else:
-                self._nowhere(entry)
+                self._no_batch_there(entry)
             self.entry = self._next(part)
 
 

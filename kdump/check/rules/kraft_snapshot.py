@@ -47,8 +47,8 @@ KRAFT_SNAPSHOT_INVALID = Code(
 )
 
 
-SPOILT = "a node that loads this snapshot at startup exits (CorruptRecordException)"
-CUT = "the snapshot is incomplete: the node continues with a state that the cluster never had"
+CORRUPT = "a node that loads this snapshot at startup exits (CorruptRecordException)"
+INCOMPLETE = "the snapshot is incomplete: the node continues with a state that the cluster never had"
 """Impacts of damage. A metadata snapshot is not recovered as a log is: a node reads it from the first byte to the last,
 or as far as it goes."""
 
@@ -71,13 +71,13 @@ def kraft_snapshot(at: Target, known: PartitionContext, options: Options, totals
         for region in regions(window, limits=options.limits):
             if not isinstance(region, Batch):
                 damaged = True
-                so = CUT if region.kind == "torn" else SPOILT
+                so = INCOMPLETE if region.kind == "torn" else CORRUPT
                 yield region_finding(part, region, window.source.size)._replace(consequence=so)
                 continue
             totals.batches += 1
             if not is_intact(region):
                 damaged = True
-                yield from (each._replace(consequence=SPOILT) for each in batch_findings(part, region))
+                yield from (each._replace(consequence=CORRUPT) for each in batch_findings(part, region))
                 continue
             totals.records += region.possible_records
             said = [_control_types(region)] if region.isControlBatch else [("",)]

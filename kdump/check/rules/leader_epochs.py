@@ -65,7 +65,7 @@ LEADER_EPOCH_CHECKPOINT_MISMATCH = Code(
 class LeaderEpochRule(Rule):
     """Checks that leader epochs do not decrease and agree with leader-epoch-checkpoint."""
 
-    carries = {"last": NUMBER}
+    saved_fields = {"last": NUMBER}
 
     def __init__(self, known: PartitionContext) -> None:
         entries = known.epochs or ()
@@ -89,7 +89,7 @@ class LeaderEpochRule(Rule):
             return NONE
         return list(self._batch(seen, epoch))
 
-    def free(self, part: SegmentContext, heads: Heads, first: int, stop: int) -> int:
+    def first_suspect(self, part: SegmentContext, heads: Heads, first: int, stop: int) -> int:
         if self.starts:
             if self.last < 0 or self.missing.first is not None or self.differing.first is not None:
                 return first

@@ -70,8 +70,9 @@ SEGMENT_OVERLAP = Code(
 )
 
 
-MOST = 2147483647
-KEPT = 1000
+MAX_RELATIVE_OFFSET = 2147483647
+"""Largest distance of an offset from the one in the file's name (LogSegment.canConvertToRelativeOffset)."""
+MAX_GAPS = 1000
 """Maximum number of gaps kept until it is known whether the log was compacted."""
 COMPACTION = "the log cleaner removed these records; consumers skip the gap"
 
@@ -80,7 +81,7 @@ class OffsetRule(Rule):
     """Checks offsets for gaps across all segments. Reports gaps at the end, because signs of compaction may follow
     them."""
 
-    carries = {"compacted": FLAG, "last": NUMBER, "gaps": FINDINGS}
+    saved_fields = {"compacted": FLAG, "last": NUMBER, "gaps": FINDINGS}
 
     def __init__(self, known: PartitionContext, *, separate: bool = False) -> None:
         self.separate = separate
@@ -114,25 +115,25 @@ class OffsetRule(Rule):
         last, self.last = self.last, batch.lastOffset
         first, self.first_of_part = self.first_of_part, False
         if last is None or base == last + 1:
-            return self._name(seen, base) if seen.part.target.name_offset is not None else NONE
-        return list(self._compared(seen, base, last, first))
+            return self._compare_name(seen, base) if seen.part.target.name_offset is not None else NONE
+        return list(self._compare(seen, base, last, first))
 
-    def free(self, part: SegmentContext, heads: Heads, first: int, stop: int) -> int:
+    def first_suspect(self, part: SegmentContext, heads: Heads, first: int, stop: int) -> int:
         if self.last is None or self.first_of_part:
             return first
         name = part.target.name_offset
         if name is not None and not self.named_wrong:
             stop = within(heads, BASE, first, stop, name, FURTHEST)
-            stop = within(heads, LAST, first, stop, name, name + MOST)
+            stop = within(heads, LAST, first, stop, name, name + MAX_RELATIVE_OFFSET)
         return next_to(heads, first, stop, self.last)
 
-    def take(self, part: SegmentContext, heads: Heads, first: int, stop: int) -> None:
+    def accept_run(self, part: SegmentContext, heads: Heads, first: int, stop: int) -> None:
         self.compacted = self.compacted or missing_records(heads, first, stop)
         self.last = heads.of(stop - 1, LAST)
 
-    def _compared(self, seen: BatchContext, base: int, last: int, first: bool) -> Iterator[Finding]:
+    def _compare(self, seen: BatchContext, base: int, last: int, first: bool) -> Iterator[Finding]:
         batch, target = seen.batch, seen.part.target
-        yield from self._name(seen, base)
+        yield from self._compare_name(seen, base)
         if base <= last:
             name = seen.part.target.name_offset
             overlaps = first and name is not None and name <= base
@@ -164,18 +165,18 @@ class OffsetRule(Rule):
                 consequence=consequence,
             )
             self.gaps.append(gap)
-            if len(self.gaps) >= KEPT:
-                yield from self._told()
+            if len(self.gaps) >= MAX_GAPS:
+                yield from self._report_gaps()
 
-    def _name(self, seen: BatchContext, base: int) -> Iterable[Finding]:
+    def _compare_name(self, seen: BatchContext, base: int) -> Iterable[Finding]:
         name = seen.part.target.name_offset
-        if name is None or self.named_wrong or (name <= base and seen.batch.lastOffset - name <= MOST):
+        if name is None or self.named_wrong or (name <= base and seen.batch.lastOffset - name <= MAX_RELATIVE_OFFSET):
             return NONE
         self.named_wrong = True
         batch = seen.batch
         message = f"offsets {base}..{batch.lastOffset} in the file named {name}"
         if base >= name:
-            message += f", more than {MOST} above it"
+            message += f", more than {MAX_RELATIVE_OFFSET} above it"
         return [
             SEGMENT_NAME_MISMATCH.finding(
                 seen.part.target,
@@ -188,7 +189,7 @@ class OffsetRule(Rule):
             )
         ]
 
-    def _told(self) -> Iterator[Finding]:
+    def _report_gaps(self) -> Iterator[Finding]:
         for gap in self.gaps:
             if self.compacted and gap.severity != INFO:
                 yield gap._replace(severity=INFO, consequence=COMPACTION)
@@ -197,4 +198,4 @@ class OffsetRule(Rule):
         self.gaps.clear()
 
     def end(self) -> Iterable[Finding]:
-        return self._told()
+        return self._report_gaps()

@@ -65,7 +65,7 @@ class ProducerSnapshotRule(Rule):
     """Compares each producer snapshot with the log once the batches below its offset have been processed. `read`
     returns the entries of a snapshot, None if it is not valid."""
 
-    carries = {"first": NUMBER, "compared": NAMES}
+    saved_fields = {"first": NUMBER, "compared": NAMES}
 
     def __init__(
         self, producers: ProducerWatcher, snapshots: list[Target], read: Callable[[Target], Iterator[Row] | None]
@@ -91,7 +91,7 @@ class ProducerSnapshotRule(Rule):
             findings.extend(self._compare(self.waiting.pop(0)))
         return findings
 
-    def free(self, part: SegmentContext, heads: Heads, first: int, stop: int) -> int:
+    def first_suspect(self, part: SegmentContext, heads: Heads, first: int, stop: int) -> int:
         if not self.waiting:
             return stop
         return (
@@ -109,7 +109,7 @@ class ProducerSnapshotRule(Rule):
             disk = self.producers.state.get(entry["producerId"])
             if disk is None:
                 continue
-            wrong = self._open(disk, entry["currentTxnFirstOffset"])
+            wrong = self._compare_transaction(disk, entry["currentTxnFirstOffset"])
             if wrong or disk.last_offset < 0 or entry["lastOffset"] < 0:
                 pass
             elif disk.last_offset > entry["lastOffset"]:
@@ -135,7 +135,7 @@ class ProducerSnapshotRule(Rule):
                     actual=actual,
                 )
 
-    def _open(self, disk: ProducerStateEntry, said: int) -> tuple[str, int, int] | None:
+    def _compare_transaction(self, disk: ProducerStateEntry, said: int) -> tuple[str, int, int] | None:
         """Return how a snapshot's open transaction differs from the log's, as (field, expected, actual); None if it
         does not. A transaction that began below the first offset on the disk is known only to the snapshot, and
         compaction may have removed the batch that began it."""

@@ -94,7 +94,7 @@ CODES = {
 }
 
 
-def said(broken: SequenceBreak) -> str:
+def break_text(broken: SequenceBreak) -> str:
     """Return a description of how a batch breaks with its producer's previous batch."""
     if broken.kind == EPOCH_DECREASED:
         return f"epoch {broken.actual}, but an earlier batch has {broken.expected}"
@@ -110,7 +110,7 @@ class ProducerSequenceRule(Rule):
         self.producers = producers
         self.known = producers.known
 
-    def free(self, part: SegmentContext, heads: Heads, first: int, stop: int) -> int:
+    def first_suspect(self, part: SegmentContext, heads: Heads, first: int, stop: int) -> int:
         return stop  # the watcher examines every batch that does not follow its producer's previous one
 
     def batch(self, seen: BatchContext) -> Iterable[Finding]:
@@ -120,7 +120,7 @@ class ProducerSequenceRule(Rule):
     def _found(self, seen: BatchContext, broken: SequenceBreak) -> Finding:
         batch = seen.batch
         message = f"producer {batch.producerId}: "
-        message += said(broken)
+        message += break_text(broken)
         severity = consequence = None
         if broken.idle > EXPIRATION:
             severity = INFO

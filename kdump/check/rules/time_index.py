@@ -65,7 +65,7 @@ class TimeIndexRule(IndexRule):
         self.largest = -1
         self.damaged = False
 
-    def falls(self, before: Entry, entry: Entry) -> bool:
+    def is_not_above(self, before: Entry, entry: Entry) -> bool:
         return bool(
             entry.values["offset"] < before.values["offset"] or entry.values["timestamp"] < before.values["timestamp"]
         )
@@ -86,7 +86,7 @@ class TimeIndexRule(IndexRule):
         self.largest = max(self.largest, timestamp)
         return NONE
 
-    def take(self, part: SegmentContext, heads: Heads, first: int, stop: int) -> None:
+    def accept_run(self, part: SegmentContext, heads: Heads, first: int, stop: int) -> None:
         lasts = heads.column(LAST)
         row = first
         while self.entry is not None and self.entry.values["offset"] <= lasts[stop - 1]:

@@ -51,15 +51,15 @@ class TimestampRule(Rule):
             self.largest = max(self.largest, timestamp) if self.run.first else timestamp
             self.run.add(seen)
             return NONE
-        return list(self._told()) if self.run.first else NONE
+        return list(self._report()) if self.run.first else NONE
 
-    def free(self, part: SegmentContext, heads: Heads, first: int, stop: int) -> int:
+    def first_suspect(self, part: SegmentContext, heads: Heads, first: int, stop: int) -> int:
         return first if self.run.first else within(heads, MAX_TIMESTAMP, first, stop, LOWEST, part.modified + DAY)
 
     def finish(self, part: SegmentContext) -> Iterable[Finding]:
-        return self._told()
+        return self._report()
 
-    def _told(self) -> Iterator[Finding]:
+    def _report(self) -> Iterator[Finding]:
         taken = self.run.take()
         if taken:
             first, count, end, _ = taken

@@ -78,7 +78,7 @@ class TransactionRule(Rule):
         self.transactions = transactions
         self.known = known
 
-    def free(self, part: SegmentContext, heads: Heads, first: int, stop: int) -> int:
+    def first_suspect(self, part: SegmentContext, heads: Heads, first: int, stop: int) -> int:
         return stop  # the watcher examines batches that begin or end a transaction, or write outside of one
 
     def batch(self, seen: BatchContext) -> Iterable[Finding]:

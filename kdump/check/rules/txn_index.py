@@ -88,7 +88,7 @@ segment."""
 class TxnIndexRule(Rule):
     """Checks that a segment's .txnindex matches its ABORT markers."""
 
-    carries = {"first": NUMBER}
+    saved_fields = {"first": NUMBER}
 
     def __init__(self, transactions: TransactionWatcher, known: PartitionContext, entries: Any, begins: Begins) -> None:
         self.transactions = transactions
@@ -116,20 +116,20 @@ class TxnIndexRule(Rule):
             self.aborts[ended.offset] = Aborted(ended, whole, seen.batch.position, seen.batch.size)
         return NONE
 
-    def free(self, part: SegmentContext, heads: Heads, first: int, stop: int) -> int:
+    def first_suspect(self, part: SegmentContext, heads: Heads, first: int, stop: int) -> int:
         return first if self.first is None else stop
 
     def finish(self, part: SegmentContext) -> Iterable[Finding]:
         read = self.entries(part)
         if read is None or self.transactions.damages:
             return NONE
-        return list(self._compared(part, *read))
+        return list(self._compare(part, *read))
 
-    def _compared(
+    def _compare(
         self, part: SegmentContext, at: Target | None, entries: list[tuple[int, dict[str, int]]]
     ) -> Iterator[Finding]:
         if at is None:
-            yield from self._lost(part)
+            yield from self._no_index(part)
             return
         indexed = set()
         for position, entry in entries:
@@ -142,14 +142,14 @@ class TxnIndexRule(Rule):
                     at, message=message, position=position, size=34, offset=entry["firstOffset"]
                 )
             else:
-                yield from self._fields(part, at, position, entry, abort)
+                yield from self._compare_entry(part, at, position, entry, abort)
         for offset, (ended, whole, position, _) in self.aborts.items():
             if offset not in indexed and whole and not self.known.compacted:
                 message = f"the ABORT marker of producer {ended.producer_id} at offset {offset} (byte {position})"
                 message += " has no entry"
                 yield TXN_INDEX_MISMATCH.finding(at, message=message, offset=offset)
 
-    def _fields(
+    def _compare_entry(
         self, part: SegmentContext, at: Target, position: int, entry: dict[str, int], abort: Aborted
     ) -> Iterator[Finding]:
         """Yield findings for an entry whose firstOffset or lastStableOffset differs from the log."""
@@ -185,7 +185,7 @@ class TxnIndexRule(Rule):
             return False
         return abort.ended.stable != abort.ended.offset + 1 or not self.begins(part, abort.position, stable)
 
-    def _lost(self, part: SegmentContext) -> Iterator[Finding]:
+    def _no_index(self, part: SegmentContext) -> Iterator[Finding]:
         missing = [offset for offset, abort in self.aborts.items() if abort.whole]
         if missing and not self.known.compacted:
             _, _, position, size = self.aborts[missing[0]]

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from kdump.check.resume_state import NUMBER
 from kdump.check.resume_state import PRODUCERS as STATE
-from kdump.check.rule import BatchContext, PartitionContext, SegmentContext, Watcher, hides
+from kdump.check.rule import BatchContext, PartitionContext, SegmentContext, Watcher, may_hide_batches
 from kdump.format.batch import TRANSACTIONAL, sequence
 from kdump.format.heads import (
     ATTRIBUTES,
@@ -29,7 +29,7 @@ class ProducerWatcher(Watcher):
     """Keeps the producers' state in `state`. `broken`: how the current batch breaks with its producer's previous batch,
     None if it does not, and always in Kafka's own topics; `damages`: number of damaged places so far."""
 
-    carries = {"state": STATE, "damages": NUMBER}
+    saved_fields = {"state": STATE, "damages": NUMBER}
 
     def __init__(self, known: PartitionContext, state: ProducerState | None = None) -> None:
         self.known = known
@@ -39,7 +39,7 @@ class ProducerWatcher(Watcher):
         self.broken: SequenceBreak | None = None
 
     def region(self, part: SegmentContext, region: Region) -> None:
-        self.damages += hides(part, region)
+        self.damages += may_hide_batches(part, region)
 
     def unread(self) -> None:
         self.damages += 1
@@ -64,7 +64,7 @@ class ProducerWatcher(Watcher):
             self.broken = follows(before, batch, self.damages)
         self.state.data(batch, self.damages)
 
-    def free(self, part: SegmentContext, heads: Heads, first: int, stop: int) -> int:
+    def first_suspect(self, part: SegmentContext, heads: Heads, first: int, stop: int) -> int:
         start = self.known.log_start
         if start is not None and heads.of(first, LAST) < start:
             return first
@@ -84,7 +84,7 @@ class ProducerWatcher(Watcher):
         known = before.last_sequence >= 0 and before.batch_epoch == epoch
         return known and heads.of(chain.first, SEQUENCE) != sequence(before.last_sequence, 1)
 
-    def take(self, part: SegmentContext, heads: Heads, first: int, stop: int) -> None:
+    def accept_run(self, part: SegmentContext, heads: Heads, first: int, stop: int) -> None:
         self.broken = None
         for chain in chains(heads, first, stop, False)[1]:
             row = chain.last

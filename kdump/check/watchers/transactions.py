@@ -6,7 +6,7 @@ Source: ProducerAppendInfo.appendDataBatch, appendEndTxnMarker.
 from __future__ import annotations
 
 from kdump.check.resume_state import NUMBER, TRANSACTIONS
-from kdump.check.rule import DAY, BatchContext, SegmentContext, Watcher, hides
+from kdump.check.rule import DAY, BatchContext, SegmentContext, Watcher, may_hide_batches
 from kdump.format.batch import TRANSACTIONAL
 from kdump.format.heads import (
     ATTRIBUTES,
@@ -28,7 +28,7 @@ class TransactionWatcher(Watcher):
     `open_before`: for a data batch, the transaction that its producer had open before it, None if there was none;
     `newest`: the largest credible timestamp so far, epoch ms; `damages`: number of damaged places so far."""
 
-    carries = {"state": TRANSACTIONS, "newest": NUMBER, "damages": NUMBER}
+    saved_fields = {"state": TRANSACTIONS, "newest": NUMBER, "damages": NUMBER}
 
     def __init__(self) -> None:
         self.state = OpenTransactions()
@@ -38,7 +38,7 @@ class TransactionWatcher(Watcher):
         self.open_before: OngoingTxn | None = None
 
     def region(self, part: SegmentContext, region: Region) -> None:
-        self.damages += hides(part, region)
+        self.damages += may_hide_batches(part, region)
 
     def unread(self) -> None:
         self.damages += 1
@@ -59,7 +59,7 @@ class TransactionWatcher(Watcher):
         elif seen.marker is not None:
             self.ended = self.state.marker(batch, seen.marker)
 
-    def free(self, part: SegmentContext, heads: Heads, first: int, stop: int) -> int:
+    def first_suspect(self, part: SegmentContext, heads: Heads, first: int, stop: int) -> int:
         stop, found = chains(heads, first, stop, False)
         return min((chain.first for chain in found if self._odd(heads, chain)), default=stop)
 
@@ -68,7 +68,7 @@ class TransactionWatcher(Watcher):
         transactional = bool(heads.of(chain.first, ATTRIBUTES) & TRANSACTIONAL.mask)
         return transactional != (heads.of(chain.first, PRODUCER) in self.state.open)
 
-    def take(self, part: SegmentContext, heads: Heads, first: int, stop: int) -> None:
+    def accept_run(self, part: SegmentContext, heads: Heads, first: int, stop: int) -> None:
         self.ended = self.open_before = None
         self.newest = max(self.newest, largest(heads, MAX_TIMESTAMP, first, stop, part.modified + DAY))
         for chain in chains(heads, first, stop, False)[1]:

@@ -39,7 +39,7 @@ class Tapped(Watcher):
         self.longest: dict[str, list[tuple[int, int, int, Transaction]]] = {}
         self.count = 0
 
-    def free(self, part: SegmentContext, heads: Heads, first: int, stop: int) -> int:
+    def first_suspect(self, part: SegmentContext, heads: Heads, first: int, stop: int) -> int:
         return stop
 
     def batch(self, seen: BatchContext) -> None:

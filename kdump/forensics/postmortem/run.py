@@ -10,7 +10,7 @@ from functools import partial
 from itertools import islice
 from typing import TYPE_CHECKING, Any
 
-from kdump.check.engine.units import Unit, units
+from kdump.check.engine.units import CheckUnit, units
 from kdump.check.engine.workers import careful_source, stop, usual_processes
 from kdump.check.finding import SEVERITIES, Finding
 from kdump.check.options import Options
@@ -40,7 +40,7 @@ TOPICS = 200
 """Maximum number of topics with their own bytes and records over time; those with the fewest bytes are counted
 together."""
 
-Wanted = Callable[[Unit], bool]
+Wanted = Callable[[CheckUnit], bool]
 Done = tuple[PartitionFacts, CheckTotals]
 _rate: Rate | None = None
 
@@ -144,10 +144,10 @@ def _directory(found: LogDirectory) -> Directory:
     return Directory(found.path, properties(found.files.get("meta.properties")), was_clean(found))
 
 
-def read_unit(unit: Unit, met: Callable[[int], None]) -> Done:
+def read_unit(unit: CheckUnit, met: Callable[[int], None]) -> Done:
     """Read a unit of work once, and return its facts and totals."""
     totals = CheckTotals()
-    unit.kind_of_check = PostMortemCheck
+    unit.check_class = PostMortemCheck
     name = unit.partition.name if unit.partition is not None else unit.name
     facts = PartitionFacts(name, unit.name, "", None, None, "")
     kept: dict[str, list[Finding]] = {severity: [] for severity in SEVERITIES}
@@ -178,15 +178,15 @@ def _begin(rate: Rate | None) -> None:
     _rate = rate
 
 
-def _work(unit: Unit) -> Done:
+def _work(unit: CheckUnit) -> Done:
     """Read a unit in a worker process. The rate is not passed with the unit, because all workers share one."""
     unit.options = replace(unit.options, open_source=partial(careful_source, rate=_rate))
     return read_unit(unit, lambda size: None)
 
 
 def _run_all(
-    work: list[Unit], jobs: int, max_rate: int | None, met: Callable[[int], None]
-) -> Iterator[tuple[Unit, Done]]:
+    work: list[CheckUnit], jobs: int, max_rate: int | None, met: Callable[[int], None]
+) -> Iterator[tuple[CheckUnit, Done]]:
     """Yield each unit, in order, with its facts and totals."""
     if jobs <= 1 or len(work) < 2:
         rate = Rate(max_rate) if max_rate else None

@@ -59,7 +59,7 @@ class FactsObserver(Watcher):
         self.pending: set[Ref] = set()
         self.marks: dict[str, Marks] = {}
 
-    def free(self, part: SegmentContext, heads: Heads, first: int, stop: int) -> int:
+    def first_suspect(self, part: SegmentContext, heads: Heads, first: int, stop: int) -> int:
         """Return `stop`: all batches may be processed in bulk."""
         return stop
 
@@ -96,7 +96,7 @@ class FactsObserver(Watcher):
             ref = (producer, began.first_offset) if began is not None else None
         return Look(CONTROL if batch.isControlBatch else batch.compression, producer, ref)
 
-    def take(self, part: SegmentContext, heads: Heads, first: int, stop: int) -> None:
+    def accept_run(self, part: SegmentContext, heads: Heads, first: int, stop: int) -> None:
         shift = heads.shift
         starts = [start + shift for start in heads.column(START)[first:stop]]
         bases = heads.column(BASE)[first:stop].tolist()

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from kdump.check.options import Options
-from kdump.check.rule import BatchContext, SegmentContext, Watcher, hides
+from kdump.check.rule import BatchContext, SegmentContext, Watcher, may_hide_batches
 from kdump.log.batch_validity import CHECKSUM, damage_of
 from kdump.log.errors import SourceError
 from kdump.log.index import last_entry
@@ -169,7 +169,7 @@ class RetentionObserver(Watcher):
 
     def region(self, part: SegmentContext, region: Region) -> None:
         assert self._now is not None
-        if hides(part, region):
+        if may_hide_batches(part, region):
             self._damaged(DamagedRange(region.position, region.reason or region.kind, False))
         elif region.kind in (PADDING, TORN):
             self._tail = region.size

@@ -6,7 +6,7 @@ import os
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 
-from kdump.check.engine.units import Unit, units
+from kdump.check.engine.units import CheckUnit, units
 from kdump.check.options import Options
 from kdump.forensics.copies import Copy, Key, refuse_others
 from kdump.log.claim import claim_at
@@ -132,7 +132,7 @@ def _key(name: str) -> Key:
 def _given(paths: list[str], options: Options, refused: Refused) -> Iterator[FoundCopy]:
     """Yield the copies at the paths; files in one directory are one copy."""
     named = {os.path.abspath(path) for path in paths}
-    files: dict[str, list[Unit]] = {}
+    files: dict[str, list[CheckUnit]] = {}
     for unit in units(tuple(paths), options, refused):
         place, at = unit.partition, unit.target
         if place is not None:

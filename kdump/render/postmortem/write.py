@@ -7,7 +7,7 @@ import time
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
-from kdump.check.engine.units import Unit
+from kdump.check.engine.units import CheckUnit
 from kdump.check.engine.workers import careful_source
 from kdump.check.options import Options
 from kdump.forensics.output_directory import OutputDirectory, OutputError, OutputFile
@@ -95,7 +95,7 @@ def report(
     return ReportFiles(out, len(text), written, made)
 
 
-def _is_of(unit: Unit, topics: Callable[[str], bool]) -> bool:
+def _is_of(unit: CheckUnit, topics: Callable[[str], bool]) -> bool:
     place = unit.partition or unit.target
     return place is None or place.topic is None or topics(place.topic)
 
