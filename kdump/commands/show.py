@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING
 
 import click
 
-from kdump.check.engine.small_files import file_finding
 from kdump.commands.files import Files, complain
 from kdump.commands.output import CSV, JSON, TABLE
 from kdump.decode.decoding import DecodeOptions, Decoding
@@ -344,6 +343,8 @@ class Show:
             return
         self._drained()
         if isinstance(item, Problem):
+            from kdump.check.engine.small_files import file_finding
+
             view.finding(file_finding(at, item))
             return
         if isinstance(item, Entry):
