@@ -7,7 +7,7 @@ from datetime import tzinfo
 from typing import Protocol
 
 from kdump.answer import answer_object
-from kdump.check.batch import findings, record_findings
+from kdump.check.batch import findings, findings_so_far, record_findings
 from kdump.check.finding import Finding
 from kdump.decode.decoding import Decoding
 from kdump.decode.said import DecodedRecord
@@ -165,11 +165,11 @@ class TableView:
     def batch(self, target: Target, batch: Batch, records: Iterable[Record]) -> int:
         self.at = target
         style = "" if batch.crcValid else "bad"
-        noted = list(findings(target, batch))
         if not self.records:
             self._for("batch").add(batch, style)
-            self._findings(noted)
+            self._findings(findings(target, batch))
             return 1
+        noted = list(findings_so_far(target, batch))
         table = self._for("record")
         self._findings(noted)
         decoding = self.decoding if self.decoding and self.shows_decoded and self.decoding.decoder(target) else None
@@ -263,11 +263,11 @@ class JsonView:
         self._findings([finding])
 
     def batch(self, target: Target, batch: Batch, records: Iterable[Record]) -> int:
-        noted = list(findings(target, batch))
         if not self.records:
             self.output.line(jsonl.line(batch_object(target, batch)))
-            self._findings(noted)
+            self._findings(findings(target, batch))
             return 1
+        noted = list(findings_so_far(target, batch))
         self._findings(noted)
         rows = 0
         decoding = self.decoding if self.decoding and self.decoding.decoder(target) else None
