@@ -11,12 +11,13 @@ class Headers:
     `records` is None if the count is only inside compressed messages of magic 0 or 1.
 
     `oldest` is the smallest first timestamp of a batch and `newest` the largest maxTimestamp: a record inside a batch
-    may be older, but none is newer. `partial`: not all headers were read, so that there may be more formats and codecs.
+    may be older, but none is newer. `uncounted`: number of batches whose record count cannot be true. `partial`: not all headers were read, so that there may be more formats and codecs.
     `damage` describes the first damage and its position, empty if there is none.
     """
 
     batches: int = 0
     records: int | None = 0
+    uncounted: int = 0
     first: int | None = None
     last: int | None = None
     oldest: int | None = None
@@ -35,6 +36,7 @@ class Headers:
         """Add the totals of another segment, which follows this one."""
         self.batches += other.batches
         self.records = None if self.records is None or other.records is None else self.records + other.records
+        self.uncounted += other.uncounted
         self.first = _least(self.first, other.first)
         self.last = _most(self.last, other.last)
         self.oldest = _least(self.oldest, other.oldest)

@@ -37,7 +37,7 @@ from kdump.render.objects import batch_object, entry_object, record_object, regi
 from kdump.render.output import Output
 from kdump.render.sink import CsvRows
 from kdump.render.style import painter
-from kdump.render.table import Column, Table
+from kdump.render.table import Column, Table, problem_line
 from kdump.render.template import Part, render
 
 NARROW = 180
@@ -230,7 +230,7 @@ class TableView:
 
     def _findings(self, found: Iterable[Finding]) -> None:
         for finding in found:
-            self._current.line(f"  ! {finding.code} at byte {finding.position}: {finding.message}", "bad")
+            self._current.line(problem_line(finding.code, finding.position, finding.message), "bad")
 
     def tick(self) -> None:
         if self.table is not None:
