@@ -137,4 +137,5 @@ def test_what_a_cleaning_and_a_startup_make_of_it(impossible: dict[int, Path], t
         (place / f"{0:020}.log").write_bytes(flip(first, 8 * len(first) - 1) + second)
         plans = map(jsonl.loads, run("restart-plan", "--json", "--all", place.parent).stdout.splitlines())
         (plan,) = (each for each in plans if each.get("topic") == "payments")
-        assert [(cut["kind"], cut["batches"], cut["records"]) for cut in plan["cuts"]][0] == ("truncated", 1, None)
+        cut = plan["cuts"][0]
+        assert (cut["kind"], cut["batches"], cut["records"]) == ("truncated", 1, None)

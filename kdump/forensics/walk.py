@@ -30,8 +30,8 @@ from kdump.state.transactions import MOST_OPEN
 DAMAGES = frozenset(code.code for code in CATALOGUE.values() if code.family == "bytes")
 """Codes of findings about damaged bytes."""
 REPORTED = DAMAGES | {COUNT}
-"""Codes of findings that answers do not repeat, and that some of their numbers depend on: records whose number cannot be
-true are not counted."""
+"""Codes of findings that are yielded together with the answers: the bytes could not be considered, or the number of
+records is not counted, because it cannot be true."""
 
 
 class PartitionScan(PartitionCheck):

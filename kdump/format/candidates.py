@@ -60,13 +60,15 @@ def _int32(data: cython.const[cython.uchar][::1], at: cython.Py_ssize_t):
 def _has_producer_fields(data: cython.const[cython.uchar][::1], at: cython.Py_ssize_t):
     """Return True if producerId, producerEpoch and baseSequence of the v2 header at data[at] are all -1, or those of a
     producer (as in kdump.format.heads, with an ID below 2^56)."""
-    i: cython.Py_ssize_t
-    if data[at + 43] != 0:
-        for i in range(at + 43, at + 57):
-            if data[i] != 255:
-                return False
-        return True
-    return data[at + 51] < 128 and _int32(data, at + 53) >= -1
+    if data[at + 43] == 0:
+        return data[at + 51] < 128 and _int32(data, at + 53) >= -1
+    return (
+        _int32(data, at + 43) == -1
+        and _int32(data, at + 47) == -1
+        and data[at + 51] == 255
+        and data[at + 52] == 255
+        and _int32(data, at + 53) == -1
+    )
 
 
 @cython.cfunc

@@ -8,10 +8,11 @@ from dataclasses import dataclass, field
 @dataclass
 class Headers:
     """Totals over the headers of a segment, or of several. Offsets are inclusive, times in epoch ms; None if unknown.
-    `records` is None if the count is only inside compressed messages of magic 0 or 1.
+    `records` is None if the count is only inside compressed messages of magic 0 or 1; `uncounted` is the number of
+    batches whose record count cannot be true.
 
     `oldest` is the smallest first timestamp of a batch and `newest` the largest maxTimestamp: a record inside a batch
-    may be older, but none is newer. `uncounted`: number of batches whose record count cannot be true. `partial`: not all headers were read, so that there may be more formats and codecs.
+    may be older, but none is newer. `partial`: not all headers were read, so that there may be more formats and codecs.
     `damage` describes the first damage and its position, empty if there is none.
     """
 

@@ -19,7 +19,6 @@ from kdump.render.sink import Sink
 from kdump.render.table import Column, Table, problem_line
 from kdump.render.times import iso
 
-
 Found = CarvedBatch | Finding | CarvedRun | CarveSummary
 
 

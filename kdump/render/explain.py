@@ -105,7 +105,8 @@ class BatchFieldMeanings:
             words = words._replace(meaning=f"{words.meaning}, when the broker appended it")
         impossible = impossible_count(self.batch) if name == "recordCount" else None
         if impossible is not None:
-            return words._replace(meaning="", wrong=impossible.reason if span.value > 0 else "a count cannot be negative")
+            wrong = "a count cannot be negative" if span.value < 0 else impossible.reason
+            return words._replace(meaning="", wrong=wrong)
         if name == "crc" and not self.batch.crcValid:
             return words._replace(wrong=f"computed 0x{self.batch.computedCrc:08x}")
         return words._replace(wrong=self.wrong.get(name, ""))

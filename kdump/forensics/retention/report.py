@@ -28,9 +28,7 @@ from kdump.log.listing import length
 
 NO_TIER = "the contents of remote storage are unknown: the partition of __remote_log_metadata is not on this disk"
 OF_FILE = "for {count} {segments} the file's modification time counts, which is wrong if a copy has not preserved it"
-UNCOUNTED = (
-    "the records of {batches} are not counted, because recordCount cannot be true; run kdump verify for details"
-)
+UNCOUNTED = "the records of {batches} are not counted, because recordCount cannot be true; run kdump verify for details"
 IS_STRAY = "the cluster does not assign this replica here; brokers never delete stray directories"
 IS_DELETED = "its topic was deleted, or this replica has moved: a broker deletes it file.delete.delay.ms after startup"
 
