@@ -139,3 +139,12 @@ def test_what_a_cleaning_and_a_startup_make_of_it(impossible: dict[int, Path], t
         (plan,) = (each for each in plans if each.get("topic") == "payments")
         cut = plan["cuts"][0]
         assert (cut["kind"], cut["batches"], cut["records"]) == ("truncated", 1, None)
+
+
+def test_a_batch_that_a_read_committed_consumer_does_not_see(impossible: dict[int, Path], tmp_path: Path) -> None:
+    """Its transaction is open, because the log ends after it."""
+    for path in impossible.values():
+        first, second, *_ = split((path / f"{0:020}.log").read_bytes())
+        log = tmp_path / f"{0:020}.log"
+        log.write_bytes(first + second)
+        assert "1 batch whose recordCount cannot be true" in run("inspect", "--read-committed", log).stderr
