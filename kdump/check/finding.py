@@ -74,6 +74,9 @@ class Code:
     fix: Annotated[str, Doc("action to take")]
     source: Annotated[str, Doc("Kafka's classes that contain the rule", name="kafka")]
     unless: Annotated[str, Doc("when another severity applies; empty if never", after="severity")] = ""
+    always_checked: bool = False
+    """Whether it is reported whatever families are selected. Then a number that kdump reports would be wrong without
+    the finding."""
     needs_log_dir: bool = False
     """Whether a finding also follows from files of the log directory: its checkpoints, the cluster's metadata or a
     coordinator's log (check/log_dir_context.py)."""

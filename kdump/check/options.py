@@ -41,4 +41,5 @@ class Options:
         return frozenset(family for name in {*names, "bytes"} for family in families(name))
 
     def wants(self, code: Code) -> bool:
-        return code.code not in self.ignore and code.family in self.chosen
+        """Return True if findings with this code are to be reported."""
+        return code.code not in self.ignore and (code.always_checked or code.family in self.chosen)

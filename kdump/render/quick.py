@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from kdump.answer import answer_object
 from kdump.check.finding import Finding
-from kdump.check.rules.records import noted_findings
+from kdump.check.rules.records import noted_and_count_findings, noted_findings
 from kdump.format.batch import BATCH_HEADER, BatchHeader
 from kdump.format.codec.whole import whole
 from kdump.format.columns import WIDTH, Columns, decode, keep_keys
@@ -219,7 +219,7 @@ class QuickLines:
                 for part in lines_of(at, batch, columns, base, frame, self.room):
                     self.output.write_now(part)
         if batch.problems:
-            self._findings(finding for finding in noted_findings(at, batch) if finding not in noted)
+            self._findings(finding for finding in noted_and_count_findings(at, batch) if finding not in noted)
         return rows
 
     def _findings(self, found: Iterable[Finding]) -> None:

@@ -6,7 +6,7 @@ control batches, records that cannot be decoded, and the first rows, which deter
 
 from __future__ import annotations
 
-from kdump.check.rules.records import noted_findings
+from kdump.check.rules.records import noted_and_count_findings
 from kdump.format.batch import BATCH_HEADER
 from kdump.format.columns import WIDTH, Columns
 from kdump.format.heads import START, Heads, read_heads
@@ -130,7 +130,7 @@ class QuickRows:
             self._rows(at, batch, columns, heads, base)
             count += len(columns)
         self._flush()
-        for finding in noted_findings(at, batch):
+        for finding in noted_and_count_findings(at, batch):
             self.view.finding(finding)
         return count
 

@@ -8,7 +8,7 @@ from typing import Protocol
 
 from kdump.answer import answer_object
 from kdump.check.finding import Finding
-from kdump.check.rules.records import noted_findings, record_findings
+from kdump.check.rules.records import noted_and_count_findings, noted_findings, record_findings
 from kdump.decode.decoding import Decoding
 from kdump.decode.said import DecodedRecord
 from kdump.log.entries import Entry
@@ -37,7 +37,7 @@ from kdump.render.objects import batch_object, entry_object, record_object, regi
 from kdump.render.output import Output
 from kdump.render.sink import CsvRows
 from kdump.render.style import painter
-from kdump.render.table import Column, Table
+from kdump.render.table import Column, Table, problem_line
 from kdump.render.template import Part, render
 
 NARROW = 180
@@ -165,11 +165,11 @@ class TableView:
     def batch(self, target: Target, batch: Batch, records: Iterable[Record]) -> int:
         self.at = target
         style = "" if batch.crcValid else "bad"
-        noted = list(noted_findings(target, batch))
         if not self.records:
             self._for("batch").add(batch, style)
-            self._findings(noted)
+            self._findings(noted_and_count_findings(target, batch))
             return 1
+        noted = list(noted_findings(target, batch))
         table = self._for("record")
         self._findings(noted)
         decoding = self.decoding if self.decoding and self.shows_decoded and self.decoding.decoder(target) else None
@@ -184,7 +184,7 @@ class TableView:
             for text, line_style in lines(reading) if reading else ():
                 table.line(text, line_style)
             rows += 1
-        self._findings(finding for finding in noted_findings(target, batch) if finding not in noted)
+        self._findings(finding for finding in noted_and_count_findings(target, batch) if finding not in noted)
         return rows
 
     def record(self, record: Record) -> None:
@@ -230,7 +230,7 @@ class TableView:
 
     def _findings(self, found: Iterable[Finding]) -> None:
         for finding in found:
-            self._current.line(f"  ! {finding.code} at byte {finding.position}: {finding.message}", "bad")
+            self._current.line(problem_line(finding.code, finding.position, finding.message), "bad")
 
     def tick(self) -> None:
         if self.table is not None:
@@ -263,11 +263,11 @@ class JsonView:
         self._findings([finding])
 
     def batch(self, target: Target, batch: Batch, records: Iterable[Record]) -> int:
-        noted = list(noted_findings(target, batch))
         if not self.records:
             self.output.line(jsonl.line(batch_object(target, batch)))
-            self._findings(noted)
+            self._findings(noted_and_count_findings(target, batch))
             return 1
+        noted = list(noted_findings(target, batch))
         self._findings(noted)
         rows = 0
         decoding = self.decoding if self.decoding and self.decoding.decoder(target) else None
@@ -281,7 +281,7 @@ class JsonView:
             if record.is_control or record.crc is not None:
                 self._findings(record_findings(target, record))
             rows += 1
-        self._findings(finding for finding in noted_findings(target, batch) if finding not in noted)
+        self._findings(finding for finding in noted_and_count_findings(target, batch) if finding not in noted)
         return rows
 
     def region(self, target: Target, region: Region, window: Window) -> None:
@@ -336,7 +336,7 @@ class CsvView:
         else:
             self.rows.add(batch_object(target, batch))
             rows = 1
-        for finding in noted_findings(target, batch):
+        for finding in noted_and_count_findings(target, batch):
             self.finding(finding)
         return rows
 
@@ -441,7 +441,7 @@ class TemplateView:
             self.output.write(render(self.parts, target, record, terminal=self.output.terminal))
             self._decoded(target, record)
             rows += 1
-        for finding in noted_findings(target, batch):
+        for finding in noted_and_count_findings(target, batch):
             self.complain(f"{path_text(target.path)}: {finding.code} at byte {finding.position}: {finding.message}")
         return rows
 

@@ -222,6 +222,7 @@ class PartitionCheck(Resumable):
                 yield from record_rules.findings(part, self.known, batch)
             marker = marker_of(batch)
         if sound:
+            yield from record_rules.count_findings(part.target, batch)
             base = batch.lastOffset if batch.baseOffset is None else batch.baseOffset
             self._count(1, 0 if batch.problems else batch.possible_records, base, batch.lastOffset)
         else:

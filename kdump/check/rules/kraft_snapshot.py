@@ -9,6 +9,7 @@ from kdump.check.finding import ERROR, Code, Finding
 from kdump.check.options import Options
 from kdump.check.rule import PartitionContext, SegmentContext
 from kdump.check.rules.bytes import batch_findings, region_finding
+from kdump.check.rules.records import count_findings
 from kdump.check.totals import CheckTotals
 from kdump.format.control import decode_control
 from kdump.log.batch_validity import is_intact
@@ -79,6 +80,7 @@ def kraft_snapshot(at: Target, known: PartitionContext, options: Options, totals
                 damaged = True
                 yield from (each._replace(consequence=CORRUPT) for each in batch_findings(part, region))
                 continue
+            yield from count_findings(at, region)
             totals.records += region.possible_records
             said = [_control_types(region)] if region.isControlBatch else [("",)]
             first = said[0][0] if first is None and said[0] else first

@@ -16,6 +16,7 @@ from kdump.format.control import CONTROL_TYPES, decode_control
 from kdump.format.counted import many
 from kdump.format.numbers import int64
 from kdump.log import legacy
+from kdump.log.batch_validity import undecoded_count_problem
 from kdump.log.paths import Target
 from kdump.log.payload import columns_of, records
 from kdump.log.record import Record
@@ -40,6 +41,7 @@ RECORD_COUNT_MISMATCH = Code(
     consequence=f"{INVALID}; if recordCount is 0, it skips the batch without an error",
     fix=f"{WRITER}. {SKIP}",
     source="DefaultRecordBatch.RecordIterator",
+    always_checked=True,
 )
 
 RECORD_MALFORMED = Code(
@@ -403,14 +405,25 @@ def _messages(part: SegmentContext, make: Make, known: PartitionContext, batch: 
             yield make(TIMESTAMP_MISMATCH, message=message, expected=expected, actual=batch.maxTimestamp)
 
 
-def noted_findings(target: Target, batch: Batch, problems: list[Problem] | None = None) -> Iterator[Finding]:
-    """Yield findings for a checksum that does not match and for the problems that decoding has noted so far; with
-    `problems`, only for these."""
-    if problems is None:
-        problems = batch.problems
-        if not batch.crcValid:
-            yield crc_mismatch(target, batch)
-    for problem in problems:
+def noted_findings(target: Target, batch: Batch) -> Iterator[Finding]:
+    """Yield findings for a checksum that does not match and for the problems that decoding has noted so far."""
+    if not batch.crcValid:
+        yield crc_mismatch(target, batch)
+    for problem in batch.problems:
+        yield _noted(target, batch, problem)
+
+
+def noted_and_count_findings(target: Target, batch: Batch) -> Iterator[Finding]:
+    """Yield findings for the checksum, for the problems noted in the batch, and for a record count that cannot be true.
+    Call this after its records have been read, if they are wanted."""
+    yield from noted_findings(target, batch)
+    yield from count_findings(target, batch)
+
+
+def count_findings(target: Target, batch: Batch) -> Iterator[Finding]:
+    """Yield a finding for a record count that cannot be true, unless decoding has noted a problem with the count."""
+    problem = undecoded_count_problem(batch)
+    if problem is not None:
         yield _noted(target, batch, problem)
 
 
