@@ -10,7 +10,6 @@ from kdump.check.finding import Finding, found
 from kdump.check.known import Checkpoint, checkpoint, ids
 from kdump.check.options import Options
 from kdump.format.counted import first_of
-from kdump.format.numbers import parse_int
 from kdump.log import kinds
 from kdump.log.disk import LogDirectory
 from kdump.log.paths import Target
@@ -34,10 +33,8 @@ def missing_in(
 ) -> MissingPartitions:
     """Return the log directory's missing partitions. `others`: the paths of the node's other log directories, and of
     directories that cannot be listed and may be such."""
-    own = ids(directory, options)
     noted = noted_in(directory.files, options.open)
-    node, its_id = parse_int(own.get("node.id")), own.get("directory.id")
-    return missing_partitions(Expected(directory.path, others, node, its_id, noted, metadata))
+    return missing_partitions(Expected.of(directory.path, others, ids(directory, options), noted, metadata))
 
 
 def missing_from(

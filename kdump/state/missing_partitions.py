@@ -24,6 +24,7 @@ import re
 from collections.abc import Collection, Iterable, Mapping
 from typing import NamedTuple
 
+from kdump.format.numbers import parse_int
 from kdump.log.errors import SourceError
 from kdump.log.listing import items
 from kdump.log.paths import PARTITION, Target, natural
@@ -55,6 +56,18 @@ class Expected(NamedTuple):
     directory: str | None
     noted: Collection[Key] | None
     metadata: Metadata | None
+
+    @classmethod
+    def of(
+        cls,
+        path: str,
+        others: Iterable[str],
+        ids: Mapping[str, str],
+        noted: Collection[Key] | None,
+        metadata: Metadata | None,
+    ) -> Expected:
+        """Return the same for a log directory with the meta.properties `ids`."""
+        return cls(path, tuple(others), parse_int(ids.get("node.id")), ids.get("directory.id"), noted, metadata)
 
     @property
     def is_known(self) -> bool:
@@ -123,6 +136,16 @@ def missing_partitions(expected: Expected) -> MissingPartitions:
     return MissingPartitions(
         _ordered(lost), _ordered(gone - lost), {key: in_place[key] for key in lost if key in in_place}
     )
+
+
+def may_be_missing(path: str, noted: Collection[Key] | None) -> bool:
+    """Return False if `missing_partitions` reports nothing lost, whatever the metadata and other log directories have:
+    each partition in the log directory's checkpoints has its directory, and nothing else has a partition's name."""
+    try:
+        found, in_place = _states(path)
+    except OSError:
+        return False
+    return noted is None or bool(in_place) or any("" not in found.get(key, ()) for key in noted if is_legal(key))
 
 
 def is_legal(key: Key) -> bool:
