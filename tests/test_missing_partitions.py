@@ -24,6 +24,9 @@ from kdump.check.totals import CheckTotals
 from kdump.forensics.restart.restart_plan import restart_plan
 from kdump.log import kinds
 from kdump.log.disk import LogDirectory, place_of
+from kdump.state.metadata import read_metadata
+from kdump.state.missing_partitions import Expected, missing_partitions, noted_in
+from kdump.state.small_files import properties
 from tests.command import run
 from tests.conftest import DISKS, SEED
 from tests.restart_recipe import metadata_apart, second
@@ -266,6 +269,85 @@ def test_checkpoints_that_are_lost(root: Path, content: bytes) -> None:
         (disk / name).write_bytes(content)
         os.utime(disk / name, (0, 0))
         assert agreed(disk) == ["users-0"]
+
+
+HAS, LACKS = b"0\n1\nusers 0 300\n", b"0\n1\nledger 0 65\n"
+TORN = {
+    "a line too many": b"0\n1\nusers 0 300\nledger 0 65\n",
+    "a line lost": b"0\n2\nusers 0 300\n",
+    "a malformed line": b"0\n2\nusers 0 300\nledger 0\n",
+    "a line with a bad number": b"0\n2\nusers 0 300\nledger x 65\n",
+    "another version": b"1\n1\nusers 0 300\n",
+}
+EVIDENCE: list[tuple[bytes | None, bytes | None, bool, bool]] = [
+    # recovery points, high watermarks, whether users-0 is missing: with the metadata, and without
+    (HAS, HAS, True, True),
+    (HAS, LACKS, True, True),
+    (LACKS, HAS, False, False),
+    (b"0\n0\n", HAS, False, False),  # written, for no log
+    (b"", HAS, True, True),  # a short first run, whose high watermarks name the logs
+    (b"", LACKS, False, False),
+    (b"", b"", True, False),
+    (None, None, True, False),
+    (None, LACKS, False, False),
+    *((torn, None, True, True) for torn in TORN.values()),
+    *((torn, b"", True, True) for torn in TORN.values()),
+    *((torn, LACKS, False, False) for torn in TORN.values()),
+    *((b"", torn, True, True) for torn in TORN.values()),
+    (LACKS[:4] + b"\xff", TORN["a line lost"], True, True),
+    (b"0\n2\nledger 0 65\n", b"0\n2\nledger 0 65\n", True, False),  # lines were lost: perhaps that of users-0
+]
+
+
+def put(disk: Path, contents: tuple[bytes | None, ...]) -> None:
+    """Replace recovery points and high watermarks; None deletes the file."""
+    for name, content in zip(CHECKPOINTS[::-1], contents, strict=True):
+        (disk / name).unlink(missing_ok=True)
+        if content is not None:
+            (disk / name).write_bytes(content)
+            os.utime(disk / name, (0, 0))
+
+
+def test_what_checkpoints_show(root: Path) -> None:
+    disk = root / "disk"
+    skeleton(DISKS / "kafka-4.3/clean-1", disk)
+    (disk / "users-0").rmdir()
+    place = place_of(str(disk))
+    assert isinstance(place, LogDirectory)
+    ids, metadata = properties(place.files["meta.properties"]), read_metadata(str(disk))
+    for *contents, with_metadata, without in EVIDENCE:
+        put(disk, tuple(contents))
+        present = {name: at for name, at in place.files.items() if (disk / name).exists()}
+        for known, expected in ((metadata, with_metadata), (None, without)):
+            found = missing_partitions(Expected.of(str(disk), (), ids, noted_in(present), known))
+            assert found.lost == [("users", 0)] * expected, (contents, known is not None)
+
+
+@pytest.mark.every_disk
+@pytest.mark.parametrize("clean", [True, False])
+@pytest.mark.parametrize("metadata", [True, False])
+def test_what_checkpoints_show_the_commands(root: Path, clean: bool, metadata: bool) -> None:
+    """How the broker was shut down does not change what they show."""
+    disk = root / "disk"
+    skeleton(DISKS / "kafka-4.3/clean-1", disk)
+    (disk / "users-0").rmdir()
+    if not clean:
+        (disk / ".kafka_cleanshutdown").unlink()
+    if not metadata:
+        shutil.rmtree(disk / META)
+    for points, marks, *expected in EVIDENCE:
+        put(disk, (points, marks))
+        assert agreed(disk) == ["users-0"] * expected[not metadata], (points, marks)
+
+
+def test_what_no_checkpoint_shows(root: Path) -> None:
+    disk = root / "disk"
+    skeleton(DISKS / "kafka-4.3/clean-1", disk)
+    (disk / "users-0").rmdir()
+    (disk / "cleaner-offset-checkpoint").unlink()
+    for content, shown in ((b"", "no checkpoint shows whether it was there"), (HAS, "has its offset 300")):
+        put(disk, (content, None))
+        assert shown in reported(disk)[0].message
 
 
 @pytest.mark.parametrize("what", ["file", "link"])

@@ -76,6 +76,7 @@ def _missing(key: Key, noted: dict[str, Checkpoint], directory: LogDirectory, bl
     of what is in its place, if anything."""
     name = next((name for name in (*EVIDENCE[::-1], *noted) if key in noted.get(name, {})), None)
     message = f"{name_of(key)} is not in this log directory, to which the metadata assigns it"
+    message += "; no checkpoint shows whether it was there"
     consequence = None
     if blocked is not None:
         message = f"there is {what_is_at(blocked)} in place of the directory of {name_of(key)}"
