@@ -132,10 +132,10 @@ def noted_in(checkpoints: Mapping[str, Target], open_: Open = open_window) -> No
         if problems:
             is_unread = True
             continue
-        keys = {(entry.values["topic"], entry.values["partition"]) for entry in found}
-        keys = {key for key in keys if is_legal(key)}
+        every = {(entry.values["topic"], entry.values["partition"]) for entry in found}
+        keys = frozenset(key for key in every if is_legal(key))
         if not broken and (found or _is_written(at, open_)):
-            return Noted(frozenset(keys), True)
+            return Noted(keys, True)
         named |= keys
     return Noted(frozenset(named), is_unread)
 
@@ -143,7 +143,7 @@ def noted_in(checkpoints: Mapping[str, Target], open_: Open = open_window) -> No
 def missing_partitions(expected: Expected) -> MissingPartitions:
     """Return the partitions that the log directory should contain and does not, in the order of their names. Looks at
     the directories as they are now; one that cannot be listed contains anything."""
-    noted = expected.noted.keys
+    noted = set(expected.noted.keys)
     try:
         found, in_place = _states(expected.path)
         live = {key for path in expected.others for key, states in _states(path)[0].items() if "" in states}
