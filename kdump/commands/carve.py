@@ -11,9 +11,8 @@ import click
 from kdump.commands.exits import exit_with
 from kdump.commands.files import complain, refuse, unread
 from kdump.commands.output import CSV_COLUMNS_HELP, OutputOptions, output_options
-from kdump.commands.params import limit_options, read_once
-from kdump.commands.rate import RateParam
-from kdump.commands.running import ReadingOptions
+from kdump.commands.params import read_once
+from kdump.commands.reading import ReadingOptions, reading_options
 from kdump.commands.typed import CommandOptions, takes
 from kdump.forensics.carve.answer import CarveSummary
 from kdump.forensics.carve.run import CarvedFile, carve
@@ -58,8 +57,7 @@ class CarveOptions(CommandOptions):
     columns=CSV_COLUMNS_HELP,
     quiet="Print nothing; only write files and set the exit status.",
 )
-@click.option("--max-rate", type=RateParam(), help="Read no faster than this, such as 50MB/s.")
-@limit_options
+@reading_options
 @takes(CarveOptions)
 def command(options: CarveOptions) -> None:
     """Find batches in any file: a disk image, a core dump, a truncated backup, freed blocks (files, devices, - for
@@ -77,7 +75,6 @@ class CarveCommand:
         self.options = options
         self.output = output
         self.counts: Counter[str] = Counter()
-        self.unread: list[str] = []
         self.sink = options.output.sink(
             output,
             lambda: CarveReport(
@@ -104,7 +101,7 @@ class CarveCommand:
                 progress.at(position, size)
                 self.sink.tick()
 
-            for found in carve(options.paths, options.out, options=check, refused=self._refused, met=met):
+            for found in carve(options.paths, options.out, options=check, refused=refuse, met=met):
                 if isinstance(found, CarvedBatch):
                     self._batch(found)
                 elif isinstance(found, CarvedRun):
@@ -113,13 +110,9 @@ class CarveCommand:
                     self._searched(found)
         self._end(time.monotonic() - began)
         self.output.flush()
-        if self.unread or self.counts["unreadable"]:
+        if unread() or self.counts["unreadable"]:
             return 2
         return int(not self.counts["batches"])
-
-    def _refused(self, error: SourceError) -> None:
-        if refuse(error):
-            self.unread.append(str(error))
 
     def _batch(self, found: CarvedBatch) -> None:
         self.counts["batches"] += 1
@@ -141,7 +134,7 @@ class CarveCommand:
         self.counts["unchecked"] += done.unchecked
         self.counts["unreadable"] += done.unreadable
         for note in done.notes:
-            self._refused(SourceError(note))
+            refuse(SourceError(note))
         if done.unchecked:
             complain(
                 f"{done.file}: {done.unchecked:,} possible headers were not checked: too many bytes look like headers"

@@ -22,7 +22,7 @@ from kdump.forensics.postmortem.facts import Directory, PartitionFacts, PostMort
 from kdump.forensics.sketch import SpaceSaving
 from kdump.forensics.spread import Moments
 from kdump.log.disk import LogDirectory
-from kdump.log.errors import SourceError, raise_it
+from kdump.log.errors import Refused, SourceError, raise_it
 from kdump.log.rate import Rate
 from kdump.signals import uninterrupted
 from kdump.state.logdir import was_clean
@@ -41,7 +41,6 @@ TOPICS = 200
 """Maximum number of topics with their own bytes and records over time; those with the fewest bytes are counted
 together."""
 
-Refused = Callable[[SourceError], None]
 Wanted = Callable[[Unit], bool]
 Done = tuple[PartitionFacts, CheckTotals]
 _rate: Rate | None = None
