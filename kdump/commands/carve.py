@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 import click
 
+from kdump.check.batch import count_findings
 from kdump.commands.exits import exit_with
 from kdump.commands.files import complain, refuse, unread
 from kdump.commands.output import CSV_COLUMNS_HELP, OutputOptions, output_options
@@ -19,8 +20,10 @@ from kdump.forensics.carve.run import CarvedFile, carve
 from kdump.forensics.carve.runs import CarvedRun
 from kdump.forensics.carve.search import CarvedBatch
 from kdump.forensics.output_directory import OutputError
+from kdump.log.batch_validity import impossible_count
 from kdump.log.errors import SourceError
 from kdump.log.inspect_answer import InspectedBatch
+from kdump.log.paths import target
 from kdump.render.carve_report import CarveReport, carve_objects
 from kdump.render.output import Output
 from kdump.render.progress import Progress
@@ -53,7 +56,7 @@ class CarveOptions(CommandOptions):
 @click.option("--out", metavar="DIR", help="Write each run as a segment with its indexes to this new directory.")
 @click.option("--runs", "only_runs", is_flag=True, help="Show one line per run, and no batches.")
 @output_options(
-    json="Write JSON Lines: batch, nested and run objects, and one carveSummary.",
+    json="Write JSON Lines: batch, finding, nested and run objects, and one carveSummary.",
     columns=CSV_COLUMNS_HELP,
     quiet="Print nothing; only write files and set the exit status.",
 )
@@ -120,6 +123,9 @@ class CarveCommand:
         self.counts["batchBytes"] += found.batch.size if found.within is None else 0
         if not self.options.only_runs:
             self.sink.add(found)
+        if impossible_count(found.batch) is not None:
+            for finding in count_findings(target(found.file), found.batch):
+                self.sink.add(finding)
 
     def _found(self, run: CarvedRun) -> None:
         self.counts["runs"] += 1

@@ -25,6 +25,8 @@ class HiddenRecords:
     transactions: set[tuple[int, int]] = field(default_factory=set)
     unstable_batches: int = 0
     unstable_records: int = 0
+    uncounted: int = 0
+    """Number of the aborted and unstable batches whose record count cannot be true."""
 
     def text(self) -> str:
         """Return the counts in words; empty if nothing was left out."""
@@ -36,6 +38,8 @@ class HiddenRecords:
             said.append(f"{many(self.aborted_records, 'record')} of {whose}")
         if self.unstable_batches:
             said.append(f"{many(self.unstable_records, 'record')} at or above the last stable offset")
+        if self.uncounted:
+            said.append(f"{many(self.uncounted, 'batch', 'batches')} whose recordCount cannot be true")
         return ", ".join(said)
 
 

@@ -14,7 +14,7 @@ from kdump.forensics.answers import EXPIRED, LIVE, UNKNOWN, Note, PartitionProdu
 from kdump.forensics.life import lives
 from kdump.forensics.lives import Lives
 from kdump.forensics.places import PartitionInput, find_partitions, is_away
-from kdump.forensics.walk import DAMAGES, PartitionScan, certain_answers
+from kdump.forensics.walk import REPORTED, PartitionScan, certain_answers
 from kdump.log.errors import Refused, raise_it
 from kdump.log.paths import Target
 from kdump.log.region import Limits
@@ -122,7 +122,7 @@ def _of(
 def _is_told(finding: Finding, question: ProducersQuery) -> bool:
     if question.events and finding.code.startswith(TOLD_BY_EVENTS):
         return False
-    return finding.code in DAMAGES or finding.code.startswith(TOLD)
+    return finding.code in REPORTED or finding.code.startswith(TOLD)
 
 
 def _base(walk: PartitionScan, place: PartitionInput) -> Target | None:

@@ -23,6 +23,7 @@ from kdump.check.totals import CheckTotals
 from kdump.forensics.committed_view import MOST_ABORTED, HiddenRecords, ReadCommittedView, said
 from kdump.forensics.index_entries import close
 from kdump.forensics.walk import BatchObserver, PartitionScan
+from kdump.log.batch_validity import impossible_count
 from kdump.log.disk import PartitionDirectory, SegmentFiles, partition
 from kdump.log.entries import Entry
 from kdump.log.errors import SourceError
@@ -102,6 +103,7 @@ class ReadCommitted:
                 with self._lock:
                     out.aborted_batches += 1
                     out.aborted_records += batch.possible_records
+                    out.uncounted += impossible_count(batch) is not None
                     if len(out.transactions) < MOST_ABORTED:
                         out.transactions.add((batch.producerId, marker))
                 return False
@@ -109,6 +111,7 @@ class ReadCommitted:
             with self._lock:
                 out.unstable_batches += 1
                 out.unstable_records += batch.possible_records
+                out.uncounted += impossible_count(batch) is not None
             return False
         return True
 

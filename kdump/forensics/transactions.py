@@ -22,7 +22,7 @@ from kdump.forensics.answers import (
 )
 from kdump.forensics.ledger import TransactionLedger
 from kdump.forensics.places import PartitionInput, find_partitions, is_away
-from kdump.forensics.walk import DAMAGES, PartitionScan, certain_answers
+from kdump.forensics.walk import REPORTED, PartitionScan, certain_answers
 from kdump.log.errors import Refused, raise_it
 from kdump.log.region import Limits
 from kdump.state.coordinator import Coordinator
@@ -162,4 +162,4 @@ def told_beside(finding: Finding) -> bool:
     row."""
     if finding.code in TOLD_BY_ROWS:
         return False
-    return finding.code in DAMAGES or finding.code.startswith(TOLD)
+    return finding.code in REPORTED or finding.code.startswith(TOLD)

@@ -14,7 +14,7 @@ from kdump.format.numbers import LONG_MAX, LONG_MIN, int64
 from kdump.format.record import RECORD
 from kdump.format.varint import Bytes, read_varint
 from kdump.log import legacy
-from kdump.log.batch_validity import impossible_count
+from kdump.log.batch_validity import count_problem, impossible_count
 from kdump.log.record import Record
 from kdump.log.region import Batch, BatchLegacy, BatchV2, Problem
 from kdump.log.skim import HEAD, KEYS, LARGE, SIZES, Keep, Skim
@@ -57,7 +57,7 @@ def columns_of(
     if left < 0:
         impossible = impossible_count(batch)
         assert impossible is not None
-        batch.note(_count_problem(batch, impossible.reason, None, left))
+        batch.note(count_problem(batch, impossible.reason))
         return
     if left == 0 and size == 0:
         return
@@ -116,7 +116,7 @@ def columns_of(
         if not left and position < len(piece):
             if _holds_record(bytearray(piece[position:]), pieces):
                 reason = f"recordCount is {total}, but the batch has more records"
-                batch.note(_count_problem(batch, reason, None, total))
+                batch.note(count_problem(batch, reason))
                 return
             over = "bytes are left over after the last record"
             if not space:
@@ -131,7 +131,7 @@ def columns_of(
                 raise error.moved(done - len(rest)) from None
         if left:
             reason = f"recordCount is {total}, but the batch has {many(total - left, 'record')}"
-            batch.note(_count_problem(batch, reason, total - left, total))
+            batch.note(count_problem(batch, reason, total - left))
     except DecodeError as error:
         # An error of a codec has a position in the file; an error in a record, in the decompressed payload.
         in_codec = error.code in ("decompression-failed", "lz4-frame-unsupported") and error.struct != "Record"
@@ -160,11 +160,6 @@ def _holds_record(rest: bytearray, pieces: Iterator[bytes | memoryview]) -> bool
             return False
         if len(rest) > MOST_AHEAD:
             return False
-
-
-def _count_problem(batch: BatchV2, reason: str, expected: int | None, actual: int) -> Problem:
-    at = batch.position + BATCH_HEADER.positions["recordCount"]
-    return Problem("record-count-mismatch", "RecordBatch", "recordCount", at, reason, expected, actual, size=4)
 
 
 def unpacked(batch: Batch, position: int, count: int) -> bytes:

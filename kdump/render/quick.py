@@ -11,7 +11,7 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from kdump.answer import answer_object
-from kdump.check.batch import findings
+from kdump.check.batch import findings, findings_so_far
 from kdump.check.finding import Finding
 from kdump.format.batch import BATCH_HEADER, BatchHeader
 from kdump.format.codec.whole import whole
@@ -205,7 +205,7 @@ class QuickLines:
         return len(inner)
 
     def _batch(self, at: Target, batch: BatchV2) -> int:
-        noted = list(findings(at, batch))
+        noted = list(findings_so_far(at, batch))
         self._findings(noted)
         frame = None
         rows = 0
