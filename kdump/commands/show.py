@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from kdump.commands.files import Files, complain
+from kdump.commands.files import Files, complain, unread_line
 from kdump.commands.output import CSV, JSON, TABLE
 from kdump.decode.decoding import DecodeOptions, Decoding
 from kdump.decode.said import DecoderError
@@ -129,6 +129,7 @@ class Show:
             first, last = (iso(end, self.options.zone) if end is not None else "" for end in self.selection.times)
             complain(f"time range {first}..{last}")
         files = list(self.files)
+        self._say_unread(files)
         following = self.options.follow and bool(files)
         view = self._view(len(files) > 1 or following)
         self._quicken(view)
@@ -149,6 +150,16 @@ class Show:
             view.end()
             self.files.notes()
             self._left_out()
+
+    def _say_unread(self, files: list[Target]) -> None:
+        """Begin output for people with what cannot be read, as far as this shows before the files are read."""
+        if self.options.form not in (TABLE, HEX) or not files:
+            return
+        if len(files) > 1:
+            self.files.try_all(files)
+        line = unread_line()
+        if line:
+            self.output.line(line)
 
     def _open(self, at: Target, *, keep: bool = False) -> tuple[Window, Kind] | None:
         """Return the opened file and its kind; None if it cannot be read. With --read-committed, also finds out what a

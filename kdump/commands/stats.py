@@ -117,8 +117,8 @@ class StatsCommand:
         if not place.segments:
             return False
         facts = partition_summary(place)
-        self.is_other_kind = self.is_other_kind or not is_of_kind(facts, self.options.internal)
-        return self.chosen(facts)
+        self.is_other_kind = self.is_other_kind or not is_of_kind(facts.topic, self.options.internal)
+        return self.chosen(facts.topic)
 
     def _found(self, found: Stats) -> None:
         for text in found.unread:

@@ -102,7 +102,7 @@ def columns_of(
             rest = bytearray(piece[position:])
             del columns
             piece = b""  # a large piece must be referenced only by `rest`
-            wanted = _wanted(rest, limit - done + len(rest), done - len(rest), space) if left else 0
+            wanted = _wanted(rest, limit - done + len(rest), done - len(rest), pieces if space else None) if left else 0
             if keep is not None and wanted > LARGE:
                 skim = Skim(bytes(rest), pieces, done - len(rest), keep)
                 columns = skim.record()
@@ -184,18 +184,18 @@ def unpacked(batch: Batch, position: int, count: int) -> bytes:
     return found
 
 
-def _wanted(rest: bytearray, room: int, position: int, space: str) -> int:
+def _wanted(rest: bytearray, room: int, position: int, pieces: Iterator[bytes | memoryview] | None) -> int:
     """Return the total size in bytes of the record that starts in `rest`, at `position` of the payload: nothing is
     decoded before they are all available. Raises DecodeError if the size exceeds `room`, so that no memory is used for
-    it."""
+    it. `pieces`: the rest of a compressed payload, which is then decompressed to its end: either the record extends
+    past it, or the payload exceeds --max-decompressed-size, and the codec raises."""
     try:
         length, start = read_varint(rest, 0, len(rest), RECORD.name, "length")
     except DecodeError:
         return 0
-    if start + length > room and space:
-        reason = f"a record of {length} bytes exceeds what is left of --max-decompressed-size"
-        raise DecodeError("Record", "length", position, reason, "decompression-failed")
     if start + length > room:
+        if pieces is not None:
+            room = len(rest) + sum(map(len, pieces))
         raise past_end(position, length, room - start)
     return start + length
 

@@ -182,7 +182,7 @@ def directory_lines(facts: LogDirectorySummary, zone: tzinfo) -> list[tuple[str,
         ("not live", stray),
         ("not named topic-partition", said["unknown"]),
         ("not Kafka's files", said["otherFiles"]),
-        ("in checkpoints, but directory missing", said["absent"]),
+        ("directory missing", said["absent"]),
     )
     lines += [(f"{what}: {_some(names)}", "torn") for what, names in lists if names]
     if facts.remote_cache:

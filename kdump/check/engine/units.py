@@ -14,7 +14,7 @@ from kdump.check.engine.partition_directory import PartitionDirectoryCheck
 from kdump.check.engine.second_look import Looking, settled
 from kdump.check.engine.small_files import file_findings, items
 from kdump.check.finding import Finding
-from kdump.check.log_dir_context import LogDirContext, alone, ids, same_broker
+from kdump.check.log_dir_context import LogDirContext, alone, ids
 from kdump.check.options import Options
 from kdump.check.rule import Observer, PartitionContext, SegmentContext
 from kdump.check.rules.directories import log_directory_findings
@@ -29,8 +29,9 @@ from kdump.log import kinds
 from kdump.log.at_work import FileWatch
 from kdump.log.disk import LogDirectory, PartitionDirectory, Place, SegmentFiles, partition, place_of, places
 from kdump.log.errors import Refused, SourceError
-from kdump.log.listing import is_url, length, parent
+from kdump.log.listing import length, parent
 from kdump.log.paths import Refusals, Target, target
+from kdump.state.siblings import same_broker, unlisted
 
 if TYPE_CHECKING:
     from kdump.state.image import Metadata
@@ -233,13 +234,11 @@ def units(paths: tuple[str, ...], options: Options, refused: Refused) -> list[Ch
             found_places.extend(places(path, refusals))
         except SourceError as error:
             refused(error)
-    unlisted = refusals.apart_from(place.path for place in found_places)
-    unlisted += [path for path in paths if path != "-" and not is_url(path) and not os.path.exists(path)]
-    return units_of(found_places, options, unlisted)
+    return units_of(found_places, options, unlisted(paths, (place.path for place in found_places), refusals))
 
 
-def units_of(found_places: list[Place], options: Options, unlisted: Iterable[str] = ()) -> list[CheckUnit]:
-    """Return the units for these places, in order. `unlisted`: directories that cannot be listed, each of which may be
+def units_of(found_places: list[Place], options: Options, maybe: Iterable[str] = ()) -> list[CheckUnit]:
+    """Return the units for these places, in order. `maybe`: directories that cannot be listed, each of which may be
     another log directory of a broker."""
     directories = [place for place in found_places if isinstance(place, LogDirectory)]
     named = {id(directory): ids(directory, options) for directory in directories}
@@ -251,7 +250,7 @@ def units_of(found_places: list[Place], options: Options, unlisted: Iterable[str
     for place in found_places:
         if isinstance(place, LogDirectory):
             others = siblings[id(place)]
-            made.extend(_of_directory(place, options, others, (*(each.path for each in others), *unlisted)))
+            made.extend(_of_directory(place, options, others, (*(each.path for each in others), *maybe)))
         elif isinstance(place, PartitionDirectory):
             made.append(CheckUnit(place.path, _size(place), _known(place, options), options, partition=place))
         else:
