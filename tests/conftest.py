@@ -22,7 +22,7 @@ from kdump.log.paths import target
 from kdump.log.payload import records
 from kdump.log.reader import regions
 from kdump.log.record import Record
-from kdump.log.region import Batch, BatchLegacy, Limits, Region
+from kdump.log.region import Batch, LegacyRecordBatch, Limits, Region
 from kdump.log.source import FileSource, SeekableSource, Source, open_source
 from kdump.log.window import DEFAULT_SIZE, Window
 from tools.corpus import changes, unpack
@@ -233,7 +233,7 @@ def facts(region: Region) -> dict[str, Any]:
     said["header"] = region.header  # type: ignore[attr-defined]
     said["crcValid"] = region.crcValid
     said["problems"] = list(region.problems)
-    if isinstance(region, BatchLegacy):
+    if isinstance(region, LegacyRecordBatch):
         said["inside"] = (region.baseOffset, region.recordCount)
     return said
 

@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from kdump.log.paths import refuse_pipe, target
+from kdump.log.paths import reject_pipe, target
 from tests.broker_at_work import Broker, disk
 from tests.command import run
 from tests.conftest import sample, seeded
@@ -239,5 +239,5 @@ def test_a_file_that_goes_away_between_two_looks(tmp_path: Path, monkeypatch: py
         return found
 
     monkeypatch.setattr("os.stat", gone)
-    refuse_pipe(at)
+    reject_pipe(at)
     assert looks == 1

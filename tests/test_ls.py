@@ -441,14 +441,14 @@ def test_a_file_that_grows_is_not_torn(disk: Path, monkeypatch: pytest.MonkeyPat
     log = disk / "ledger-0" / f"{0:020}.log"
     whole = log.read_bytes()
     log.write_bytes(whole[:-10])
-    real = partition_log.read_headers
+    real = partition_log.summarize_headers
 
     def read_headers(*arguments: Any, **options: Any) -> Any:
         found = real(*arguments, **options)
         log.write_bytes(whole)
         return found
 
-    monkeypatch.setattr(partition_log, "read_headers", read_headers)
+    monkeypatch.setattr(partition_log, "summarize_headers", read_headers)
     monkeypatch.setattr(partition_log.FileSource, "grown", lambda self: 10)
     assert (row_of(disk)["damage"], row_of(disk)["torn"]) == (None, 0)
 

@@ -21,7 +21,7 @@ from kdump.check.run import units
 from kdump.check.totals import CheckTotals
 from kdump.forensics.restart.restart_plan import restart_plan
 from kdump.log import kinds
-from kdump.log.disk import LogDirectory, place_of
+from kdump.log.disk import LogDirectory, directory_at
 from tests.command import run
 from tests.conftest import DISKS, SEED
 from tests.restart_recipe import metadata_apart, second
@@ -33,7 +33,7 @@ SKELETON = {kinds.META_PROPERTIES, kinds.OFFSET_CHECKPOINT, kinds.CLEAN_SHUTDOWN
 
 def skeleton(source: Path, target: Path) -> list[str]:
     """Copy a log directory with the metadata log, but with empty partitions. Returns the names of the partitions."""
-    place = place_of(str(source))
+    place = directory_at(str(source))
     assert isinstance(place, LogDirectory)
     target.mkdir()
     for at in place.files.values():

@@ -7,15 +7,15 @@ from typing import ClassVar
 from textual.binding import Binding, BindingType
 from textual.widgets import Input
 
-from kdump.browse.asking import Asking
+from kdump.browse.asking import FindingActions
 from kdump.browse.panes import Pane
-from kdump.browse.say import command_of, json_of
+from kdump.browse.say import row_commands, row_json
 from kdump.browse.screens import HELP, TextScreen
-from kdump.browse.shown import Typed as Typed
+from kdump.browse.shown import PromptParsers as PromptParsers
 from kdump.format.numbers import parse_long
 
 
-class BrowseApp(Asking):
+class BrowseApp(FindingActions):
     """The complete application: binds keys to actions, and handles the prompts."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
@@ -96,12 +96,12 @@ class BrowseApp(Asking):
             self.copy_to_clipboard(text)
             self.push_screen(TextScreen("JSON, copied if the terminal supports it (OSC 52)", text))
 
-        self.jobs.start("say", "JSON", lambda job: json_of(browser, level, row), done)
+        self.jobs.start("say", "JSON", lambda job: row_json(browser, level, row), done)
 
     def action_command(self) -> None:
         if self.browser.levels:
             self.push_screen(
-                TextScreen("commands that show the same", "\n".join(command_of(self.browser, self.options)))
+                TextScreen("commands that show the same", "\n".join(row_commands(self.browser, self.options)))
             )
 
     def action_ask(self, what: str) -> None:

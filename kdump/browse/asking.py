@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 from kdump.browse import check as checks
-from kdump.browse.check import Check
+from kdump.browse.check import BackgroundVerify
 from kdump.browse.hexed import spot
 from kdump.browse.jobs import Job
 from kdump.browse.lists import FindingsScreen, TransactionsScreen
-from kdump.browse.moving import Moving
+from kdump.browse.moving import Navigation
 from kdump.check.finding import Finding
 from kdump.forensics.answers import Transaction
 from kdump.log.select import Selection
 from kdump.render.escape import path_text, printable
 
 
-class Asking(Moving):
+class FindingActions(Navigation):
     """Runs the checks of kdump verify and the analysis of kdump transactions."""
 
     def _unfilter(self) -> str:
@@ -30,12 +30,12 @@ class Asking(Moving):
         inside = browser.depth > 0 and browser.directory()
         return inside or browser.places.path
 
-    def _checked(self) -> Check:
+    def _checked(self) -> BackgroundVerify:
         """Return the check that covers the current place; start one if there is none."""
         path = self._here()
         if self.check is not None and self.check.covers(path) and (self.check.running or self.check.place >= -1):
             return self.check
-        check = self.check = Check(path)
+        check = self.check = BackgroundVerify(path)
 
         def hear(finding: Finding) -> None:
             if check.hear(finding) and check is self.check and self.awaited:

@@ -12,8 +12,8 @@ from kdump.check.options import Options
 from kdump.check.run import units
 from kdump.check.totals import CheckTotals
 from kdump.check.workers import careful_source
-from kdump.format.counted import many
-from kdump.log.listing import lies_in, same_place
+from kdump.format.counted import count_text
+from kdump.log.listing import is_inside, real_path
 from kdump.log.region import Limits
 
 MOST = 10_000
@@ -21,7 +21,7 @@ MOST = 10_000
 
 
 @dataclass
-class Check:
+class BackgroundVerify:
     """One verify run over `path`. `place`: index of the current finding, -1 before the first; `left_out`: number of
     findings above MOST; `info`: number of informational findings that are kept."""
 
@@ -34,7 +34,7 @@ class Check:
     totals: CheckTotals = field(default_factory=CheckTotals)
 
     def covers(self, path: str) -> bool:
-        return lies_in(same_place(path), same_place(self.path))
+        return is_inside(real_path(path), real_path(self.path))
 
     def hear(self, finding: Finding) -> bool:
         """Add a finding. Return True if it is an error or a warning; informational findings are listed, but skipped by
@@ -63,15 +63,15 @@ class Check:
     @property
     def serious_text(self) -> str:
         errors = sum(each.severity == ERROR for each in self.findings)
-        return f"{many(errors, 'error')}, {many(self.serious - errors, 'warning')}"
+        return f"{count_text(errors, 'error')}, {count_text(self.serious - errors, 'warning')}"
 
     def summary(self) -> str:
         """Return a one-line summary."""
         if self.running:
             return f"checking {self.path} …"
         totals = self.totals
-        read = f"{many(totals.partitions, 'partition')}, {many(totals.files, 'file')}, "
-        read += f"{many(totals.batches, 'batch', 'batches')} read"
+        read = f"{count_text(totals.partitions, 'partition')}, {count_text(totals.files, 'file')}, "
+        read += f"{count_text(totals.batches, 'batch', 'batches')} read"
         if self.totals.unread:
             read += f"; {len(self.totals.unread)} could not be read: {self.totals.unread[0]}"
         if not self.serious:
@@ -80,7 +80,7 @@ class Check:
 
 
 def run(
-    check: Check,
+    check: BackgroundVerify,
     limits: Limits,
     hear: Callable[[Finding], None],
     met: Callable[[int], None],

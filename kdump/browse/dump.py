@@ -7,14 +7,14 @@ from datetime import timezone, tzinfo
 from typing import NamedTuple
 
 from kdump.check.finding import Finding
-from kdump.decode.decoding import Decoding
+from kdump.decode.decoding import RecordDecoder
 from kdump.format.varint import Bytes
 from kdump.log.record import Record
 from kdump.log.region import Batch
 from kdump.render.explain import FieldMeaning
 from kdump.render.hexdump import WIDE, Hexdump
 from kdump.render.output import Output
-from kdump.render.painted import paint, parts
+from kdump.render.painted import mark_style, split_styles
 from kdump.render.style import cut
 
 SHOWN = 16
@@ -60,7 +60,7 @@ class HexDump(NamedTuple):
     shown: tuple[int, int] = (0, -1)
 
 
-class Captured(Output):
+class CapturedLines(Output):
     """Output that is kept as lines."""
 
     def __init__(self, width: int) -> None:
@@ -79,18 +79,18 @@ class Captured(Output):
         return max(20, self.columns)
 
     def line(self, text: str) -> None:
-        self.lines.append(HexLine(parts(text), self.field, self.record))
+        self.lines.append(HexLine(split_styles(text), self.field, self.record))
 
 
-class Annotated(Hexdump):
+class AnnotatedDump(Hexdump):
     """Writes the dump and collects its fields."""
 
     def __init__(
-        self, width: int, *, full: bool = False, zone: tzinfo = timezone.utc, decoding: Decoding | None = None
+        self, width: int, *, full: bool = False, zone: tzinfo = timezone.utc, decoding: RecordDecoder | None = None
     ) -> None:
-        self.captured = Captured(width)
+        self.captured = CapturedLines(width)
         super().__init__(self.captured, full=full, zone=zone, decoding=decoding)
-        self.paint = paint
+        self.paint = mark_style
         self.fields: list[HexField] = []
         self.brief = width < WIDE
         """Whether each field takes only one line, because the screen is narrow."""

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from kdump.log.careful import CarefulSource
+from kdump.log.careful import FaultTolerantSource
 from kdump.log.errors import SourceError
-from kdump.log.kinds import PRODUCER_SNAPSHOT, Kind, by_content
+from kdump.log.kinds import PRODUCER_SNAPSHOT, FileKind, by_content
 from kdump.log.paths import Target
 from kdump.log.source import FileSource
 from kdump.log.window import Window
@@ -20,7 +20,7 @@ class OpenFile:
     def __init__(self, at: Target) -> None:
         self.at = at
         self._window: Window | None = None
-        self._kind: Kind | None = at.kind
+        self._kind: FileKind | None = at.kind
         self._closed = False
 
     @property
@@ -35,7 +35,7 @@ class OpenFile:
         return self._window
 
     @property
-    def kind(self) -> Kind:
+    def kind(self) -> FileKind:
         """The file kind by its name, or else by its content. Raises SourceError."""
         if self._kind is None:
             self._kind = by_content(self.window)
@@ -66,7 +66,7 @@ class OpenFile:
             return ""
         if source.error:
             return source.error
-        if isinstance(source, CarefulSource) and source.unreadable:
+        if isinstance(source, FaultTolerantSource) and source.unreadable:
             return f"{len(source.unreadable)} byte ranges cannot be read ({source.fault}) and are shown as zeros"
         if isinstance(source, FileSource):
             grown = source.grown()

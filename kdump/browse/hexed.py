@@ -12,7 +12,7 @@ from kdump.check.finding import Finding
 from kdump.render.escape import printable
 
 
-class Hexed(PaneLayout):
+class HexPane(PaneLayout):
     """Fills the hexdump pane."""
 
     def _draw(self) -> None:

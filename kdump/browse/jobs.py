@@ -8,7 +8,7 @@ from typing import Any, Protocol, TypeVar, cast
 
 from textual.app import App
 
-from kdump.browse.levels import NotThere
+from kdump.browse.levels import NotFound
 from kdump.browse.rows import Cancelled
 from kdump.log.errors import SourceError
 
@@ -52,7 +52,7 @@ class Jobs:
 
     def start(self, group: str, what: str, work: Callable[[Job], T], then: Callable[[T], None]) -> Job:
         """Run `work` in a thread, then call `then` with its result in the app's thread. Cancels an older job of the
-        group. SourceError, OSError and NotThere are displayed by `shows`."""
+        group. SourceError, OSError and NotFound are displayed by `shows`."""
         job = Job(what)
         self.cancel(group)
         self.loop = asyncio.get_running_loop()
@@ -65,7 +65,7 @@ class Jobs:
                     return
             except Cancelled:
                 return
-            except (SourceError, OSError, NotThere) as error:
+            except (SourceError, OSError, NotFound) as error:
                 if not job.cancelled:
                     self.shows.trouble(str(error))
                 return

@@ -7,11 +7,11 @@ from typing import Any, ClassVar
 from textual.binding import Binding, BindingType
 
 from kdump.answer import answer_object
-from kdump.browse.check import Check
+from kdump.browse.check import BackgroundVerify
 from kdump.browse.jobs import Job, Jobs
 from kdump.browse.layout import table
 from kdump.browse.rows import BrowseRow
-from kdump.browse.screens import Over
+from kdump.browse.screens import Overlay
 from kdump.check.catalogue import INFO
 from kdump.check.finding import Finding
 from kdump.forensics.answers import ABORTED, COMMITTED, HANGING, OPEN, PartitionTransactions, Transaction
@@ -27,7 +27,7 @@ MOST = 20_000
 SEVERITY = {"error": "bad", "warning": "torn", "info": "dim"}
 
 
-class FindingsScreen(Over):
+class FindingsScreen(Overlay):
     """The findings so far. Enter returns the number of the selected finding."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
@@ -37,7 +37,7 @@ class FindingsScreen(Over):
 
     noted = True
 
-    def __init__(self, check: Check) -> None:
+    def __init__(self, check: BackgroundVerify) -> None:
         super().__init__("", " Enter goes there   i informational findings, too   Esc closes")
         self.check = check
         self.with_info = False
@@ -104,7 +104,7 @@ VIEWS = {
 }
 
 
-class TransactionsScreen(Over):
+class TransactionsScreen(Overlay):
     """The transactions below a path, listed as they are found. Enter returns the selected transaction, to show its
     first batch."""
 

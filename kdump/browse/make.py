@@ -9,17 +9,17 @@ from functools import partial
 from typing import Any, NamedTuple
 
 from kdump.browse.dump import HexField
-from kdump.browse.pages import taken_as_sound, unread
+from kdump.browse.pages import as_if_valid, is_unchecked
 from kdump.browse.rows import BrowseRow
-from kdump.decode.decoding import DecodeOptions, Decoding
+from kdump.decode.decoding import DecodeOptions, RecordDecoder
 from kdump.log.disk import LogDirectory, PartitionDirectory
 from kdump.log.entries import Entry
-from kdump.log.legacy import look_inside
+from kdump.log.legacy import read_wrapper
 from kdump.log.paths import Target
 from kdump.log.record import Record
-from kdump.log.region import Batch, BatchLegacy, Problem, Region
+from kdump.log.region import Batch, LegacyRecordBatch, Problem, Region
 from kdump.render.amounts import size_text
-from kdump.render.columns import Decodes, columns_of
+from kdump.render.columns import TableDecoder, columns_of
 from kdump.render.escape import path_text, printable
 from kdump.render.table import Column
 from kdump.render.times import iso
@@ -30,7 +30,7 @@ LABEL = 40
 """Maximum characters of a key in the tree."""
 
 
-class Thing(NamedTuple):
+class FileRow(NamedTuple):
     """A directory, partition or file as the table shows it: its name, and data from the directory and the checkpoints.
     Sizes in bytes, times in epoch ms."""
 
@@ -47,7 +47,7 @@ def _number(value: int | None) -> str:
     return "" if value is None else str(value)
 
 
-def thing_columns(zone: tzinfo) -> list[Column]:
+def file_columns(zone: tzinfo) -> list[Column]:
     """Return the columns for directories, partitions and files."""
     return [
         Column("name", "name", lambda t: t.name, least=24),
@@ -72,13 +72,13 @@ def field_columns() -> list[Column]:
     ]
 
 
-class Maker:
+class RowFactory:
     """Builds rows, with times in `zone`, and with the topic's decoder for keys and values."""
 
     def __init__(self, zone: tzinfo = timezone.utc, decode: DecodeOptions | None = None) -> None:
         self.zone = zone
-        self.decoding = Decoding(decode or DecodeOptions())
-        self.things = thing_columns(zone)
+        self.decoding = RecordDecoder(decode or DecodeOptions())
+        self.things = file_columns(zone)
         self.fields = field_columns()
         self.batches = columns_of("batch", zone, None, False)
         self._flags = [column.name for column in self.batches].index("flags")
@@ -91,13 +91,13 @@ class Maker:
         """Return the columns for entries of this type."""
         return columns_of(type_name, self.zone, None, False)
 
-    def _decodes(self, at: Target) -> Decodes | None:
+    def _decodes(self, at: Target) -> TableDecoder | None:
         decoder = self.decoding.decoder(at)
         if decoder is None:
             return None
-        return Decodes(partial(self.decoding.read, at), decoder.is_keyless, decoder.is_wide)
+        return TableDecoder(partial(self.decoding.read, at), decoder.is_keyless, decoder.is_wide)
 
-    def thing(self, type_name: str, key: str, item: Any, thing: Thing, style: str = "") -> BrowseRow:
+    def thing(self, type_name: str, key: str, item: Any, thing: FileRow, style: str = "") -> BrowseRow:
         """Return the row of a directory, partition or file; `key` is its path."""
         shown = thing._replace(name=printable(path_text(thing.name)), what=printable(path_text(thing.what)))
         cells = tuple(column.cell(shown) for column in self.things)
@@ -106,10 +106,10 @@ class Maker:
     def directory(self, place: LogDirectory | PartitionDirectory | Target) -> BrowseRow:
         """Return the row of one of several places below a path."""
         if isinstance(place, LogDirectory):
-            thing = Thing(place.path, f"log directory, {len(place.partitions)} partitions", None)
+            thing = FileRow(place.path, f"log directory, {len(place.partitions)} partitions", None)
             return self.thing("directory", place.path, place, thing)
         if isinstance(place, PartitionDirectory):
-            return self.thing("partition", place.path, place, Thing(place.path, "partition", None))
+            return self.thing("partition", place.path, place, FileRow(place.path, "partition", None))
         return self.file(place)
 
     def file(self, at: Target) -> BrowseRow:
@@ -120,7 +120,7 @@ class Maker:
             size, modified = status.st_size, status.st_mtime_ns // 1_000_000
         what = at.kind.title.removeprefix("a ").removeprefix("an ") if at.kind else "not a file of Kafka"
         style = "" if at.kind is not None and at.kind.name in ("segment", "kraft-snapshot") else "dim"
-        return self.thing("file", at.path, at, Thing(os.path.basename(at.path), what, size, modified), style)
+        return self.thing("file", at.path, at, FileRow(os.path.basename(at.path), what, size, modified), style)
 
     def region(self, region: Region) -> BrowseRow:
         """Return the row of a batch, or of bytes that belong to no batch."""
@@ -128,9 +128,9 @@ class Maker:
             text = f"{region.kind}: {region.size} bytes at {region.position}..{region.end - 1}"
             text += f": {region.reason}" if region.reason else ""
             return BrowseRow("region", region.position, region, region.kind, (), printable(text), region.kind)
-        if isinstance(region, BatchLegacy):
-            look_inside(region)
-        shown = taken_as_sound(region) if unread(region) and region.size > CHECKED else region
+        if isinstance(region, LegacyRecordBatch):
+            read_wrapper(region)
+        shown = as_if_valid(region) if is_unchecked(region) and region.size > CHECKED else region
         cells = [column.cell(shown) for column in self.batches]
         if shown is not region:
             cells[self._flags] = ",".join(filter(None, (cells[self._flags], "crc?")))

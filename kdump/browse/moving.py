@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from kdump.browse.dump import HEADER, HexDump, HexLine
-from kdump.browse.hexed import Hexed, same
+from kdump.browse.hexed import HexPane, same
 from kdump.browse.jobs import Job
 from kdump.browse.panes import Pane
 from kdump.browse.places import Level
 from kdump.browse.rows import BrowseRow, ListingSlice
 
 
-class Moving(Hexed):
+class Navigation(HexPane):
     """Handles the messages that panes post for keys and clicks."""
 
     def _look(

@@ -169,7 +169,7 @@ class Bar(Widget):
         super().__init__(id=id)
         self._parts: tuple[tuple[str, str], ...] = ()
         self._style = style
-        self.below: Keys | None = None
+        self.below: KeyHints | None = None
 
     def say(self, *parts: tuple[str, str]) -> None:
         if parts != self._parts:
@@ -192,7 +192,7 @@ class Bar(Widget):
         return _strip(HexLine(self._parts), self.size.width, base)
 
 
-class Keys(Bar):
+class KeyHints(Bar):
     """The key hints, or the rest of the bar above if its text does not fit."""
 
     def __init__(self, above: Bar, text: str, *, id: str) -> None:

@@ -8,14 +8,14 @@ from dataclasses import dataclass, field
 from itertools import islice
 from typing import Any
 
-from kdump.browse.dump import HEADER, Annotated, HexDump
+from kdump.browse.dump import HEADER, AnnotatedDump, HexDump
 from kdump.browse.files import OpenFile
-from kdump.browse.make import Maker, Thing
+from kdump.browse.make import FileRow, RowFactory
 from kdump.browse.pages import Pages
 from kdump.browse.rows import BrowseRow, CountedListing, FullListing, Listing, ListingSlice, Met
 from kdump.check.batch import file_finding
 from kdump.check.finding import Finding
-from kdump.log.disk import LogDirectory, PartitionDirectory, places
+from kdump.log.disk import LogDirectory, PartitionDirectory, find_directories
 from kdump.log.entries import Entry, entries
 from kdump.log.errors import SourceError
 from kdump.log.kinds import BATCHES
@@ -24,7 +24,7 @@ from kdump.log.record import Record
 from kdump.log.region import Batch, Limits, Region
 from kdump.log.select import Selection
 from kdump.render.overview import directory_lines, partition_lines
-from kdump.state.logdir import directory_facts, facts_alone
+from kdump.state.logdir import log_directory_summary, single_partition_summary
 from kdump.state.partition_log import PartitionSummary
 
 FULL = 64 * 1024
@@ -74,7 +74,7 @@ class Level:
 class Places:
     """Enters rows and dumps their bytes. `selection` restricts batches and records, like inspect's options."""
 
-    def __init__(self, path: str, maker: Maker, limits: Limits | None = None) -> None:
+    def __init__(self, path: str, maker: RowFactory, limits: Limits | None = None) -> None:
         self.path = path
         self.maker = maker
         self.limits = limits or Limits()
@@ -85,7 +85,7 @@ class Places:
     def top(self) -> Level:
         """Return the top level. Raises SourceError if the path contains no Kafka files."""
         self.unread = []
-        found = list(places(self.path, lambda error: self.unread.append(str(error))))
+        found = list(find_directories(self.path, lambda error: self.unread.append(str(error))))
         if not found:
             raise SourceError(f"{self.path}: no Kafka files here")
         place = found[0]
@@ -95,7 +95,7 @@ class Places:
         if isinstance(place, LogDirectory):
             return self._directory(place, None)
         if isinstance(place, PartitionDirectory):
-            return self._partition(facts_alone(place), None)
+            return self._partition(single_partition_summary(place), None)
         if "://" not in place.path and not os.path.exists(place.path):
             raise SourceError(f"{place.path}: no such file or directory")
         return self._file(place, None)
@@ -106,7 +106,7 @@ class Places:
         if row.type == "directory":
             return self._directory(item, row)
         if row.type == "partition":
-            return self._partition(item if isinstance(item, PartitionSummary) else facts_alone(item), row)
+            return self._partition(item if isinstance(item, PartitionSummary) else single_partition_summary(item), row)
         if row.type == "file":
             return self._file(item, row)
         if row.type == "batch":
@@ -116,14 +116,14 @@ class Places:
         return None
 
     def _directory(self, place: LogDirectory, owner: BrowseRow | None) -> Level:
-        facts = directory_facts(place)
+        facts = log_directory_summary(place)
         rows = []
         for part in sorted(
             facts.partitions, key=lambda each: (bool(each.partition.state), each.topic, each.partition.partition or 0)
         ):
             what = f"NOT LIVE: {part.partition.state}" if part.partition.state else ""
             what = what or ("UNREADABLE" if part.partition.refused else "")
-            thing = Thing(part.name, what, part.size, None, len(part.segments), part.log_start, part.high_watermark)
+            thing = FileRow(part.name, what, part.size, None, len(part.segments), part.log_start, part.high_watermark)
             rows.append(self.maker.thing("partition", part.partition.path, part, thing, "torn" if what else ""))
         rows += [self.maker.file(at) for at in (*place.files.values(), *place.others)]
         ends = {True: "shut down cleanly", False: "NO CLEAN SHUTDOWN: the broker is running or has crashed"}
@@ -185,7 +185,7 @@ class Places:
 
     def with_finding(self, dump: HexDump, finding: Finding, width: int) -> HexDump:
         """Return the dump with the finding and its consequence above it."""
-        show = Annotated(width, zone=self.maker.zone)
+        show = AnnotatedDump(width, zone=self.maker.zone)
         show.told(finding)
         return dump._replace(lines=[*show.captured.lines, *dump.lines])
 
@@ -195,15 +195,15 @@ class Places:
         item: Any = row.item
         whole = full and getattr(item, "size", None) is not None and item.size <= FULL
         whole = whole or (row.type == "record" and full and len(item.raw) <= FULL)
-        show = Annotated(width, full=whole or fields, zone=self.maker.zone, decoding=self.maker.decoding)
+        show = AnnotatedDump(width, full=whole or fields, zone=self.maker.zone, decoding=self.maker.decoding)
         file = level.file
         show.at = file.at if file else None
         if row.type == "directory":
-            for text, style in directory_lines(directory_facts(item), self.maker.zone):
+            for text, style in directory_lines(log_directory_summary(item), self.maker.zone):
                 show.text(text, style)
             return show.dump(row.label)
         if row.type == "partition":
-            facts = item if isinstance(item, PartitionSummary) else facts_alone(item)
+            facts = item if isinstance(item, PartitionSummary) else single_partition_summary(item)
             return _partition_dump(show, facts, row.label)
         if row.type == "file":
             return self._file_dump(show, item, row.label)
@@ -223,12 +223,12 @@ class Places:
         show.text(row.text, row.style)
         return show.dump("")
 
-    def _batch_dump(self, show: Annotated, batch: Batch, first: int, count: int) -> HexDump:
+    def _batch_dump(self, show: AnnotatedDump, batch: Batch, first: int, count: int) -> HexDump:
         chosen = (record for record in self.selection.records(batch) if record.index >= first)
         show.records_of(batch, islice(chosen, count))
         return show.dump(f"bytes {batch.position}..{batch.end - 1}", (first, first + count - 1))
 
-    def _file_dump(self, show: Annotated, at: Target, label: str) -> HexDump:
+    def _file_dump(self, show: AnnotatedDump, at: Target, label: str) -> HexDump:
         """Return a dump of the beginning of a file."""
         file = OpenFile(at)
         try:
@@ -257,7 +257,7 @@ class Places:
         return show.dump(label)
 
 
-def _partition_dump(show: Annotated, facts: PartitionSummary, label: str) -> HexDump:
+def _partition_dump(show: AnnotatedDump, facts: PartitionSummary, label: str) -> HexDump:
     show.text(label, "head")
     for text in partition_lines(facts):
         show.text(text)

@@ -17,13 +17,13 @@ from kdump.log.region import Problem
 from kdump.render import jsonl
 from kdump.render.objects import batch_object, entry_object, record_object, region_object
 from kdump.render.overview_objects import directory_object, partition_object
-from kdump.state.logdir import directory_facts, facts_alone
+from kdump.state.logdir import log_directory_summary, single_partition_summary
 from kdump.state.partition_log import PartitionSummary
 
 Object = dict[str, Any]
 
 
-def json_of(browser: Browser, level: Level, row: BrowseRow) -> str | None:
+def row_json(browser: Browser, level: Level, row: BrowseRow) -> str | None:
     """Return the JSON line that inspect, or ls, prints for a row; for a field, that of its batch or record. None if
     there is none. Raises SourceError."""
     with browser.lock:
@@ -36,9 +36,9 @@ def _object(browser: Browser, level: Level, row: BrowseRow) -> Object | None:
     if row.type == "field":
         return None if level.owner is None else _object(browser, level, level.owner)
     if row.type == "partition":
-        return partition_object(item if isinstance(item, PartitionSummary) else facts_alone(item))
+        return partition_object(item if isinstance(item, PartitionSummary) else single_partition_summary(item))
     if row.type == "directory" and isinstance(item, LogDirectory):
-        return directory_object(directory_facts(item))
+        return directory_object(log_directory_summary(item))
     if level.file is None:
         return None
     at = level.file.at
@@ -56,7 +56,7 @@ def _object(browser: Browser, level: Level, row: BrowseRow) -> Object | None:
     return None
 
 
-def command_of(browser: Browser, options: str = "") -> list[str]:
+def row_commands(browser: Browser, options: str = "") -> list[str]:
     """Return the commands that show the current list and the bytes of the selected row. `options`: those of the filter,
     as typed."""
     level = browser.level

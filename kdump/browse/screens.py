@@ -43,7 +43,7 @@ Show
 Nothing is written to the disk."""
 
 
-class Over(ModalScreen[Any]):
+class Overlay(ModalScreen[Any]):
     """A screen over the browser; Esc closes it."""
 
     DEFAULT_CSS = "Over { layout: vertical; overflow: hidden; background: $background; }"
@@ -104,7 +104,7 @@ class Over(ModalScreen[Any]):
         message.stop()
 
 
-class TextScreen(Over):
+class TextScreen(Overlay):
     """A text, which `y` copies."""
 
     BINDINGS: ClassVar[list[BindingType]] = [Binding("y", "copy", "copy", show=False)]

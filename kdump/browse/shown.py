@@ -10,12 +10,12 @@ from textual.containers import Horizontal
 from textual.widgets import Input
 
 from kdump.browse.browser import Browser
-from kdump.browse.check import Check
+from kdump.browse.check import BackgroundVerify
 from kdump.browse.dump import HexDump, HexLine
 from kdump.browse.jobs import Jobs
 from kdump.browse.layout import table, tree
 from kdump.browse.pages import Pages
-from kdump.browse.panes import Bar, Keys, Pane
+from kdump.browse.panes import Bar, KeyHints, Pane
 from kdump.browse.rows import BrowseRow
 from kdump.check.finding import Finding
 from kdump.log.select import Selection
@@ -26,7 +26,7 @@ from kdump.render.style import width
 KEYS = " ? help  ⏎ in  ← out  ⇥ pane  g go  / find  f filter  n finding  t txns  q quit"
 
 
-class Typed(NamedTuple):
+class PromptParsers(NamedTuple):
     """Parsers of typed text; each raises ValueError with the reason. `selection` parses options of inspect; `time`
     returns epoch ms."""
 
@@ -54,12 +54,12 @@ class PaneLayout(App[None]):
     .zoomed .empty { display: none; }
     """
 
-    def __init__(self, browser: Browser, typed: Typed) -> None:
+    def __init__(self, browser: Browser, typed: PromptParsers) -> None:
         super().__init__(ansi_color=True)
         self.browser = browser
         self.typed = typed
         self.jobs = Jobs(self, self)
-        self.check: Check | None = None
+        self.check: BackgroundVerify | None = None
         self.awaited = 0
         """Direction in which the user waits for a finding, 0 if not waiting."""
         self.finding: Finding | None = None
@@ -90,7 +90,7 @@ class PaneLayout(App[None]):
         yield self.hex_pane
         yield Input(id="prompt", compact=True)
         yield self.status
-        yield Keys(self.status, KEYS, id="keys")
+        yield KeyHints(self.status, KEYS, id="keys")
 
     def _draw_lists(self) -> None:
         browser = self.browser

@@ -9,8 +9,8 @@ from itertools import pairwise
 from kdump.check.carried import NUMBER
 from kdump.check.finding import Finding, found
 from kdump.check.rule import NONE, BatchContext, FindingMerger, PartitionContext, Rule, SegmentContext
-from kdump.format.counted import many
-from kdump.format.heads import BASE, EPOCH, Heads, within
+from kdump.format.counted import count_text
+from kdump.format.heads import BASE, EPOCH, HeaderColumns, within
 
 
 class Epochs(Rule):
@@ -40,7 +40,7 @@ class Epochs(Rule):
             return NONE
         return list(self._batch(seen, epoch))
 
-    def free(self, part: SegmentContext, heads: Heads, first: int, stop: int) -> int:
+    def free(self, part: SegmentContext, heads: HeaderColumns, first: int, stop: int) -> int:
         if self.starts:
             if self.last < 0 or self.missing.first is not None or self.differing.first is not None:
                 return first
@@ -86,9 +86,8 @@ class Epochs(Rule):
         taken = self.missing.take()
         if taken:
             first, count, end, last = taken
-            message = (
-                f"{many(count, 'batch', 'batches')} without a leader epoch, offsets {first.batch.baseOffset}..{last}"
-            )
+            batches = count_text(count, "batch", "batches")
+            message = f"{batches} without a leader epoch, offsets {first.batch.baseOffset}..{last}"
             position = first.batch.position
             yield found(
                 "leader-epoch-missing",
@@ -106,7 +105,7 @@ class Epochs(Rule):
             first, count, end, last = taken
             batch = first.batch
             message = (
-                f"leader epoch {batch.partitionLeaderEpoch} in {many(count, 'batch', 'batches')}, offsets "
+                f"leader epoch {batch.partitionLeaderEpoch} in {count_text(count, 'batch', 'batches')}, offsets "
                 f"{batch.baseOffset}..{last}, but {self.expected} in leader-epoch-checkpoint"
             )
             yield found(

@@ -17,7 +17,7 @@ from kdump.log import kinds
 from kdump.log.paths import Target
 
 if TYPE_CHECKING:
-    from kdump.state.image import Metadata
+    from kdump.state.image import MetadataImage
 
 UUID = re.compile(r"[\w-]{22}$")
 QUORUM_VERSIONS = ("0", "1")
@@ -58,7 +58,9 @@ def _meta_properties(at: Target, values: dict[str, str]) -> Iterator[Finding]:
         yield _found("meta-properties-invalid", at, "directory.id", directory, "a 22-character ID")
 
 
-def registered(at: Target, values: dict[str, str], metadata: Metadata, holds_partitions: bool) -> Iterator[Finding]:
+def registered(
+    at: Target, values: dict[str, str], metadata: MetadataImage, holds_partitions: bool
+) -> Iterator[Finding]:
     """Yield a finding if node.id or directory.id differs from the registration of this log directory in the cluster's
     metadata. An unknown directory.id is only a warning if the directory has no partitions: the broker registers it at
     startup."""

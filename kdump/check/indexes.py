@@ -13,23 +13,23 @@ from collections.abc import Callable, Iterable, Iterator
 from kdump.check.catalogue import ERROR, INFO, WARNING
 from kdump.check.finding import Finding, found
 from kdump.check.rule import NONE, BatchContext, PartitionContext, Rule, SegmentContext
-from kdump.format.counted import many
-from kdump.format.heads import BASE, LAST, MAX_TIMESTAMP, START, Heads, largest
+from kdump.format.counted import count_text
+from kdump.format.heads import BASE, LAST, MAX_TIMESTAMP, START, HeaderColumns, largest
 from kdump.log.entries import Entry, Item
 from kdump.log.internal_topics import METADATA_TOPIC
-from kdump.log.kinds import INDEX, TIME_INDEX, Kind
+from kdump.log.kinds import INDEX, TIME_INDEX, FileKind
 from kdump.log.paths import Target
 from kdump.log.region import PADDING, TORN, Region
 
 PADDED = "the zeros are preallocated; the broker truncates them when it closes the file"
-Reader = Callable[[Target, Kind], Iterator[Item]]
+Reader = Callable[[Target, FileKind], Iterator[Item]]
 
 
 class IndexRule(Rule):
     """Base class of the rules for both indexes. Findings with the same code in one file are reported once, with the
     number of further ones."""
 
-    kind: Kind
+    kind: FileKind
     prefix: str
     padded = ERROR
     padding_does: str | None = None
@@ -57,7 +57,7 @@ class IndexRule(Rule):
     def reset(self) -> None:
         """Reset the state at the start of a segment."""
 
-    def free(self, part: SegmentContext, heads: Heads, first: int, stop: int) -> int:
+    def free(self, part: SegmentContext, heads: HeaderColumns, first: int, stop: int) -> int:
         return stop  # findings are reported at the end of the segment
 
     def falls(self, before: Entry, entry: Entry) -> bool:
@@ -112,7 +112,7 @@ class IndexRule(Rule):
     def finish(self, part: SegmentContext) -> Iterable[Finding]:
         self.rest(part)
         for finding, count in self.told.values():
-            more = f"; {many(count - 1, 'more such entry', 'more such entries')}" if count > 1 else ""
+            more = f"; {count_text(count - 1, 'more such entry', 'more such entries')}" if count > 1 else ""
             yield finding._replace(message=finding.message + more)
         self.told = {}
 
@@ -150,7 +150,7 @@ class OffsetIndexRule(IndexRule):
             self.damage_end = batch.end
         return NONE
 
-    def take(self, part: SegmentContext, heads: Heads, first: int, stop: int) -> None:
+    def take(self, part: SegmentContext, heads: HeaderColumns, first: int, stop: int) -> None:
         starts, lasts = heads.column(START), heads.column(LAST)
         end = heads.of(stop - 1, START) + heads.shift
         while self.entry is not None and self.entry.values["position"] <= end:
@@ -232,7 +232,7 @@ class TimeIndexRule(IndexRule):
         self.largest = max(self.largest, timestamp)
         return NONE
 
-    def take(self, part: SegmentContext, heads: Heads, first: int, stop: int) -> None:
+    def take(self, part: SegmentContext, heads: HeaderColumns, first: int, stop: int) -> None:
         lasts = heads.column(LAST)
         row = first
         while self.entry is not None and self.entry.values["offset"] <= lasts[stop - 1]:

@@ -20,8 +20,8 @@ from kdump.log.listing import is_url
 from kdump.log.paths import Target, segments_in
 
 if TYPE_CHECKING:  # a check of a single file does not need the cluster's state
-    from kdump.state.coordinator import Coordinator
-    from kdump.state.image import Metadata
+    from kdump.state.coordinator import TransactionCoordinatorState
+    from kdump.state.image import MetadataImage
 
 Checkpoint = dict[tuple[str, int], CheckpointOffset]
 
@@ -46,7 +46,7 @@ class LogDirContext:
         everything = [directory, *siblings]
         for each in everything:
             self._watch_log(os.path.join(each.path, f"{METADATA_TOPIC}-0"))
-        self.metadata: Metadata | None = None
+        self.metadata: MetadataImage | None = None
         for each in everything:
             self.metadata = self.metadata or read_metadata(each.path, options.limits)
         states = [
@@ -57,7 +57,7 @@ class LogDirContext:
         ]
         for path in states if "transactions" in options.chosen else ():
             self._watch_log(path)
-        self.coordinator: Coordinator | None = None
+        self.coordinator: TransactionCoordinatorState | None = None
         if states and "transactions" in options.chosen:
             from kdump.state.coordinator import read_coordinator
 

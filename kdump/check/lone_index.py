@@ -10,11 +10,11 @@ from kdump.check.rule import BatchContext, PartitionContext, SegmentContext
 from kdump.log.batch_validity import is_intact
 from kdump.log.disk import SegmentFiles
 from kdump.log.entries import Entry, Item, entries
-from kdump.log.kinds import INDEX, TIME_INDEX, Kind
-from kdump.log.legacy import look_inside
+from kdump.log.kinds import INDEX, TIME_INDEX, FileKind
+from kdump.log.legacy import read_wrapper
 from kdump.log.paths import Target
 from kdump.log.reader import regions
-from kdump.log.region import Batch, BatchLegacy, Limits, Region
+from kdump.log.region import Batch, LegacyRecordBatch, Limits, Region
 from kdump.log.window import Window
 
 MOST = 100_000
@@ -34,7 +34,7 @@ class IndexMismatch(NamedTuple):
 
 def wrong_entries(
     index: Target,
-    kind: Kind,
+    kind: FileKind,
     window: Window,
     log: Target,
     log_window: Window,
@@ -53,8 +53,8 @@ def wrong_entries(
         met(region.position)
         if isinstance(region, Batch):
             sound = is_intact(region)
-            if sound and isinstance(region, BatchLegacy):
-                look_inside(region)
+            if sound and isinstance(region, LegacyRecordBatch):
+                read_wrapper(region)
             rule.batch(BatchContext(part, region, sound, None, None))
         else:
             rule.region(part, region)
@@ -70,7 +70,7 @@ def _known(log: Target) -> PartitionContext:
 class _EveryMismatch(IndexRule):
     """Collects every wrong entry (up to MOST); verify's rule keeps the first and counts the rest."""
 
-    def __init__(self, read: Callable[[Target, Kind], Iterator[Item]], known: PartitionContext) -> None:
+    def __init__(self, read: Callable[[Target, FileKind], Iterator[Item]], known: PartitionContext) -> None:
         super().__init__(read, known)
         self.wrong: list[IndexMismatch] = []
         self.count = 0
@@ -93,7 +93,7 @@ class _EveryTimeIndexEntry(_EveryMismatch, TimeIndexRule):
     pass
 
 
-_RULES: dict[Kind, type[_EveryOffsetIndexEntry] | type[_EveryTimeIndexEntry]] = {
+_RULES: dict[FileKind, type[_EveryOffsetIndexEntry] | type[_EveryTimeIndexEntry]] = {
     INDEX: _EveryOffsetIndexEntry,
     TIME_INDEX: _EveryTimeIndexEntry,
 }

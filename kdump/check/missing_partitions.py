@@ -19,23 +19,23 @@ from kdump.state.missing_partitions import (
     Expected,
     Key,
     MissingPartitions,
+    checkpointed_partitions,
     missing_partitions,
     name_of,
-    noted_in,
     what_is_at,
 )
 
 if TYPE_CHECKING:
-    from kdump.state.image import Metadata
+    from kdump.state.image import MetadataImage
 
 
 def missing_in(
-    directory: LogDirectory, others: tuple[str, ...], metadata: Metadata | None, options: Options
+    directory: LogDirectory, others: tuple[str, ...], metadata: MetadataImage | None, options: Options
 ) -> MissingPartitions:
     """Return the log directory's missing partitions. `others`: the paths of the node's other log directories, and of
     directories that cannot be listed and may be such."""
     own = ids(directory, options)
-    noted = noted_in(directory.files, options.open)
+    noted = checkpointed_partitions(directory.files, options.open)
     node, its_id = parse_int(own.get("node.id")), own.get("directory.id")
     return missing_partitions(Expected(directory.path, others, node, its_id, noted, metadata))
 
@@ -44,7 +44,7 @@ def missing_from(
     directory: LogDirectory,
     here: Collection[Key],
     others: tuple[str, ...],
-    metadata: Metadata | None,
+    metadata: MetadataImage | None,
     options: Options,
 ) -> Iterator[Finding]:
     """Yield a finding for each partition that the log directory had and that is gone; and one for each checkpoint with

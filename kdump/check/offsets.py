@@ -8,7 +8,7 @@ from kdump.check.carried import FINDINGS, FLAG, NUMBER
 from kdump.check.catalogue import INFO
 from kdump.check.finding import Finding, found
 from kdump.check.rule import LOST, NONE, BatchContext, PartitionContext, Rule, SegmentContext
-from kdump.format.heads import BASE, LAST, Heads, missing_records, next_to, within
+from kdump.format.heads import BASE, LAST, HeaderColumns, are_adjacent, missing_records, within
 from kdump.format.runs import FURTHEST
 
 MOST = 2147483647
@@ -58,16 +58,16 @@ class Offsets(Rule):
             return self._name(seen, base) if seen.part.target.name_offset is not None else NONE
         return list(self._compared(seen, base, last, first))
 
-    def free(self, part: SegmentContext, heads: Heads, first: int, stop: int) -> int:
+    def free(self, part: SegmentContext, heads: HeaderColumns, first: int, stop: int) -> int:
         if self.last is None or self.first_of_part:
             return first
         name = part.target.name_offset
         if name is not None and not self.named_wrong:
             stop = within(heads, BASE, first, stop, name, FURTHEST)
             stop = within(heads, LAST, first, stop, name, name + MOST)
-        return next_to(heads, first, stop, self.last)
+        return are_adjacent(heads, first, stop, self.last)
 
-    def take(self, part: SegmentContext, heads: Heads, first: int, stop: int) -> None:
+    def take(self, part: SegmentContext, heads: HeaderColumns, first: int, stop: int) -> None:
         self.compacted = self.compacted or missing_records(heads, first, stop)
         self.last = heads.of(stop - 1, LAST)
 

@@ -23,17 +23,17 @@ from kdump.check.timestamps import Timestamps
 from kdump.check.together import Together
 from kdump.check.totals import CheckTotals
 from kdump.check.transactions import TransactionRule, TxnIndexRule
-from kdump.format.counted import many
-from kdump.format.heads import BASE, LAST, RECORDS, Heads, total
+from kdump.format.counted import count_text
+from kdump.format.heads import BASE, LAST, RECORDS, HeaderColumns, total
 from kdump.log.batch_validity import is_intact
 from kdump.log.disk import PartitionDirectory, SegmentFiles
 from kdump.log.errors import SourceError
 from kdump.log.internal_topics import METADATA_TOPIC
 from kdump.log.kinds import INDEX
-from kdump.log.legacy import look_inside
+from kdump.log.legacy import read_wrapper
 from kdump.log.paths import Target
 from kdump.log.reader import CHECKED, regions
-from kdump.log.region import Batch, BatchLegacy, Region, Stretch
+from kdump.log.region import Batch, BatchRun, LegacyRecordBatch, Region
 from kdump.log.source import FileSource
 from kdump.log.window import Window
 from kdump.state.marker import marker_of
@@ -190,7 +190,7 @@ class PartitionCheck(Carrier):
         stretches = CHECKED if all(rule.takes_many for rule in rules) else ""
         for region in self._regions(part, window, stretches):
             self.met(region.size)
-            if isinstance(region, Stretch):
+            if isinstance(region, BatchRun):
                 if not rules and not decode:  # no rule examines valid batches
                     self._stretch(region)
                 else:
@@ -228,8 +228,8 @@ class PartitionCheck(Carrier):
                 yield from self._hold(part, finding)
         marker = None
         if sound and not self.options.headers_only:
-            if isinstance(batch, BatchLegacy):
-                look_inside(batch)
+            if isinstance(batch, LegacyRecordBatch):
+                read_wrapper(batch)
             if "records" in self.options.chosen:
                 yield from record_rules.findings(part, self.known, batch)
             marker = marker_of(batch)
@@ -242,11 +242,11 @@ class PartitionCheck(Carrier):
         for rule in self._rules:
             yield from rule.batch(seen)
 
-    def _stretch(self, stretch: Stretch) -> None:
+    def _stretch(self, stretch: BatchRun) -> None:
         run = stretch.run
         self._count(run.batches, run.records, run.first_offset, run.last_offset)
 
-    def _took(self, heads: Heads, first: int, stop: int) -> None:
+    def _took(self, heads: HeaderColumns, first: int, stop: int) -> None:
         records = total(heads, RECORDS, first, stop)
         self._count(stop - first, records, heads.of(first, BASE), heads.of(stop - 1, LAST))
 
@@ -285,10 +285,10 @@ class PartitionCheck(Carrier):
         mark = self.known.checkpoints.get("replication-offset")
         for number, (finding, before, end) in enumerate(self._held):
             lost = self._records - before
-            what = f"losing {many(lost, 'record')} after it" if lost else "losing no valid records after it"
+            what = f"losing {count_text(lost, 'record')} after it" if lost else "losing no valid records after it"
             cut = "on restart the broker truncates the log here, " + what
             if mark is not None and mark.offset > (end or 0):
-                below = many(mark.offset - (end or 0), "offset")
+                below = count_text(mark.offset - (end or 0), "offset")
                 cut += f"; the log then ends {below} below the last checkpointed high watermark {mark.offset}: "
                 cut += "consumers may have read these records, and another replica may have them"
             if number:

@@ -23,9 +23,9 @@ from kdump.format.heads import (
     PRODUCER,
     PRODUCER_EPOCH,
     SEQUENCE,
-    Chain,
-    Heads,
-    chains,
+    HeaderColumns,
+    ProducerWrites,
+    producer_writes,
     within,
 )
 from kdump.log.paths import Target
@@ -101,16 +101,16 @@ class ProducerSequenceRule(Rule):
         self.state.data(batch, self.damages)
         return NONE if self.broken is None else (self._found(seen, self.broken),)
 
-    def free(self, part: SegmentContext, heads: Heads, first: int, stop: int) -> int:
+    def free(self, part: SegmentContext, heads: HeaderColumns, first: int, stop: int) -> int:
         start = self.known.log_start
         if start is not None and heads.of(first, LAST) < start:
             return first
         if len(self.state.by_id) + stop - first > MOST_PRODUCERS:  # at the limit, producers must be removed one by one
             return first
-        stop, found = chains(heads, first, stop, not self.quiet)
+        stop, found = producer_writes(heads, first, stop, not self.quiet)
         return stop if self.quiet else min((chain.first for chain in found if self._odd(heads, chain)), default=stop)
 
-    def _odd(self, heads: Heads, chain: Chain) -> bool:
+    def _odd(self, heads: HeaderColumns, chain: ProducerWrites) -> bool:
         """Return True if the first batch of a chain does not continue its producer's last known epoch and sequence."""
         before = self.state.get(heads.of(chain.first, PRODUCER))
         if before is None:
@@ -121,9 +121,9 @@ class ProducerSequenceRule(Rule):
         known = before.last_sequence >= 0 and before.batch_epoch == epoch
         return known and heads.of(chain.first, SEQUENCE) != sequence(before.last_sequence, 1)
 
-    def take(self, part: SegmentContext, heads: Heads, first: int, stop: int) -> None:
+    def take(self, part: SegmentContext, heads: HeaderColumns, first: int, stop: int) -> None:
         self.broken = None
-        for chain in chains(heads, first, stop, False)[1]:
+        for chain in producer_writes(heads, first, stop, False)[1]:
             row = chain.last
             offset, begins = heads.of(row, LAST), heads.of(chain.first, BASE)
             delta = offset - heads.of(row, BASE)
@@ -202,7 +202,7 @@ class ProducerSnapshotRule(Rule):
             findings.extend(self._compare(self.waiting.pop(0)))
         return findings
 
-    def free(self, part: SegmentContext, heads: Heads, first: int, stop: int) -> int:
+    def free(self, part: SegmentContext, heads: HeaderColumns, first: int, stop: int) -> int:
         if not self.waiting:
             return stop
         return (

@@ -8,12 +8,12 @@ from typing import NamedTuple, Protocol
 
 from kdump.check.carried import Carrier
 from kdump.check.finding import Finding
-from kdump.format.heads import Heads
+from kdump.format.heads import HeaderColumns
 from kdump.log.disk import SegmentFiles
 from kdump.log.internal_topics import INTERNAL_TOPICS
 from kdump.log.paths import Target
 from kdump.log.region import PADDING, TORN, Batch, Region
-from kdump.state.marker import Marker
+from kdump.state.marker import EndTxnMarker
 
 DAY = 86_400_000
 
@@ -41,7 +41,7 @@ class CheckpointedEpoch(NamedTuple):
 
 
 class TransactionView(Protocol):
-    """Contents of the transaction coordinators' log (kdump.state.coordinator.Coordinator)."""
+    """Contents of the transaction coordinators' log (kdump.state.coordinator.TransactionCoordinatorState)."""
 
     def ongoing(self, producer_id: int, producer_epoch: int, topic: str, partition: int) -> bool | None: ...
 
@@ -113,7 +113,7 @@ class BatchContext(NamedTuple):
     part: SegmentContext
     batch: Batch
     sound: bool
-    marker: Marker | None
+    marker: EndTxnMarker | None
     damage: int | None
 
 
@@ -132,12 +132,12 @@ class Rule(Carrier):
         """Whether batches may be processed in bulk: a rule with a `batch` of its own must also override `free`."""
         return type(self).free is not Rule.free or type(self).batch is Rule.batch
 
-    def free(self, part: SegmentContext, heads: Heads, first: int, stop: int) -> int:
+    def free(self, part: SegmentContext, heads: HeaderColumns, first: int, stop: int) -> int:
         """Return the first of the batches first..stop (`stop` excluded) that must be passed to `batch`; `stop` if there
         is none."""
         return stop
 
-    def take(self, part: SegmentContext, heads: Heads, first: int, stop: int) -> None:
+    def take(self, part: SegmentContext, heads: HeaderColumns, first: int, stop: int) -> None:
         """Update the state for the batches first..stop (`stop` excluded), none of which needs `batch`."""
 
     def begin(self, part: SegmentContext) -> Iterable[Finding]:

@@ -28,13 +28,21 @@ from kdump.check.surroundings import (
 from kdump.check.totals import CheckTotals
 from kdump.log import kinds
 from kdump.log.at_work import FileWatch
-from kdump.log.disk import LogDirectory, PartitionDirectory, Place, SegmentFiles, partition, place_of, places
+from kdump.log.disk import (
+    LogDirectory,
+    PartitionDirectory,
+    Place,
+    SegmentFiles,
+    directory_at,
+    find_directories,
+    partition,
+)
 from kdump.log.errors import Refused, SourceError
 from kdump.log.listing import is_url, length, parent
 from kdump.log.paths import Refusals, Target, target
 
 if TYPE_CHECKING:
-    from kdump.state.image import Metadata
+    from kdump.state.image import MetadataImage
 
 Met = Callable[[int], None]
 
@@ -52,7 +60,7 @@ class Unit:
     directory: LogDirectory | None = None
     here: frozenset[tuple[str, int]] = frozenset()
     duplicates: tuple[tuple[Target, str], ...] = ()
-    metadata: Metadata | None = None
+    metadata: MetadataImage | None = None
     check: PartitionCheck | None = None
     """The check of a partition or segment, once it has started."""
     watcher: Rule | None = None
@@ -102,7 +110,7 @@ class Unit:
         """Return the same unit as it is on disk now, without observers; None if it is gone. `around`: also read the log
         directory's files again."""
         if self.directory is not None:
-            place = place_of(self.directory.path)
+            place = directory_at(self.directory.path)
             if not isinstance(place, LogDirectory):
                 return None
             return next(_of_directory(place, self.options, self._beside(), self.siblings), None)
@@ -111,7 +119,7 @@ class Unit:
         here = partition(self.partition.path, self.partition.source)
         if here.refused or not any(here.files()):
             return None
-        directory = place_of(parent(here.path)) if around and self.around.first else None
+        directory = directory_at(parent(here.path)) if around and self.around.first else None
         if isinstance(directory, LogDirectory):
             surrounds = LogDirContext(directory, self.options, self._beside())
             return Unit(
@@ -128,7 +136,7 @@ class Unit:
         return Unit(self.name, self.size, known, self.options, here, siblings=self.siblings, around=self.around)
 
     def _beside(self) -> list[LogDirectory]:
-        found = (place_of(path) for path in self.siblings)
+        found = (directory_at(path) for path in self.siblings)
         return [place for place in found if isinstance(place, LogDirectory)]
 
     def _run(self, totals: CheckTotals, met: Met) -> Iterator[Finding]:
@@ -238,7 +246,7 @@ def units(paths: tuple[str, ...], options: Options, refused: Refused) -> list[Un
     refusals = Refusals(refused)
     for path in paths:
         try:
-            found_places.extend(places(path, refusals))
+            found_places.extend(find_directories(path, refusals))
         except SourceError as error:
             refused(error)
     unlisted = refusals.apart_from(place.path for place in found_places)
@@ -303,7 +311,7 @@ def _of_directory(
 def _known(place: PartitionDirectory, options: Options) -> PartitionContext:
     """Return what is known about a partition directory that was given as a path, including from its log directory, if
     any."""
-    above = place_of(parent(place.path))
+    above = directory_at(parent(place.path))
     return LogDirContext(above, options, []).known(place) if isinstance(above, LogDirectory) else alone(place, options)
 
 
@@ -311,7 +319,7 @@ def _known_of_file(at: Target, options: Options) -> PartitionContext:
     if "://" in at.path or not os.path.isfile(at.path):
         return PartitionContext(now=options.now, topic=at.topic, max_message_bytes=options.max_message_bytes)
     directory = os.path.dirname(os.path.abspath(at.path))
-    place = place_of(directory)
+    place = directory_at(directory)
     if not isinstance(place, PartitionDirectory):
         return PartitionContext(now=options.now, max_message_bytes=options.max_message_bytes)
     newest = max((segment.offset for segment in place.segments), default=None)

@@ -7,7 +7,7 @@ from datetime import datetime, timezone
 
 from kdump.check.finding import Finding, found
 from kdump.check.rule import DAY, NONE, BatchContext, FindingMerger, Rule, SegmentContext
-from kdump.format.heads import MAX_TIMESTAMP, Heads, within
+from kdump.format.heads import MAX_TIMESTAMP, HeaderColumns, within
 
 LOWEST = -(1 << 63)
 
@@ -35,7 +35,7 @@ class Timestamps(Rule):
             return NONE
         return list(self._told()) if self.run.first else NONE
 
-    def free(self, part: SegmentContext, heads: Heads, first: int, stop: int) -> int:
+    def free(self, part: SegmentContext, heads: HeaderColumns, first: int, stop: int) -> int:
         return first if self.run.first else within(heads, MAX_TIMESTAMP, first, stop, LOWEST, part.modified + DAY)
 
     def finish(self, part: SegmentContext) -> Iterable[Finding]:

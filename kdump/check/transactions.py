@@ -21,10 +21,10 @@ from kdump.format.heads import (
     MAX_TIMESTAMP,
     PRODUCER,
     PRODUCER_EPOCH,
-    Chain,
-    Heads,
-    chains,
+    HeaderColumns,
+    ProducerWrites,
     largest,
+    producer_writes,
 )
 from kdump.log.paths import Target
 from kdump.log.region import Region
@@ -83,19 +83,19 @@ class TransactionRule(Rule):
         position, size, base = batch.position, batch.size, batch.baseOffset
         return [found("transaction-invalid", seen.part.target, message, position=position, size=size, offset=base)]
 
-    def free(self, part: SegmentContext, heads: Heads, first: int, stop: int) -> int:
-        stop, found = chains(heads, first, stop, False)
+    def free(self, part: SegmentContext, heads: HeaderColumns, first: int, stop: int) -> int:
+        stop, found = producer_writes(heads, first, stop, False)
         return min((chain.first for chain in found if self._odd(heads, chain)), default=stop)
 
-    def _odd(self, heads: Heads, chain: Chain) -> bool:
+    def _odd(self, heads: HeaderColumns, chain: ProducerWrites) -> bool:
         """Return True if a producer begins a transaction, or writes outside of an open one."""
         transactional = bool(heads.of(chain.first, ATTRIBUTES) & TRANSACTIONAL.mask)
         return transactional != (heads.of(chain.first, PRODUCER) in self.state.open)
 
-    def take(self, part: SegmentContext, heads: Heads, first: int, stop: int) -> None:
+    def take(self, part: SegmentContext, heads: HeaderColumns, first: int, stop: int) -> None:
         self.ended = None
         self.newest = max(self.newest, largest(heads, MAX_TIMESTAMP, first, stop, part.modified + DAY))
-        for chain in chains(heads, first, stop, False)[1]:
+        for chain in producer_writes(heads, first, stop, False)[1]:
             producer_id, epoch = heads.of(chain.first, PRODUCER), heads.of(chain.first, PRODUCER_EPOCH)
             last, timestamp = heads.of(chain.last, LAST), heads.of(chain.last, MAX_TIMESTAMP)
             self.state.wrote(producer_id, epoch)
@@ -210,7 +210,7 @@ class TxnIndexRule(Rule):
             self.aborts[ended.offset] = Aborted(ended, whole, seen.batch.position, seen.batch.size)
         return NONE
 
-    def free(self, part: SegmentContext, heads: Heads, first: int, stop: int) -> int:
+    def free(self, part: SegmentContext, heads: HeaderColumns, first: int, stop: int) -> int:
         return first if self.first is None else stop
 
     def finish(self, part: SegmentContext) -> Iterable[Finding]:

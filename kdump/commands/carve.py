@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import click
 
 from kdump.commands.exits import exit_with
-from kdump.commands.files import complain, refuse, unread
+from kdump.commands.files import print_error, report_unreadable, unreadable
 from kdump.commands.output import CSV_COLUMNS_HELP, OutputOptions, output_options
 from kdump.commands.params import limit_options, read_once
 from kdump.commands.rate import RateParam
@@ -118,7 +118,7 @@ class CarveCommand:
         return int(not self.counts["batches"])
 
     def _refused(self, error: SourceError) -> None:
-        if refuse(error):
+        if report_unreadable(error):
             self.unread.append(str(error))
 
     def _batch(self, found: CarvedBatch) -> None:
@@ -132,7 +132,7 @@ class CarveCommand:
         self.counts["runs"] += 1
         self.sink.add(run)
         if run.note:
-            complain(f"run {run.number}: {run.note}")
+            print_error(f"run {run.number}: {run.note}")
 
     def _searched(self, done: CarvedFile) -> None:
         self.counts["files"] += 1
@@ -143,16 +143,16 @@ class CarveCommand:
         for note in done.notes:
             self._refused(SourceError(note))
         if done.unchecked:
-            complain(
+            print_error(
                 f"{done.file}: {done.unchecked:,} possible headers were not checked: too many bytes look like headers"
             )
         if done.unreadable:
-            complain(f"{done.file}: the device could not read {done.unreadable:,} bytes; they were treated as zeros")
+            print_error(f"{done.file}: the device could not read {done.unreadable:,} bytes; they were treated as zeros")
 
     def _end(self, seconds: float) -> None:
         counts = self.counts
         names = ("files", "bytes", "holes", "batches", "nested", "batchBytes", "runs", "unchecked", "unreadable")
         sums = {name: counts[name] for name in names}
         written = counts["runs"] if self.options.out is not None else 0
-        self.sink.add(CarveSummary(**sums, written=written, unread=unread(), seconds=round(seconds, 3)))
+        self.sink.add(CarveSummary(**sums, written=written, unread=unreadable(), seconds=round(seconds, 3)))
         self.sink.end()

@@ -9,9 +9,9 @@ import click
 
 from kdump.answer import ANSWERS, Object
 from kdump.commands.completion_words import listed
-from kdump.commands.files import complain
-from kdump.commands.state_options import Notes, StateOptions, as_of, common, run_command
-from kdump.commands.topics import matcher, topic_option
+from kdump.commands.files import print_error
+from kdump.commands.state_options import Notes, StateOptions, cluster_options, parse_as_of, run_command
+from kdump.commands.topics import topic_filter, topic_option
 from kdump.commands.typed import CommandOptions, takes
 from kdump.forensics.answers import RecordedChange
 from kdump.forensics.cluster import Cluster
@@ -24,11 +24,11 @@ from kdump.render.escape import path_text
 from kdump.render.group_objects import change_object
 from kdump.render.state_tables import StateTables, style
 from kdump.state.identity import complete_quorum, meta_properties
-from kdump.state.image import Metadata
+from kdump.state.image import MetadataImage
 from kdump.state.locate import metadata_in
 from kdump.state.metadata import replay_metadata
 from kdump.state.metadata_files import MetadataFiles
-from kdump.state.moment import Change, Moment
+from kdump.state.moment import AsOf, Change
 from kdump.state.records import ROOM_ALONE
 
 SUMMARY = "summary"
@@ -89,7 +89,7 @@ class ClusterOptions(CommandOptions):
 @topic_option("Show only these topics, in detail")
 @click.option("--problems", is_flag=True, help="Show only topics and partitions with a problem.")
 @click.option("--show-secrets", is_flag=True, help="Also show the values of configs that contain passwords.")
-@common
+@cluster_options
 @takes(ClusterOptions)
 def command(options: ClusterOptions) -> None:
     """Show the cluster as recorded in its metadata log: brokers, topics, partitions, configs, ACLs …. A path is the log
@@ -99,19 +99,19 @@ def command(options: ClusterOptions) -> None:
         raise click.UsageError("--history cannot be combined with --show or --problems")
     if options.topics and options.parts and not {*options.parts} & {SUMMARY, *FOR_TOPIC}:
         raise click.UsageError(f"--topic requires --show {', '.join(FOR_TOPIC)}, or no --show")
-    moment = as_of(options.state.as_of, options.state.output.zone)
+    moment = parse_as_of(options.state.as_of, options.state.output.zone)
     run_command(ClusterCommand(options, moment))
 
 
 class ClusterCommand:
     """One run of the command."""
 
-    def __init__(self, options: ClusterOptions, moment: Moment) -> None:
+    def __init__(self, options: ClusterOptions, moment: AsOf) -> None:
         self.options = options
         self.moment = moment
         output_options = options.state.output
         self.output = output_options.output()
-        self.topic = matcher(options.topics)
+        self.topic = topic_filter(options.topics)
         self.limits = options.state.reading.limits
         self.sink = output_options.sink(self.output, self._report, self._rows(), single="choose it with --show")
         self.notes = Notes(self.sink)
@@ -164,7 +164,7 @@ class ClusterCommand:
         metadata = replay_metadata(files, self.moment, told=told, room=ROOM_ALONE, limits=self.limits)
         if metadata.problems and metadata.is_empty and METADATA_TOPIC not in files.path:
             raise SourceError(f"{files.path}: no cluster metadata could be read: {metadata.problems[0]}")
-        if self.moment == Moment():
+        if self.moment == AsOf():
             complete_quorum(metadata, files.path)
         for topic in metadata.topics.values():
             self.topic(topic.name)
@@ -195,17 +195,17 @@ class ClusterCommand:
             return self.topic(change.name.rpartition("-")[0])
         return change.entity == "config" and change.name.startswith("TOPIC ") and self.topic(change.name[6:])
 
-    def _show(self, metadata: Metadata, files: MetadataFiles, around: LogDirectory | None) -> None:
+    def _show(self, metadata: MetadataImage, files: MetadataFiles, around: LogDirectory | None) -> None:
         shown = 0
         for part in self.parts:
             for value in self._values(part, metadata, files, around):
                 self.sink.add(value)
                 shown += 1
         if not shown and not any(self.topic.unmatched()):
-            complain("nothing matches" if metadata.topics else "no topics")
+            print_error("nothing matches" if metadata.topics else "no topics")
 
     def _values(
-        self, part: str, metadata: Metadata, files: MetadataFiles, around: LogDirectory | None
+        self, part: str, metadata: MetadataImage, files: MetadataFiles, around: LogDirectory | None
     ) -> Iterable[Object]:
         options = self.options
         if part == SUMMARY:

@@ -9,13 +9,13 @@ from dataclasses import dataclass
 import click
 
 from kdump.commands.exits import exit_with
-from kdump.commands.files import complain, refuse, unread
+from kdump.commands.files import print_error, report_unreadable, unreadable
 from kdump.commands.output import CSV_COLUMNS_HELP, OutputOptions, output_options
 from kdump.commands.params import limit_options
 from kdump.commands.rate import RateParam
 from kdump.commands.running import ReadingOptions
 from kdump.commands.state_options import Notes
-from kdump.commands.topics import matcher, topic_option
+from kdump.commands.topics import topic_filter, topic_option
 from kdump.commands.typed import CommandOptions, takes
 from kdump.forensics.copies import CopyGroup
 from kdump.forensics.diff import LITTLE, Diff, diff
@@ -102,7 +102,7 @@ class DiffCommand:
         """Whether a path was deleted during the run, so that nothing may be left to compare."""
         self.lone: list[str] = []
         self.lone_differ = False
-        self.of_topic = matcher(options.topics)
+        self.of_topic = topic_filter(options.topics)
 
     def run(self) -> int:
         """Run the command and return its exit status."""
@@ -127,7 +127,7 @@ class DiffCommand:
         return int(bool(self.counts[PREFIX] or self.counts[DIVERGENT] or self.lone_differ))
 
     def _refused(self, error: SourceError) -> None:
-        if refuse(error):
+        if report_unreadable(error):
             self.unread.append(str(error))
         else:
             self.has_gone = True
@@ -151,7 +151,7 @@ class DiffCommand:
         if not self.options.output.quiet:
             self._tell_lone()
             if not total and not self.unread and not self.has_gone and not any(self.of_topic.unmatched()):
-                complain("no partition is in more than one of the paths")
+                print_error("no partition is in more than one of the paths")
         summary = DiffSummary(
             partitions=total,
             same=self.counts[SAME],
@@ -159,7 +159,7 @@ class DiffCommand:
             divergent=self.counts[DIVERGENT],
             unknown=self.counts[None],
             lone=len(self.lone),
-            unread=unread(),
+            unread=unreadable(),
             seconds=round(seconds, 3),
         )
         self.sink.add(summary)
@@ -169,4 +169,4 @@ class DiffCommand:
         for number, text in enumerate(self.lone):
             self.notes.add("", text, quiet=number >= MOST_LONE)
         if len(self.lone) > MOST_LONE:
-            complain(f"… and {len(self.lone) - MOST_LONE} more partitions that are only in one of the paths")
+            print_error(f"… and {len(self.lone) - MOST_LONE} more partitions that are only in one of the paths")

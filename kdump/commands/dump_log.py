@@ -16,9 +16,9 @@ from kdump.log.errors import SourceError
 from kdump.log.region import DEFAULT_MAX_DECOMPRESSED
 from kdump.render.dumplog import Dump
 from kdump.render.dumplog_batch import Contents
-from kdump.render.dumplog_decoders import DECODER_CLASSES, DECODERS, DEFAULT_CLASS, ByClass
+from kdump.render.dumplog_decoders import DECODER_CLASSES, DECODERS, DEFAULT_CLASS, ClassDecoder
 from kdump.render.dumplog_log import DumpOptions
-from kdump.render.dumplog_out import Out
+from kdump.render.dumplog_out import DumpOutput
 from kdump.render.escape import path_text, printable
 from kdump.render.output import Output
 
@@ -132,7 +132,7 @@ def command(options: DumpLogOptions) -> None:
     for name in options.ignored:
         _complain(f"kdump: {name} is ignored; separate the files of --files with commas")
     try:
-        out = Out(Output(), _complain)
+        out = DumpOutput(Output(), _complain)
         Dump(_options(options), out).run([name for names in options.files for name in _split(names)])
     except KeyboardInterrupt:
         sys.exit(130)
@@ -180,4 +180,4 @@ def _contents(options: DumpLogOptions) -> Contents | None:
     key_class, value_class = options.key_decoder_class, options.value_decoder_class
     if key_class is None and value_class is None and not options.print_data_log:
         return None
-    return ByClass(key_class or DEFAULT_CLASS, value_class or DEFAULT_CLASS)
+    return ClassDecoder(key_class or DEFAULT_CLASS, value_class or DEFAULT_CLASS)

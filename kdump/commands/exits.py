@@ -8,7 +8,7 @@ from typing import NoReturn
 
 import click
 
-from kdump.commands.files import COMPLAINED, complain, note_unread, sum_up_gone, tell_unread
+from kdump.commands.files import COMPLAINED, add_unreadable, print_deleted_total, print_error, print_unreadable
 from kdump.commands.topics import unmatched
 from kdump.log.errors import SourceError, is_gone
 
@@ -24,15 +24,15 @@ def exit_with(run: Callable[[], int], *trouble: type[Exception], if_unread: int 
     except KeyboardInterrupt:
         sys.exit(130)
     except errors as error:
-        complain(str(error))
-        note_unread(str(error))
-        tell_unread()
+        print_error(str(error))
+        add_unreadable(str(error))
+        print_unreadable()
         sys.exit(0 if isinstance(error, SourceError) and is_gone(error) else 2)
-    sum_up_gone()
-    if tell_unread():
+    print_deleted_total()
+    if print_unreadable():
         status = max(status, if_unread)
     context = click.get_current_context()
     for text in unmatched(is_answered=status != 2 or COMPLAINED not in context.meta):
-        complain(text)
+        print_error(text)
         status = status or 2
     sys.exit(status)

@@ -7,13 +7,13 @@ from collections.abc import Iterator
 
 import click
 
-from kdump.format.counted import many
+from kdump.format.counted import count_text
 from kdump.log.errors import SourceError, is_gone
 from kdump.log.failures import failures
-from kdump.log.kinds import BATCHES, INDEXES, PRODUCER_SNAPSHOT, TXN_INDEX, Kind, by_content
+from kdump.log.kinds import BATCHES, INDEXES, PRODUCER_SNAPSHOT, TXN_INDEX, FileKind, by_content
 from kdump.log.named import missing
 from kdump.log.paths import Target, targets
-from kdump.log.scan import Scan
+from kdump.log.scan import RegionScan
 from kdump.log.source import FileSource
 from kdump.log.window import Window
 from kdump.render.escape import path_text, printable
@@ -22,7 +22,7 @@ COMPLAINED = "kdump.commands.files.complained"
 """Key in click's context: whether this run has written a line to stderr."""
 
 
-def complain(text: str) -> None:
+def print_error(text: str) -> None:
     """Print one line to stderr."""
     context = click.get_current_context(silent=True)
     if context is not None:
@@ -36,7 +36,7 @@ MOST_GONE = 5
 """Maximum number of them that are listed by name."""
 
 
-def note_gone(error: SourceError) -> None:
+def note_deleted(error: SourceError) -> None:
     """Print a line to stderr for a file or directory that was deleted during the run, for the first MOST_GONE of
     them."""
     context = click.get_current_context(silent=True)
@@ -44,35 +44,35 @@ def note_gone(error: SourceError) -> None:
     if context is not None:
         context.meta[GONE] = count
     if count <= MOST_GONE:
-        complain(str(error))
+        print_error(str(error))
 
 
-def sum_up_gone() -> None:
+def print_deleted_total() -> None:
     """Print how many more were deleted; for the end of the run."""
     context = click.get_current_context(silent=True)
     more = (0 if context is None else context.meta.pop(GONE, 0)) - MOST_GONE
     if more > 0:
-        complain(f"{many(more, 'more file')} went away while this ran, deleted by retention or compaction")
+        print_error(f"{count_text(more, 'more file')} went away while this ran, deleted by retention or compaction")
 
 
 UNREAD = "kdump.commands.files"
 """Key in click's context: the errors reported in this run about what could not be read, each once."""
 
 
-def refuse(error: SourceError) -> bool:
+def report_unreadable(error: SourceError) -> bool:
     """Print a line to stderr for input that could not be read, and mention it in the first line of the output, too.
     Return False if it was deleted during the run, which is only noted."""
     if is_gone(error):
-        note_gone(error)
+        note_deleted(error)
         return False
     if str(error) not in _reported():  # both the search and the directory report what cannot be listed
-        complain(str(error))
-    note_unread(str(error))
+        print_error(str(error))
+    add_unreadable(str(error))
     return True
 
 
-def note_unread(text: str) -> None:
-    """Like `refuse`, for an error that has been printed already."""
+def add_unreadable(text: str) -> None:
+    """Like `report_unreadable`, for an error that has been printed already."""
     _reported()[text] = None
 
 
@@ -82,7 +82,7 @@ def _reported() -> dict[str, None]:
     return found
 
 
-def unread() -> list[str]:
+def unreadable() -> list[str]:
     """Return what could not be read in this run: the errors that the command has reported, then the failures that
     nothing has reported yet (kdump.log.failures)."""
     return [*_reported(), *_unreported()]
@@ -100,16 +100,16 @@ MOST_UNREAD = 20
 """Maximum number of failures that are listed by name at the end of a run."""
 
 
-def unread_line() -> str:
+def unreadable_line() -> str:
     """Return the first line of output for people, if something could not be read; else an empty string."""
-    found = unread()
+    found = unreadable()
     if not found:
         return ""
     more = f", and {len(found) - 1:,} more" if len(found) > 1 else ""
     return f"NOT ALL WAS READ: {printable(path_text(found[0]))}{more}"
 
 
-def tell_unread() -> bool:
+def print_unreadable() -> bool:
     """End an answer whose first line states what was not read: print the failures that the command itself did not
     report; if it has no other output, write the first line alone. Return True if a file or directory could not be
     read."""
@@ -119,9 +119,9 @@ def tell_unread() -> bool:
     output.finish()
     found = _unreported()
     for text in found[:MOST_UNREAD]:
-        complain(text)
+        print_error(text)
     if len(found) > MOST_UNREAD:
-        complain(f"… and {len(found) - MOST_UNREAD:,} more files that could not be read")
+        print_error(f"… and {len(found) - MOST_UNREAD:,} more files that could not be read")
     return True
 
 
@@ -129,7 +129,7 @@ class Files:
     """The files that the given paths stand for. `failed`: whether one could not be read; `follow`: whether growth is
     expected."""
 
-    def __init__(self, paths: tuple[str, ...], kind: Kind | None, scan: Scan, *, follow: bool) -> None:
+    def __init__(self, paths: tuple[str, ...], kind: FileKind | None, scan: RegionScan, *, follow: bool) -> None:
         self.paths = paths
         self.kind = kind
         self.scan = scan
@@ -168,7 +168,7 @@ class Files:
                 chosen.append(at)
         return chosen
 
-    def open(self, at: Target, *, keep: bool = False) -> tuple[Window, Kind] | None:
+    def open(self, at: Target, *, keep: bool = False) -> tuple[Window, FileKind] | None:
         """Return the file and its kind, by name or content; None, after a line to stderr, if it cannot be read."""
         try:
             window = self.scan.open(at, keep=keep)
@@ -179,40 +179,40 @@ class Files:
         if kind is PRODUCER_SNAPSHOT:
             window.source.keep = True
         if kind in INDEXES and at.name_offset is None and kind is not TXN_INDEX:
-            complain(f"{path_text(at.path)}: no base offset in the file name; offsets are relative to it")
+            print_error(f"{path_text(at.path)}: no base offset in the file name; offsets are relative to it")
         return window, kind
 
     def refused(self, error: SourceError) -> None:
         """Report a path or device that could not be read; the other files are still processed."""
-        self.failed = refuse(error) or self.failed
+        self.failed = report_unreadable(error) or self.failed
 
-    def ended(self, at: Target, window: Window, kind: Kind, found: int) -> None:
+    def ended(self, at: Target, window: Window, kind: FileKind, found: int) -> None:
         """Print notes on a file after reading it. `found`: batches, or entries and other regions, that were read."""
         source = window.source
         name = path_text(at.path)
         if source.error:
-            complain(source.error)
+            print_error(source.error)
             self.failed = True
         if isinstance(source, FileSource) and not self.follow:
             grown = source.grown()
             if grown > 0:
-                complain(f"{name}: grew by {grown} bytes while being read; use --follow to show them")
+                print_error(f"{name}: grew by {grown} bytes while being read; use --follow to show them")
             elif grown < 0:
-                complain(f"{name}: was truncated by {-grown} bytes while being read")
+                print_error(f"{name}: was truncated by {-grown} bytes while being read")
         if source.size == 0:
-            complain(f"{name}: is empty")
+            print_error(f"{name}: is empty")
         elif not found and self.scan.selection.is_all:
             no_batch = (
                 f"no record batch in {source.size} bytes; if this is not a segment, set the file kind with --as KIND"
             )
-            complain(f"{name}: {no_batch if kind in BATCHES else 'no entries'}")
+            print_error(f"{name}: {no_batch if kind in BATCHES else 'no entries'}")
 
     def notes(self) -> None:
         """Print notes at the end of the run."""
         scan = self.scan
         if scan.unshown:
             regions = "region is" if scan.unshown == 1 else "regions are"
-            complain(
+            print_error(
                 f"{scan.unshown} {regions} not shown ({scan.unshown_bytes} bytes without a readable batch);"
                 " omit the filter options to show all"
             )

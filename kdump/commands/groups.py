@@ -11,9 +11,9 @@ import click
 
 from kdump.answer import Object, answer_keys
 from kdump.commands.completion_words import one_of
-from kdump.commands.files import complain
-from kdump.commands.state_options import Notes, StateOptions, as_of, common, run_command
-from kdump.commands.topics import matcher, topic_option
+from kdump.commands.files import print_error
+from kdump.commands.state_options import Notes, StateOptions, cluster_options, parse_as_of, run_command
+from kdump.commands.topics import topic_filter, topic_option
 from kdump.commands.typed import CommandOptions, takes
 from kdump.forensics.answers import RecordedChange
 from kdump.forensics.groups import DescribedGroup, GroupMember
@@ -22,20 +22,29 @@ from kdump.log.errors import SourceError
 from kdump.log.internal_topics import OFFSETS_TOPIC, SHARE_TOPIC
 from kdump.render.escape import path_text
 from kdump.render.group_objects import change_object
-from kdump.render.group_report import DETAILS, MEMBERS, OFFSETS, SUMMARY, Described, GroupReport, describe, group_parts
+from kdump.render.group_report import (
+    DETAILS,
+    MEMBERS,
+    OFFSETS,
+    SUMMARY,
+    GroupDescription,
+    GroupReport,
+    describe_groups,
+    group_parts,
+)
 from kdump.render.progress import Progress
 from kdump.render.state_tables import StateTables, TableRows
 from kdump.state.groups import SHARE
-from kdump.state.lag import LagContext, Position, SharePosition
+from kdump.state.lag import CommittedPosition, LagContext, SharePosition
 from kdump.state.locate import coordinator_logs
 from kdump.state.metadata import read_metadata
-from kdump.state.moment import Change, Moment
-from kdump.state.partition_ends import Disks, log_end
+from kdump.state.moment import AsOf, Change
+from kdump.state.partition_ends import LogOffsetsByPartition, log_end
 from kdump.state.read_groups import CoordinatorLog, merged, newest, read_groups
 from kdump.state.records import ROOM_ALONE
 
 SINGLE = "add --offsets or --members"
-SORTS = [key.name for kind in (DescribedGroup, Position, GroupMember) for key in answer_keys(kind)]
+SORTS = [key.name for kind in (DescribedGroup, CommittedPosition, GroupMember) for key in answer_keys(kind)]
 EXAMPLES = """
 \b
 Examples:
@@ -53,7 +62,7 @@ before --as-of.
 ROWS: dict[str, tuple[type, ...]] = {
     SUMMARY: (DescribedGroup,),
     MEMBERS: (GroupMember,),
-    OFFSETS: (Position, SharePosition),
+    OFFSETS: (CommittedPosition, SharePosition),
     DETAILS: (),
 }
 """Classes of the rows, by what is shown; none if it is not a single table."""
@@ -99,7 +108,7 @@ class GroupsOptions(CommandOptions):
     shell_complete=one_of(lambda: dict.fromkeys(SORTS)),
     help="Sort by this key of the JSON object (lag, lastCommit …), highest first.",
 )
-@common
+@cluster_options
 @takes(GroupsOptions)
 def command(options: GroupsOptions) -> None:
     """Show the groups in __consumer_offsets with their members and committed offsets, and with their lag if the
@@ -109,14 +118,14 @@ def command(options: GroupsOptions) -> None:
         raise click.UsageError("--history cannot be combined with --offsets, --members or --sort")
     if options.sort and options.sort not in SORTS:
         raise click.UsageError(f"--sort: unknown key {options.sort!r}; use {', '.join(dict.fromkeys(SORTS))}")
-    moment = as_of(options.state.as_of, options.state.output.zone)
+    moment = parse_as_of(options.state.as_of, options.state.output.zone)
     run_command(GroupsCommand(options, moment))
 
 
 class GroupsCommand:
     """One run of the command."""
 
-    def __init__(self, options: GroupsOptions, moment: Moment) -> None:
+    def __init__(self, options: GroupsOptions, moment: AsOf) -> None:
         self.options = options
         self.moment = moment
         shown = options.state.output
@@ -127,7 +136,7 @@ class GroupsCommand:
         else:
             self.sink = shown.sink(
                 self.output,
-                lambda: GroupReport(self.output, tables, options.shown, options.sort, moment == Moment()),
+                lambda: GroupReport(self.output, tables, options.shown, options.sort, moment == AsOf()),
                 ROWS[options.shown],
                 objects=self._objects,
                 single=SINGLE,
@@ -135,7 +144,7 @@ class GroupsCommand:
             )
         self._refuse_contradictions()
         self.notes = Notes(self.sink)
-        self.group, self.topic = matcher(options.groups, "--group"), matcher(options.topics)
+        self.group, self.topic = topic_filter(options.groups, "--group"), topic_filter(options.topics)
         self.limits = options.state.reading.limits
 
     def _refuse_contradictions(self) -> None:
@@ -147,7 +156,7 @@ class GroupsCommand:
         if options.state.output.columns is not None and options.shown == DETAILS and not options.state.history:
             raise click.UsageError(f"--columns needs a single table; {SINGLE}")
 
-    def _objects(self, found: Described) -> Iterator[Object]:
+    def _objects(self, found: GroupDescription) -> Iterator[Object]:
         options = self.options
         both = options.offsets == options.members
         return group_parts(found, members=both or options.members, offsets=both or options.offsets)
@@ -157,11 +166,11 @@ class GroupsCommand:
         if not logs:
             self.sink.end()
             return
-        disks = Disks(directories, self.limits)
+        disks = LogOffsetsByPartition(directories, self.limits)
         found = [read_metadata(each.path, self.limits) for each in directories]
         known = [each for each in found if each is not None and each.topics]
         metadata = max(known, key=lambda each: each.end_offset, default=None)
-        around = LagContext(disks, metadata, is_now=self.moment == Moment())
+        around = LagContext(disks, metadata, is_now=self.moment == AsOf())
         told = self._history(logs, around) if self.options.state.history else None
         total = sum(os.path.getsize(path) for log in logs for path in log.segments if os.path.isfile(path))
         with Progress("groups", self.output, always=told is None) as progress:
@@ -195,7 +204,7 @@ class GroupsCommand:
         for log in logs:
             if log not in chosen:
                 other = f"another copy of {log.topic}-{log.partition} ends at the same offset or a higher one"
-                complain(f"{path_text(log.path)}: not read; {other}")
+                print_error(f"{path_text(log.path)}: not read; {other}")
         offsets = [log for log in chosen if log.topic == OFFSETS_TOPIC]
         if not chosen and not self.notes.failed:
             self.notes.refuse(SourceError(f"{', '.join(paths)}: no {OFFSETS_TOPIC} found"))
@@ -231,15 +240,15 @@ class GroupsCommand:
         return told
 
     def _show(self, groups: Any, around: LagContext) -> None:
-        described = list(describe(groups, around, self.group, self.topic))
+        described = list(describe_groups(groups, around, self.group, self.topic))
         if self.options.topics:
             described = [each for each in described if each.offsets or each.shares]
         if self.moment.offset is not None and any(each.group["groupType"] == SHARE for each in described):
-            complain(
+            print_error(
                 f"share groups store their progress in {SHARE_TOPIC}, to which an offset in {OFFSETS_TOPIC}"
                 " does not apply; use a time"
             )
         if not described and not any((*self.group.unmatched(), *self.topic.unmatched())):
-            complain("no groups" if not groups.groups else "no group matches")
+            print_error("no groups" if not groups.groups else "no group matches")
         for each in described:
             self.sink.add(each)

@@ -10,14 +10,14 @@ from typing import NoReturn
 import click
 
 from kdump.commands.exits import exit_with
-from kdump.commands.files import complain, refuse
+from kdump.commands.files import print_error, report_unreadable
 from kdump.commands.output import OutputOptions
-from kdump.commands.topics import matcher
+from kdump.commands.topics import topic_filter
 from kdump.commands.typed import CommandOptions
 from kdump.forensics.ls import PartitionOverview, SegmentOverview, TopicOverview
-from kdump.format.counted import many
+from kdump.format.counted import count_text
 from kdump.log import kinds
-from kdump.log.disk import LogDirectory, PartitionDirectory, partition, place_of, places
+from kdump.log.disk import LogDirectory, PartitionDirectory, directory_at, find_directories, partition
 from kdump.log.errors import SourceError
 from kdump.log.failures import failures
 from kdump.log.internal_topics import INTERNAL_TOPICS
@@ -35,7 +35,7 @@ from kdump.render.overview import (
 )
 from kdump.render.progress import Progress
 from kdump.render.table import OtherColumns, UnknownColumn
-from kdump.state.logdir import directory_facts, facts_alone
+from kdump.state.logdir import log_directory_summary, single_partition_summary
 from kdump.state.overview import BY_READING, OverviewRow, chosen, rows_of
 from kdump.state.partition_log import PartitionSummary
 
@@ -82,7 +82,7 @@ def is_of_kind(facts: PartitionSummary, internal: bool | None) -> bool:
 
 def wanted(topics: tuple[str, ...], internal: bool | None) -> Wanted:
     """Return the predicate that selects partitions. Raises click.UsageError."""
-    of_topic = matcher(topics)
+    of_topic = topic_filter(topics)
 
     def is_wanted(facts: PartitionSummary) -> bool:
         return is_of_kind(facts, internal) and of_topic(facts.topic)
@@ -124,7 +124,7 @@ class Overview:
         files: dict[str, list[Target]] = {}
         for path in self.options.paths:
             try:
-                for place in places(path, self._refused):
+                for place in find_directories(path, self._refused):
                     if isinstance(place, LogDirectory):
                         self._directory(place)
                     elif isinstance(place, PartitionDirectory):
@@ -140,13 +140,13 @@ class Overview:
         self._sink.end()
         self.output.flush()
         if not self._shown and self.options.internal is not None and not self.options.topics and not self.failed:
-            complain(NONE_OF_KIND[self.options.internal])
+            print_error(NONE_OF_KIND[self.options.internal])
         if self._damaged:
-            found_in = many(self._damaged, "place")
-            complain(f"damage found in {found_in}; run kdump verify for details and impact")
+            found_in = count_text(self._damaged, "place")
+            print_error(f"damage found in {found_in}; run kdump verify for details and impact")
 
     def _directory(self, place: LogDirectory) -> None:
-        facts = directory_facts(place)
+        facts = log_directory_summary(place)
         paths = {os.path.join(os.path.abspath(place.path), name) for name in facts.broken}
         self._damaged += bool(paths - failures().keys())
         rows = rows_of([part for part in facts.partitions if self._wanted(part)], self.options.rows or "partition")
@@ -155,11 +155,11 @@ class Overview:
         self._sink.add(DirectoryStart(facts, rows))
         total = sum(row.size for row in rows)
         if total >= LARGE and not self.options.quick and self.options.limit is None:
-            complain(f"{size_text(total)} of segments; use --quick to read only the first and last batches of each")
+            print_error(f"{size_text(total)} of segments; use --quick to read only the first and last batches of each")
         self._rows(rows, place.path)
 
     def _partition(self, place: PartitionDirectory) -> None:
-        facts = facts_alone(place)
+        facts = single_partition_summary(place)
         if not self._wanted(facts):
             return
         by = self.options.rows or "segment"
@@ -174,7 +174,7 @@ class Overview:
 
     def _files(self, directory: str, found: list[Target]) -> None:
         """Show segments that were given as paths, with what is known from their directory."""
-        facts = facts_alone(partition(directory))
+        facts = single_partition_summary(partition(directory))
         if not self._wanted(facts):
             return
         names = {os.path.basename(at.path): at for at in found}
@@ -223,7 +223,7 @@ class Overview:
 
     def _refused(self, error: SourceError) -> None:
         if str(error) not in self._told:  # reported both by the search and by the directory
-            self.failed |= refuse(error)
+            self.failed |= report_unreadable(error)
         self._told.add(str(error))
 
 
@@ -235,7 +235,7 @@ def _refusal(path: str) -> str:
 
 def is_log_directory(path: str) -> bool:
     """Return True if the path itself is a log directory."""
-    return os.path.isdir(path) and isinstance(place_of(path), LogDirectory)
+    return os.path.isdir(path) and isinstance(directory_at(path), LogDirectory)
 
 
 def show_overview(options: OverviewOptions) -> NoReturn:

@@ -121,7 +121,7 @@ def _local() -> tzinfo:
         return ZoneInfo.from_file(file, "local")
 
 
-def moment(text: str, zone: tzinfo, *, end: bool, now: int) -> int:
+def parse_time(text: str, zone: tzinfo, *, end: bool, now: int) -> int:
     """Parse a time into epoch ms: ISO-8601 (in `zone` if it has no zone), epoch ms, or a time before `now` (-2h).
 
     A time without smaller units means the whole period: as an `end`, 2026-11-20 is the last millisecond of that day.
@@ -181,8 +181,8 @@ def time_range(text: str, zone: tzinfo) -> Range:
         text += ".."  # since then, not at exactly that millisecond
     try:
         first, last = _halves(text)
-        start = moment(first, zone, end=False, now=now) if first else None
-        stop = moment(last, zone, end=True, now=now) if last else None
+        start = parse_time(first, zone, end=False, now=now) if first else None
+        stop = parse_time(last, zone, end=True, now=now) if last else None
     except (ValueError, OverflowError) as error:
         raise click.UsageError(f"--time: {error}") from None
     if start is not None and stop is not None and start > stop:

@@ -9,12 +9,12 @@ from dataclasses import dataclass
 import click
 
 from kdump.commands.exits import exit_with
-from kdump.commands.files import complain, refuse, unread
+from kdump.commands.files import print_error, report_unreadable, unreadable
 from kdump.commands.output import CSV_COLUMNS_HELP, OutputOptions, output_options
 from kdump.commands.params import limit_options
 from kdump.commands.rate import RateParam
 from kdump.commands.running import ReadingOptions
-from kdump.commands.topics import matcher, topic_option
+from kdump.commands.topics import topic_filter, topic_option
 from kdump.commands.typed import CommandOptions, takes
 from kdump.forensics.output_directory import OutputError
 from kdump.forensics.reindex.run import LITTLE, Reindexed, ReindexSummary, reindex
@@ -110,7 +110,7 @@ class ReindexCommand:
                 options.out,
                 interval=options.interval,
                 past_damage=options.past_damage,
-                wanted=matcher(options.topics),
+                wanted=topic_filter(options.topics),
                 options=options.reading.check_options(only=LITTLE),
                 refused=self._refused,
                 met=progress.more,
@@ -123,7 +123,7 @@ class ReindexCommand:
         return int(bool(self.counts[WRONG] or self.counts[MISSING] or self.counts["cut"]))
 
     def _refused(self, error: SourceError) -> None:
-        if refuse(error):
+        if report_unreadable(error):
             self.unread.append(str(error))
 
     def _made(self, made: Reindexed) -> None:
@@ -138,7 +138,7 @@ class ReindexCommand:
     def _end(self, seconds: float) -> None:
         counts = self.counts
         if not counts["segments"] and not self.unread and not self.options.topics and not self.options.output.quiet:
-            complain("no segment found")
+            print_error("no segment found")
         found = ReindexSummary(
             segments=counts["segments"],
             identical=counts[IDENTICAL],
@@ -148,7 +148,7 @@ class ReindexCommand:
             cut=counts["cut"],
             refused=counts["refused"],
             written=counts["written"],
-            unread=unread(),
+            unread=unreadable(),
             seconds=round(seconds, 3),
         )
         self.sink.add(found)

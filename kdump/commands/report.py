@@ -9,11 +9,11 @@ import click
 
 from kdump.check.catalogue import ERROR, WARNING
 from kdump.commands.exits import exit_with
-from kdump.commands.files import refuse
+from kdump.commands.files import report_unreadable
 from kdump.commands.output import OutputOptions
 from kdump.commands.params import LimitOptions, jobs_option, limit_options, read_once, warning_options
 from kdump.commands.rate import RateParam
-from kdump.commands.topics import matcher, topic_option
+from kdump.commands.topics import topic_filter, topic_option
 from kdump.commands.typed import CommandOptions, takes
 from kdump.forensics.output_directory import OutputError
 from kdump.log.errors import SourceError
@@ -87,9 +87,9 @@ class ReportCommand:
         """Run the command and return its exit status."""
         from kdump.check.options import Options
         from kdump.check.workers import careful_source
-        from kdump.format.counted import many
+        from kdump.format.counted import count_text
         from kdump.render.postmortem.write import report
-        from kdump.render.report import checked, incomplete, verdict
+        from kdump.render.report import incomplete, totals_text, verdict
 
         options = self.options
         check = Options(
@@ -100,7 +100,7 @@ class ReportCommand:
             window=options.reading.window,
             open_source=careful_source,
         )
-        of_topic = matcher(options.topics)
+        of_topic = topic_filter(options.topics)
         with Progress("report", self.output, always=True) as progress:
             try:
                 made = report(
@@ -127,17 +127,17 @@ class ReportCommand:
             self._refused(SourceError(text))
         if not options.output.quiet:
             counts = told.totals.findings
-            said = ", ".join(many(counts[name], name) for name in (ERROR, WARNING) if counts[name])
+            said = ", ".join(count_text(counts[name], name) for name in (ERROR, WARNING) if counts[name])
             word, _ = verdict(counts[ERROR], counts[WARNING], told.totals)
             self.output.line("; ".join([word + (f": {said}" if said else ""), *incomplete(told.totals)]))
             charts = ""
             if options.charts is not None:
-                charts = f"; {many(len(made.charts), 'chart')} in {printable(path_text(options.charts))}"
+                charts = f"; {count_text(len(made.charts), 'chart')} in {printable(path_text(options.charts))}"
             self.output.line(f"written to {printable(path_text(made.out))}{charts}")
             seconds = told.seconds if self.output.terminal else None
-            self.output.line(f"checked: {checked(told.totals, seconds)}")
+            self.output.line(f"checked: {totals_text(told.totals, seconds)}")
         self.output.flush()
         return 2 if self.failed else 0
 
     def _refused(self, error: SourceError) -> None:
-        self.failed |= refuse(error)
+        self.failed |= report_unreadable(error)

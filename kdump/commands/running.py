@@ -10,7 +10,7 @@ from typing import Any
 from kdump.check.options import Options
 from kdump.check.workers import careful_source
 from kdump.commands.params import LimitOptions
-from kdump.log.rate import Rate
+from kdump.log.rate import RateLimit
 
 
 @dataclass(frozen=True)
@@ -21,7 +21,7 @@ class ReadingOptions(LimitOptions):
 
     def check_options(self, **more: Any) -> Options:
         """Return the Options for reading files; `now` is the current time. `more`: other fields of Options."""
-        rate = Rate(self.max_rate) if self.max_rate else None
+        rate = RateLimit(self.max_rate) if self.max_rate else None
         values: dict[str, Any] = {
             "limits": self.limits,
             "now": int(time.time() * 1000),

@@ -9,12 +9,12 @@ from dataclasses import dataclass
 import click
 
 from kdump.commands.exits import exit_with
-from kdump.commands.files import complain, refuse, unread
+from kdump.commands.files import print_error, report_unreadable, unreadable
 from kdump.commands.output import CSV_COLUMNS_HELP, OutputOptions, old_format, output_options
 from kdump.commands.params import limit_options
 from kdump.commands.rate import RateParam
 from kdump.commands.running import ReadingOptions
-from kdump.commands.topics import matcher, topic_option
+from kdump.commands.topics import topic_filter, topic_option
 from kdump.commands.typed import CommandOptions, takes
 from kdump.forensics.diff import LITTLE
 from kdump.forensics.output_directory import OutputError
@@ -135,7 +135,7 @@ class SalvageCommand:
                 damaged_records=options.damaged_records,
                 name=options.name,
                 options=options.reading.check_options(only=LITTLE),
-                wanted=matcher(options.topics),
+                wanted=topic_filter(options.topics),
                 refused=self._refused,
                 met=progress.more,
                 sink=RecordLines if self.write == JSONL else None,
@@ -147,14 +147,14 @@ class SalvageCommand:
         return int(bool(self.unread) or not all(each.is_whole for each in found))
 
     def _refused(self, error: SourceError) -> None:
-        if refuse(error):
+        if report_unreadable(error):
             self.unread.append(str(error))
             self.is_complete = self.is_complete and not isinstance(error, SourceNotFound)
 
     def _tell(self, found: list[Salvaged], seconds: float) -> None:
         if not found:
             if not self.unread and not self.options.topics and not self.options.output.quiet:
-                complain("no partition with a segment found")
+                print_error("no partition with a segment found")
             self.sink.end()
             return
         for made in found:
@@ -162,5 +162,5 @@ class SalvageCommand:
         out = path_text(self.options.out)
         ledger = os.path.join(out, LEDGER)
         whole, empty = sum(each.is_whole for each in found), sum(not each.is_written for each in found)
-        self.sink.add(SalvageSummary(out, ledger, len(found), whole, empty, unread(), round(seconds, 3)))
+        self.sink.add(SalvageSummary(out, ledger, len(found), whole, empty, unreadable(), round(seconds, 3)))
         self.sink.end()

@@ -10,7 +10,7 @@ import click
 
 from kdump.check.catalogue import SEVERITIES
 from kdump.commands.exits import exit_with
-from kdump.commands.files import complain
+from kdump.commands.files import print_error
 from kdump.commands.output import JSON, TABLE, OutputOptions, old_format, output_options
 from kdump.commands.params import LimitOptions, SizeParam, fail_on_option, limit_options, pair, warning_options
 from kdump.commands.typed import CommandOptions, takes
@@ -156,16 +156,16 @@ class ScanCommand:
             with running(self.options.master, self.conf) as spark:
                 said = self._scan(spark, Store(self.options.out), began)
         except StoreError as error:
-            complain(str(error))
+            print_error(str(error))
             return 2
         except Exception as error:
             text = reason(error)
             if text is None:
                 raise
-            complain(text)
+            print_error(text)
             return 2
         for unread in said["unread"] if not self.sink.shows_unread else ():
-            complain(unread)
+            print_error(unread)
         severe = SEVERITIES[: SEVERITIES.index(self.options.fail_on) + 1]
         differs = any(each["severity"] in severe for each in said["replicas"])
         if said["files"] and (differs or any(said["findings"][severity] for severity in severe)):
@@ -176,7 +176,7 @@ class ScanCommand:
         from kdump.spark import delta, iceberg
         from kdump.spark.scan import scan
         from kdump.spark.store import SUMMARY
-        from kdump.spark.summary import infos, summarize, told
+        from kdump.spark.summary import info_counts, summarize, units_with_findings
 
         also = {DELTA: delta, ICEBERG: iceberg}.get(self.table_format)
         if also is not None:
@@ -187,7 +187,7 @@ class ScanCommand:
         if also is not None:
             also.publish(store)
         store.write(SUMMARY, (jsonl.line(said) + "\n").encode("utf-8", "backslashreplace"))
-        self.sink.add(FleetEnd(said, lambda: told(spark, done), lambda: infos(done)))
+        self.sink.add(FleetEnd(said, lambda: units_with_findings(spark, done), lambda: info_counts(done)))
         self.sink.end()
         self.output.flush()
         return said

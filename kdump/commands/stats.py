@@ -9,7 +9,7 @@ import click
 
 from kdump.answer import Object
 from kdump.commands.exits import exit_with
-from kdump.commands.files import complain, refuse
+from kdump.commands.files import print_error, report_unreadable
 from kdump.commands.output import CSV_COLUMNS_HELP, OutputOptions, output_options
 from kdump.commands.overview import NONE_OF_KIND, is_of_kind, wanted
 from kdump.commands.params import limit_options, read_once
@@ -122,7 +122,7 @@ class StatsCommand:
         return self.chosen(facts)
 
     def _refused(self, error: SourceError) -> None:
-        self.failed |= refuse(error)
+        self.failed |= report_unreadable(error)
 
     def _found(self, found: Stats) -> None:
         for text in found.unread:
@@ -137,9 +137,9 @@ class StatsCommand:
         count = self.total.partitions
         if not count:
             if self.is_other_kind and self.options.internal is not None:
-                complain(NONE_OF_KIND[self.options.internal])
+                print_error(NONE_OF_KIND[self.options.internal])
             elif not self.failed and not self.options.topics:
-                complain("no partition with a segment found")
+                print_error("no partition with a segment found")
                 self.failed = True
         self.total.firstOffset = self.total.lastOffset = None
         if count > 1:

@@ -41,7 +41,7 @@ def topic_option(what: str) -> Callable[[F], F]:
     )
 
 
-class Matcher:
+class TopicFilter:
     """Predicate: True if a name matches one of the patterns, or if there are no patterns. Keeps track of the patterns
     that have matched."""
 
@@ -125,13 +125,13 @@ def _no_match(option: str, text: str, names: list[str], count: int) -> str:
     return f"{option} {text}: no match; there {'is' if count == 1 else 'are'} {there}"
 
 
-def matcher(patterns: tuple[str, ...], option: str = "--topic") -> Matcher:
-    """Return a matcher for the values of an option. The end of the run reports the patterns that matched nothing (see
+def topic_filter(patterns: tuple[str, ...], option: str = "--topic") -> TopicFilter:
+    """Return the filter for the values of an option. The end of the run reports the patterns that matched nothing (see
     kdump.commands.exits). Raises click.UsageError for an invalid regular expression."""
-    return _registered(Matcher(patterns, option))
+    return _registered(TopicFilter(patterns, option))
 
 
-def wanted(values: Iterable[Name], option: str) -> SelectedNames[Name]:
+def selected_names(values: Iterable[Name], option: str) -> SelectedNames[Name]:
     """Return the values of an option. The end of the run reports those that do not exist."""
     return _registered(SelectedNames(values, option))
 
@@ -140,8 +140,8 @@ class SelectedProducers:
     """The values of --producer-id and --transactional-id; call `add` with each producer that exists."""
 
     def __init__(self, ids: Iterable[int], transactional_ids: Iterable[str]) -> None:
-        self._ids = wanted(ids, "--producer-id")
-        self._transactional_ids = wanted(transactional_ids, "--transactional-id")
+        self._ids = selected_names(ids, "--producer-id")
+        self._transactional_ids = selected_names(transactional_ids, "--transactional-id")
 
     def add(self, producer_id: int, transactional_id: str | None) -> None:
         self._ids.add(producer_id)

@@ -17,7 +17,7 @@ from kdump.check.totals import CheckTotals
 from kdump.check.workers import run_all, usual_processes
 from kdump.commands.completion_words import listed
 from kdump.commands.exits import exit_with
-from kdump.commands.files import complain
+from kdump.commands.files import print_error
 from kdump.commands.output import CSV_COLUMNS_HELP, OutputOptions, output_options
 from kdump.commands.params import (
     LimitOptions,
@@ -28,7 +28,7 @@ from kdump.commands.params import (
     warning_options,
 )
 from kdump.commands.rate import RateParam
-from kdump.commands.topics import matcher, topic_option
+from kdump.commands.topics import topic_filter, topic_option
 from kdump.commands.typed import CommandOptions, takes
 from kdump.log.errors import SourceError
 from kdump.render.output import Output
@@ -144,7 +144,7 @@ class VerifyCommand:
         self.output = output
         self.baseline: Baseline | None = None
         self.totals = CheckTotals()
-        self.of_topic = matcher(options.topics)
+        self.of_topic = topic_filter(options.topics)
         self.sink = options.output.sink(
             output,
             lambda: FindingsReport(output, info=options.info or options.fail_on == "info"),
@@ -183,7 +183,7 @@ class VerifyCommand:
         self.sink.end()
         self.output.flush()
         for unread in self.totals.unread if not self.sink.shows_unread else ():
-            complain(unread)
+            print_error(unread)
         severe = SEVERITIES[: SEVERITIES.index(options.fail_on) + 1]
         if any(self.totals.findings[severity] for severity in severe):
             return 1

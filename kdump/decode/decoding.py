@@ -49,7 +49,7 @@ class DecodeOptions:
     value_schema: str | None = None
 
 
-class PartsDecoder:
+class KeyValueDecoder:
     """Decodes keys and values by their own formats. A part without a format is left to the decoder `other`, if set."""
 
     is_keyless = False
@@ -101,7 +101,7 @@ def _raw(data: bytes, about: Callable[[], RecordContext]) -> DecodedPart:
     return NOTHING
 
 
-class Decoding:
+class RecordDecoder:
     """The decoders of one run. The constructor raises DecoderError if the options are invalid."""
 
     def __init__(self, options: DecodeOptions) -> None:
@@ -145,7 +145,7 @@ class Decoding:
         if name is None and self.options.by_topic:
             name = METADATA if target.kind is KRAFT_SNAPSHOT else TOPICS.get(target.topic or "")
         if self.whole is not None and name is not None:
-            return PartsDecoder(name, self.key or self.whole, self.value or self.whole, None)
+            return KeyValueDecoder(name, self.key or self.whole, self.value or self.whole, None)
         decoder: Decoder | None = None
         if name is not None:
             from kdump.decode.kafka import kafka_decoder
@@ -153,7 +153,7 @@ class Decoding:
             decoder = kafka_decoder(name, self._names_near(target))
         if self.key is None and self.value is None:
             return decoder
-        return PartsDecoder(name or "", self.key, self.value, decoder)
+        return KeyValueDecoder(name or "", self.key, self.value, decoder)
 
     def _names_near(self, target: Target) -> IdNames:
         """Return the known names of IDs in the log directory that contains the file."""

@@ -19,7 +19,7 @@ LARGEST_NUMBER = 4096
 _HALF = re.compile("[\ud800-\udfff]")
 
 
-def jsonable(value: Any) -> Any:
+def to_json(value: Any) -> Any:
     """Return a JSON value: bytes in base64, NaN and the infinities as text (as Jackson writes them), times in ISO-8601,
     decimals and UUIDs as text, a lone surrogate as U+FFFD. Raises FormatError if JSON cannot represent a type, and if
     the value is too large or nested too deeply."""

@@ -11,7 +11,7 @@ from typing import Any
 from kdump.decode.said import NOTHING, WITHOUT_KEY, DecodedPart, DecodedRecord, Spans, problem_of
 from kdump.decode.topic_names import IdNames
 from kdump.decode.topics import KAFKA
-from kdump.format.consumer_protocol import MESSAGES, PROTOCOL_TYPE, inner_spans, with_members
+from kdump.format.consumer_protocol import MESSAGES, PROTOCOL_TYPE, nested_spans, with_members
 from kdump.format.coordinator_record import (
     MessagePart,
     coordinator_spans,
@@ -77,7 +77,7 @@ class CoordinatorDecoder:
             values = [
                 tile
                 for span in values
-                for tile in (inner_spans(span) if span.field.name in MESSAGES and span.value else [span])
+                for tile in (nested_spans(span) if span.field.name in MESSAGES and span.value else [span])
             ]
         return _tiled(keys, record.key), _tiled(values, record.value)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from kdump.decode.jsonable import jsonable
+from kdump.decode.jsonable import to_json
 from kdump.decode.said import MOST_BYTES, DecodedPart, DecoderError, FormatError, PartDecoder, RecordContext
 
 GROUP = "kdump.decoders"
@@ -41,7 +41,7 @@ def plugin(name: str) -> PartDecoder | None:
         if len(data) > MOST_BYTES:
             raise FormatError(f"too large to decode: {len(data)} bytes, at most {MOST_BYTES}")
         try:
-            return DecodedPart(jsonable(decode(data, about())))
+            return DecodedPart(to_json(decode(data, about())))
         except FormatError as error:
             raise FormatError(f"decoder {name}: {error.reason}") from None
         except (Exception, SystemExit) as error:  # third-party code may raise anything

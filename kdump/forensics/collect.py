@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from kdump.forensics.cursor import Cursor
+from kdump.forensics.cursor import CopyReader
 from kdump.forensics.damage import OffsetGap
 from kdump.forensics.differences import (
     CLEANED,
@@ -16,11 +16,11 @@ from kdump.forensics.differences import (
     SAME,
     UNKNOWN,
     UNREAD,
-    Behind,
+    BatchAtOffset,
     Comparison,
     DifferingRange,
+    DivergentTail,
     Sample,
-    Standing,
 )
 from kdump.forensics.rows import ComparableRecord, differing
 from kdump.log.legacy import last_record_offset
@@ -33,20 +33,20 @@ SHOWN = 512
 """Maximum number of bytes that a sample keeps of a key, a value or the headers."""
 
 
-class Collected:
+class DifferenceCollector:
     """The differences found in one comparison. `parted`: offset at which the histories diverge, None until they do.
     `doubted`: the side that seems to lack records, as long as signs of compaction may still explain it."""
 
-    def __init__(self, sides: tuple[Cursor, Cursor]) -> None:
+    def __init__(self, sides: tuple[CopyReader, CopyReader]) -> None:
         self.sides = sides
         self.runs: list[DifferingRange] = []
         self.more = 0
         self.sums: dict[tuple[str, int | None], DifferingRange] = {}
         self.absent: list[DifferingRange | None] = [None, None]
-        self.standing: dict[int, tuple[Standing | None, Standing | None]] = {}
+        self.standing: dict[int, tuple[BatchAtOffset | None, BatchAtOffset | None]] = {}
         self.parted: int | None = None
         self.doubted: int | None = None
-        self.behind = (Behind(), Behind())
+        self.behind = (DivergentTail(), DivergentTail())
         self.alike = 0
         self.run_of: DifferingRange | None = None
         self.judged: tuple[OffsetGap, OffsetGap] | None = None
@@ -129,7 +129,7 @@ class Collected:
         """Withdraw the divergence if the missing records turn out to have been removed by compaction."""
         if self.doubted is not None and self.sides[self.doubted].compacted:
             self.parted = self.doubted = None
-            self.behind = (Behind(), Behind())
+            self.behind = (DivergentTail(), DivergentTail())
 
     def holes(self) -> None:
         """Compare damage that both copies have at the same offsets."""
@@ -190,13 +190,15 @@ class Collected:
         if len(self.standing) < MOST:
             self.standing.setdefault(offset, (self._standing(0, offset), self._standing(1, offset)))
 
-    def _standing(self, number: int, offset: int) -> Standing | None:
+    def _standing(self, number: int, offset: int) -> BatchAtOffset | None:
         side = self.sides[number]
         batch = side.batch
         if batch is None or not (batch.baseOffset or 0) <= offset <= last_record_offset(batch):
             return None
         count, epoch = batch.recordCount, batch.partitionLeaderEpoch
-        return Standing(side.place, batch.baseOffset or 0, last_record_offset(batch), count, epoch, batch.maxTimestamp)
+        return BatchAtOffset(
+            side.place, batch.baseOffset or 0, last_record_offset(batch), count, epoch, batch.maxTimestamp
+        )
 
     def sum(
         self,

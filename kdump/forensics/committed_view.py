@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from itertools import pairwise
 
-from kdump.format.counted import many
+from kdump.format.counted import count_text
 
 MOST_ABORTED = 2_000_000
 """Maximum number of aborted transactions kept in memory; a log with more can only be shown segment by segment."""
@@ -30,12 +30,12 @@ class HiddenRecords:
         """Return the counts in words; empty if nothing was left out."""
         said = []
         if self.control_batches:
-            said.append(many(self.control_batches, "control batch", "control batches"))
+            said.append(count_text(self.control_batches, "control batch", "control batches"))
         if self.aborted_batches:
-            whose = many(len(self.transactions), "aborted transaction")
-            said.append(f"{many(self.aborted_records, 'record')} of {whose}")
+            whose = count_text(len(self.transactions), "aborted transaction")
+            said.append(f"{count_text(self.aborted_records, 'record')} of {whose}")
         if self.unstable_batches:
-            said.append(f"{many(self.unstable_records, 'record')} at or above the last stable offset")
+            said.append(f"{count_text(self.unstable_records, 'record')} at or above the last stable offset")
         return ", ".join(said)
 
 
@@ -92,7 +92,7 @@ class ReadCommittedView:
         return lasts[index] if index < len(lasts) and self.firsts[producer_id][index] <= offset else None
 
 
-def said(view: ReadCommittedView, name: str, *, starts_late: bool) -> Iterator[str]:
+def describe_view(view: ReadCommittedView, name: str, *, starts_late: bool) -> Iterator[str]:
     """Yield lines on what was taken into account and what could not be."""
     if view.stable is None:
         stable = "no transaction is open at the end"
@@ -102,11 +102,11 @@ def said(view: ReadCommittedView, name: str, *, starts_late: bool) -> Iterator[s
             stable = (
                 f"nothing from offset {view.stable} on: the transaction of producer {view.held_by} does not end here"
             )
-    taken = "only this file" if view.alone else many(view.segments, "segment")
+    taken = "only this file" if view.alone else count_text(view.segments, "segment")
     if view.snapshot:
         taken += f", open transactions from {view.snapshot}"
     if view.indexes:
-        taken += f", {many(view.indexes, '.txnindex', '.txnindexes')}"
+        taken += f", {count_text(view.indexes, '.txnindex', '.txnindexes')}"
     yield f"{name}: read committed: {stable}; based on {taken}"
     if view.alone:
         yield f"{name}: transactions that start or end in other segments are unknown"
@@ -114,9 +114,10 @@ def said(view: ReadCommittedView, name: str, *, starts_late: bool) -> Iterator[s
         yield f"{name}: no valid .snapshot at offset {view.start}: transactions that started before are unknown"
     if view.damages:
         yield (
-            f"{name}: {many(view.damages, 'damaged byte range')}: how transactions ended there is unknown; run kdump"
-            " transactions to list them"
+            f"{name}: {count_text(view.damages, 'damaged byte range')}: how transactions ended there is unknown; run"
+            " kdump transactions to list them"
         )
     if view.by_index:
-        yield f"{name}: {many(view.by_index, 'aborted transaction')} known only from a .txnindex, without a marker"
+        aborted = count_text(view.by_index, "aborted transaction")
+        yield f"{name}: {aborted} known only from a .txnindex, without a marker"
     yield from view.unread

@@ -10,9 +10,9 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from kdump.check.options import Options
-from kdump.forensics.collect import Collected
+from kdump.forensics.collect import DifferenceCollector
 from kdump.forensics.copies import Copy
-from kdump.forensics.cursor import Cursor
+from kdump.forensics.cursor import CopyReader
 from kdump.forensics.differences import LEADER_EPOCH, Comparison
 from kdump.log.legacy import last_record_offset
 from kdump.log.region import Batch
@@ -20,15 +20,15 @@ from kdump.log.region import Batch
 
 def compare(left: Copy, right: Copy, options: Options, met: Callable[[int], None] = lambda count: None) -> Comparison:
     """Compare two copies, reading each once, in lockstep. Calls `met` with the number of bytes read."""
-    return _Pair(Cursor(left, options, met), Cursor(right, options, met)).run()
+    return _Pair(CopyReader(left, options, met), CopyReader(right, options, met)).run()
 
 
 class _Pair:
     """Reads both copies in lockstep. Differences are added to `found`."""
 
-    def __init__(self, left: Cursor, right: Cursor) -> None:
+    def __init__(self, left: CopyReader, right: CopyReader) -> None:
         self.sides = (left, right)
-        self.found = Collected(self.sides)
+        self.found = DifferenceCollector(self.sides)
         self.unlike: tuple[object, object] | None = None
 
     def run(self) -> Comparison:
@@ -140,7 +140,7 @@ class _Pair:
             self.found.went_on(number, 1, row.timestamp)
         side.take()
 
-    def _batch_over(self, side: Cursor) -> None:
+    def _batch_over(self, side: CopyReader) -> None:
         batch = side.batch
         assert batch is not None
         if batch.problems:

@@ -17,14 +17,14 @@ from kdump.log.legacy import last_record_offset
 from kdump.log.partition_reader import PartitionReader
 from kdump.log.paths import Target
 from kdump.log.reader import CHECKED
-from kdump.log.region import JUNK, PADDING, TORN, Batch, Region, Stretch
+from kdump.log.region import JUNK, PADDING, TORN, Batch, BatchRun, Region
 
 MOST = 1000
 """Maximum number of damaged places, leader epochs and notes that are kept for a copy; more damage is only counted."""
 ODD = "its base offset does not fit between those of its neighbors"
 
 
-class Cursor:
+class CopyReader:
     """Reads one copy of a partition. `batch` is the current valid batch, None at the end; `hole` is the unreadable
     offset range before it.
 
@@ -37,7 +37,7 @@ class Cursor:
         self.options = options
         self.met = met
         self.hole: OffsetGap | None = None
-        self.stretch: Stretch | None = None
+        self.stretch: BatchRun | None = None
         self.at = self.stop = 0
         self.last: int | None = None
         self.epochs: list[EpochInBatches] = []
@@ -189,7 +189,7 @@ class Cursor:
             self._odd = None
         for region in self._stream:
             self.met(region.size)
-            if isinstance(region, Stretch):
+            if isinstance(region, BatchRun):
                 stop = self._sound_part(region)
                 if stop > region.start:
                     self.stretch, self.at, self.stop = region, region.start, stop
@@ -245,7 +245,7 @@ class Cursor:
             return False
         return expected <= int.from_bytes(head[:8], "big", signed=True) <= last
 
-    def _sound_part(self, stretch: Stretch) -> int:
+    def _sound_part(self, stretch: BatchRun) -> int:
         """Return where the run ends in its buffer, without its last batch if that one skips offsets: no other batch of
         it can."""
         run = stretch.run

@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 from kdump.forensics.answers import Difference
 from kdump.forensics.walk import PartitionScan
-from kdump.state.coordinator import Coordinator
+from kdump.state.coordinator import TransactionCoordinatorState
 from kdump.state.coordinator_history import CoordinatorDecision, Life
 from kdump.state.transactions import CompletedTxn
 
@@ -27,11 +27,11 @@ class _Marker(NamedTuple):
     position: int
 
 
-class Differences:
+class CoordinatorMismatches:
     """Collects the markers of a partition and returns those that differ from the coordinator's decision. There are none
     if the coordinator's log is missing or damaged, because its decisions are then unknown."""
 
-    def __init__(self, walk: PartitionScan, coordinator: Coordinator | None) -> None:
+    def __init__(self, walk: PartitionScan, coordinator: TransactionCoordinatorState | None) -> None:
         self.walk = walk
         self.known = walk.known
         self.history = coordinator.history if coordinator is not None and not coordinator.problems else None

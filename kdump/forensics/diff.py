@@ -13,19 +13,28 @@ from kdump.check.options import Options
 from kdump.forensics.compare import compare
 from kdump.forensics.copies import Copy, CopyGroup, Side, groups, relisted, side
 from kdump.forensics.copy_facts import CopyFacts, facts_of
-from kdump.forensics.cursor import Cursor
-from kdump.forensics.differences import DAMAGE, DIVERGENT, PREFIX, SAME, Behind, Comparison, DifferingRange, Standing
+from kdump.forensics.cursor import CopyReader
+from kdump.forensics.differences import (
+    DAMAGE,
+    DIVERGENT,
+    PREFIX,
+    SAME,
+    BatchAtOffset,
+    Comparison,
+    DifferingRange,
+    DivergentTail,
+)
 from kdump.forensics.truncation import Truncation, truncation
 from kdump.log.at_work import PAUSES
 from kdump.log.disk import NO_SEGMENT
 from kdump.log.errors import Refused, SourceError, is_gone, raise_it
-from kdump.log.named import nothing_in
+from kdump.log.named import no_kafka_files
 
 LITTLE = frozenset({"offsets"})
 """Rule families for which as little as possible is read from the files around a partition."""
 
 
-class Choice(NamedTuple):
+class FollowerOutcome(NamedTuple):
     """What a follower does when it fetches from a leader; copies are given by number."""
 
     leader: int
@@ -51,7 +60,7 @@ class Diff:
     relation: str | None
     firstDivergentOffset: int | None
     votes: list[list[int]]
-    choices: list[Choice]
+    choices: list[FollowerOutcome]
     notes: list[str] = field(default_factory=list)
 
     @property
@@ -93,7 +102,7 @@ class Diff:
         all_votes = sum(len(group) for group in self.votes)
         return self.votes[0] if self.votes and len(self.votes[0]) * 2 > all_votes and all_votes > 2 else []
 
-    def standing(self, number: int) -> Standing | None:
+    def standing(self, number: int) -> BatchAtOffset | None:
         """Return the batch of a copy that contains the first divergent offset."""
         for (one, other), each in self.pairs.items():
             if number in (one, other) and self.firstDivergentOffset in each.standing:
@@ -102,7 +111,7 @@ class Diff:
                     return found
         return None
 
-    def behind(self, number: int) -> Behind | None:
+    def behind(self, number: int) -> DivergentTail | None:
         """Return what a copy contains from the first divergence of histories on; None if it is not part of it."""
         for (one, other), each in self.pairs.items():
             if number in (one, other) and each.history is not None and each.history.first == self.history:
@@ -140,7 +149,7 @@ def diff(
             lone(group, one_disk)
         elif not any(copy.segments for copy in group.copies):
             for copy in group.copies:
-                refused(nothing_in(copy.path, f"{copy.path}: {NO_SEGMENT}"))
+                refused(no_kafka_files(copy.path, f"{copy.path}: {NO_SEGMENT}"))
         else:
             yield _settled(group.copies, options, met)
 
@@ -172,7 +181,7 @@ def sides_of(paths: list[str], options: Options, refused: Refused) -> list[Side]
 def diff_copies(copies: list[Copy], options: Options, met: Callable[[int], None] = lambda count: None) -> Diff:
     """Compare every pair: with n copies each is read n - 1 times. Never raises SourceError: see `unread`."""
     pairs: dict[tuple[int, int], Comparison] = {}
-    read: dict[int, Cursor] = {}
+    read: dict[int, CopyReader] = {}
     for one, other in combinations(range(len(copies)), 2):
         pairs[(one, other)] = found = compare(copies[one], copies[other], options, met)
         read.setdefault(one, found.left)
@@ -213,7 +222,7 @@ def _votes(facts: list[CopyFacts], pairs: dict[tuple[int, int], Comparison], off
     return sorted(groups_of, key=lambda group: -len(group))
 
 
-def _choices(made: Diff) -> Iterator[Choice]:
+def _choices(made: Diff) -> Iterator[FollowerOutcome]:
     for leader, follower in permutations(range(len(made.copies)), 2):
         one, other = made.copies[leader], made.copies[follower]
         if one.lineage is None or other.lineage is None:
@@ -226,7 +235,7 @@ def _choices(made: Diff) -> Iterator[Choice]:
             mends = parting is None or does.by == "logStart" or does.offset <= parting.first
             if parting is not None and parting.kind == DAMAGE and parting.lacking != int(follower > leader):
                 mends = False  # the leader is damaged, or both are
-        yield Choice(leader, follower, does, mends)
+        yield FollowerOutcome(leader, follower, does, mends)
 
 
 def _notes(made: Diff) -> Iterator[str]:

@@ -14,7 +14,7 @@ from kdump.check.finding import Finding
 from kdump.check.producers import Row
 from kdump.check.rule import NONE, BatchContext, Rule, SegmentContext, hides
 from kdump.check.transactions import TransactionRule
-from kdump.format.heads import BASE, Heads, within
+from kdump.format.heads import BASE, HeaderColumns, within
 from kdump.log.paths import Target
 from kdump.log.region import Region
 from kdump.state.marker import ABORT
@@ -80,14 +80,14 @@ class TxnIndexEntries(Rule):
                 self._next += 1
         return NONE
 
-    def free(self, part: SegmentContext, heads: Heads, first: int, stop: int) -> int:
+    def free(self, part: SegmentContext, heads: HeaderColumns, first: int, stop: int) -> int:
         """Return the first batch that reaches the next entry: its marker, or the batch after a lost marker, is passed
         by itself."""
         if self._next == len(self._waiting):
             return stop
         return within(heads, BASE, first, stop, 0, self._waiting[self._next][1]["lastOffset"])
 
-    def take(self, part: SegmentContext, heads: Heads, first: int, stop: int) -> None:
+    def take(self, part: SegmentContext, heads: HeaderColumns, first: int, stop: int) -> None:
         self.entry = None
 
     def finish(self, part: SegmentContext) -> tuple[Finding, ...]:

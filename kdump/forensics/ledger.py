@@ -19,11 +19,11 @@ from kdump.forensics.answers import (
     PartitionTransactions,
     Transaction,
 )
-from kdump.forensics.decisions import Differences
+from kdump.forensics.decisions import CoordinatorMismatches
 from kdump.forensics.walk import BatchObserver, PartitionScan
-from kdump.format.heads import Heads
+from kdump.format.heads import HeaderColumns
 from kdump.format.transaction_record import TransactionMetadata as CoordinatorRecord
-from kdump.state.coordinator import Coordinator
+from kdump.state.coordinator import TransactionCoordinatorState
 from kdump.state.marker import ABORT, COMMIT
 from kdump.state.transactions import CompletedTxn, OngoingTxn
 
@@ -48,7 +48,9 @@ class TransactionLedger(BatchObserver):
     """Yields Transaction, Difference and Note, and at the end PartitionTransactions. `now` is in epoch ms, `timeout` in
     ms."""
 
-    def __init__(self, walk: PartitionScan, coordinator: Coordinator | None, now: int, timeout: int) -> None:
+    def __init__(
+        self, walk: PartitionScan, coordinator: TransactionCoordinatorState | None, now: int, timeout: int
+    ) -> None:
         self.walk = walk
         self.known = walk.known
         self.coordinator = coordinator
@@ -57,7 +59,7 @@ class TransactionLedger(BatchObserver):
         self.counts = {COMMITTED: 0, ABORTED: 0, OPEN: 0, HANGING: 0}
         self.empty = 0
         self.seeded: str | None = None
-        self.differences = Differences(walk, coordinator)
+        self.differences = CoordinatorMismatches(walk, coordinator)
         self._seed()
 
     def _seed(self) -> None:
@@ -68,7 +70,7 @@ class TransactionLedger(BatchObserver):
             for position, entry in rows:
                 self.walk.transactions.state.seed(at, position, 38, entry)
 
-    def free(self, part: SegmentContext, heads: Heads, first: int, stop: int) -> int:
+    def free(self, part: SegmentContext, heads: HeaderColumns, first: int, stop: int) -> int:
         """Data batches never need a closer look here: batches that begin or end a transaction are always passed one by
         one."""
         return stop

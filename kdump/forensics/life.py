@@ -11,7 +11,7 @@ from kdump.state.producers import ProducerState, ProducerStateEntry
 
 
 @dataclass(slots=True)
-class Life(ProducerStateEntry):
+class ProducerHistory(ProducerStateEntry):
     """A producer with its history in the log. `heard`: offset of its last batch or marker; `heard_epoch`: its highest
     epoch so far, without the current batch until that has been counted; `ended`: offset of its last marker."""
 
@@ -36,9 +36,9 @@ class Life(ProducerStateEntry):
     is_told: bool = False
 
 
-def lives() -> ProducerState:
+def producer_histories() -> ProducerState:
     """Return the state that a walk keeps for `Lives`."""
-    return ProducerState(lambda epoch: Life(epoch, epoch, first_epoch=epoch))
+    return ProducerState(lambda epoch: ProducerHistory(epoch, epoch, first_epoch=epoch))
 
 
 def as_entry(life: ProducerStateEntry) -> dict[str, int]:
@@ -54,7 +54,7 @@ def as_entry(life: ProducerStateEntry) -> dict[str, int]:
     }
 
 
-def replayed(life: Life, entry: dict[str, int] | None, since: int) -> dict[str, int]:
+def replayed(life: ProducerHistory, entry: dict[str, int] | None, since: int) -> dict[str, int]:
     """Return the producer state of a broker that loads `entry` and replays from offset `since`: values from the log, or
     from `entry` where the log has none."""
     now = as_entry(life)

@@ -13,11 +13,11 @@ from kdump.check.producers import said
 from kdump.check.rule import BatchContext
 from kdump.forensics.answers import EXPIRED, LIVE, UNKNOWN, PartitionProducers, ProducerEvent
 from kdump.forensics.answers import Producer as Row
-from kdump.forensics.life import Life, replayed
+from kdump.forensics.life import ProducerHistory, replayed
 from kdump.forensics.walk import BatchObserver, PartitionScan
 from kdump.format.snapshot import PRODUCER_ENTRY
 from kdump.log.paths import Target
-from kdump.state.coordinator import Coordinator
+from kdump.state.coordinator import TransactionCoordinatorState
 from kdump.state.producers import DUPLICATE, EPOCH_DECREASED, EPOCH_START, GAP, SequenceBreak
 from kdump.state.transactions import CompletedTxn
 
@@ -34,14 +34,14 @@ PART = "its current state in a broker depends on later segments, which were not 
 NO_STATE = "the broker was shut down cleanly, and there is no valid .snapshot: it starts without producer state"
 
 
-class Lives(BatchObserver):
+class ProducerLedger(BatchObserver):
     """Yields ProducerEvent if `with_events`, and at the end each Producer and PartitionProducers. `now` is in epoch ms,
     `expiration` is producer.id.expiration.ms, `base` the snapshot that the broker loads first."""
 
     def __init__(
         self,
         walk: PartitionScan,
-        coordinator: Coordinator | None,
+        coordinator: TransactionCoordinatorState | None,
         now: int,
         expiration: int,
         base: Target | None,
@@ -66,7 +66,7 @@ class Lives(BatchObserver):
         if not seen.sound or producer_id is None or producer_id < 0:
             return
         life = self.walk.sequences.state.get(producer_id)
-        if not isinstance(life, Life) or (batch.isControlBatch and seen.marker is None):
+        if not isinstance(life, ProducerHistory) or (batch.isControlBatch and seen.marker is None):
             return
         ended, broken = self.walk.transactions.ended, self.walk.sequences.broken
         if self.with_events:
@@ -91,7 +91,7 @@ class Lives(BatchObserver):
             life.starts += broken.kind == EPOCH_START
 
     def _events(
-        self, seen: BatchContext, life: Life, ended: CompletedTxn | None, broken: SequenceBreak | None
+        self, seen: BatchContext, life: ProducerHistory, ended: CompletedTxn | None, broken: SequenceBreak | None
     ) -> Iterator[ProducerEvent]:
         """Yield the events of a batch. The producer state in `life` already includes the batch, its counts do not."""
         batch = seen.batch
@@ -142,12 +142,14 @@ class Lives(BatchObserver):
         if self.base is not None:
             for position, entry in self.walk.beside.snapshot(self.base) or ():
                 life = state.get(entry["producerId"])
-                yield self._row(entry["producerId"], life if isinstance(life, Life) else None, position, entry)
+                yield self._row(
+                    entry["producerId"], life if isinstance(life, ProducerHistory) else None, position, entry
+                )
         for producer_id, life in state.by_id.items():
-            if isinstance(life, Life) and not life.is_told:
+            if isinstance(life, ProducerHistory) and not life.is_told:
                 yield self._row(producer_id, life, 0, None)
 
-    def _row(self, producer_id: int, life: Life | None, position: int, entry: dict[str, int] | None) -> Row:
+    def _row(self, producer_id: int, life: ProducerHistory | None, position: int, entry: dict[str, int] | None) -> Row:
         """Return the row of a producer: from its `life` in the log, its `entry` in the snapshot at byte `position`, or
         both."""
         base = self.base

@@ -16,8 +16,8 @@ from kdump.log import kinds
 from kdump.log.disk import NO_SEGMENT, LogDirectory, PartitionDirectory, SegmentFiles, current, partition
 from kdump.log.errors import Refused, SourceError, went_away
 from kdump.log.internal_topics import METADATA_TOPIC, TRANSACTION_TOPIC
-from kdump.log.kinds import Kind
-from kdump.log.named import missing, nothing_in
+from kdump.log.kinds import FileKind
+from kdump.log.named import missing, no_kafka_files
 from kdump.log.paths import Target
 from kdump.log.window import Window
 
@@ -79,7 +79,7 @@ def find_partitions(
             if place.segments and (is_wanted or was_named):
                 found.append(PartitionInput(place, unit.known, options, unit.size, was_named=was_named, unit=unit))
             elif not place.segments and was_named:
-                refused(nothing_in(place.path, f"{place.path}: {NO_SEGMENT}"))
+                refused(no_kafka_files(place.path, f"{place.path}: {NO_SEGMENT}"))
         elif unit.target is not None:
             at = unit.target
             key = at.path if _is_alone(at) else os.path.dirname(os.path.abspath(at.path))
@@ -102,7 +102,7 @@ def _is_alone(at: Target) -> bool:
     return at.path == "-" or "://" in at.path
 
 
-def _kind(at: Target, options: Options) -> Kind:
+def _kind(at: Target, options: Options) -> FileKind:
     """Return the kind of a file, by name or content; a stream is assumed to be a segment. Raises SourceError."""
     if _is_alone(at):
         return kinds.SEGMENT

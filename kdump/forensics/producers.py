@@ -11,14 +11,14 @@ from kdump.check.finding import Finding
 from kdump.check.options import Options
 from kdump.check.totals import CheckTotals
 from kdump.forensics.answers import EXPIRED, LIVE, UNKNOWN, Note, PartitionProducers, Producer, ProducerEvent
-from kdump.forensics.life import lives
-from kdump.forensics.lives import Lives
+from kdump.forensics.life import producer_histories
+from kdump.forensics.lives import ProducerLedger
 from kdump.forensics.places import PartitionInput, find_partitions, is_away
 from kdump.forensics.walk import DAMAGES, PartitionScan, certain_answers
 from kdump.log.errors import Refused, raise_it
 from kdump.log.paths import Target
 from kdump.log.region import Limits
-from kdump.state.coordinator import Coordinator
+from kdump.state.coordinator import TransactionCoordinatorState
 from kdump.state.partition_ends import log_end
 from kdump.state.producers import EXPIRATION, MOST_PRODUCERS
 
@@ -97,12 +97,12 @@ def _of(
     place, looking = place.now()
     if is_away(place, refused):
         return
-    walk = PartitionScan(place.partition, place.known, place.options, totals, lives())
+    walk = PartitionScan(place.partition, place.known, place.options, totals, producer_histories())
     walk.met = met
     coordinator = place.known.coordinator
-    watch = Lives(
+    watch = ProducerLedger(
         walk,
-        coordinator if isinstance(coordinator, Coordinator) else None,
+        coordinator if isinstance(coordinator, TransactionCoordinatorState) else None,
         now,
         question.expiration,
         _base(walk, place),

@@ -20,7 +20,7 @@ from kdump.check.beside import Beside
 from kdump.check.options import Options
 from kdump.check.rule import BatchContext, PartitionContext, SegmentContext
 from kdump.check.totals import CheckTotals
-from kdump.forensics.committed_view import MOST_ABORTED, HiddenRecords, ReadCommittedView, said
+from kdump.forensics.committed_view import MOST_ABORTED, HiddenRecords, ReadCommittedView, describe_view
 from kdump.forensics.index_entries import close
 from kdump.forensics.walk import BatchObserver, PartitionScan
 from kdump.log.disk import PartitionDirectory, SegmentFiles, partition
@@ -76,8 +76,8 @@ class _Collect(BatchObserver):
 
 
 class ReadCommitted:
-    """The gate of one run (kdump.log.select.Gate): call `turn_to` for each file before its batches are shown. `say` is
-    called with lines on what was taken into account and what was left out."""
+    """The batch filter of one run (kdump.log.select.BatchFilter): call `turn_to` for each file before its batches are
+    shown. `say` is called with lines on what was taken into account and what was left out."""
 
     def __init__(self, limits: Limits, say: Say) -> None:
         self.limits = limits
@@ -163,7 +163,7 @@ class ReadCommitted:
         view.damages = walk.transactions.damages
         view.unread = totals.unread
         concerned = view.has_transactions or view.count or view.damages or view.snapshot or view.unread
-        for line in () if not concerned else said(view, name, starts_late=first > 0 and not view.snapshot):
+        for line in () if not concerned else describe_view(view, name, starts_late=first > 0 and not view.snapshot):
             self.say(line)
 
     def end(self) -> None:

@@ -21,22 +21,22 @@ from kdump.forensics.tally import (
     RECORD_BYTES,
     RECORDS,
     UNTIMED,
-    tally,
+    count_records,
 )
 from kdump.format.batch import BATCH_HEADER, COMPRESSION, CONTROL, LOG_OVERHEAD, TIMESTAMP_TYPE, TRANSACTIONAL
-from kdump.format.columns import WIDTH, Columns, decode
-from kdump.format.counted import many
+from kdump.format.columns import WIDTH, RecordColumns, decode
+from kdump.format.counted import count_text
 from kdump.format.errors import DecodeError
 from kdump.log.batch_validity import damage_of, impossible_count
 from kdump.log.disk import PartitionDirectory, current
 from kdump.log.errors import Refused, SourceError, raise_it
-from kdump.log.legacy import look_inside
+from kdump.log.legacy import read_wrapper
 from kdump.log.legacy_skim import Skimmed
 from kdump.log.partition_reader import PartitionReader
 from kdump.log.paths import Target
-from kdump.log.payload import columns_of, records
+from kdump.log.payload import decode_columns, records
 from kdump.log.reader import CHECKED
-from kdump.log.region import PADDING, TORN, Batch, BatchLegacy, BatchV2, Region, Stretch
+from kdump.log.region import PADDING, TORN, Batch, BatchRun, DefaultRecordBatch, LegacyRecordBatch, Region
 
 Met = Callable[[int], None]
 
@@ -75,7 +75,7 @@ def stats(
             yield read(segments, made, options, met)
 
 
-def together(parts: Iterable[Stats]) -> Stats:
+def sum_stats(parts: Iterable[Stats]) -> Stats:
     """Return the sum of several."""
     total = Stats("", partitions=0)
     for each in parts:
@@ -102,7 +102,7 @@ class _Many:
     """Records of several batches in the same columns, with the end row, base timestamp, base offset and position of
     each batch."""
 
-    def __init__(self, columns: Columns, block: array[int]) -> None:
+    def __init__(self, columns: RecordColumns, block: array[int]) -> None:
         self.columns = columns
         columns.block = block
         self.clear()
@@ -120,7 +120,7 @@ class _Many:
         self.batches.append((offset, place))
 
 
-def _decodes(columns: Columns, start: int, end: int, count: int) -> bool:
+def _decodes(columns: RecordColumns, start: int, end: int, count: int) -> bool:
     """Decode `count` records and return True if they take up exactly columns.data[start:end]; otherwise decode none."""
     before = columns.count
     try:
@@ -163,7 +163,7 @@ class StatsReader:
     def region(self, at: Target, region: Region, last: bool) -> None:
         """Add one region of the segment `at`. `last`: whether it is the newest segment."""
         stats, self.path = self.stats, at.path
-        if isinstance(region, Stretch):
+        if isinstance(region, BatchRun):
             self._stretch(region)
         elif isinstance(region, Batch):
             self._batch(region)
@@ -173,13 +173,13 @@ class StatsReader:
         else:
             stats.miss(FilePosition(at.path, region.position, region.size), region.reason)
 
-    def _stretch(self, stretch: Stretch) -> None:
+    def _stretch(self, stretch: BatchRun) -> None:
         """Add a run of valid batches. Uncompressed data batches with CreateTime are counted many at a time, because
         they may be very small."""
         stats, buffer = self.stats, stretch.buffer
         unpack, header_size = BATCH_HEADER.struct.unpack_from, BATCH_HEADER.size
         shift = stretch.position - stretch.start
-        many = _Many(Columns(buffer), self.block)
+        many = _Many(RecordColumns(buffer), self.block)
         at = stretch.start
         while at < stretch.stop:
             base, length, _, _, _, attributes, delta, base_timestamp, _, producer, _, _, count = unpack(buffer, at)
@@ -227,12 +227,12 @@ class StatsReader:
         damage = damage_of(batch) or impossible_count(batch)
         if damage is not None:
             self.stats.miss(place, damage.reason)
-        elif isinstance(batch, BatchLegacy):
+        elif isinstance(batch, LegacyRecordBatch):
             self._legacy(batch, place)
-        elif isinstance(batch, BatchV2):
+        elif isinstance(batch, DefaultRecordBatch):
             self._v2(batch)
 
-    def _v2(self, batch: BatchV2) -> None:
+    def _v2(self, batch: DefaultRecordBatch) -> None:
         stats, header = self.stats, batch.header
         base, attributes, count = header.baseOffset, header.attributes, header.possible_records
         place = FilePosition(self.path, batch.position, batch.size)
@@ -245,7 +245,7 @@ class StatsReader:
             return
         before = stats.sums[RECORDS], stats.sums[RECORD_BYTES]
         appended = bool(attributes & TIMESTAMP_TYPE.mask)
-        for columns, _ in columns_of(batch, values=False):
+        for columns, _ in decode_columns(batch, values=False):
             self._columns(columns, header.baseTimestamp, not appended, base, place)
         decoded = stats.sums[RECORDS] - before[0]
         stats.timestampTypes["LogAppendTime" if appended else "CreateTime"] += decoded
@@ -266,7 +266,7 @@ class StatsReader:
     def _undecoded(self, batch: Batch, place: FilePosition, count: int) -> None:
         self.stats.undecoded += count
         reason = batch.problems[0].reason if batch.problems else "its records do not decode"
-        lost = f" has {many(count, 'record')} not counted" if count else ""
+        lost = f" has {count_text(count, 'record')} not counted" if count else ""
         self.stats.note(f"{place.file}: the batch at byte {place.position}{lost}: {reason}")
 
     def _codec(self, name: str, records: int, stored: int, unpacked: int) -> None:
@@ -278,13 +278,13 @@ class StatsReader:
         codec.storedBytes += stored
         codec.unpackedBytes += unpacked
 
-    def _columns(self, columns: Columns, base: int, timed: bool, offset: int, place: FilePosition) -> None:
+    def _columns(self, columns: RecordColumns, base: int, timed: bool, offset: int, place: FilePosition) -> None:
         """Add records of one batch."""
         self._tally(columns, array("q", (base,)), array("q", (len(columns),)), timed, [(offset, place)])
 
     def _tally(
         self,
-        columns: Columns,
+        columns: RecordColumns,
         bases: array[int],
         ends: array[int],
         timed: bool,
@@ -294,7 +294,7 @@ class StatsReader:
         sums = stats.sums
         before = sums[min(EXTREMES) : max(EXTREMES) + 1]
         sizes = stats.keySizes, stats.valueSizes
-        tally(columns, bases, ends, timed, sums, *sizes, stats.late, stats.moments, stats.keys)
+        count_records(columns, bases, ends, timed, sums, *sizes, stats.late, stats.moments, stats.keys)
         if before != sums[min(EXTREMES) : max(EXTREMES) + 1]:
             for extreme, old in zip(EXTREMES, before):
                 if sums[extreme] != old:
@@ -329,16 +329,16 @@ class StatsReader:
             stats.sums[LATEST] = behind
             stats.extremes[LATEST] = RecordLocation(offset, place)
 
-    def _legacy(self, batch: BatchLegacy, place: FilePosition) -> None:
+    def _legacy(self, batch: LegacyRecordBatch, place: FilePosition) -> None:
         """Add a message of magic 0 or 1, or a wrapper of several: their records one by one, each as columns with one
         row."""
         stats = self.stats
-        look_inside(batch)
+        read_wrapper(batch)
         before = stats.sums[RECORD_BYTES]
         decoded = 0
         for record in records(batch, values=False):
             decoded += 1
-            columns = Columns(bytes(record.data[record.start : record.end]))
+            columns = RecordColumns(bytes(record.data[record.start : record.end]))
             columns.digest = record.data.digest if isinstance(record.data, Skimmed) else b""
             start = record.start
             end = record.end - start

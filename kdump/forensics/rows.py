@@ -7,8 +7,8 @@ from typing import Any, NamedTuple
 
 from kdump.format.batch import sequence
 from kdump.format.columns import each_row
-from kdump.log.payload import columns_of, records
-from kdump.log.region import Batch, BatchV2
+from kdump.log.payload import decode_columns, records
+from kdump.log.region import Batch, DefaultRecordBatch
 
 
 class ComparableRecord(NamedTuple):
@@ -31,7 +31,7 @@ def rows(batch: Batch) -> Iterator[ComparableRecord]:
     """Yield the records of a valid batch, in order; if it cannot be decoded further, they end, and batch.problems gives
     the reason."""
     make: Any = ComparableRecord._make
-    if not isinstance(batch, BatchV2):
+    if not isinstance(batch, DefaultRecordBatch):
         for record in records(batch):
             if record.offset is None:
                 return
@@ -42,7 +42,7 @@ def rows(batch: Batch) -> Iterator[ComparableRecord]:
     base, stamp, first = header.baseOffset, header.baseTimestamp, header.baseSequence
     appended = header.timestampType == "LogAppendTime"
     who = (header.producerId, header.producerEpoch, header.isTransactional, header.isControlBatch)
-    for columns, _ in columns_of(batch):
+    for columns, _ in decode_columns(batch):
         data = columns.data
         for _, end, _, time, delta, key, key_size, value, value_size, headers, count in each_row(columns):
             yield make(

@@ -18,7 +18,7 @@ LATE = (1_000, 10_000, 60_000, 600_000, 3_600_000, 86_400_000)
 """Upper bounds of the classes of lateness, in ms, inclusive. Class 0 contains the records that are not late."""
 
 
-class Class(NamedTuple):
+class SizeClass(NamedTuple):
     """Number of values in first..last, both inclusive; `last` is None if there is no upper bound."""
 
     first: Annotated[int, Doc(name="from")]
@@ -31,7 +31,7 @@ def class_of(size: int) -> int:
     return min(SIZES - 1, size.bit_length())
 
 
-def size_classes(counts: array[int]) -> list[Class]:
+def size_classes(counts: array[int]) -> list[SizeClass]:
     """Return the classes from the first non-empty one to the last."""
     filled = [number for number, count in enumerate(counts) if count]
     if not filled:
@@ -39,13 +39,13 @@ def size_classes(counts: array[int]) -> list[Class]:
     return [_size_class(number, counts[number]) for number in range(filled[0], filled[-1] + 1)]
 
 
-def _size_class(number: int, count: int) -> Class:
+def _size_class(number: int, count: int) -> SizeClass:
     if number == SIZES - 1:
-        return Class(1 << number - 1, None, count)
-    return Class(1 << number - 1 if number else 0, (1 << number) - 1, count)
+        return SizeClass(1 << number - 1, None, count)
+    return SizeClass(1 << number - 1 if number else 0, (1 << number) - 1, count)
 
 
-def median(counts: array[int]) -> Class | None:
+def median(counts: array[int]) -> SizeClass | None:
     """Return the class that contains the median size (the exact median is not known); None if there are no sizes."""
     wanted = sum(counts) / 2
     done = 0
@@ -56,16 +56,16 @@ def median(counts: array[int]) -> Class | None:
     return None
 
 
-def late_classes(counts: array[int]) -> list[Class]:
+def late_classes(counts: array[int]) -> list[SizeClass]:
     """Return the late records by lateness in ms, from the first non-empty class to the last."""
     edges = (0, *LATE)
     tops: list[int | None] = [*LATE, None]
-    found = [Class(low + 1, high, count) for low, high, count in zip(edges, tops, counts[1:])]
+    found = [SizeClass(low + 1, high, count) for low, high, count in zip(edges, tops, counts[1:])]
     filled = [number for number, each in enumerate(found) if each.amount]
     return found[filled[0] : filled[-1] + 1] if filled else []
 
 
-class Moments:
+class TimeHistogram:
     """Counts by time. Buckets are one second wide at first; when there are more than MOST of them, they are widened.
     `width`: ms of a bucket."""
 
@@ -95,7 +95,7 @@ class Moments:
             counts[bucket // factor] = counts.get(bucket // factor, 0) + count
         self.counts = counts
 
-    def merge(self, other: Moments) -> None:
+    def merge(self, other: TimeHistogram) -> None:
         while self.step < other.step:
             self._widen()
         for bucket, count in other.counts.items():

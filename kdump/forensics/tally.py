@@ -9,8 +9,8 @@ from __future__ import annotations
 from array import array
 
 from kdump.forensics.sketch import LONGEST, NEAR, SpaceSaving, known_by
-from kdump.forensics.spread import LATE, Moments
-from kdump.format.columns import Columns
+from kdump.forensics.spread import LATE, TimeHistogram
+from kdump.format.columns import RecordColumns
 
 try:
     import cython
@@ -43,7 +43,7 @@ IMPOSSIBLE = 1 << 61
 assert len(LATE) == 6
 
 
-def fresh() -> array[int]:
+def new_counts() -> array[int]:
     """Return sums of no records."""
     sums = array("q", bytes(8 * WIDTH))
     for extreme in EXTREMES:
@@ -97,8 +97,8 @@ def _same(
     return i == size
 
 
-def tally(
-    columns: Columns,
+def count_records(
+    columns: RecordColumns,
     bases_of: array[int],
     ends_of: array[int],
     timed: cython.bint,
@@ -106,7 +106,7 @@ def tally(
     key_sizes_of: array[int],
     value_sizes_of: array[int],
     late_of: array[int],
-    moments: Moments,
+    moments: TimeHistogram,
     keys: SpaceSaving,
 ) -> None:
     """Add the records in the columns to the sums, the size and lateness classes, the time histogram and the key counts.

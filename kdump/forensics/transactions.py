@@ -25,7 +25,7 @@ from kdump.forensics.places import PartitionInput, find_partitions, is_away
 from kdump.forensics.walk import DAMAGES, PartitionScan, certain_answers
 from kdump.log.errors import Refused, raise_it
 from kdump.log.region import Limits
-from kdump.state.coordinator import Coordinator
+from kdump.state.coordinator import TransactionCoordinatorState
 
 Answer = Transaction | PartitionTransactions | CoordinatorTransaction | Difference | Finding | Note
 TRANSACTION_TIMEOUT = 900_000
@@ -99,10 +99,10 @@ def transactions(
 
 
 def _coordinators(found: list[PartitionInput], question: TransactionsQuery, now: int) -> Iterator[Answer]:
-    seen: list[Coordinator] = []
+    seen: list[TransactionCoordinatorState] = []
     for place in found:
         coordinator = place.known.coordinator
-        if not isinstance(coordinator, Coordinator) or coordinator in seen:
+        if not isinstance(coordinator, TransactionCoordinatorState) or coordinator in seen:
             continue
         seen.append(coordinator)
         for problem in coordinator.problems:
@@ -150,14 +150,14 @@ def _of(
     walk.met = met
     coordinator = place.known.coordinator
     ledger = TransactionLedger(
-        walk, coordinator if isinstance(coordinator, Coordinator) else None, now, question.timeout
+        walk, coordinator if isinstance(coordinator, TransactionCoordinatorState) else None, now, question.timeout
     )
-    for answer in certain_answers(walk, ledger, PartitionTransactions, looking, told_beside, refused):
+    for answer in certain_answers(walk, ledger, PartitionTransactions, looking, is_shown_with_transactions, refused):
         if not isinstance(answer, Transaction) or question.wants(answer):
             yield answer
 
 
-def told_beside(finding: Finding) -> bool:
+def is_shown_with_transactions(finding: Finding) -> bool:
     """Return True if a finding is about damaged bytes, or about transactions and their index and not repeated by a
     row."""
     if finding.code in TOLD_BY_ROWS:

@@ -84,7 +84,7 @@ def _could(data: cython.const[cython.uchar][::1], at: cython.Py_ssize_t, size: c
     return -1 <= key <= length - 14
 
 
-def candidates(data: bytes, start: int, stop: int) -> list[int]:
+def find_candidates(data: bytes, start: int, stop: int) -> list[int]:
     """Return the positions in start..stop-1, in order, where a batch or message with its header in `data` may begin."""
     if not cython.compiled:
         return _by_patterns(data, start, stop)

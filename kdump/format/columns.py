@@ -26,14 +26,14 @@ else:
 
 COMPILED: bool = cython.compiled
 WIDTH = 11
-"""Number of columns; see Columns."""
+"""Number of columns; see RecordColumns."""
 TIMESTAMP_DELTA, OFFSET_DELTA, KEY_START, VALUE_START, HEADERS_START = 3, 4, 5, 7, 9
 """Indexes of these columns; the sizes and the count are in the columns after them."""
 FEWEST = 16
 """Number of records for which space is allocated first, unless fewer are requested."""
 
 
-class Columns:
+class RecordColumns:
     """Records of one chunk of decompressed payload: `count` rows of WIDTH numbers in `block`; each column is also
     available by name. Starts are indexes into `data`.
 
@@ -73,7 +73,7 @@ class Columns:
     headers_count = property(lambda self: self._column(10))
 
 
-def each_row(columns: Columns) -> Iterator[tuple[int, ...]]:
+def each_row(columns: RecordColumns) -> Iterator[tuple[int, ...]]:
     """Yield the numbers of each record, in the order of the columns."""
     numbers = iter(columns.block[: columns.count * WIDTH])
     return zip(*[numbers] * WIDTH)
@@ -106,7 +106,11 @@ def _number(
 
 
 def decode(
-    columns: Columns, position: cython.Py_ssize_t, end: cython.Py_ssize_t, count: cython.longlong, final: cython.bint
+    columns: RecordColumns,
+    position: cython.Py_ssize_t,
+    end: cython.Py_ssize_t,
+    count: cython.longlong,
+    final: cython.bint,
 ) -> int:
     """Append up to `count` records of columns.data[position:end] to the columns; return the position after the last.
 
@@ -224,7 +228,7 @@ def decode(
     return position
 
 
-def _roomier(columns: Columns, at: int, count: int) -> tuple[array[int], int]:
+def _roomier(columns: RecordColumns, at: int, count: int) -> tuple[array[int], int]:
     """Enlarge the block: double it, but for at most `count` more records, because the count is only a claim."""
     more = min(count, max(FEWEST, at // WIDTH))
     columns.block = columns.block[:at] + array("q", bytes(8 * WIDTH * more))
@@ -287,7 +291,7 @@ def each_header(
 
 
 def keep_between(
-    columns: Columns,
+    columns: RecordColumns,
     column: cython.Py_ssize_t,
     base: cython.longlong,
     first: cython.longlong,
@@ -308,7 +312,7 @@ def keep_between(
     columns.count = to // 11
 
 
-def keep_keys(columns: Columns, keys: list[bytes]) -> None:
+def keep_keys(columns: RecordColumns, keys: list[bytes]) -> None:
     """Keep the records with one of these keys."""
     data: cython.const[cython.uchar][::1] = columns.data
     rows: cython.longlong[::1] = columns.block
@@ -340,7 +344,7 @@ def keep_keys(columns: Columns, keys: list[bytes]) -> None:
     columns.count = to // 11
 
 
-def keep_rows(columns: Columns, numbers: list[int]) -> None:
+def keep_rows(columns: RecordColumns, numbers: list[int]) -> None:
     """Keep the records with these indexes, which must be in ascending order."""
     block = columns.block
     for to, number in enumerate(numbers):
@@ -365,7 +369,9 @@ class RecordCheck(NamedTuple):
     first_unkeyed: int
 
 
-def check_records(columns: Columns, last: cython.longlong, end: cython.longlong, base: cython.longlong) -> RecordCheck:
+def check_records(
+    columns: RecordColumns, last: cython.longlong, end: cython.longlong, base: cython.longlong
+) -> RecordCheck:
     """Compute a RecordCheck in one pass over the columns, which must not be empty. `last`: the largest offset delta
     before them; `end`: the batch's lastOffsetDelta; `base`: its baseTimestamp."""
     rows: cython.longlong[::1] = columns.block
@@ -429,7 +435,7 @@ def _is_text(data: cython.const[cython.uchar][::1], at: cython.Py_ssize_t, stop:
     return True
 
 
-def odd_header(columns: Columns, row: cython.Py_ssize_t) -> int:
+def invalid_header(columns: RecordColumns, row: cython.Py_ssize_t) -> int:
     """Return the index of the first record, from `row` on, with a header key that is not UTF-8 or contains a null
     character; the number of records if there is none."""
     if columns.skimmed:
@@ -458,7 +464,7 @@ def odd_header(columns: Columns, row: cython.Py_ssize_t) -> int:
 
 
 def walk_headers(
-    columns: Columns, position: cython.Py_ssize_t, end: cython.Py_ssize_t, left: cython.longlong
+    columns: RecordColumns, position: cython.Py_ssize_t, end: cython.Py_ssize_t, left: cython.longlong
 ) -> tuple[int, int, int]:
     """Walk up to `left` headers that are completely within columns.data[position:end]. Return the position after the
     last, how many are left, and the position of the first whose key is not valid text (-1: none). Also stops before an

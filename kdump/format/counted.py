@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 
-def many(count: int, one: str, more: str = "") -> str:
+def count_text(count: int, one: str, more: str = "") -> str:
     """Return the count with its noun; `more` is the plural if it is not `one` plus s."""
     return f"{count:,} {one if count == 1 else more or one + 's'}"
 

@@ -35,14 +35,14 @@ def polynomial(magic: int) -> Polynomial:
     return CRC32C if magic > 1 else CRC32
 
 
-class Flip(NamedTuple):
+class BitFlip(NamedTuple):
     """A bit: the index of its byte among the bytes that the checksum covers, and its number, 0 for the lowest."""
 
     byte: int
     bit: int
 
 
-def flips(magic: int, difference: int, size: int) -> Iterator[Flip]:
+def single_bit_flips(magic: int, difference: int, size: int) -> Iterator[BitFlip]:
     """Yield the bits of `size` covered bytes that, if flipped, change the checksum of format `magic` by XOR with
     `difference`; the last one first.
 
@@ -56,7 +56,7 @@ def flips(magic: int, difference: int, size: int) -> Iterator[Flip]:
     while power is not None and power <= 8 * size:
         # Bit 0 of the last byte is the 8th power, its bit 7 the first, because reflected CRCs take low bits first.
         behind, past = divmod(power - 1, 8)
-        yield Flip(size - 1 - behind, 7 - past)
+        yield BitFlip(size - 1 - behind, 7 - past)
         power += poly.order
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from array import array
 
-from kdump.format.columns import WIDTH, Columns, headers
+from kdump.format.columns import WIDTH, RecordColumns, headers
 
 try:
     import cython
@@ -26,7 +26,7 @@ if cython.compiled:
 assert WIDTH == 11
 
 
-class Strings:
+class ArrowStrings:
     """Byte strings, concatenated in `data`. `ends` contains a 0 and then the end of each string in `data`, `there` one
     byte per string, 0 for null."""
 
@@ -48,15 +48,15 @@ class Strings:
         self.there.append(value is not None)
 
 
-class Lists:
+class ArrowLists:
     """Record headers: all their keys and values, and in `ends` a 0 and then the end of each record's list."""
 
     __slots__ = ("ends", "keys", "values")
 
     def __init__(self) -> None:
         self.ends = array("i", [0])
-        self.keys = Strings()
-        self.values = Strings()
+        self.keys = ArrowStrings()
+        self.values = ArrowStrings()
 
     def add(self, headers: list[tuple[bytes, bytes | None]]) -> None:
         """Append the headers of one record."""
@@ -66,7 +66,7 @@ class Lists:
         self.ends.append(len(self.keys))
 
 
-def numbers(out: array[int], columns: Columns, column: cython.Py_ssize_t, base: cython.longlong) -> None:
+def numbers(out: array[int], columns: RecordColumns, column: cython.Py_ssize_t, base: cython.longlong) -> None:
     """Append the numbers in `column`, one per record, plus `base`; the sums wrap at 64 bits, as in Java."""
     rows: cython.longlong[::1] = columns.block
     count: cython.Py_ssize_t = columns.count
@@ -80,7 +80,7 @@ def numbers(out: array[int], columns: Columns, column: cython.Py_ssize_t, base: 
         made[at + row] = plus(base, rows[row * 11 + column])
 
 
-def sequences(out: array[int], columns: Columns, base: cython.longlong) -> None:
+def sequences(out: array[int], columns: RecordColumns, base: cython.longlong) -> None:
     """Append the sequence number of each record, as format.batch.sequence computes it."""
     rows: cython.longlong[::1] = columns.block
     count: cython.Py_ssize_t = columns.count
@@ -100,7 +100,7 @@ def sequences(out: array[int], columns: Columns, base: cython.longlong) -> None:
         made[at + row] = value
 
 
-def pieces(out: Strings, columns: Columns, column: cython.Py_ssize_t) -> None:
+def pieces(out: ArrowStrings, columns: RecordColumns, column: cython.Py_ssize_t) -> None:
     """Append one string per record: `column` contains its start, the next column its size in bytes, -1 for null."""
     data: cython.const[cython.uchar][::1] = columns.data
     rows: cython.longlong[::1] = columns.block
@@ -159,7 +159,7 @@ def _varint(data: cython.const[cython.uchar][::1], position: cython.Py_ssize_t):
     return (cython.cast(cython.longlong, (value >> 1) ^ -(value & 1)), position)
 
 
-def header_lists(out: Lists, columns: Columns) -> None:
+def header_lists(out: ArrowLists, columns: RecordColumns) -> None:
     """Append the headers of each record; `decode` must have checked them."""
     if not cython.compiled:
         for each in range(columns.count):
@@ -200,8 +200,8 @@ def header_lists(out: Lists, columns: Columns) -> None:
 
 
 def _fill(
-    out: Lists,
-    columns: Columns,
+    out: ArrowLists,
+    columns: RecordColumns,
     at: cython.Py_ssize_t,
     number: cython.Py_ssize_t,
     key_end: cython.Py_ssize_t,

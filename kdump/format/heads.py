@@ -43,7 +43,7 @@ assert [BATCH_HEADER.positions[name] for name in _FIELDS] == [21, 27, 35, 43, 51
 assert (BATCH_HEADER.size, LOG_OVERHEAD, MAX_SEQUENCE, TRANSACTIONAL.mask) == (61, 12, 2147483647, 0x10)
 
 
-class Heads:
+class HeaderColumns:
     """Headers of `count` batches, with WIDTH numbers each in `block`. Starts and ends index into `data`; add `shift`
     to get positions in the file."""
 
@@ -97,10 +97,10 @@ def sequence_at(base: cython.longlong, delta: cython.longlong):
     return base + delta
 
 
-def read_heads(data: bytes, start: cython.Py_ssize_t, stop: cython.Py_ssize_t, shift: int) -> Heads:
+def read_header_columns(data: bytes, start: cython.Py_ssize_t, stop: cython.Py_ssize_t, shift: int) -> HeaderColumns:
     """Read the headers of the batches that fill data[start:stop]; their lengths must have been validated."""
     buffer: cython.const[cython.uchar][::1] = data
-    heads = Heads(data, shift)
+    heads = HeaderColumns(data, shift)
     at: cython.Py_ssize_t = start
     count: cython.Py_ssize_t = 0
     to: cython.Py_ssize_t = 0
@@ -130,7 +130,7 @@ def read_heads(data: bytes, start: cython.Py_ssize_t, stop: cython.Py_ssize_t, s
 
 
 def within(
-    heads: Heads, column: cython.Py_ssize_t, first: cython.Py_ssize_t, stop: cython.Py_ssize_t,
+    heads: HeaderColumns, column: cython.Py_ssize_t, first: cython.Py_ssize_t, stop: cython.Py_ssize_t,
     low: cython.longlong, high: cython.longlong,
 ) -> int:  # fmt: skip
     """Return the first batch of first..stop whose number in `column` is outside low..high (inclusive), else `stop`."""
@@ -142,7 +142,7 @@ def within(
     return stop
 
 
-def next_to(heads: Heads, first: cython.Py_ssize_t, stop: cython.Py_ssize_t, last: cython.longlong) -> int:
+def are_adjacent(heads: HeaderColumns, first: cython.Py_ssize_t, stop: cython.Py_ssize_t, last: cython.longlong) -> int:
     """Return the first batch of first..stop whose base offset is not the previous last offset plus 1, else `stop`.
 
     For the batch `first`, the previous last offset is `last`.
@@ -156,8 +156,12 @@ def next_to(heads: Heads, first: cython.Py_ssize_t, stop: cython.Py_ssize_t, las
     return stop
 
 
-def ordinary(
-    heads: Heads, first: cython.Py_ssize_t, stop: cython.Py_ssize_t, flags: cython.longlong, most: cython.longlong
+def is_plain_batch(
+    heads: HeaderColumns,
+    first: cython.Py_ssize_t,
+    stop: cython.Py_ssize_t,
+    flags: cython.longlong,
+    most: cython.longlong,
 ) -> int:
     """Return the first batch of first..stop with attribute bits outside `flags`, more than `most` bytes, or
     inconsistent producer ID, epoch and sequence; else `stop`."""
@@ -176,7 +180,7 @@ def ordinary(
     return stop
 
 
-class Chain(NamedTuple):
+class ProducerWrites(NamedTuple):
     """Batches of one producer: rows of the first and the last, and number of records, batches and bytes."""
 
     first: int
@@ -186,9 +190,9 @@ class Chain(NamedTuple):
     bytes: int
 
 
-def chains(
-    heads: Heads, first: cython.Py_ssize_t, stop: cython.Py_ssize_t, sequences: cython.bint
-) -> tuple[int, list[Chain]]:
+def producer_writes(
+    heads: HeaderColumns, first: cython.Py_ssize_t, stop: cython.Py_ssize_t, sequences: cython.bint
+) -> tuple[int, list[ProducerWrites]]:
     """Group the batches first..stop by producer; return the row at which grouping stopped, and the Chains.
 
     The batches of a chain have the same producer epoch, are all transactional or all not, and with `sequences` have
@@ -231,7 +235,7 @@ def chains(
         table[place * 5 + 3] += 1
         table[place * 5 + 4] += rows[at + 1] - rows[at]
     found = [
-        Chain(block[place + 1], block[place] - 1, block[place + 2], block[place + 3], block[place + 4])
+        ProducerWrites(block[place + 1], block[place] - 1, block[place + 2], block[place + 3], block[place + 4])
         for place in range(0, 5 * size, 5)
         if table[place]
     ]
@@ -239,11 +243,11 @@ def chains(
     return stop, found
 
 
-def _last(chain: Chain) -> int:
+def _last(chain: ProducerWrites) -> int:
     return chain.last
 
 
-def missing_records(heads: Heads, first: cython.Py_ssize_t, stop: cython.Py_ssize_t) -> bool:
+def missing_records(heads: HeaderColumns, first: cython.Py_ssize_t, stop: cython.Py_ssize_t) -> bool:
     """Return True if any batch of first..stop has fewer records than offsets."""
     rows: cython.longlong[::1] = heads.block
     row: cython.Py_ssize_t
@@ -254,7 +258,7 @@ def missing_records(heads: Heads, first: cython.Py_ssize_t, stop: cython.Py_ssiz
 
 
 def largest(
-    heads: Heads, column: cython.Py_ssize_t, first: cython.Py_ssize_t, stop: cython.Py_ssize_t,
+    heads: HeaderColumns, column: cython.Py_ssize_t, first: cython.Py_ssize_t, stop: cython.Py_ssize_t,
     most: cython.longlong = 0x7FFFFFFFFFFFFFFF,
 ) -> int:  # fmt: skip
     """Return the largest non-negative number in `column` of the batches first..stop that is at most `most`, else -1."""
@@ -267,7 +271,7 @@ def largest(
     return found
 
 
-def total(heads: Heads, column: cython.Py_ssize_t, first: cython.Py_ssize_t, stop: cython.Py_ssize_t) -> int:
+def total(heads: HeaderColumns, column: cython.Py_ssize_t, first: cython.Py_ssize_t, stop: cython.Py_ssize_t) -> int:
     """Return the sum of `column` over the batches first..stop; for 32-bit numbers, so that it cannot overflow."""
     rows: cython.longlong[::1] = heads.block
     row: cython.Py_ssize_t

@@ -53,7 +53,7 @@ MEANINGS: dict[str, dict[int, str]] = {
 """Field, or message.field if the field name is ambiguous -> names by number."""
 
 
-def meanings(message: str, field: str) -> dict[int, str] | None:
+def enum_names(message: str, field: str) -> dict[int, str] | None:
     """Return Kafka's names for the numbers in a field; None if they have no names."""
     return MEANINGS.get(field) or MEANINGS.get(f"{message}.{field}")
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 from array import array
 from zlib import crc32
 
-from kdump.format.columns import WIDTH, Columns
+from kdump.format.columns import WIDTH, RecordColumns
 from kdump.format.message import MESSAGE_V0, MESSAGE_V1
 
 try:
@@ -31,7 +31,7 @@ assert (MESSAGE_V0.size, MESSAGE_V1.size, WIDTH) == (22, 30, 11)
 _TABLES = crc_tables(POLYNOMIAL) if cython.compiled else array("I", [0])
 
 
-def read_set(payload: bytes, magic: cython.int) -> Columns | None:
+def read_message_set(payload: bytes, magic: cython.int) -> RecordColumns | None:
     """Return the messages that fill a wrapper's decompressed payload; None if there are none or any is unusual.
 
     The columns for the deltas contain each message's own timestamp (0 in v0) and offset, the column for the start of
@@ -58,7 +58,7 @@ def read_set(payload: bytes, magic: cython.int) -> Columns | None:
         count += 1
     if at != end or not count:
         return None
-    columns = Columns(payload)
+    columns = RecordColumns(payload)
     columns.block = array("q", bytes(8 * 11 * count))
     columns.count = count
     rows = columns.block

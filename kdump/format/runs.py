@@ -140,7 +140,7 @@ def checksum_holds(data: bytes | memoryview, at: int, end: int) -> bool:
     return castagnoli(memoryview(data)[at + 21 : end]) == stored
 
 
-def run(
+def scan_valid_batches(
     buffer: bytes,
     position: cython.Py_ssize_t,
     *,

@@ -6,9 +6,9 @@ Compiled if there is a C compiler; otherwise runs as plain Python.
 
 from __future__ import annotations
 
-from kdump.format.columns import Columns, decode, odd_header
+from kdump.format.columns import RecordColumns, decode, invalid_header
 from kdump.format.errors import DecodeError
-from kdump.format.heads import Heads
+from kdump.format.heads import HeaderColumns
 
 try:
     import cython
@@ -21,7 +21,9 @@ else:
     from kdump.format.numbers import minus, plus
 
 
-def sound_records(heads: Heads, row: cython.Py_ssize_t, columns: Columns, start: int, end: int, keyed: bool) -> bool:
+def records_agree(
+    heads: HeaderColumns, row: cython.Py_ssize_t, columns: RecordColumns, start: int, end: int, keyed: bool
+) -> bool:
     """Return True if the records in columns.data[start:end], the payload of batch number `row`, are as its header says.
 
     Their number and largest timestamp match the header, their offset deltas ascend and do not exceed the last one, they
@@ -55,23 +57,23 @@ def sound_records(heads: Heads, row: cython.Py_ssize_t, columns: Columns, start:
         if timestamp > latest:
             latest = timestamp
         headers += rows[at + 10]
-    if headers and odd_header(columns, 0) != count:
+    if headers and invalid_header(columns, 0) != count:
         return False
     if head[place + 5] & 0x08:  # LogAppendTime: the records' own timestamps are not used
         return True
     return latest == head[place + 6]
 
 
-def sound_batches(
-    heads: Heads, columns: Columns, first: cython.Py_ssize_t, stop: cython.Py_ssize_t, keyed: cython.bint
+def count_valid_batches(
+    heads: HeaderColumns, columns: RecordColumns, first: cython.Py_ssize_t, stop: cython.Py_ssize_t, keyed: cython.bint
 ) -> int:
-    """Return the first batch of first..stop (exclusive) that is compressed or fails sound_records, else `stop`.
+    """Return the first batch of first..stop (exclusive) that is compressed or fails records_agree, else `stop`.
     `columns` must be over the data of `heads`."""
     rows: cython.longlong[::1] = heads.block
     row: cython.Py_ssize_t
     for row in range(first, stop):
         if rows[row * 12 + 5] & 0x07:
             return row
-        if not sound_records(heads, row, columns, rows[row * 12] + 61, rows[row * 12 + 1], keyed):
+        if not records_agree(heads, row, columns, rows[row * 12] + 61, rows[row * 12 + 1], keyed):
             return row
     return stop

@@ -18,8 +18,8 @@ from typing import TypeVar
 
 from kdump.log.errors import SourceError, SourceNotFound, went_away
 from kdump.log.listing import is_url
-from kdump.log.named import present
-from kdump.log.paths import Target, refuse_pipe
+from kdump.log.named import existing_paths
+from kdump.log.paths import Target, reject_pipe
 from kdump.log.source import FileSource, Identity, Source, identity_of, open_source
 
 Opener = Callable[[str], Source]
@@ -29,11 +29,11 @@ Read = TypeVar("Read")
 def open_target(at: Target, opener: Opener = open_source) -> Source:
     """Open a file. Raises SourceError; its text is a Gone for a file that was found in a directory, or existed when the
     run began, and is no longer there, unless it is a broken link."""
-    refuse_pipe(at)
+    reject_pipe(at)
     try:
         return opener(at.path)
     except SourceNotFound as error:
-        if os.path.islink(at.path) or (at.source == at.path and at.path not in present()):
+        if os.path.islink(at.path) or (at.source == at.path and at.path not in existing_paths()):
             raise
         raise SourceError(went_away(at.path)) from error
 
@@ -86,7 +86,7 @@ def _differs(name: str, seen: Identity, now: Identity) -> bool:
     return now != seen or is_young(seen)
 
 
-def steady(path: str, read: Callable[[], Read], failures: type[Exception] | tuple[type[Exception], ...]) -> Read:
+def read_stable(path: str, read: Callable[[], Read], failures: type[Exception] | tuple[type[Exception], ...]) -> Read:
     """Return the result of `read` for a small file. If that fails, read it again a few times, as long as it is
     changing. Raises the failures."""
     for pause in PAUSES:

@@ -6,8 +6,8 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from kdump.format.batch import max_records
-from kdump.log.legacy import last_record_offset, look_inside
-from kdump.log.region import Batch, BatchLegacy, BatchV2
+from kdump.log.legacy import last_record_offset, read_wrapper
+from kdump.log.region import Batch, DefaultRecordBatch, LegacyRecordBatch
 
 
 class Invalid(NamedTuple):
@@ -39,8 +39,8 @@ def invalidity(batch: Batch) -> Invalid | None:
     messages inside it (magic 0 and 1) can be parsed. Whether its offsets fit those of the batches around it is not
     decided here."""
     found = damage_of(batch)
-    if found is None and isinstance(batch, BatchLegacy):
-        look_inside(batch)
+    if found is None and isinstance(batch, LegacyRecordBatch):
+        read_wrapper(batch)
         found = damage_of(batch)
     return found or impossible_count(batch) or (None if has_possible_offsets(batch) else OFFSETS)
 
@@ -48,7 +48,7 @@ def invalidity(batch: Batch) -> Invalid | None:
 def impossible_count(batch: Batch) -> Invalid | None:
     """Return why the record count of a header cannot be true, whatever the records are; None if it can be. The records
     of such a batch are counted nowhere (Batch.possible_records)."""
-    if not isinstance(batch, BatchV2) or batch.recordCount == batch.possible_records:
+    if not isinstance(batch, DefaultRecordBatch) or batch.recordCount == batch.possible_records:
         return None
     count = batch.header.recordCount
     reason = f"recordCount {count} is negative"
@@ -59,7 +59,7 @@ def impossible_count(batch: Batch) -> Invalid | None:
 
 
 def has_possible_offsets(batch: Batch) -> bool:
-    """Return True if the offsets of a batch ascend from a base offset of at least 0. For magic 0 and 1, look_inside
+    """Return True if the offsets of a batch ascend from a base offset of at least 0. For magic 0 and 1, read_wrapper
     must have been called before."""
     base = batch.baseOffset
     return base is not None and 0 <= base <= last_record_offset(batch)

@@ -9,7 +9,7 @@ from collections.abc import Callable
 from kdump.log.errors import SourceError
 from kdump.log.failures import note
 from kdump.log.pagecache import PageCache
-from kdump.log.rate import Rate
+from kdump.log.rate import RateLimit
 from kdump.log.source import FileSource, Source
 
 BLOCK = 4096
@@ -27,7 +27,7 @@ UNREADABLE = {
 }
 
 
-class CarefulSource(FileSource):
+class FaultTolerantSource(FileSource):
     """A file of which `read_at` returns zeros in place of the bytes that cannot be read.
 
     `unreadable` lists these: (position, size) of each byte range, in order and never adjacent, in multiples of BLOCK
@@ -46,7 +46,7 @@ class CarefulSource(FileSource):
         path: str,
         fd: int,
         *,
-        rate: Rate | None = None,
+        rate: RateLimit | None = None,
         on_read: Callable[[int], None] | None = None,
         page_cache: bool = True,
     ) -> None:
@@ -193,17 +193,17 @@ class CarefulSource(FileSource):
         super().close()
 
 
-def careful(
+def fault_tolerant(
     source: Source,
     *,
-    rate: Rate | None = None,
+    rate: RateLimit | None = None,
     on_read: Callable[[int], None] | None = None,
     page_cache: bool = True,
 ) -> Source:
-    """Return a CarefulSource for the same file; a source that is not a file (a pipe, an object store) is returned
+    """Return a FaultTolerantSource for the same file; a source that is not a file (a pipe, an object store) is returned
     unchanged. Pass it as open_source's `wrap`, to be in place before the first byte, which may be bad, is read."""
-    if not isinstance(source, FileSource) or isinstance(source, CarefulSource):
+    if not isinstance(source, FileSource) or isinstance(source, FaultTolerantSource):
         return source
-    found = CarefulSource(source.name, source.fd, rate=rate, on_read=on_read, page_cache=page_cache)
+    found = FaultTolerantSource(source.name, source.fd, rate=rate, on_read=on_read, page_cache=page_cache)
     found.size = source.size
     return found

@@ -16,7 +16,7 @@ REACH = 1 << 31
 """A segment's offsets are within 31 bits of the offset in its name (its indexes store them as 4-byte integers)."""
 
 
-class Claim:
+class HeaderCandidate:
     """A header parsed at a position, or the error that explains why none could be parsed."""
 
     __slots__ = ("error", "header", "position")
@@ -47,19 +47,19 @@ class Claim:
         return self.position + self.size
 
 
-def claim_at(window: Window, position: int, limits: Limits) -> Claim:
+def candidate_at(window: Window, position: int, limits: Limits) -> HeaderCandidate:
     """Parse the header at `position`. `error` is set if no batch can start here; `header` is set as well if only the
     length is invalid."""
     data = window.view(position, HEADER)
     try:
         header = read_header(data)
     except DecodeError as unreadable:
-        return Claim(position, None, unreadable)
+        return HeaderCandidate(position, None, unreadable)
     error = length_problem(header)
     if error is None and limits.max_batch_size is not None and header[1] + LOG_OVERHEAD > limits.max_batch_size:
         reason = f"a batch of {header[1] + LOG_OVERHEAD} bytes exceeds --max-batch-size {limits.max_batch_size}"
         error = DecodeError("RecordBatch", "batchLength", 8, reason, "batch-length-invalid")
-    return Claim(position, header, error)
+    return HeaderCandidate(position, header, error)
 
 
 def near(offset: int, other: int) -> bool:

@@ -15,9 +15,9 @@ from kdump.log import kinds
 from kdump.log.at_work import identity
 from kdump.log.errors import Refused, listing_error
 from kdump.log.internal_topics import METADATA_TOPIC
-from kdump.log.kinds import ENDINGS, Kind, by_name
-from kdump.log.listing import Item, is_directory, is_url, items, lies_in, names, parent
-from kdump.log.named import nothing_in
+from kdump.log.kinds import ENDINGS, FileKind, by_name
+from kdump.log.listing import DirectoryEntry, is_directory, is_inside, is_url, items, names, parent
+from kdump.log.named import no_kafka_files
 from kdump.log.paths import PARTITION, Refusals, Target, directories, is_live, natural, target
 from kdump.log.source import Identity
 
@@ -45,7 +45,7 @@ class SegmentFiles:
     name: str
     offset: int
     log: Target | None = None
-    beside: dict[Kind, Target] = field(default_factory=dict)
+    beside: dict[FileKind, Target] = field(default_factory=dict)
 
 
 @dataclass
@@ -128,7 +128,7 @@ class LogDirectory:
 Place = LogDirectory | PartitionDirectory | Target
 
 
-def places(path: str, refused: Refused) -> Iterator[Place]:
+def find_directories(path: str, refused: Refused) -> Iterator[Place]:
     """Yield what `path` is or, for any other directory, what is below it. Raises SourceError if there are no Kafka
     files, and all directories could be read; calls `refused` for a directory that cannot be read."""
     if path == "-" or not is_directory(path):
@@ -140,11 +140,11 @@ def places(path: str, refused: Refused) -> Iterator[Place]:
     for directory in directories(path, refusals):
         # "." and "dir/" cannot be compared as path prefixes
         absolute = directory if is_url(directory) else os.path.abspath(directory)
-        while around and not lies_in(absolute, around[-1][0]):
+        while around and not is_inside(absolute, around[-1][0]):
             around.pop()
         if around and not _is_apart(absolute, *around[-1]):
             continue
-        place = place_of(directory)
+        place = directory_at(directory)
         if place is None or (around and absolute in around[-1][1] and isinstance(place, PartitionDirectory)):
             continue  # the log directory has listed that partition
         found = True
@@ -155,7 +155,7 @@ def places(path: str, refused: Refused) -> Iterator[Place]:
         if alone is not None:
             yield alone
         elif not refusals.unlisted:
-            raise nothing_in(path, f"{path}: no Kafka log directory, partition or segment here or below")
+            raise no_kafka_files(path, f"{path}: no Kafka log directory, partition or segment here or below")
 
 
 def _nested(absolute: str, place: LogDirectory | PartitionDirectory) -> set[str]:
@@ -175,11 +175,11 @@ def _of_a_log_directory(path: str) -> PartitionDirectory | None:
     log directory: the broker creates an empty log there at startup."""
     if not PARTITION.match(os.path.basename(os.path.abspath(path))):
         return None
-    above = place_of(parent(path))
+    above = directory_at(parent(path))
     return partition(path, above.path) if isinstance(above, LogDirectory) and above.files else None
 
 
-def place_of(directory: str) -> LogDirectory | PartitionDirectory | None:
+def directory_at(directory: str) -> LogDirectory | PartitionDirectory | None:
     """Return the log directory or partition in `directory`; None if it is neither (there may be some below it).
 
     A directory's name alone makes no partition: log directories and those above have such names, too (data-0, disk-1).
@@ -198,7 +198,7 @@ def place_of(directory: str) -> LogDirectory | PartitionDirectory | None:
     return None
 
 
-def _is_partition(entry: Item) -> bool:
+def _is_partition(entry: DirectoryEntry) -> bool:
     """Return True if a child is named topic-partition and is a partition: a log directory may have such a name too."""
     if not (PARTITION.match(entry.name) and entry.is_directory):
         return False
@@ -215,7 +215,7 @@ def _has_files_of_a_partition(names_in: Iterable[str]) -> bool:
     return bool(here - {kinds.CLEAN_SHUTDOWN}) and not here & AT_ROOT
 
 
-def _log_directory(directory: str, entries: list[Item]) -> LogDirectory:
+def _log_directory(directory: str, entries: list[DirectoryEntry]) -> LogDirectory:
     found = LogDirectory(directory)
     for entry in entries:
         if entry.name == LOCK:

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 
 
 @dataclass
-class Headers:
+class HeaderTotals:
     """Totals over the headers of a segment, or of several. Offsets are inclusive, times in epoch ms; None if unknown.
     `records` is None if the count is only inside compressed messages of magic 0 or 1.
 
@@ -31,7 +31,7 @@ class Headers:
     tail: str = ""
     """torn or padding, if the last segment ends with that, as after a crash, a copy or preallocation."""
 
-    def add(self, other: Headers) -> None:
+    def add(self, other: HeaderTotals) -> None:
         """Add the totals of another segment, which follows this one."""
         self.batches += other.batches
         self.records = None if self.records is None or other.records is None else self.records + other.records

@@ -25,13 +25,13 @@ from kdump.format.batch import (
 )
 from kdump.log.batch_validity import is_intact
 from kdump.log.claim import REACH
-from kdump.log.header_sums import Headers
+from kdump.log.header_sums import HeaderTotals
 from kdump.log.index import begins_batch, last_entry
 from kdump.log.kinds import INDEX, TIME_INDEX
-from kdump.log.legacy import look_inside
+from kdump.log.legacy import read_wrapper
 from kdump.log.paths import Target
 from kdump.log.reader import regions
-from kdump.log.region import JUNK, PADDING, TORN, Batch, BatchLegacy, Limits, Region
+from kdump.log.region import JUNK, PADDING, TORN, Batch, LegacyRecordBatch, Limits, Region
 from kdump.log.source import FileSource
 from kdump.log.window import Window
 
@@ -45,7 +45,9 @@ Met = Callable[[int], None]
 """Called with the number of bytes processed since the last call."""
 
 
-def read_headers(at: Target, window: Window, *, quick: bool = False, met: Met = lambda count: None) -> Headers:
+def summarize_headers(
+    at: Target, window: Window, *, quick: bool = False, met: Met = lambda count: None
+) -> HeaderTotals:
     """Summarize the headers of the segment in `window`. If `quick`, read only the first batch, the batches from the
     last entry of its .index on, and the last entry of its .timeindex; without a usable .index, read all batches.
     Raises SourceError."""
@@ -87,7 +89,7 @@ class _HeaderReader:
         self.window = window
         self.name_offset = at.name_offset
         self.met = met
-        self.found = Headers()
+        self.found = HeaderTotals()
         self.position = 0
         """End of the last batch that `straight` counted."""
         self._last = -1 if at.name_offset is None else at.name_offset - 1
@@ -194,8 +196,8 @@ class _HeaderReader:
 
     def _batch(self, batch: Batch) -> None:
         found = self.found
-        if isinstance(batch, BatchLegacy) and found.first is None:
-            look_inside(batch)
+        if isinstance(batch, LegacyRecordBatch) and found.first is None:
+            read_wrapper(batch)
         base = batch.lastOffset if batch.baseOffset is None else batch.baseOffset
         if not is_intact(batch) or min(base, batch.lastOffset) < 0:
             self._damaged(batch)
@@ -219,7 +221,7 @@ class _HeaderReader:
             kind = what or (region.kind if region.kind in (JUNK, PADDING) else "a damaged batch")
             self.found.damage = f"{kind} at byte {region.position}"
 
-    def finished(self) -> Headers:
+    def finished(self) -> HeaderTotals:
         """Return the totals, with formats, codecs and damage completed."""
         found = self.found
         if self._attributes:

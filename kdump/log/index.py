@@ -13,7 +13,7 @@ from typing import BinaryIO, NamedTuple
 
 from kdump.format.index import INDEX_ENTRY, TIME_INDEX_ENTRY
 from kdump.log import kinds
-from kdump.log.claim import claim_at
+from kdump.log.claim import candidate_at
 from kdump.log.errors import SourceError, is_missing
 from kdump.log.failures import note
 from kdump.log.listing import is_url
@@ -28,7 +28,7 @@ LARGEST = 64 * 1024 * 1024
 """Maximum bytes of an index that is read; segment.index.bytes is 10 MiB by default."""
 
 
-class Hints:
+class IndexLookup:
     """Offsets and positions of index entries, in ascending order; empty if there is no valid index."""
 
     def __init__(self, offsets: list[int], positions: list[int]) -> None:
@@ -39,10 +39,10 @@ class Hints:
         return len(self.offsets)
 
 
-def read_hints(path: str, name_offset: int | None) -> Hints:
+def open_index_lookup(path: str, name_offset: int | None) -> IndexLookup:
     """Return the entries of the .index of the segment `path`. Zeros after the last one are preallocation."""
     stem, dot, ending = path.rpartition(".log")
-    none = Hints([], [])
+    none = IndexLookup([], [])
     if not dot or name_offset is None:
         return none
     data = index_bytes(stem + ".index" + ending)
@@ -57,7 +57,7 @@ def read_hints(path: str, name_offset: int | None) -> Hints:
             return none
         offsets.append(name_offset + relative)
         positions.append(position)
-    return Hints(offsets, positions)
+    return IndexLookup(offsets, positions)
 
 
 def index_bytes(path: str) -> bytes | None:
@@ -78,7 +78,7 @@ def index_bytes(path: str) -> bytes | None:
 def begins_batch(window: Window, position: int, offset: int, name_offset: int | None) -> bool:
     """Return True if a batch begins at `position`, with a matching checksum, and (v2) no base offset above `offset`."""
     limits = Limits()
-    claim = claim_at(window, position, limits)
+    claim = candidate_at(window, position, limits)
     if claim.header is None or claim.error is not None or not window.reaches(claim.end):
         return False
     if claim.header.magic > 1 and claim.first_offset > offset:
@@ -105,7 +105,7 @@ class LastEntry(NamedTuple):
     timestamp: int = -1
 
 
-def last_entry(at: Target, kind: kinds.Kind) -> LastEntry | None:
+def last_entry(at: Target, kind: kinds.FileKind) -> LastEntry | None:
     """Return the last entry of the segment's index of that kind; None if there is none, or if it is not above the entry
     before it. Reads few bytes, however many zeros follow: indexes are preallocated with 10 MiB."""
     stem, dot, ending = at.path.rpartition(".log")

@@ -10,19 +10,19 @@ from typing import Any, NamedTuple
 
 from kdump.format.batch import BATCH_HEADER, BatchHeader
 from kdump.format.checksum import checksum
-from kdump.format.columns import Columns, decode
+from kdump.format.columns import RecordColumns, decode
 from kdump.format.control import KEY, SNAPSHOT_HEADER_TYPE
 from kdump.format.errors import DecodeError
 from kdump.format.index import INDEX_ENTRY, TIME_INDEX_ENTRY, TXN_INDEX_ENTRY
 from kdump.format.layout import Layout
 from kdump.format.numbers import parse_long
 from kdump.format.snapshot import CRC_START, PRODUCER_ENTRY, SNAPSHOT_HEADER, VERSIONS
-from kdump.log.claim import claim_at
+from kdump.log.claim import candidate_at
 from kdump.log.region import Limits
 from kdump.log.window import Window
 
 
-class Kind(NamedTuple):
+class FileKind(NamedTuple):
     """A kind of file. `name` is the value for --as; `pattern`, without groups, matches a file name without the suffixes
     that a broker appends (.deleted, .swap …)."""
 
@@ -31,33 +31,35 @@ class Kind(NamedTuple):
     pattern: str
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return named, (self.name,)  # unpickling in another process returns the same Kind object
+        return named, (self.name,)  # unpickling in another process returns the same FileKind object
 
 
 # Kafka pads an offset to 20 digits (LogFileUtils.filenamePrefixFromOffset); copies in remote storage and the cache of
 # remote indexes append the segment's ID.
 _OFFSET = r"[0-9]{20}(?:[-_][\w-]{22})?"
 
-SEGMENT = Kind("segment", "a segment", _OFFSET + r"\.log")
-KRAFT_SNAPSHOT = Kind("kraft-snapshot", "a metadata snapshot", r"[0-9]{20}-[0-9]{10}\.checkpoint|bootstrap\.checkpoint")
-INDEX = Kind("index", "an offset index", _OFFSET + r"\.index")
-TIME_INDEX = Kind("timeindex", "a time index", _OFFSET + r"\.timeindex")
-TXN_INDEX = Kind("txnindex", "a transaction index", _OFFSET + r"\.txnindex")
-PRODUCER_SNAPSHOT = Kind("snapshot", "a producer snapshot", _OFFSET + r"\.snapshot")
-OFFSET_CHECKPOINT = Kind(
+SEGMENT = FileKind("segment", "a segment", _OFFSET + r"\.log")
+KRAFT_SNAPSHOT = FileKind(
+    "kraft-snapshot", "a metadata snapshot", r"[0-9]{20}-[0-9]{10}\.checkpoint|bootstrap\.checkpoint"
+)
+INDEX = FileKind("index", "an offset index", _OFFSET + r"\.index")
+TIME_INDEX = FileKind("timeindex", "a time index", _OFFSET + r"\.timeindex")
+TXN_INDEX = FileKind("txnindex", "a transaction index", _OFFSET + r"\.txnindex")
+PRODUCER_SNAPSHOT = FileKind("snapshot", "a producer snapshot", _OFFSET + r"\.snapshot")
+OFFSET_CHECKPOINT = FileKind(
     "offset-checkpoint",
     "an offset checkpoint",
     r"(?:recovery-point-offset|replication-offset|log-start-offset|cleaner-offset)-checkpoint",
 )
-EPOCH_CHECKPOINT = Kind(
+EPOCH_CHECKPOINT = FileKind(
     "leader-epoch-checkpoint",
     "a leader epoch checkpoint",
     rf"leader-epoch-checkpoint|{_OFFSET}\.leader_epoch_checkpoint",
 )
-PARTITION_METADATA = Kind("partition-metadata", "the topic ID of a partition", r"partition\.metadata")
-META_PROPERTIES = Kind("meta-properties", "the properties of a log directory", r"meta\.properties")
-QUORUM_STATE = Kind("quorum-state", "the quorum state of a KRaft node", r"quorum-state")
-CLEAN_SHUTDOWN = Kind("clean-shutdown", "a clean-shutdown file", r"\.kafka_cleanshutdown")
+PARTITION_METADATA = FileKind("partition-metadata", "the topic ID of a partition", r"partition\.metadata")
+META_PROPERTIES = FileKind("meta-properties", "the properties of a log directory", r"meta\.properties")
+QUORUM_STATE = FileKind("quorum-state", "the quorum state of a KRaft node", r"quorum-state")
+CLEAN_SHUTDOWN = FileKind("clean-shutdown", "a clean-shutdown file", r"\.kafka_cleanshutdown")
 
 KINDS = {
     kind.name: kind
@@ -78,7 +80,7 @@ KINDS = {
 }
 
 
-def named(name: str) -> Kind:
+def named(name: str) -> FileKind:
     """Return the kind with that name. Raises KeyError."""
     return KINDS[name]
 
@@ -96,7 +98,7 @@ _OFFSET_NAME = re.compile(rf"{_OFFSET}\.")
 _BY_GROUP = (None, *KINDS.values())
 
 
-def by_name(path: str) -> tuple[Kind | None, int | None]:
+def by_name(path: str) -> tuple[FileKind | None, int | None]:
     """Return the kind and the base offset that a file name implies, None for each that it does not. A broker parses the
     digits as a long, so a name with a larger number is not a Kafka file name."""
     name = os.path.basename(path)
@@ -110,14 +112,14 @@ def by_name(path: str) -> tuple[Kind | None, int | None]:
     return (None, None) if offset is None else (kind, offset)
 
 
-INDEXES: dict[Kind, Layout[Any]] = {TXN_INDEX: TXN_INDEX_ENTRY, INDEX: INDEX_ENTRY, TIME_INDEX: TIME_INDEX_ENTRY}
+INDEXES: dict[FileKind, Layout[Any]] = {TXN_INDEX: TXN_INDEX_ENTRY, INDEX: INDEX_ENTRY, TIME_INDEX: TIME_INDEX_ENTRY}
 """Kinds without a header, the one with the strictest test first."""
 LIKELY_TIME = (10**11, 10**13)
 """Epoch ms in 1973 and 2286: plausible timestamps for a time index, unlike the first bytes of a segment."""
 SAMPLE = 4096
 
 
-def by_content(window: Window) -> Kind:
+def by_content(window: Window) -> FileKind:
     """Return the kind that a file's content looks like, by the strictest test first; a segment if no test matches."""
     data = bytes(window.view(0, SAMPLE))
     whole = len(data) < SAMPLE
@@ -126,7 +128,7 @@ def by_content(window: Window) -> Kind:
         return text
     if _is_snapshot(window, data):
         return PRODUCER_SNAPSHOT
-    claim = claim_at(window, 0, Limits())
+    claim = candidate_at(window, 0, Limits())
     # A preallocated index can look like a header of magic 0: only a v2 header is accepted before testing for indexes.
     header = claim.header if claim.error is None else None
     # A batch larger than the window is not read to its end for this: a pipe would have to be buffered that far.
@@ -139,7 +141,7 @@ def by_content(window: Window) -> Kind:
     return SEGMENT
 
 
-def _text_kind(data: bytes, whole: bool) -> Kind | None:
+def _text_kind(data: bytes, whole: bool) -> FileKind | None:
     lines = data.split(b"\n")
     if not whole:
         lines.pop()
@@ -177,7 +179,7 @@ def _begins_snapshot(header: BatchHeader, data: bytes) -> bool:
     """Return True if the first batch has the control record that begins a KRaft snapshot."""
     if not header.isControlBatch:
         return False
-    columns = Columns(data)
+    columns = RecordColumns(data)
     try:
         decode(columns, BATCH_HEADER.size, len(data), 1, True)
     except DecodeError:
@@ -186,7 +188,7 @@ def _begins_snapshot(header: BatchHeader, data: bytes) -> bool:
     return size >= KEY.size and KEY.read(data, start).type == SNAPSHOT_HEADER_TYPE
 
 
-def _rises(kind: Kind, data: bytes) -> bool:
+def _rises(kind: FileKind, data: bytes) -> bool:
     """Return True if the first entries look like an index: ascending numbers, then perhaps preallocated zeros."""
     entry = INDEXES[kind]
     rows = list(entry.struct.iter_unpack(data[: len(data) // entry.size * entry.size]))

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 
 from kdump.format.batch import LOG_OVERHEAD
 from kdump.format.codec import decompress
-from kdump.format.columns import Columns, each_row
+from kdump.format.columns import RecordColumns, each_row
 from kdump.format.errors import DecodeError
 from kdump.format.message import (
     MAGIC_POSITION,
@@ -25,12 +25,12 @@ from kdump.format.message import (
     read_header,
     size_problem,
 )
-from kdump.format.message_set import read_set
+from kdump.format.message_set import read_message_set
 from kdump.format.numbers import int64
 from kdump.format.varint import Bytes
 from kdump.log.legacy_skim import Skimmed, cut, skim
 from kdump.log.record import Record
-from kdump.log.region import Batch, BatchLegacy, Problem
+from kdump.log.region import Batch, LegacyRecordBatch, Problem
 
 KEEP = 4 * 1024 * 1024
 """Maximum size in bytes of decompressed messages that are kept between the pass that finds the offsets and the pass
@@ -43,11 +43,11 @@ def messages(batch: Batch, *, keys: bool = True, values: bool = True) -> Iterato
     Without `values`, a large message is yielded without its value; without `keys` as well, also without its key. No
     memory is used for them.
     """
-    assert isinstance(batch, BatchLegacy)
+    assert isinstance(batch, LegacyRecordBatch)
     if not batch.is_compressed:
         yield from _lone(batch) if values or batch.size <= KEEP else _skimmed_lone(batch, keys)
         return
-    kept = look_inside(batch)
+    kept = read_wrapper(batch)
     if batch.recordCount is None:
         return
     if batch.inner is not None and not batch.problems:
@@ -65,7 +65,7 @@ def messages(batch: Batch, *, keys: bool = True, values: bool = True) -> Iterato
         yield record
 
 
-def look_inside(batch: BatchLegacy) -> list[Inner] | None:
+def read_wrapper(batch: LegacyRecordBatch) -> list[Inner] | None:
     """Set a wrapper's recordCount and baseOffset by reading it once. Return its messages, if they are small."""
     if not batch.is_compressed or batch.looked_inside:
         return None
@@ -108,14 +108,14 @@ def look_inside(batch: BatchLegacy) -> list[Inner] | None:
 
 def last_record_offset(batch: Batch) -> int:
     """Return the last offset of a batch as its readers see it: for a wrapper of magic 0 they use the inner messages and
-    ignore its own offset, which no checksum covers. look_inside must have been called before."""
-    inner = batch.inner_last if isinstance(batch, BatchLegacy) else None
+    ignore its own offset, which no checksum covers. read_wrapper must have been called before."""
+    inner = batch.inner_last if isinstance(batch, LegacyRecordBatch) else None
     return batch.lastOffset if inner is None else inner
 
 
-def _columns(batch: BatchLegacy) -> Columns | None:
+def _columns(batch: LegacyRecordBatch) -> RecordColumns | None:
     """Return the messages of a small wrapper in which nothing is unusual; None for any other."""
-    from kdump.format.codec.whole import SMALL, whole
+    from kdump.format.codec.whole import SMALL, decompress_small
 
     try:
         bounds = value_bounds(batch)
@@ -124,11 +124,11 @@ def _columns(batch: BatchLegacy) -> Columns | None:
     if not 0 < bounds.valueSize <= SMALL:
         return None
     value = b"".join(batch.chunks(bounds.valuePosition, bounds.valueSize))
-    payload = whole(batch.compression, memoryview(value), batch.limits.max_decompressed_size)
-    return None if payload is None or batch.compression == "zstd" else read_set(payload, batch.magic)
+    payload = decompress_small(batch.compression, memoryview(value), batch.limits.max_decompressed_size)
+    return None if payload is None or batch.compression == "zstd" else read_message_set(payload, batch.magic)
 
 
-def _ordinary(batch: BatchLegacy, columns: Columns) -> Iterator[Record]:
+def _ordinary(batch: LegacyRecordBatch, columns: RecordColumns) -> Iterator[Record]:
     base, kind = batch.inner_base or 0, batch.timestampType
     appended = batch.maxTimestamp if kind == "LogAppendTime" else None
     for index, row in enumerate(each_row(columns)):
@@ -153,7 +153,7 @@ Inner = tuple[MessageHeader, Body, Bytes, int, int]
 payload."""
 
 
-def _lone(batch: BatchLegacy) -> Iterator[Record]:
+def _lone(batch: LegacyRecordBatch) -> Iterator[Record]:
     data = bytearray()  # extended in place: joining pieces would take the same memory again
     for piece in batch.chunks(0, batch.size):
         data += piece
@@ -163,7 +163,7 @@ def _lone(batch: BatchLegacy) -> Iterator[Record]:
         batch.note(Problem.of(error, batch.position))
 
 
-def _skimmed_lone(batch: BatchLegacy, keys: bool) -> Iterator[Record]:
+def _skimmed_lone(batch: LegacyRecordBatch, keys: bool) -> Iterator[Record]:
     try:
         inner = value_bounds(batch)
     except DecodeError as error:
@@ -174,7 +174,9 @@ def _skimmed_lone(batch: BatchLegacy, keys: bool) -> Iterator[Record]:
     yield _record(batch, batch.header, inner, data, 0, batch.position)
 
 
-def _record(batch: BatchLegacy, header: MessageHeader, inner: Body, data: Bytes, start: int, space: int) -> Record:
+def _record(
+    batch: LegacyRecordBatch, header: MessageHeader, inner: Body, data: Bytes, start: int, space: int
+) -> Record:
     record = Record()
     record.batch = batch
     record.index = 0
@@ -194,7 +196,7 @@ def _record(batch: BatchLegacy, header: MessageHeader, inner: Body, data: Bytes,
     return record
 
 
-def value_bounds(batch: BatchLegacy) -> Body:
+def value_bounds(batch: LegacyRecordBatch) -> Body:
     """Return the positions of key and value in the message. Reads nothing of the value. Raises DecodeError."""
     problem = key_problem(batch.header, 0)
     if problem:
@@ -203,7 +205,7 @@ def value_bounds(batch: BatchLegacy) -> Body:
     return body_of(batch.header, b"".join(batch.chunks(size_at, VALUE_SIZE.size)))
 
 
-def _inner(batch: BatchLegacy, keys: bool, values: bool) -> Iterator[Inner]:
+def _inner(batch: LegacyRecordBatch, keys: bool, values: bool) -> Iterator[Inner]:
     """Yield the messages in a wrapper's value as a stream; the first error ends it and is added to batch.problems.
     Without `values`, the bytes of a large message are Skimmed."""
     space = ""

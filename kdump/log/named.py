@@ -12,20 +12,20 @@ _present: frozenset[str] = frozenset()
 """Paths that the user named and that existed when the run began."""
 
 
-def look_at(words: Iterable[str]) -> None:
+def note_existing_paths(words: Iterable[str]) -> None:
     """Note which of these words of a command line are paths that exist. A named file or directory that is missing later
     went away while the command ran; one that is missing now is an error of whoever named it."""
-    be_present(frozenset(word for word in words if "://" not in word and os.path.exists(word)))
+    set_existing_paths(frozenset(word for word in words if "://" not in word and os.path.exists(word)))
 
 
-def be_present(paths: frozenset[str]) -> None:
+def set_existing_paths(paths: frozenset[str]) -> None:
     """Set the paths that existed when the run began, in a worker process."""
     global _present
     _present = paths
 
 
-def present() -> frozenset[str]:
-    """Return the paths that `look_at` has found."""
+def existing_paths() -> frozenset[str]:
+    """Return the paths that `note_existing_paths` has found."""
     return _present
 
 
@@ -34,7 +34,7 @@ def missing(path: str) -> SourceNotFound:
     return SourceNotFound(went_away(path) if path in _present else f"{path}: no such file or directory")
 
 
-def nothing_in(path: str, text: str) -> SourceError:
+def no_kafka_files(path: str, text: str) -> SourceError:
     """Return the error for a directory without any Kafka files. It, or a named file in it, may have gone in the
     meantime."""
     if "://" in path:

@@ -16,7 +16,7 @@ from kdump.format.errors import DecodeError
 from kdump.format.message import CRC_START, MESSAGES, VALUE_SIZE
 from kdump.format.record import MIN_RECORD_SIZE
 from kdump.format.varint import Bytes, read_varint, read_varlong
-from kdump.log.claim import Claim
+from kdump.log.claim import HeaderCandidate
 from kdump.log.window import Window
 
 LOOK_BACK = 64 * 1024 * 1024
@@ -32,7 +32,7 @@ NEXT_RECORD = re.compile(rb"(?:[\x80-\xff]{1,4}[\x00-\x7f]|[\x0c-\x7f])\x00", re
 """The length and attributes of any record; zeros do not match."""
 
 
-class Nesting:
+class EmbeddedBatchCheck:
     """Finds the record or message that contains a batch, in damage that began at `boundary`."""
 
     def __init__(self, window: Window, is_sound: Callable[[int], bool]) -> None:
@@ -47,7 +47,7 @@ class Nesting:
             self.boundary = self.known = boundary
             self.anchor = boundary + BATCH_HEADER.size
 
-    def around(self, inner: Claim) -> int | None:
+    def around(self, inner: HeaderCandidate) -> int | None:
         """Return the end of the record or message that has `inner` in its key, value or a header; None if none has."""
         end = None
         if inner.position - self.boundary < LOOK_BACK:
@@ -57,7 +57,7 @@ class Nesting:
             self.anchor = self.known = end
         return end
 
-    def _by_hops(self, inner: Claim) -> int | None:
+    def _by_hops(self, inner: HeaderCandidate) -> int | None:
         """Follow the lengths of records from the start of the damage, or from the last record that was found."""
         while self.anchor < inner.position:
             try:
@@ -73,7 +73,7 @@ class Nesting:
             self.anchor = stop
         return None
 
-    def _by_message(self, inner: Claim) -> int | None:
+    def _by_message(self, inner: HeaderCandidate) -> int | None:
         """Try a message of v0 or v1 where the damage began: the sizes of its key and value must be right, and its
         length or its checksum, too."""
         for layout in MESSAGES.values():
@@ -86,7 +86,7 @@ class Nesting:
                 return end
         return None
 
-    def _by_search(self, inner: Claim) -> int | None:
+    def _by_search(self, inner: HeaderCandidate) -> int | None:
         """Search for a record anywhere before it, in case the damage extends into the records."""
         start = max(self.known, inner.position - LOOK_AROUND)
         for match in FRAMING.finditer(self._bytes(start, inner.position - start)):
@@ -95,7 +95,7 @@ class Nesting:
                 return end
         return None
 
-    def _holds(self, start: int, inner: Claim, torn_end: int) -> int | None:
+    def _holds(self, start: int, inner: HeaderCandidate, torn_end: int) -> int | None:
         """Return the end of the record at `start`, if one begins there that contains `inner`, else None. If it extends
         past the end of the file, its end must not exceed `torn_end`."""
         try:

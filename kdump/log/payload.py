@@ -7,8 +7,8 @@ from contextlib import suppress
 
 from kdump.format.batch import BATCH_HEADER, sequence
 from kdump.format.codec import decompress
-from kdump.format.columns import Columns, decode, each_row, past_end
-from kdump.format.counted import many
+from kdump.format.columns import RecordColumns, decode, each_row, past_end
+from kdump.format.counted import count_text
 from kdump.format.errors import DecodeError
 from kdump.format.numbers import LONG_MAX, LONG_MIN, int64
 from kdump.format.record import RECORD
@@ -16,7 +16,7 @@ from kdump.format.varint import Bytes, read_varint
 from kdump.log import legacy
 from kdump.log.batch_validity import impossible_count
 from kdump.log.record import Record
-from kdump.log.region import Batch, BatchLegacy, BatchV2, Problem
+from kdump.log.region import Batch, DefaultRecordBatch, LegacyRecordBatch, Problem
 from kdump.log.skim import HEAD, KEYS, LARGE, SIZES, Keep, Skim
 
 MOST_AHEAD = 4 * 1024 * 1024
@@ -29,18 +29,18 @@ def records(batch: Batch, *, values: bool = True) -> Iterator[Record]:
 
     Without `values`, a large record is truncated (Record.is_cut): no memory is used for its value and headers.
     """
-    if isinstance(batch, BatchV2):
+    if isinstance(batch, DefaultRecordBatch):
         batch.records_seen = 0
-        for columns, base in columns_of(batch, values=values):
+        for columns, base in decode_columns(batch, values=values):
             yield from rows_of(batch, columns, base, batch.records_seen)
             batch.records_seen += len(columns)
     else:
         yield from legacy.messages(batch, values=values)
 
 
-def columns_of(
-    batch: BatchV2, *, keys: bool = True, values: bool = True, keep: Keep | None = None
-) -> Iterator[tuple[Columns, int]]:
+def decode_columns(
+    batch: DefaultRecordBatch, *, keys: bool = True, values: bool = True, keep: Keep | None = None
+) -> Iterator[tuple[RecordColumns, int]]:
     """Yield the records as columns, one piece at a time, with the position of the piece in the file or in the
     decompressed payload. The index of a piece's first record is the number of records before it.
 
@@ -84,7 +84,7 @@ def columns_of(
                 if len(rest) < wanted:
                     continue
                 piece, rest = rest, bytearray()
-            columns = Columns(piece if isinstance(piece, bytearray) else bytes(piece))
+            columns = RecordColumns(piece if isinstance(piece, bytearray) else bytes(piece))
             piece_base = base + done - len(piece)
             try:
                 position = decode(columns, 0, len(piece), left, False)
@@ -126,11 +126,11 @@ def columns_of(
         if left and rest:
             # The payload has ended inside a record: the decoder reports where.
             try:
-                decode(Columns(bytes(rest)), 0, len(rest), 1, True)
+                decode(RecordColumns(bytes(rest)), 0, len(rest), 1, True)
             except DecodeError as error:
                 raise error.moved(done - len(rest)) from None
         if left:
-            reason = f"recordCount is {total}, but the batch has {many(total - left, 'record')}"
+            reason = f"recordCount is {total}, but the batch has {count_text(total - left, 'record')}"
             batch.note(_count_problem(batch, reason, total - left, total))
     except DecodeError as error:
         # An error of a codec has a position in the file; an error in a record, in the decompressed payload.
@@ -139,18 +139,18 @@ def columns_of(
         batch.note(Problem.of(error, start, "" if in_codec else space))
 
 
-def _at_one_go(batch: BatchV2, space: str, size: int, limit: int) -> bytes | None:
+def _at_one_go(batch: DefaultRecordBatch, space: str, size: int, limit: int) -> bytes | None:
     """Return the decompressed payload of a small batch, unless something about it is unusual."""
-    from kdump.format.codec.whole import SMALL, whole
+    from kdump.format.codec.whole import SMALL, decompress_small
 
     piece = next(batch.chunks(BATCH_HEADER.size, size), None) if 0 < size <= SMALL else None
-    return whole(space, piece, limit) if piece is not None and len(piece) == size else None
+    return decompress_small(space, piece, limit) if piece is not None and len(piece) == size else None
 
 
 def _holds_record(rest: bytearray, pieces: Iterator[bytes | memoryview]) -> bool:
     """Return True if the bytes after the last record that was claimed start with another record."""
     while True:
-        columns = Columns(bytes(rest))
+        columns = RecordColumns(bytes(rest))
         try:
             decode(columns, 0, len(rest), 1, False)
             if len(columns):
@@ -162,17 +162,17 @@ def _holds_record(rest: bytearray, pieces: Iterator[bytes | memoryview]) -> bool
             return False
 
 
-def _count_problem(batch: BatchV2, reason: str, expected: int | None, actual: int) -> Problem:
+def _count_problem(batch: DefaultRecordBatch, reason: str, expected: int | None, actual: int) -> Problem:
     at = batch.position + BATCH_HEADER.positions["recordCount"]
     return Problem("record-count-mismatch", "RecordBatch", "recordCount", at, reason, expected, actual, size=4)
 
 
 def unpacked(batch: Batch, position: int, count: int) -> bytes:
     """Return `count` bytes at `position` of the decompressed payload, or as many as there are."""
-    if isinstance(batch, BatchV2):
+    if isinstance(batch, DefaultRecordBatch):
         start, size = BATCH_HEADER.size, batch.size - BATCH_HEADER.size
     else:
-        assert isinstance(batch, BatchLegacy)
+        assert isinstance(batch, LegacyRecordBatch)
         bounds = legacy.value_bounds(batch)
         start, size = bounds.valuePosition, bounds.valueSize
     found = b""
@@ -205,7 +205,7 @@ def _wanted(rest: bytearray, room: int, position: int, space: str) -> int:
     return start + length
 
 
-def rows_of(batch: BatchV2, columns: Columns, base: int, index: int) -> Iterator[Record]:
+def rows_of(batch: DefaultRecordBatch, columns: RecordColumns, base: int, index: int) -> Iterator[Record]:
     """Yield the records in the columns, whose bytes start at `base`; `index` is that of the first one."""
     header = batch.header
     base_offset, base_timestamp, base_sequence = header.baseOffset, header.baseTimestamp, header.baseSequence

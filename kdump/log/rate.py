@@ -22,7 +22,7 @@ class _Local:
     value = 0.0
 
 
-class Rate:
+class RateLimit:
     """A token bucket of `per_second` bytes per second, initially filled with BURST seconds' worth.
 
     With a multiprocessing `context`, the processes that receive it when they start (args of a Process, initargs of a

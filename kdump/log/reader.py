@@ -11,11 +11,11 @@ from collections.abc import Iterator
 
 from kdump.format.batch import LOG_OVERHEAD, BatchHeader
 from kdump.format.message import MessageHeader
-from kdump.format.runs import FURTHEST, run
-from kdump.log.claim import HEADER, LEAST, REACH, Claim, claim_at, near
+from kdump.format.runs import FURTHEST, scan_valid_batches
+from kdump.log.claim import HEADER, LEAST, REACH, HeaderCandidate, candidate_at, near
 from kdump.log.errors import SourceError
 from kdump.log.nested import LOOK_BACK
-from kdump.log.region import HEADER_SIZES, JUNK, PADDING, TORN, Batch, Limits, Problem, Region, Stretch, make_batch
+from kdump.log.region import HEADER_SIZES, JUNK, PADDING, TORN, Batch, BatchRun, Limits, Problem, Region, make_batch
 from kdump.log.resync import NOT_ZERO, Resync
 from kdump.log.window import Window
 
@@ -36,7 +36,7 @@ def regions(
     """Yield the regions of the file in `window`, from `start` (the beginning of one) to its end.
 
     `name_offset` is the offset in the file's name, None for a name without one. A Batch can be read until the next
-    region is requested. `stretches` requests a Stretch in place of v2 batches that are valid beyond doubt: WALKED by
+    region is requested. `stretches` requests a BatchRun in place of v2 batches that are valid beyond doubt: WALKED by
     their headers, CHECKED by their checksums. `unordered`: the batch after damage may have any offset; by default, its
     offset must be above those before it and near the file's name. Raises SourceError if the device fails, and instead
     of any region if the file does not look like Kafka's (see Window.is_nameless).
@@ -96,7 +96,7 @@ class Reader:
                 yield region
                 position = region.end
 
-    def _stretch(self, position: int) -> Stretch | None:
+    def _stretch(self, position: int) -> BatchRun | None:
         """Return the batches from `position` on that are in the window and valid beyond doubt, and record their
         offsets. They are the same batches that would be returned one by one."""
         window, name = self.window, self.name_offset
@@ -107,7 +107,7 @@ class Reader:
         if at < 0 or (name is not None and name > FURTHEST):
             return None
         end = window.source.size
-        found = run(
+        found = scan_valid_batches(
             buffer,
             at,
             source_end=len(buffer) if end is None else end - position + at,
@@ -124,13 +124,13 @@ class Reader:
             self.last_good = found.before
         self.latest = found.last_offset
         self.resync.work_left -= found.unchained
-        return Stretch(self.limits, position, buffer, at, found, self.stretches == CHECKED)
+        return BatchRun(self.limits, position, buffer, at, found, self.stretches == CHECKED)
 
     def _next(self, position: int, head: memoryview) -> Iterator[Region]:
         if not any(head[:LEAST]):
             yield from self._padding(position)
             return
-        claim = claim_at(self.window, position, self.limits)
+        claim = candidate_at(self.window, position, self.limits)
         if claim.header is None or claim.error is not None or not self.window.reaches(claim.end):
             yield self._broken(claim)
         elif self.resync.follows(claim):
@@ -140,7 +140,7 @@ class Reader:
         else:
             yield self._contradicted(claim)
 
-    def _batch(self, claim: Claim, crc: int | None = None) -> Batch:
+    def _batch(self, claim: HeaderCandidate, crc: int | None = None) -> Batch:
         """Return an accepted batch; `crc` is its checksum if that was computed."""
         assert claim.header is not None
         self._learn(claim.first_offset, claim.last_offset)
@@ -163,7 +163,7 @@ class Reader:
             self.last_good = min(self.last_good, first - 1) if first else None
         self.latest = last
 
-    def _contradicted(self, claim: Claim) -> Region:
+    def _contradicted(self, claim: HeaderCandidate) -> Region:
         """Return the region for a header that fits, but that neither the next batch nor the checksum confirms."""
         header, position = claim.header, claim.position
         assert header is not None
@@ -181,7 +181,7 @@ class Reader:
         reason = f"its header states {claim.size} bytes, but a valid batch starts after {end - position}"
         return self._junk(position, end, reason, header, "batch-length-invalid" if self._fits_in(claim) else "")
 
-    def _broken(self, claim: Claim) -> Region:
+    def _broken(self, claim: HeaderCandidate) -> Region:
         """Return the region for an invalid header, or for a length that extends past the end."""
         header, error, position = claim.header, claim.error, claim.position
         head = bytes(self.window.peek(position, LEAST))  # the search may read a pipe past it
@@ -210,7 +210,7 @@ class Reader:
             return Region(PADDING, position, end - position, "zeros")
         return Region(JUNK, position, end - position, reason, header, code)
 
-    def _in_place(self, claim: Claim, head: bytes, end: int) -> bool:
+    def _in_place(self, claim: HeaderCandidate, head: bytes, end: int) -> bool:
         """Return True if the invalid bytes up to `end` are a batch except for one wrong field: its offset fits or, if
         the magic is wrong, its length leads to the next batch."""
         if claim.header is not None:
@@ -218,12 +218,12 @@ class Reader:
         length = int.from_bytes(head[8:12], "big", signed=True)
         return len(head) == LEAST and claim.position + LOG_OVERHEAD + length == end
 
-    def _fits_in(self, claim: Claim) -> bool:
+    def _fits_in(self, claim: HeaderCandidate) -> bool:
         """Return True if the offset suggests a batch: it is in range of the known offsets, or none is known."""
         base = self.last_good if self.last_good is not None else self.name_offset
         return claim.first_offset >= 0 if base is None else base - 1 < claim.last_offset < base + REACH
 
-    def _recovered(self, claim: Claim, sound: int | None) -> Batch | None:
+    def _recovered(self, claim: HeaderCandidate, sound: int | None) -> Batch | None:
         """Return the batch if its length is wrong, but its checksum matches the bytes up to `sound` (None: the end).
         The checksum does not cover the length in any format."""
         header = claim.header
@@ -255,7 +255,7 @@ class Reader:
             return
         if sound is None:
             for start in range(max(position + 1, run_end - LOG_OVERHEAD), run_end + 1):
-                claim = claim_at(self.window, start, self.limits)
+                claim = candidate_at(self.window, start, self.limits)
                 if claim.header and not claim.error and not self.window.reaches(claim.end) and self._fits_in(claim):
                     yield Region(PADDING, position, start - position, "zeros")
                     return  # the torn batch itself is the next region

@@ -14,8 +14,8 @@ from kdump.format.batch import CRC_START as BATCH_CRC_START
 from kdump.format.batch import LOG_OVERHEAD, BatchHeader
 from kdump.format.checksum import checksum
 from kdump.format.message import CRC_START as MESSAGE_CRC_START
-from kdump.log.claim import LEAST, REACH, Claim, claim_at, near
-from kdump.log.nested import LOOK_BACK, Nesting
+from kdump.log.claim import LEAST, REACH, HeaderCandidate, candidate_at, near
+from kdump.log.nested import LOOK_BACK, EmbeddedBatchCheck
 from kdump.log.region import Limits
 from kdump.log.window import Window
 
@@ -39,7 +39,7 @@ class Resync:
         self.limits = limits
         self.unordered = unordered
         self.name_offset = None if unordered else name_offset
-        self.nesting = Nesting(window, lambda at: self._sound(claim_at(window, at, limits), None))
+        self.nesting = EmbeddedBatchCheck(window, lambda at: self._sound(candidate_at(window, at, limits), None))
         self.work_left = FREE_WORK
         self.paid_to = 0
         self.searched: tuple[int | None, int, int, int | None] = (None, 0, 0, None)
@@ -94,7 +94,7 @@ class Resync:
                 inside += 1
                 if claimed > (self.window.source.size or at + LOOK_BACK):
                     continue  # excludes most false candidates
-                candidate = claim_at(self.window, at, self.limits)
+                candidate = candidate_at(self.window, at, self.limits)
                 if self._sound(candidate, last_good):
                     end = self.nesting.around(candidate)
                     if end is None:
@@ -113,7 +113,7 @@ class Resync:
             upper = b"(?:" + b"|".join(re.escape(half.to_bytes(4, "big")) for half in sorted(halves)) + b")"
         return re.compile(upper + rb".{4}[\x00-\x7f].{3}.{4}[\x00-\x02]", re.DOTALL)
 
-    def _sound(self, candidate: Claim, last_good: int | None) -> bool:
+    def _sound(self, candidate: HeaderCandidate, last_good: int | None) -> bool:
         header = candidate.header
         if header is None or candidate.error is not None:
             return False
@@ -144,7 +144,7 @@ class Resync:
         start = BATCH_CRC_START if magic > 1 else MESSAGE_CRC_START
         return checksum(magic, self.window.peeks(position + start, size - start)) == crc
 
-    def chains(self, claim: Claim) -> bool:
+    def chains(self, claim: HeaderCandidate) -> bool:
         """Return True if the bytes after `claim` may follow a batch: a header, zeros, or fewer bytes than a header. One
         field of that header may be damaged."""
         data = self.window.peek(claim.end, LEAST)
@@ -155,7 +155,7 @@ class Resync:
             return magic_known or length_fits
         return magic_known and length_fits and near(offset, claim.last_offset)
 
-    def follows(self, claim: Claim) -> bool:
+    def follows(self, claim: HeaderCandidate) -> bool:
         """Return True if a plausible header with exactly the next offset starts where `claim` ends."""
         data = self.window.peek(claim.end, LEAST)
         if len(data) < LEAST:
@@ -163,7 +163,7 @@ class Resync:
         offset, length_fits, magic_known = self._successor(claim, data)
         return offset == claim.last_offset + 1 and length_fits and magic_known
 
-    def _successor(self, claim: Claim, data: memoryview) -> tuple[int, bool, bool]:
+    def _successor(self, claim: HeaderCandidate, data: memoryview) -> tuple[int, bool, bool]:
         """Parse `data` after `claim`: its offset, whether its length is possible, and whether its magic is known."""
         length = int.from_bytes(data[8:12], "big", signed=True)
         length_fits = length >= LEAST - LOG_OVERHEAD and self.window.reaches(claim.end + LOG_OVERHEAD + length)

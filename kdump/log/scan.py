@@ -8,11 +8,11 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 
 from kdump.log.at_work import open_target
-from kdump.log.index import begins_batch, read_hints
-from kdump.log.legacy import look_inside
+from kdump.log.index import begins_batch, open_index_lookup
+from kdump.log.legacy import read_wrapper
 from kdump.log.paths import Target
 from kdump.log.reader import CHECKED, WALKED, regions
-from kdump.log.region import Batch, BatchLegacy, Limits, Region, Stretch
+from kdump.log.region import Batch, BatchRun, LegacyRecordBatch, Limits, Region
 from kdump.log.select import MAYBE, NO, Range, Selection
 from kdump.log.source import FileSource
 from kdump.log.time_index import offset_before
@@ -25,7 +25,7 @@ HEADERS = 4096
 
 
 @dataclass
-class Scan:
+class RegionScan:
     """How files are read, and counts of what was read. `by_record`: rows are records, so that a batch that may contain
     a match is yielded without decoding it."""
 
@@ -80,7 +80,7 @@ class Scan:
         by_place = offsets is not None or positions is not None
         for region in self._apart(window, stream, offsets, positions, pending):
             self._reached(region)
-            if isinstance(region, Stretch):
+            if isinstance(region, BatchRun):
                 last = region.run.last_offset
                 if not by_place:
                     yield region
@@ -117,8 +117,8 @@ class Scan:
             if region.size >= LARGE:
                 window.ahead = HEADERS if answer == NO else window.size
             if answer != NO and (self.by_record or answer != MAYBE or self.selection.holds_match(region)):
-                if isinstance(region, BatchLegacy):
-                    look_inside(region)
+                if isinstance(region, LegacyRecordBatch):
+                    read_wrapper(region)
                 yield region
         if offsets and (offsets.last is None or last is None or last < offsets.last):
             yield from pending
@@ -134,7 +134,7 @@ class Scan:
         """Yield the regions, splitting batch runs into batches, unless the caller accepts whole runs or the run is
         entirely below the selected offsets. Omits runs that are easily seen not to match."""
         for region in stream:
-            if not isinstance(region, Stretch):
+            if not isinstance(region, BatchRun):
                 yield region
                 continue
             if offsets is None and positions is None and self._unwanted(window, region):
@@ -150,7 +150,7 @@ class Scan:
                 yield from region.batches()
 
     def _reached(self, region: Region) -> None:
-        if isinstance(region, Stretch):
+        if isinstance(region, BatchRun):
             first = int.from_bytes(region.buffer[region.start : region.start + 8], "big")
             last: int | None = region.run.last_offset
         elif isinstance(region, Batch):
@@ -162,7 +162,7 @@ class Scan:
         if last is not None:
             self.highest = last if self.highest is None else max(last, self.highest)
 
-    def _unwanted(self, window: Window, stretch: Stretch) -> bool:
+    def _unwanted(self, window: Window, stretch: BatchRun) -> bool:
         """Return True if the headers of a run of large batches show that none of them matches."""
         if stretch.checked or stretch.size < LARGE * stretch.run.batches:
             return False
@@ -184,7 +184,7 @@ class Scan:
         asked = any(end is not None for end in (first, at, since))
         if not self.use_index or not asked or not isinstance(window.source, FileSource):
             return 0
-        hints = read_hints(target.path, target.name_offset)
+        hints = open_index_lookup(target.path, target.name_offset)
         entry = len(hints)
         if since is not None and len(hints):
             older = offset_before(window, target, hints, since)
@@ -204,7 +204,7 @@ class Scan:
     def last(self, target: Target, window: Window, count: int) -> list[tuple[Region, int]]:
         """Return the regions that contain the last `count` rows of the file, each with its number of rows; the first
         may have more than needed. Starts near the end, and further back until there are enough."""
-        hints = read_hints(target.path, target.name_offset) if self.use_index else None
+        hints = open_index_lookup(target.path, target.name_offset) if self.use_index else None
         entry = len(hints) if hints and isinstance(window.source, FileSource) else 0
         back = count + 1
         self.keeps = True

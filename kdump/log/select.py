@@ -15,17 +15,17 @@ from kdump.format.columns import (
     TIMESTAMP_DELTA,
     VALUE_START,
     WIDTH,
-    Columns,
+    RecordColumns,
     headers,
     keep_between,
     keep_keys,
     keep_rows,
 )
 from kdump.format.numbers import LONG_MAX, LONG_MIN
-from kdump.log.legacy import look_inside
+from kdump.log.legacy import read_wrapper
 from kdump.log.payload import records
 from kdump.log.record import Record
-from kdump.log.region import Batch, BatchLegacy, BatchV2
+from kdump.log.region import Batch, DefaultRecordBatch, LegacyRecordBatch
 
 
 class Range(NamedTuple):
@@ -49,7 +49,7 @@ NO, MAYBE, YES = 0, 1, 2
 """Match result for a batch header: no record matches; unknown until decoded; at least one matches."""
 
 
-class Gate(Protocol):
+class BatchFilter(Protocol):
     """A filter for batches that depends on information outside the batch."""
 
     def sees(self, batch: Batch) -> bool: ...
@@ -72,7 +72,7 @@ class Selection:
     headers: tuple[tuple[bytes, bytes | None], ...] = ()
     control: bool = False
     transactional: bool = False
-    gate: Gate | None = None
+    gate: BatchFilter | None = None
     """Called last, and only once for each batch that it rejects, because it counts these."""
 
     @property
@@ -122,8 +122,8 @@ class Selection:
             return False
         if offsets.last is None or batch.lastOffset <= offsets.last:
             return True
-        if batch.baseOffset is None and isinstance(batch, BatchLegacy):
-            look_inside(batch)
+        if batch.baseOffset is None and isinstance(batch, LegacyRecordBatch):
+            read_wrapper(batch)
         return batch.baseOffset is None or batch.baseOffset <= offsets.last
 
     @staticmethod
@@ -153,7 +153,7 @@ class Selection:
             return all(any(k == key and value in (None, v) for k, v in there) for key, value in self.headers)
         return True
 
-    def keep(self, batch: BatchV2, columns: Columns) -> None:
+    def keep(self, batch: DefaultRecordBatch, columns: RecordColumns) -> None:
         """Keep only the matching records in `columns`: like `record`, but without creating an object per record."""
         header = batch.header
         if self.offsets:
@@ -168,7 +168,7 @@ class Selection:
         if (self.key_regex or self.value_regex or self.headers) and len(columns):
             keep_rows(columns, [i for i in range(len(columns)) if self._content(columns, i * WIDTH)])
 
-    def _content(self, columns: Columns, at: int) -> bool:
+    def _content(self, columns: RecordColumns, at: int) -> bool:
         """Return True if key, value and headers of the record at block[at:] match."""
         block, data = columns.block, columns.data
         for pattern, column in ((self.key_regex, KEY_START), (self.value_regex, VALUE_START)):

@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from kdump.format.batch import BATCH_HEADER, LOG_OVERHEAD, BatchHeader
-from kdump.format.counted import many
+from kdump.format.counted import count_text
 from kdump.format.message import MESSAGES, MIN_MESSAGE_SIZE, MessageHeader
 from kdump.log.claim import HEADER, LEAST
 from kdump.log.reader import regions
@@ -33,7 +33,7 @@ class StreamStop(NamedTuple):
     zeros: bool = False
 
 
-def stream(
+def kafka_batches(
     window: Window, *, name_offset: int | None = None, limits: Limits | None = None, most: int | None = None
 ) -> Iterator[Batch | StreamStop]:
     """Yield the batches in the first `most` bytes (default: all) of the file in `window`, in order, and a StreamStop in
@@ -89,7 +89,7 @@ class _BatchStream:
         data = bytes(self.window.view(position, HEADER))
         if len(data) < LEAST or not self.reaches(position + LEAST + 1):  # FileLogInputStream requires one more byte
             whole = not data or not self.reaches(position + len(data))
-            return None if whole else _NoBatch(f"{many(len(data), 'byte')} left, less than a header", False)
+            return None if whole else _NoBatch(f"{count_text(len(data), 'byte')} left, less than a header", False)
         length = int.from_bytes(data[8:12], "big", signed=True)
         magic = int.from_bytes(data[LEAST - 1 : LEAST], "big", signed=True)
         size = LOG_OVERHEAD + length
@@ -104,7 +104,7 @@ class _BatchStream:
         if magic < 0:
             return _NoBatch(f"magic {magic} is unknown", True)
         if magic > 1 and len(data) < BATCH_HEADER.size:
-            return _NoBatch(f"{many(len(data), 'byte')} left, less than a header", True)
+            return _NoBatch(f"{count_text(len(data), 'byte')} left, less than a header", True)
         return make_batch(self.window, position, size, self.limits, _header(magic, data))
 
     def stop(self, position: int, no: _NoBatch) -> StreamStop:

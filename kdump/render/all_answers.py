@@ -22,7 +22,7 @@ from kdump.forensics.salvage.result import Salvaged, SalvageSummary
 from kdump.forensics.scan_answer import FleetSummary
 from kdump.forensics.stats_answer import PartitionStatistics
 from kdump.log import inspect_answer
-from kdump.state.lag import Position, SharePosition
+from kdump.state.lag import CommittedPosition, SharePosition
 
 TYPES: dict[str, tuple[Key, ...]] = {
     **keys_by_type(
@@ -44,7 +44,7 @@ TYPES: dict[str, tuple[Key, ...]] = {
     **keys_by_type(
         groups.DescribedGroup,
         groups.GroupMember,
-        Position,
+        CommittedPosition,
         SharePosition,
         cluster.Cluster,
         cluster.ClusterVoter,
@@ -68,7 +68,7 @@ TYPES: dict[str, tuple[Key, ...]] = {
         forensic.ProducerEvent,
         forensic.PartitionProducers,
     ),
-    **keys_by_type(retention.SegmentRetention, retention.Hold, retention.PartitionRetention),
+    **keys_by_type(retention.SegmentRetention, retention.RetentionBlocker, retention.PartitionRetention),
     **keys_by_type(diff.CopyDifference, diff.PartitionDiff, diff.DiffSummary),
     **keys_by_type(restart.PartitionPlan, restart.DirectoryPlan, PlanSummary),
     **keys_by_type(PartitionStatistics),

@@ -9,7 +9,7 @@ from functools import cache
 from typing import Any
 
 from kdump.decode.said import RAW, WITHOUT_KEY, DecodedPart, DecodedRecord
-from kdump.format.meanings import is_timestamp, meanings
+from kdump.format.meanings import enum_names, is_timestamp
 from kdump.render import jsonl
 from kdump.render.escape import printable
 from kdump.render.times import iso
@@ -18,7 +18,7 @@ Object = dict[str, Any]
 _BARE = re.compile(r"[^\s\"'(){}\[\],=]+")
 
 
-def put_reading(out: Object, reading: DecodedRecord) -> None:
+def add_decoded(out: Object, reading: DecodedRecord) -> None:
     """Add the decoder's results for a record to its JSON object."""
     for part, said in (("key", reading.key), ("value", reading.value)):
         if said.value is not RAW:
@@ -92,4 +92,4 @@ def _value(field: str, value: Any, message: str, names: dict[str, str], zone: tz
 @cache
 def _number(message: str, field: str) -> tuple[bool, dict[int, str] | None]:
     """Return whether the field is a timestamp, and the names of its values, if it has any."""
-    return is_timestamp(field), meanings(message, field)
+    return is_timestamp(field), enum_names(message, field)

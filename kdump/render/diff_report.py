@@ -8,7 +8,7 @@ from datetime import tzinfo
 
 from kdump.forensics.copy_facts import CopyFacts
 from kdump.forensics.damage import UnreadableSpan
-from kdump.forensics.diff import Choice, Diff
+from kdump.forensics.diff import Diff, FollowerOutcome
 from kdump.forensics.diff_answer import DiffSummary
 from kdump.forensics.differences import (
     CLEANED,
@@ -26,9 +26,9 @@ from kdump.forensics.differences import (
     Sample,
 )
 from kdump.forensics.rows import ComparableRecord
-from kdump.format.counted import many
+from kdump.format.counted import count_text
 from kdump.render.diff_objects import epoch_at
-from kdump.render.escape import path_text, printable, shown
+from kdump.render.escape import bytes_text, path_text, printable
 from kdump.render.output import Output
 from kdump.render.sink import Sink
 from kdump.render.style import painter
@@ -192,7 +192,7 @@ class DiffReport(Sink["Diff | DiffSummary"]):
         one, other = map(letter, pair)
         lacks = letter(pair[each.lacking]) if each.lacking is not None else ""
         where = f"offset {each.first}" if each.first == each.last else f"offsets {each.first}..{each.last}"
-        count = many(each.records, "record")
+        count = count_text(each.records, "record")
         names = ", ".join(each.fields)
         texts = {
             RECORDS: f"  {where}: {count} of {one} and {other} differ, in {names}",
@@ -229,10 +229,10 @@ class DiffReport(Sink["Diff | DiffSummary"]):
             return f"timestamp {iso(row.timestamp, self.zone)}"
         if name in ("key", "value"):
             size = sizes[name == "value"]
-            text = shown(getattr(row, name), limit)
+            text = bytes_text(getattr(row, name), limit)
             return f"{name} {text}" + (f" ({size} bytes)" if size > CELL else "")
         if name == "headers":
-            return f"{row.headers[0]} headers, {shown(row.headers[1], limit)}"
+            return f"{row.headers[0]} headers, {bytes_text(row.headers[1], limit)}"
         return f"{name} {getattr(row, name)}"
 
 
@@ -363,7 +363,7 @@ def _next(found: Diff) -> Iterator[str]:
         yield f"before you delete one, save what it has from offset {found.history} on: {lost[0]}"
 
 
-def _choice(found: Diff, each: Choice) -> str:
+def _choice(found: Diff, each: FollowerOutcome) -> str:
     leader, follower, does = letter(each.leader), letter(each.follower), each.does
     text = f"{leader} elected: {follower} "
     if does.by == "logStart":

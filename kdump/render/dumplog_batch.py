@@ -22,15 +22,15 @@ from kdump.format.batch import (
     codec_name,
     sequence,
 )
-from kdump.format.columns import Columns, each_header, each_row, headers
+from kdump.format.columns import RecordColumns, each_header, each_row, headers
 from kdump.format.control import CONTROL_TYPES, decode_control
 from kdump.format.messages import Decoded, kafka_json
 from kdump.format.numbers import int32, int64
 from kdump.format.schema import load
 from kdump.format.utf8 import java_text, java_texts
 from kdump.log.legacy import messages
-from kdump.log.payload import columns_of
-from kdump.log.region import Batch, BatchLegacy, BatchV2
+from kdump.log.payload import decode_columns
+from kdump.log.region import Batch, DefaultRecordBatch, LegacyRecordBatch
 from kdump.log.skim import HEAD, Keep
 from kdump.render.java import boolean, jackson, optional_long
 
@@ -61,7 +61,7 @@ Undecodable."""
 
 
 @runtime_checkable
-class InPieces(Protocol):
+class StreamingDecoder(Protocol):
     """Contents of keys and values of any size, of which no copy is made. Raises Undecodable before the first piece."""
 
     def pieces(
@@ -73,7 +73,7 @@ class Undecodable(Exception):
     """The selected decoder cannot read a key or value; kafka-dump-log stops here."""
 
 
-class RecordLine:
+class RecordLineFormat:
     """How records are printed. `metadata`: offset, timestamp and so on; `contents`: key and payload, None for
     neither."""
 
@@ -101,7 +101,7 @@ class RecordLine:
 
     def in_pieces(self, offset: int, key: memoryview | None, value: memoryview | None) -> Iterator[str]:
         """Return what `shown` returns, in pieces."""
-        if not isinstance(self.contents, InPieces):
+        if not isinstance(self.contents, StreamingDecoder):
             return iter((self.shown(offset, _bytes(key), _bytes(value)),))
         prefix = " " if self.metadata else "| "
         try:
@@ -145,7 +145,7 @@ def _attributes(attributes: int) -> Attributes:
 
 def batch_line(batch: Batch) -> str:
     """Return the line of a batch, or of a message of v0 or v1."""
-    if not isinstance(batch, BatchV2):
+    if not isinstance(batch, DefaultRecordBatch):
         timestamp = -1 if batch.maxTimestamp is None else batch.maxTimestamp
         return (
             f"offset: {batch.lastOffset} position: {batch.position} {batch.timestampType}: {timestamp}"
@@ -178,23 +178,23 @@ def _increment(base: int, delta: int) -> int:
     return int32(base + delta)
 
 
-def record_lines(batch: Batch, form: RecordLine) -> Iterator[tuple[Lines, list[int]]]:
+def record_lines(batch: Batch, form: RecordLineFormat) -> Iterator[tuple[Lines, list[int]]]:
     """Yield the lines of a batch's records, several at a time or one in pieces, with their offsets. Afterwards
     batch.problems has what cannot be decoded."""
-    if isinstance(batch, BatchLegacy):
+    if isinstance(batch, LegacyRecordBatch):
         yield from _legacy(batch, form)
-    elif isinstance(batch, BatchV2) and batch.recordCount:  # Kafka does not decode a batch with a count of 0
+    elif isinstance(batch, DefaultRecordBatch) and batch.recordCount:  # Kafka does not decode a batch with a count of 0
         yield from _v2(batch, form)
 
 
-def _v2(batch: BatchV2, form: RecordLine) -> Iterator[tuple[Lines, list[int]]]:
+def _v2(batch: DefaultRecordBatch, form: RecordLineFormat) -> Iterator[tuple[Lines, list[int]]]:
     head = batch.header
     base_offset, base_timestamp, base_sequence = head.baseOffset, head.baseTimestamp, head.baseSequence
     control, kind, metadata = head.isControlBatch, head.timestampType, form.metadata
     appended = head.maxTimestamp if kind == "LogAppendTime" else None
     shown, silent = form.shown, form.contents is None
     keep = Keep(control, metadata, _is_shown) if silent or control else None
-    for columns, _ in columns_of(batch, keep=keep):
+    for columns, _ in decode_columns(batch, keep=keep):
         lines: list[str] = []
         offsets: list[int] = []
         data = columns.data
@@ -250,7 +250,7 @@ def _is_shown(key: bytes) -> bool:
 
 
 def _long(
-    form: RecordLine, columns: Columns, row: tuple[int, ...], offset: int, line: str, control: bool
+    form: RecordLineFormat, columns: RecordColumns, row: tuple[int, ...], offset: int, line: str, control: bool
 ) -> Iterator[str]:
     """Return the pieces of the line of a long record; `line` is its metadata without header keys."""
     (_, end, _, _, _, key_start, key_size, value_start, value_size, at, count) = row
@@ -291,7 +291,7 @@ def _header_keys(data: memoryview, position: int, count: int, end: int) -> Itera
         yield comma + ",".join(gathered)
 
 
-def _control(form: RecordLine, offset: int, key: bytes | None, value: bytes | None) -> str:
+def _control(form: RecordLineFormat, offset: int, key: bytes | None, value: bytes | None) -> str:
     """Return the text of a control record."""
     said = decode_control(key, value)
     if said.problem is not None:
@@ -311,7 +311,7 @@ def _control(form: RecordLine, offset: int, key: bytes | None, value: bytes | No
     return f" {name} {jackson(kafka_json(schema, Decoded(said.value, version, 0, '', b'')))}"
 
 
-def _legacy(batch: BatchLegacy, form: RecordLine) -> Iterator[tuple[Lines, list[int]]]:
+def _legacy(batch: LegacyRecordBatch, form: RecordLineFormat) -> Iterator[tuple[Lines, list[int]]]:
     if not batch.is_compressed:
         yield from _lone(batch, form)
         return
@@ -346,7 +346,7 @@ def _legacy(batch: BatchLegacy, form: RecordLine) -> Iterator[tuple[Lines, list[
         yield lines, offsets
 
 
-def _lone(batch: BatchLegacy, form: RecordLine) -> Iterator[tuple[Lines, list[int]]]:
+def _lone(batch: LegacyRecordBatch, form: RecordLineFormat) -> Iterator[tuple[Lines, list[int]]]:
     """Yield the line of a message that is not a wrapper. Kafka does not check whether key and value fill it
     (LegacyRecord)."""
     try:
@@ -373,15 +373,15 @@ def _lone(batch: BatchLegacy, form: RecordLine) -> Iterator[tuple[Lines, list[in
         yield [line + form.shown(batch.lastOffset, _bytes(key), _bytes(value))], [batch.lastOffset]
 
 
-def _sized(batch: BatchLegacy, position: int) -> tuple[int, int]:
+def _sized(batch: LegacyRecordBatch, position: int) -> tuple[int, int]:
     """Return the size stored at `position`, and the end of the bytes that have this size. Raises struct.error."""
     (size,) = SIZE.unpack(b"".join(batch.chunks(position, SIZE.size)))
     return size, position + SIZE.size + max(0, size)
 
 
 def _message_line(
-    form: RecordLine,
-    batch: BatchLegacy,
+    form: RecordLineFormat,
+    batch: LegacyRecordBatch,
     offset: int | None,
     timestamp: int | None,
     sizes: tuple[int, int],

@@ -15,9 +15,9 @@ from typing import Any
 from kdump.format.consumer_protocol import PROTOCOL_TYPE, with_members
 from kdump.format.coordinator_record import MessagePart, decode_coordinator_record
 from kdump.format.errors import DecodeError
-from kdump.format.messages import UNKNOWN_TAGS, Decoded, attempt, kafka_json
+from kdump.format.messages import UNKNOWN_TAGS, Decoded, kafka_json, try_decode
 from kdump.format.metadata_record import FRAME_VERSION, read_frame
-from kdump.format.schema import Schema, by_api_key
+from kdump.format.schema import MessageSchema, by_api_key
 from kdump.format.utf8 import java_text, java_texts, texts
 from kdump.format.varint import Bytes
 from kdump.render.dumplog_batch import Contents, Undecodable
@@ -56,7 +56,7 @@ _PIECES: dict[Text, Callable[[memoryview, int], Iterator[str]]] = {
 }
 
 
-class ByClass:
+class ClassDecoder:
     """A decoder that uses two classes of DECODER_CLASSES."""
 
     def __init__(self, key_class: str, value_class: str) -> None:
@@ -121,7 +121,7 @@ def _unknown_version(value: MessagePart) -> str:
     return f"Found an unknown record version {value.number} for {schema.apiKey} type"
 
 
-def _data(part: MessagePart) -> tuple[Schema, dict[str, Any]]:
+def _data(part: MessagePart) -> tuple[MessageSchema, dict[str, Any]]:
     """Return schema and JSON of a decoded key or value."""
     assert part.schema is not None
     assert part.decoded is not None
@@ -155,7 +155,7 @@ def _remote(offset: int, key: bytes | None, value: bytes | None) -> Said:
     return None, remote_text(schema.name, decoded.value)
 
 
-def _framed(folder: str, value: bytes | None) -> tuple[Schema, int, Decoded] | str:
+def _framed(folder: str, value: bytes | None) -> tuple[MessageSchema, int, Decoded] | str:
     """Decode a framed message. Returns its schema, the version in the frame, and the decoded message; otherwise the
     message of the exception that AbstractApiMessageSerde throws."""
     try:
@@ -166,7 +166,7 @@ def _framed(folder: str, value: bytes | None) -> tuple[Schema, int, Decoded] | s
     if schema is None:
         return f"org.apache.kafka.common.errors.UnsupportedVersionException: Unknown metadata id {frame.apiKey}"
     assert value is not None
-    decoded, problem = attempt(schema, frame.version, value, frame.position)
+    decoded, problem = try_decode(schema, frame.version, value, frame.position)
     # Kafka's generated classes check the version only when they read a nested structure.
     unknown = not schema.valid.hold(frame.version) and _holds_structures(decoded.value)
     if problem is not None or unknown:

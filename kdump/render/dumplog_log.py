@@ -12,10 +12,10 @@ from dataclasses import dataclass, field
 from kdump.format.batch import CODECS
 from kdump.log.region import Batch, Limits
 from kdump.log.source import FileSource
-from kdump.log.stream import StreamStop, stream
+from kdump.log.stream import StreamStop, kafka_batches
 from kdump.log.window import Window
-from kdump.render.dumplog_batch import Contents, RecordLine, batch_line, record_lines
-from kdump.render.dumplog_out import Out
+from kdump.render.dumplog_batch import Contents, RecordLineFormat, batch_line, record_lines
+from kdump.render.dumplog_out import DumpOutput
 from kdump.render.progress import Progress
 
 MOST_COMPLAINTS = 20
@@ -43,7 +43,7 @@ class LogDump:
     def __init__(
         self,
         options: DumpOptions,
-        out: Out,
+        out: DumpOutput,
         path: str,
         window: Window,
         offset: int | None,
@@ -61,11 +61,13 @@ class LogDump:
 
     def run(self) -> None:
         out, options = self.out, self.options
-        form = RecordLine(not options.skip_record_metadata, options.contents, self.refuse)
+        form = RecordLineFormat(not options.skip_record_metadata, options.contents, self.refuse)
         end = 0
         source = self.window.source
         with Progress(self.path, out.output) as progress:
-            for item in stream(self.window, name_offset=self.offset, limits=options.limits, most=options.max_bytes):
+            for item in kafka_batches(
+                self.window, name_offset=self.offset, limits=options.limits, most=options.max_bytes
+            ):
                 progress.at(item.position, source.size)
                 if isinstance(item, StreamStop):
                     self._stopped(item)

@@ -13,7 +13,7 @@ LONG = 1 << 20
 """Number of characters above which a line is written in pieces."""
 
 
-class Out:
+class DumpOutput:
     """Writes output and errors. `complain` receives lines for standard error; `status` is the exit status so far."""
 
     def __init__(self, output: Output, complain: Callable[[str], None]) -> None:

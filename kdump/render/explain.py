@@ -9,11 +9,11 @@ from typing import Any, NamedTuple
 from kdump.decode.said import DecodedPart
 from kdump.format.coordinator_record import KEY
 from kdump.format.layout import Bits, Span
-from kdump.format.meanings import is_timestamp, meanings
+from kdump.format.meanings import enum_names, is_timestamp
 from kdump.format.metadata_record import API_KEY
 from kdump.log.record import Record
-from kdump.log.region import Batch, BatchLegacy, BatchV2
-from kdump.render.escape import printable, shown
+from kdump.log.region import Batch, DefaultRecordBatch, LegacyRecordBatch
+from kdump.render.escape import bytes_text, printable
 from kdump.render.times import iso
 
 SHORT, LONGEST = 14, 256
@@ -52,7 +52,7 @@ def general(span: Span, zone: tzinfo) -> FieldMeaning:
     """Return the words for a field that do not depend on its context."""
     value, field = span.value, span.field
     if isinstance(value, (bytes, memoryview)):
-        return FieldMeaning(plain_value(span), shown(bytes(value[: SHOWN + 1]), SHOWN))
+        return FieldMeaning(plain_value(span), bytes_text(bytes(value[: SHOWN + 1]), SHOWN))
     if field.bits:
         return FieldMeaning(plain_value(span), ", ".join(field.describe_bits(value)) or "none set")
     if field.unit == "epoch ms" and isinstance(value, int):
@@ -160,7 +160,7 @@ class RecordFieldMeanings:
             holds = record.crcValid
             wrong = "" if holds else "the computed checksum differs"
             return FieldMeaning(words.value, f"CRC-32 of the message {'matches' if holds else 'does not match'}", wrong)
-        if name == "offset" and isinstance(record.batch, BatchLegacy) and record.batch.is_compressed:
+        if name == "offset" and isinstance(record.batch, LegacyRecordBatch) and record.batch.is_compressed:
             if record.batch.magic == 1:
                 return words._replace(meaning=f"relative to the first message in the wrapper: offset {record.offset}")
             return words._replace(meaning="absolute, as in format v0")
@@ -202,7 +202,7 @@ class MessageFieldMeanings:
                 return FieldMeaning(str(value), self.said.message or "which message follows")
             if is_timestamp(name):
                 return FieldMeaning(str(value), "no timestamp" if value == -1 else iso(value, self.zone))
-            told = meanings(self.said.message, name) or {}
+            told = enum_names(self.said.message, name) or {}
             if value in told:
                 return FieldMeaning(str(value), told[value])
         return general(span, self.zone)
@@ -212,8 +212,8 @@ def title(batch: Batch) -> str:
     """Return one line about a batch."""
     first = "?" if batch.baseOffset is None else batch.baseOffset
     offsets = f"offset {first}" if first == batch.lastOffset else f"offsets {first}..{batch.lastOffset}"
-    kind = "record batch" if isinstance(batch, BatchV2) else f"message (v{batch.magic})"
-    if isinstance(batch, BatchLegacy) and batch.is_compressed:
+    kind = "record batch" if isinstance(batch, DefaultRecordBatch) else f"message (v{batch.magic})"
+    if isinstance(batch, LegacyRecordBatch) and batch.is_compressed:
         kind = f"wrapper message (v{batch.magic})"
     words = [batch.compression if batch.is_compressed else "not compressed", batch.timestampType]
     words += ["transactional"] if batch.isTransactional else []

@@ -17,7 +17,7 @@ MOST = 100
 """Maximum findings of a partition that are printed; further ones are only counted."""
 
 
-class Lines:
+class SummaryLines:
     """Writes wrapped, indented and styled lines; holds findings back until their partition has been shown."""
 
     def __init__(self, output: Output) -> None:

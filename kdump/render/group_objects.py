@@ -9,7 +9,7 @@ from kdump.answer import answer_object
 from kdump.forensics.answers import ChangedField, RecordedChange
 from kdump.forensics.groups import DescribedGroup, GroupMember
 from kdump.state.groups import Assigned, Group
-from kdump.state.lag import LagContext, Position, SharePosition
+from kdump.state.lag import CommittedPosition, LagContext, SharePosition
 from kdump.state.moment import Change
 from kdump.state.secrets import HIDDEN, is_secret
 
@@ -17,9 +17,9 @@ Object = dict[str, Any]
 ASSIGNMENTS = ("assigned", "revoking", "target", "standby", "warmup")
 
 
-def group_object(group: Group, positions: list[Position], shares: list[SharePosition]) -> Object:
+def group_object(group: Group, positions: list[CommittedPosition], shares: list[SharePosition]) -> Object:
     """Return a group with totals over its `positions` and `shares`."""
-    places: list[Position | SharePosition] = [*positions, *shares]
+    places: list[CommittedPosition | SharePosition] = [*positions, *shares]
     lags = [each.lag for each in places if each.lag is not None]
     times = [each.commitTimestamp for each in positions if each.commitTimestamp is not None]
     return answer_object(

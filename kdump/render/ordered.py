@@ -16,20 +16,20 @@ HELD = 4 << 20
 """Bytes of output that a task may buffer before its turn; then it blocks."""
 
 
-class Ordered:
+class OrderedPool:
     """A pool of `jobs` threads that write to `output`. Nothing else may use `output` between `submit` and `drain`."""
 
     def __init__(self, output: Output, jobs: int) -> None:
         self.output = output
         self.jobs = jobs
         self._changed = threading.Condition()
-        self._waiting: deque[tuple[int, Callable[[Turn], None]]] = deque()
+        self._waiting: deque[tuple[int, Callable[[OutputSlot], None]]] = deque()
         self._submitted = 0
         self._turn = 0
         self._error: BaseException | None = None
         self._threads: list[threading.Thread] = []
 
-    def submit(self, work: Callable[[Turn], None]) -> None:
+    def submit(self, work: Callable[[OutputSlot], None]) -> None:
         """Queue `work`; blocks while `jobs` tasks are waiting. Raises the exception of an earlier task, if one
         failed."""
         with self._changed:
@@ -59,7 +59,7 @@ class Ordered:
                 self._changed.wait_for(lambda: self._waiting)
                 number, work = self._waiting.popleft()
                 self._changed.notify_all()
-            turn = Turn(self, number)
+            turn = OutputSlot(self, number)
             try:
                 work(turn)
                 turn.end()
@@ -83,10 +83,10 @@ class Ordered:
             self._changed.notify_all()
 
 
-class Turn(Output):
+class OutputSlot(Output):
     """Output of one task: buffered until the tasks before it have written theirs."""
 
-    def __init__(self, ordered: Ordered, number: int) -> None:
+    def __init__(self, ordered: OrderedPool, number: int) -> None:
         self.ordered = ordered
         self.number = number
         self.terminal = False

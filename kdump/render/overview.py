@@ -9,7 +9,7 @@ from textwrap import wrap
 from typing import NamedTuple
 
 from kdump.answer import Object
-from kdump.format.counted import many
+from kdump.format.counted import count_text
 from kdump.render.amounts import size_text
 from kdump.render.escape import path_text, printable
 from kdump.render.output import Output
@@ -173,7 +173,7 @@ def directory_lines(facts: LogDirectorySummary, zone: tzinfo) -> list[tuple[str,
         lines.append(
             (f"no clean shutdown: the broker is running or has crashed; last checkpoint written{written}", "torn")
         )
-    counts = [many(said[name], name[:-1]) for name in ("topics", "partitions", "segments")]
+    counts = [count_text(said[name], name[:-1]) for name in ("topics", "partitions", "segments")]
     lines.append((f"{', '.join(counts)}: {size_text(said['size'])}{_beside(said)}", ""))
     stray = [f"{each.name} ({size_text(whole_size(each))})" for each in facts.partitions if each.partition.state]
     if facts.broken:
@@ -193,7 +193,7 @@ def directory_lines(facts: LogDirectorySummary, zone: tzinfo) -> list[tuple[str,
 def partition_lines(facts: PartitionSummary) -> list[str]:
     """Return one or two lines that describe a partition directory."""
     said = partition_object(facts)
-    lines = [f"{many(said['segments'], 'segment')}: {size_text(said['size'])}{_beside(said)}"]
+    lines = [f"{count_text(said['segments'], 'segment')}: {size_text(said['size'])}{_beside(said)}"]
     noted = {"log start": facts.log_start, "high watermark": facts.high_watermark}
     noted["recovery point"] = facts.checkpoints.get("recovery-point-offset")
     offsets = ", ".join(f"{what} {offset}" for what, offset in noted.items() if offset is not None)

@@ -15,7 +15,7 @@ from kdump.forensics.ls import (
     SegmentOverview,
     TopicOverview,
 )
-from kdump.log.header_sums import Headers
+from kdump.log.header_sums import HeaderTotals
 from kdump.render.escape import path_text
 from kdump.state.logdir import LogDirectorySummary
 from kdump.state.partition_log import PartitionSummary, SegmentSummary, segment_damage
@@ -71,11 +71,11 @@ def _sizes(parts: Iterable[PartitionSummary]) -> FileSizes:
     )
 
 
-def _headers(headers: Headers, damage: str, errors: list[str]) -> HeadersOverview:
+def _headers(headers: HeaderTotals, damage: str, errors: list[str]) -> HeadersOverview:
     return HeadersOverview(headers.first, headers.last, _batches(headers, damage, errors))
 
 
-def _batches(headers: Headers, damage: str, errors: list[str]) -> BatchesOverview:
+def _batches(headers: HeaderTotals, damage: str, errors: list[str]) -> BatchesOverview:
     partial = headers.partial or bool(errors)
     return BatchesOverview(
         batches=None if partial else headers.batches,
@@ -115,7 +115,7 @@ def partition_object(facts: PartitionSummary) -> Object:
 
 def topic_object(parts: list[PartitionSummary]) -> Object:
     """Return the overview of all partitions of one topic."""
-    headers = Headers()
+    headers = HeaderTotals()
     for each in parts:
         headers.add(each.headers)
     offsets = [each.offsets for each in parts]

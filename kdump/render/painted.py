@@ -9,12 +9,12 @@ BEGIN, THEN, END = "\x01", "\x02", "\x03"
 PAINTED = re.compile(f"{BEGIN}([a-z]*){THEN}([^{END}]*){END}")
 
 
-def paint(text: str, style: str) -> str:
-    """Mark text with a style, so that `parts` finds it even after it has been joined with other text."""
+def mark_style(text: str, style: str) -> str:
+    """Mark text with a style, so that `split_styles` finds it even after it has been joined with other text."""
     return f"{BEGIN}{style}{THEN}{text}{END}" if style and text else text
 
 
-def parts(text: str) -> tuple[tuple[str, str], ...]:
+def split_styles(text: str) -> tuple[tuple[str, str], ...]:
     """Split text into parts, each with its style."""
     found, at = [], 0
     for match in PAINTED.finditer(text):

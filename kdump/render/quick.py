@@ -14,20 +14,20 @@ from kdump.answer import answer_object
 from kdump.check.batch import findings
 from kdump.check.finding import Finding
 from kdump.format.batch import BATCH_HEADER, BatchHeader
-from kdump.format.codec.whole import whole
-from kdump.format.columns import WIDTH, Columns, decode, keep_keys
+from kdump.format.codec.whole import decompress_small
+from kdump.format.columns import WIDTH, RecordColumns, decode, keep_keys
 from kdump.format.errors import DecodeError
-from kdump.format.heads import START, read_heads
+from kdump.format.heads import START, read_header_columns
 from kdump.log.paths import Target
-from kdump.log.payload import columns_of, rows_of
-from kdump.log.region import Batch, BatchLegacy, BatchV2, Stretch
+from kdump.log.payload import decode_columns, rows_of
+from kdump.log.region import Batch, BatchRun, DefaultRecordBatch, LegacyRecordBatch
 from kdump.log.select import NO, Selection
 from kdump.render import jsonl
 from kdump.render.escape import path_text
 from kdump.render.long_record import record_line
-from kdump.render.ordered import Ordered, Turn
+from kdump.render.ordered import OrderedPool, OutputSlot
 from kdump.render.output import Output
-from kdump.render.record_lines import FIXED, MOST, ROOM, LineTemplate, needed, write, write_batches
+from kdump.render.record_lines import FIXED, MOST, ROOM, LineTemplate, bytes_needed, write, write_batches
 
 if TYPE_CHECKING:  # views are created by the caller
     from kdump.render.views import View
@@ -40,14 +40,14 @@ SOUND, DAMAGED = b"]}\n", b'],"damaged":true}\n'
 SOUND_MESSAGE = b',"crcValid":true}\n'
 
 
-def head_of(at: Target) -> bytes:
+def line_head(at: Target) -> bytes:
     """Return the beginning of each line, up to the position."""
     return b'{"type":"record","file":%b,"position":' % jsonl.line(path_text(at.path)).encode(
         "utf-8", "backslashreplace"
     )
 
 
-def frame_of(head: bytes, position: int, header: BatchHeader, tail: bytes) -> LineTemplate:
+def line_template(head: bytes, position: int, header: BatchHeader, tail: bytes) -> LineTemplate:
     """Return what the lines of a batch's records have in common; the batch starts at `position`."""
     kind = header.timestampType
     return LineTemplate(
@@ -62,8 +62,13 @@ def frame_of(head: bytes, position: int, header: BatchHeader, tail: bytes) -> Li
     )
 
 
-def lines_of(
-    at: Target, batch: BatchV2, columns: Columns, base: int, frame: LineTemplate, room: bytearray | None = None
+def record_lines(
+    at: Target,
+    batch: DefaultRecordBatch,
+    columns: RecordColumns,
+    base: int,
+    frame: LineTemplate,
+    room: bytearray | None = None,
 ) -> Iterator[bytes | memoryview]:
     """Yield the lines of the columns' records, as views of `room` that are valid until the next one is requested."""
     room = bytearray(ROOM) if room is None else room
@@ -74,19 +79,19 @@ def lines_of(
         if used:
             yield view[:used]
             continue
-        need = needed(columns, row, frame)
+        need = bytes_needed(columns, row, frame)
         if need <= MOST:
             room = bytearray(need)
             view = memoryview(room)
             continue
-        one = Columns(columns.data)
+        one = RecordColumns(columns.data)
         one.block, one.count = columns.block[row * WIDTH : (row + 1) * WIDTH], 1
         for record in rows_of(batch, one, base, 0):
             yield from record_line(at, record)
         row += 1
 
 
-class QuickLines:
+class FastRecordLines:
     """Writes the lines of the batches' matching records. `plain` writes a control batch."""
 
     def __init__(self, output: Output, selection: Selection, plain: Plain) -> None:
@@ -98,11 +103,11 @@ class QuickLines:
         self.used = 0
         self._path: str | None = None
         self._begins = b""
-        self.unpacked = Columns(b"")
+        self.unpacked = RecordColumns(b"")
         self.keys = list(selection.keys)
         self.only_keys = selection == Selection(keys=selection.keys)
 
-    def stretch(self, at: Target, stretch: Stretch) -> None:
+    def stretch(self, at: Target, stretch: BatchRun) -> None:
         """Write what JsonView writes for each batch of a batch run that may contain a match."""
         if stretch.checked and (self.selection.is_all or self.only_keys):
             self._stretch(at, stretch)
@@ -113,11 +118,11 @@ class QuickLines:
                 write_batch = self.plain if batch.isControlBatch else self.batch
                 write_batch(at, batch)
 
-    def _stretch(self, at: Target, stretch: Stretch) -> None:
+    def _stretch(self, at: Target, stretch: BatchRun) -> None:
         """Write a checked batch run, most batches without creating an object."""
         head, created = self._head(at), MIDDLE % b"CreateTime"
-        heads = read_heads(stretch.buffer, stretch.start, stretch.stop, stretch.position - stretch.start)
-        columns = Columns(stretch.buffer)
+        heads = read_header_columns(stretch.buffer, stretch.start, stretch.stop, stretch.position - stretch.start)
+        columns = RecordColumns(stretch.buffer)
         row = 0
         while row < len(heads):
             before = row
@@ -139,7 +144,7 @@ class QuickLines:
     def _head(self, at: Target) -> bytes:
         """Return the beginning of a file's lines; computed once per file."""
         if self._path != at.path:
-            self._path, self._begins = at.path, head_of(at)
+            self._path, self._begins = at.path, line_head(at)
         return self._begins
 
     def _flush(self) -> None:
@@ -147,14 +152,14 @@ class QuickLines:
             self.output.write_now(memoryview(self.room)[: self.used])
             self.used = 0
 
-    def _compressed(self, at: Target, stretch: Stretch, place: int, head: bytes) -> bool:
+    def _compressed(self, at: Target, stretch: BatchRun, place: int, head: bytes) -> bool:
         """Write the lines of the compressed batch at buffer[place] into `room`. Returns False, without writing any of
         them, for special cases."""
         header = BATCH_HEADER.read(stretch.buffer, place)
         if not header.codec or header.isControlBatch:
             return False
         payload = memoryview(stretch.buffer)[place + BATCH_HEADER.size : place + header.size]
-        unpacked = whole(header.compression, payload, stretch.limits.max_decompressed_size)
+        unpacked = decompress_small(header.compression, payload, stretch.limits.max_decompressed_size)
         if unpacked is None:
             return False
         columns, count = self.unpacked, header.recordCount
@@ -166,28 +171,28 @@ class QuickLines:
             return False
         if self.keys:
             keep_keys(columns, self.keys)
-        frame = frame_of(head, stretch.position - stretch.start + place, header, SOUND)
+        frame = line_template(head, stretch.position - stretch.start + place, header, SOUND)
         row = 0
         while row < len(columns):
             row, self.used = write(self.room, self.used, columns, row, frame)
             if row < len(columns) and self.used:
                 self._flush()
             elif row < len(columns):  # the line does not fit into `room`
-                rest = Columns(unpacked)
+                rest = RecordColumns(unpacked)
                 rest.block, rest.count = columns.block[row * WIDTH : len(columns) * WIDTH], len(columns) - row
-                for part in lines_of(at, stretch.batch(place), rest, 0, frame, self.room):
+                for part in record_lines(at, stretch.batch(place), rest, 0, frame, self.room):
                     self.output.write_now(part)
                 break
         return True
 
     def batch(self, at: Target, batch: Batch) -> int:
         """Write what JsonView writes for a batch that is not a control batch. Returns the number of records."""
-        if isinstance(batch, BatchV2):
+        if isinstance(batch, DefaultRecordBatch):
             return self._batch(at, batch)
-        assert isinstance(batch, BatchLegacy)
+        assert isinstance(batch, LegacyRecordBatch)
         return self._wrapper(at, batch, batch.inner) if batch.inner is not None else self.plain(at, batch)
 
-    def _wrapper(self, at: Target, batch: BatchLegacy, inner: Columns) -> int:
+    def _wrapper(self, at: Target, batch: LegacyRecordBatch, inner: RecordColumns) -> int:
         """Write the messages of a wrapper message."""
         base, appended = batch.inner_base or 0, batch.timestampType == "LogAppendTime"
         middle = MIDDLE % batch.timestampType.encode()
@@ -204,19 +209,19 @@ class QuickLines:
             self._flush()
         return len(inner)
 
-    def _batch(self, at: Target, batch: BatchV2) -> int:
+    def _batch(self, at: Target, batch: DefaultRecordBatch) -> int:
         noted = list(findings(at, batch))
         self._findings(noted)
         frame = None
         rows = 0
-        for columns, base in columns_of(batch):
+        for columns, base in decode_columns(batch):
             if self.chooses:
                 self.selection.keep(batch, columns)
             if len(columns):
                 rows += len(columns)
                 tail = SOUND if batch.crcValid else DAMAGED
-                frame = frame or frame_of(self._head(at), batch.position, batch.header, tail)
-                for part in lines_of(at, batch, columns, base, frame, self.room):
+                frame = frame or line_template(self._head(at), batch.position, batch.header, tail)
+                for part in record_lines(at, batch, columns, base, frame, self.room):
                     self.output.write_now(part)
         if batch.problems:
             self._findings(finding for finding in findings(at, batch) if finding not in noted)
@@ -227,7 +232,7 @@ class QuickLines:
             self.output.line(jsonl.line(answer_object(finding)))
 
 
-class Quick:
+class FastRecordWriter:
     """Writes matching records as JSON, in order. If `jobs` is above 1, batch runs are processed in threads, and
     everything else in the calling thread. `other` creates a view that writes special cases to an output."""
 
@@ -235,18 +240,18 @@ class Quick:
         self.selection = selection
         self.other = other
         self.here = self._lines(output)
-        self.ordered = Ordered(output, jobs) if jobs > 1 else None
+        self.ordered = OrderedPool(output, jobs) if jobs > 1 else None
         self._several = False
-        self._idle: list[QuickLines] = []
+        self._idle: list[FastRecordLines] = []
 
-    def _lines(self, output: Output) -> QuickLines:
-        return QuickLines(output, self.selection, self._plain(output))
+    def _lines(self, output: Output) -> FastRecordLines:
+        return FastRecordLines(output, self.selection, self._plain(output))
 
     def _plain(self, output: Output) -> Plain:
         view = self.other(output)
         return lambda at, batch: view.batch(at, batch, self.selection.records(batch))
 
-    def stretch(self, at: Target, stretch: Stretch) -> None:
+    def stretch(self, at: Target, stretch: BatchRun) -> None:
         if self.ordered is None or not self._several:  # a single batch run is not worth a thread
             self._several = True
             self.here.stretch(at, stretch)
@@ -254,7 +259,7 @@ class Quick:
         self.here.output.flush()
         self.ordered.submit(partial(self._work, at, stretch))
 
-    def _work(self, at: Target, stretch: Stretch, turn: Turn) -> None:
+    def _work(self, at: Target, stretch: BatchRun, turn: OutputSlot) -> None:
         try:
             lines = self._idle.pop()
             lines.output, lines.plain = turn, self._plain(turn)

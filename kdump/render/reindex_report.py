@@ -19,7 +19,7 @@ from kdump.forensics.reindex.verdict import (
     Verdict,
     WrongEntry,
 )
-from kdump.log.kinds import INDEX, TIME_INDEX, TXN_INDEX, Kind
+from kdump.log.kinds import INDEX, TIME_INDEX, TXN_INDEX, FileKind
 from kdump.render.escape import path_text, printable
 from kdump.render.output import Output
 from kdump.render.sink import Sink
@@ -27,7 +27,7 @@ from kdump.render.table import Column, Table
 
 TOLD = 3
 """Maximum wrong entries per file, and damaged byte ranges per segment, that are printed unless --full is given."""
-NAMES: dict[Kind, str] = {INDEX: ".index", TIME_INDEX: ".timeindex", TXN_INDEX: ".txnindex"}
+NAMES: dict[FileKind, str] = {INDEX: ".index", TIME_INDEX: ".timeindex", TXN_INDEX: ".txnindex"}
 
 
 class ReindexReport(Sink[Reindexed | ReindexSummary]):
@@ -143,7 +143,7 @@ class ReindexReport(Sink[Reindexed | ReindexSummary]):
             yield f"  {name}, {more:,} more {'is' if more == 1 else 'are'} wrong or missing (--full, --json)"
 
 
-def _cell(kind: Kind) -> Callable[[Reindexed], str]:
+def _cell(kind: FileKind) -> Callable[[Reindexed], str]:
     def cell(made: Reindexed) -> str:
         for verdict in made.verdicts:
             if verdict.kind is kind and verdict.status != NOT_NEEDED:

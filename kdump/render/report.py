@@ -13,7 +13,7 @@ from kdump.check.catalogue import CATALOGUE, ERROR, INFO, WARNING, Code
 from kdump.check.finding import Finding
 from kdump.check.rule import LOST
 from kdump.check.totals import CheckTotals
-from kdump.format.counted import first_of, many
+from kdump.format.counted import count_text, first_of
 from kdump.render.amounts import size_text
 from kdump.render.escape import path_text, printable
 from kdump.render.objects import summary_object
@@ -173,7 +173,7 @@ class FindingsReport(Sink["Finding | CheckEnd"]):
             self._text(f"informational: {kinds} (show with --info)", "dim")
         if totals.known:
             self._text(f"{totals.known} findings in the baseline are not shown", "dim")
-        self._text(f"checked {families}: {checked(totals, seconds if self.output.terminal else None)}", "")
+        self._text(f"checked {families}: {totals_text(totals, seconds if self.output.terminal else None)}", "")
         for note in totals.notes:
             self._text(f"note: {printable(path_text(note))}", "dim")
 
@@ -204,7 +204,7 @@ class FindingsReport(Sink["Finding | CheckEnd"]):
 
     def _verdict(self, totals: CheckTotals) -> None:
         errors, warnings = self.counts[ERROR], self.counts[WARNING]
-        parts = [many(count, what) for count, what in ((errors, "error"), (warnings, "warning")) if count]
+        parts = [count_text(count, what) for count, what in ((errors, "error"), (warnings, "warning")) if count]
         places = f"{len(self.hit)} of {len(self.groups)} places" if len(self.groups) > 1 else ""
         word, style = verdict(errors, warnings, totals)
         said = ", ".join(parts) + (f" in {places}" if places and parts else "")
@@ -272,16 +272,16 @@ def verdict(errors: int, warnings: int, totals: CheckTotals) -> tuple[str, str]:
 
 def incomplete(totals: CheckTotals) -> list[str]:
     """Return what is missing, and how much was not read, for the headline of any verdict."""
-    unread = [f"{many(len(totals.unread), 'path')} not read"] if totals.unread else []
+    unread = [f"{count_text(len(totals.unread), 'path')} not read"] if totals.unread else []
     return [printable(totals.missing.text), *unread] if totals.missing else unread
 
 
-def checked(totals: CheckTotals, seconds: float | None) -> str:
+def totals_text(totals: CheckTotals, seconds: float | None) -> str:
     """Format the totals: 12 partitions, 96 files, 1.2 GiB, 3,910 batches, 652,915 records in 2.5 s. Pass None as
     `seconds` for a pipe, so that the same disk always gives the same output."""
-    parts = [many(totals.partitions, "partition")] if totals.partitions else []
-    parts += [many(totals.files, "file"), size_text(totals.bytes)]
-    parts += [many(totals.batches, "batch", "batches"), many(totals.records, "record")]
+    parts = [count_text(totals.partitions, "partition")] if totals.partitions else []
+    parts += [count_text(totals.files, "file"), size_text(totals.bytes)]
+    parts += [count_text(totals.batches, "batch", "batches"), count_text(totals.records, "record")]
     return ", ".join(parts) + (f" in {seconds:.1f} s" if seconds is not None else "")
 
 

@@ -26,7 +26,7 @@ from kdump.forensics.restart.plan import (
     Step,
 )
 from kdump.forensics.restart.summary import summary, totals
-from kdump.format.counted import first_of, many
+from kdump.format.counted import count_text, first_of
 from kdump.log.internal_topics import METADATA_TOPIC
 from kdump.render.amounts import size_text
 from kdump.render.escape import path_text, printable
@@ -157,7 +157,7 @@ class RestartReport(Sink[PartitionPlan | PlanEnd]):
         left = [each for each in plan.partitions if id(each) not in told]
         recovered = sum(1 for each in left if each.recovered)
         if left:
-            text = f"{many(len(left), 'more partition')}, with no losses"
+            text = f"{count_text(len(left), 'more partition')}, with no losses"
             self._text(text + (f", {recovered:,} of them recovered" if recovered else "") + " (--all)")
 
     def _steps(self, plan: RestartPlan) -> None:
@@ -193,28 +193,28 @@ def verdict(plan: RestartPlan) -> tuple[str, str]:
     logs = [each for each in plan.partitions if each.topic != METADATA_TOPIC and not each.missing]
     numbers = totals(logs)
     read = size_text(numbers.bytesRead)
-    work = f"recovers {many(numbers.recoveredPartitions, 'log')}, reading {read}"
+    work = f"recovers {count_text(numbers.recoveredPartitions, 'log')}, reading {read}"
     new = sum(1 for each in plan.partitions if each.losesOnlyNew)
     gone = [each for each in plan.partitions if each.missing]
     lost = sum(1 for each in plan.partitions if each.loses and not each.missing) - new
     parts = []
     if gone:
-        what = f"{many(len(gone), 'MISSING PARTITION', 'MISSING PARTITIONS')}"
+        what = f"{count_text(len(gone), 'MISSING PARTITION', 'MISSING PARTITIONS')}"
         names = printable(first_of([each.name for each in gone]))
         is_created = any(each.steps for each in gone)
         parts.append(f"CREATES {what} EMPTY ({names})" if is_created else f"LACKS {what} ({names})")
     if lost:
-        parts.append(f"LOSES RECORDS of {many(lost, 'partition')}")
+        parts.append(f"LOSES RECORDS of {count_text(lost, 'partition')}")
     if new:
-        parts.append(f"LOSES NEW RECORDS of {many(new, 'partition')}")
+        parts.append(f"LOSES NEW RECORDS of {count_text(new, 'partition')}")
     if numbers.strays:
         every = "all " if 1 < numbers.strays == numbers.partitions else ""
-        parts.append(f"MAKES {every}{many(numbers.strays, 'partition')} STRAY")
+        parts.append(f"MAKES {every}{count_text(numbers.strays, 'partition')} STRAY")
     if plan.verdict == STOPPED:
         return "DOES NOT START", f"; once it does, it {' and '.join(parts)}" if parts else ""
     if plan.withoutMetadata:
         logs = [each for each in logs if each.state not in ("delete", "stray")]
-        count = f"{'all ' if len(logs) > 1 else ''}{many(len(logs), 'partition')}"
+        count = f"{'all ' if len(logs) > 1 else ''}{count_text(len(logs), 'partition')}"
         what = "there is no metadata log here"
         if plan.withoutTopics:
             what = "the metadata log here has no topics"
@@ -236,7 +236,7 @@ def unchecked(plan: RestartPlan) -> str:
     batches either, so the prediction does not cover damage there."""
     segments = sum(each.segments for each in plan.partitions)
     left = segments - sum(each.recovered for each in plan.partitions)
-    what = f"{many(left, 'segment is', 'segments are')} not re-read" if left > 0 else "records are not read"
+    what = f"{count_text(left, 'segment is', 'segments are')} not re-read" if left > 0 else "records are not read"
     return f"{what}, so damage there stays; run kdump verify"
 
 
@@ -250,7 +250,7 @@ def columns() -> list[Column]:
         Column("recovered", "re-read", lambda each: str(each.recovered) if each.recovered else "", True, 8),
         Column("bytesRead", "reads", lambda each: size_text(each.bytesRead) if each.bytesRead else "", True, 7),
         Column("bytesCut", "removed", lambda each: size_text(each.bytesCut) if each.bytesCut else "", True, 8),
-        Column("does", "", does, False, 6, 12),
+        Column("does", "", startup_remarks, False, 6, 12),
     ]
 
 
@@ -313,23 +313,23 @@ def losses(each: PartitionPlan) -> Iterator[str]:
     span = f", offsets {first}..{last}" if first is not None else ""
     yield f"  {each.name}: {size_text(each.bytesCut)}; the log ends at offset {end}{span and ' and loses' + span[1:]}"
     if sound:
-        batches = f"{many(sound, 'VALID batch', 'VALID batches')} ({_records(checked)})"
+        batches = f"{count_text(sound, 'VALID batch', 'VALID batches')} ({_records(checked)})"
         verb, them = ("are", "them") if sound > 1 else ("is", "it")
         yield f"    {batches} {verb} lost because of the damage before {them}; save {them} first"
     if unchecked:
         behind = sum(cut.batches for cut in unchecked)
-        batches = f"{many(behind, 'batch', 'batches')} ({_records(unchecked)}, from headers alone)"
+        batches = f"{count_text(behind, 'batch', 'batches')} ({_records(unchecked)}, from headers alone)"
         verb, them = ("are", "them") if behind > 1 else ("is", "it")
         yield f"    {batches} {verb} lost with deleted segments; save {them} first"
     if damaged:
-        yield f"    {many(damaged, 'damaged batch', 'damaged batches')}"
+        yield f"    {count_text(damaged, 'damaged batch', 'damaged batches')}"
     if any(cut.kind == HIDDEN for cut in each.cuts):
         yield "    new records are appended after these bytes, where no consumer can read them"
         if each.logEndIfRecovered is not None:
             instead = f"ends at offset {each.logEndIfRecovered}, with nothing after it"
             yield f"    without .kafka_cleanshutdown, the broker recovers its logs, and this one then {instead}"
     if each.acknowledged:
-        offsets = many(each.acknowledged, "of these offsets is", "of these offsets are")
+        offsets = count_text(each.acknowledged, "of these offsets is", "of these offsets are")
         below = f"{offsets} below the high watermark {each.highWatermark}"
 
         yield f"    {below}: consumers may have read them, and another replica may have them"
@@ -338,7 +338,7 @@ def losses(each: PartitionPlan) -> Iterator[str]:
 def _records(cuts: list[RemovedBytes]) -> str:
     known = [cut.records for cut in cuts]
     count = sum(count for count in known if count is not None)
-    return f"{many(count, 'record')}{' and more' if None in known else ''}"
+    return f"{count_text(count, 'record')}{' and more' if None in known else ''}"
 
 
 def cut_lines(cuts: list[RemovedBytes], *, apart: bool) -> Iterator[str]:
@@ -353,7 +353,7 @@ def cut_lines(cuts: list[RemovedBytes], *, apart: bool) -> Iterator[str]:
             yield f"{GOES[kind]}: {size}, {where}: {reason}"
 
 
-def does(each: PartitionPlan) -> str:
+def startup_remarks(each: PartitionPlan) -> str:
     """Return what is unusual, in few words."""
     said = []
     if each.stops:

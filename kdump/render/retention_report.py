@@ -8,12 +8,12 @@ from typing import Any
 
 from kdump.answer import answer_object
 from kdump.forensics.retention import answers
-from kdump.forensics.retention.answers import Hold, PartitionRetention, SegmentRetention
+from kdump.forensics.retention.answers import PartitionRetention, RetentionBlocker, SegmentRetention
 from kdump.forensics.retention.configs import ASSUMED, DEFAULT, FILE, FOREVER
-from kdump.format.counted import many
+from kdump.format.counted import count_text
 from kdump.render.amounts import duration
 from kdump.render.escape import printable
-from kdump.render.forensic_text import Lines, file_text, place_text
+from kdump.render.forensic_text import SummaryLines, file_text, place_text
 from kdump.render.output import Output
 from kdump.render.sink import Sink
 from kdump.render.state_tables import StateTables, style
@@ -49,10 +49,10 @@ class HoldTable(Sink[Any]):
 
     def __init__(self, tables: StateTables) -> None:
         self.tables = tables
-        self._holds: list[Hold] = []
+        self._holds: list[RetentionBlocker] = []
 
     def add(self, found: Any) -> None:
-        if isinstance(found, Hold):
+        if isinstance(found, RetentionBlocker):
             self._holds.append(found)
 
     def end(self) -> None:
@@ -69,14 +69,14 @@ class RetentionReport(Sink[Any]):
         self.tables = tables
         self.now = now
         self.single = single
-        self.lines = Lines(output)
+        self.lines = SummaryLines(output)
         self.partitions = 0
         self._begun = False
         self._segments: list[SegmentRetention] = []
         self._unshown = 0
-        self._holds: list[Hold] = []
+        self._holds: list[RetentionBlocker] = []
         self._rows: list[PartitionRetention] = []
-        self._held: list[tuple[PartitionRetention, list[Hold]]] = []
+        self._held: list[tuple[PartitionRetention, list[RetentionBlocker]]] = []
 
     def part(self, name: str, *, was_named: bool = False) -> None:
         self.single = self.single or (was_named and not self._begun and self.tables.names is None)
@@ -90,7 +90,7 @@ class RetentionReport(Sink[Any]):
                 self._segments.append(found)
             else:
                 self._unshown += 1
-        elif isinstance(found, Hold):
+        elif isinstance(found, RetentionBlocker):
             self._holds.append(found)
         elif isinstance(found, PartitionRetention):
             self._partition(found)
@@ -133,14 +133,14 @@ class RetentionReport(Sink[Any]):
 
     def _summary(self) -> None:
         held = [row for row in self._rows if row.verdict == answers.HELD]
-        text = f"{many(len(self._rows), 'partition')}: "
+        text = f"{count_text(len(self._rows), 'partition')}: "
         text += (
             f"{len(held)} held for longer than the configs require" if held else "nothing is kept except by the configs"
         )
         due = sum(row.deletableBytes for row in self._rows)
         if due:
             count = sum(bool(row.deletableBytes) for row in self._rows)
-            text += f"; {due:,} bytes in {many(count, 'partition')} are due now"
+            text += f"; {due:,} bytes in {count_text(count, 'partition')} are due now"
         self.lines.text(text, text.partition(":")[0], "bad" if held else "head")
         self.output.line("")
 
@@ -165,9 +165,9 @@ class RetentionReport(Sink[Any]):
                 table.add(value, style(value))
             table.flush()
         if self._unshown:
-            self.lines.text(f"  … and {many(self._unshown, 'segment')} more (--json)")
+            self.lines.text(f"  … and {count_text(self._unshown, 'segment')} more (--json)")
 
-    def _verdict(self, found: PartitionRetention, kept: list[Hold]) -> None:
+    def _verdict(self, found: PartitionRetention, kept: list[RetentionBlocker]) -> None:
         name = place_text(found)
         against = [hold for hold in kept if hold.isAgainstPolicy]
         parts = []
@@ -191,11 +191,11 @@ class RetentionReport(Sink[Any]):
             which = (
                 "everything"
                 if found.deletableSegments == found.segments
-                else f"{found.deletableSegments} of {many(found.segments, 'segment')}"
+                else f"{found.deletableSegments} of {count_text(found.segments, 'segment')}"
             )
             return f"the next check deletes {which}, {found.deletableBytes:,} bytes{by}"
         if found.heldSegments:
-            return f"{many(found.heldSegments, 'segment')} ({found.heldBytes:,} bytes) kept"
+            return f"{count_text(found.heldSegments, 'segment')} ({found.heldBytes:,} bytes) kept"
         if any(each.blockedBy == "roll" for each in self._segments):
             return "the next check rolls the active segment, which is deleted once remote storage has it"
         if found.nextDeletionAt is not None:
@@ -229,8 +229,8 @@ class RetentionReport(Sink[Any]):
         yield text
         if found.droppedRecords is not None and found.cleanedRecords:
             yield (
-                f"a cleaning now would remove {found.droppedRecords:,} of {many(found.cleanedRecords, 'record')}, "
-                f"{found.droppedBytes:,} bytes uncompressed; {many(found.keys or 0, 'key')} in the dirty part"
+                f"a cleaning now would remove {found.droppedRecords:,} of {count_text(found.cleanedRecords, 'record')},"
+                f" {found.droppedBytes:,} bytes uncompressed; {count_text(found.keys or 0, 'key')} in the dirty part"
                 + ("" if found.keysFit else ", too many for the cleaner's map: several cleanings are needed")
             )
         if found.resetBecause:
@@ -257,8 +257,8 @@ class RetentionReport(Sink[Any]):
             return
         text = "tombstones were not counted"
         if found.tombstones is not None:
-            text = many(found.tombstones, "tombstone")
-        text += f", {many(found.markers or 0, 'transaction marker')}"
+            text = count_text(found.tombstones, "tombstone")
+        text += f", {count_text(found.markers or 0, 'transaction marker')}"
         due = (found.tombstonesDue or 0) + (found.markersDue or 0)
         if due:
             text += f": the next cleaning removes {due}, whose delete horizon has passed"
@@ -269,11 +269,11 @@ class RetentionReport(Sink[Any]):
             text += " left of their transaction"
         yield text
 
-    def _all_holds(self, kept: list[Hold]) -> None:
+    def _all_holds(self, kept: list[RetentionBlocker]) -> None:
         for hold in kept:
             self._hold(hold)
 
-    def _hold(self, hold: Hold) -> None:
+    def _hold(self, hold: RetentionBlocker) -> None:
         head = f"{hold.keeps} held" if hold.isAgainstPolicy else f"{hold.keeps} waits"
         text = f"  {head}: "
         if hold.producerId is not None:
@@ -286,7 +286,7 @@ class RetentionReport(Sink[Any]):
             ago = self.now - hold.timestamp
             when = f"in {duration(-ago)}" if ago < 0 else f"{duration(ago)} ago"
             text += f"{self._iso(hold.timestamp)} ({when}), "
-        text += f"{printable(hold.message)}; {many(hold.segments, 'segment')}, {hold.bytes:,} bytes"
+        text += f"{printable(hold.message)}; {count_text(hold.segments, 'segment')}, {hold.bytes:,} bytes"
         if hold.until is not None:
             text += f", until {self._iso(hold.until)}"
         self.lines.text(text, f"{head}:", "bad" if hold.isAgainstPolicy else "torn")

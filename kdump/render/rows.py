@@ -8,21 +8,21 @@ from __future__ import annotations
 
 from kdump.check.batch import findings
 from kdump.format.batch import BATCH_HEADER
-from kdump.format.columns import WIDTH, Columns
-from kdump.format.heads import START, Heads, read_heads
+from kdump.format.columns import WIDTH, RecordColumns
+from kdump.format.heads import START, HeaderColumns, read_header_columns
 from kdump.log.paths import Target
-from kdump.log.payload import columns_of, rows_of
-from kdump.log.region import Batch, BatchV2, Stretch
+from kdump.log.payload import decode_columns, rows_of
+from kdump.log.region import Batch, BatchRun, DefaultRecordBatch
 from kdump.log.select import NO, Selection
 from kdump.render import jsonl
 from kdump.render.cells import (
     BATCH_CELLS,
     BATCH_COLUMNS,
     RECORD_COLUMNS,
-    Plan,
-    batch_cells,
-    batches_records,
-    record_cells,
+    RowPlan,
+    write_batch_rows,
+    write_batches_records,
+    write_record_rows,
 )
 from kdump.render.escape import path_text
 from kdump.render.output import Output
@@ -41,7 +41,7 @@ MAY_BE_EMPTY = ("flags", "producer", "sequences", "sequence", "headers", "key")
 """Columns that a table omits while they are empty in all rows."""
 
 
-def json_plan(at: Target) -> Plan:
+def json_plan(at: Target) -> RowPlan:
     """Return the layout of a batch's JSON object for that file, identical to batch_object written by jsonl."""
     texts = [b'{"type":"batch","file":%b' % jsonl.line(path_text(at.path)).encode("utf-8", "backslashreplace")]
     for name in BATCH_CELLS:
@@ -49,16 +49,16 @@ def json_plan(at: Target) -> Plan:
         texts[-1] += b',"%b":%b' % (name.encode(), quote)
         texts.append(quote)
     texts[-1] += b"}\n"
-    return Plan(range(len(BATCH_CELLS)), texts)
+    return RowPlan(range(len(BATCH_CELLS)), texts)
 
 
-def table_plan(placed: SizedColumns, kinds: dict[str, int]) -> Plan | None:
+def table_plan(placed: SizedColumns, kinds: dict[str, int]) -> RowPlan | None:
     """Return the layout of a table's rows; None if the table shows or hides a column that cannot be written from
     columns."""
     names = [column.name for column, _ in placed.shown]
     if not kinds.keys() >= set(names) or not {column.name for column in placed.hidden} <= set(MAY_BE_EMPTY):
         return None
-    return Plan(
+    return RowPlan(
         [kinds[name] for name in names],
         [b"", *[GAP.encode()] * (len(names) - 1), b"\n"],
         [width for _, width in placed.shown],
@@ -67,7 +67,7 @@ def table_plan(placed: SizedColumns, kinds: dict[str, int]) -> Plan | None:
     )
 
 
-class QuickRows:
+class FastRows:
     """Writes rows of the selected batches (`records`: of their records). `view` writes special cases, and the first
     rows of a table."""
 
@@ -79,18 +79,18 @@ class QuickRows:
         self.chooses = selection.chooses_records
         self.room = bytearray(ROOM)
         self.used = 0
-        self._plan: Plan | None = None
+        self._plan: RowPlan | None = None
         self._planned: object = None
 
-    def stretch(self, at: Target, stretch: Stretch) -> None:
+    def stretch(self, at: Target, stretch: BatchRun) -> None:
         """Write what the view writes for each selected batch in the batch run."""
         if not stretch.checked or not self.selection.is_all:
             for batch in stretch.batches():
                 if self.selection.batch(batch) != NO:
                     self.batch(at, batch)
             return
-        heads = read_heads(stretch.buffer, stretch.start, stretch.stop, stretch.position - stretch.start)
-        own = Columns(stretch.buffer)
+        heads = read_header_columns(stretch.buffer, stretch.start, stretch.stop, stretch.position - stretch.start)
+        own = RecordColumns(stretch.buffer)
         row = 0
         while row < len(heads):
             row = self._ahead(at, heads, row, own)
@@ -99,15 +99,15 @@ class QuickRows:
                 row += 1
         self._flush()
 
-    def _ahead(self, at: Target, heads: Heads, row: int, own: Columns) -> int:
+    def _ahead(self, at: Target, heads: HeaderColumns, row: int, own: RecordColumns) -> int:
         """Write batches from number `row` on, up to the first special case. Returns the number of that batch."""
         plan = self._current(at)
         while plan is not None and row < len(heads):
             before = self.used
             if self.records:
-                then, self.used = batches_records(self.room, self.used, own, plan, heads, row, len(heads))
+                then, self.used = write_batches_records(self.room, self.used, own, plan, heads, row, len(heads))
             else:
-                then, self.used = batch_cells(self.room, self.used, heads, row, len(heads), plan)
+                then, self.used = write_batch_rows(self.room, self.used, heads, row, len(heads), plan)
             if then == row and not before:
                 break
             if then < len(heads):
@@ -118,13 +118,13 @@ class QuickRows:
     def batch(self, at: Target, batch: Batch) -> int:
         """Write what the view writes for one batch. Returns the number of rows."""
         self._flush()
-        ordinary = isinstance(batch, BatchV2) and batch.crcValid and not batch.problems
-        if not self.records or not isinstance(batch, BatchV2) or not ordinary or batch.isControlBatch:
+        ordinary = isinstance(batch, DefaultRecordBatch) and batch.crcValid and not batch.problems
+        if not self.records or not isinstance(batch, DefaultRecordBatch) or not ordinary or batch.isControlBatch:
             return self.view.batch(at, batch, self.selection.records(batch))
         head = b"".join(bytes(chunk) for chunk in batch.chunks(0, BATCH_HEADER.size))
-        heads = read_heads(head, 0, len(head), batch.position)
+        heads = read_header_columns(head, 0, len(head), batch.position)
         count = 0
-        for columns, base in columns_of(batch):
+        for columns, base in decode_columns(batch):
             if self.chooses:
                 self.selection.keep(batch, columns)
             self._rows(at, batch, columns, heads, base)
@@ -134,18 +134,20 @@ class QuickRows:
             self.view.finding(finding)
         return count
 
-    def _rows(self, at: Target, batch: BatchV2, columns: Columns, heads: Heads, base: int) -> None:
+    def _rows(
+        self, at: Target, batch: DefaultRecordBatch, columns: RecordColumns, heads: HeaderColumns, base: int
+    ) -> None:
         """Write the records in the columns, whose bytes start at `base`; the view writes special cases."""
         row = 0
         while row < len(columns):
             plan = self._current(at)
             if plan is not None:
-                row, self.used = record_cells(self.room, self.used, columns, row, plan, heads, 0)
+                row, self.used = write_record_rows(self.room, self.used, columns, row, plan, heads, 0)
                 if row < len(columns) and self.used:  # perhaps there was no room
                     self._flush()
                     continue
             if row < len(columns):
-                one = Columns(columns.data)
+                one = RecordColumns(columns.data)
                 one.block, one.count = columns.block[row * WIDTH : (row + 1) * WIDTH], 1
                 assert isinstance(self.view, TableView)
                 for record in rows_of(batch, one, base, 0):
@@ -160,7 +162,7 @@ class QuickRows:
             self.output.write_now(memoryview(self.room)[: self.used])
             self.used = 0
 
-    def _current(self, at: Target) -> Plan | None:
+    def _current(self, at: Target) -> RowPlan | None:
         """Return the current row layout; None if rows cannot be written from columns."""
         if isinstance(self.view, TableView):
             table = self.view.table

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 
-class Shown(NamedTuple):
+class ColumnSpec(NamedTuple):
     """A column of a table: the key, and the same fields as in Column."""
 
     name: str

@@ -150,7 +150,7 @@ def _mean(total: int, count: int) -> float | None:
     return round(total / count, 3) if count else None
 
 
-def split(stats: Stats, item: Hashable) -> tuple[str | None, bytes, int, bool]:
+def split_key(stats: Stats, item: Hashable) -> tuple[str | None, bytes, int, bool]:
     """Return the topic of a counted key, the key or its beginning, its size in bytes, and whether it is truncated."""
     topic = stats.topic
     if isinstance(item, TopicKey):
@@ -162,7 +162,7 @@ def split(stats: Stats, item: Hashable) -> tuple[str | None, bytes, int, bool]:
 
 
 def _key(stats: Stats, each: FrequentItem, put_bytes: PutBytes) -> TopKey:
-    topic, key, size, is_cut = split(stats, each.item)
+    topic, key, size, is_cut = split_key(stats, each.item)
     text: Object = {}
     put_bytes(text, "key", key)
     return TopKey(

@@ -32,14 +32,14 @@ from kdump.format.heads import (
     RECORDS,
     SEQUENCE,
     START,
-    Heads,
-    read_heads,
+    HeaderColumns,
+    read_header_columns,
 )
 from kdump.format.message import NO_TIMESTAMP_TYPE
 from kdump.format.numbers import int64
-from kdump.log.legacy import look_inside
+from kdump.log.legacy import read_wrapper
 from kdump.log.reader import CHECKED, WALKED
-from kdump.log.region import Batch, BatchLegacy, Region, Stretch
+from kdump.log.region import Batch, BatchRun, LegacyRecordBatch, Region
 from kdump.log.select import NO, Selection
 from kdump.log.window import Window
 from kdump.spark import arrow
@@ -101,8 +101,8 @@ class BatchColumns:
 
     def add(self, batch: Batch, common: dict[str, Any]) -> bool:
         """Add a batch; `common` has the other columns of its row. Returns True if the rows should be taken now."""
-        if self.looks_inside and isinstance(batch, BatchLegacy):
-            look_inside(batch)
+        if self.looks_inside and isinstance(batch, LegacyRecordBatch):
+            read_wrapper(batch)
         for name, values in self.numbers.items():
             value = getattr(batch, name)
             if value is None:
@@ -112,7 +112,7 @@ class BatchColumns:
             self.valid.append(batch.crcValid)
         return self._also(1, common)
 
-    def add_many(self, heads: Heads, first: int, stop: int, common: dict[str, Any]) -> bool:
+    def add_many(self, heads: HeaderColumns, first: int, stop: int, common: dict[str, Any]) -> bool:
         """Add the batches first..stop-1. If the table has crcValid, their checksums must have been verified."""
         for name, values in self.numbers.items():
             if name == "position":
@@ -189,8 +189,8 @@ class BatchRows:
         selection = self.selection
         first = selection.offsets.first if selection.offsets else None
         for region in own_regions(part, window, self.limits, self.stretches, first):
-            if isinstance(region, Stretch) and selection.is_all:
-                heads = read_heads(region.buffer, region.start, region.stop, region.position - region.start)
+            if isinstance(region, BatchRun) and selection.is_all:
+                heads = read_header_columns(region.buffer, region.start, region.stop, region.position - region.start)
                 if self.columns.add_many(heads, 0, len(heads), common):
                     yield from self.columns.take()
                 continue
@@ -207,7 +207,7 @@ class BatchRows:
 
 def batches_of(region: Region) -> Iterator[Batch]:
     """Yield the batches in a region, if it has any."""
-    if isinstance(region, Stretch):
+    if isinstance(region, BatchRun):
         yield from region.batches()
     elif isinstance(region, Batch):
         yield region

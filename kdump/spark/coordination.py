@@ -10,15 +10,15 @@ from kdump.log.errors import SourceError
 from kdump.log.internal_topics import TRANSACTION_TOPIC
 from kdump.log.listing import is_url
 from kdump.log.region import Limits
-from kdump.render.group_report import describe
+from kdump.render.group_report import describe_groups
 from kdump.spark.fleet import Fleet, FoundDirectory
-from kdump.spark.scanned import Scanned
-from kdump.state.coordinator import Coordinator, read_coordinator
-from kdump.state.image import Metadata
+from kdump.spark.scanned import ScanResult
+from kdump.state.coordinator import TransactionCoordinatorState, read_coordinator
+from kdump.state.image import MetadataImage
 from kdump.state.lag import LagContext
 from kdump.state.locate import coordinator_logs
 from kdump.state.metadata import read_metadata
-from kdump.state.partition_ends import Disks, log_end
+from kdump.state.partition_ends import LogOffsetsByPartition, log_end
 from kdump.state.read_groups import CoordinatorLog, newest, read_groups
 from kdump.state.topic_config import effective
 
@@ -39,19 +39,19 @@ def _name(found: FoundDirectory) -> str:
     return found.identity.cluster or found.place.path
 
 
-def _metadata(directories: list[LogDirectory]) -> Metadata | None:
+def _metadata(directories: list[LogDirectory]) -> MetadataImage | None:
     """Return the metadata with the highest end offset; None if no directory has topics in its metadata."""
     read = [read_metadata(each.path) for each in directories]
     known = [each for each in read if each is not None and each.topics]
     return max(known, key=lambda each: each.end_offset, default=None)
 
 
-def open_transactions(done: Scanned) -> list[FleetTransaction]:
+def open_transactions(done: ScanResult) -> list[FleetTransaction]:
     """Return the transactions that are open at the end of the logs, with their state in __transaction_state."""
     left = [(entry, each) for entry in done.entries if entry.get("copyOf") is None for each in entry["open"]]
     if not left:
         return []
-    coordinators: dict[str, Coordinator | None] = {}
+    coordinators: dict[str, TransactionCoordinatorState | None] = {}
     for cluster, directories in _clusters(done.fleet).items():
         coordinators[cluster] = _coordinator(directories, done.check.limits)
     found = []
@@ -72,7 +72,7 @@ def open_transactions(done: Scanned) -> list[FleetTransaction]:
     return sorted(found, key=lambda each: (each.timestamp, each.topic or "", each.partition or 0))
 
 
-def _coordinator(directories: list[LogDirectory], limits: Limits) -> Coordinator | None:
+def _coordinator(directories: list[LogDirectory], limits: Limits) -> TransactionCoordinatorState | None:
     metadata = _metadata(directories)
     topic = metadata.topics.get(TRANSACTION_TOPIC) if metadata else None
     paths = [
@@ -99,9 +99,9 @@ def groups_behind(fleet: Fleet, limits: Limits) -> list[FleetGroup]:
         if not logs:
             continue
         chosen = newest(logs, lambda log: _end(log, limits))
-        around = LagContext(Disks(local, limits), _metadata(local))
+        around = LagContext(LogOffsetsByPartition(local, limits), _metadata(local))
         owner = next((each.identity.cluster for each in fleet.found if _name(each) == cluster), None)
-        for each in describe(read_groups(chosen, limits=limits), around, lambda name: True, lambda name: True):
+        for each in describe_groups(read_groups(chosen, limits=limits), around, lambda name: True, lambda name: True):
             found.append(FleetGroup(owner, *(each.group[name] for name in FleetGroup._fields[1:])))
     return sorted(found, key=lambda group: (-(group.lag or 0), group.groupId))
 

@@ -9,7 +9,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from kdump.decode.decoding import DecodeOptions, Decoding
+from kdump.decode.decoding import DecodeOptions, RecordDecoder
 from kdump.format.control import decode_control
 from kdump.format.transaction_record import decode_transaction
 from kdump.log.payload import records
@@ -17,7 +17,7 @@ from kdump.log.reader import CHECKED
 from kdump.log.record import Record
 from kdump.log.select import Selection
 from kdump.log.window import Window
-from kdump.render.decoded import put_reading
+from kdump.render.decoded import add_decoded
 from kdump.render.objects import plain
 from kdump.spark.arrow import Rows
 from kdump.spark.batches import batches_of
@@ -41,7 +41,7 @@ class DecodedRows:
     def read(self, part: SegmentSplit, window: Window, common: Row) -> Iterator[pa.RecordBatch]:
         """Yield the rows of a slice. Raises SourceError."""
         own = {name: value for name, value in common.items() if name not in NOT_THE_RECORDS}
-        decoder = Decoding(DecodeOptions()).decoder(part.at)
+        decoder = RecordDecoder(DecodeOptions()).decoder(part.at)
         for region in own_regions(part, window, self.limits, CHECKED):
             for batch in batches_of(region):
                 if not batch.crcValid:
@@ -51,7 +51,7 @@ class DecodedRows:
                     if too_large(record):
                         said["valueProblem"] = f"too large to decode: {record.keySize} + {record.valueSize} bytes"
                     elif decoder is not None and not record.is_control:
-                        put_reading(said, decoder.read(part.at, record))
+                        add_decoded(said, decoder.read(part.at, record))
                     row = self.read_record(record, said)
                     if row is None:
                         continue

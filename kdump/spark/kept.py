@@ -25,7 +25,7 @@ from kdump.check.rule import PartitionContext
 from kdump.log.disk import PartitionDirectory
 from kdump.log.listing import is_url
 from kdump.spark.fleet import DiskIdentity
-from kdump.spark.stamps import Stamp, stamp
+from kdump.spark.stamps import Stamp, file_stamp
 from kdump.spark.store import LAYOUT, Store, key_of
 
 MOST = 512 * 1024 * 1024
@@ -63,14 +63,14 @@ class ScanCheckpoint:
 KINDS = {field.name: {"int": int, "str": str}.get(str(field.type), list) for field in fields(ScanCheckpoint)}
 
 
-def parsed(said: Any) -> ScanCheckpoint | None:
+def parse_checkpoint(said: Any) -> ScanCheckpoint | None:
     """Return the resume point in the entry of an earlier scan; None if it is missing or invalid."""
     if not isinstance(said, dict) or said.keys() != KINDS.keys():
         return None
     return ScanCheckpoint(**said) if all(isinstance(said[name], kind) for name, kind in KINDS.items()) else None
 
 
-def prefix_print(
+def prefix_fingerprint(
     place: PartitionDirectory,
     known: PartitionContext,
     check: Options,
@@ -94,9 +94,9 @@ def prefix_print(
     return key_of(LAYOUT, __version__, repr(about))
 
 
-def stamps_of(place: PartitionDirectory) -> Stamps:
+def file_stamps(place: PartitionDirectory) -> Stamps:
     """Return the current stamps of all files of a partition, by path."""
-    return {at.path: stamp(at) for at in place.files()}
+    return {at.path: file_stamp(at) for at in place.files()}
 
 
 def epochs_until(known: PartitionContext, reached: int) -> list[list[int]]:
@@ -118,7 +118,7 @@ def compared_now(place: PartitionDirectory, paths: list[str], stamps: Stamps) ->
     return sorted([path, *map(str, stamps.get(path, ()))] for path in paths)
 
 
-def still_holds(
+def is_unchanged(
     kept: ScanCheckpoint,
     place: PartitionDirectory,
     known: PartitionContext,
@@ -130,8 +130,8 @@ def still_holds(
     count = kept.segments
     if not 0 < count < len(place.segments) or place.refused:
         return False
-    stamps = stamps_of(place)
-    if prefix_print(place, known, check, tables, identity, count, stamps) != kept.print_:
+    stamps = file_stamps(place)
+    if prefix_fingerprint(place, known, check, tables, identity, count, stamps) != kept.print_:
         return False
     below = [at.path for at in place.snapshots if (at.name_offset or 0) <= kept.reached]
     if compared_now(place, below, stamps) != kept.compared or epochs_until(known, kept.reached) != kept.epochs:
@@ -139,13 +139,13 @@ def still_holds(
     return not kept.doubts or recovered(place, known, count) == kept.recovers
 
 
-def lasts(place: PartitionDirectory, codes: Mapping[str, int]) -> bool:
+def is_time_independent(place: PartitionDirectory, codes: Mapping[str, int]) -> bool:
     """Return True if the findings depend on the segments alone. In an object store, timestamp-in-future does not: there
     it compares with the current time, instead of the modification time."""
     return not (is_url(place.path) and codes.get("timestamp-in-future"))
 
 
-def put_state(store: Store, key: str, count: int, said: dict[str, Any]) -> tuple[str, str]:
+def write_state(store: Store, key: str, count: int, said: dict[str, Any]) -> tuple[str, str]:
     """Write a state. Returns the name of its file and its digest. Raises StoreError."""
     data = zlib.compress(json.dumps(said).encode(), 1)
     name = f"{STATES}/{key}-{count}.json.z"

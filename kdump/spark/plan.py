@@ -19,8 +19,8 @@ from kdump.spark.fleet import DiskIdentity, Fleet, FoundDirectory
 from kdump.spark.options import ReadOptions
 from kdump.spark.parts import ReadTask, TaskItem, largest_first, packed
 from kdump.spark.walk import SegmentSplit
-from kdump.state.coordinator import OPEN, Coordinator
-from kdump.state.logdir import was_clean
+from kdump.state.coordinator import OPEN, TransactionCoordinatorState
+from kdump.state.logdir import had_clean_shutdown
 from kdump.state.partition_log import SegmentSummary, segments_of
 
 COMPRESSED = (".gz", ".zst")
@@ -111,7 +111,7 @@ def _has_index(at: Target) -> bool:
 def _overview(fleet: Fleet, options: ReadOptions, check: Options, wanted: PushedFilters) -> Iterator[TaskItem]:
     """Yield one piece per segment: its facts, and whether its broker shut down cleanly."""
     for found in fleet.found:
-        clean = was_clean(found.place) if isinstance(found.place, LogDirectory) else None
+        clean = had_clean_shutdown(found.place) if isinstance(found.place, LogDirectory) else None
         for place in _partitions(found):
             for facts in segments_of(place):
                 assert facts.segment.log is not None
@@ -130,7 +130,7 @@ def _alone(at: Target) -> SegmentSummary:
 
 
 def _files(
-    choose: Callable[[PartitionDirectory], list[Target]], root: bool, *own: kinds.Kind
+    choose: Callable[[PartitionDirectory], list[Target]], root: bool, *own: kinds.FileKind
 ) -> Callable[..., Iterator[TaskItem]]:
     """Return a plan for small files of the kinds `own`: those that `choose` returns for a partition, those at the root
     of a log directory if `root` is set, and single files."""
@@ -177,7 +177,7 @@ def _findings(fleet: Fleet, options: ReadOptions, check: Options, wanted: Pushed
 def slimmed(unit: Unit) -> Unit:
     """Reduce the unit's coordinator state to the open transactions of its partition: units are sent to tasks."""
     known = unit.known
-    if isinstance(known.coordinator, Coordinator):
+    if isinstance(known.coordinator, TransactionCoordinatorState):
         mine = {
             name: each
             for name, each in known.coordinator.by_id.items()

@@ -9,7 +9,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from kdump.log.listing import is_directory, is_url
-from kdump.spark.compare import BatchFact, partitions
+from kdump.spark.compare import ComparedBatch, partitions
 from kdump.spark.schema import arrow_schema
 from kdump.spark.session import reason
 from kdump.spark.store import OWN, Store, StoreError
@@ -106,8 +106,8 @@ def _compared(rows: Iterable[Row]) -> Iterator[tuple[Any, ...]]:
             )
 
 
-def _facts(rows: Iterable[Row], brokers: dict[str, str | None]) -> Iterator[tuple[Any, BatchFact]]:
+def _facts(rows: Iterable[Row], brokers: dict[str, str | None]) -> Iterator[tuple[Any, ComparedBatch]]:
     for cluster, topic, partition, source, broker, *said in rows:
         brokers[source] = broker
         base, last, crc, sound, epoch, count, compacted = said
-        yield (cluster, topic, partition), BatchFact(source, base, last, crc, bool(sound), epoch, count, compacted)
+        yield (cluster, topic, partition), ComparedBatch(source, base, last, crc, bool(sound), epoch, count, compacted)

@@ -29,17 +29,17 @@ from kdump.spark.kept import (
     ScanCheckpoint,
     compared_now,
     epochs_until,
-    lasts,
-    prefix_print,
-    put_state,
+    file_stamps,
+    is_time_independent,
+    prefix_fingerprint,
     read_state,
     recovered,
-    stamps_of,
     state_of,
+    write_state,
 )
 from kdump.spark.scan_sink import UnitSink
 from kdump.spark.store import Store
-from kdump.spark.tally import Tally
+from kdump.spark.tally import UnitTotals
 from kdump.spark.tasks import entry_rows, finding_rows, segment_rows, unread_rows
 from kdump.spark.watch import UnitObserver
 from kdump.state.partition_log import segments_of
@@ -90,14 +90,14 @@ class _UnitRead:
         self.totals = CheckTotals()
         self.codes: Counter[str] = Counter()
         self.infos: Counter[str] = Counter()
-        self.tally = Tally(job.retention)
+        self.tally = UnitTotals(job.retention)
         self.common = self._common()
         self.files = list(kept.files) if kept else []
         self.span = 0
         self.sound = True
         """Whether no segment so far was unreadable, deleted or growing."""
         self.facts = segments_of(self.place) if isinstance(self.place, PartitionDirectory) else []
-        self.stamps = stamps_of(self.place) if isinstance(self.place, PartitionDirectory) else {}
+        self.stamps = file_stamps(self.place) if isinstance(self.place, PartitionDirectory) else {}
         self.sink = self._sink(self.first)
 
     def _common(self) -> dict[str, Any]:
@@ -216,18 +216,18 @@ class _UnitRead:
         """Return the resume point; None if the findings so far may be incomplete, or if the state is too large."""
         place, known = self.place, check.known
         assert isinstance(place, PartitionDirectory)
-        if not self.sound or self.totals.unread or self.totals.notes or not lasts(place, self.codes):
+        if not self.sound or self.totals.unread or self.totals.notes or not is_time_independent(place, self.codes):
             return None
         if isinstance(self.unit, Unit) and self.unit.looking is not None and self.unit.looking.doubted:
             return None  # findings of these segments may be confirmed later, and are not among the rows so far
         try:
-            state, digest = put_state(self.store, self.job.key, number, self._state(check))
+            state, digest = write_state(self.store, self.job.key, number, self._state(check))
         except NotCarried:
             return None
         identity, tables = self.job.identity, self.job.tables
         return ScanCheckpoint(
             number,
-            prefix_print(place, known, check.options, tables, identity, number, self.stamps),
+            prefix_fingerprint(place, known, check.options, tables, identity, number, self.stamps),
             check.reached,
             check.doubts,
             recovered(place, known, number),

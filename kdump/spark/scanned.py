@@ -11,7 +11,7 @@ from kdump.spark.scan_task import UnitJob
 
 
 @dataclass
-class Scanned:
+class ScanResult:
     """Outcome of a scan: the entries of all units, and the numbers of units that were read, unchanged (`kept`) or no
     longer there (`gone`)."""
 

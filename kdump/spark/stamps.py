@@ -11,7 +11,7 @@ Stamp = tuple[int, int | str]
 """Size in bytes and modification time in ns; for an object store, whatever it provides instead."""
 
 
-def stamp(at: Target) -> Stamp:
+def file_stamp(at: Target) -> Stamp:
     """Return the current stamp of a file; the size is -1 if it does not exist or cannot be accessed."""
     if is_url(at.path):
         return version(at.path)

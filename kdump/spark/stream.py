@@ -16,10 +16,10 @@ from pyspark.sql.types import StructType
 
 from kdump.log.disk import LogDirectory, PartitionDirectory
 from kdump.log.errors import SourceError
-from kdump.log.index import begins_batch, read_hints
+from kdump.log.index import begins_batch, open_index_lookup
 from kdump.log.paths import Target
 from kdump.log.reader import WALKED, regions
-from kdump.log.region import Batch, Limits, Stretch
+from kdump.log.region import Batch, BatchRun, Limits
 from kdump.spark.fleet import DiskIdentity, find
 from kdump.spark.options import OptionError, ReadOptions
 from kdump.spark.parts import ReadTask, TaskItem, packed
@@ -137,7 +137,7 @@ def some_end(at: Target, position: int, end: int, most: int, limits: Limits) -> 
         return end
     try:
         for region in regions(window, name_offset=at.name_offset, start=position, limits=limits, stretches=WALKED):
-            for each in region.batches() if isinstance(region, Stretch) else (region,):
+            for each in region.batches() if isinstance(region, BatchRun) else (region,):
                 if each.end - position >= most:
                     return min(end, each.end)
     except SourceError:
@@ -159,7 +159,7 @@ def whole_end(at: Target, position: int, last: bool, limits: Limits) -> int:
         size = window.source.size or 0
         if not last or size <= position:
             return size
-        hints = read_hints(at.path, at.name_offset)
+        hints = open_index_lookup(at.path, at.name_offset)
         begin = next(
             (
                 place
@@ -170,7 +170,7 @@ def whole_end(at: Target, position: int, last: bool, limits: Limits) -> int:
         )
         end = position
         for region in regions(window, name_offset=at.name_offset, start=begin, limits=limits, stretches=WALKED):
-            if isinstance(region, (Batch, Stretch)) or region.end != size:
+            if isinstance(region, (Batch, BatchRun)) or region.end != size:
                 end = region.end
         return end
     except SourceError:

@@ -17,15 +17,15 @@ from kdump.forensics.scan_answer import (
     OverdueTopic,
 )
 from kdump.format.batch import codec_name
-from kdump.format.head_columns import ages, by_codec
-from kdump.format.heads import Heads
+from kdump.format.head_columns import batch_ages, by_codec
+from kdump.format.heads import HeaderColumns
 
 Object = dict[str, Any]
 LEAST_BATCHES = 10
 """Minimum number of batches in a topic for reporting how full its batches are."""
 
 
-class Tally:
+class UnitTotals:
     """Counts of one unit. `retention`: the topic's retention.ms; None if unknown, or without time-based retention."""
 
     def __init__(self, retention: int | None = None) -> None:
@@ -57,14 +57,14 @@ class Tally:
         elif newest is not None and count:
             self.negative += 1
 
-    def batches(self, heads: Heads, first: int, stop: int) -> None:
+    def batches(self, heads: HeaderColumns, first: int, stop: int) -> None:
         """Count the batches first..stop-1: valid, without control batches and without delete horizons."""
         for sums in by_codec(heads, first, stop):
             for counted in (self.formats[f"2/{codec_name(sums.codec)}"], self.data):
                 counted[0] += sums.batches
                 counted[1] += sums.records
                 counted[2] += sums.bytes
-        seen = ages(heads, first, stop)
+        seen = batch_ages(heads, first, stop)
         self._times(seen.oldest, seen.newest)
         self.negative += seen.negative
 
@@ -129,7 +129,7 @@ class FleetSums(NamedTuple):
     compaction: list[DirtyPartition]
 
 
-def added_up(entries: Iterable[Object], most: int) -> FleetSums:
+def sum_units(entries: Iterable[Object], most: int) -> FleetSums:
     """Sum up the live partitions among the entries for the summary, with at most `most` rows per list."""
     every = [entry for entry in entries if entry.get("tally") and entry["state"] == "live"]
     topics: dict[str, list[Object]] = defaultdict(list)

@@ -14,11 +14,11 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from kdump.log.batch_validity import is_intact
-from kdump.log.careful import careful
-from kdump.log.index import Hints, begins_batch, read_hints
-from kdump.log.paths import Target, refuse_pipe
+from kdump.log.careful import fault_tolerant
+from kdump.log.index import IndexLookup, begins_batch, open_index_lookup
+from kdump.log.paths import Target, reject_pipe
 from kdump.log.reader import regions
-from kdump.log.region import Batch, Limits, Region, Stretch
+from kdump.log.region import Batch, BatchRun, Limits, Region
 from kdump.log.source import open_source
 from kdump.log.window import DEFAULT_SIZE, Window
 
@@ -41,8 +41,8 @@ class SegmentSplit(NamedTuple):
 def opened(at: Target, size: int = DEFAULT_SIZE) -> Window:
     """Open the file with the precautions for a live broker: reads past bad sectors, and leaves the page cache
     unchanged. Raises SourceError."""
-    refuse_pipe(at)
-    return Window(open_source(at.path, wrap=careful), size)
+    reject_pipe(at)
+    return Window(open_source(at.path, wrap=fault_tolerant), size)
 
 
 def own_regions(
@@ -70,7 +70,7 @@ def own_regions(
 
 def _own(region: Region, start: int, stop: int | None) -> Iterator[Region]:
     """Yield the region, or individual batches of a batch run, if they begin in start..stop-1."""
-    if isinstance(region, Stretch) and (region.position < start or (stop is not None and region.end > stop)):
+    if isinstance(region, BatchRun) and (region.position < start or (stop is not None and region.end > stop)):
         for batch in region.batches():
             if batch.position >= start and (stop is None or batch.position < stop):
                 yield batch
@@ -80,7 +80,7 @@ def _own(region: Region, start: int, stop: int | None) -> Iterator[Region]:
 
 def _doubtful(region: Region) -> bool:
     """Return True if the result here may depend on earlier bytes."""
-    if isinstance(region, Stretch):
+    if isinstance(region, BatchRun):
         return False
     return not isinstance(region, Batch) or not is_intact(region)
 
@@ -89,7 +89,7 @@ def _begin(part: SegmentSplit, window: Window, first_offset: int | None) -> int:
     """Return the position of a valid batch from which to read: by the index, or 0 if it provides none."""
     if not part.start and first_offset is None:
         return 0
-    hints = read_hints(part.at.path, part.at.name_offset)
+    hints = open_index_lookup(part.at.path, part.at.name_offset)
     entry = bisect_left(hints.positions, part.start)
     if first_offset is not None:
         entry = max(entry, _by_offset(hints, first_offset))
@@ -99,5 +99,5 @@ def _begin(part: SegmentSplit, window: Window, first_offset: int | None) -> int:
     return hints.positions[entry]
 
 
-def _by_offset(hints: Hints, offset: int) -> int:
+def _by_offset(hints: IndexLookup, offset: int) -> int:
     return bisect_right(hints.offsets, offset)

@@ -7,10 +7,10 @@ from typing import Any
 
 from kdump.check.finding import Finding
 from kdump.check.rule import NONE, BatchContext, Rule, SegmentContext
-from kdump.format.heads import Heads
+from kdump.format.heads import HeaderColumns
 from kdump.render.escape import path_text
 from kdump.spark.batches import BatchColumns
-from kdump.spark.tally import Tally
+from kdump.spark.tally import UnitTotals
 
 
 class UnitObserver(Rule):
@@ -19,7 +19,7 @@ class UnitObserver(Rule):
 
     def __init__(
         self,
-        tally: Tally,
+        tally: UnitTotals,
         common: dict[str, Any],
         batches: Callable[[], BatchColumns] | None,
         put: Callable[[], None],
@@ -31,10 +31,10 @@ class UnitObserver(Rule):
         self.path = ""
         self.here: dict[str, Any] = {}
 
-    def free(self, part: SegmentContext, heads: Heads, first: int, stop: int) -> int:
+    def free(self, part: SegmentContext, heads: HeaderColumns, first: int, stop: int) -> int:
         return stop
 
-    def take(self, part: SegmentContext, heads: Heads, first: int, stop: int) -> None:
+    def take(self, part: SegmentContext, heads: HeaderColumns, first: int, stop: int) -> None:
         self.tally.batches(heads, first, stop)
         if self.batches is not None and self.batches().add_many(heads, first, stop, self._here(part)):
             self.put()

@@ -27,7 +27,7 @@ OPEN = ("Ongoing", "PrepareCommit", "PrepareAbort", "PrepareEpochFence")
 
 
 @dataclass
-class Coordinator:
+class TransactionCoordinatorState:
     """Combined contents of the __transaction_state partitions on a disk. `partitions`: their numbers;
     `partition_count`: how many the cluster has, None if unknown. `problems`: one line for each thing that could not be
     read; if there are any, the transactions may be outdated or incomplete."""
@@ -75,13 +75,13 @@ class Coordinator:
 
 def read_coordinator(
     directories: Sequence[str], partition_count: int | None = None, limits: Limits | None = None
-) -> Coordinator | None:
+) -> TransactionCoordinatorState | None:
     """Read `directories`, every __transaction_state-N on the disk. Returns None if none of them is one.
 
     `partition_count`: how many partitions the topic has in the cluster (see Metadata.topics). Never raises: what cannot
     be read is listed in `problems`, and reading continues after it, because the records are independent of each other.
     """
-    found = Coordinator(partition_count=partition_count)
+    found = TransactionCoordinatorState(partition_count=partition_count)
     replay = _Replay(found)
     for directory in directories:
         match = DIRECTORY.fullmatch(os.path.basename(os.path.abspath(directory)))
@@ -110,7 +110,7 @@ def read_coordinator(
 class _Replay:
     """Replays records into the last value of each transactional ID, with bounded memory."""
 
-    def __init__(self, found: Coordinator) -> None:
+    def __init__(self, found: TransactionCoordinatorState) -> None:
         self.found = found
         self.name = ""
         self.room = ROOM

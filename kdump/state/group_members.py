@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from kdump.format.consumer_protocol import PROTOCOL_TYPE, attempt_inner
+from kdump.format.consumer_protocol import PROTOCOL_TYPE, try_decode_nested
 from kdump.state.groups import STREAMS, Assigned, Group, Member
 
 STATES = {0: "STABLE", 1: "UNREVOKED_PARTITIONS", 2: "UNRELEASED_PARTITIONS"}
@@ -49,7 +49,7 @@ def classic(value: Values, problem: Callable[[str], None]) -> Iterator[Member]:
 def _protocol(field: str, member: Values, problem: Callable[[str], None]) -> Values:
     """Return the values of a consumer protocol message, as far as it decodes. The client wrote it, and the coordinator
     loads the group even if it is invalid (ClassicGroup.computeSubscribedTopics)."""
-    decoded, error = attempt_inner(field, member[field])
+    decoded, error = try_decode_nested(field, member[field])
     if decoded is None:
         return {}
     if error is not None:

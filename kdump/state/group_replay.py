@@ -13,7 +13,7 @@ from typing import Any
 from kdump.format.control import decode_control
 from kdump.log.record import Record
 from kdump.state import group_members
-from kdump.state.groups import CLASSIC, Group, Groups, Member
+from kdump.state.groups import CLASSIC, Group, GroupCoordinatorState, Member
 from kdump.state.moment import SAYS_NOTHING
 from kdump.state.offset_replay import NO_PRODUCER_ID, OffsetReplay, number
 from kdump.state.records import ENTRY, memory
@@ -130,7 +130,7 @@ class GroupReplay(OffsetReplay):
             self.tell("member", name, group, before, after)
 
 
-def finish(groups: Groups) -> None:
+def finish(groups: GroupCoordinatorState) -> None:
     """Remove simple and deleted groups that have no offsets left, and transactions without pending commits."""
     for key in [key for key, waiting in groups.pending.items() if not waiting]:
         del groups.pending[key]

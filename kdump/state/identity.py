@@ -11,7 +11,7 @@ import os
 from kdump.format.numbers import parse_int
 from kdump.log.disk import LogDirectory
 from kdump.log.paths import target
-from kdump.state.image import Metadata, QuorumLeader, Voter
+from kdump.state.image import MetadataImage, QuorumLeader, Voter
 from kdump.state.small_files import properties
 
 
@@ -21,7 +21,7 @@ def meta_properties(directory: LogDirectory) -> dict[str, str]:
     return properties(directory.files.get("meta.properties"))
 
 
-def complete_quorum(metadata: Metadata, folder: str) -> None:
+def complete_quorum(metadata: MetadataImage, folder: str) -> None:
     """Complete `metadata` from the quorum-state file in `folder`, a metadata log directory: the leader if its epoch is
     higher than that found in the log, and the voters if the log has none."""
     path = os.path.join(folder, "quorum-state")

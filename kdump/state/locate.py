@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator
 
-from kdump.log.disk import LogDirectory, PartitionDirectory, Place, place_of, places
+from kdump.log.disk import LogDirectory, PartitionDirectory, Place, directory_at, find_directories
 from kdump.log.errors import Refused, SourceError, listing_error
 from kdump.log.internal_topics import METADATA_TOPIC, OFFSETS_TOPIC, SHARE_TOPIC
 from kdump.log.kinds import KRAFT_SNAPSHOT, SEGMENT
@@ -32,7 +32,7 @@ def metadata_in(path: str, refused: Refused) -> Iterator[tuple[MetadataFiles, Lo
 def _places(path: str, refused: Refused) -> Iterator[Place]:
     if path == "-" or "://" in path:
         raise SourceError(f"{path}: not supported here; give a file or directory on a local disk")
-    yield from places(path, refused)
+    yield from find_directories(path, refused)
 
 
 def _metadata_of(place: Place, asked: str, refused: Refused) -> Iterator[tuple[MetadataFiles, LogDirectory | None]]:
@@ -46,7 +46,7 @@ def _metadata_of(place: Place, asked: str, refused: Refused) -> Iterator[tuple[M
         # A copy may have any name if its directory is the given path.
         known = place.topic == METADATA_TOPIC or (place.topic is None and place.path == asked)
         if known and not place.state:
-            around = place_of(os.path.dirname(os.path.abspath(place.path)))
+            around = directory_at(os.path.dirname(os.path.abspath(place.path)))
             yield from _of_folder(place, around if isinstance(around, LogDirectory) else None, refused)
         return
     own = [each for each in place.partitions if each.topic == METADATA_TOPIC and not each.state]
@@ -120,5 +120,5 @@ def _of_partition(partition: PartitionDirectory) -> Iterator[CoordinatorLog]:
 
 
 def _above(directory: str) -> list[LogDirectory]:
-    above = place_of(os.path.dirname(os.path.abspath(directory)))
+    above = directory_at(os.path.dirname(os.path.abspath(directory)))
     return [above] if isinstance(above, LogDirectory) else []

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from kdump.format.meta_properties import meta_properties
 from kdump.log import kinds
-from kdump.log.disk import REMOTE_CACHE, LogDirectory, PartitionDirectory, place_of
+from kdump.log.disk import REMOTE_CACHE, LogDirectory, PartitionDirectory, directory_at
 from kdump.log.internal_topics import METADATA_TOPIC
 from kdump.state.partition_log import PartitionSummary, partition_summary, sizes_of
 from kdump.state.small_files import offsets, properties
@@ -22,7 +22,7 @@ META = "meta.properties"
 @dataclass
 class LogDirectorySummary:
     """Summary of a log directory. `identity`: the contents of meta.properties; `clean`: whether the broker shut down
-    cleanly, None for a directory in which no broker has run (see `was_clean`)."""
+    cleanly, None for a directory in which no broker has run (see `had_clean_shutdown`)."""
 
     directory: LogDirectory
     identity: dict[str, str]
@@ -50,7 +50,7 @@ Noted = dict[tuple[str, int], dict[str, int]]
 """Offsets by topic and partition, then by the checkpoint's file name without '-checkpoint'."""
 
 
-def noted_offsets(directory: LogDirectory, broken: list[str] | None = None) -> Noted:
+def checkpointed_offsets(directory: LogDirectory, broken: list[str] | None = None) -> Noted:
     """Return the contents of a log directory's offset checkpoints, as far as they can be read. Names of damaged or
     unreadable files are added to `broken`."""
     noted: Noted = {}
@@ -60,14 +60,14 @@ def noted_offsets(directory: LogDirectory, broken: list[str] | None = None) -> N
     return noted
 
 
-def was_clean(directory: LogDirectory) -> bool | None:
+def had_clean_shutdown(directory: LogDirectory) -> bool | None:
     """Return True if the broker shut down cleanly. Returns None if no broker has run here, as in a controller's
     directory or a copy of partitions: there are no offset checkpoints and no clean-shutdown file."""
     ran = any(at.kind in (kinds.OFFSET_CHECKPOINT, kinds.CLEAN_SHUTDOWN) for at in directory.files.values())
     return directory.is_clean if ran else None
 
 
-def facts_in(place: PartitionDirectory, clean: bool | None, noted: Noted) -> PartitionSummary:
+def partition_summary_in(place: PartitionDirectory, clean: bool | None, noted: Noted) -> PartitionSummary:
     """Return the facts of a partition of a log directory; removes its offsets from `noted` if it is live."""
     # The metadata log is recovered at every startup, even after a clean shutdown (KafkaRaftLog).
     facts = partition_summary(place, False if place.topic == METADATA_TOPIC else clean)
@@ -76,23 +76,23 @@ def facts_in(place: PartitionDirectory, clean: bool | None, noted: Noted) -> Par
     return facts
 
 
-def facts_alone(place: PartitionDirectory) -> PartitionSummary:
+def single_partition_summary(place: PartitionDirectory) -> PartitionSummary:
     """Return the facts of a single partition directory; if it is in a log directory, these include its checkpointed
     offsets and whether the broker shut down cleanly."""
-    above = place_of(os.path.dirname(os.path.abspath(place.path)))
+    above = directory_at(os.path.dirname(os.path.abspath(place.path)))
     if isinstance(above, LogDirectory):
-        return facts_in(place, was_clean(above), noted_offsets(above))
+        return partition_summary_in(place, had_clean_shutdown(above), checkpointed_offsets(above))
     return partition_summary(place)
 
 
-def directory_facts(directory: LogDirectory) -> LogDirectorySummary:
+def log_directory_summary(directory: LogDirectory) -> LogDirectorySummary:
     """Return the facts of a log directory, from the files in its root and the names and sizes below it."""
     broken: list[str] = []
-    noted, clean = noted_offsets(directory, broken), was_clean(directory)
+    noted, clean = checkpointed_offsets(directory, broken), had_clean_shutdown(directory)
     return LogDirectorySummary(
         directory,
         _identity(directory, broken),
-        [facts_in(place, clean, noted) for place in directory.partitions],
+        [partition_summary_in(place, clean, noted) for place in directory.partitions],
         clean,
         properties(directory.files.get(".kafka_cleanshutdown")),
         _dated(directory),

@@ -27,7 +27,7 @@ from typing import NamedTuple
 from kdump.log.errors import SourceError
 from kdump.log.listing import items
 from kdump.log.paths import PARTITION, Target, natural
-from kdump.state.image import Metadata, PartitionInfo
+from kdump.state.image import MetadataImage, PartitionRegistration
 from kdump.state.partition_log import Open, open_window
 from kdump.state.small_files import read_entries
 
@@ -46,15 +46,15 @@ NO_DIRECTORY = ("AAAAAAAAAAAAAAAAAAAAAA", "AAAAAAAAAAAAAAAAAAAAAQ", "AAAAAAAAAAA
 
 class Expected(NamedTuple):
     """What names a log directory's partitions. `path`: the log directory; `others`: the node's other ones; `node` and
-    `directory`: node.id and directory.id; `noted`: the partitions in its checkpoints (see `noted_in`), None if they
-    were lost; `metadata`: of the cluster, None if the disk has none."""
+    `directory`: node.id and directory.id; `noted`: the partitions in its checkpoints (see `checkpointed_partitions`),
+    None if they were lost; `metadata`: of the cluster, None if the disk has none."""
 
     path: str
     others: tuple[str, ...]
     node: int | None
     directory: str | None
     noted: Collection[Key] | None
-    metadata: Metadata | None
+    metadata: MetadataImage | None
 
     @property
     def is_known(self) -> bool:
@@ -80,7 +80,7 @@ class MissingPartitions(NamedTuple):
     blocked: dict[Key, str]
 
 
-def noted_in(checkpoints: Mapping[str, Target], open_: Open = open_window) -> set[Key] | None:
+def checkpointed_partitions(checkpoints: Mapping[str, Target], open_: Open = open_window) -> set[Key] | None:
     """Return the partitions in the first valid one of a log directory's checkpoints that name all its logs; None if
     there is none: each is missing, empty or damaged. One that cannot be read is not lost, and names none.
     `checkpoints`: the files of the log directory by name."""
@@ -146,7 +146,7 @@ def _ordered(keys: Iterable[Key]) -> list[Key]:
     return sorted(keys, key=lambda key: (natural(key[0]), key[1]))
 
 
-def _directory(info: PartitionInfo, node: int) -> str | None:
+def _directory(info: PartitionRegistration, node: int) -> str | None:
     number = info.replicas.index(node)
     directory = info.directories[number] if number < len(info.directories) else None
     return None if directory in NO_DIRECTORY else directory

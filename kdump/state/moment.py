@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 
 
-class Moment(NamedTuple):
+class AsOf(NamedTuple):
     """Last offset or last time (epoch ms) that is included; if both are None, the end of the log."""
 
     offset: int | None = None
@@ -40,7 +40,7 @@ class Change(NamedTuple):
     partition: int | None = None
 
 
-Told = Callable[[Change], None]
+ChangeListener = Callable[[Change], None]
 
 SAYS_NOTHING: tuple[Any, ...] = (None, "", (), {})
 """Values that count as empty in an entity that is created or removed."""

@@ -10,8 +10,8 @@ from typing import Any
 from kdump.format.coordinator_record import decode_coordinator_record
 from kdump.log.errors import within
 from kdump.log.record import Record
-from kdump.state.groups import CLASSIC, Commit, Group, Groups
-from kdump.state.moment import Change, Told, differences
+from kdump.state.groups import CLASSIC, Group, GroupCoordinatorState, OffsetAndMetadata
+from kdump.state.moment import Change, ChangeListener, differences
 from kdump.state.records import ENTRY, MOST_PROBLEMS, ROOM, memory, too_large
 
 NO_PRODUCER_ID = -1
@@ -23,7 +23,7 @@ QUIET = ("commitTimestamp", "expireTimestamp", "recordOffset")
 class OffsetReplay:
     """Applies the commits of a log to `groups`, using at most `room` bytes of memory; calls `told` with each change."""
 
-    def __init__(self, groups: Groups, room: int = ROOM, told: Told | None = None) -> None:
+    def __init__(self, groups: GroupCoordinatorState, room: int = ROOM, told: ChangeListener | None = None) -> None:
         self.groups = groups
         self.room = self.all_room = room
         self.told = told
@@ -91,7 +91,7 @@ class OffsetReplay:
             self.forget_offset(group, at)
             return
         topic_id = value.get("topicId")
-        commit = Commit(
+        commit = OffsetAndMetadata(
             value["offset"],
             number(value.get("leaderEpoch")),
             value["metadata"],
@@ -113,7 +113,7 @@ class OffsetReplay:
             self.open.setdefault(group, set()).add(producer_id)
             self.tell_offset(group, at, self.groups.offsets.get(group, {}).get(at), commit, "pending")
 
-    def put_offset(self, group: str, at: tuple[str, int], commit: Commit) -> None:
+    def put_offset(self, group: str, at: tuple[str, int], commit: OffsetAndMetadata) -> None:
         known = self.groups.offsets.get(group, {})
         before = known.get(at)
         if self.charge(_size(commit) - (_size(before) if before else 0)):
@@ -149,7 +149,12 @@ class OffsetReplay:
                 self.put_offset(group, at, commit)
 
     def tell_offset(
-        self, group: str, at: tuple[str, int], old: Commit | None, new: Commit | None, action: str = ""
+        self,
+        group: str,
+        at: tuple[str, int],
+        old: OffsetAndMetadata | None,
+        new: OffsetAndMetadata | None,
+        action: str = "",
     ) -> None:
         if self.told is not None:
             before, after = ({} if each is None else each._asdict() for each in (old, new))
@@ -177,7 +182,7 @@ class OffsetReplay:
         self.told(change)
 
 
-def _size(commit: Commit) -> int:
+def _size(commit: OffsetAndMetadata) -> int:
     return ENTRY + 100 + memory(commit.metadata)
 
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from itertools import groupby
 from typing import Any
 
-from kdump.log.header_sums import Headers
+from kdump.log.header_sums import HeaderTotals
 from kdump.log.headers import Met
 from kdump.log.paths import natural
 from kdump.state.partition_log import PartitionSummary, SegmentSummary, read_segment, segment_damage
@@ -59,11 +59,11 @@ class OverviewRow:
             for part in self.parts:
                 part.read(quick=quick, met=met)
 
-    def headers(self) -> Headers:
+    def headers(self) -> HeaderTotals:
         """Return the combined headers of everything that was read."""
         if self.segment is not None:
             return self.segment.headers
-        together = Headers()
+        together = HeaderTotals()
         for part in self.parts:
             together.add(part.headers)
         return together

@@ -11,12 +11,12 @@ from typing import NamedTuple
 from kdump.log.disk import LogDirectory, PartitionDirectory
 from kdump.log.errors import SourceError, unread
 from kdump.log.region import Batch, Limits
-from kdump.log.scan import Scan
+from kdump.log.scan import RegionScan
 from kdump.log.select import Selection
 from kdump.state.small_files import offsets
 
 
-class PartitionEnd(NamedTuple):
+class LogOffsets(NamedTuple):
     """A replica on a disk. `logEndOffset`: the offset after the last valid batch of its files; `highWatermark`: the
     last checkpointed one (every 5 s), None if there is none. `path` is its directory."""
 
@@ -26,7 +26,7 @@ class PartitionEnd(NamedTuple):
     path: str
 
 
-class Disks:
+class LogOffsetsByPartition:
     """The partitions of log directories; each is examined on first use. `problems`: as in Groups."""
 
     def __init__(self, directories: Sequence[LogDirectory], limits: Limits) -> None:
@@ -36,7 +36,7 @@ class Disks:
         self.deleted: set[str] = set()
         """Topics with a directory that is still being deleted."""
         self._checkpoints: dict[str, dict[tuple[str, int], int]] = {}
-        self._ends: dict[tuple[str, int], PartitionEnd | None] = {}
+        self._ends: dict[tuple[str, int], LogOffsets | None] = {}
         for directory in directories:
             for partition in directory.partitions:
                 if partition.topic is None or partition.partition is None:
@@ -47,7 +47,7 @@ class Disks:
                     key = (partition.topic, partition.partition)
                     self.found.setdefault(key, []).append((directory, partition))
 
-    def end(self, topic: str, partition: int) -> PartitionEnd | None:
+    def end(self, topic: str, partition: int) -> LogOffsets | None:
         """Return the replica with the highest log end offset; None if no replica has a segment."""
         key = (topic, partition)
         if key not in self._ends:
@@ -56,7 +56,7 @@ class Disks:
             self._ends[key] = max(known, key=lambda end: end.logEndOffset, default=None)
         return self._ends[key]
 
-    def _of(self, directory: LogDirectory, partition: PartitionDirectory) -> PartitionEnd | None:
+    def _of(self, directory: LogDirectory, partition: PartitionDirectory) -> LogOffsets | None:
         assert partition.topic is not None
         assert partition.partition is not None
         key = (partition.topic, partition.partition)
@@ -65,7 +65,7 @@ class Disks:
         start = max(partition.segments[0].offset, self._checkpoint(directory, "log-start-offset").get(key, 0))
         end = log_end(partition, self.limits, self.problems)
         mark = self._checkpoint(directory, "replication-offset").get(key)
-        return None if end is None else PartitionEnd(start, max(end, start), mark, partition.path)
+        return None if end is None else LogOffsets(start, max(end, start), mark, partition.path)
 
     def _checkpoint(self, directory: LogDirectory, name: str) -> dict[tuple[str, int], int]:
         at = directory.files.get(f"{name}-checkpoint")
@@ -81,7 +81,7 @@ def log_end(partition: PartitionDirectory, limits: Limits, problems: list[str]) 
     has no valid batch. Returns 0 if none can be opened, None if there are no segments."""
     for segment in reversed(partition.segments):
         assert segment.log is not None
-        scan = Scan(Selection(), limits)
+        scan = RegionScan(Selection(), limits)
         try:
             window = scan.open(segment.log)
         except SourceError as error:

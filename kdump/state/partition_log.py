@@ -11,11 +11,11 @@ from dataclasses import dataclass, field
 
 from kdump.log import kinds
 from kdump.log.at_work import open_target
-from kdump.log.careful import CarefulSource, careful
+from kdump.log.careful import FaultTolerantSource, fault_tolerant
 from kdump.log.disk import PartitionDirectory, SegmentFiles
 from kdump.log.errors import SourceError, is_gone
-from kdump.log.header_sums import Headers
-from kdump.log.headers import Met, read_headers
+from kdump.log.header_sums import HeaderTotals
+from kdump.log.headers import Met, summarize_headers
 from kdump.log.paths import Target
 from kdump.log.region import TORN
 from kdump.log.source import FileSource, Source, open_source
@@ -30,7 +30,7 @@ def open_window(at: Target) -> Window:
 
 
 def _careful(path: str) -> Source:
-    return open_source(path, wrap=careful)
+    return open_source(path, wrap=fault_tolerant)
 
 
 @dataclass
@@ -43,7 +43,7 @@ class SegmentSummary:
     beside: tuple[str, ...]
     """Kinds of the files next to it: index, timeindex, txnindex, snapshot."""
     last: bool
-    headers: Headers = field(default_factory=Headers)
+    headers: HeaderTotals = field(default_factory=HeaderTotals)
     error: str = ""
     gone: bool = False
     grows: bool = False
@@ -72,7 +72,7 @@ class PartitionSummary:
     checkpoints: dict[str, int] = field(default_factory=dict)
     """By file name without '-checkpoint': log-start-offset, replication-offset, recovery-point-offset."""
     clean: bool | None = None
-    headers: Headers = field(default_factory=Headers)
+    headers: HeaderTotals = field(default_factory=HeaderTotals)
     was_read: bool = False
 
     @property
@@ -142,7 +142,7 @@ class PartitionSummary:
     def sum_up(self) -> None:
         """Combine the headers of the segments, after all have been read."""
         self.segments = [segment for segment in self.segments if not segment.gone]
-        self.headers = Headers()
+        self.headers = HeaderTotals()
         for segment in self.segments:
             self.headers.add(segment.headers)
         self.was_read = True
@@ -171,7 +171,7 @@ def read_segment(
         facts.error = "" if facts.gone else str(error)
         return
     try:
-        facts.headers = read_headers(at, window, quick=quick, met=met)
+        facts.headers = summarize_headers(at, window, quick=quick, met=met)
         source = window.source
         facts.error = source.error or _unreadable(source)
         if isinstance(source, FileSource):
@@ -188,7 +188,7 @@ def read_segment(
 
 def _unreadable(source: Source) -> str:
     """Report what the device could not read; it was replaced by zeros."""
-    return source.unreadable_text if isinstance(source, CarefulSource) and source.unreadable else ""
+    return source.unreadable_text if isinstance(source, FaultTolerantSource) and source.unreadable else ""
 
 
 def partition_summary(place: PartitionDirectory, clean: bool | None = None) -> PartitionSummary:

@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 from kdump.format.batch import sequence
 from kdump.log.region import Batch
-from kdump.state.marker import Marker
+from kdump.state.marker import EndTxnMarker
 
 MOST_PRODUCERS = 1_000_000
 """Maximum number of producers kept; beyond that, the one that was idle for longest is removed."""
@@ -139,7 +139,7 @@ class ProducerState:
         if transaction is not None and now.txn_first_offset < 0:
             now.txn_first_offset = transaction
 
-    def marker(self, batch: Batch, marker: Marker) -> None:
+    def marker(self, batch: Batch, marker: EndTxnMarker) -> None:
         """Apply a transaction marker (ProducerAppendInfo.appendEndTxnMarker). Since transaction version 2 its epoch is
         one above that of the data."""
         assert batch.producerId is not None

@@ -12,8 +12,8 @@ from typing import Any
 from kdump.format.metadata_record import decode_metadata_record, metadata_record_name
 from kdump.log.record import Record
 from kdump.state import replay_access, replay_nodes, replay_topics
-from kdump.state.image import Metadata
-from kdump.state.moment import Told
+from kdump.state.image import MetadataImage
+from kdump.state.moment import ChangeListener
 from kdump.state.records import ROOM, too_large
 from kdump.state.replay_state import ReplayState
 
@@ -32,12 +32,16 @@ NO_EFFECT = {
 """Records without an effect of their own, and the reason."""
 
 
-class Replay(ReplayState):
+class MetadataReplay(ReplayState):
     """Applies records in order. `room`: memory budget in bytes; `only`: names of the records to apply (None: all);
     `told` is called with each change."""
 
     def __init__(
-        self, metadata: Metadata, room: int = ROOM, only: frozenset[str] | None = None, told: Told | None = None
+        self,
+        metadata: MetadataImage,
+        room: int = ROOM,
+        only: frozenset[str] | None = None,
+        told: ChangeListener | None = None,
     ) -> None:
         super().__init__(metadata, room, told)
         self.only = only

@@ -10,8 +10,16 @@ from collections.abc import Callable
 from typing import Any
 
 from kdump.format.control import ControlRecord
-from kdump.format.metadata_names import SECURITY_PROTOCOL, ZK_MIGRATION, name_of
-from kdump.state.image import Broker, Controller, ProducerIds, QuorumLeader, Supported, Voter, endpoints
+from kdump.format.metadata_names import SECURITY_PROTOCOL, ZK_MIGRATION, enum_name
+from kdump.state.image import (
+    BrokerRegistration,
+    ControllerRegistration,
+    ProducerIds,
+    QuorumLeader,
+    SupportedFeature,
+    Voter,
+    endpoints,
+)
 from kdump.state.replay_state import ReplayState
 
 METADATA_VERSION = "metadata.version"
@@ -20,7 +28,7 @@ FENCE, UNFENCE, NO_CHANGE, SHUTTING_DOWN = 1, -1, 0, 1
 
 def register_broker(replay: ReplayState, values: dict[str, Any]) -> None:
     cordoned = values.get("cordonedLogDirs")
-    broker = Broker(
+    broker = BrokerRegistration(
         values["brokerId"],
         values["brokerEpoch"],
         values["incarnationId"],
@@ -75,7 +83,7 @@ def _change(replay: ReplayState, number: int, epoch: int, **changed: Any) -> Non
 
 
 def register_controller(replay: ReplayState, values: dict[str, Any]) -> None:
-    controller = Controller(
+    controller = ControllerRegistration(
         values["controllerId"],
         values["incarnationId"],
         values["zkMigrationReady"],
@@ -86,8 +94,8 @@ def register_controller(replay: ReplayState, values: dict[str, Any]) -> None:
     replay.keep(replay.metadata.controllers, number, controller, "controller", str(number))
 
 
-def _features(values: dict[str, Any]) -> tuple[Supported, ...]:
-    return tuple(Supported(*(said[name] for name in Supported._fields)) for said in values["features"])
+def _features(values: dict[str, Any]) -> tuple[SupportedFeature, ...]:
+    return tuple(SupportedFeature(*(said[name] for name in SupportedFeature._fields)) for said in values["features"])
 
 
 def feature_level(replay: ReplayState, values: dict[str, Any]) -> None:
@@ -99,7 +107,7 @@ def feature_level(replay: ReplayState, values: dict[str, Any]) -> None:
 
 
 def zk_migration(replay: ReplayState, values: dict[str, Any]) -> None:
-    state = name_of(ZK_MIGRATION, values["zkMigrationState"])
+    state = enum_name(ZK_MIGRATION, values["zkMigrationState"])
     replay.keep(replay.metadata.zk_migration, "", state, "zkMigration", "")
 
 

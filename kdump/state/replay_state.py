@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Hashable
 from typing import Any, TypeVar
 
-from kdump.state.image import Metadata, Topic
-from kdump.state.moment import Change, Told, differences
+from kdump.state.image import MetadataImage, TopicImage
+from kdump.state.moment import Change, ChangeListener, differences
 from kdump.state.records import ENTRY, MOST_PROBLEMS, ROOM, memory
 
 K = TypeVar("K", bound=Hashable)
@@ -16,7 +16,7 @@ V = TypeVar("V")
 class ReplayState:
     """What the handlers of records change. `room`: memory budget in bytes; `told` is called with each change."""
 
-    def __init__(self, metadata: Metadata, room: int = ROOM, told: Told | None = None) -> None:
+    def __init__(self, metadata: MetadataImage, room: int = ROOM, told: ChangeListener | None = None) -> None:
         self.metadata = metadata
         self.room = self.all_room = room
         self.told = told
@@ -74,7 +74,7 @@ class ReplayState:
         change = Change(self.offset, self.timestamp, self.record, entity, name, action, differences(before, after))
         self.told(change)
 
-    def find(self, values: dict[str, Any]) -> Topic | None:
+    def find(self, values: dict[str, Any]) -> TopicImage | None:
         """Return the topic with the ID in `values`; None, with a problem noted, if there is no such topic."""
         topic = self.metadata.by_id.get(values["topicId"])
         if topic is None and not self.is_full:

@@ -16,7 +16,7 @@ from click.testing import CliRunner
 from kdump.check.together import Together
 from kdump.cli import cli
 from kdump.format.batch import CODECS
-from kdump.format.heads import Heads
+from kdump.format.heads import HeaderColumns
 from tests import craft
 from tests.conftest import DISKS, sample, seeded
 from tests.test_damaged_disks import DAMAGES
@@ -41,7 +41,7 @@ class Counted:
         self.free: Callable[..., int] = Together._free
 
     def both(self, path: Path, *options: str) -> tuple[Any, Any]:
-        def counting(it: Together, heads: Heads, first: int, stop: int, *more: Any) -> int:
+        def counting(it: Together, heads: HeaderColumns, first: int, stop: int, *more: Any) -> int:
             free = self.free(it, heads, first, stop, *more)
             assert first <= free <= stop
             self.together += free - first

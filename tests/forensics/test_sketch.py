@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kdump.forensics.sketch import LongKey, SpaceSaving, known_by
-from kdump.forensics.spread import LATE, MOST, Moments, class_of, late_classes, size_classes
+from kdump.forensics.spread import LATE, MOST, TimeHistogram, class_of, late_classes, size_classes
 from tests.conftest import seeded
 
 
@@ -78,7 +78,7 @@ def test_long_keys_are_known_by_a_digest() -> None:
 
 
 def test_moments_widen_and_lose_nothing() -> None:
-    moments = Moments()
+    moments = TimeHistogram()
     dice = random.Random(3)
     exact = [dice.randrange(10**12) for _ in range(20_000)]
     for time in exact:
@@ -86,7 +86,7 @@ def test_moments_widen_and_lose_nothing() -> None:
     found = list(moments)
     assert len(found) <= MOST
     assert found == sorted(Counter(time // moments.width * moments.width for time in exact).items())
-    other = Moments()
+    other = TimeHistogram()
     other.add(5, 2)
     other.merge(moments)
     assert sum(count for _, count in other) == 20_002

@@ -7,32 +7,32 @@ from pathlib import Path
 
 import pytest
 
-from kdump.format.columns import KEY_START, OFFSET_DELTA, TIMESTAMP_DELTA, VALUE_START, Columns
-from kdump.format.gather import Lists, Strings, header_lists, numbers, pieces, sequences
+from kdump.format.columns import KEY_START, OFFSET_DELTA, TIMESTAMP_DELTA, VALUE_START, RecordColumns
+from kdump.format.gather import ArrowLists, ArrowStrings, header_lists, numbers, pieces, sequences
 from kdump.format.numbers import int64
-from kdump.log.payload import columns_of, records
-from kdump.log.region import BatchV2
+from kdump.log.payload import decode_columns, records
+from kdump.log.region import DefaultRecordBatch
 from tests.conftest import each_segment, iter_regions
 
 
-def string(held: Strings, number: int) -> bytes | None:
+def string(held: ArrowStrings, number: int) -> bytes | None:
     return bytes(held.data[held.ends[number] : held.ends[number + 1]]) if held.there[number] else None
 
 
 @pytest.mark.parametrize("path", each_segment())
 @pytest.mark.parametrize("window", [1 << 20, 300])
 def test_every_record(path: Path, window: int) -> None:
-    keys, values, lists = Strings(), Strings(), Lists()
+    keys, values, lists = ArrowStrings(), ArrowStrings(), ArrowLists()
     offsets, timestamps, sequence = array("q"), array("q"), array("q")
     expected = []
     for batch in iter_regions(path, window):
-        if not isinstance(batch, BatchV2):
+        if not isinstance(batch, DefaultRecordBatch):
             continue
         for record in records(batch):
             delta = record.timestampDelta or 0
             said = (record.offset, batch.baseTimestamp + delta, record.sequence, record.key, record.value)
             expected.append((*said, record.headers))
-        for columns, _ in columns_of(batch):
+        for columns, _ in decode_columns(batch):
             numbers(offsets, columns, OFFSET_DELTA, batch.baseOffset)
             numbers(timestamps, columns, TIMESTAMP_DELTA, batch.baseTimestamp)
             sequences(sequence, columns, batch.baseSequence)
@@ -50,7 +50,7 @@ def test_every_record(path: Path, window: int) -> None:
 
 
 def test_one_by_one_is_the_same() -> None:
-    strings, lists = Strings(), Lists()
+    strings, lists = ArrowStrings(), ArrowLists()
     for value in (b"", None, b"abc"):
         strings.add(value)
     lists.add([(b"k", None), (b"", b"v")])
@@ -61,7 +61,7 @@ def test_one_by_one_is_the_same() -> None:
 
 
 def test_sums_wrap_as_javas() -> None:
-    columns = Columns(b"")
+    columns = RecordColumns(b"")
     columns.block, columns.count = array("q", [0, 0, 0, 1, 2147483647, 0, -1, 0, -1, 0, 0]), 1
     out, rows = array("q"), array("q")
     numbers(out, columns, TIMESTAMP_DELTA, (1 << 63) - 1)
@@ -72,7 +72,7 @@ def test_sums_wrap_as_javas() -> None:
 
 
 def test_nothing_is_nothing() -> None:
-    columns, strings, lists, out = Columns(b""), Strings(), Lists(), array("q")
+    columns, strings, lists, out = RecordColumns(b""), ArrowStrings(), ArrowLists(), array("q")
     pieces(strings, columns, KEY_START)
     header_lists(lists, columns)
     numbers(out, columns, OFFSET_DELTA, 7)

@@ -16,9 +16,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kdump.log import careful as module
-from kdump.log.careful import BLOCK, NEAR, CarefulSource, careful
+from kdump.log.careful import BLOCK, NEAR, FaultTolerantSource, fault_tolerant
 from kdump.log.errors import SourceError
-from kdump.log.rate import Rate
+from kdump.log.rate import RateLimit
 from kdump.log.reader import regions
 from kdump.log.region import Batch
 from kdump.log.source import FileSource, SeekableSource, StreamSource, open_source
@@ -31,7 +31,7 @@ MIB = 1 << 20
 DATA = random.Random(7).randbytes(300 * BLOCK + 1234)
 
 
-class Broken(CarefulSource):
+class Broken(FaultTolerantSource):
     """A file of zeros, or of `data`, whose blocks numbered in `bad` cannot be read.
 
     `short`: as on Linux, a read returns the bytes before a bad block instead of failing completely."""
@@ -179,7 +179,7 @@ def test_a_file_that_is_truncated_behind_a_bad_block(tmp_path: Path) -> None:
     path = tmp_path / "file"
     path.write_bytes(DATA)
 
-    class Bad(CarefulSource):
+    class Bad(FaultTolerantSource):
         def _pread(self, count: int, position: int) -> bytes:
             if position < BLOCK:
                 raise OSError(errno.EIO, "bad")
@@ -222,7 +222,7 @@ def test_the_kernels_own_error(memory: tuple[int, int]) -> None:
     """The error comes from the kernel: short reads up to the unreadable bytes, then EIO."""
     start, size = memory
 
-    class Memory(CarefulSource):
+    class Memory(FaultTolerantSource):
         def _pread(self, count: int, position: int) -> bytes:
             return os.pread(mem, count, start + position)
 
@@ -246,16 +246,16 @@ def test_the_reader_walks_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, wi
     path = tmp_path / f"{0:020}.log"
     data = b"".join(craft.one(bytes([i]) * 5000, i) for i in range(50))
     path.write_bytes(data)
-    pread = CarefulSource._pread
+    pread = FaultTolerantSource._pread
 
-    def broken(self: CarefulSource, count: int, position: int) -> bytes:
+    def broken(self: FaultTolerantSource, count: int, position: int) -> bytes:
         if position < (block + 1) * BLOCK and block * BLOCK < position + count:
             raise OSError(errno.EIO, os.strerror(errno.EIO))
         return pread(self, count, position)
 
-    monkeypatch.setattr(CarefulSource, "_pread", broken)
-    source = open_source(str(path), careful)
-    assert isinstance(source, CarefulSource)
+    monkeypatch.setattr(FaultTolerantSource, "_pread", broken)
+    source = open_source(str(path), fault_tolerant)
+    assert isinstance(source, FaultTolerantSource)
     hurt, whole, count = 0, set(), 0
     for region in regions(Window(source, window), name_offset=0):
         count += region.size
@@ -277,9 +277,9 @@ def test_every_byte_is_counted_and_paid_for(tmp_path: Path) -> None:
     path.write_bytes(b"".join(craft.one(b"v" * 5000, i) for i in range(50)))
     size = path.stat().st_size
     clock = Clock()
-    rate = Rate(1000, clock=clock, sleep=clock.sleep)
+    rate = RateLimit(1000, clock=clock, sleep=clock.sleep)
     counts: list[int] = []
-    source = open_source(str(path), lambda file: careful(file, rate=rate, on_read=counts.append))
+    source = open_source(str(path), lambda file: fault_tolerant(file, rate=rate, on_read=counts.append))
     assert sum(counts) == 4, "the look whether it is a compressed file"
     found = list(regions(Window(source), name_offset=0))
     assert tiles(found, size)
@@ -290,14 +290,14 @@ def test_every_byte_is_counted_and_paid_for(tmp_path: Path) -> None:
 
 def test_what_is_no_file_stays_as_it_is(tmp_path: Path) -> None:
     stream = StreamSource("-", io.BytesIO(b"x"))
-    assert careful(stream) is stream
+    assert fault_tolerant(stream) is stream
     seekable = SeekableSource("bytes", io.BytesIO(b"x"))
-    assert careful(seekable) is seekable
+    assert fault_tolerant(seekable) is seekable
     path = tmp_path / "file"
     path.write_bytes(b"x" * 100)
-    source = careful(open_source(str(path)))
-    assert isinstance(source, CarefulSource)
-    assert careful(source) is source
+    source = fault_tolerant(open_source(str(path)))
+    assert isinstance(source, FaultTolerantSource)
+    assert fault_tolerant(source) is source
     assert (source.name, source.size, source.read_at(90, 100)) == (str(path), 100, b"x" * 10)
     path.write_bytes(b"y" * 120)
     assert source.grown() == 20

@@ -10,11 +10,11 @@ import pytest
 
 from kdump.format.batch import BATCH_HEADER
 from kdump.log import headers as module
-from kdump.log.header_sums import Headers
-from kdump.log.headers import read_headers
-from kdump.log.legacy import look_inside
+from kdump.log.header_sums import HeaderTotals
+from kdump.log.headers import summarize_headers
+from kdump.log.legacy import read_wrapper
 from kdump.log.paths import target
-from kdump.log.region import Batch, BatchLegacy
+from kdump.log.region import Batch, LegacyRecordBatch
 from kdump.log.source import SeekableSource
 from kdump.log.window import Window
 from tests import craft
@@ -23,10 +23,10 @@ from tests.conftest import DISKS, FIXTURES, iter_regions, opened, segment
 LOGS = sorted(path for root in (FIXTURES, DISKS) for path in root.rglob("*.log"))
 
 
-def walk(path: Path, *, quick: bool = False) -> Headers:
+def walk(path: Path, *, quick: bool = False) -> HeaderTotals:
     window = Window(opened(path))
     try:
-        return read_headers(target(str(path)), window, quick=quick)
+        return summarize_headers(target(str(path)), window, quick=quick)
     finally:
         window.source.close()
 
@@ -47,12 +47,12 @@ def test_every_sound_segment(block: int, monkeypatch: pytest.MonkeyPatch) -> Non
     for path in LOGS:
         if block != module.BLOCK and path.stat().st_size > 300_000:
             continue
-        expected = Headers()
+        expected = HeaderTotals()
         batches = []
         for region in iter_regions(path):
             if isinstance(region, Batch):
-                if isinstance(region, BatchLegacy):
-                    look_inside(region)
+                if isinstance(region, LegacyRecordBatch):
+                    read_wrapper(region)
                 batches.append(region)
             else:
                 assert region.kind == "padding"
@@ -78,7 +78,7 @@ def test_a_stream_says_the_same_as_a_file() -> None:
     for path in LOGS:
         if path.stat().st_size < 300_000:
             window = Window(SeekableSource(str(path), io.BytesIO(path.read_bytes())))
-            assert read_headers(target(str(path)), window) == walk(path), path
+            assert summarize_headers(target(str(path)), window) == walk(path), path
 
 
 def test_quick_never_claims_more_than_it_read() -> None:
@@ -160,7 +160,7 @@ def test_each_lie_is_seen(tmp_path: Path) -> None:
     assert cut.torn == len(batches[-1]) - 5
     padded = walk(put(tmp_path, b"".join(batches) + bytes(5000)))
     assert (padded.damage, padded.tail, padded.padding, padded.batches) == ("", "padding", 5000, len(batches))
-    assert walk(put(tmp_path, b"")) == Headers()
+    assert walk(put(tmp_path, b"")) == HeaderTotals()
 
 
 def test_large_batches_are_not_read_through(tmp_path: Path) -> None:
@@ -171,7 +171,7 @@ def test_large_batches_are_not_read_through(tmp_path: Path) -> None:
     window = Window(opened(path))
     real = window.source.read_at
     window.source.read_at = lambda position, count: read.append(count) or real(position, count)  # type: ignore
-    assert read_headers(target(str(path)), window).batches == 8
+    assert summarize_headers(target(str(path)), window).batches == 8
     assert sum(read) < module.BLOCK + 8 * module.HEADER_BLOCK
 
 
@@ -179,5 +179,5 @@ def test_large_batches_are_not_read_through(tmp_path: Path) -> None:
 def test_progress_adds_up(quick: bool) -> None:
     for path in LOGS:
         done: list[int] = []
-        read_headers(target(str(path)), Window(opened(path)), quick=quick, met=done.append)
+        summarize_headers(target(str(path)), Window(opened(path)), quick=quick, met=done.append)
         assert sum(done) == path.stat().st_size, path

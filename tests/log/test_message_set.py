@@ -14,7 +14,7 @@ from click.testing import CliRunner
 from kdump.cli import cli
 from kdump.commands import show
 from kdump.log import legacy
-from kdump.log.region import BatchLegacy
+from kdump.log.region import LegacyRecordBatch
 from tests import craft
 from tests.conftest import each_segment, facts, iter_regions
 
@@ -25,7 +25,7 @@ def both(data: bytes, monkeypatch: pytest.MonkeyPatch) -> tuple[list[dict[str, A
     quick, ordinary = [], 0
     for region in iter_regions(data):
         quick.append(facts(region))
-        ordinary += isinstance(region, BatchLegacy) and region.inner is not None
+        ordinary += isinstance(region, LegacyRecordBatch) and region.inner is not None
     with monkeypatch.context() as patch:
         patch.setattr(legacy, "_columns", lambda batch: None)
         slow = [facts(region) for region in iter_regions(data)]

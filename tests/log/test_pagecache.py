@@ -15,7 +15,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from kdump.log import pagecache
-from kdump.log.careful import careful
+from kdump.log.careful import fault_tolerant
 from kdump.log.pagecache import PAGE, PageCache, cached_pages, merged, without
 from kdump.log.reader import regions
 from kdump.log.region import Batch
@@ -135,7 +135,7 @@ def test_nothing_is_dropped_where_the_kernel_cannot_be_asked(
     monkeypatch.setattr(os, "posix_fadvise", drop)
     path = tmp_path / "file"
     path.write_bytes(b"x" * 10 * PAGE)
-    source = open_source(str(path), careful)
+    source = open_source(str(path), fault_tolerant)
     assert source.read_at(0, MIB) == b"x" * 10 * PAGE
     source.close()
 
@@ -256,7 +256,7 @@ def test_the_kernels_cache(
         warm(reader, total)
         os.close(reader)
         before = settled(fd, total)
-        source = open_source(str(log), careful)
+        source = open_source(str(log), fault_tolerant)
         read(Window(source, size))
         source.close()
         after = cached(fd, total)

@@ -14,14 +14,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from kdump.format.codec import decompress
-from kdump.format.columns import Columns, decode, headers
+from kdump.format.columns import RecordColumns, decode, headers
 from kdump.format.errors import DecodeError
 from kdump.format.layout import Span
 from kdump.format.record import RECORD
 from kdump.log import legacy, payload
 from kdump.log.payload import records
 from kdump.log.record import Record
-from kdump.log.region import Batch, BatchLegacy, BatchV2, Limits
+from kdump.log.region import Batch, DefaultRecordBatch, LegacyRecordBatch, Limits
 from tests import craft
 from tests.conftest import FIXTURES, batches, facts, read_regions, segment, segments
 
@@ -106,7 +106,7 @@ def values(spans: list[Span]) -> Row:
 
 
 def by_loop(data: bytes, count: int) -> tuple[list[Row], Wrong]:
-    columns = Columns(data)
+    columns = RecordColumns(data)
     wrong = None
     try:
         decode(columns, 0, len(data), count, True)
@@ -141,7 +141,7 @@ def check_twins(data: bytes, count: int) -> None:
 @pytest.mark.parametrize("path", [pytest.param(p, id=str(p.relative_to(FIXTURES))) for p in V2_SEGMENTS])
 def test_the_loop_equals_the_layout(path: Path) -> None:
     for batch in batches(read_regions(path)):
-        if isinstance(batch, BatchV2):
+        if isinstance(batch, DefaultRecordBatch):
             data = payload_of(batch)
             rows, wrong = by_loop(data, batch.header.recordCount)
             assert (rows, wrong) == by_layout(data, batch.header.recordCount)
@@ -232,7 +232,7 @@ def test_pieces_of_corrupt_payloads(name: str, monkeypatch: pytest.MonkeyPatch) 
 def repack(whole: bytes, rng: random.Random) -> bytes:
     """Return the batch with a few bytes of its decompressed payload overwritten, or its end removed."""
     batch = only(whole)
-    if isinstance(batch, BatchLegacy):
+    if isinstance(batch, LegacyRecordBatch):
         bounds = legacy.value_bounds(batch)
         pieces = batch.chunks(bounds.valuePosition, bounds.valueSize)
         data = b"".join(
@@ -243,7 +243,7 @@ def repack(whole: bytes, rng: random.Random) -> bytes:
     for _ in range(rng.randrange(1, 4)):
         data = craft.overwrite(data, rng.randrange(len(data)), rng.randbytes(rng.randrange(1, 3)))
     data = data[: rng.randrange(len(data))] if rng.random() < 0.3 else data
-    if isinstance(batch, BatchLegacy):
+    if isinstance(batch, LegacyRecordBatch):
         return craft.wrapper(batch.magic, data, batch.compression, offset=batch.lastOffset)
     assert batch.recordCount is not None
     return craft.batch(data, batch.compression, count=batch.recordCount)

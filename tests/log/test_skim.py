@@ -14,8 +14,8 @@ from kdump.format.columns import check_records, headers
 from kdump.log import legacy, legacy_skim, payload, skim
 from kdump.log.legacy import messages
 from kdump.log.paths import target
-from kdump.log.payload import columns_of, records
-from kdump.log.region import BatchLegacy, BatchV2
+from kdump.log.payload import decode_columns, records
+from kdump.log.region import DefaultRecordBatch, LegacyRecordBatch
 from tests import craft
 from tests.conftest import iter_regions
 
@@ -39,10 +39,10 @@ DAMAGE = st.lists(st.tuples(st.integers(0, 200), st.sampled_from([0, 1, 2, 3, 0x
 def said(data: bytes, window: int, **options: bool) -> tuple[object, ...]:
     """Return the facts about the records of a batch and their positions, and the batch's problems."""
     (batch,) = iter_regions(data, window)
-    assert isinstance(batch, BatchV2)
+    assert isinstance(batch, DefaultRecordBatch)
     rows: list[object] = []
     headers = []
-    for columns, base in columns_of(batch, **options):
+    for columns, base in decode_columns(batch, **options):
         for row in range(len(columns)):
             numbers = columns.block[11 * row : 11 * row + 11]
             start = 0 if columns.skimmed else numbers[0]
@@ -81,9 +81,9 @@ def test_the_same_is_said(
 def header_keys(data: bytes, window: int, keep: skim.Keep | None = None) -> tuple[object, ...]:
     """Return the keys of all headers and the values of records with the given keys, and the problems."""
     (batch,) = iter_regions(data, window)
-    assert isinstance(batch, BatchV2)
+    assert isinstance(batch, DefaultRecordBatch)
     found: list[object] = []
-    for columns, _ in columns_of(batch, keep=keep):
+    for columns, _ in decode_columns(batch, keep=keep):
         for row in range(len(columns)):
             (_, end, *_, key_at, key_size, value_at, value_size, at, count) = columns.block[11 * row : 11 * row + 11]
             if columns.skimmed:
@@ -127,7 +127,7 @@ MESSAGES = st.lists(
 def inside(data: bytes, window: int, **options: bool) -> tuple[object, ...]:
     """Return the facts about the messages in a wrapper, or about a single message, and its problems."""
     (batch,) = iter_regions(data, window)
-    assert isinstance(batch, BatchLegacy)
+    assert isinstance(batch, LegacyRecordBatch)
     rows = []
     for found in messages(batch, **options):
         key = found.data[found.key_start : found.key_start + max(0, found.keySize)]

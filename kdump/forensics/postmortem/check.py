@@ -22,16 +22,16 @@ from kdump.forensics.postmortem.survey import FactsObserver
 from kdump.forensics.read_stats import StatsReader
 from kdump.forensics.stats import Stats
 from kdump.forensics.walk import PartitionScan
-from kdump.format.heads import Heads
+from kdump.format.heads import HeaderColumns
 from kdump.log.disk import PartitionDirectory
 from kdump.log.region import Batch, Region
 from kdump.log.window import Window
-from kdump.state.coordinator import Coordinator
+from kdump.state.coordinator import TransactionCoordinatorState
 
 MOST_OPEN, MOST_ENDED, MOST_DIFFERENCES = 200, 200, 50
 
 
-class Tapped(Rule):
+class LedgerObserver(Rule):
     """Passes the scan to the ledger and keeps its answers: open transactions, and the longest of those that ended."""
 
     def __init__(self, ledger: TransactionLedger, facts: PartitionFacts, survey: FactsObserver) -> None:
@@ -41,7 +41,7 @@ class Tapped(Rule):
         self.longest: dict[str, list[tuple[int, int, int, Transaction]]] = {}
         self.count = 0
 
-    def free(self, part: SegmentContext, heads: Heads, first: int, stop: int) -> int:
+    def free(self, part: SegmentContext, heads: HeaderColumns, first: int, stop: int) -> int:
         return stop
 
     def batch(self, seen: BatchContext) -> tuple[Finding, ...]:
@@ -120,9 +120,9 @@ class PostMortemCheck(PartitionScan):
         self.reader = StatsReader(stats, options)
         super().__init__(partition, known, options, totals, alone=alone)
         self.survey = FactsObserver(self.facts, known, self.transactions)
-        coordinator = known.coordinator if isinstance(known.coordinator, Coordinator) else None
+        coordinator = known.coordinator if isinstance(known.coordinator, TransactionCoordinatorState) else None
         ledger = TransactionLedger(self, coordinator, options.now, options.transaction_timeout)
-        self.watch(Tapped(ledger, self.facts, self.survey), self.survey)
+        self.watch(LedgerObserver(ledger, self.facts, self.survey), self.survey)
 
     def _make_rules(self) -> list[Rule]:
         """Return the rules of verify and, before the transactions, the .txnindex entries, which the ledger needs."""

@@ -11,7 +11,7 @@ MOST = 100
 """Maximum number of marks of one severity in one file; if there are more, marks near each other are merged."""
 
 
-class Mark(NamedTuple):
+class FindingRange(NamedTuple):
     """Bytes start..end-1 of a file with this number of `findings`, the first of which has this code."""
 
     start: int
@@ -21,17 +21,17 @@ class Mark(NamedTuple):
     findings: int
 
 
-class Marks:
+class FindingRanges:
     """Collects the findings of one file."""
 
     def __init__(self) -> None:
         self.near = 0
-        self.by_severity: dict[str, list[Mark]] = {}
+        self.by_severity: dict[str, list[FindingRange]] = {}
 
     def add(self, finding: Finding) -> None:
         marks = self.by_severity.setdefault(finding.severity, [])
         start = finding.position
-        mark = Mark(start, start + max(1, finding.size), finding.severity, finding.code, 1)
+        mark = FindingRange(start, start + max(1, finding.size), finding.severity, finding.code, 1)
         if marks and _gap(marks[-1], mark) <= self.near:
             marks[-1] = _both(marks[-1], mark)
             return
@@ -39,7 +39,7 @@ class Marks:
         while len(marks) > MOST:
             self._thin(marks)
 
-    def _thin(self, marks: list[Mark]) -> None:
+    def _thin(self, marks: list[FindingRange]) -> None:
         marks.sort()
         self.near = max(1, 2 * self.near, (marks[-1].end - marks[0].start) // (4 * MOST))
         kept = [marks[0]]
@@ -50,14 +50,14 @@ class Marks:
                 kept.append(mark)
         marks[:] = kept
 
-    def __iter__(self) -> Iterator[Mark]:
+    def __iter__(self) -> Iterator[FindingRange]:
         return iter(sorted(mark for marks in self.by_severity.values() for mark in marks))
 
 
-def _gap(one: Mark, other: Mark) -> int:
+def _gap(one: FindingRange, other: FindingRange) -> int:
     return max(one.start, other.start) - min(one.end, other.end)
 
 
-def _both(one: Mark, other: Mark) -> Mark:
+def _both(one: FindingRange, other: FindingRange) -> FindingRange:
     start, end = min(one.start, other.start), max(one.end, other.end)
-    return Mark(start, end, one.severity, one.code, one.findings + other.findings)
+    return FindingRange(start, end, one.severity, one.code, one.findings + other.findings)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from kdump.forensics.postmortem.facts import ProducerEpoch
-from kdump.format.heads import BASE, LAST, MAX_TIMESTAMP, PRODUCER, PRODUCER_EPOCH, Heads, chains
+from kdump.format.heads import BASE, LAST, MAX_TIMESTAMP, PRODUCER, PRODUCER_EPOCH, HeaderColumns, producer_writes
 from kdump.log.region import Batch
 
 MOST = 4096
@@ -30,10 +30,10 @@ class ProducerEpochs:
             counts = (1, batch.possible_records, batch.size)
             self._add(batch.producerId, batch.producerEpoch or 0, base, batch.lastOffset, counts, newest)
 
-    def many(self, heads: Heads, first: int, stop: int) -> None:
+    def many(self, heads: HeaderColumns, first: int, stop: int) -> None:
         """Add the valid data batches first..stop-1."""
         while first < stop:
-            upto, found = chains(heads, first, stop, False)
+            upto, found = producer_writes(heads, first, stop, False)
             for chain in found:
                 last = chain.last
                 who = heads.of(last, PRODUCER), heads.of(last, PRODUCER_EPOCH)

@@ -19,7 +19,7 @@ Ref = tuple[int, int]
 """A transaction in a partition: its producer ID and first offset."""
 
 
-class Look(NamedTuple):
+class CellContent(NamedTuple):
     """The content of a byte range. `codec`: none, gzip, … of a valid data batch, else CONTROL, DAMAGED, torn, junk or
     padding. `producer`: its ID, -1 if there is none. `transaction`: None for bytes outside transactions."""
 
@@ -38,7 +38,7 @@ class Cell(NamedTuple):
 
     start: int
     end: int
-    look: Look
+    look: CellContent
     first: int | None
     last: int | None
     batches: int
@@ -51,13 +51,15 @@ class _Bin:
     __slots__ = ("batches", "first", "last", "looks", "records")
 
     def __init__(self) -> None:
-        self.looks: dict[Look, int] = {}
+        self.looks: dict[CellContent, int] = {}
         self.first: int | None = None
         self.last: int | None = None
         self.batches = 0
         self.records = 0
 
-    def add(self, look: Look, size: int, first: int | None, last: int | None, batches: int, records: int) -> None:
+    def add(
+        self, look: CellContent, size: int, first: int | None, last: int | None, batches: int, records: int
+    ) -> None:
         looks = self.looks
         looks[look] = looks.get(look, 0) + size
         if len(looks) > LOOKS:
@@ -76,11 +78,11 @@ class _Bin:
         self.records += other.records
 
     @property
-    def look(self) -> Look:
+    def look(self) -> CellContent:
         return min(self.looks, key=lambda look: (look.codec not in NO_BATCH, -self.looks[look]))
 
 
-class Strip:
+class SegmentStrip:
     """Collects the regions of a file in order. `size`: the file's size in bytes, None if it is not known yet."""
 
     def __init__(self, size: int | None, most: int = MOST) -> None:
@@ -94,7 +96,7 @@ class Strip:
         self,
         start: int,
         end: int,
-        look: Look,
+        look: CellContent,
         first: int | None = None,
         last: int | None = None,
         batches: int = 0,
@@ -112,7 +114,13 @@ class Strip:
             batches = records = 0
 
     def add_many(
-        self, look: Look, starts: Sequence[int], end: int, firsts: Sequence[int], last: int, records: Sequence[int]
+        self,
+        look: CellContent,
+        starts: Sequence[int],
+        end: int,
+        firsts: Sequence[int],
+        last: int,
+        records: Sequence[int],
     ) -> None:
         """Add consecutive batches with the same look: the position, first offset and record count of each. The last one
         ends before byte `end`, with offset `last`."""

@@ -14,9 +14,9 @@ from kdump.check.rule import NONE, BatchContext, PartitionContext, Rule, Segment
 from kdump.check.transactions import TransactionRule
 from kdump.forensics.answers import Transaction
 from kdump.forensics.postmortem.facts import Gap, PartitionFacts, SegmentFacts
-from kdump.forensics.postmortem.marks import Marks
+from kdump.forensics.postmortem.marks import FindingRanges
 from kdump.forensics.postmortem.producers import ProducerEpochs
-from kdump.forensics.postmortem.strip import CONTROL, DAMAGED, Look, Ref, Strip, coarser
+from kdump.forensics.postmortem.strip import CONTROL, DAMAGED, CellContent, Ref, SegmentStrip, coarser
 from kdump.format.batch import COMPRESSION, TRANSACTIONAL, codec_name
 from kdump.format.heads import (
     ATTRIBUTES,
@@ -27,8 +27,8 @@ from kdump.format.heads import (
     PRODUCER,
     RECORDS,
     START,
-    Heads,
-    next_to,
+    HeaderColumns,
+    are_adjacent,
     total,
 )
 from kdump.log.region import Batch, Region
@@ -48,7 +48,7 @@ class FactsObserver(Rule):
         self.facts = facts
         self.known = known
         self.transactions = transactions
-        self.strip = Strip(None)
+        self.strip = SegmentStrip(None)
         self.segment = SegmentFacts("", 0)
         self.next: int | None = None
         """The offset after the last valid batch."""
@@ -58,20 +58,20 @@ class FactsObserver(Rule):
         self.gaps: list[tuple[int, int, Gap]] = []
         self.recent: OrderedDict[Ref, str] = OrderedDict()
         self.pending: set[Ref] = set()
-        self.marks: dict[str, Marks] = {}
+        self.marks: dict[str, FindingRanges] = {}
 
-    def free(self, part: SegmentContext, heads: Heads, first: int, stop: int) -> int:
+    def free(self, part: SegmentContext, heads: HeaderColumns, first: int, stop: int) -> int:
         """Return `stop`: all batches may be processed in bulk."""
         return stop
 
     def begin(self, part: SegmentContext) -> tuple[Finding, ...]:
-        self.strip = Strip(part.size)
+        self.strip = SegmentStrip(part.size)
         self.segment = SegmentFacts(part.target.path, part.size or 0)
         return NONE
 
     def region(self, part: SegmentContext, region: Region) -> tuple[Finding, ...]:
         self.damaged = True
-        self.strip.add(region.position, region.end, Look(region.kind))
+        self.strip.add(region.position, region.end, CellContent(region.kind))
         return NONE
 
     def batch(self, seen: BatchContext) -> tuple[Finding, ...]:
@@ -79,7 +79,7 @@ class FactsObserver(Rule):
         self.segment.batches += 1
         if not seen.sound:
             self.damaged = True
-            self.strip.add(batch.position, batch.end, Look(DAMAGED), batches=1)
+            self.strip.add(batch.position, batch.end, CellContent(DAMAGED), batches=1)
             return NONE
         base = batch.lastOffset if batch.baseOffset is None else batch.baseOffset
         records = batch.possible_records
@@ -91,16 +91,16 @@ class FactsObserver(Rule):
             self.epochs.batch(batch)
         return NONE
 
-    def _look(self, batch: Batch) -> Look:
+    def _look(self, batch: Batch) -> CellContent:
         producer = -1 if batch.producerId is None else batch.producerId
         ref = None
         if batch.isTransactional:
             ended = self.transactions.ended
             began = ended.transaction if ended is not None else self.transactions.state.open.get(producer)
             ref = (producer, began.first_offset) if began is not None else None
-        return Look(CONTROL if batch.isControlBatch else batch.compression, producer, ref)
+        return CellContent(CONTROL if batch.isControlBatch else batch.compression, producer, ref)
 
-    def take(self, part: SegmentContext, heads: Heads, first: int, stop: int) -> None:
+    def take(self, part: SegmentContext, heads: HeaderColumns, first: int, stop: int) -> None:
         shift = heads.shift
         starts = [start + shift for start in heads.column(START)[first:stop]]
         bases = heads.column(BASE)[first:stop].tolist()
@@ -120,12 +120,12 @@ class FactsObserver(Rule):
         self.epochs.many(heads, first, stop)
         self._follow(part, heads, first, stop)
 
-    def _look_of(self, attributes: int, producer: int) -> Look:
+    def _look_of(self, attributes: int, producer: int) -> CellContent:
         ref = None
         if attributes & TRANSACTIONAL.mask:
             began = self.transactions.state.open.get(producer)
             ref = (producer, began.first_offset) if began is not None else None
-        return Look(codec_name(COMPRESSION.of(attributes)), producer, ref)
+        return CellContent(codec_name(COMPRESSION.of(attributes)), producer, ref)
 
     def _offsets(self, bases: list[int], lasts: list[int], starts: list[int], end: int, records: list[int]) -> None:
         offsets, row = self.facts.offsets, 0
@@ -162,11 +162,11 @@ class FactsObserver(Rule):
         segment.newest = time if segment.newest is None else max(time, segment.newest)
         self.facts.time.add(time, size, records)
 
-    def _follow(self, part: SegmentContext, heads: Heads, first: int, stop: int) -> None:
+    def _follow(self, part: SegmentContext, heads: HeaderColumns, first: int, stop: int) -> None:
         """Add batches to the segment, and the gaps before and between them."""
         segment, row = self.segment, first
         while row < stop:
-            upto = next_to(heads, row, stop, heads.of(row, BASE) - 1)
+            upto = are_adjacent(heads, row, stop, heads.of(row, BASE) - 1)
             base, last = heads.of(row, BASE), heads.of(upto - 1, LAST)
             self._met(base, last, total(heads, RECORDS, row, upto), part, heads.of(row, START) + heads.shift)
             row = upto
@@ -204,7 +204,7 @@ class FactsObserver(Rule):
             else:
                 self.pending.add(ref)
         self.recent.clear()
-        self.strip = Strip(None)
+        self.strip = SegmentStrip(None)
         return NONE
 
     def told(self, row: Transaction) -> None:
@@ -222,7 +222,7 @@ class FactsObserver(Rule):
     def found(self, finding: Finding) -> None:
         """Mark the bytes of a finding, if it has any."""
         if finding.size:
-            self.marks.setdefault(finding.file, Marks()).add(finding)
+            self.marks.setdefault(finding.file, FindingRanges()).add(finding)
 
     def end(self) -> Iterator[Finding]:
         facts = self.facts

@@ -9,15 +9,15 @@ from typing import Any
 from kdump.forensics.reindex.verdict import MOST_TOLD, Verdict, WrongEntry
 from kdump.format.layout import Layout
 from kdump.log.entries import FIXED, Entry, Item
-from kdump.log.kinds import Kind
+from kdump.log.kinds import FileKind
 from kdump.log.region import PADDING, TORN, Region
 
 
-class Judge:
+class IndexComparer:
     """Reads the existing entries in order; `entry` is the next one to compare, None at the end. `open_end`: the segment
     may be the active one, whose index files are preallocated and not closed yet."""
 
-    kind: Kind
+    kind: FileKind
     telling: tuple[str, ...]
     """JSON names of values in ascending order, by which an entry is found among the rebuilt ones."""
 

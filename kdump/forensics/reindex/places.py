@@ -13,17 +13,17 @@ from kdump.check.rule import PartitionContext
 from kdump.check.run import units
 from kdump.forensics.reindex.build import INTERVAL, LARGEST_INDEX
 from kdump.format.numbers import parse_int
-from kdump.log.disk import BESIDE, LogDirectory, PartitionDirectory, SegmentFiles, current, partition, place_of
+from kdump.log.disk import BESIDE, LogDirectory, PartitionDirectory, SegmentFiles, current, directory_at, partition
 from kdump.log.errors import Refused, SourceError
 from kdump.log.internal_topics import METADATA_TOPIC
-from kdump.log.kinds import SEGMENT, Kind
+from kdump.log.kinds import SEGMENT, FileKind
 from kdump.log.listing import parent
 from kdump.log.named import missing
 from kdump.log.paths import Target, target
 from kdump.state.topic_config import effective
 
 if TYPE_CHECKING:
-    from kdump.state.image import Metadata
+    from kdump.state.image import MetadataImage
 
 
 @dataclass
@@ -99,7 +99,7 @@ def _segment(at: Target, refused: Refused) -> SegmentFiles | None:
     return None
 
 
-def _beside(at: Target) -> dict[Kind, Target]:
+def _beside(at: Target) -> dict[FileKind, Target]:
     """Return the indexes of a segment file. If it is not live, their names have the same suffix (.deleted, .swap)."""
     stem, _, ending = at.path.rpartition(".log")
     paths = {kind: f"{stem}.{kind.name}{ending}" for kind in BESIDE}
@@ -109,7 +109,7 @@ def _beside(at: Target) -> dict[Kind, Target]:
 def _asked(
     place: PartitionDirectory, known: PartitionContext, wanted: list[SegmentFiles], configs: _Configs
 ) -> ReindexInput:
-    directory = place_of(parent(os.path.abspath(place.path)))
+    directory = directory_at(parent(os.path.abspath(place.path)))
     made = ReindexInput(place, known, wanted, directory.path if isinstance(directory, LogDirectory) else None)
     if isinstance(directory, LogDirectory) and place.topic is not None:
         made.interval = configs.number(directory, place.topic, "index.interval.bytes", INTERVAL)
@@ -122,7 +122,7 @@ class _Configs:
 
     def __init__(self, options: Options) -> None:
         self.options = options
-        self._known: dict[str, tuple[Metadata | None, int | None]] = {}
+        self._known: dict[str, tuple[MetadataImage | None, int | None]] = {}
 
     def number(self, directory: LogDirectory, topic: str, name: str, default: int) -> int:
         """Return the config as a number of bytes; `default` if it is unknown or not valid."""

@@ -22,11 +22,11 @@ from kdump.forensics.reindex.starts import first_needed, snapshot_at
 from kdump.forensics.reindex.verdict import IDENTICAL, NOT_NEEDED, UNREAD, Verdict
 from kdump.log.disk import SegmentFiles
 from kdump.log.errors import Refused, SourceError, raise_it, went_away
-from kdump.log.kinds import INDEX, TIME_INDEX, TXN_INDEX, Kind
+from kdump.log.kinds import INDEX, TIME_INDEX, TXN_INDEX, FileKind
 from kdump.log.paths import is_live
 from kdump.state.transactions import OpenTransactions
 
-ENDINGS: dict[Kind, str] = {INDEX: ".index", TIME_INDEX: ".timeindex", TXN_INDEX: ".txnindex"}
+ENDINGS: dict[FileKind, str] = {INDEX: ".index", TIME_INDEX: ".timeindex", TXN_INDEX: ".txnindex"}
 LITTLE = frozenset({"offsets"})
 """Rule families for which as little as possible is read from the files around a partition."""
 

@@ -6,13 +6,13 @@ and when it rolls, closes or recovers the segment. Source: LogSegment.append, on
 
 from __future__ import annotations
 
-from kdump.forensics.reindex.judge import Judge
+from kdump.forensics.reindex.judge import IndexComparer
 from kdump.log.entries import Entry
 from kdump.log.kinds import TIME_INDEX
 from kdump.log.region import Batch
 
 
-class TimeJudge(Judge):
+class TimeIndexComparer(IndexComparer):
     """Compares a .timeindex. The caller passes each batch to the OffsetJudge first, then here, and calls `due` if the
     .index has an entry for it."""
 

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from kdump.forensics.reindex.build import Added
-from kdump.forensics.reindex.judge import Judge
+from kdump.forensics.reindex.build import BatchEffects
+from kdump.forensics.reindex.judge import IndexComparer
 from kdump.forensics.reindex.verdict import Verdict
 from kdump.format.index import TxnIndexEntry
 from kdump.log.entries import Entry, Item
@@ -17,7 +17,7 @@ from kdump.log.kinds import TXN_INDEX
 from kdump.log.region import Batch
 
 
-class TxnJudge(Judge):
+class TxnIndexComparer(IndexComparer):
     """Compares a .txnindex. `compacted`: the log cleaner may have cleaned the segment; `known_from`: every transaction
     that began at or above this offset is known."""
 
@@ -43,7 +43,7 @@ class TxnJudge(Judge):
     def rises(self, before: Entry, entry: Entry) -> bool:
         return bool(entry.values["lastOffset"] > before.values["lastOffset"])
 
-    def added(self, batch: Batch, added: Added) -> None:
+    def added(self, batch: Batch, added: BatchEffects) -> None:
         """Process the next batch; `added` states which transaction it began or aborted, if any."""
         if added.began is not None:
             self._began(added.began)

@@ -11,7 +11,7 @@ from typing import Annotated, Any, NamedTuple
 
 from kdump.answer import NESTED, Doc, PathText
 from kdump.log import kinds
-from kdump.log.kinds import Kind
+from kdump.log.kinds import FileKind
 from kdump.log.paths import Target
 
 IDENTICAL, LEGAL, WRONG, MISSING = "identical", "legal", "wrong", "missing"
@@ -58,7 +58,7 @@ class Verdict:
     """One index file of one segment. `at` is None if it does not exist. Sizes are in bytes; `entries` excludes the
     zeros of preallocation; `reasons` has the names in REASONS as keys."""
 
-    kind: Annotated[Kind, Doc("index, timeindex, txnindex", of="name")]
+    kind: Annotated[FileKind, Doc("index, timeindex, txnindex", of="name")]
     at: Target | None
     status: Annotated[str, Doc("identical, legal, wrong, missing, notNeeded, unread")] = IDENTICAL
     size: Annotated[int, Doc()] = 0

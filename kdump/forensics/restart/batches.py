@@ -16,8 +16,8 @@ from kdump.format.checksum import checksum
 from kdump.format.errors import DecodeError
 from kdump.format.message import CRC_START as LEGACY_CRC_START
 from kdump.format.message import MessageHeader
-from kdump.log.legacy import look_inside
-from kdump.log.region import BatchLegacy, Limits, read_header
+from kdump.log.legacy import read_wrapper
+from kdump.log.region import LegacyRecordBatch, Limits, read_header
 from kdump.log.window import Window
 
 UP_TO_MAGIC = 17
@@ -52,7 +52,7 @@ class RecordBatchView(NamedTuple):
         return self.position + self.size
 
 
-def walk(window: Window, start: int, end: int, *, whole: bool = False) -> Iterator[RecordBatchView]:
+def read_batches(window: Window, start: int, end: int, *, whole: bool = False) -> Iterator[RecordBatchView]:
     """Yield the batches from byte `start` to `end`, as FileLogInputStream does; stop at one that runs past `end`.
     `whole`: the caller reads all bytes, not only headers. Raises CorruptRecord for a length that is invalid in every
     format or an incomplete header, and SourceError."""
@@ -83,7 +83,7 @@ def walk(window: Window, start: int, end: int, *, whole: bool = False) -> Iterat
         position += size
 
 
-def check(window: Window, head: RecordBatchView) -> None:
+def ensure_valid(window: Window, head: RecordBatchView) -> None:
     """Check size and checksum, but no records, as RecordBatch.ensureValid does. Raises CorruptRecord."""
     if head.header is not None:
         if head.size < BATCH_HEADER.size:
@@ -111,8 +111,8 @@ def base_offset(window: Window, head: RecordBatchView, file: str) -> int:
         return head.base
     if not isinstance(header, MessageHeader) or header.compression == "none":
         return head.base
-    batch = BatchLegacy(window, head.position, head.size, Limits(), header)
-    look_inside(batch)
+    batch = LegacyRecordBatch(window, head.position, head.size, Limits(), header)
+    read_wrapper(batch)
     if batch.baseOffset is not None:
         return batch.baseOffset
     wrong = batch.problems[0].reason if batch.problems else "its content is invalid"
@@ -133,7 +133,7 @@ def search(window: Window, target: int, start: int, end: int, file: str) -> Reco
     """Return the batch at or after byte `start` in which FileRecords.searchForOffsetFromPosition looks for the offset
     `target`; None if it finds none. Raises CorruptRecord, StartupFailed."""
     before: RecordBatchView | None = None
-    for head in walk(window, start, end):
+    for head in read_batches(window, start, end):
         base = base_offset(window, head, file)
         if base == target:
             return head

@@ -8,14 +8,14 @@ from __future__ import annotations
 import os
 
 from kdump.check.options import Options
-from kdump.forensics.restart.batches import CorruptRecord, walk
+from kdump.forensics.restart.batches import CorruptRecord, read_batches
 from kdump.forensics.restart.plan import EXIT, DirectoryPlan, StartupFailure
 from kdump.forensics.restart.rights import Rights
 from kdump.format.metadata_record import decode_metadata_record
 from kdump.log.errors import SourceError
 from kdump.log.paths import target
 from kdump.log.payload import records
-from kdump.log.region import BatchV2
+from kdump.log.region import DefaultRecordBatch
 from kdump.log.window import Window
 from kdump.state.metadata_files import BOOTSTRAP
 
@@ -55,10 +55,10 @@ def _problem(window: Window, path: str, options: Options) -> tuple[str | None, i
     file. Like Kafka, does not verify checksums. Raises SourceError."""
     has_version = False
     try:
-        for head in walk(window, 0, window.source.size or 0):
+        for head in read_batches(window, 0, window.source.size or 0):
             if head.header is None:
                 return f"RuntimeException: a message of magic {head.magic}", head.position
-            batch = BatchV2(window, head.position, head.size, options.limits, head.header)
+            batch = DefaultRecordBatch(window, head.position, head.size, options.limits, head.header)
             for record in records(batch):
                 if record.is_control:
                     continue

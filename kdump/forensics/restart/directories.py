@@ -12,8 +12,8 @@ from __future__ import annotations
 import os
 
 from kdump.forensics.restart.plan import DirectoryPlan
-from kdump.forensics.restart.running import holder
-from kdump.log.disk import CLEAN_MARK, LOCK, LogDirectory, place_of, places
+from kdump.forensics.restart.running import lock_holder
+from kdump.log.disk import CLEAN_MARK, LOCK, LogDirectory, directory_at, find_directories
 from kdump.log.errors import SourceError, Unlisted
 from kdump.log.internal_topics import METADATA_TOPIC
 from kdump.log.listing import is_url, names
@@ -60,7 +60,7 @@ def _failure(path: str) -> str:
 def _log_directories(path: str, several: bool) -> list[DirectoryPlan]:
     """Return the plan of the one log directory at or below `path`. `several`: other paths were given too. Raises
     SourceError."""
-    place = place_of(path)
+    place = directory_at(path)
     if place is None and several and set(names(path)) <= {LOCK, "lost+found"}:
         return [_directory(LogDirectory(path))]  # a new disk: log.dirs may name it
     refused: list[SourceError] = []
@@ -69,7 +69,7 @@ def _log_directories(path: str, several: bool) -> list[DirectoryPlan]:
     if isinstance(place, LogDirectory):
         found.append(place)
     else:
-        found += [each for each in places(path, refusals) if isinstance(each, LogDirectory)]
+        found += [each for each in find_directories(path, refusals) if isinstance(each, LogDirectory)]
     if not found and refused:
         raise refused[0]
     if not found:
@@ -94,7 +94,7 @@ def _directory(place: LogDirectory) -> DirectoryPlan:
     plan = DirectoryPlan(place.path, clean)
     plan.logDir = not place.only_metadata
     plan.metadataLogDir = os.path.exists(os.path.join(place.path, METADATA_LOG))
-    process = holder(place.path)
+    process = lock_holder(place.path)
     if process is not None:
         plan.warnings.append(
             f"process {process} holds {os.path.join(place.path, LOCK)}: a broker is running on these files. The plan "

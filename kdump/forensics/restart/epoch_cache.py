@@ -8,7 +8,7 @@ from __future__ import annotations
 from kdump.forensics.restart.plan import EpochEntry
 
 
-class EpochCache:
+class LeaderEpochFileCache:
     """The entries, in ascending order of epochs. `written`: whether the broker rewrites the checkpoint file."""
 
     def __init__(self) -> None:

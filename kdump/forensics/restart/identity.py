@@ -9,14 +9,14 @@ import base64
 import os
 
 from kdump.forensics.restart.checkpoint_file import read_small
-from kdump.forensics.restart.log_files import denied, left_over_stop
+from kdump.forensics.restart.log_files import denied, temporary_file_stop
 from kdump.forensics.restart.plan import EXIT, OFFLINE, DirectoryPlan, RestartPlan, StartupFailure, Step
 from kdump.forensics.restart.rights import ENTER, WRITE, Rights
 from kdump.format.java_properties import MALFORMED, properties
 from kdump.format.meta_properties import meta_properties
 from kdump.log.errors import SourceError
 from kdump.log.internal_topics import METADATA_TOPIC
-from kdump.state.image import Metadata
+from kdump.state.image import MetadataImage
 
 META = "meta.properties"
 
@@ -161,7 +161,7 @@ def _agree(directories: list[DirectoryPlan], rights: Rights) -> None:
             directory.stops.append(StartupFailure(EXIT, path, None, None, message, what, here))
         if directory.directoryId is None:
             directory.steps.append(Step("write", path, None, None, 0, "with a new directory.id, because it has none"))
-            stop = left_over_stop(path, rights)
+            stop = temporary_file_stop(path, rights)
             if not rights.can(directory.path, WRITE | ENTER):
                 stop = denied(f"{path}.tmp", "write", f"FileNotFoundException: {path}.tmp (Permission denied)", rights)
             if stop is not None:  # the node exits: MetaPropertiesEnsemble.Copier
@@ -179,7 +179,7 @@ def _agree(directories: list[DirectoryPlan], rights: Rights) -> None:
             directory.stops.append(StartupFailure(EXIT, path, None, None, message, what, remedy))
 
 
-def registered(directories: list[DirectoryPlan], metadata: Metadata, plan: RestartPlan) -> None:
+def registered(directories: list[DirectoryPlan], metadata: MetadataImage, plan: RestartPlan) -> None:
     """Compare the IDs with the cluster's metadata, which lists the directories of each broker: the node's own
     configuration is not on the disk."""
     owners = {each: number for number, ids in metadata.broker_directories.items() for each in ids}

@@ -163,7 +163,7 @@ def denied(path: str, word: str, what: str, rights: Rights) -> StartupFailure:
     return StartupFailure(OFFLINE, path, None, None, message, what, remedy)
 
 
-def left_over_stop(path: str, rights: Rights) -> StartupFailure | None:
+def temporary_file_stop(path: str, rights: Rights) -> StartupFailure | None:
     """Return the stop if the temporary file that a broker writes before it renames it to `path` exists, and cannot be
     overwritten (FileOutputStream); None if it can."""
     path += ".tmp"

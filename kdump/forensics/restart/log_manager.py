@@ -17,8 +17,8 @@ from kdump.check.options import Options
 from kdump.forensics.restart import checkpoint_file
 from kdump.forensics.restart.checkpoint_file import BadLine
 from kdump.forensics.restart.directories import METADATA_LOG
-from kdump.forensics.restart.log_files import denied, left_over_stop
-from kdump.forensics.restart.log_loader import Loading, load
+from kdump.forensics.restart.log_files import denied, temporary_file_stop
+from kdump.forensics.restart.log_loader import LoadParameters, load
 from kdump.forensics.restart.metadata_log import load_metadata_log
 from kdump.forensics.restart.missing_logs import missing_logs
 from kdump.forensics.restart.moves import Moves, parse_name
@@ -34,17 +34,24 @@ from kdump.forensics.restart.plan import (
 )
 from kdump.forensics.restart.recovery import INTERVAL
 from kdump.forensics.restart.rights import ENTER, READ, WRITE, Rights
-from kdump.forensics.restart.root_files import CLEANER, OFFSETS, mark_stop, metadata_stops, write_stops, write_warning
-from kdump.forensics.restart.strays import Strays
+from kdump.forensics.restart.root_files import (
+    CLEANER,
+    OFFSETS,
+    clean_shutdown_file_stop,
+    metadata_stops,
+    write_stops,
+    write_warning,
+)
+from kdump.forensics.restart.strays import StrayPartitions
 from kdump.format.numbers import parse_int
-from kdump.log.at_work import PAUSES, identities, identity, is_changing, steady
+from kdump.log.at_work import PAUSES, identities, identity, is_changing, read_stable
 from kdump.log.disk import CLEAN_MARK, REMOTE_CACHE
 from kdump.log.errors import SourceError
 from kdump.log.internal_topics import METADATA_TOPIC
 from kdump.log.listing import items
 from kdump.log.paths import natural
 from kdump.log.source import Identity
-from kdump.state.image import Metadata
+from kdump.state.image import MetadataImage
 from kdump.state.topic_config import effective
 
 
@@ -64,8 +71,8 @@ class LogManager:
 
     directories: list[DirectoryPlan]
     options: Options
-    strays: Strays
-    metadata: Metadata | None
+    strays: StrayPartitions
+    metadata: MetadataImage | None
     wanted: Callable[[str], bool]
     met: Callable[[int], None]
     rights: Rights
@@ -86,7 +93,7 @@ class LogManager:
                 directory.stops.append(StartupFailure(EXIT, path, None, None, message, what, remedy))
             if os.path.isdir(path):
                 plan = PartitionPlan(METADATA_TOPIC, 0, path, directory.path, "", clean=False)
-                how = Loading(self.options.open, self.rights, False, limits=self.options.limits, met=self.met)
+                how = LoadParameters(self.options.open, self.rights, False, limits=self.options.limits, met=self.met)
                 plan = self._settled(plan, partial(self._carry_out, how=how, act=load_metadata_log))
                 plan.stops = [stop._replace(kind=EXIT) for stop in plan.stops]
                 yield plan
@@ -106,7 +113,7 @@ class LogManager:
         if directory.clean:
             path = os.path.join(directory.path, CLEAN_MARK)
             directory.steps.append(Step("delete", path, None, None, 0, "so that a crash during startup is detected"))
-            stop = mark_stop(directory, self.rights)
+            stop = clean_shutdown_file_stop(directory, self.rights)
             if stop is not None:  # its logs are not loaded
                 directory.stops.append(stop)
                 return
@@ -139,7 +146,7 @@ class LogManager:
             key = (topic, partition)
             plan = PartitionPlan(topic, partition, item.path, directory.path, state, clean, points.get(key))
             plan.highWatermark = None if state else marks.get(key)
-            how = Loading(
+            how = LoadParameters(
                 self.options.open,
                 self.rights,
                 clean,
@@ -150,7 +157,7 @@ class LogManager:
             )
             how = self._configured(how, topic)
 
-            def act(plan: PartitionPlan, how: Loading = how) -> None:
+            def act(plan: PartitionPlan, how: LoadParameters = how) -> None:
                 self._carry_out(plan, how, load)
                 if any(cut.kind == HIDDEN for cut in plan.cuts):
                     instead = replace(plan, clean=False, steps=[], cuts=[], stops=[], notes=[], unread=[])
@@ -169,7 +176,7 @@ class LogManager:
             if plan.name not in names and self.wanted(plan.topic):  # or it was deleted in the meantime
                 yield plan
 
-    def _configured(self, how: Loading, topic: str) -> Loading:
+    def _configured(self, how: LoadParameters, topic: str) -> LoadParameters:
         """Apply the topic's own configs, as far as the metadata on the disk contains them."""
         if self.metadata is None or topic not in self.metadata.topics:
             return how
@@ -200,7 +207,9 @@ class LogManager:
         made.notes.append(f"{plan.path}: kept changing while kdump read it; what a startup does with it is unknown")
         return made
 
-    def _carry_out(self, plan: PartitionPlan, how: Loading, act: Callable[[PartitionPlan, Loading], None]) -> None:
+    def _carry_out(
+        self, plan: PartitionPlan, how: LoadParameters, act: Callable[[PartitionPlan, LoadParameters], None]
+    ) -> None:
         try:
             act(plan, how)
         except StartupFailed as stopped:
@@ -280,7 +289,7 @@ class LogManager:
             what = f"FileNotFoundException: {path}.tmp (Permission denied)"
             plan.stops.append(denied(f"{path}.tmp", "write", what, self.rights))
         else:
-            plan.stops += filter(None, [left_over_stop(path, self.rights)])
+            plan.stops += filter(None, [temporary_file_stop(path, self.rights)])
 
     def _future(self, plan: PartitionPlan, topic_id: str | None, directory: DirectoryPlan) -> None:
         """recoverAbandonedFutureLogs: a future log that the controller has assigned to this log directory takes the
@@ -313,7 +322,7 @@ class LogManager:
         if self._refused(directory, path):
             return {}
         try:
-            return steady(path, lambda: checkpoint_file.offsets(path), BadLine)
+            return read_stable(path, lambda: checkpoint_file.offsets(path), BadLine)
         except SourceError as error:
             directory.unread.append(str(error))
         except BadLine as error:
@@ -334,7 +343,7 @@ class LogManager:
         if self._refused(directory, path):
             return
         try:
-            steady(path, lambda: checkpoint_file.offsets(path), BadLine)
+            read_stable(path, lambda: checkpoint_file.offsets(path), BadLine)
         except SourceError as error:
             directory.unread.append(str(error))
         except BadLine as error:

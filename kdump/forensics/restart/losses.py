@@ -3,17 +3,17 @@ which kdump's own reader finds."""
 
 from __future__ import annotations
 
-from kdump.forensics.restart.batches import walk
+from kdump.forensics.restart.batches import read_batches
 from kdump.forensics.restart.plan import RemovedBytes
 from kdump.forensics.restart.segment import LogSegment
 from kdump.log.batch_validity import is_intact
-from kdump.log.headers import read_headers
-from kdump.log.legacy import look_inside
+from kdump.log.headers import summarize_headers
+from kdump.log.legacy import read_wrapper
 from kdump.log.reader import CHECKED, regions
-from kdump.log.region import TORN, Batch, BatchLegacy, Limits, Stretch
+from kdump.log.region import TORN, Batch, BatchRun, LegacyRecordBatch, Limits
 
 
-class Count:
+class RemovedCount:
     """Counts of valid batches (`batches`) and of batches whose checksum or length is invalid (`damaged`)."""
 
     def __init__(self) -> None:
@@ -50,18 +50,20 @@ class Count:
         )
 
 
-def cut_from(segment: LogSegment, position: int, kind: str, reason: str, whole: int, limits: Limits) -> RemovedBytes:
+def removed_bytes(
+    segment: LogSegment, position: int, kind: str, reason: str, whole: int, limits: Limits
+) -> RemovedBytes:
     """Count what `segment`, a file of `whole` bytes, contains from byte `position` to its end. Raises SourceError."""
-    found = Count()
+    found = RemovedCount()
     with segment.window() as window:
         stream = regions(window, name_offset=segment.base, start=position, limits=limits, stretches=CHECKED)
         for region in stream:
-            if isinstance(region, Stretch):
+            if isinstance(region, BatchRun):
                 run = region.run
                 found.add(run.batches, run.records, region.size, run.first_offset, run.last_offset)
             elif isinstance(region, Batch):
-                if isinstance(region, BatchLegacy):
-                    look_inside(region)
+                if isinstance(region, LegacyRecordBatch):
+                    read_wrapper(region)
                 first = region.lastOffset if region.baseOffset is None else region.baseOffset
                 if is_intact(region):
                     found.add(1, region.possible_records, region.size, first, region.lastOffset)
@@ -80,17 +82,17 @@ def cut_from(segment: LogSegment, position: int, kind: str, reason: str, whole: 
     return found.cut(kind, segment.at.path, position, whole - position, reason or "bytes that belong to no batch")
 
 
-def left_of_segment(segment: LogSegment, size: int, kind: str, reason: str) -> RemovedBytes:
+def bytes_of_deleted_segment(segment: LogSegment, size: int, kind: str, reason: str) -> RemovedBytes:
     """Count what the `size` bytes left of a deleted segment contain, by batch headers alone. Raises SourceError."""
-    found = Count()
+    found = RemovedCount()
     with segment.window() as window:
         if segment.first or size < (window.source.size or 0):
             # Recovery has accepted these batches, so they follow each other without damage.
-            for head in walk(window, segment.first, segment.first + size):
+            for head in read_batches(window, segment.first, segment.first + size):
                 records = head.header.possible_records if head.header is not None else None
                 found.add(1, records, head.size, head.base, head.last)
         else:
-            headers = read_headers(segment.at, window)
+            headers = summarize_headers(segment.at, window)
             found.batches, found.records = headers.batches, headers.records
             found.sound_bytes = size - headers.torn - headers.junk - headers.padding
             if headers.first is not None and headers.last is not None:

@@ -11,9 +11,9 @@ import json
 import os
 import re
 
-from kdump.forensics.restart.batches import UP_TO_MAGIC, CorruptRecord, check, walk
+from kdump.forensics.restart.batches import UP_TO_MAGIC, CorruptRecord, ensure_valid, read_batches
 from kdump.forensics.restart.checkpoint_file import topic_id
-from kdump.forensics.restart.log_loader import Loading, load
+from kdump.forensics.restart.log_loader import LoadParameters, load
 from kdump.forensics.restart.plan import EXIT, PartitionPlan, StartupFailed, StartupFailure, Step
 from kdump.log.listing import names
 from kdump.log.paths import target
@@ -29,7 +29,7 @@ QUORUM_FIELDS = (
 """Mandatory fields of quorum-state, by data_version (QuorumStateData)."""
 
 
-def load_metadata_log(plan: PartitionPlan, how: Loading) -> None:
+def load_metadata_log(plan: PartitionPlan, how: LoadParameters) -> None:
     """Load the metadata log, and fill in its plan. Raises StartupFailed, SourceError, OSError."""
     load(plan, how)
     topic_id(os.path.join(plan.path, "partition.metadata"))
@@ -80,16 +80,16 @@ def _snapshots(plan: PartitionPlan) -> tuple[int, str] | None:
     return newest
 
 
-def _readable(plan: PartitionPlan, path: str, how: Loading) -> None:
+def _readable(plan: PartitionPlan, path: str, how: LoadParameters) -> None:
     """Check a metadata snapshot: it must begin with a control batch, contain other batches, and be valid up to its last
     complete batch, because a node does not recover snapshots. Raises StartupFailed, SourceError."""
     window = how.open(target(path))
     remedy = f"move {path} out of the directory: the node uses an older one, or fetches it from the controllers"
     try:
         size, control, data, end = window.source.size or 0, None, 0, 0
-        for number, head in enumerate(walk(window, 0, size, whole=True)):
+        for number, head in enumerate(read_batches(window, 0, size, whole=True)):
             _known_magic(head.position, head.magic)
-            check(window, head)
+            ensure_valid(window, head)
             end = head.end
             is_control = head.header is not None and head.header.isControlBatch
             control = is_control if number == 0 else control

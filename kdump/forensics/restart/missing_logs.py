@@ -13,8 +13,15 @@ from collections.abc import Iterator, Mapping, Sequence
 from kdump.forensics.restart.plan import OFFLINE, DirectoryPlan, PartitionPlan, StartupFailure, Step
 from kdump.forensics.restart.root_files import OFFSETS
 from kdump.log.paths import target
-from kdump.state.image import Metadata
-from kdump.state.missing_partitions import Expected, Key, missing_partitions, name_of, noted_in, what_is_at
+from kdump.state.image import MetadataImage
+from kdump.state.missing_partitions import (
+    Expected,
+    Key,
+    checkpointed_partitions,
+    missing_partitions,
+    name_of,
+    what_is_at,
+)
 
 REMEDY = (
     "before startup, look for the directory on file systems that are not mounted, in other directories and in backups, "
@@ -27,7 +34,7 @@ def missing_logs(
     directory: DirectoryPlan,
     others: Sequence[str],
     noted: Mapping[str, Mapping[Key, int]],
-    metadata: Metadata | None,
+    metadata: MetadataImage | None,
     *,
     is_created: bool,
 ) -> Iterator[PartitionPlan]:
@@ -35,7 +42,7 @@ def missing_logs(
     other log directories; `noted`: the offsets in the checkpoints, by file name; `is_created`: whether the cluster may
     have the partitions, so that the broker creates them."""
     paths = {name: os.path.join(directory.path, name) for name in noted}
-    known = noted_in(
+    known = checkpointed_partitions(
         {name: target(path, source=directory.path) for name, path in paths.items() if os.path.lexists(path)}
     )
     expected = Expected(directory.path, tuple(others), directory.nodeId, directory.directoryId, known, metadata)

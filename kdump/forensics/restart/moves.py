@@ -15,7 +15,7 @@ from contextlib import suppress
 
 from kdump.forensics.restart import checkpoint_file
 from kdump.forensics.restart.plan import DirectoryPlan, PartitionPlan, StartupFailed
-from kdump.forensics.restart.strays import Strays
+from kdump.forensics.restart.strays import StrayPartitions
 from kdump.log.errors import SourceError
 from kdump.log.listing import items
 
@@ -38,7 +38,7 @@ def parse_name(name: str) -> tuple[str, int, str] | None:
 class Moves:
     """The replicas that are being moved between a broker's log directories, found by the names of their directories."""
 
-    def __init__(self, directories: Sequence[DirectoryPlan], strays: Strays) -> None:
+    def __init__(self, directories: Sequence[DirectoryPlan], strays: StrayPartitions) -> None:
         self.live: dict[tuple[str, int], str] = {}
         self.future: dict[tuple[str, int], str] = {}
         for directory in directories:
@@ -52,7 +52,7 @@ class Moves:
                         (self.future if state else self.live)[topic, partition] = item.path
 
     @staticmethod
-    def _is_stray(path: str, parsed: tuple[str, int, str], directory: DirectoryPlan, strays: Strays) -> bool:
+    def _is_stray(path: str, parsed: tuple[str, int, str], directory: DirectoryPlan, strays: StrayPartitions) -> bool:
         if parsed[2] != "future":
             return False
         try:

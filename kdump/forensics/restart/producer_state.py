@@ -17,7 +17,7 @@ from kdump.log.entries import Entry, entries
 from kdump.log.errors import SourceError
 from kdump.log.paths import Target
 from kdump.log.payload import records
-from kdump.log.region import Batch, BatchV2, Limits
+from kdump.log.region import Batch, DefaultRecordBatch, Limits
 from kdump.log.window import Window
 
 NEVER = -1
@@ -170,7 +170,7 @@ class ProducerStateManager:
 def _ends_transaction(window: Window, head: RecordBatchView, file: str) -> bool:
     """Return True if a control batch contains a marker; False if compaction has removed it."""
     assert head.header is not None
-    batch: Batch = BatchV2(window, head.position, head.size, Limits(), head.header)
+    batch: Batch = DefaultRecordBatch(window, head.position, head.size, Limits(), head.header)
     record = next(iter(records(batch, values=False)), None)
     if record is None:
         if head.header.recordCount > 0 and batch.problems:
@@ -185,15 +185,15 @@ def _ends_transaction(window: Window, head: RecordBatchView, file: str) -> bool:
         message = f"a producer's control record has type {control.typeId}, expected a transaction marker"
         kind = control.type.partition("(")[0]
         what = f"IllegalArgumentException: Invalid control record type for end transaction marker {kind}"
-        raise StartupFailed(_marker_stop(file, head, message, what))
+        raise StartupFailed(_end_txn_marker_stop(file, head, message, what))
     if value is None or len(value) < 6:
         message = f"the value of a transaction marker has {len(value or b'')} bytes"
-        raise StartupFailed(_marker_stop(file, head, message, "BufferUnderflowException"))
+        raise StartupFailed(_end_txn_marker_stop(file, head, message, "BufferUnderflowException"))
     if int.from_bytes(value[:2], "big", signed=True) < 0:
         raise CorruptRecord(head.position, "Invalid version found for end transaction marker", invalid=True)
     return True
 
 
-def _marker_stop(file: str, head: RecordBatchView, message: str, exception: str) -> StartupFailure:
+def _end_txn_marker_stop(file: str, head: RecordBatchView, message: str, exception: str) -> StartupFailure:
     remedy = f"truncate a copy of {file} at byte {head.position}, or fetch the partition from another replica"
     return StartupFailure(EXIT, file, head.position, head.base, message, exception, remedy)

@@ -11,7 +11,7 @@ import os
 from collections.abc import Iterator
 
 from kdump.forensics.restart.directories import METADATA_LOG
-from kdump.forensics.restart.log_files import denied, left_over_stop
+from kdump.forensics.restart.log_files import denied, temporary_file_stop
 from kdump.forensics.restart.plan import EXIT, OFFLINE, DirectoryPlan, StartupFailure
 from kdump.forensics.restart.rights import ENTER, READ, WRITE, Rights, read_only
 from kdump.log.disk import CLEAN_MARK, LOCK
@@ -49,20 +49,20 @@ def write_stops(directory: DirectoryPlan, rights: Rights) -> Iterator[StartupFai
         yield denied(path, "write", f"FileNotFoundException: {path} (Permission denied)", rights)
     else:
         # In the order in which they are written: after 5 s, and after a minute.
-        stops = (left_over_stop(os.path.join(directory.path, name), rights) for name in reversed(OFFSETS))
+        stops = (temporary_file_stop(os.path.join(directory.path, name), rights) for name in reversed(OFFSETS))
         yield from filter(None, stops)
 
 
 def write_warning(directory: DirectoryPlan, rights: Rights) -> str:
     """Return what to know about a file that a broker writes only if the log cleaner has something to do; empty if
     there is nothing."""
-    stop = left_over_stop(os.path.join(directory.path, CLEANER), rights)
+    stop = temporary_file_stop(os.path.join(directory.path, CLEANER), rights)
     if stop is None:
         return ""
     return f"{stop.message}: once the log cleaner writes there, the log directory fails; {stop.remedy}"
 
 
-def mark_stop(directory: DirectoryPlan, rights: Rights) -> StartupFailure | None:
+def clean_shutdown_file_stop(directory: DirectoryPlan, rights: Rights) -> StartupFailure | None:
     """Return the stop if .kafka_cleanshutdown cannot be deleted: no log in the directory is then loaded."""
     path = os.path.join(directory.path, CLEAN_MARK)
     if not rights.can(directory.path, WRITE | ENTER):

@@ -11,7 +11,7 @@ LOCKS = "/proc/locks"
 ENTRY = re.compile(r"POSIX\s+\S+\s+WRITE\s+(\d+)\s+([0-9a-f]+):([0-9a-f]+):(\d+)\s")
 
 
-def holder(directory: str) -> int | None:
+def lock_holder(directory: str) -> int | None:
     """Return the ID of the process that holds the lock; None if there is none, or if it cannot be determined (not on
     Linux, in another container, on a network file system)."""
     try:

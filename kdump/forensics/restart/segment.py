@@ -12,7 +12,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from kdump.forensics.restart.batches import CorruptRecord, RecordBatchView, search, walk
+from kdump.forensics.restart.batches import CorruptRecord, RecordBatchView, read_batches, search
 from kdump.forensics.restart.index_file import OffsetIndex, read_index
 from kdump.forensics.restart.plan import EXIT, StartupFailed, StartupFailure
 from kdump.forensics.restart.producer_state import Open, ProducerStateManager
@@ -96,7 +96,7 @@ class LogSegment:
                 if found is None:
                     return LogEnd(self.base, self.first, self.base - 1)
                 last, highest = found, found.last
-                for head in walk(window, found.position, self.size):
+                for head in read_batches(window, found.position, self.size):
                     last, highest = head, max(highest, head.last)
             except CorruptRecord as error:
                 raise StartupFailed(corrupt_stop(self.at.path, error)) from error
@@ -107,7 +107,7 @@ class LogSegment:
         before it; the segment's end if there is neither. Raises SourceError."""
         with self.window() as window:
             try:
-                for head in walk(window, self.first, self.size):
+                for head in read_batches(window, self.first, self.size):
                     if head.last >= offset:
                         return head.position
             except CorruptRecord as error:
@@ -127,7 +127,7 @@ class LogSegment:
                 first = self.find(window, start)
                 if first is None or first.position >= end:
                     return 0
-                for head in walk(window, first.position, end):
+                for head in read_batches(window, first.position, end):
                     state.append(window, head, self.at.path)
             except CorruptRecord as error:
                 raise StartupFailed(corrupt_stop(self.at.path, error)) from error

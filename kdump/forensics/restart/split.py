@@ -5,7 +5,7 @@ Source: LocalLog.splitOverflowedSegment, LogSegment.appendFromFile.
 
 from __future__ import annotations
 
-from kdump.forensics.restart.batches import CorruptRecord, RecordBatchView, base_offset, walk
+from kdump.forensics.restart.batches import CorruptRecord, RecordBatchView, base_offset, read_batches
 from kdump.forensics.restart.index_file import OffsetIndex
 from kdump.forensics.restart.plan import EXIT, StartupFailed, StartupFailure
 from kdump.forensics.restart.segment import LogSegment, corrupt_stop
@@ -25,7 +25,7 @@ def split(segment: LogSegment, head: RecordBatchView) -> list[LogSegment]:
         try:
             position = segment.first
             while position < segment.size:
-                first = next(walk(window, position, segment.size), None)
+                first = next(read_batches(window, position, segment.size), None)
                 if first is None:
                     message = "a segment that has to be split ends with an incomplete batch"
                     raise StartupFailed(_stop(segment, position, None, message, "NoSuchElementException"))
@@ -33,7 +33,7 @@ def split(segment: LogSegment, head: RecordBatchView) -> list[LogSegment]:
                 part = LogSegment(
                     base, segment.at, position, segment.open, OffsetIndex(base), True, "", False, position
                 )
-                for each in walk(window, position, segment.size):
+                for each in read_batches(window, position, segment.size):
                     if not part.fits(each.last):
                         break
                     part.size = each.end

@@ -6,17 +6,17 @@ Source: org.apache.kafka.storage.internals.log.LogManager.isStrayReplica, Broker
 
 from __future__ import annotations
 
-from kdump.state.image import Metadata, PartitionInfo
+from kdump.state.image import MetadataImage, PartitionRegistration
 
 
-class Strays:
+class StrayPartitions:
     """Finds stray partitions. Without `metadata` none is reported, except on the disk of a broker that ran with
     ZooKeeper: no KRaft cluster's metadata has its topics."""
 
-    def __init__(self, metadata: Metadata | None, of_zookeeper: bool = False) -> None:
+    def __init__(self, metadata: MetadataImage | None, of_zookeeper: bool = False) -> None:
         self.metadata, self.of_zookeeper = metadata, of_zookeeper
 
-    def _info(self, topic_id: str | None, partition: int) -> PartitionInfo | None:
+    def _info(self, topic_id: str | None, partition: int) -> PartitionRegistration | None:
         if self.metadata is None or topic_id is None:
             return None
         topic = self.metadata.by_id.get(topic_id)

@@ -63,10 +63,10 @@ def retention(
         keys=keys,
         topic=lambda name: not wanted or name in wanted,
     )
-    return ask(paths, question, refused=refused)
+    return run_query(paths, question, refused=refused)
 
 
-def ask(
+def run_query(
     paths: str | Iterable[str],
     question: RetentionQuery,
     *,

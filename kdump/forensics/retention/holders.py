@@ -9,13 +9,13 @@ from kdump.check.options import Options
 from kdump.forensics.answers import HANGING as HANGS
 from kdump.forensics.answers import Transaction
 from kdump.forensics.retention import answers
-from kdump.forensics.retention.answers import Hold
+from kdump.forensics.retention.answers import RetentionBlocker
 from kdump.forensics.retention.compaction import CLEAN, DIRTY, STABLE, WATERMARK, Compaction, unreadable
 from kdump.forensics.retention.configs import Settings
 from kdump.forensics.retention.deletion import HELD, Deletion, LogFacts
-from kdump.forensics.retention.keys import Drop
+from kdump.forensics.retention.keys import CleaningResult
 from kdump.forensics.retention.segments import BATCH, FILE, INDEX, ObservedSegment, latest
-from kdump.format.counted import many
+from kdump.format.counted import count_text
 
 DELETION, COMPACTION = "deletion", "compaction"
 TRIM = (
@@ -27,7 +27,7 @@ REPLACE = "run kdump verify for details; if another in-sync replica is intact, h
 
 
 @dataclass
-class Case:
+class RetentionCase:
     """One partition, with everything that is known about it."""
 
     source: str
@@ -46,11 +46,11 @@ class Case:
     state: str = ""
     """Same as Partition.state."""
     notes: tuple[str, ...] = ()
-    drop: Drop | None = None
+    drop: CleaningResult | None = None
     """What the next cleaning removes, if the keys were read."""
 
 
-def holds(case: Case) -> Iterator[Hold]:
+def find_blockers(case: RetentionCase) -> Iterator[RetentionBlocker]:
     """Yield all blockers, those of deletion first."""
     yield from _future(case)
     yield from _watermark(case)
@@ -61,11 +61,11 @@ def holds(case: Case) -> Iterator[Hold]:
         if not case.settings["log.cleaner.enable"]:
             kept = case.segments[:-1]
             message = "log.cleaner.enable=false: nothing is compacted, and no segments of compacted topics are deleted"
-            yield _hold(case, answers.CLEANER, COMPACTION, kept, message, fix="set log.cleaner.enable=true")
+            yield _blocker(case, answers.CLEANER, COMPACTION, kept, message, fix="set log.cleaner.enable=true")
 
 
-def _hold(
-    case: Case,
+def _blocker(
+    case: RetentionCase,
     kind: str,
     keeps: str,
     kept: list[ObservedSegment],
@@ -74,8 +74,8 @@ def _hold(
     at: ObservedSegment | None = None,
     fix: str | None = None,
     is_against: bool = True,
-) -> Hold:
-    return Hold(
+) -> RetentionBlocker:
+    return RetentionBlocker(
         source=case.source,
         topic=case.topic,
         partition=case.partition,
@@ -96,12 +96,12 @@ def _hold(
     )
 
 
-def _blocked(case: Case, by: str) -> list[ObservedSegment]:
+def _blocked(case: RetentionCase, by: str) -> list[ObservedSegment]:
     pairs = zip(case.segments, case.deletions)
     return [segment for segment, found in pairs if found.state == HELD and found.blocked == by]
 
 
-def _future(case: Case) -> Iterator[Hold]:
+def _future(case: RetentionCase) -> Iterator[RetentionBlocker]:
     kept = _blocked(case, "future")
     if not kept:
         return
@@ -113,11 +113,10 @@ def _future(case: Case) -> Iterator[Hold]:
     elif segment.timestamp_from == INDEX:
         message = "its .timeindex ends with a timestamp in the future, which a broker uses after startup"
     if len(kept) > 1:
-        message += (
-            f"; {many(len(kept) - 1, 'later segment that is due waits', 'later segments that are due wait')} for it"
-        )
+        waiting = count_text(len(kept) - 1, "later segment that is due waits", "later segments that are due wait")
+        message += f"; {waiting} for it"
     fix = TRIM + (REFUSE if segment.timestamp_from == BATCH else "")
-    made = _hold(case, answers.FUTURE, DELETION, kept, message, at=segment, fix=fix)
+    made = _blocker(case, answers.FUTURE, DELETION, kept, message, at=segment, fix=fix)
     found = latest(segment, case.options) if segment.timestamp_from == BATCH else None
     yield made._replace(
         position=segment.largest_at if segment.timestamp_from == BATCH else None,
@@ -127,7 +126,7 @@ def _future(case: Case) -> Iterator[Hold]:
     )
 
 
-def _watermark(case: Case) -> Iterator[Hold]:
+def _watermark(case: RetentionCase) -> Iterator[RetentionBlocker]:
     mark, end = case.log.high_watermark, case.log.log_end
     kept = _blocked(case, "highWatermark")
     if kept:
@@ -135,27 +134,27 @@ def _watermark(case: Case) -> Iterator[Hold]:
             f"the last checkpointed high watermark (written every 5 s) is {mark}, the log end offset is {end}: the "
             "records in between were not on all in-sync replicas at that time"
         )
-        yield _hold(case, answers.WATERMARK, DELETION, kept, message, at=kept[0])._replace(offset=mark)
+        yield _blocker(case, answers.WATERMARK, DELETION, kept, message, at=kept[0])._replace(offset=mark)
 
 
-def _tier(case: Case) -> Iterator[Hold]:
+def _tier(case: RetentionCase) -> Iterator[RetentionBlocker]:
     kept = _blocked(case, "tier")
     if kept:
         message = f"remote storage has offsets up to {case.log.remote_end}: later segments stay until they are copied"
         fix = "look for RemoteLogManager errors in the broker's log"
-        yield _hold(case, answers.TIER, DELETION, kept, message, at=kept[0], fix=fix)._replace(
+        yield _blocker(case, answers.TIER, DELETION, kept, message, at=kept[0], fix=fix)._replace(
             offset=case.log.remote_end
         )
 
 
-def _stable(case: Case, found: Compaction) -> Iterator[Hold]:
+def _stable(case: RetentionCase, found: Compaction) -> Iterator[RetentionBlocker]:
     """Yield what stops the cleaner below the active segment: an open transaction, or the high watermark."""
     pairs = list(zip(case.segments, found.segments))
     by_watermark = [segment for segment, each in pairs if WATERMARK in each.because]
     if by_watermark:
         mark = case.log.high_watermark
         message = f"the cleaner stops at the high watermark, last checkpointed as {mark}"
-        yield _hold(case, answers.WATERMARK, COMPACTION, by_watermark, message)._replace(offset=mark)
+        yield _blocker(case, answers.WATERMARK, COMPACTION, by_watermark, message)._replace(offset=mark)
     kept = [segment for segment, each in pairs if STABLE in each.because]
     row = case.oldest
     if not kept or row is None:
@@ -166,7 +165,7 @@ def _stable(case: Case, found: Compaction) -> Iterator[Hold]:
     if is_old and not is_hanging:
         message += "; it has been open for longer than the transaction timeout allows"
     kind = answers.HANGING if is_hanging else answers.OPEN
-    made = _hold(case, kind, COMPACTION, kept, message, fix=row.abort, is_against=is_hanging or is_old)
+    made = _blocker(case, kind, COMPACTION, kept, message, fix=row.abort, is_against=is_hanging or is_old)
     yield made._replace(
         file=row.file,
         position=row.position,
@@ -177,7 +176,7 @@ def _stable(case: Case, found: Compaction) -> Iterator[Hold]:
     )
 
 
-def _damage(case: Case, found: Compaction) -> Iterator[Hold]:
+def _damage(case: RetentionCase, found: Compaction) -> Iterator[RetentionBlocker]:
     """Yield bytes that the cleaner cannot read. It marks the partition uncleanable until the broker restarts, and does
     so again after that: it neither compacts the partition nor deletes its segments."""
     broken = unreadable(case.segments, found)
@@ -191,5 +190,5 @@ def _damage(case: Case, found: Compaction) -> Iterator[Hold]:
         "neither compacts it nor deletes its segments until the broker restarts"
     )
     is_against = found.is_taken and bool(case.settings["log.cleaner.enable"])
-    made = _hold(case, answers.DAMAGED, COMPACTION, reached, message, at=broken, fix=REPLACE, is_against=is_against)
+    made = _blocker(case, answers.DAMAGED, COMPACTION, reached, message, at=broken, fix=REPLACE, is_against=is_against)
     yield made._replace(position=broken.damage.position)

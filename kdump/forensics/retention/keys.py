@@ -16,11 +16,11 @@ from kdump.check.options import Options
 from kdump.forensics.retention.configs import Settings
 from kdump.forensics.retention.segments import ObservedSegment
 from kdump.format.columns import each_row
-from kdump.log.legacy import look_inside
+from kdump.log.legacy import read_wrapper
 from kdump.log.legacy_skim import Skimmed
 from kdump.log.partition_reader import PartitionReader
-from kdump.log.payload import columns_of, records
-from kdump.log.region import Batch, BatchLegacy, BatchV2
+from kdump.log.payload import decode_columns, records
+from kdump.log.region import Batch, DefaultRecordBatch, LegacyRecordBatch
 from kdump.log.skim import key_digest
 
 MOST_KEYS = 500_000
@@ -32,7 +32,7 @@ Aborted = Mapping[int, Sequence[tuple[int, int]]]
 """By producer ID, the first and last offset of each aborted transaction, in order."""
 
 
-class Drop(NamedTuple):
+class CleaningResult(NamedTuple):
     """Result of a cleaning. `keys`: different keys in the dirty part; `capacity`: how many the cleaner's map can hold;
     `fits`: whether it holds all of them, so that one cleaning is enough. `records`: records that it reads; `dropped`:
     how many of these it removes, with `bytes` uncompressed bytes; `end`: the offset up to which it cleans
@@ -62,7 +62,7 @@ def capacity_of(settings: Settings) -> int:
     return int(memory // ENTRY * settings["log.cleaner.io.buffer.load.factor"])
 
 
-def drop(
+def simulate_cleaning(
     segments: Sequence[ObservedSegment],
     first_dirty: int,
     stop: int,
@@ -70,7 +70,7 @@ def drop(
     aborted: Aborted,
     options: Options,
     now: int,
-) -> Drop | None:
+) -> CleaningResult | None:
     """Return what a cleaning from offset `first_dirty` up to offset `stop` (exclusive) would remove; None if there are
     too many keys to tell. Raises SourceError."""
     capacity = capacity_of(settings)
@@ -122,7 +122,7 @@ def drop(
                 if all_go or (row.offset <= latest and _goes(row, newest, is_due)):
                     dropped += 1
                     size += row.size
-    return Drop(len(newest), capacity, not full, seen, dropped, size, latest + 1)
+    return CleaningResult(len(newest), capacity, not full, seen, dropped, size, latest + 1)
 
 
 def _goes(row: _Row, newest: Mapping[int, int], is_due: bool) -> bool:
@@ -152,9 +152,9 @@ def _batches(segment: ObservedSegment, options: Options) -> Iterator[Batch]:
 
 
 def _rows(batch: Batch) -> Iterator[_Row]:
-    if isinstance(batch, BatchV2):
+    if isinstance(batch, DefaultRecordBatch):
         base = batch.header.baseOffset
-        for columns, _ in columns_of(batch, values=False):
+        for columns, _ in decode_columns(batch, values=False):
             data = columns.data
             for start, end, _, _, delta, key_start, key_size, _, value_size, _, _ in each_row(columns):
                 name = None
@@ -162,8 +162,8 @@ def _rows(batch: Batch) -> Iterator[_Row]:
                     name = _name(bytes(data[key_start : key_start + key_size]), columns.digest)
                 yield _Row(base + delta, name, value_size >= 0, end - start)
         return
-    if isinstance(batch, BatchLegacy):
-        look_inside(batch)
+    if isinstance(batch, LegacyRecordBatch):
+        read_wrapper(batch)
     for record in records(batch, values=False):
         if record.offset is not None:
             digest = record.data.digest if isinstance(record.data, Skimmed) else b""

@@ -13,15 +13,15 @@ from kdump.forensics.retention.answers import (
     HELD,
     STRAY,
     UNKNOWN,
-    Hold,
     PartitionRetention,
+    RetentionBlocker,
     SegmentRetention,
 )
 from kdump.forensics.retention.configs import Setting, Settings
 from kdump.forensics.retention.deletion import HELD as IS_HELD
 from kdump.forensics.retention.deletion import LATER, NOW
 from kdump.forensics.retention.deletion import UNKNOWN as IS_UNKNOWN
-from kdump.forensics.retention.holders import Case
+from kdump.forensics.retention.holders import RetentionCase
 from kdump.forensics.retention.segments import BATCH, FILE, ObservedSegment, Tombstones
 from kdump.log.listing import length
 
@@ -31,7 +31,7 @@ IS_STRAY = "the cluster does not assign this replica here; brokers never delete 
 IS_DELETED = "its topic was deleted, or this replica has moved: a broker deletes it file.delete.delay.ms after startup"
 
 
-def segment_answers(case: Case, only: set[str] | None) -> Iterator[SegmentRetention]:
+def segment_answers(case: RetentionCase, only: set[str] | None) -> Iterator[SegmentRetention]:
     """Yield the answer for each segment, in order; with `only`, just for files with these names."""
     for number, segment in enumerate(case.segments):
         if only is not None and os.path.basename(segment.at.path) not in only:
@@ -87,14 +87,16 @@ def _sum(segments: Iterable[ObservedSegment], name: str) -> Tombstones | None:
     return total
 
 
-def _verdict(case: Case, found: list[Hold]) -> str:
+def _verdict(case: RetentionCase, found: list[RetentionBlocker]) -> str:
     if any(hold.isAgainstPolicy for hold in found):
         return HELD
     unread = not all(segment.is_read for segment in case.segments)
     return UNKNOWN if unread or any(each.state == IS_UNKNOWN for each in case.deletions) else FREE
 
 
-def partition_answer(case: Case, found: list[Hold], summary: PartitionTransactions) -> PartitionRetention:
+def partition_answer(
+    case: RetentionCase, found: list[RetentionBlocker], summary: PartitionTransactions
+) -> PartitionRetention:
     """Return the answer for the partition, which sums up its segments."""
     pairs = list(zip(case.segments, case.deletions))
     now = [segment for segment, each in pairs if each.state == NOW]
@@ -151,7 +153,7 @@ def partition_answer(case: Case, found: list[Hold], summary: PartitionTransactio
     )
 
 
-def _notes(case: Case) -> Iterator[str]:
+def _notes(case: RetentionCase) -> Iterator[str]:
     if any(each.blocked == "tierUnknown" for each in case.deletions):
         yield NO_TIER
     files = [segment for segment in case.segments if segment.timestamp_from == FILE and segment.size]
@@ -171,7 +173,7 @@ def shown_settings(settings: Settings) -> dict[str, Setting]:
     }
 
 
-def leftover(place: PartitionInput, settings: Settings) -> Iterator[Hold | PartitionRetention]:
+def leftover(place: PartitionInput, settings: Settings) -> Iterator[RetentionBlocker | PartitionRetention]:
     """Yield the answers for a directory that is no longer a live log, which retention ignores."""
     partition, known = place.partition, place.known
     is_stray = partition.state == "stray"
@@ -198,7 +200,7 @@ def leftover(place: PartitionInput, settings: Settings) -> Iterator[Hold | Parti
         notes=(IS_STRAY if is_stray else IS_DELETED,),
     )
     if is_stray:
-        yield Hold(
+        yield RetentionBlocker(
             source=partition.source,
             topic=known.topic,
             partition=known.partition,

@@ -20,7 +20,7 @@ from kdump.forensics.differences import RECORDS
 
 
 @dataclass
-class Parting:
+class Divergence:
     """Where a copy (by its number) diverges from the reference copy: nothing from `offset` on is used. `reason` states
     what decided that."""
 
@@ -30,7 +30,7 @@ class Parting:
 
 
 @dataclass
-class Histories:
+class ReplicaHistories:
     """The decisions about the copies. `epochs`: (epoch, start offset) pairs of the reference copy, empty if it has
     none; `noted`: they are from its leader-epoch-checkpoint, not from its batches in order of position. `stop`: from
     this offset on, only the operator can decide between two histories; None if there is no such offset."""
@@ -38,7 +38,7 @@ class Histories:
     order: list[int]
     """Numbers of the copies as given, the reference copy first. Elsewhere here a copy's number is its index in this."""
     epochs: list[tuple[int, int]] = field(default_factory=list)
-    partings: dict[int, Parting] = field(default_factory=dict)
+    partings: dict[int, Divergence] = field(default_factory=dict)
     noted: bool = True
     stop: int | None = None
     notes: list[str] = field(default_factory=list)
@@ -57,17 +57,19 @@ class Histories:
         return f"its leader epoch is {epoch}, but the reference copy has {self.epochs[at][0]} at offset {base}"
 
 
-def histories_of(copies: Sequence[Copy], options: Options, prefer: int | None, met: Callable[[int], None]) -> Histories:
+def histories_of(
+    copies: Sequence[Copy], options: Options, prefer: int | None, met: Callable[[int], None]
+) -> ReplicaHistories:
     """Choose the reference copy, and find where the others diverge. `prefer`: the number of the copy to follow whatever
     the others contain. If there are several, each copy is read once per other copy."""
     if len(copies) == 1:
         given = [(each.epoch, each.startOffset) for each in copies[0].epochs or ()]
         rises = all(a[0] < b[0] and a[1] < b[1] for a, b in pairwise(given))
-        return Histories([0], given if rises else [])
+        return ReplicaHistories([0], given if rises else [])
     found = diff_copies(list(copies), options, met)
     facts = found.copies
     order = sorted(range(len(copies)), key=lambda number: (number != prefer, -_newest(facts[number]), number))
-    made = Histories(order, _epochs(facts[order[0]]), noted=facts[order[0]].epochs is not None)
+    made = ReplicaHistories(order, _epochs(facts[order[0]]), noted=facts[order[0]].epochs is not None)
     for place in range(len(order)):
         for above in range(place):
             _hold(made, found, above, place, prefer)
@@ -80,7 +82,7 @@ def histories_of(copies: Sequence[Copy], options: Options, prefer: int | None, m
     return made
 
 
-def _hold(made: Histories, found: Diff, above: int, place: int, prefer: int | None) -> None:
+def _hold(made: ReplicaHistories, found: Diff, above: int, place: int, prefer: int | None) -> None:
     """Record what follows from the first offset at which two copies have different records."""
     one, other = made.order[above], made.order[place]
     pair = found.pairs[(min(one, other), max(one, other))]
@@ -105,13 +107,13 @@ def _hold(made: Histories, found: Diff, above: int, place: int, prefer: int | No
         choose = "run kdump diff to see how they differ, and choose one with --prefer PATH"
         if above:  # the reference copy is not affected, but neither of these can fill its gaps
             for each in (above, place):
-                made.partings[each] = Parting(each, parting, f"{both}, and nothing shows which is right")
+                made.partings[each] = Divergence(each, parting, f"{both}, and nothing shows which is right")
             made.notes.append(f"{both}: from there on, neither fills gaps; {choose}")
             return
         made.stop = parting if made.stop is None else min(made.stop, parting)
         made.notes.append(f"{both}: from there on, nothing is written; {choose}")
         return
-    made.partings[place] = Parting(place, parting, reason)
+    made.partings[place] = Divergence(place, parting, reason)
 
 
 def _newest(facts: CopyFacts) -> int:

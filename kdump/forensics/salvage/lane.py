@@ -11,14 +11,14 @@ from kdump.forensics.salvage.heads import LostBytes
 from kdump.forensics.salvage.source_file import is_cleaned, with_fields
 from kdump.forensics.salvage.strand import SalvageCandidate, SalvageReader
 from kdump.log.errors import SourceError
-from kdump.log.region import BatchV2
+from kdump.log.region import DefaultRecordBatch
 
 AHEAD = 64 * 1024
 """Bytes to read at once if batches may be anywhere in the file."""
 CHANGED = "it changed during the run; copy the file elsewhere, or stop its broker, and try again"
 
 
-class LaneReader(SalvageReader):
+class OrderedReader(SalvageReader):
     """Reads the chain of a file, or the batches that are astray (batch_index.py). The survey has already reported what
     is lost."""
 
@@ -60,7 +60,7 @@ class LaneReader(SalvageReader):
                 )
         checked = self.file.check(batch)
         batch, mended, stored = checked.batch, checked.mended, None
-        if found.is_mended and not checked.code and isinstance(batch, BatchV2):
+        if found.is_mended and not checked.code and isinstance(batch, DefaultRecordBatch):
             batch, mended, stored = with_fields(batch, baseOffset=found.base), (*mended, "baseOffset"), checked.base
             checked = checked._replace(last=checked.last + found.base - checked.base, base=found.base)
         if checked.code or (checked.base, checked.last, batch.crc) != (found.base, found.last, found.crc):

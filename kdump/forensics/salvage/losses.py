@@ -8,7 +8,7 @@ from bisect import bisect_right
 from kdump.format.numbers import LONG_MAX, LONG_MIN
 
 
-class Losses:
+class LostOffsets:
     """Offset ranges from damaged headers (16 bytes each), and whether anything with unknown offsets was lost."""
 
     def __init__(self) -> None:

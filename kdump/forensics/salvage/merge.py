@@ -15,14 +15,14 @@ from dataclasses import dataclass
 
 from kdump.forensics.salvage.fates import CONTRADICTS, DIVERGED, DUPLICATE, OVERLAPS, SUPERSEDED, UNDECIDED, UNUSED
 from kdump.forensics.salvage.heads import Disordered
-from kdump.forensics.salvage.histories import Histories
-from kdump.forensics.salvage.losses import Losses
+from kdump.forensics.salvage.histories import ReplicaHistories
+from kdump.forensics.salvage.losses import LostOffsets
 from kdump.forensics.salvage.source_file import SourceFile
 from kdump.forensics.salvage.strand import SalvageCandidate, SalvageReader
 from kdump.format.batch import BatchHeader
 from kdump.format.errors import DecodeError
 from kdump.log.errors import SourceError
-from kdump.log.region import Batch, BatchV2
+from kdump.log.region import Batch, DefaultRecordBatch
 
 _FIELDS = BatchHeader._fields
 _PRODUCER = slice(_FIELDS.index("producerId"), _FIELDS.index("baseSequence") + 1)
@@ -35,7 +35,7 @@ COMPACTED = "the log is compacted, and the reference copy is undamaged there: th
 
 
 @dataclass
-class Taken:
+class ChosenBatch:
     """The last batch that was chosen, with what is needed to recognize a duplicate. `head`: None when it can no longer
     be read."""
 
@@ -59,15 +59,15 @@ class Merge:
     def __init__(
         self,
         strands: Sequence[SalvageReader],
-        histories: Histories,
+        histories: ReplicaHistories,
         disposed: Disposed,
         *,
         compacted: bool,
-        losses: Losses | None = None,
+        losses: LostOffsets | None = None,
     ) -> None:
         self.waiting = sorted(strands, key=lambda each: (each.start, each.tier, each.place.copy, each.place.order))
         self.losses = losses
-        self.taken: Taken | None = None
+        self.taken: ChosenBatch | None = None
         self.active: list[SalvageReader] = []
         self.histories = histories
         self.disposed = disposed
@@ -224,7 +224,7 @@ class Merge:
         """Return True if this batch and the chosen one may be the same batch before and after cleaning: the log cleaner
         keeps first offset, last offset and producer of a batch (MemoryRecords.filterTo)."""
         taken, batch = self.taken, head.batch
-        if taken is None or taken.header is None or not isinstance(batch, BatchV2):
+        if taken is None or taken.header is None or not isinstance(batch, DefaultRecordBatch):
             return True
         mine, theirs = batch.header, taken.header
         return (head.base, head.last, mine[_PRODUCER]) == (taken.base, taken.last, theirs[_PRODUCER])
@@ -252,13 +252,13 @@ def _where(head: SalvageCandidate) -> str:
     return f"the batch at byte {head.position} of {head.strand.place.at.path}"
 
 
-def _taken(head: SalvageCandidate) -> Taken:
+def _taken(head: SalvageCandidate) -> ChosenBatch:
     batch = head.batch
-    header = batch.header if isinstance(batch, BatchV2) else None
-    return Taken(head, head.strand, head.position, head.size, head.base, head.last, head.epoch, batch.crc, header)
+    header = batch.header if isinstance(batch, DefaultRecordBatch) else None
+    return ChosenBatch(head, head.strand, head.position, head.size, head.base, head.last, head.epoch, batch.crc, header)
 
 
-def _is_same(taken: Taken, other: SalvageCandidate) -> bool:
+def _is_same(taken: ChosenBatch, other: SalvageCandidate) -> bool:
     """Return True if a batch has the same bytes as the chosen one, except for the leader epoch, which no checksum
     covers."""
     if (taken.base, taken.last, taken.size, taken.crc) != (other.base, other.last, other.size, other.batch.crc):
@@ -276,7 +276,7 @@ def _digest(batch: Batch) -> bytes:
     return digest.digest()
 
 
-def _digest_again(taken: Taken) -> bytes | None:
+def _digest_again(taken: ChosenBatch) -> bytes | None:
     """Read the chosen batch again, and return its digest; None if it cannot be read."""
     of = taken.strand
     file = SourceFile(of.place, of.known, of.options)

@@ -27,18 +27,18 @@ from kdump.forensics.salvage.fates import (
     MissingOffsetRange,
 )
 from kdump.forensics.salvage.heads import Disordered, InputFile, LostBytes
-from kdump.forensics.salvage.histories import Histories, histories_of
+from kdump.forensics.salvage.histories import ReplicaHistories, histories_of
 from kdump.forensics.salvage.ledger import SalvageLedger
-from kdump.forensics.salvage.losses import Losses
+from kdump.forensics.salvage.losses import LostOffsets
 from kdump.forensics.salvage.merge import Merge
 from kdump.forensics.salvage.rescue import rescue
 from kdump.forensics.salvage.result import DoubtfulTransaction, OpenTransaction, Salvaged
-from kdump.forensics.salvage.segments import BatchWriter, Segments, Untaken
+from kdump.forensics.salvage.segments import BatchRejected, BatchWriter, SegmentWriter
 from kdump.forensics.salvage.small_files import note_surroundings, write_epochs, write_topic_id
 from kdump.forensics.salvage.sources import FoundCopy, SalvageInput
 from kdump.forensics.salvage.strand import SalvageCandidate, SalvageReader
 from kdump.forensics.salvage.survey import survey
-from kdump.log.listing import length, lies_in, same_place
+from kdump.log.listing import is_inside, length, real_path
 from kdump.log.paths import Target
 from kdump.state.marker import marker_of
 from kdump.state.transactions import OngoingTxn
@@ -53,7 +53,7 @@ MakeSink = Callable[[OutputDirectory, SalvageInput], BatchWriter]
 
 
 @dataclass(frozen=True)
-class Wishes:
+class SalvageRequest:
     """The user's options. `prefer`: path of the reference copy. `deleted`: also use .deleted, .swap and .cleaned files.
     `damaged_records`: also recover the records of damaged batches that decode."""
 
@@ -66,8 +66,8 @@ def copy_named(job: SalvageInput, prefer: str | None) -> int | None:
     """Return the number of the only copy that is at the path `prefer`, or below it; None if there is no such copy."""
     if prefer is None:
         return None
-    places = [same_place(given.copy.path) for given in job.copies]
-    matches = [number for number, place in enumerate(places) if lies_in(place, same_place(prefer))]
+    places = [real_path(given.copy.path) for given in job.copies]
+    matches = [number for number, place in enumerate(places) if is_inside(place, real_path(prefer))]
     return matches[0] if len(matches) == 1 else None
 
 
@@ -75,7 +75,7 @@ def salvage_partition(
     job: SalvageInput,
     out: OutputDirectory,
     ledger: BinaryIO,
-    wishes: Wishes,
+    wishes: SalvageRequest,
     options: Options,
     met: Callable[[int], None],
     make: MakeSink,
@@ -89,7 +89,7 @@ def salvage_partition(
     except Disordered as found:
         ledger.seek(start)
         ledger.truncate()
-        again = PartitionRun(job, out, ledger, wishes, options, met, make, Losses())
+        again = PartitionRun(job, out, ledger, wishes, options, met, make, LostOffsets())
         made = again.run(first.histories)
         made.notes.append(f"{found}; they are written in offset order")
         return made
@@ -104,17 +104,17 @@ class PartitionRun:
         job: SalvageInput,
         out: OutputDirectory,
         ledger: BinaryIO,
-        wishes: Wishes,
+        wishes: SalvageRequest,
         options: Options,
         met: Callable[[int], None],
         make: MakeSink,
-        losses: Losses | None = None,
+        losses: LostOffsets | None = None,
     ) -> None:
         self.losses = losses
         self.job, self.out, self.wishes, self.options, self.met = job, out, wishes, options, met
         self.ledger = SalvageLedger(job.topic, job.partition, ledger)
         self.sink = make(out, job)
-        self.histories: Histories
+        self.histories: ReplicaHistories
         self.copies: list[FoundCopy] = []
         self.strands: list[SalvageReader] = []
         self.used: set[int] = set()
@@ -135,7 +135,7 @@ class PartitionRun:
         self.claimed: int | None = None
         """The last offset that was lost since the last written batch, according to headers; None if unknown."""
 
-    def run(self, histories: Histories | None = None) -> Salvaged:
+    def run(self, histories: ReplicaHistories | None = None) -> Salvaged:
         """Salvage the partition. `histories`: the decisions about the copies, if they have been made before."""
         given = self.job.copies
         self.histories = histories or histories_of(
@@ -154,7 +154,7 @@ class PartitionRun:
         known = self.copies[0].copy.epochs
         epochs = EpochsWritten([(each.epoch, each.startOffset) for each in known] if known is not None else None)
         made = Salvaged(self.job.topic, self.job.partition, [each.copy.path for each in self.copies], self.job.name)
-        with self.out.together(self.job.name) if isinstance(self.sink, Segments) else nullcontext():
+        with self.out.together(self.job.name) if isinstance(self.sink, SegmentWriter) else nullcontext():
             try:
                 for head in self.merge.chosen():
                     self._take(head, epochs)
@@ -218,7 +218,7 @@ class PartitionRun:
         doubtful = self._doubtful(head)
         try:
             name, at = self.sink.take(head)
-        except Untaken as error:
+        except BatchRejected as error:
             self._told(head, UNTAKEN, str(error))
             return
         if doubtful is not None and len(self.doubtful) < MOST_TRANSACTIONS:
@@ -251,7 +251,7 @@ class PartitionRun:
 
     def _doubtful(self, head: SalvageCandidate) -> DoubtfulTransaction | None:
         """Return the transaction that a COMMIT or ABORT marker ends, if something inside it was lost; else None."""
-        if not (self.lost_behind >= 0 and head.batch.isControlBatch and isinstance(self.sink, Segments)):
+        if not (self.lost_behind >= 0 and head.batch.isControlBatch and isinstance(self.sink, SegmentWriter)):
             return None
         running = self.sink.transactions.open.get(head.batch.producerId or 0)
         marker = marker_of(head.batch)
@@ -331,7 +331,7 @@ class PartitionRun:
             self.lost_behind = start - 1
             self.ledger.hole(MissingOffsetRange(start, self.claimed, LOSS))
         sink = self.sink
-        if isinstance(sink, Segments):
+        if isinstance(sink, SegmentWriter):
             self._files(made, sink, epochs, newest)
         else:
             sink.close()
@@ -353,7 +353,7 @@ class PartitionRun:
         made.notes += self._notes()
         made.notes += dict.fromkeys(note for strand in self.strands for note in strand.notes)
 
-    def _files(self, made: Salvaged, sink: Segments, epochs: EpochsWritten, newest: int | None) -> None:
+    def _files(self, made: Salvaged, sink: SegmentWriter, epochs: EpochsWritten, newest: int | None) -> None:
         """Write the rest of the partition directory: an empty last segment if there was one, the leader epochs, and the
         topic ID."""
         if newest is not None and newest not in self.used and (sink.names or not self.ledger.lost_holes):

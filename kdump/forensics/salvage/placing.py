@@ -17,7 +17,7 @@ from typing import NamedTuple
 from kdump.forensics.salvage.batch_index import ALONE, FIXED, BatchIndex, IndexedBatch
 from kdump.forensics.salvage.fates import CONTRADICTS
 from kdump.forensics.salvage.heads import Disordered, LostBytes
-from kdump.forensics.salvage.losses import Losses
+from kdump.forensics.salvage.losses import LostOffsets
 from kdump.forensics.salvage.strand import MISFIT, SalvageReader
 from kdump.log.claim import REACH
 
@@ -48,7 +48,7 @@ class OrderedRanges:
         return at >= 0 and self.lasts[at] >= first
 
 
-class Surveyed(NamedTuple):
+class SurveyedFile(NamedTuple):
     """A surveyed file: an index of its `batches` if they are out of order, otherwise its offsets, in `gaps`."""
 
     strand: SalvageReader
@@ -56,10 +56,10 @@ class Surveyed(NamedTuple):
     batches: BatchIndex | None
 
 
-class Placing:
+class StrayBatchPlacement:
     """Decides about all astray batches of one file. `files`: all surveyed files."""
 
-    def __init__(self, of: Surveyed, index: BatchIndex, files: list[Surveyed], losses: Losses) -> None:
+    def __init__(self, of: SurveyedFile, index: BatchIndex, files: list[SurveyedFile], losses: LostOffsets) -> None:
         place = of.strand.place
         self.strand, self.index = of.strand, index
         self.files = files
@@ -168,7 +168,7 @@ class Placing:
         return False
 
 
-def _in_order(each: Surveyed, first: int, last: int) -> bool:
+def _in_order(each: SurveyedFile, first: int, last: int) -> bool:
     if each.batches is None:
         return each.gaps.holds(first, last)
     return next(each.batches.holders(first, last, astray=False), None) is not None

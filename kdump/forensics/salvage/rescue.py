@@ -21,14 +21,22 @@ from kdump.check.rule import PartitionContext, SegmentContext
 from kdump.format.batch import BATCH_HEADER, CODECS, COMPRESSION, LOG_OVERHEAD, MAGIC_POSITION
 from kdump.format.checksum import checksum
 from kdump.format.columns import each_row
-from kdump.format.crc_flip import flips
+from kdump.format.crc_flip import single_bit_flips
 from kdump.format.errors import DecodeError
 from kdump.log import legacy
 from kdump.log.disk import SegmentFiles
 from kdump.log.paths import Target
-from kdump.log.payload import columns_of
-from kdump.log.region import Batch, BatchLegacy, BatchV2, Limits, length_problem, make_batch, read_header
-from kdump.log.window import Held
+from kdump.log.payload import decode_columns
+from kdump.log.region import (
+    Batch,
+    DefaultRecordBatch,
+    LegacyRecordBatch,
+    Limits,
+    length_problem,
+    make_batch,
+    read_header,
+)
+from kdump.log.window import BufferWindow
 
 LARGEST = 64 * 1024 * 1024
 """Bytes of records that are collected from one batch, in memory."""
@@ -45,9 +53,9 @@ def rescue(batch: Batch) -> tuple[Batch, int] | None:
         made = _unflipped(batch)
         if made is not None:
             return made, made.recordCount or 0
-    if isinstance(batch, BatchV2):
+    if isinstance(batch, DefaultRecordBatch):
         return None if batch.isControlBatch else _records(batch)
-    assert isinstance(batch, BatchLegacy)
+    assert isinstance(batch, LegacyRecordBatch)
     return _messages(batch) if batch.is_compressed else _lone(batch)
 
 
@@ -65,7 +73,7 @@ def _unflipped(batch: Batch) -> Batch | None:
         if batch.magic > 1:
             data[17:21] = batch.computedCrc.to_bytes(4, "big")
     else:
-        found = next(flips(batch.magic, difference, covered), None)
+        found = next(single_bit_flips(batch.magic, difference, covered), None)
         if found is None:
             return None
         data[batch.crc_start + found.byte] ^= 1 << found.bit
@@ -76,19 +84,19 @@ def _unflipped(batch: Batch) -> Batch | None:
 def _makes_sense(batch: Batch) -> bool:
     at = Target("", None, None, None)
     part = SegmentContext(SegmentFiles("", 0, at), at, False, None, 0, None)
-    if isinstance(batch, BatchLegacy):
-        legacy.look_inside(batch)
+    if isinstance(batch, LegacyRecordBatch):
+        legacy.read_wrapper(batch)
     if batch.problems or batch.baseOffset is None or batch.lastOffset < first_offset(batch):
         return False
     return not any(finding.severity == ERROR for finding in record_rules.findings(part, PartitionContext(), batch))
 
 
-def _records(batch: BatchV2) -> tuple[Batch, int] | None:
+def _records(batch: DefaultRecordBatch) -> tuple[Batch, int] | None:
     """Recover the records of a v2 batch, up to the first that is invalid."""
     header = batch.header
     parts: list[bytes] = []
     last, largest, size = -1, None, 0
-    for columns, _ in columns_of(batch):
+    for columns, _ in decode_columns(batch):
         for start, end, _, time, delta, *_ in each_row(columns):
             if not last < delta <= header.lastOffsetDelta or size > LARGEST:
                 break
@@ -118,7 +126,7 @@ def _records(batch: BatchV2) -> tuple[Batch, int] | None:
     return None if made is None or not _makes_sense(made) else (made, max(claimed, len(parts)))
 
 
-def _messages(batch: BatchLegacy) -> tuple[Batch, int] | None:
+def _messages(batch: LegacyRecordBatch) -> tuple[Batch, int] | None:
     """Recover the messages of a wrapper whose own checksums match, in a new wrapper."""
     parts: list[bytes] = []
     count = size = 0
@@ -145,7 +153,7 @@ def _messages(batch: BatchLegacy) -> tuple[Batch, int] | None:
     return None if made is None or not _makes_sense(made) else (made, count)
 
 
-def _lone(batch: BatchLegacy) -> tuple[Batch, int] | None:
+def _lone(batch: LegacyRecordBatch) -> tuple[Batch, int] | None:
     """Recover an uncompressed message unchanged, with a new checksum, if its sizes are consistent."""
     if batch.size > LARGEST or batch.lastOffset < 0 or not any(True for _ in legacy.messages(batch)) or batch.problems:
         return None
@@ -167,5 +175,5 @@ def _made(data: bytes, position: int, limits: Limits) -> Batch | None:
         return None
     if length_problem(header) or LOG_OVERHEAD + header[1] != len(data) or header[0] < 0:
         return None
-    held: Any = Held(data, position)
+    held: Any = BufferWindow(data, position)
     return make_batch(held, position, len(data), limits, header)

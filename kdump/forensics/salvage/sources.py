@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from kdump.check.options import Options
 from kdump.check.run import Unit, units
 from kdump.forensics.copies import Copy, Key, refuse_others
-from kdump.log.claim import claim_at
+from kdump.log.claim import candidate_at
 from kdump.log.disk import PartitionDirectory
 from kdump.log.errors import Refused, SourceError
 from kdump.log.internal_topics import METADATA_TOPIC
@@ -195,7 +195,7 @@ def _begins_with_batch(at: Target, options: Options) -> bool:
     except SourceError:
         return False
     try:
-        return claim_at(window, 0, options.limits).error is None
+        return candidate_at(window, 0, options.limits).error is None
     except SourceError:
         return False
     finally:

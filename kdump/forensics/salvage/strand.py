@@ -23,7 +23,7 @@ from kdump.log.claim import REACH
 from kdump.log.errors import SourceError, is_gone
 from kdump.log.legacy import last_record_offset
 from kdump.log.listing import length
-from kdump.log.region import Batch, BatchLegacy, BatchV2, Region
+from kdump.log.region import Batch, DefaultRecordBatch, LegacyRecordBatch, Region
 from kdump.log.source import FileSource
 
 MOST_DELTA = 1 << 24
@@ -198,7 +198,7 @@ class SalvageReader:
             return base, ""
         end = expected + last - base + 1
         at_end = not self.file.window.reaches(batch.end + 1)
-        if isinstance(batch, BatchV2) and (follows == end or (at_end and beyond == end)):
+        if isinstance(batch, DefaultRecordBatch) and (follows == end or (at_end and beyond == end)):
             return expected, ""
         if first and 0 <= base < expected and (follows == last + 1 or at_end):
             return base, ""  # the offset in the file's name is wrong
@@ -208,7 +208,13 @@ class SalvageReader:
         """Return the correct leader epoch if the batches before and after agree that this batch's is wrong, because
         epochs never decrease; else None."""
         own = batch.partitionLeaderEpoch
-        if own is None or own == -1 or self.epoch is None or own == self.epoch or not isinstance(batch, BatchV2):
+        if (
+            own is None
+            or own == -1
+            or self.epoch is None
+            or own == self.epoch
+            or not isinstance(batch, DefaultRecordBatch)
+        ):
             return None
         successor = self.file.successor(batch.end)
         follows = successor is not None and successor.baseOffset > last
@@ -248,12 +254,12 @@ class SalvageReader:
                 return SalvageCandidate(self, new, base, last, (code,), (), claimed, batch.position, batch.size)
         first, last_, records = None, None, 0
         is_possible = True
-        if isinstance(batch, BatchV2):
+        if isinstance(batch, DefaultRecordBatch):
             first, last_, records = self._claims(batch.header, batch.end)
             if first is None and is_intact(batch):
                 first, last_, records = batch.header.baseOffset, batch.lastOffset, batch.possible_records
                 is_possible = 0 <= last_ - first < MOST_DELTA and self._has_room(first, last_, batch.end)
-        if isinstance(batch, BatchLegacy):
+        if isinstance(batch, LegacyRecordBatch):
             records = batch.recordCount or 1
         fate = UNREAD if unread else DAMAGED
         self.lost(

@@ -23,7 +23,7 @@ ZSTD_BLOCKS = 32
 """Maximum number of blocks; payloads with more are left to the stream, whose memory does not grow with them."""
 
 
-def whole(codec: str, payload: memoryview, limit: int) -> bytes | None:
+def decompress_small(codec: str, payload: memoryview, limit: int) -> bytes | None:
     """Return the decompressed payload, if it is small, usual, not empty and at most `limit` bytes; else None."""
     unpack = _CODECS.get(codec)
     if unpack is None or not 0 < len(payload) <= SMALL:

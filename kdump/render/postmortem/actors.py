@@ -11,7 +11,7 @@ from kdump.format.numbers import parse_long
 from kdump.render.amounts import size_text
 from kdump.render.durations import duration_text
 from kdump.render.postmortem import palette
-from kdump.render.postmortem.chart import WIDTH, Chart, Spec, colour, tips, zoom
+from kdump.render.postmortem.chart import WIDTH, Chart, Spec, colour, tooltips, zoomable
 from kdump.render.postmortem.names import clean, short
 
 ROWS = 30
@@ -70,13 +70,13 @@ def transactions(facts: PartitionFacts, name: str) -> Chart | None:
     used = {row["state"] for row in data}
     colours = {state: code for state, code in palette.STATE.items() if state in used}
     bars = {
-        "params": zoom(),
+        "params": zoomable(),
         "mark": {"type": "bar", "height": STEP - 7, "clip": True, "stroke": "white", "strokeWidth": 0.6},
         "encoding": {
             "x": {"field": "a", **_offsets_axis(first, end)},
             "x2": {"field": "b"},
             "color": colour("state", colours),
-            "tooltip": tips("who", "state", "offsets", "records", "size", "took", "epoch", "marker"),
+            "tooltip": tooltips("who", "state", "offsets", "records", "size", "took", "epoch", "marker"),
         },
     }
     layers: list[Spec] = [bars]
@@ -193,13 +193,13 @@ def producers(facts: PartitionFacts, name: str) -> Chart | None:
     shades = colour("nth", {str(number): code for number, code in enumerate(palette.SERIES)}) | {"legend": None}
     layers: list[Spec] = [
         {
-            "params": zoom(),
+            "params": zoomable(),
             "mark": {"type": "bar", "height": STEP - 6, "clip": True},
             "encoding": {
                 "x": {"field": "a", **_offsets_axis(first, end)},
                 "x2": {"field": "b"},
                 "color": shades,
-                "tooltip": tips("who", "epoch", "offsets", "records", "size"),
+                "tooltip": tooltips("who", "epoch", "offsets", "records", "size"),
             },
         },
         {
@@ -222,7 +222,7 @@ def producers(facts: PartitionFacts, name: str) -> Chart | None:
                 "mark": BREAK,
                 "encoding": {
                     "x": {"field": "at", "type": "quantitative"},
-                    "tooltip": tips("who", "what", "offset", "said"),
+                    "tooltip": tooltips("who", "what", "offset", "said"),
                 },
             }
         )

@@ -74,12 +74,12 @@ def colour(field: str, colours: dict[str, str], title: str | None = None) -> Spe
     return {"field": field, "type": "nominal", "scale": scale, "title": title}
 
 
-def tips(*names: str) -> list[Spec]:
+def tooltips(*names: str) -> list[Spec]:
     """Return the tooltip encoding: fields of the data, under their own names."""
     return [{"field": name, "type": "nominal"} for name in names]
 
 
-def zoom(name: str = "zoom") -> list[Spec]:
+def zoomable(name: str = "zoom") -> list[Spec]:
     """Return the parameter for moving and zooming: dragging moves the chart, the wheel with Ctrl, Shift or Meta zooms,
     a double click resets it. Without a key the wheel scrolls the page."""
     wheel = "wheel![event.ctrlKey || event.shiftKey || event.metaKey]"

@@ -15,7 +15,7 @@ FOCUS = 6
 
 
 @dataclass
-class Drawn:
+class ChartSet:
     """The charts by section of the page, and the text next to them."""
 
     maps: dict[str, list[Chart]] = field(default_factory=dict)
@@ -39,10 +39,10 @@ class Drawn:
         return [*found, *self.time, *self.offsets, *self.transactions, *self.producers, *self.batches, *self.keys]
 
 
-def draw(made: PostMortem, names: PartitionLabels) -> Drawn:
+def draw_charts(made: PostMortem, names: PartitionLabels) -> ChartSet:
     """Create the charts of everything for which there is data."""
-    drawn = Drawn()
-    strips = maps.Maps(made, names)
+    drawn = ChartSet()
+    strips = maps.SegmentMaps(made, names)
     if strips.rows:
         drawn.maps = {by: strips.charts(by) for by in maps.BY}
         drawn.map_first = strips.first

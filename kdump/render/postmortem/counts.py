@@ -10,7 +10,7 @@ from kdump.forensics.spread import size_classes
 from kdump.forensics.stats import Stats, codecs_of
 from kdump.render.amounts import size_text
 from kdump.render.postmortem import palette
-from kdump.render.postmortem.chart import WIDTH, Chart, Spec, colour, tips
+from kdump.render.postmortem.chart import WIDTH, Chart, Spec, colour, tooltips
 from kdump.render.postmortem.names import key_name, short
 
 TOP = 20
@@ -54,7 +54,7 @@ def _histogram(title: str, counts: array[int], show: Any) -> Spec:
         "encoding": {
             "x": {"field": "class", "type": "nominal", "sort": labels, "title": title, "axis": {"labelAngle": 0}},
             "y": {"field": "batches", "type": "quantitative", "title": "batches", "axis": {"tickMinStep": 1}},
-            "tooltip": tips("range", "count"),
+            "tooltip": tooltips("range", "count"),
         },
     }
 
@@ -93,7 +93,7 @@ def compression(stats: Stats) -> Chart | None:
             "mark": {"type": "bar"},
             "encoding": {
                 "color": colour("is", shades),
-                "tooltip": tips("codec", "is", "size", "batches", "records", "ratio"),
+                "tooltip": tooltips("codec", "is", "size", "batches", "records", "ratio"),
             },
         },
         {
@@ -152,7 +152,7 @@ def _top(name: str, title: str, rows: list[tuple[str, Any]], sketch: SpaceSaving
     layers: list[Spec] = [
         {
             "mark": {"type": "bar", "color": palette.BLUE, "height": 12},
-            "encoding": {"x": x, "tooltip": tips("name", "records", "size", "share")},
+            "encoding": {"x": x, "tooltip": tooltips("name", "records", "size", "share")},
         },
         {
             "mark": {"type": "text", "align": "left", "dx": 5, "fontSize": 10},

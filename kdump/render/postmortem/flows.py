@@ -6,11 +6,11 @@ from typing import Any
 
 from kdump.forensics.postmortem.buckets import Bucket, Buckets, eras, main_part, of_time
 from kdump.forensics.postmortem.facts import Gap, PartitionFacts, PostMortem
-from kdump.format.counted import many
+from kdump.format.counted import count_text
 from kdump.render.amounts import size_text
 from kdump.render.durations import duration_text
 from kdump.render.postmortem import palette
-from kdump.render.postmortem.chart import WIDTH, Chart, Spec, colour, tips, zoom
+from kdump.render.postmortem.chart import WIDTH, Chart, Spec, colour, tooltips, zoomable
 from kdump.render.postmortem.names import clean, second, short
 from kdump.render.times import iso
 
@@ -60,9 +60,9 @@ def over_time(made: PostMortem) -> tuple[list[Chart], list[str]]:
     """Draw bytes and records by the time of their batches, with one color per large topic: one chart for each period
     with data. Also returns text about what is too distant to draw."""
     kept, far, step = when(made)
-    told = [f"{many(each.records, 'record')} at {iso(each.first)}" for each in far[:FAR]]
+    told = [f"{count_text(each.records, 'record')} at {iso(each.first)}" for each in far[:FAR]]
     told += [f"and {len(far) - FAR} more times"] if len(far) > FAR else []
-    told += [f"{many(made.untimed, 'record')} without a timestamp"] if made.untimed else []
+    told += [f"{count_text(made.untimed, 'record')} without a timestamp"] if made.untimed else []
     charts = [_era(made, era, step) for era in eras(kept)] if kept else []
     for number, chart in enumerate(charts[1:]):
         chart.name += f"-{number + 2}"
@@ -97,19 +97,19 @@ def _era(made: PostMortem, era: list[Bucket], step: int) -> Chart:
     }
     bars = {
         "mark": {"type": "rect", "clip": True, "stroke": None},
-        "params": zoom(),
+        "params": zoomable(),
         "encoding": {
             "x2": {"field": "t2"},
             "y": _amount("y"),
             "y2": {"field": "y2"},
             "color": colour("topic", colours),
-            "tooltip": tips("topic", "from", "upto", "size", "count"),
+            "tooltip": tooltips("topic", "from", "upto", "size", "count"),
         },
     }
     spec = facet(data, x, [bars], 96)
     records = sum(each.records for each in era)
     title = f"{second(first)} to {second(last)}"
-    caption = f"{many(records, 'record')}; a bar is {duration_text(width)} wide."
+    caption = f"{count_text(records, 'record')}; a bar is {duration_text(width)} wide."
     return Chart("over-time", title, caption, spec, "spec", "Bytes and records, ")
 
 
@@ -125,7 +125,7 @@ def _stacked(rows: dict[tuple[int, str], list[int]], order: list[str], width: in
         below = base.setdefault(bucket, [0, 0])
         start = bucket * width
         said = {"topic": name, "t": start, "t2": start + width, "from": iso(start), "upto": iso(start + width)}
-        said |= {"size": size_text(size), "count": many(records, "record")}
+        said |= {"size": size_text(size), "count": count_text(records, "record")}
         for number, (of, amount) in enumerate(((BYTES, size), (RECORDS, records))):
             data.append(said | {"of": of, "y": below[number], "y2": below[number] + amount})
             below[number] += amount
@@ -141,7 +141,7 @@ def over_offsets(facts: PartitionFacts, name: str) -> tuple[Chart | None, list[s
     """Draw the bytes and records of a partition by offset, with its offset gaps. Also returns text about what is too
     distant to draw."""
     kept, far = main_part(list(facts.offsets))
-    told = [f"{many(each.records, 'record')} at offsets from {each.first:,} on" for each in far[:FAR]]
+    told = [f"{count_text(each.records, 'record')} at offsets from {each.first:,} on" for each in far[:FAR]]
     if not kept:
         return None, told
     first, last = kept[0].first, kept[-1].last
@@ -155,13 +155,13 @@ def over_offsets(facts: PartitionFacts, name: str) -> tuple[Chart | None, list[s
     x["axis"] = {"grid": False, "format": ",d", "tickMinStep": 1, "tickCount": 8}
     bars = {
         "transform": [{"filter": "datum.kind === 'bar'"}],
-        "params": zoom(),
+        "params": zoomable(),
         "mark": {"type": "rect", "color": palette.BLUE, "clip": True},
         "encoding": {
             "x2": {"field": "b"},
             "y": _amount("y"),
             "y2": {"datum": 0},
-            "tooltip": tips("offsets", "size", "count"),
+            "tooltip": tooltips("offsets", "size", "count"),
         },
     }
     layers = [bars]
@@ -176,7 +176,7 @@ def over_offsets(facts: PartitionFacts, name: str) -> tuple[Chart | None, list[s
                 "encoding": {
                     "x2": {"field": "b"},
                     "color": colour("gap", colours),
-                    "tooltip": tips("gap", "offsets", "size"),
+                    "tooltip": tooltips("gap", "offsets", "size"),
                 },
             },
         )
@@ -200,7 +200,7 @@ def _wider(buckets: list[Bucket], width: int) -> list[Bucket]:
 def _bars(bucket: Bucket, last: int) -> list[dict[str, Any]]:
     end = min(bucket.last, last)
     said = {"kind": "bar", "a": bucket.first, "b": end + 1, "offsets": f"{bucket.first:,}..{end:,}"}
-    said |= {"size": size_text(bucket.bytes), "count": many(bucket.records, "record")}
+    said |= {"size": size_text(bucket.bytes), "count": count_text(bucket.records, "record")}
     return [said | {"of": BYTES, "y": bucket.bytes}, said | {"of": RECORDS, "y": bucket.records}]
 
 

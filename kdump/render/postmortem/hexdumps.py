@@ -22,7 +22,7 @@ from kdump.log.window import Window
 from kdump.render.explain import FieldMeaning
 from kdump.render.hexdump import Hexdump
 from kdump.render.output import Output
-from kdump.render.painted import paint, parts
+from kdump.render.painted import mark_style, split_styles
 
 Line = tuple[tuple[str, str], ...]
 """Text parts, each with the name of its style."""
@@ -56,7 +56,7 @@ class CapturedOutput(Output):
         return WIDTH
 
     def line(self, text: str) -> None:
-        self.lines.append(parts(text))
+        self.lines.append(split_styles(text))
 
 
 class _Dump(Hexdump):
@@ -65,7 +65,7 @@ class _Dump(Hexdump):
     def __init__(self) -> None:
         self.kept = CapturedOutput()
         super().__init__(self.kept)
-        self.paint = paint
+        self.paint = mark_style
         self.damage = UNKNOWN
         """What the damage to the batch looks like, if known."""
 
@@ -131,7 +131,7 @@ def _chosen(batch: Batch, offset: int | None, position: int | None) -> Iterator[
             return
 
 
-def _entries(dump: _Dump, finding: Finding, window: Window, kind: kinds.Kind, base: int) -> None:
+def _entries(dump: _Dump, finding: Finding, window: Window, kind: kinds.FileKind, base: int) -> None:
     """Write the entries that the finding is about, and those before."""
     before: list[Entry] = []
     end = finding.position + max(1, finding.size)

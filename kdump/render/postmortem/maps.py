@@ -7,11 +7,11 @@ from typing import Any
 
 from kdump.check.catalogue import SEVERITIES
 from kdump.forensics.postmortem.facts import PartitionFacts, PostMortem, SegmentFacts
-from kdump.forensics.postmortem.strip import CONTROL, NO_BATCH, Cell, Look, coarser, joined
+from kdump.forensics.postmortem.strip import CONTROL, NO_BATCH, Cell, CellContent, coarser, joined
 from kdump.log.region import PADDING
 from kdump.render.amounts import size_text
 from kdump.render.postmortem import palette
-from kdump.render.postmortem.chart import LABELS, WIDTH, Chart, colour, tips, zoom
+from kdump.render.postmortem.chart import LABELS, WIDTH, Chart, colour, tooltips, zoomable
 from kdump.render.postmortem.names import PartitionLabels, file_name
 
 ROWS = 36
@@ -37,7 +37,7 @@ TITLES = {
 }
 
 
-class Maps:
+class SegmentMaps:
     """Draws the segments of partitions, those with errors first."""
 
     def __init__(self, made: PostMortem, names: PartitionLabels) -> None:
@@ -100,7 +100,7 @@ class Maps:
             "data": {"values": data},
             "width": WIDTH,
             "height": {"step": HEIGHT + 4},
-            "params": zoom(),
+            "params": zoomable(),
             "mark": {"type": "bar", "height": HEIGHT, "clip": True, "cornerRadius": 0},
             "encoding": {
                 "y": {"field": "segment", "type": "nominal", "sort": labels, "title": None, "axis": _rows_axis()},
@@ -112,7 +112,7 @@ class Maps:
                 },
                 "x2": {"field": "b"},
                 "color": colour("is", colours),
-                "tooltip": tips("segment", "bytes", "is", "what", "offsets", "batches", "records"),
+                "tooltip": tooltips("segment", "bytes", "is", "what", "offsets", "batches", "records"),
             },
         }
         more = f"-{number + 1}" if len(self.rows) > ROWS else ""
@@ -155,7 +155,7 @@ class Maps:
         row["batches"], row["records"] = f"{cell.batches:,}", f"{cell.records:,}"
         return row
 
-    def _is(self, by: str, facts: PartitionFacts, look: Look) -> str:
+    def _is(self, by: str, facts: PartitionFacts, look: CellContent) -> str:
         if look.codec in NO_BATCH:
             return ZEROS if look.codec == PADDING else DAMAGE
         if by == "finding":
@@ -209,7 +209,7 @@ def _rows_axis() -> dict[str, Any]:
     return {"domain": False, "ticks": False, "labelPadding": 6, "minExtent": LABELS, "maxExtent": LABELS}
 
 
-def _what(facts: PartitionFacts, look: Look) -> str:
+def _what(facts: PartitionFacts, look: CellContent) -> str:
     if look.codec in NO_BATCH:
         return "an invalid batch" if look.codec == "damaged" else look.codec
     words = ["markers" if look.codec == CONTROL else f"compression {look.codec}"]

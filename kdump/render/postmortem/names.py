@@ -8,8 +8,8 @@ from collections.abc import Hashable
 
 from kdump.forensics.postmortem.facts import PartitionFacts, PostMortem
 from kdump.forensics.stats import Stats
-from kdump.render.escape import path_text, printable, shown
-from kdump.render.stats_objects import split
+from kdump.render.escape import bytes_text, path_text, printable
+from kdump.render.stats_objects import split_key
 from kdump.render.times import iso
 
 LONGEST = 60
@@ -69,6 +69,6 @@ def file_name(path: str) -> str:
 
 def key_name(stats: Stats, item: Hashable) -> tuple[str, str]:
     """Return topic and key of an item in the key counts."""
-    topic, key, size, is_cut = split(stats, item)
-    told = shown(key, SHOWN_KEY)
+    topic, key, size, is_cut = split_key(stats, item)
+    told = bytes_text(key, SHOWN_KEY)
     return clean(topic or "?"), f"{told}… ({size:,} bytes)" if is_cut and not told.endswith("…") else told

@@ -15,7 +15,7 @@ from kdump.forensics.postmortem.facts import PostMortem
 from kdump.forensics.postmortem.run import postmortem
 from kdump.log.errors import SourceError
 from kdump.render.postmortem.chart import Chart, converter, png, svg
-from kdump.render.postmortem.charts import draw
+from kdump.render.postmortem.charts import draw_charts
 from kdump.render.postmortem.evidence import evidence
 from kdump.render.postmortem.names import PartitionLabels, clean
 from kdump.render.postmortem.page import page
@@ -83,7 +83,7 @@ def report(
         raise SourceError((made.totals.unread or ["nothing was read"])[0])
     step("drawing")
     names = PartitionLabels(made)
-    drawn = draw(made, names)
+    drawn = draw_charts(made, names)
     told = evidence(made, names, options)
     text = page(made, drawn, told, names, clean(title) if title else _title(made)).encode("utf-8", "backslashreplace")
     written: list[str] = []
