@@ -57,7 +57,7 @@ def test_real_segments(path: Path) -> None:
 def written(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     """Counts the bytes that each call of the compiled functions has written."""
     sizes: list[int] = []
-    for name in ("batch_cells", "record_cells", "batches_records"):
+    for name in ("write_batch_rows", "write_record_rows", "write_batches_records"):
         function = getattr(cells, name)
 
         def counting(room, used, *more, function=function):  # type: ignore[no-untyped-def]

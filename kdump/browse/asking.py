@@ -38,7 +38,7 @@ class FindingActions(Navigation):
         check = self.check = BackgroundVerify(path)
 
         def hear(finding: Finding) -> None:
-            if check.hear(finding) and check is self.check and self.awaited:
+            if check.add(finding) and check is self.check and self.awaited:
                 self._step(self.awaited)
 
         def work(job: Job) -> None:
@@ -46,7 +46,7 @@ class FindingActions(Navigation):
                 job.total = count
 
             limits = self.browser.places.limits
-            checks.run(check, limits, lambda finding: self.jobs.tell(hear, finding), job.add, size)
+            checks.run(check, limits, lambda finding: self.jobs.call_in_app(hear, finding), job.add, size)
 
         def done(_: None) -> None:
             check.running = False
@@ -83,19 +83,22 @@ class FindingActions(Navigation):
         note = self._unfilter()
         serious = [n for n, each in enumerate(self.check.findings) if each.severity != "info"]
         number = serious.index(self.check.place) + 1 if self.check.place in serious else 0
-        told = (
+        description = (
             f" {number} of {len(serious)}{'…' if self.check.running else ''}{note}: {finding.severity} {finding.code}"
         )
 
         def then() -> None:
             self.dumped = None
             self.found = spot(self.browser.level, self.browser.level.row)
-            self.message = (printable(f"{told}: {finding.message}"), "bad" if finding.severity == "error" else "torn")
+            self.message = (
+                printable(f"{description}: {finding.message}"),
+                "bad" if finding.severity == "error" else "torn",
+            )
 
         browser = self.browser
         self._look(
             "going to the finding",
-            lambda job: browser.reach(finding.file, position=finding.position, met=job.met),
+            lambda job: browser.reach(finding.file, position=finding.position, met=job.report_progress),
             then,
         )
 
@@ -120,18 +123,18 @@ class FindingActions(Navigation):
             if found is None:
                 return
             note = self._unfilter()
-            told = f" {found.state} transaction of producer {found.producerId}/{found.producerEpoch}"
-            told += f" ({found.transactionalId})" if found.transactionalId else ""
-            told += f", offsets {found.firstOffset}..{found.lastOffset}, {found.records} records"
-            told += f", marker at {found.markerOffset}" if found.markerOffset is not None else ""
+            description = f" {found.state} transaction of producer {found.producerId}/{found.producerEpoch}"
+            description += f" ({found.transactionalId})" if found.transactionalId else ""
+            description += f", offsets {found.firstOffset}..{found.lastOffset}, {found.records} records"
+            description += f", marker at {found.markerOffset}" if found.markerOffset is not None else ""
 
             def then() -> None:
-                self.message = (printable(told + note), "")
+                self.message = (printable(description + note), "")
 
             browser = self.browser
             self._look(
                 "going to the transaction",
-                lambda job: browser.reach(found.file, position=found.position, met=job.met),
+                lambda job: browser.reach(found.file, position=found.position, met=job.report_progress),
                 then,
             )
 

@@ -36,7 +36,7 @@ class BackgroundVerify:
     def covers(self, path: str) -> bool:
         return is_inside(real_path(path), real_path(self.path))
 
-    def hear(self, finding: Finding) -> bool:
+    def add(self, finding: Finding) -> bool:
         """Add a finding. Return True if it is an error or a warning; informational findings are listed, but skipped by
         `step`."""
         if len(self.findings) >= MOST:
@@ -82,12 +82,12 @@ class BackgroundVerify:
 def run(
     check: BackgroundVerify,
     limits: Limits,
-    hear: Callable[[Finding], None],
+    on_finding: Callable[[Finding], None],
     met: Callable[[int], None],
     size: Callable[[int], None],
 ) -> None:
-    """Run the check, calling `hear` with each finding, `met` with bytes read and `size` with the total in bytes. Raises
-    Cancelled from `met`."""
+    """Run the check, calling `on_finding` with each finding, `met` with bytes read and `size` with the total in bytes.
+    Raises Cancelled from `met`."""
     options = Options(limits=limits, now=int(time.time() * 1000), open_source=careful_source)
     work = units((check.path,), options, check.totals.refused)
     size(sum(unit.size for unit in work))
@@ -95,4 +95,4 @@ def run(
         unit.options = replace(unit.options, open_source=careful_source)
         met(0)
         for finding in unit.run(check.totals, met):
-            hear(finding)
+            on_finding(finding)

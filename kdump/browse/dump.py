@@ -95,7 +95,7 @@ class AnnotatedDump(Hexdump):
         self.brief = width < WIDE
         """Whether each field takes only one line, because the screen is narrow."""
 
-    def told(self, finding: Finding) -> None:
+    def finding(self, finding: Finding) -> None:
         """Write a finding in these bytes, with its impact."""
         self._text(f"! {finding.code} at {finding.position}: {finding.message}", "bad")
         if finding.consequence:
@@ -125,9 +125,9 @@ class AnnotatedDump(Hexdump):
         if not is_bit:
             captured = self.captured
             captured.field = len(self.fields)
-            told = name.strip() or "bytes"
+            label = name.strip() or "bytes"
             size = len(data)
-            self.fields.append(HexField(told, position, size, *words, captured.record, inner, bytes(data[:SHOWN])))
+            self.fields.append(HexField(label, position, size, *words, captured.record, inner, bytes(data[:SHOWN])))
         super()._bytes(position, data, name, words, inner)
 
     def _words(self, name: str, words: FieldMeaning) -> Iterator[str]:
@@ -136,9 +136,9 @@ class AnnotatedDump(Hexdump):
             yield from lines
             return
         room = max(20, (self.room or 0) - self.left) - 1
-        told = "  ".join(filter(None, (f"{name} {words.value}".rstrip(), words.meaning)))
-        told = cut(told, room)
-        yield self.paint(told[: len(name)], "name") + told[len(name) :]
+        heading = "  ".join(filter(None, (f"{name} {words.value}".rstrip(), words.meaning)))
+        heading = cut(heading, room)
+        yield self.paint(heading[: len(name)], "name") + heading[len(name) :]
 
     def _text(self, text: str, style: str) -> None:
         self.captured.field = None

@@ -17,7 +17,7 @@ class HexPane(PaneLayout):
 
     def _draw(self) -> None:
         self._draw_lists()
-        self._say_place()
+        self._show_place()
         self._detail()
 
     def _redraw(self) -> None:
@@ -31,7 +31,7 @@ class HexPane(PaneLayout):
         level, row = browser.level, browser.level.row
         if row is None:
             self.dumped = None
-            self.hex_bar.say((" nothing here", "dim"))
+            self.hex_bar.show((" nothing here", "dim"))
             self.hex_pane.show([], 0)
             return
         subject, within = row, level
@@ -61,7 +61,10 @@ class HexPane(PaneLayout):
             self._place(row, subject, fresh=True)
 
         self.jobs.start(
-            "detail", "reading", lambda job: browser.dump(subject, within, room, full=full, met=job.met), done
+            "detail",
+            "reading",
+            lambda job: browser.dump(subject, within, room, full=full, met=job.report_progress),
+            done,
         )
 
     def _renew(self, level: Level, row: BrowseRow) -> None:
@@ -98,8 +101,8 @@ class HexPane(PaneLayout):
             self.hex_pane.top = max(0, min(number, len(dump.lines) - self.hex_pane.room))
             self.hex_pane.refresh()
         more = "" if len(dump.lines) <= self.hex_pane.room else f", {len(dump.lines)} lines"
-        self.hex_bar.say((f"─ {printable(dump.title)}{more} ".ljust(self.size.width, "─"), "dim"))
-        self._say_place()
+        self.hex_bar.show((f"─ {printable(dump.title)}{more} ".ljust(self.size.width, "─"), "dim"))
+        self._show_place()
 
     @staticmethod
     def _line_of(finding: Finding, dump: HexDump) -> int:

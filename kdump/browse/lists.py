@@ -63,8 +63,8 @@ class FindingsScreen(Overlay):
         self.pane.show(lines, self.pane.cursor, head if rows else None, keep=True)
         legal = f", {check.info} informational" if check.info and not self.with_info else ""
         state = "so far" if check.running else "in all"
-        self.above.say((f" findings: {check.serious_text} {state}{legal}", ""))
-        self.note.say((printable(path_text(f" {check.summary()}")), "dim"))
+        self.above.show((f" findings: {check.serious_text} {state}{legal}", ""))
+        self.note.show((printable(path_text(f" {check.summary()}")), "dim"))
 
     def action_info(self) -> None:
         self.with_info = not self.with_info
@@ -174,14 +174,14 @@ class TransactionsScreen(Overlay):
         rows = self.rows if named is self.columns else [row._replace(cells=row.cells[1:]) for row in self.rows]
         head, lines = table(named, rows, max(20, self.size.width))
         self.pane.show(lines, self.pane.cursor, head if rows else None, keep=True)
-        self.above.say((f" transactions, {name}: {len(self.rows)} of {len(self.found)}", ""))
-        self.note.say((printable(path_text(self._told())), "dim"))
+        self.above.show((f" transactions, {name}: {len(self.rows)} of {len(self.found)}", ""))
+        self.note.show((printable(path_text(self._note())), "dim"))
 
     @staticmethod
     def _several(found: list[Transaction]) -> bool:
         return len({(each.topic, each.partition) for each in found[:1000]}) > 1
 
-    def _told(self) -> str:
+    def _note(self) -> str:
         """Return the text of the note: progress or result of the reading, omitted transactions, and the first
         problem."""
         words = []
@@ -207,7 +207,7 @@ class TransactionsScreen(Overlay):
 
     def action_view(self, view: str) -> None:
         self.view = view
-        self.pane.stand(0)
+        self.pane.move_to(0)
         self.fill()
 
     def on_pane_entered(self, message: Any) -> None:

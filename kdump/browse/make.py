@@ -35,7 +35,7 @@ class FileRow(NamedTuple):
     Sizes in bytes, times in epoch ms."""
 
     name: str
-    what: str
+    description: str
     size: int | None
     modified: int | None = None
     segments: int | None = None
@@ -55,7 +55,7 @@ def file_columns(zone: tzinfo) -> list[Column]:
         Column("size", "size", lambda t: "" if t.size is None else size_text(t.size), right=True),
         Column("logStartOffset", "logStart", lambda t: _number(t.start), right=True, rank=6),
         Column("highWatermark", "highWatermark", lambda t: _number(t.watermark), right=True, rank=7),
-        Column("what", "what", lambda t: t.what, rank=3, least=12),
+        Column("what", "what", lambda t: t.description, rank=3, least=12),
         Column("modified", "modified", lambda t: "" if t.modified is None else iso(t.modified, zone), rank=4),
     ]
 
@@ -78,7 +78,7 @@ class RowFactory:
     def __init__(self, zone: tzinfo = timezone.utc, decode: DecodeOptions | None = None) -> None:
         self.zone = zone
         self.decoding = RecordDecoder(decode or DecodeOptions())
-        self.things = file_columns(zone)
+        self.file_columns = file_columns(zone)
         self.fields = field_columns()
         self.batches = columns_of("batch", zone, None, False)
         self._flags = [column.name for column in self.batches].index("flags")
@@ -97,19 +97,21 @@ class RowFactory:
             return None
         return TableDecoder(partial(self.decoding.read, at), decoder.is_keyless, decoder.is_wide)
 
-    def thing(self, type_name: str, key: str, item: Any, thing: FileRow, style: str = "") -> BrowseRow:
+    def file_row(self, type_name: str, key: str, item: Any, facts: FileRow, style: str = "") -> BrowseRow:
         """Return the row of a directory, partition or file; `key` is its path."""
-        shown = thing._replace(name=printable(path_text(thing.name)), what=printable(path_text(thing.what)))
-        cells = tuple(column.cell(shown) for column in self.things)
+        shown = facts._replace(
+            name=printable(path_text(facts.name)), description=printable(path_text(facts.description))
+        )
+        cells = tuple(column.cell(shown) for column in self.file_columns)
         return BrowseRow(type_name, key, item, shown.name, cells, style=style)
 
     def directory(self, place: LogDirectory | PartitionDirectory | Target) -> BrowseRow:
         """Return the row of one of several places below a path."""
         if isinstance(place, LogDirectory):
-            thing = FileRow(place.path, f"log directory, {len(place.partitions)} partitions", None)
-            return self.thing("directory", place.path, place, thing)
+            shown = FileRow(place.path, f"log directory, {len(place.partitions)} partitions", None)
+            return self.file_row("directory", place.path, place, shown)
         if isinstance(place, PartitionDirectory):
-            return self.thing("partition", place.path, place, FileRow(place.path, "partition", None))
+            return self.file_row("partition", place.path, place, FileRow(place.path, "partition", None))
         return self.file(place)
 
     def file(self, at: Target) -> BrowseRow:
@@ -120,7 +122,7 @@ class RowFactory:
             size, modified = status.st_size, status.st_mtime_ns // 1_000_000
         what = at.kind.title.removeprefix("a ").removeprefix("an ") if at.kind else "not a file of Kafka"
         style = "" if at.kind is not None and at.kind.name in ("segment", "kraft-snapshot") else "dim"
-        return self.thing("file", at.path, at, FileRow(os.path.basename(at.path), what, size, modified), style)
+        return self.file_row("file", at.path, at, FileRow(os.path.basename(at.path), what, size, modified), style)
 
     def region(self, region: Region) -> BrowseRow:
         """Return the row of a batch, or of bytes that belong to no batch."""
@@ -164,8 +166,10 @@ class RowFactory:
         if isinstance(entry, Region):
             return self.region(entry)._replace(key=number, item=entry)
         if not entry.type:
-            said = ", ".join(f"{key} {value}" for key, value in entry.values.items())
-            text = printable(path_text(f"{entry.what or 'line'}: {said}" if said else entry.what or "an empty line"))
+            fields = ", ".join(f"{key} {value}" for key, value in entry.values.items())
+            text = printable(
+                path_text(f"{entry.what or 'line'}: {fields}" if fields else entry.what or "an empty line")
+            )
             return BrowseRow("entry", number, entry, printable(entry.what) or "line", (), text, "dim")
         columns = self.entries(entry.type)
         cells = tuple(column.cell(entry) for column in columns)

@@ -16,7 +16,7 @@ class Navigation(HexPane):
     """Handles the messages that panes post for keys and clicks."""
 
     def _look(
-        self, what: str, work: Callable[[Job], list[Level] | None], then: Callable[[], None] | None = None
+        self, description: str, work: Callable[[Job], list[Level] | None], then: Callable[[], None] | None = None
     ) -> None:
         """Read levels in the background, then make them current."""
 
@@ -31,7 +31,7 @@ class Navigation(HexPane):
                 then()
             self._draw()
 
-        self.jobs.start("look", what, work, arrived)
+        self.jobs.start("look", description, work, arrived)
 
     def _enter(self) -> None:
         browser = self.browser
@@ -42,7 +42,7 @@ class Navigation(HexPane):
             browser.depth += 1
             self._draw()
             return
-        self._look(f"reading {row.label}", lambda job: browser.enter(depth, row, job.met))
+        self._look(f"reading {row.label}", lambda job: browser.enter(depth, row, job.report_progress))
 
     def action_out(self) -> None:
         browser = self.browser
@@ -54,7 +54,7 @@ class Navigation(HexPane):
     def action_again(self) -> None:
         if self.browser.levels:
             self.dumped = None
-            self._look("reading again", lambda job: self.browser.again(job.met))
+            self._look("reading again", lambda job: self.browser.again(job.report_progress))
 
     def on_pane_moved(self, message: Pane.Moved) -> None:
         browser = self.browser
@@ -62,17 +62,17 @@ class Navigation(HexPane):
             return
         self.message = ("", "")
         if message.pane is self.table_pane:
-            self._stand(browser.depth, message.number)
+            self._select(browser.depth, message.number)
         elif message.pane is self.tree_pane:
             depth, number = self.places[message.number]
             rows = browser.levels[max(0, depth)].rows
-            self._stand(max(0, depth), max(0, min(number, len(rows) - 1)))
+            self._select(max(0, depth), max(0, min(number, len(rows) - 1)))
             if not 0 <= number < len(rows):  # an ellipsis
                 self._more(1, down=number > 0)
         else:
             self._follow_hex(message.number)
 
-    def _stand(self, depth: int, number: int) -> None:
+    def _select(self, depth: int, number: int) -> None:
         """Select another row; levels below the previously selected row are dropped."""
         browser = self.browser
         browser.depth = depth
@@ -87,13 +87,13 @@ class Navigation(HexPane):
         pane, down = message.pane, message.down
         if level is None or pane is self.hex_pane:
             if not message.count:
-                pane.stand(len(pane.lines) if down else 0)
+                pane.move_to(len(pane.lines) if down else 0)
             return
         if pane is self.tree_pane and message.count:
             return  # the tree ends with the top level, which moves with the table
         if not message.count:
             if (level.last if down else level.first) or not level.rows:
-                self._stand(browser.depth, len(level.rows) - 1 if down else 0)
+                self._select(browser.depth, len(level.rows) - 1 if down else 0)
                 return
 
             def there(part: ListingSlice) -> None:
@@ -104,7 +104,7 @@ class Navigation(HexPane):
                 self._draw()
 
             what = "looking for the end" if down else "reading"
-            self.jobs.start("look", what, lambda job: browser.end(level, down=down, met=job.met), there)
+            self.jobs.start("look", what, lambda job: browser.end(level, down=down, met=job.report_progress), there)
             return
         self._more(message.count, down=down)
 
@@ -127,7 +127,9 @@ class Navigation(HexPane):
             self._draw()
 
         wanted = count + self.table_pane.room
-        self.jobs.start("look", "reading", lambda job: browser.more(level, down=down, count=wanted, met=job.met), more)
+        self.jobs.start(
+            "look", "reading", lambda job: browser.more(level, down=down, count=wanted, met=job.report_progress), more
+        )
 
     def on_pane_entered(self, message: Pane.Entered) -> None:
         if not self.browser.levels or message.is_stale:
@@ -135,7 +137,7 @@ class Navigation(HexPane):
         if message.pane is self.tree_pane:
             depth, number = self.places[message.number]
             if depth >= 0 and 0 <= number < len(self.browser.levels[depth].rows):
-                self._stand(depth, number)
+                self._select(depth, number)
                 self._enter()
         elif message.pane is self.table_pane:
             self._enter()
@@ -161,7 +163,7 @@ class Navigation(HexPane):
             level.cursor = found
             self.browser.settle(self.browser.levels[: self.browser.depth + 1], self.browser.depth)
             self._draw_lists()
-        self._say_field(line, dump)
+        self._show_field(line, dump)
 
     def _enter_field(self, line: HexLine, dump: HexDump) -> None:
         """Enter the row of the field that a line of the hexdump shows."""
@@ -176,17 +178,17 @@ class Navigation(HexPane):
             levels = browser.levels[: depth + 1]
             subject = row
             if row.type == "batch":
-                records = browser.enter(depth, row, job.met)
+                records = browser.enter(depth, row, job.report_progress)
                 if records is None:
                     return None
                 levels = records
                 subject = next((r for r in levels[-1].rows if _record_of(r) == wanted.record), levels[-1].rows[0])
-                levels[-1].stand(subject.key)
+                levels[-1].select(subject.key)
             with browser.lock:
                 fields = browser.places.into(subject, levels[-1])
                 if fields is None:
                     return None
-                part = fields.listing.head(10_000, job.met)
+                part = fields.listing.head(10_000, job.report_progress)
                 number = next((n for n, each in enumerate(part.rows) if same(each.item, wanted)), 0)
                 return [*levels, fields.put(part, number)]
 

@@ -79,7 +79,7 @@ class Pages:
         if self._stream is not None and self._at == row.key:
             stream, self._stream, self._met = self._stream, None, met
         else:
-            stream = self._behind(row.key, met)
+            stream = self._after(row.key, met)
         return self._take(stream, count, first=False)
 
     def before(self, row: BrowseRow, count: int, met: Met) -> ListingSlice:
@@ -143,7 +143,7 @@ class Pages:
             self._stream, self._at = chain((more,), stream), rows[-1].key
         return ListingSlice(rows, first, more is None)
 
-    def _behind(self, position: int, met: Met) -> Iterator[Region]:
+    def _after(self, position: int, met: Met) -> Iterator[Region]:
         """Yield the matching regions that begin after `position`."""
         for region in self._begin(self._anchor(position), met):
             if region.position > position:

@@ -79,7 +79,7 @@ class Pane(Widget, can_focus=True):
         self.cursor = max(0, min(cursor, len(lines) - 1))
         self._follow()
 
-    def stand(self, number: int) -> None:
+    def move_to(self, number: int) -> None:
         """Move the cursor to that line without posting a message."""
         self.cursor = max(0, min(number, len(self.lines) - 1))
         self._follow()
@@ -171,7 +171,7 @@ class Bar(Widget):
         self._style = style
         self.below: KeyHints | None = None
 
-    def say(self, *parts: tuple[str, str]) -> None:
+    def show(self, *parts: tuple[str, str]) -> None:
         if parts != self._parts:
             self._parts = parts
             self.refresh()
@@ -198,7 +198,7 @@ class KeyHints(Bar):
     def __init__(self, above: Bar, text: str, *, id: str) -> None:
         super().__init__(id=id, style="reverse")
         self.above = above
-        self.say((text, ""))
+        self.show((text, ""))
         above.below = self
 
     def render_line(self, y: int) -> Strip:

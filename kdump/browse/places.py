@@ -62,7 +62,7 @@ class Level:
     def row(self) -> BrowseRow | None:
         return self.rows[self.cursor] if 0 <= self.cursor < len(self.rows) else None
 
-    def stand(self, key: Any) -> bool:
+    def select(self, key: Any) -> bool:
         """Select the row with that key. Returns False if it is not loaded."""
         for number, row in enumerate(self.rows):
             if row.key == key and row.type not in ("note",):
@@ -91,7 +91,7 @@ class Places:
         place = found[0]
         if len(found) > 1 or not (isinstance(place, Target) or place.path == self.path):
             rows = [self.maker.directory(each) for each in found]
-            return Level(FullListing(rows, self.maker.things), None, path=self.path)
+            return Level(FullListing(rows, self.maker.file_columns), None, path=self.path)
         if isinstance(place, LogDirectory):
             return self._directory(place, None)
         if isinstance(place, PartitionDirectory):
@@ -123,22 +123,22 @@ class Places:
         ):
             what = f"NOT LIVE: {part.partition.state}" if part.partition.state else ""
             what = what or ("UNREADABLE" if part.partition.refused else "")
-            thing = FileRow(part.name, what, part.size, None, len(part.segments), part.log_start, part.high_watermark)
-            rows.append(self.maker.thing("partition", part.partition.path, part, thing, "torn" if what else ""))
+            row = FileRow(part.name, what, part.size, None, len(part.segments), part.log_start, part.high_watermark)
+            rows.append(self.maker.file_row("partition", part.partition.path, part, row, "torn" if what else ""))
         rows += [self.maker.file(at) for at in (*place.files.values(), *place.others)]
         ends = {True: "shut down cleanly", False: "NO CLEAN SHUTDOWN: the broker is running or has crashed"}
         words = [f"node {facts.identity['node.id']}"] if "node.id" in facts.identity else []
         words += [ends[facts.clean]] if facts.clean is not None else []
         words += [f"damaged: {', '.join(facts.broken)}"] if facts.broken else []
-        return Level(FullListing(rows, self.maker.things), owner, path=place.path, about=", ".join(words))
+        return Level(FullListing(rows, self.maker.file_columns), owner, path=place.path, about=", ".join(words))
 
     def _partition(self, facts: PartitionSummary, owner: BrowseRow | None) -> Level:
         place = facts.partition
         self.unread += place.refused
         logs = [segment.log for segment in place.segments if segment.log is not None]
-        beside = [at for at in place.files() if at not in logs]
-        rows = [self.maker.file(at) for at in (*logs, *beside)]
-        return Level(FullListing(rows, self.maker.things), owner, path=place.path, is_partition=True)
+        others = [at for at in place.files() if at not in logs]
+        rows = [self.maker.file(at) for at in (*logs, *others)]
+        return Level(FullListing(rows, self.maker.file_columns), owner, path=place.path, is_partition=True)
 
     def _file(self, at: Target, owner: BrowseRow | None) -> Level:
         file = OpenFile(at)
@@ -186,7 +186,7 @@ class Places:
     def with_finding(self, dump: HexDump, finding: Finding, width: int) -> HexDump:
         """Return the dump with the finding and its consequence above it."""
         show = AnnotatedDump(width, zone=self.maker.zone)
-        show.told(finding)
+        show.finding(finding)
         return dump._replace(lines=[*show.captured.lines, *dump.lines])
 
     def dump(self, row: BrowseRow, level: Level, width: int, *, full: bool = False, fields: bool = False) -> HexDump:
@@ -263,7 +263,9 @@ def _partition_dump(show: AnnotatedDump, facts: PartitionSummary, label: str) ->
         show.text(text)
     for segment in facts.segments:
         name = segment.segment.name
-        show.text(f"  {name}.log  {segment.size} bytes, with {', '.join(segment.beside) or 'no other files'}", "dim")
+        show.text(
+            f"  {name}.log  {segment.size} bytes, with {', '.join(segment.sibling_kinds) or 'no other files'}", "dim"
+        )
     for text in facts.partition.refused:
         show.text(text, "bad")
     return show.dump(label)

@@ -69,21 +69,24 @@ def row_commands(browser: Browser, options: str = "") -> list[str]:
             found.append(f"kdump {verb} {shlex.quote(row.key)}")
         return found
     file, narrowed = shlex.quote(path), f" {options}" if options else ""
-    asked = "" if by_name(path)[0] is not None else " --as " + level.file.kind.name
+    kind_option = "" if by_name(path)[0] is not None else " --as " + level.file.kind.name
     if row is None:
-        return [f"kdump inspect {file}{asked}{narrowed}"]
+        return [f"kdump inspect {file}{kind_option}{narrowed}"]
     subject = level.owner if row.type == "field" and level.owner is not None else row
     if subject.type in ("batch", "region", "header"):
-        bytes_of = f"kdump inspect {file}{asked} --hex --position {subject.item.position}"
+        bytes_of = f"kdump inspect {file}{kind_option} --hex --position {subject.item.position}"
         if row.type == "header" or subject.type == "header":
-            return [f"kdump inspect {file}{asked} --records --position {subject.item.position}{narrowed}", bytes_of]
-        return [f"kdump inspect {file}{asked}{narrowed}", bytes_of]
+            return [
+                f"kdump inspect {file}{kind_option} --records --position {subject.item.position}{narrowed}",
+                bytes_of,
+            ]
+        return [f"kdump inspect {file}{kind_option}{narrowed}", bytes_of]
     if subject.type == "record":
         batch, offset = subject.item.batch.position, subject.item.offset
         at = f" --position {batch}" + (f" --offset {offset}" if offset is not None and offset >= 0 else "")
         return [
-            f"kdump inspect {file}{asked} --records --position {batch}{narrowed}",
-            f"kdump inspect {file}{asked} --hex{at}",
+            f"kdump inspect {file}{kind_option} --records --position {batch}{narrowed}",
+            f"kdump inspect {file}{kind_option} --hex{at}",
         ]
     position = getattr(row.item, "position", 0)
-    return [f"kdump inspect {file}{asked}", f"kdump inspect {file}{asked} --hex --position {position}"]
+    return [f"kdump inspect {file}{kind_option}", f"kdump inspect {file}{kind_option} --hex --position {position}"]

@@ -72,9 +72,9 @@ class Overlay(ModalScreen[Any]):
         yield self.below
 
     def on_mount(self) -> None:
-        self.above.say((self.heading, ""))
+        self.above.show((self.heading, ""))
         self.note.display = self.noted
-        self.below.say((self.keys, ""))
+        self.below.show((self.keys, ""))
         self.pane.focus()
 
     def on_resize(self) -> None:
@@ -95,7 +95,7 @@ class Overlay(ModalScreen[Any]):
     def on_pane_beyond(self, message: Pane.Beyond) -> None:
         message.stop()
         if not message.count:
-            self.pane.stand(len(self.pane.lines) if message.down else 0)
+            self.pane.move_to(len(self.pane.lines) if message.down else 0)
 
     def on_pane_moved(self, message: Pane.Moved) -> None:
         message.stop()
@@ -121,4 +121,4 @@ class TextScreen(Overlay):
     def action_copy(self) -> None:
         if self.copies:
             self.app.copy_to_clipboard(self.words)
-            self.below.say((" copied, if the terminal supports it (OSC 52)   Esc closes", ""))
+            self.below.show((" copied, if the terminal supports it (OSC 52)   Esc closes", ""))

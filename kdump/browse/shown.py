@@ -107,27 +107,27 @@ class PaneLayout(App[None]):
         self.tree_pane.show(lines, number, keep=True)
         names = [top, *(each.owner.label for each in browser.levels[1 : browser.depth + 1] if each.owner is not None)]
         kinds = f"   filter {self.options}" if self.options else ""
-        kinds, said = printable(kinds), " › ".join(names)
+        kinds, trail = printable(kinds), " › ".join(names)
         room = self.size.width - 15 - width(kinds)
-        while width(said) > room and len(said) > 8:
-            said = "…" + said[2:]
-        self.title_bar.say((f" kdump browse  {said}{kinds}", ""))
+        while width(trail) > room and len(trail) > 8:
+            trail = "…" + trail[2:]
+        self.title_bar.show((f" kdump browse  {trail}{kinds}", ""))
 
-    def _say_place(self) -> None:
+    def _show_place(self) -> None:
         """Fill the status line: with a message or finding, or with the current position."""
         if self.message[0]:
-            self.status.say(self.message)
+            self.status.show(self.message)
             return
         level = self.browser.level
         row = level.row
         if row is None:
             what = "the filter matches no batch or record" if self.options else "nothing here"
-            self.status.say((f" {what}", "torn"))
+            self.status.show((f" {what}", "torn"))
             return
         if row.type == "field":
             field = row.item
             wrong = f"WRONG: {field.wrong}  " if field.wrong else ""
-            self.status.say((f" {wrong}{field.name} = {field.value}  {field.meaning}", "bad" if wrong else ""))
+            self.status.show((f" {wrong}{field.name} = {field.value}  {field.meaning}", "bad" if wrong else ""))
             return
         text = ""
         if isinstance(level.listing, Pages) and level.file is not None:
@@ -142,29 +142,29 @@ class PaneLayout(App[None]):
             text = f" {level.cursor + 1} of {len(level.rows)}" + (f"; {level.about}" if level.about else "")
         else:
             text = f" {row.key}"
-        self.status.say((printable(path_text(text)), ""))
+        self.status.show((printable(path_text(text)), ""))
 
-    def _say_field(self, line: HexLine, dump: HexDump) -> None:
+    def _show_field(self, line: HexLine, dump: HexDump) -> None:
         if line.field is None:
             return
         field = dump.fields[line.field]
         wrong = f"WRONG: {field.wrong}  " if field.wrong else ""
-        self.status.say((f" {wrong}{field.name} = {field.value}  {field.meaning}", "bad" if wrong else ""))
+        self.status.show((f" {wrong}{field.name} = {field.value}  {field.meaning}", "bad" if wrong else ""))
 
     def trouble(self, text: str) -> None:
         """Show a message until the user moves on."""
         self.message = (" " + printable(path_text(text)), "torn")
-        self.status.say(self.message)
+        self.status.show(self.message)
 
     def _progress(self) -> None:
         for group in ("look", "check"):
             job = self.jobs.running.get(group)
-            if job is None or (job.what == "reading" and not job.done):
+            if job is None or (job.description == "reading" and not job.done):
                 continue
             if group == "check" and self.message[0] and not self.awaited:
                 continue
             far = f" {100 * min(job.done, job.total) // job.total}%" if job.total else ""
             far = far or (f" at byte {job.done}" if job.done else "")
             found = f", {self.check.serious} found" if group == "check" and self.check else ""
-            self.status.say((f" {job.what} …{far}{found}  (Esc stops)", "dim"))
+            self.status.show((f" {job.description} …{far}{found}  (Esc stops)", "dim"))
             return

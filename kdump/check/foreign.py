@@ -54,7 +54,7 @@ def foreign_batch(batch: Batch) -> tuple[HeaderCandidate, bool] | None:
     if found is not None or batch.size > MOST_SEARCHED:
         return found
     start = batch.position + batch.crc_start
-    sound = resync.next_sound(start, batch.end, batch.position, None)
+    sound = resync.next_valid(start, batch.end, batch.position, None)
     if sound is None or sound >= batch.end:
         return None
     claim = candidate_at(batch.window, sound, batch.limits)
@@ -106,7 +106,7 @@ def _by_header(batch: Batch, offset: int, resync: Resync) -> tuple[HeaderCandida
                 return None
             if claim.position % BLOCK == 0 and not held_to:
                 return claim, holds
-            end = nesting.around(claim)
+            end = nesting.end_of_container(claim)
             if end is None:
                 return claim, holds
             held_to = end

@@ -93,7 +93,7 @@ class Doubts:
     def _is_in_doubt(self, finding: Finding, changed: dict[str, bool]) -> bool:
         about = finding.file if self.unit.directory is not None else stem(finding.file)
         if about not in changed:
-            changed[about] = self.watch.changed([about] if about == finding.file else self.watch.beside(finding.file))
+            changed[about] = self.watch.changed([about] if about == finding.file else self.watch.siblings(finding.file))
         if changed[about]:
             return True
         if not finding.code.startswith(ROOT) and self.unit.directory is None:

@@ -150,30 +150,30 @@ class ClusterCommand:
                 refused = refused or [error]  # the first gives the reason
             for each in refused:
                 self.notes.refuse(each)
-        for files, around in copies:
+        for files, log_directory in copies:
             if len(copies) > 1:
                 self.sink.part(files.path)
             try:
-                self._copy(files, around)
+                self._copy(files, log_directory)
             except SourceError as error:
                 self.notes.refuse(error)
         self.sink.end()
 
-    def _copy(self, files: MetadataFiles, around: LogDirectory | None) -> None:
-        told = self._history(files) if self.options.state.history else None
-        metadata = replay_metadata(files, self.moment, told=told, room=ROOM_ALONE, limits=self.limits)
+    def _copy(self, files: MetadataFiles, log_directory: LogDirectory | None) -> None:
+        history = self._history(files) if self.options.state.history else None
+        metadata = replay_metadata(files, self.moment, on_change=history, room=ROOM_ALONE, limits=self.limits)
         if metadata.problems and metadata.is_empty and METADATA_TOPIC not in files.path:
             raise SourceError(f"{files.path}: no cluster metadata could be read: {metadata.problems[0]}")
         if self.moment == AsOf():
             complete_quorum(metadata, files.path)
         for topic in metadata.topics.values():
             self.topic(topic.name)
-        if told is None and self.topic.is_unmatched:
+        if history is None and self.topic.is_unmatched:
             pass  # the end of the run reports it
-        elif told is None:
-            self._show(metadata, files, around)
+        elif history is None:
+            self._show(metadata, files, log_directory)
         self.notes.all(files.path, metadata.problems)
-        if told is not None and metadata.snapshot:
+        if history is not None and metadata.snapshot:
             self.notes.add(files.path, f"no history before offset {metadata.snapshot}: it is only in a snapshot")
         if self.moment.offset is not None and metadata.end_offset <= self.moment.offset:
             self.notes.add(files.path, f"ends at offset {metadata.end_offset}; this is the state at its end")
@@ -195,21 +195,21 @@ class ClusterCommand:
             return self.topic(change.name.rpartition("-")[0])
         return change.entity == "config" and change.name.startswith("TOPIC ") and self.topic(change.name[6:])
 
-    def _show(self, metadata: MetadataImage, files: MetadataFiles, around: LogDirectory | None) -> None:
+    def _show(self, metadata: MetadataImage, files: MetadataFiles, log_directory: LogDirectory | None) -> None:
         shown = 0
         for part in self.parts:
-            for value in self._values(part, metadata, files, around):
+            for value in self._values(part, metadata, files, log_directory):
                 self.sink.add(value)
                 shown += 1
         if not shown and not any(self.topic.unmatched()):
             print_error("nothing matches" if metadata.topics else "no topics")
 
     def _values(
-        self, part: str, metadata: MetadataImage, files: MetadataFiles, around: LogDirectory | None
+        self, part: str, metadata: MetadataImage, files: MetadataFiles, log_directory: LogDirectory | None
     ) -> Iterable[Object]:
         options = self.options
         if part == SUMMARY:
-            identity = meta_properties(around) if around else {}
+            identity = meta_properties(log_directory) if log_directory else {}
             return [cluster_object(metadata, path_text(files.path), identity, files.committed)]
         values = PARTS[part][1](metadata, self.topic)
         if part == "configs":

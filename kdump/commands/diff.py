@@ -139,7 +139,7 @@ class DiffCommand:
 
     def _found(self, found: Diff) -> None:
         self.counts[found.relation] += 1
-        self.gone += found.relation is None and found.has_gone
+        self.gone += found.relation is None and found.has_deleted_segment
         for copy in found.copies:
             for text in copy.unread:
                 if text not in self.unread:
@@ -149,7 +149,7 @@ class DiffCommand:
     def _end(self, seconds: float) -> None:
         total = sum(self.counts.values())
         if not self.options.output.quiet:
-            self._tell_lone()
+            self._report_lone()
             if not total and not self.unread and not self.has_gone and not any(self.of_topic.unmatched()):
                 print_error("no partition is in more than one of the paths")
         summary = DiffSummary(
@@ -165,7 +165,7 @@ class DiffCommand:
         self.sink.add(summary)
         self.sink.end()
 
-    def _tell_lone(self) -> None:
+    def _report_lone(self) -> None:
         for number, text in enumerate(self.lone):
             self.notes.add("", text, quiet=number >= MOST_LONE)
         if len(self.lone) > MOST_LONE:

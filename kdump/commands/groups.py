@@ -170,15 +170,17 @@ class GroupsCommand:
         found = [read_metadata(each.path, self.limits) for each in directories]
         known = [each for each in found if each is not None and each.topics]
         metadata = max(known, key=lambda each: each.end_offset, default=None)
-        around = LagContext(disks, metadata, is_now=self.moment == AsOf())
-        told = self._history(logs, around) if self.options.state.history else None
+        context = LagContext(disks, metadata, is_now=self.moment == AsOf())
+        history = self._history(logs, context) if self.options.state.history else None
         total = sum(os.path.getsize(path) for log in logs for path in log.segments if os.path.isfile(path))
-        with Progress("groups", self.output, always=told is None) as progress:
+        with Progress("groups", self.output, always=history is None) as progress:
             progress.total = total
             limits = self.limits
-            groups = read_groups(logs, self.moment, told=told, room=ROOM_ALONE, limits=limits, met=progress.more)
-        if told is None:
-            self._show(groups, around)
+            groups = read_groups(
+                logs, self.moment, on_change=history, room=ROOM_ALONE, limits=limits, met=progress.more
+            )
+        if history is None:
+            self._show(groups, context)
         self.sink.end()
         self.notes.all("", [*groups.problems, *disks.problems])
         for log in groups.logs:
@@ -191,12 +193,12 @@ class GroupsCommand:
         directories: dict[str, LogDirectory] = {}
         for path in paths:
             try:
-                some, around = coordinator_logs(path, self.notes.refuse)
+                some, log_directories = coordinator_logs(path, self.notes.refuse)
             except SourceError as error:
                 self.notes.refuse(error)
                 continue
             logs.extend(some)
-            directories.update({os.path.realpath(each.path): each for each in around})
+            directories.update({os.path.realpath(each.path): each for each in log_directories})
         if self.moment.offset is not None:
             logs = [log for log in logs if log.topic == OFFSETS_TOPIC]
         logs = merged(logs)
@@ -220,27 +222,27 @@ class GroupsCommand:
             return 0
         return log_end(partition(os.path.dirname(log.segments[-1])), self.limits, []) or 0
 
-    def _history(self, logs: list[CoordinatorLog], around: LagContext) -> Callable[[Change], None]:
+    def _history(self, logs: list[CoordinatorLog], context: LagContext) -> Callable[[Change], None]:
         sources = {(log.topic, log.partition): path_text(log.path) for log in logs}
 
         def told(change: Change) -> None:
             name = change.name
             topic, _, number = name.rpartition("-")
             if change.entity == "shareState":
-                name = f"{around.topic_name(topic)}-{number}"
-                topic = around.topic_name(topic)
+                name = f"{context.topic_name(topic)}-{number}"
+                topic = context.topic_name(topic)
             if not self.group(change.group or ""):
                 return
             if self.options.topics and not (change.entity in ("offset", "shareState") and self.topic(topic)):
                 return
             log = SHARE_TOPIC if change.entity == "shareState" else OFFSETS_TOPIC
             source = sources[log, change.partition or 0]
-            self.sink.add(change_object(source, change._replace(name=name), topic_name=around.topic_name))
+            self.sink.add(change_object(source, change._replace(name=name), topic_name=context.topic_name))
 
         return told
 
-    def _show(self, groups: Any, around: LagContext) -> None:
-        described = list(describe_groups(groups, around, self.group, self.topic))
+    def _show(self, groups: Any, context: LagContext) -> None:
+        described = list(describe_groups(groups, context, self.group, self.topic))
         if self.options.topics:
             described = [each for each in described if each.offsets or each.shares]
         if self.moment.offset is not None and any(each.group["groupType"] == SHARE for each in described):

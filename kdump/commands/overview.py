@@ -108,7 +108,7 @@ class Overview:
         self.failed = False
         self._damaged = 0
         self._shown = 0
-        self._told: set[str] = set()
+        self._reported: set[str] = set()
         self._wanted = wanted(options.topics, options.internal)
         shown = options.output
         self._sink = shown.sink(
@@ -170,7 +170,7 @@ class Overview:
             row.is_alone = True
         self._rows(rows, place.path, facts if by == "segment" else None)
         if by == "segment":
-            self._tell(facts.partition.refused)
+            self._report(facts.partition.refused)
 
     def _files(self, directory: str, found: list[Target]) -> None:
         """Show segments that were given as paths, with what is known from their directory."""
@@ -208,23 +208,23 @@ class Overview:
             try:
                 for row in turns:
                     shown += 1
-                    self._tell(row.errors)
+                    self._report(row.errors)
                     self._damaged += row.is_damaged
                     self._sink.add(row)
             except (UnknownColumn, OtherColumns) as error:
                 raise click.UsageError(str(error)) from None
         self._shown += shown
-        self._sink.add(RowsEnd(shown, sum(not row.is_gone for row in rows), of))
+        self._sink.add(RowsEnd(shown, sum(not row.is_deleted for row in rows), of))
         self.output.tick()
 
-    def _tell(self, errors: list[str]) -> None:
+    def _report(self, errors: list[str]) -> None:
         for error in errors:
             self._refused(SourceError(error))
 
     def _refused(self, error: SourceError) -> None:
-        if str(error) not in self._told:  # reported both by the search and by the directory
+        if str(error) not in self._reported:  # reported both by the search and by the directory
             self.failed |= report_unreadable(error)
-        self._told.add(str(error))
+        self._reported.add(str(error))
 
 
 def _refusal(path: str) -> str:

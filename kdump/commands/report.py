@@ -116,26 +116,26 @@ class ReportCommand:
                     refused=self._refused,
                     met=progress.more,
                     total=progress.expect,
-                    step=progress.say,
+                    step=progress.show,
                 )
             except SourceError:
                 of_topic.refuse_unmatched()  # raises a more specific error
                 raise
-            progress.say("")
-        told = made.told
-        for text in told.totals.unread:
+            progress.show("")
+        facts = made.facts
+        for text in facts.totals.unread:
             self._refused(SourceError(text))
         if not options.output.quiet:
-            counts = told.totals.findings
-            said = ", ".join(count_text(counts[name], name) for name in (ERROR, WARNING) if counts[name])
-            word, _ = verdict(counts[ERROR], counts[WARNING], told.totals)
-            self.output.line("; ".join([word + (f": {said}" if said else ""), *incomplete(told.totals)]))
+            counts = facts.totals.findings
+            severities = ", ".join(count_text(counts[name], name) for name in (ERROR, WARNING) if counts[name])
+            word, _ = verdict(counts[ERROR], counts[WARNING], facts.totals)
+            self.output.line("; ".join([word + (f": {severities}" if severities else ""), *incomplete(facts.totals)]))
             charts = ""
             if options.charts is not None:
                 charts = f"; {count_text(len(made.charts), 'chart')} in {printable(path_text(options.charts))}"
             self.output.line(f"written to {printable(path_text(made.out))}{charts}")
-            seconds = told.seconds if self.output.terminal else None
-            self.output.line(f"checked: {totals_text(told.totals, seconds)}")
+            seconds = facts.seconds if self.output.terminal else None
+            self.output.line(f"checked: {totals_text(facts.totals, seconds)}")
         self.output.flush()
         return 2 if self.failed else 0
 

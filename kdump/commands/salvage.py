@@ -140,7 +140,7 @@ class SalvageCommand:
                 met=progress.more,
                 sink=RecordLines if self.write == JSONL else None,
             )
-        self._tell(found, time.monotonic() - began)
+        self._report(found, time.monotonic() - began)
         self.output.flush()
         if not self.is_complete or not any(each.is_written for each in found):
             return 2
@@ -151,7 +151,7 @@ class SalvageCommand:
             self.unread.append(str(error))
             self.is_complete = self.is_complete and not isinstance(error, SourceNotFound)
 
-    def _tell(self, found: list[Salvaged], seconds: float) -> None:
+    def _report(self, found: list[Salvaged], seconds: float) -> None:
         if not found:
             if not self.unread and not self.options.topics and not self.options.output.quiet:
                 print_error("no partition with a segment found")

@@ -154,7 +154,7 @@ class ScanCommand:
         began = time.monotonic()
         try:
             with running(self.options.master, self.conf) as spark:
-                said = self._scan(spark, Store(self.options.out), began)
+                summary = self._scan(spark, Store(self.options.out), began)
         except StoreError as error:
             print_error(str(error))
             return 2
@@ -164,13 +164,13 @@ class ScanCommand:
                 raise
             print_error(text)
             return 2
-        for unread in said["unread"] if not self.sink.shows_unread else ():
+        for unread in summary["unread"] if not self.sink.shows_unread else ():
             print_error(unread)
         severe = SEVERITIES[: SEVERITIES.index(self.options.fail_on) + 1]
-        differs = any(each["severity"] in severe for each in said["replicas"])
-        if said["files"] and (differs or any(said["findings"][severity] for severity in severe)):
+        differs = any(each["severity"] in severe for each in summary["replicas"])
+        if summary["files"] and (differs or any(summary["findings"][severity] for severity in severe)):
             return 1
-        return 2 if said["unread"] else 0
+        return 2 if summary["unread"] else 0
 
     def _scan(self, spark: Any, store: Any, began: float) -> dict[str, Any]:
         from kdump.spark import delta, iceberg
@@ -183,14 +183,14 @@ class ScanCommand:
             also.require(store)
         with Progress("scan", self.output, always=not self.sink.streams) as progress:
             done = scan(spark, self.scan, store, progress.at)
-        said = summarize(spark, self.scan, store, done, began)
+        summary = summarize(spark, self.scan, store, done, began)
         if also is not None:
             also.publish(store)
-        store.write(SUMMARY, (jsonl.line(said) + "\n").encode("utf-8", "backslashreplace"))
-        self.sink.add(FleetEnd(said, lambda: units_with_findings(spark, done), lambda: info_counts(done)))
+        store.write(SUMMARY, (jsonl.line(summary) + "\n").encode("utf-8", "backslashreplace"))
+        self.sink.add(FleetEnd(summary, lambda: units_with_findings(spark, done), lambda: info_counts(done)))
         self.sink.end()
         self.output.flush()
-        return said
+        return summary
 
 
 ALWAYS = ("segments", "batches", "findings")

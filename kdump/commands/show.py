@@ -285,7 +285,7 @@ class Show:
         """Choose for this file whether records are written directly from columns."""
         decodes = self.options.records and self.decoding.decoder(at) is not None
         self.quick = None if decodes else self._quick
-        self.scan.whole = self.quick is not None
+        self.scan.whole_runs = self.quick is not None
         if self.quick is None:
             self._drained()
 
@@ -340,7 +340,7 @@ class Show:
     def _show(self, view: View, at: Target, item: Item, window: Window, skip: int = 0) -> None:
         if isinstance(item, BatchRun):
             assert self.quick is not None
-            self.quick.stretch(at, item)
+            self.quick.batch_run(at, item)
             return
         self._drained()
         if isinstance(item, Problem):

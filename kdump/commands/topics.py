@@ -107,22 +107,22 @@ class SelectedNames(Generic[Name]):
             yield _no_match(self.option, str(value), nearest(value, self._there), len(self._there))
 
 
-def nearest(asked: int | str, names: Iterable[Any]) -> list[str]:
-    """Return a few of the names: those most similar to `asked` first, or the nearest numbers in ascending order."""
+def nearest(typed: int | str, names: Iterable[Any]) -> list[str]:
+    """Return a few of the names: those most similar to `typed` first, or the nearest numbers in ascending order."""
     found = sorted(names)
-    if isinstance(asked, int):
-        return [str(each) for each in sorted(sorted(found, key=lambda each: abs(each - asked))[:SHOWN])]
-    alike = difflib.get_close_matches(asked, found, SHOWN)
+    if isinstance(typed, int):
+        return [str(each) for each in sorted(sorted(found, key=lambda each: abs(each - typed))[:SHOWN])]
+    alike = difflib.get_close_matches(typed, found, SHOWN)
     others = sorted((name for name in found if name not in alike), key=lambda name: name.startswith("__"))
     return [*alike, *others][:SHOWN]
 
 
 def _no_match(option: str, text: str, names: list[str], count: int) -> str:
     """Return a line such as: --topic paymnts: no match; there are payments, users"""
-    there = ", ".join(names) + (f" and {count - len(names)} more" if count > len(names) else "")
-    if not there:
+    existing = ", ".join(names) + (f" and {count - len(names)} more" if count > len(names) else "")
+    if not existing:
         return f"{option} {text}: no match"
-    return f"{option} {text}: no match; there {'is' if count == 1 else 'are'} {there}"
+    return f"{option} {text}: no match; there {'is' if count == 1 else 'are'} {existing}"
 
 
 def topic_filter(patterns: tuple[str, ...], option: str = "--topic") -> TopicFilter:

@@ -168,7 +168,7 @@ class TransactionsCommand:
                     self.rows += isinstance(answer, Transaction)
                     self.sink.add(answer)
         self.sink.end()
-        self._tell_nothing()
+        self._report_nothing()
 
     def _coordinator(self, answer: CoordinatorTransaction) -> None:
         if self.of_coordinator or self.sink.is_complete:
@@ -180,7 +180,7 @@ class TransactionsCommand:
         rows_come = self.sink.streams or self.options.asks_for_rows
         return not rows_come and all(map(is_log_directory, self.options.paths))
 
-    def _tell_nothing(self) -> None:
+    def _report_nothing(self) -> None:
         """Say why there is no row."""
         if self.wanted.is_unmatched or self.rows:
             return

@@ -62,12 +62,12 @@ class KeyValueDecoder:
         self.other = other
 
     def read(self, target: Target, record: Record) -> DecodedRecord:
-        said = self.other.read(target, record) if self.other else DecodedRecord(NOTHING, NOTHING)
+        decoded = self.other.read(target, record) if self.other else DecodedRecord(NOTHING, NOTHING)
         if self.key:
-            said = said._replace(key=_part(self.key, "key", record.key, target, record))
+            decoded = decoded._replace(key=_part(self.key, "key", record.key, target, record))
         if self.value:
-            said = said._replace(value=_part(self.value, "value", record.value, target, record))
-        return said
+            decoded = decoded._replace(value=_part(self.value, "value", record.value, target, record))
+        return decoded
 
     def spans(self, record: Record) -> Spans:
         keys, values = self.other.spans(record) if self.other else ([], [])

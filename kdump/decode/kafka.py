@@ -45,18 +45,18 @@ class CoordinatorDecoder:
         self._keys: dict[bytes | None, tuple[MessagePart, DecodedPart]] = {}
 
     def read(self, target: Target, record: Record) -> DecodedRecord:
-        key, said_key = self._key(record.key)
+        key, decoded_key = self._key(record.key)
         value = decode_value(self.folder, key, record.value)
         if value is not None:
-            said_value = _part(value, "version")
+            decoded_value = _part(value, "version")
         elif record.valueSize < 0:
-            said_value = NULL
+            decoded_value = NULL
         else:
-            said_value = DecodedPart(problem=WITHOUT_KEY)
-        messages = [said.value for said in (said_key, said_value) if isinstance(said.value, dict)]
-        if said_value.message == "OffsetCommitValue" and len(messages) == 2:
+            decoded_value = DecodedPart(problem=WITHOUT_KEY)
+        messages = [part.value for part in (decoded_key, decoded_value) if isinstance(part.value, dict)]
+        if decoded_value.message == "OffsetCommitValue" and len(messages) == 2:
             self.names.learn_from_commit(*(message["data"] for message in messages))
-        return DecodedRecord(said_key, said_value, self.names.of(self.folder, messages))
+        return DecodedRecord(decoded_key, decoded_value, self.names.of(self.folder, messages))
 
     def _key(self, data: bytes | None) -> tuple[MessagePart, DecodedPart]:
         """Return the decoded key. Keys are cached, because they are repeated often in a compacted topic."""
@@ -94,8 +94,8 @@ class MetadataDecoder:
         self.names = names
 
     def read(self, target: Target, record: Record) -> DecodedRecord:
-        said = decode_metadata_record(record.value, self.folder)
-        value = self._value(said)
+        decoded = decode_metadata_record(record.value, self.folder)
+        value = self._value(decoded)
         key = NULL if record.keySize < 0 else NOTHING
         if value.message and isinstance(value.value, dict):
             self.names.learn(value.message, value.value["data"])

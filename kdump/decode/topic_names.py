@@ -63,9 +63,9 @@ class IdNames:
                 if name:  # the message itself contains the name
                     self._put(number, name)
                     continue
-                told = self.known.get(number) or self._from_disk(number)
-                if told:
-                    found[number] = told
+                found_name = self.known.get(number) or self._from_disk(number)
+                if found_name:
+                    found[number] = found_name
         for message in messages:
             field = REMOVED.get(message["name"])
             removed = message["data"].get(field) if field else None

@@ -34,8 +34,8 @@ SHOWN = 512
 
 
 class DifferenceCollector:
-    """The differences found in one comparison. `parted`: offset at which the histories diverge, None until they do.
-    `doubted`: the side that seems to lack records, as long as signs of compaction may still explain it."""
+    """The differences found in one comparison. `diverged_at`: offset at which the histories diverge, None until they
+    do. `doubted`: the side that seems to lack records, as long as signs of compaction may still explain it."""
 
     def __init__(self, sides: tuple[CopyReader, CopyReader]) -> None:
         self.sides = sides
@@ -43,10 +43,10 @@ class DifferenceCollector:
         self.more = 0
         self.sums: dict[tuple[str, int | None], DifferingRange] = {}
         self.absent: list[DifferingRange | None] = [None, None]
-        self.standing: dict[int, tuple[BatchAtOffset | None, BatchAtOffset | None]] = {}
-        self.parted: int | None = None
+        self.batches_at: dict[int, tuple[BatchAtOffset | None, BatchAtOffset | None]] = {}
+        self.diverged_at: int | None = None
         self.doubted: int | None = None
-        self.behind = (DivergentTail(), DivergentTail())
+        self.tails = (DivergentTail(), DivergentTail())
         self.alike = 0
         self.run_of: DifferingRange | None = None
         self.judged: tuple[OffsetGap, OffsetGap] | None = None
@@ -60,11 +60,11 @@ class DifferenceCollector:
     def both(self, mine: ComparableRecord, theirs: ComparableRecord) -> None:
         """Compare the records of both copies at one offset."""
         for number, row in enumerate((mine, theirs)):
-            if self.parted is not None:
-                self.went_on(number, 1, row.timestamp)
+            if self.diverged_at is not None:
+                self.add_tail(number, 1, row.timestamp)
         if mine == theirs:
             self.same(1)
-            if self.parted is None:
+            if self.diverged_at is None:
                 self.sum(REWRITTEN, None, mine.offset, mine.offset, records=1, fields=self._written())
             return
         if self._is_below(mine.offset):
@@ -101,12 +101,12 @@ class DifferenceCollector:
     def lacks(self, number: int, row: ComparableRecord) -> None:
         """Handle a record that side `number` does not have."""
         side, offset = self.sides[number], row.offset
-        if self.parted is not None:
-            self.went_on(1 - number, 1, row.timestamp)
+        if self.diverged_at is not None:
+            self.add_tail(1 - number, 1, row.timestamp)
         if self._is_below(offset):
             return
         hole = side.hole
-        if hole is not None and hole.holds(offset):
+        if hole is not None and hole.contains(offset):
             if hole.unread and not hole.damages:
                 self.sum(UNREAD, number, offset, offset, records=1)
                 return
@@ -116,10 +116,10 @@ class DifferenceCollector:
         found = self.absent[number] or DifferingRange(MISSING, offset, offset, number)
         if self.absent[number] is None:
             self._locate(found, offset)
-        if self.parted is None and not side.compacted:
+        if self.diverged_at is None and not side.compacted:
             # If signs of compaction follow, `settle` withdraws this.
-            self.parted, self.doubted = offset, number
-            self.went_on(1 - number, 1, row.timestamp)
+            self.diverged_at, self.doubted = offset, number
+            self.add_tail(1 - number, 1, row.timestamp)
         self.absent[number] = found
         found.last = offset
         found.records += 1
@@ -128,8 +128,8 @@ class DifferenceCollector:
     def settle(self) -> None:
         """Withdraw the divergence if the missing records turn out to have been removed by compaction."""
         if self.doubted is not None and self.sides[self.doubted].compacted:
-            self.parted = self.doubted = None
-            self.behind = (DivergentTail(), DivergentTail())
+            self.diverged_at = self.doubted = None
+            self.tails = (DivergentTail(), DivergentTail())
 
     def holes(self) -> None:
         """Compare damage that both copies have at the same offsets."""
@@ -177,20 +177,20 @@ class DifferenceCollector:
         run.fields = tuple(dict.fromkeys((*run.fields, *fields)))
         if kind == RECORDS:
             self.doubted = None
-        if kind == RECORDS and self.parted is None:
-            self.parted = offset
+        if kind == RECORDS and self.diverged_at is None:
+            self.diverged_at = offset
             for number, side in enumerate(self.sides):
                 if side.row is not None:
-                    self.went_on(number, 1, side.row.timestamp)
+                    self.add_tail(number, 1, side.row.timestamp)
         return run
 
     def _locate(self, found: DifferingRange, offset: int) -> None:
         left, right = (side.place if side.batch is not None else None for side in self.sides)
         found.left, found.right = left, right
-        if len(self.standing) < MOST:
-            self.standing.setdefault(offset, (self._standing(0, offset), self._standing(1, offset)))
+        if len(self.batches_at) < MOST:
+            self.batches_at.setdefault(offset, (self._batch_at(0, offset), self._batch_at(1, offset)))
 
-    def _standing(self, number: int, offset: int) -> BatchAtOffset | None:
+    def _batch_at(self, number: int, offset: int) -> BatchAtOffset | None:
         side = self.sides[number]
         batch = side.batch
         if batch is None or not (batch.baseOffset or 0) <= offset <= last_record_offset(batch):
@@ -223,9 +223,9 @@ class DifferenceCollector:
         if fields and found.fields != fields:
             found.fields = tuple(dict.fromkeys((*found.fields, *fields)))
 
-    def went_on(self, number: int, records: int, timestamp: int | None) -> None:
+    def add_tail(self, number: int, records: int, timestamp: int | None) -> None:
         """Count records that a side has after the divergence."""
-        self.behind[number].add(records, timestamp)
+        self.tails[number].add(records, timestamp)
 
     def finished(self) -> Comparison:
         """Return the result, once both sides have been read."""
@@ -240,7 +240,7 @@ class DifferenceCollector:
         relation, shorter = self._relation(differences)
         left, right = self.sides
         return Comparison(
-            relation, shorter, differences, self.more, left, right, self.standing, self.behind, self.alike
+            relation, shorter, differences, self.more, left, right, self.batches_at, self.tails, self.alike
         )
 
     def _undecoded(self) -> None:

@@ -28,15 +28,15 @@ class HiddenRecords:
 
     def text(self) -> str:
         """Return the counts in words; empty if nothing was left out."""
-        said = []
+        parts = []
         if self.control_batches:
-            said.append(count_text(self.control_batches, "control batch", "control batches"))
+            parts.append(count_text(self.control_batches, "control batch", "control batches"))
         if self.aborted_batches:
             whose = count_text(len(self.transactions), "aborted transaction")
-            said.append(f"{count_text(self.aborted_records, 'record')} of {whose}")
+            parts.append(f"{count_text(self.aborted_records, 'record')} of {whose}")
         if self.unstable_batches:
-            said.append(f"{count_text(self.unstable_records, 'record')} at or above the last stable offset")
-        return ", ".join(said)
+            parts.append(f"{count_text(self.unstable_records, 'record')} at or above the last stable offset")
+        return ", ".join(parts)
 
 
 @dataclass

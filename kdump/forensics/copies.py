@@ -45,8 +45,8 @@ class Copy:
     @property
     def high_watermark(self) -> int | None:
         """The last checkpointed high watermark, from replication-offset-checkpoint; None without one."""
-        noted = self.known.checkpoints.get("replication-offset")
-        return noted.offset if noted else None
+        checkpointed = self.known.checkpoints.get("replication-offset")
+        return checkpointed.offset if checkpointed else None
 
 
 class Side(NamedTuple):
@@ -97,8 +97,8 @@ def of_partition(place: PartitionDirectory, options: Options) -> Copy:
 
 def _copy(place: PartitionDirectory, known: PartitionContext) -> Copy:
     segments = [segment.log for segment in place.segments if segment.log is not None]
-    said = properties(place.text("partition.metadata"))
-    return Copy(place.path, segments, known, said.get("topic_id"))
+    values = properties(place.text("partition.metadata"))
+    return Copy(place.path, segments, known, values.get("topic_id"))
 
 
 def relisted(copy: Copy) -> Copy:
@@ -116,8 +116,8 @@ def _of_file(at: Target, options: Options) -> Copy:
     if at.path != "-" and "://" not in at.path:
         place = directory_at(os.path.dirname(os.path.abspath(at.path)))
         if isinstance(place, PartitionDirectory):
-            beside = of_partition(place, options)
-            known, topic_id = beside.known, beside.topic_id
+            copy = of_partition(place, options)
+            known, topic_id = copy.known, copy.topic_id
     return Copy(at.path, [at], known, topic_id)
 
 

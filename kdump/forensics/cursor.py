@@ -37,7 +37,7 @@ class CopyReader:
         self.options = options
         self.met = met
         self.hole: OffsetGap | None = None
-        self.stretch: BatchRun | None = None
+        self.run: BatchRun | None = None
         self.at = self.stop = 0
         self.last: int | None = None
         self.epochs: list[EpochInBatches] = []
@@ -83,8 +83,8 @@ class CopyReader:
 
     @property
     def batch(self) -> Batch | None:
-        if self._batch is None and self.stretch is not None:
-            self._batch = self.stretch.batch(self.at)
+        if self._batch is None and self.run is not None:
+            self._batch = self.run.batch(self.at)
             self._look(self._batch)
         return self._batch
 
@@ -101,20 +101,20 @@ class CopyReader:
         batch = self.batch
         if batch is not None:
             self._passed(batch)
-        self._to(self.at + batch.size if self.stretch is not None and batch is not None else self.stop)
+        self._to(self.at + batch.size if self.run is not None and batch is not None else self.stop)
 
-    def skip_stretch(self, size: int) -> None:
+    def skip_in_run(self, size: int) -> None:
         """Skip `size` bytes of the current batch run, which must be complete batches."""
-        assert self.stretch is not None
+        assert self.run is not None
         self._walk(self.at + size)
         self._to(self.at + size)
 
     def _walk(self, stop: int) -> None:
         """Process the batches of the run up to `stop`, by their headers."""
-        assert self.stretch is not None
+        assert self.run is not None
         assert self.target is not None
-        buffer, at = self.stretch.buffer, self.at
-        shift = self.stretch.position - self.stretch.start
+        buffer, at = self.run.buffer, self.at
+        shift = self.run.position - self.run.start
         unpack = BATCH_HEADER.struct.unpack_from
         records = batches = 0
         base, delta = 0, 0
@@ -182,7 +182,7 @@ class CopyReader:
 
     def _next(self) -> None:
         """Move to the next valid batch of the stream, past everything that is not valid."""
-        self.stretch = None
+        self.run = None
         self.at = self.stop = 0
         if self._odd is not None:
             self._damage(self._odd, ODD)
@@ -190,15 +190,15 @@ class CopyReader:
         for region in self._stream:
             self.met(region.size)
             if isinstance(region, BatchRun):
-                stop = self._sound_part(region)
+                stop = self._valid_part(region)
                 if stop > region.start:
-                    self.stretch, self.at, self.stop = region, region.start, stop
+                    self.run, self.at, self.stop = region, region.start, stop
                     self._found(region.run.first_offset)
                     return
                 self._damage(region, ODD)
                 self._odd = None
             elif isinstance(region, Batch):
-                reason = self._unsound(region)
+                reason = self._invalidity(region)
                 if not reason:
                     self._batch = region
                     self._look(region)
@@ -225,7 +225,7 @@ class CopyReader:
         """The next expected offset."""
         return (self.start or 0) if self.last is None else self.last + 1
 
-    def _unsound(self, batch: Batch) -> str:
+    def _invalidity(self, batch: Batch) -> str:
         """Return why the batch is not valid; empty if it is."""
         invalid = invalidity(batch)
         if invalid is not None:
@@ -245,18 +245,18 @@ class CopyReader:
             return False
         return expected <= int.from_bytes(head[:8], "big", signed=True) <= last
 
-    def _sound_part(self, stretch: BatchRun) -> int:
+    def _valid_part(self, batch_run: BatchRun) -> int:
         """Return where the run ends in its buffer, without its last batch if that one skips offsets: no other batch of
         it can."""
-        run = stretch.run
+        run = batch_run.run
         before = self._expected - 1 if run.batches == 1 else run.before
-        if not self._leaps(stretch.end, before + 1, run.last_offset + 1, run.last_offset):
-            return stretch.stop
-        for batch in stretch.batches():
-            if batch.end == stretch.end and batch.header.baseOffset > before + 1:
+        if not self._leaps(batch_run.end, before + 1, run.last_offset + 1, run.last_offset):
+            return batch_run.stop
+        for batch in batch_run.batches():
+            if batch.end == batch_run.end and batch.header.baseOffset > before + 1:
                 self._odd = batch
-                return stretch.start + batch.position - stretch.position
-        return stretch.stop
+                return batch_run.start + batch.position - batch_run.position
+        return batch_run.stop
 
     def note(self, text: str) -> None:
         """Add a note on the copy, up to MOST."""
@@ -276,7 +276,7 @@ class CopyReader:
             self._row = next(self._rows, None)
         return self._row
 
-    def take(self) -> None:
+    def next_record(self) -> None:
         """Move to the next record."""
         assert self._rows is not None
         assert self._row is not None
@@ -340,8 +340,8 @@ class CopyReader:
         """The log start offset; None if it is unknown."""
         named = self.copy.segments[0].name_offset if self.copy.segments else None
         first = named if named is not None else self._first
-        noted = self.copy.known.log_start
-        return max((each for each in (first, noted) if each is not None), default=None)
+        checkpointed = self.copy.known.log_start
+        return max((each for each in (first, checkpointed) if each is not None), default=None)
 
     @property
     def end(self) -> int:

@@ -69,15 +69,15 @@ class Diff:
         return not any(copy.unread for copy in self.copies)
 
     @property
-    def has_gone(self) -> bool:
+    def has_deleted_segment(self) -> bool:
         """Whether a segment was deleted during the comparison."""
         return any(is_gone(text) for copy in self.copies for text in copy.unread)
 
     @property
-    def is_odd(self) -> bool:
+    def has_remarks(self) -> bool:
         """Whether there is something to report about the copies even if they are the same."""
-        said = self.notes or any(choice.does.loses for choice in self.choices)
-        return bool(said) or any(copy.damaged or copy.unread or copy.notes for copy in self.copies)
+        remarks = self.notes or any(choice.does.loses for choice in self.choices)
+        return bool(remarks) or any(copy.damaged or copy.unread or copy.notes for copy in self.copies)
 
     @property
     def cause(self) -> str:
@@ -102,20 +102,20 @@ class Diff:
         all_votes = sum(len(group) for group in self.votes)
         return self.votes[0] if self.votes and len(self.votes[0]) * 2 > all_votes and all_votes > 2 else []
 
-    def standing(self, number: int) -> BatchAtOffset | None:
+    def batch_at(self, number: int) -> BatchAtOffset | None:
         """Return the batch of a copy that contains the first divergent offset."""
         for (one, other), each in self.pairs.items():
-            if number in (one, other) and self.firstDivergentOffset in each.standing:
-                found = each.standing[self.firstDivergentOffset][0 if number == one else 1]
+            if number in (one, other) and self.firstDivergentOffset in each.batches_at:
+                found = each.batches_at[self.firstDivergentOffset][0 if number == one else 1]
                 if found is not None:
                     return found
         return None
 
-    def behind(self, number: int) -> DivergentTail | None:
+    def tail(self, number: int) -> DivergentTail | None:
         """Return what a copy contains from the first divergence of histories on; None if it is not part of it."""
         for (one, other), each in self.pairs.items():
             if number in (one, other) and each.history is not None and each.history.first == self.history:
-                return each.behind[0 if number == one else 1]
+                return each.tails[0 if number == one else 1]
         return None
 
 
@@ -158,7 +158,7 @@ def _settled(copies: list[Copy], options: Options, met: Callable[[int], None]) -
     """Compare the copies; repeat this a few times if a segment is deleted during the comparison."""
     made = diff_copies(copies, options, met)
     for pause in PAUSES:
-        if not made.has_gone:
+        if not made.has_deleted_segment:
             break
         time.sleep(pause)
         copies = [relisted(copy) for copy in copies]
@@ -247,11 +247,11 @@ def _notes(made: Diff) -> Iterator[str]:
             yield f"{copy.path}: leader-epoch-checkpoint is not in ascending order and was not used"
         if copy.epochs is not None and copy.batchEpochs:
             for seen in copy.batchEpochs:
-                said = copy.checkpoint_epoch(seen.offset)
-                if said is not None and said != seen.epoch:
+                checkpointed = copy.checkpoint_epoch(seen.offset)
+                if checkpointed is not None and checkpointed != seen.epoch:
                     where = f"the batch at byte {seen.place.position} of {seen.place.file}"
                     yield (
-                        f"{copy.path}: leader-epoch-checkpoint has epoch {said} for offset {seen.offset}, but {where}"
-                        f" has {seen.epoch}"
+                        f"{copy.path}: leader-epoch-checkpoint has epoch {checkpointed} for offset {seen.offset}, but"
+                        f" {where} has {seen.epoch}"
                     )
                     break

@@ -94,9 +94,9 @@ class Comparison:
     more: int
     left: CopyReader
     right: CopyReader
-    standing: dict[int, tuple[BatchAtOffset | None, BatchAtOffset | None]]
+    batches_at: dict[int, tuple[BatchAtOffset | None, BatchAtOffset | None]]
     """The batches that contain an offset, by the first offset of each run of differences."""
-    behind: tuple[DivergentTail, DivergentTail]
+    tails: tuple[DivergentTail, DivergentTail]
     alike: int
 
     @property

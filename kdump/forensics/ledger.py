@@ -230,17 +230,17 @@ class TransactionLedger(BatchObserver):
         )
 
     def _of_coordinator(self, record: CoordinatorRecord, hanging: bool | None) -> str:
-        said = f"its coordinator has {record.transactionalId} as {record.state}, epoch {record.producerEpoch}"
+        state = f"its coordinator has {record.transactionalId} as {record.state}, epoch {record.producerEpoch}"
         if hanging:
-            return f"{said}, but without this partition"
+            return f"{state}, but without this partition"
         start, timeout = record.transactionStartTimestampMs, record.transactionTimeoutMs
         if record.state == "Ongoing" and start >= 0 and timeout >= 0:
             late = self.now - start - timeout
-            said += f", timeout {timeout // 1000} s"
-            said += "; overdue: a running coordinator would abort it" if late > 0 else ""
+            state += f", timeout {timeout // 1000} s"
+            state += "; overdue: a running coordinator would abort it" if late > 0 else ""
         elif record.state.startswith("Prepare"):
-            said += "; its marker has not been written yet"
-        return said
+            state += "; its marker has not been written yet"
+        return state
 
     def _partition(self) -> PartitionTransactions:
         walk, known = self.walk, self.known
@@ -248,7 +248,7 @@ class TransactionLedger(BatchObserver):
         first = segments[0].offset if segments else None
         ends = [end for end in (walk.log_end, segments[-1].offset if segments else None) if end is not None]
         end = max(ends, default=None)
-        noted = known.checkpoints.get("replication-offset")
+        checkpointed = known.checkpoints.get("replication-offset")
         undecided = walk.transactions.state.first_undecided
         stable = end if undecided is None else undecided
         held = next(iter(walk.transactions.state.open), None)
@@ -259,7 +259,7 @@ class TransactionLedger(BatchObserver):
             path=walk.partition.path,
             logStartOffset=first if known.log_start is None else known.log_start,
             logEndOffset=end,
-            highWatermark=noted.offset if noted else None,
+            highWatermark=checkpointed.offset if checkpointed else None,
             lastStableOffset=None if known.last is False else stable,
             heldBy=held,
             committed=self.counts[COMMITTED],

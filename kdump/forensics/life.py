@@ -12,8 +12,8 @@ from kdump.state.producers import ProducerState, ProducerStateEntry
 
 @dataclass(slots=True)
 class ProducerHistory(ProducerStateEntry):
-    """A producer with its history in the log. `heard`: offset of its last batch or marker; `heard_epoch`: its highest
-    epoch so far, without the current batch until that has been counted; `ended`: offset of its last marker."""
+    """A producer with its history in the log. `last_seen`: offset of its last batch or marker; `highest_epoch`: its
+    highest epoch so far, without the current batch until that has been counted; `ended`: offset of its last marker."""
 
     first_epoch: int = -1
     batches: int = 0
@@ -28,12 +28,12 @@ class ProducerHistory(ProducerStateEntry):
     duplicates: int = 0
     fenced: int = 0
     starts: int = 0
-    heard: int = -1
-    heard_epoch: int = -1
+    last_seen: int = -1
+    highest_epoch: int = -1
     ended: int = -1
     file: str = ""
     position: int = 0
-    is_told: bool = False
+    is_reported: bool = False
 
 
 def producer_histories() -> ProducerState:

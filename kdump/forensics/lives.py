@@ -71,8 +71,8 @@ class ProducerLedger(BatchObserver):
         ended, broken = self.walk.transactions.ended, self.walk.sequences.broken
         if self.with_events:
             yield from self._events(seen, life, ended, broken)
-        life.heard, life.file, life.position = batch.lastOffset, seen.part.target.path, batch.position
-        life.heard_epoch = life.highest_epoch
+        life.last_seen, life.file, life.position = batch.lastOffset, seen.part.target.path, batch.position
+        life.highest_epoch = life.highest_epoch
         if ended is not None:
             life.ended = ended.offset
             life.commits += ended.marker.type == "COMMIT"
@@ -103,8 +103,8 @@ class ProducerLedger(BatchObserver):
             return
         if life.batches == 0:
             yield self._event(seen, "first", f"starts with sequence {batch.baseSequence}")
-        elif broken is None and epoch > life.heard_epoch:
-            yield self._event(seen, "epoch", f"follows epoch {life.heard_epoch}, with no marker in between")
+        elif broken is None and epoch > life.highest_epoch:
+            yield self._event(seen, "epoch", f"follows epoch {life.highest_epoch}, with no marker in between")
         if broken is not None:
             event = FORGOTTEN if broken.idle > self.expiration else EVENTS[broken.kind]
             lost = "; there is damage between the two" if broken.damaged else ""
@@ -146,7 +146,7 @@ class ProducerLedger(BatchObserver):
                     entry["producerId"], life if isinstance(life, ProducerHistory) else None, position, entry
                 )
         for producer_id, life in state.by_id.items():
-            if isinstance(life, ProducerHistory) and not life.is_told:
+            if isinstance(life, ProducerHistory) and not life.is_reported:
                 yield self._row(producer_id, life, 0, None)
 
     def _row(self, producer_id: int, life: ProducerHistory | None, position: int, entry: dict[str, int] | None) -> Row:
@@ -157,7 +157,7 @@ class ProducerLedger(BatchObserver):
         remarks: list[str] = []
         name = "" if base is None else base.path.rpartition("/")[2]
         now: dict[str, int] | None = None
-        is_replayed = life is not None and (base is None or life.heard >= since)
+        is_replayed = life is not None and (base is None or life.last_seen >= since)
         if self.is_part:
             remarks.append(PART)
         elif life is not None and is_replayed and not self.starts_empty:
@@ -177,13 +177,13 @@ class ProducerLedger(BatchObserver):
             self.snapshot_only += 1
         self.counts[state] += 1
         if life is not None:
-            life.is_told = True
+            life.is_reported = True
             for count in self.broken:
                 self.broken[count] += getattr(life, count)
-        told = now or {}
+        broker_state = now or {}
         at = self.walk.partition
         has_data = life is not None and life.batches > 0
-        last = told.get("timestamp", life.timestamp if life is not None else -1)
+        last = broker_state.get("timestamp", life.timestamp if life is not None else -1)
         return Row(
             source=at.source,
             topic=self.known.topic,
@@ -206,13 +206,13 @@ class ProducerLedger(BatchObserver):
             fenced=life.fenced if life else 0,
             epochStarts=life.starts if life else 0,
             state=state,
-            epoch=told.get("epoch"),
-            lastSequence=told.get("lastSequence"),
-            lastOffset=told.get("lastOffset"),
-            offsetDelta=told.get("offsetDelta"),
-            timestamp=told.get("timestamp"),
-            coordinatorEpoch=told.get("coordinatorEpoch"),
-            currentTxnFirstOffset=told.get("currentTxnFirstOffset"),
+            epoch=broker_state.get("epoch"),
+            lastSequence=broker_state.get("lastSequence"),
+            lastOffset=broker_state.get("lastOffset"),
+            offsetDelta=broker_state.get("offsetDelta"),
+            timestamp=broker_state.get("timestamp"),
+            coordinatorEpoch=broker_state.get("coordinatorEpoch"),
+            currentTxnFirstOffset=broker_state.get("currentTxnFirstOffset"),
             stateFrom=self._from,
             inSnapshot=None if base is None else entry is not None,
             idle=self.now - last if last >= 0 else None,

@@ -136,18 +136,18 @@ def _of_files(here: list[Unit], options: Options, refused: Refused) -> Iterable[
             wanted[os.path.basename(at.path)] = at
     if not wanted:
         return
-    around = partition(os.path.dirname(next(iter(wanted.values())).path) or ".")
+    whole = partition(os.path.dirname(next(iter(wanted.values())).path) or ".")
     kept = []
-    for segment in around.segments:
+    for segment in whole.segments:
         assert segment.log is not None
         at = wanted.pop(os.path.basename(segment.log.path), None)
         if at is not None:
             segment.log = at
             kept.append(segment)
     kept += [SegmentFiles("", at.name_offset or 0, at) for at in wanted.values()]  # .deleted, .swap, .cleaned
-    is_part = len(kept) < len(around.segments)
-    newest = around.segments[-1] if around.segments else None
+    is_part = len(kept) < len(whole.segments)
+    newest = whole.segments[-1] if whole.segments else None
     known = here[0].known
     last = newest is None or kept[-1].log is newest.log
-    around.segments, around.path = kept, kept[0].log.path if len(kept) == 1 and kept[0].log else around.path
-    yield PartitionInput(around, replace(known, last=last), options, sum(unit.size for unit in here), is_part, True)
+    whole.segments, whole.path = kept, kept[0].log.path if len(kept) == 1 and kept[0].log else whole.path
+    yield PartitionInput(whole, replace(known, last=last), options, sum(unit.size for unit in here), is_part, True)

@@ -164,7 +164,7 @@ class StatsReader:
         """Add one region of the segment `at`. `last`: whether it is the newest segment."""
         stats, self.path = self.stats, at.path
         if isinstance(region, BatchRun):
-            self._stretch(region)
+            self._batch_run(region)
         elif isinstance(region, Batch):
             self._batch(region)
         elif region.kind == PADDING or (region.kind == TORN and last):
@@ -173,21 +173,21 @@ class StatsReader:
         else:
             stats.miss(FilePosition(at.path, region.position, region.size), region.reason)
 
-    def _stretch(self, stretch: BatchRun) -> None:
+    def _batch_run(self, run: BatchRun) -> None:
         """Add a run of valid batches. Uncompressed data batches with CreateTime are counted many at a time, because
         they may be very small."""
-        stats, buffer = self.stats, stretch.buffer
+        stats, buffer = self.stats, run.buffer
         unpack, header_size = BATCH_HEADER.struct.unpack_from, BATCH_HEADER.size
-        shift = stretch.position - stretch.start
+        shift = run.position - run.start
         many = _Many(RecordColumns(buffer), self.block)
-        at = stretch.start
-        while at < stretch.stop:
+        at = run.start
+        while at < run.stop:
             base, length, _, _, _, attributes, delta, base_timestamp, _, producer, _, _, count = unpack(buffer, at)
             end = at + LOG_OVERHEAD + length
             stats.batches += 1
             if attributes & SPECIAL or count > ROWS:
                 self._flush(many)
-                self._v2(stretch.batch(at))
+                self._v2(run.batch(at))
             else:
                 if many.columns.count + count > ROWS:
                     self._flush(many)
@@ -199,7 +199,7 @@ class StatsReader:
                     many.add(base_timestamp, base, place)
                 else:
                     self._flush(many)
-                    self._v2(stretch.batch(at))
+                    self._v2(run.batch(at))
             at = end
         self._flush(many)
 

@@ -108,9 +108,9 @@ def _coordinators(found: list[PartitionInput], question: TransactionsQuery, now:
         for problem in coordinator.problems:
             yield Note("", problem)
         for name, record in coordinator.by_id.items():
-            told = coordinator.history.told.get(name)
+            last_record = coordinator.history.last_records.get(name)
             question.on_producer(record.producerId, name)
-            if told is None or (question.producer_ids and record.producerId not in question.producer_ids):
+            if last_record is None or (question.producer_ids and record.producerId not in question.producer_ids):
                 continue
             if question.transactional_ids and name not in question.transactional_ids:
                 continue
@@ -119,8 +119,8 @@ def _coordinators(found: list[PartitionInput], question: TransactionsQuery, now:
             updated = record.transactionLastUpdateTimestampMs
             yield CoordinatorTransaction(
                 source=place.partition.source,
-                path=told.name,
-                offset=told.offset,
+                path=last_record.name,
+                offset=last_record.offset,
                 transactionalId=name,
                 producerId=record.producerId,
                 producerEpoch=record.producerEpoch,

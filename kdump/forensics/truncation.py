@@ -68,14 +68,14 @@ def truncation(leader: EpochLineage, follower: EpochLineage) -> Truncation:
         answer = end_offset_for(epochs, follower.epochs[-1][0], leader.end)
         if answer is None:
             break
-        epoch, behind = answer
+        epoch, epoch_end = answer
         own = end_offset_for(follower.epochs, epoch, follower.end)
         if own is None:
-            offset = min(behind, follower.end)
+            offset = min(epoch_end, follower.end)
         elif own[0] != epoch:
             offset = min(own[1], follower.end)
         else:
-            offset = min(own[1], behind, follower.end)
+            offset = min(own[1], epoch_end, follower.end)
         if offset == follower.end:
             return _fetching(leader, offset, whole, "epochs")
         follower = follower.cut(offset)

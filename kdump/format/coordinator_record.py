@@ -57,8 +57,8 @@ class CoordinatorRecord(NamedTuple):
 def decode_coordinator_record(folder: str, key: bytes | None, value: bytes | None) -> CoordinatorRecord:
     """Decode a record of the coordinator whose schemas are in `folder` (group-coordinator, transaction-coordinator,
     share-coordinator). Never raises: a decoding error becomes the `problem` of its part."""
-    said = decode_key(folder, key)
-    return CoordinatorRecord(said, decode_value(folder, said, value))
+    decoded = decode_key(folder, key)
+    return CoordinatorRecord(decoded, decode_value(folder, decoded, value))
 
 
 def coordinator_spans(folder: str, key: bytes | None, value: bytes | None) -> tuple[list[Span], list[Span]]:

@@ -111,17 +111,17 @@ class FileWatch:
 
     def __init__(self) -> None:
         self.first: dict[str, Identity | None] = {}
-        self._beside: dict[str, list[str]] = {}
+        self._siblings: dict[str, list[str]] = {}
 
     def look(self, path: str, seen: Identity | None) -> None:
         """Record a file that is looked at. `seen` is None if it was listed, but no longer exists."""
         if path not in self.first:
             self.first[path] = seen
-            self._beside.setdefault(stem(path), []).append(path)
+            self._siblings.setdefault(stem(path), []).append(path)
 
-    def beside(self, path: str) -> list[str]:
+    def siblings(self, path: str) -> list[str]:
         """Return the files looked at that have the same stem as this one: a segment, its indexes and its snapshot."""
-        return self._beside.get(stem(path), [])
+        return self._siblings.get(stem(path), [])
 
     def opening(self, opener: Opener) -> Opener:
         """Return an opener that records every file that it opens."""

@@ -114,15 +114,15 @@ class _HeaderReader:
         oldest = newest = -1
         buffer, start, block = b"", position, HEADER_BLOCK if only_one else BLOCK
         held: tuple[int, ...] | None = None
-        held_at = told = position
+        held_at = reported = position
         while True:
             header = None
             if position < size and not (only_one and held):
                 inside = position - start
                 if inside + header_size > len(buffer):
                     buffer, start, inside = source.read_at(position, block), position, 0
-                    self.met(position - told)
-                    told = position
+                    self.met(position - reported)
+                    reported = position
                 if inside + header_size <= len(buffer):
                     header = unpack(buffer, inside)
                     length = header[1]
@@ -162,7 +162,7 @@ class _HeaderReader:
         found.records = None if found.records is None else found.records + records
         found.times(oldest, newest)
         arrived = position == size or bool(only_one and held)
-        self.met((position if arrived else held_at) - told)
+        self.met((position if arrived else held_at) - reported)
         self.position, self._last = position, last
         if arrived:
             return True
@@ -216,9 +216,9 @@ class _HeaderReader:
         stored = not (batch.attributes & NO_FIRST) and batch.recordCount and batch.baseTimestamp is not None
         found.times(batch.baseTimestamp if stored and batch.baseTimestamp is not None else newest, newest)
 
-    def _damaged(self, region: Region, what: str = "") -> None:
+    def _damaged(self, region: Region, damage_kind: str = "") -> None:
         if not self.found.damage:
-            kind = what or (region.kind if region.kind in (JUNK, PADDING) else "a damaged batch")
+            kind = damage_kind or (region.kind if region.kind in (JUNK, PADDING) else "a damaged batch")
             self.found.damage = f"{kind} at byte {region.position}"
 
     def finished(self) -> HeaderTotals:

@@ -92,9 +92,9 @@ def version(url: str) -> tuple[int, str]:
     be reached."""
     try:
         store, inside = _store(url)
-        said = store.info(inside)
-        mark = next((str(said[name]) for name in MARKS if said.get(name) is not None), "")
-        return int(said.get("size") or 0), mark
+        details = store.info(inside)
+        mark = next((str(details[name]) for name in MARKS if details.get(name) is not None), "")
+        return int(details.get("size") or 0), mark
     except Exception:  # every store has its own errors
         return -1, ""
 

@@ -47,7 +47,7 @@ class EmbeddedBatchCheck:
             self.boundary = self.known = boundary
             self.anchor = boundary + BATCH_HEADER.size
 
-    def around(self, inner: HeaderCandidate) -> int | None:
+    def end_of_container(self, inner: HeaderCandidate) -> int | None:
         """Return the end of the record or message that has `inner` in its key, value or a header; None if none has."""
         end = None
         if inner.position - self.boundary < LOOK_BACK:
@@ -68,7 +68,7 @@ class EmbeddedBatchCheck:
             if length < MIN_RECORD_SIZE - 1 or self._bytes(behind, 1) != b"\0":
                 return None
             if stop > inner.position:
-                end = self._holds(self.anchor, inner, self._claimed_end())
+                end = self._record_end(self.anchor, inner, self._claimed_end())
                 return end if end and (self._goes_on(end) or not self._bytes(end, 1)) else None
             self.anchor = stop
         return None
@@ -82,7 +82,7 @@ class EmbeddedBatchCheck:
             value_at = at + max(0, key_size) + VALUE_SIZE.size
             end = value_at + max(0, self._size(value_at - VALUE_SIZE.size))
             held = any(a <= inner.position and inner.end <= b for a, b in ((at, at + key_size), (value_at, end)))
-            if held and key_size >= -1 and (end == self._claimed_end() or self._crc_holds(end)):
+            if held and key_size >= -1 and (end == self._claimed_end() or self._crc_matches(end)):
                 return end
         return None
 
@@ -90,12 +90,12 @@ class EmbeddedBatchCheck:
         """Search for a record anywhere before it, in case the damage extends into the records."""
         start = max(self.known, inner.position - LOOK_AROUND)
         for match in FRAMING.finditer(self._bytes(start, inner.position - start)):
-            end = self._holds(start + match.start(), inner, 0)
+            end = self._record_end(start + match.start(), inner, 0)
             if end is not None and self._goes_on(end):
                 return end
         return None
 
-    def _holds(self, start: int, inner: HeaderCandidate, torn_end: int) -> int | None:
+    def _record_end(self, start: int, inner: HeaderCandidate, torn_end: int) -> int | None:
         """Return the end of the record at `start`, if one begins there that contains `inner`, else None. If it extends
         past the end of the file, its end must not exceed `torn_end`."""
         try:
@@ -137,7 +137,7 @@ class EmbeddedBatchCheck:
         if at != stop:
             raise DecodeError("Record", "length", at, "no record")
 
-    def _crc_holds(self, end: int) -> bool:
+    def _crc_matches(self, end: int) -> bool:
         start = self.boundary + CRC_START
         stored = self._bytes(start - 4, 4)
         return (

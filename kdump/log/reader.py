@@ -87,16 +87,16 @@ class Reader:
             head = self.window.view(position, HEADER)
             if not head:
                 return
-            stretch = self._stretch(position) if self.stretches else None
-            if stretch is not None:
-                yield stretch
-                position = stretch.end
+            run = self._batch_run(position) if self.stretches else None
+            if run is not None:
+                yield run
+                position = run.end
                 continue
             for region in self._next(position, head):
                 yield region
                 position = region.end
 
-    def _stretch(self, position: int) -> BatchRun | None:
+    def _batch_run(self, position: int) -> BatchRun | None:
         """Return the batches from `position` on that are in the window and valid beyond doubt, and record their
         offsets. They are the same batches that would be returned one by one."""
         window, name = self.window, self.name_offset
@@ -167,14 +167,14 @@ class Reader:
         """Return the region for a header that fits, but that neither the next batch nor the checksum confirms."""
         header, position = claim.header, claim.position
         assert header is not None
-        sound = self.resync.next_sound(position + 1, claim.end + LOOK_BACK, position, self.last_good)
+        sound = self.resync.next_valid(position + 1, claim.end + LOOK_BACK, position, self.last_good)
         recovered = self._recovered(claim, sound)
         if recovered is not None:
             return recovered
         if (sound is None or claim.end <= sound) and self._fits_in(claim):
             return make_batch(self.window, position, claim.size, self.limits, header)
         if sound is None:
-            sound = self.resync.next_sound(position + 1, None, position, self.last_good)
+            sound = self.resync.next_valid(position + 1, None, position, self.last_good)
         end = self._end() if sound is None else sound
         if sound is None or claim.end <= sound:
             return self._junk(position, end, "its checksum does not match, and its offset is impossible here", header)
@@ -185,7 +185,7 @@ class Reader:
         """Return the region for an invalid header, or for a length that extends past the end."""
         header, error, position = claim.header, claim.error, claim.position
         head = bytes(self.window.peek(position, LEAST))  # the search may read a pipe past it
-        sound = self.resync.next_sound(position + 1, None, position, self.last_good)
+        sound = self.resync.next_valid(position + 1, None, position, self.last_good)
         recovered = self._recovered(claim, sound)
         if recovered is not None:
             return recovered
@@ -249,7 +249,7 @@ class Reader:
         # The zeros may be the first bytes of the next batch's small base offset.
         begin = max(position + 1, run_end - LOG_OVERHEAD)
         boundary = position if run_end - position <= HEADER else run_end
-        sound = self.resync.next_sound(begin, None, boundary, self.last_good)
+        sound = self.resync.next_valid(begin, None, boundary, self.last_good)
         if sound is not None and sound <= run_end:
             yield Region(PADDING, position, sound - position, "zeros")
             return

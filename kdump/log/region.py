@@ -227,7 +227,7 @@ class BatchRun(Region):
             batch._computed = header.crc
         return batch
 
-    def holds(self, at: int, end: int) -> bool:
+    def checksum_matches(self, at: int, end: int) -> bool:
         """Return True if the checksum of the batch at buffer[at:end] matches."""
         return self.checked or checksum_holds(self.buffer, at, end)
 

@@ -39,13 +39,13 @@ class Resync:
         self.limits = limits
         self.unordered = unordered
         self.name_offset = None if unordered else name_offset
-        self.nesting = EmbeddedBatchCheck(window, lambda at: self._sound(candidate_at(window, at, limits), None))
+        self.nesting = EmbeddedBatchCheck(window, lambda at: self._is_valid(candidate_at(window, at, limits), None))
         self.work_left = FREE_WORK
         self.paid_to = 0
         self.searched: tuple[int | None, int, int, int | None] = (None, 0, 0, None)
         """The last search: the offset it had to exceed, its start, the end of the part without a batch, the result."""
 
-    def next_sound(self, start: int, stop: int | None, boundary: int, last_good: int | None) -> int | None:
+    def next_valid(self, start: int, stop: int | None, boundary: int, last_good: int | None) -> int | None:
         """Return the position of the first valid batch at or after `start`, None if there is none before `stop` (None:
         the end). The damage begins at `boundary`; with a `stop`, bytes from `start` on can still be read afterwards."""
         if self.unordered:
@@ -95,8 +95,8 @@ class Resync:
                 if claimed > (self.window.source.size or at + LOOK_BACK):
                     continue  # excludes most false candidates
                 candidate = candidate_at(self.window, at, self.limits)
-                if self._sound(candidate, last_good):
-                    end = self.nesting.around(candidate)
+                if self._is_valid(candidate, last_good):
+                    end = self.nesting.end_of_container(candidate)
                     if end is None:
                         return candidate.position, candidate.position
                     inside = end - position
@@ -113,7 +113,7 @@ class Resync:
             upper = b"(?:" + b"|".join(re.escape(half.to_bytes(4, "big")) for half in sorted(halves)) + b")"
         return re.compile(upper + rb".{4}[\x00-\x7f].{3}.{4}[\x00-\x02]", re.DOTALL)
 
-    def _sound(self, candidate: HeaderCandidate, last_good: int | None) -> bool:
+    def _is_valid(self, candidate: HeaderCandidate, last_good: int | None) -> bool:
         header = candidate.header
         if header is None or candidate.error is not None:
             return False

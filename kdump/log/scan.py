@@ -44,7 +44,7 @@ class RegionScan:
     """Lowest and highest offset of those batches."""
     keeps: bool = False
     """Whether the caller keeps batches for later: those of a batch run would keep its buffer in memory."""
-    whole: bool = False
+    whole_runs: bool = False
     """Whether a batch run may be yielded whole because the caller examines its batches."""
     met: Callable[[int], None] = field(default=lambda position: None)
     """Called for every region, matching or not, with its position, to show the progress of a search without matches."""
@@ -116,7 +116,7 @@ class RegionScan:
             answer = self.selection.batch(region)
             if region.size >= LARGE:
                 window.ahead = HEADERS if answer == NO else window.size
-            if answer != NO and (self.by_record or answer != MAYBE or self.selection.holds_match(region)):
+            if answer != NO and (self.by_record or answer != MAYBE or self.selection.may_match(region)):
                 if isinstance(region, LegacyRecordBatch):
                     read_wrapper(region)
                 yield region
@@ -142,7 +142,7 @@ class RegionScan:
                 self.met(region.position)
                 continue
             below = offsets is not None and offsets.first is not None and region.run.last_offset < offsets.first
-            if (below and not pending) or (self.whole and offsets is None and positions is None):
+            if (below and not pending) or (self.whole_runs and offsets is None and positions is None):
                 self.met(region.position)
                 self.batches += region.run.batches
                 yield region
@@ -162,11 +162,11 @@ class RegionScan:
         if last is not None:
             self.highest = last if self.highest is None else max(last, self.highest)
 
-    def _unwanted(self, window: Window, stretch: BatchRun) -> bool:
+    def _unwanted(self, window: Window, run: BatchRun) -> bool:
         """Return True if the headers of a run of large batches show that none of them matches."""
-        if stretch.checked or stretch.size < LARGE * stretch.run.batches:
+        if run.checked or run.size < LARGE * run.run.batches:
             return False
-        wanted = any(self.selection.batch(batch) != NO for batch in stretch.batches())
+        wanted = any(self.selection.batch(batch) != NO for batch in run.batches())
         window.ahead = window.size if wanted else HEADERS
         return not wanted
 
@@ -181,8 +181,8 @@ class RegionScan:
         first = offsets.first if offsets else None
         at = positions.first if positions else None
         since = times.first if times else None
-        asked = any(end is not None for end in (first, at, since))
-        if not self.use_index or not asked or not isinstance(window.source, FileSource):
+        is_restricted = any(end is not None for end in (first, at, since))
+        if not self.use_index or not is_restricted or not isinstance(window.source, FileSource):
             return 0
         hints = open_index_lookup(target.path, target.name_offset)
         entry = len(hints)

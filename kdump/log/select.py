@@ -34,7 +34,7 @@ class Range(NamedTuple):
     first: int | None
     last: int | None
 
-    def holds(self, value: int) -> bool:
+    def contains(self, value: int) -> bool:
         return (self.first is None or value >= self.first) and (self.last is None or value <= self.last)
 
     def meets(self, first: int, last: int) -> bool:
@@ -132,15 +132,15 @@ class Selection:
         newest = batch.maxTimestamp
         if newest is None or (times.first is not None and newest < times.first):
             return NO
-        if times.holds(newest):
+        if times.contains(newest):
             return YES
         return NO if batch.timestampType == "LogAppendTime" or batch.recordCount == 0 else MAYBE
 
     def record(self, record: Record) -> bool:
         """Return True if a record matches, in a batch that may match."""
-        if self.offsets and record.offset is not None and not self.offsets.holds(record.offset):
+        if self.offsets and record.offset is not None and not self.offsets.contains(record.offset):
             return False
-        if self.times and (record.timestamp is None or not self.times.holds(record.timestamp)):
+        if self.times and (record.timestamp is None or not self.times.contains(record.timestamp)):
             return False
         if self.keys and record.key not in self.keys:
             return False
@@ -149,8 +149,8 @@ class Selection:
         if self.value_regex and not _found(self.value_regex, record.value):
             return False
         if self.headers:
-            there = record.headers
-            return all(any(k == key and value in (None, v) for k, v in there) for key, value in self.headers)
+            present = record.headers
+            return all(any(k == key and value in (None, v) for k, v in present) for key, value in self.headers)
         return True
 
     def keep(self, batch: DefaultRecordBatch, columns: RecordColumns) -> None:
@@ -159,7 +159,7 @@ class Selection:
         if self.offsets:
             keep_between(columns, OFFSET_DELTA, header.baseOffset, *_longs(self.offsets))
         if self.times and header.timestampType == "LogAppendTime":
-            if not self.times.holds(header.maxTimestamp):
+            if not self.times.contains(header.maxTimestamp):
                 columns.count = 0
         elif self.times:
             keep_between(columns, TIMESTAMP_DELTA, header.baseTimestamp, *_longs(self.times))
@@ -177,8 +177,8 @@ class Selection:
                 if size < 0 or not pattern.search(data[start : start + size]):
                     return False
         if self.headers:
-            there = headers(data, block[at + HEADERS_START], block[at + HEADERS_START + 1], block[at + 1])
-            return all(any(k == key and value in (None, v) for k, v in there) for key, value in self.headers)
+            present = headers(data, block[at + HEADERS_START], block[at + HEADERS_START + 1], block[at + 1])
+            return all(any(k == key and value in (None, v) for k, v in present) for key, value in self.headers)
         return True
 
     def entry(self, position: int, values: dict[str, Any]) -> bool:
@@ -187,9 +187,9 @@ class Selection:
         offsets = [values[key] for key in OFFSET_KEYS if key in values]
         times = values.get("timestamp")
         return not (
-            (self.positions and not self.positions.holds(position))
+            (self.positions and not self.positions.contains(position))
             or (self.offsets and not (offsets and self.offsets.meets(min(offsets), max(offsets))))
-            or (self.times and (times is None or not self.times.holds(times)))
+            or (self.times and (times is None or not self.times.contains(times)))
             or (self.producer_ids and values.get("producerId") not in self.producer_ids)
             or self.looks_at_content
             or self.control
@@ -206,7 +206,7 @@ class Selection:
             if self.record(record):
                 yield record
 
-    def holds_match(self, batch: Batch) -> bool:
+    def may_match(self, batch: Batch) -> bool:
         """Return True if at least one record matches, or might have matched if the batch were not damaged."""
         answer = self.batch(batch)
         if answer != MAYBE:

@@ -23,13 +23,13 @@ from kdump.log.window import Window
 
 class StreamStop(NamedTuple):
     """The position at which Kafka stops before the end of the file. `thrown`: with an exception; otherwise it treats
-    the rest as an incomplete batch. `sound`: position of the next valid batch, None if there is none. `zeros`: the rest
-    consists of zeros."""
+    the rest as an incomplete batch. `next_valid`: position of the next valid batch, None if there is none. `zeros`: the
+    rest consists of zeros."""
 
     position: int
     reason: str
     thrown: bool
-    sound: int | None = None
+    next_valid: int | None = None
     zeros: bool = False
 
 
@@ -46,9 +46,9 @@ def kafka_batches(
         if isinstance(found, _NoBatch):
             stop = walk.stop(position, found)
             yield stop
-            if not stop.thrown or stop.sound is None:
+            if not stop.thrown or stop.next_valid is None:
                 return
-            found = walk.sound_batch(stop.sound)
+            found = walk.valid_batch(stop.next_valid)
             if found is not None and not walk.reaches(found.end):
                 return
         if found is None:
@@ -116,7 +116,7 @@ class _BatchStream:
             only_zeros = only_zeros and region.kind == PADDING
         return StreamStop(position, no.reason, no.thrown, None, only_zeros)
 
-    def sound_batch(self, position: int) -> Batch | None:
+    def valid_batch(self, position: int) -> Batch | None:
         """Return the valid batch that the reader finds at `position`."""
         for region in self._regions(position):
             if isinstance(region, Batch) and region.crcValid:

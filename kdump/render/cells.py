@@ -124,14 +124,14 @@ def _span(out: cython.p_uchar, to: cython.Py_ssize_t, first: cython.longlong, la
 @cython.exceptval(check=False)
 @cython.returns(cython.Py_ssize_t)
 def _digits(
-    out: cython.p_uchar, at: cython.Py_ssize_t, number: cython.longlong, size: cython.Py_ssize_t, behind: cython.uchar
+    out: cython.p_uchar, at: cython.Py_ssize_t, number: cython.longlong, size: cython.Py_ssize_t, after: cython.uchar
 ):
     """Write `number` with `size` digits, then one more character, at out[at:]. Returns the position after it."""
     i: cython.Py_ssize_t
     for i in range(size):
         out[at + size - 1 - i] = cython.cast(cython.uchar, 48 + number % 10)
         number = number // 10
-    out[at + size] = behind
+    out[at + size] = after
     return at + size + 1
 
 

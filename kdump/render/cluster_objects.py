@@ -112,12 +112,12 @@ def controllers(metadata: MetadataImage, wanted: Wanted) -> Iterator[Object]:
 def brokers(metadata: MetadataImage, wanted: Wanted) -> Iterator[Object]:
     leads: Counter[int] = Counter()
     has: Counter[int] = Counter()
-    behind: Counter[int] = Counter()
+    lagging: Counter[int] = Counter()
     for topic in metadata.topics.values():
         for info in topic.partitions.values():
             leads[info.leader] += 1
             has.update(info.replicas)
-            behind.update(replica for replica in info.replicas if replica not in info.isr)
+            lagging.update(replica for replica in info.replicas if replica not in info.isr)
     for number, broker in sorted(metadata.brokers.items()):
         state = "shutting down" if broker.inControlledShutdown else "active"
         yield answer_object(
@@ -126,7 +126,7 @@ def brokers(metadata: MetadataImage, wanted: Wanted) -> Iterator[Object]:
                 state="fenced" if broker.fenced else state,
                 leaders=leads[number],
                 replicas=has[number],
-                outOfSync=behind[number],
+                outOfSync=lagging[number],
             )
         )
 

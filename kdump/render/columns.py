@@ -122,9 +122,11 @@ def record_columns(
 
     def value(record: Record) -> str:
         if record.is_control:
-            said = control_object(record)
-            parts = [f"{k} {said[k]}" for k in ("version", "coordinatorEpoch") if said.get(k) is not None]
-            parts += [jsonl.line(said["value"])] if "value" in said else []
+            decoded_record = control_object(record)
+            parts = [
+                f"{k} {decoded_record[k]}" for k in ("version", "coordinatorEpoch") if decoded_record.get(k) is not None
+            ]
+            parts += [jsonl.line(decoded_record["value"])] if "value" in decoded_record else []
             return printable(", ".join(parts)) or _bytes(record, "value", limit)
         return _bytes(record, "value", limit)
 
@@ -139,10 +141,12 @@ def record_columns(
     def decoded(record: Record, part: int) -> str:
         raw = (key, value)[part]
         reading = decodes.read(record) if decodes else None
-        said = None
+        decoded_record = None
         if decodes and reading:
-            said = (key_cell, value_cell)[part](reading, zone, titles=decodes.is_keyless or decodes.is_stacked)
-        return raw(record) if said is None else said[: None if limit is None else 4 * limit]
+            decoded_record = (key_cell, value_cell)[part](
+                reading, zone, titles=decodes.is_keyless or decodes.is_stacked
+            )
+        return raw(record) if decoded_record is None else decoded_record[: None if limit is None else 4 * limit]
 
     def decoded_column(name: str, label: str, part: int) -> Column:
         rank, least = ((9, 64), (9, 92))[part] if decodes and decodes.is_wide else ((8, 8), (9, 28))[part]

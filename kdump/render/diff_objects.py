@@ -125,8 +125,8 @@ def epochs(found: Diff) -> list[EpochThere]:
 def epoch_at(found: Diff, number: int) -> int | None:
     """Return the epoch in the header of the copy's batch that contains the first divergent offset; None if it has
     none."""
-    standing = found.standing(number)
-    return None if standing is None else standing.leaderEpoch
+    batch = found.batch_at(number)
+    return None if batch is None else batch.leaderEpoch
 
 
 def _pair(pair: Comparison, left: str, right: str) -> ComparedPair:
@@ -143,7 +143,7 @@ def _pair(pair: Comparison, left: str, right: str) -> ComparedPair:
 
 def _copy(found: Diff, number: int) -> ComparedCopy:
     copy: CopyFacts = found.copies[number]
-    behind = found.behind(number)
+    tail = found.tail(number)
     return ComparedCopy(
         path=copy.path,
         logStartOffset=copy.logStartOffset,
@@ -155,8 +155,8 @@ def _copy(found: Diff, number: int) -> ComparedCopy:
         batchEpochs=[
             EpochStart(each.epoch, each.offset, each.place.file, each.place.position) for each in copy.batchEpochs
         ],
-        recordsBehind=None if behind is None else behind.records,
-        newestBehind=None if behind is None else behind.newest,
+        recordsBehind=None if tail is None else tail.records,
+        newestBehind=None if tail is None else tail.newest,
         damage=[_damage(each) for each in copy.damages],
         damagedPlaces=copy.damaged,
         tail=None if copy.tail is None else _damage(copy.tail),

@@ -66,7 +66,7 @@ class DiffReport(Sink["Diff | DiffSummary"]):
     def add(self, found: Diff | DiffSummary) -> None:
         if isinstance(found, DiffSummary):
             self._summary(found)
-        elif found.relation == SAME and found.copies[0].path not in self.named and not found.is_odd:
+        elif found.relation == SAME and found.copies[0].path not in self.named and not found.has_remarks:
             if self.everything:
                 self.short(found)
         elif found.topic is not None or not all(copy.unread for copy in found.copies):  # else no logs
@@ -86,8 +86,8 @@ class DiffReport(Sink["Diff | DiffSummary"]):
         if self.written:
             self.output.line("")
         self.written = True
-        word, said = verdict(found)
-        self.output.line(f"{name_of(found)}: {self.paint(word, STYLE[found.relation])}{said}")
+        word, details = verdict(found)
+        self.output.line(f"{name_of(found)}: {self.paint(word, STYLE[found.relation])}{details}")
         self.output.line("")
         self._copies(found)
         lines = [*self._epochs(found), *self._votes(found)]
@@ -109,8 +109,8 @@ class DiffReport(Sink["Diff | DiffSummary"]):
 
     def short(self, found: Diff) -> None:
         """Write one line."""
-        word, said = verdict(found)
-        self._text(f"{name_of(found)}: {word}{said}")
+        word, details = verdict(found)
+        self._text(f"{name_of(found)}: {word}{details}")
 
     def _text(self, text: str) -> None:
         indent = len(text) - len(text.lstrip()) + 4
@@ -142,11 +142,11 @@ class DiffReport(Sink["Diff | DiffSummary"]):
             return
         numbers = range(len(found.copies))
         own = [(letter(n), epoch_at(found, n)) for n in numbers]
-        noted = [(letter(n), found.copies[n].checkpoint_epoch(offset)) for n in numbers]
+        checkpointed = [(letter(n), found.copies[n].checkpoint_epoch(offset)) for n in numbers]
         parts = [f"{epoch} in {name}" for name, epoch in own if epoch is not None]
         said = f"at offset {offset}: leader epoch {', '.join(parts)}" if parts else ""
-        parts = [f"{epoch} in {name}" for name, epoch in noted if epoch is not None]
-        if said and own == noted:
+        parts = [f"{epoch} in {name}" for name, epoch in checkpointed if epoch is not None]
+        if said and own == checkpointed:
             said += "; leader-epoch-checkpoint agrees"
         elif parts:
             said = (said or f"at offset {offset}") + f"; leader-epoch-checkpoint has {', '.join(parts)}"
@@ -178,13 +178,13 @@ class DiffReport(Sink["Diff | DiffSummary"]):
             heads = [group[0] for group in found.votes]
             if heads and not self.full and not (heads[0] in pair and set(pair) <= set(heads)):
                 return
-        told = 0
+        reported = 0
         for each in comparison.differences:
-            told += each.parts
-            if each.parts and told > TOLD and not self.full:
+            reported += each.parts
+            if each.parts and reported > TOLD and not self.full:
                 continue
             yield from self._difference(each, pair)
-        left = comparison.more + (max(0, told - TOLD) if not self.full else 0)
+        left = comparison.more + (max(0, reported - TOLD) if not self.full else 0)
         if left:
             yield f"  and {left} more differences (--full and --json show {'them' if not comparison.more else 'more'})"
 
@@ -318,8 +318,8 @@ def _damage_cell(copy: CopyFacts) -> str:
 
 
 def _behind(found: Diff, number: int) -> str:
-    behind = found.behind(number)
-    return "" if behind is None else f"{behind.records:,} records"
+    tail = found.tail(number)
+    return "" if tail is None else f"{tail.records:,} records"
 
 
 def _around(number: int, copy: CopyFacts) -> Iterator[str]:

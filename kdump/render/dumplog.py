@@ -53,7 +53,7 @@ class Dump:
             except SourceError as error:
                 self.out.fail(str(error))
             except index_text.RejectedFile as error:
-                self.out.say(f"{path}: {error}")
+                self.out.error_line(f"{path}: {error}")
             except index_text.CorruptFile as error:
                 self.out.fail(f"{path}: {error}")
         self.out.output.flush()
@@ -91,7 +91,7 @@ class Dump:
         if path.endswith(".log"):
             offset = at.name_offset if offset is None else offset
             if offset is None:
-                self.out.say(f"{path}: no offset in its name")
+                self.out.error_line(f"{path}: no offset in its name")
             else:
                 self.out.lines([f"Log starting offset: {offset}"])
         elif name == BOOTSTRAP:
@@ -100,7 +100,7 @@ class Dump:
             end_offset, _, epoch = name.partition(".")[0].partition("-")
             self.out.lines([f"Snapshot end offset: {int(end_offset)}, epoch: {int(epoch)}"])
         else:
-            self.out.say(f"{path}: no offset and epoch in its name")
+            self.out.error_line(f"{path}: no offset and epoch in its name")
         window = self._open(path)
         try:
             LogDump(self.options, self.out, path, window, offset, self._findings.gaps(os.path.abspath(path))).run()
@@ -114,7 +114,7 @@ class Dump:
         base = _offset(path)
         if base is None and (base := at.name_offset) is None:
             base = 0
-            self.out.say(f"{path}: no base offset in its name: offsets are relative")
+            self.out.error_line(f"{path}: no base offset in its name: offsets are relative")
         window = self._open(path)
         try:
             entry = INDEX_ENTRY if kind is INDEX else TIME_INDEX_ENTRY
@@ -128,11 +128,11 @@ class Dump:
             if not options.verify_index_only:
                 text = index_text.index_lines if kind is INDEX else index_text.time_index_lines
                 self.out.each(text(window, base))
-            self._hold(path, at._replace(name_offset=base), kind, window)
+            self._compare(path, at._replace(name_offset=base), kind, window)
         finally:
             window.source.close()
 
-    def _hold(self, path: str, at: Target, kind: FileKind, window: Window) -> None:
+    def _compare(self, path: str, at: Target, kind: FileKind, window: Window) -> None:
         """Compare an index with its segment, and collect its wrong entries."""
         stem, _, _ = os.path.basename(path).partition(".")
         log = target(os.path.join(os.path.dirname(path), stem + ".log"))._replace(name_offset=at.name_offset)

@@ -153,16 +153,16 @@ def batch_line(batch: Batch) -> str:
             f" isvalid: {boolean(batch.crcValid)}"
         )
     head = batch.header
-    said = _attributes(head.attributes)
+    fields = _attributes(head.attributes)
     sound = batch.size >= BATCH_HEADER.size and batch.crcValid
     return (
         f"baseOffset: {head.baseOffset} lastOffset: {int64(head.lastOffset)} count: {head.recordCount}"
         f" baseSequence: {head.baseSequence} lastSequence: {_last_sequence(head.baseSequence, head.lastOffsetDelta)}"
         f" producerId: {head.producerId} producerEpoch: {head.producerEpoch}"
-        f" partitionLeaderEpoch: {head.partitionLeaderEpoch} isTransactional: {said.transactional}"
-        f" isControl: {said.control} deleteHorizonMs: {optional_long(head.deleteHorizonMs)}"
-        f" position: {batch.position} {said.kind}: {head.maxTimestamp} size: {batch.size} magic: {head.magic}"
-        f" compresscodec: {said.codec} crc: {head.crc} isvalid: {boolean(sound)}"
+        f" partitionLeaderEpoch: {head.partitionLeaderEpoch} isTransactional: {fields.transactional}"
+        f" isControl: {fields.control} deleteHorizonMs: {optional_long(head.deleteHorizonMs)}"
+        f" position: {batch.position} {fields.kind}: {head.maxTimestamp} size: {batch.size} magic: {head.magic}"
+        f" compresscodec: {fields.codec} crc: {head.crc} isvalid: {boolean(sound)}"
     )
 
 
@@ -245,8 +245,8 @@ def _v2(batch: DefaultRecordBatch, form: RecordLineFormat) -> Iterator[tuple[Lin
 
 def _is_shown(key: bytes) -> bool:
     """Return True if the value of the control record with this key is printed, which is not one of six bytes."""
-    said = decode_control(key, None).type
-    return said in NAMES
+    kind = decode_control(key, None).type
+    return kind in NAMES
 
 
 def _long(
@@ -293,22 +293,22 @@ def _header_keys(data: memoryview, position: int, count: int, end: int) -> Itera
 
 def _control(form: RecordLineFormat, offset: int, key: bytes | None, value: bytes | None) -> str:
     """Return the text of a control record."""
-    said = decode_control(key, value)
-    if said.problem is not None:
-        form.refuse(offset, f"control record {said.type}: {said.problem}")
-        if said.typeId is None:
+    control = decode_control(key, value)
+    if control.problem is not None:
+        form.refuse(offset, f"control record {control.type}: {control.problem}")
+        if control.typeId is None:
             return ""
-    if said.type in ("COMMIT", "ABORT"):
-        epoch = "" if said.coordinatorEpoch is None else f" coordinatorEpoch: {said.coordinatorEpoch}"
-        return f" endTxnMarker: {said.type}{epoch}"
-    name = NAMES.get(said.type)
+    if control.type in ("COMMIT", "ABORT"):
+        epoch = "" if control.coordinatorEpoch is None else f" coordinatorEpoch: {control.coordinatorEpoch}"
+        return f" endTxnMarker: {control.type}{epoch}"
+    name = NAMES.get(control.type)
     if name is None:
-        return f" controlType: UNKNOWN({said.typeId})"
-    if said.value is None or said.problem is not None:
+        return f" controlType: UNKNOWN({control.typeId})"
+    if control.value is None or control.problem is not None:
         return f" {name}"
-    schema = load(CONTROL_TYPES[said.typeId or 0].message)
-    version = min(said.version or 0, schema.valid.highest)
-    return f" {name} {jackson(kafka_json(schema, Decoded(said.value, version, 0, '', b'')))}"
+    schema = load(CONTROL_TYPES[control.typeId or 0].message)
+    version = min(control.version or 0, schema.valid.highest)
+    return f" {name} {jackson(kafka_json(schema, Decoded(control.value, version, 0, '', b'')))}"
 
 
 def _legacy(batch: LegacyRecordBatch, form: RecordLineFormat) -> Iterator[tuple[Lines, list[int]]]:

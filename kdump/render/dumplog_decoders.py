@@ -83,23 +83,23 @@ def _coordinator(folder: str, offset: int, key: bytes | None, value: bytes | Non
     """Decode a record of a coordinator's topic with the schemas in `folder`."""
     if key is None:
         raise Undecodable("a record without a key, which this decoder cannot read")
-    said = decode_coordinator_record(folder, key, value)
-    if said.key.number is not None and said.key.schema is None:
-        return f"Unknown record type {said.key.number} at offset {offset}, skipping.", None
-    wrong = _wrong(said.key, "key")
-    if not wrong and said.value is not None:
-        wrong = _unknown_version(said.value) or _wrong(said.value, "value")
+    decoded = decode_coordinator_record(folder, key, value)
+    if decoded.key.number is not None and decoded.key.schema is None:
+        return f"Unknown record type {decoded.key.number} at offset {offset}, skipping.", None
+    wrong = _wrong(decoded.key, "key")
+    if not wrong and decoded.value is not None:
+        wrong = _unknown_version(decoded.value) or _wrong(decoded.value, "value")
     if wrong:
         return f"Error at offset {offset}, skipping. {wrong}", None
-    schema, data = _data(said.key)
+    schema, data = _data(decoded.key)
     text = jackson({"type": str(schema.apiKey), "data": data})
-    if said.value is None:
+    if decoded.value is None:
         return text, "<DELETE>"
-    schema, data = _data(said.value)
+    schema, data = _data(decoded.value)
     if schema.name == "GroupMetadataValue" and data.get("protocolType") == PROTOCOL_TYPE:
-        assert said.value.decoded is not None
-        with_members(data, said.value.decoded.value["members"])
-    return text, jackson({"version": str(said.value.number), "data": data})
+        assert decoded.value.decoded is not None
+        with_members(data, decoded.value.decoded.value["members"])
+    return text, jackson({"version": str(decoded.value.number), "data": data})
 
 
 def _wrong(part: MessagePart, name: str) -> str:

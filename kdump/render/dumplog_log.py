@@ -91,12 +91,12 @@ class LogDump:
                     out.fail(f"{self.path}: position {item.position}: compression codec {item.compression}")
                 end = item.end
         if self.complaints > MOST_COMPLAINTS:
-            out.say(f"{self.path}: {self.complaints - MOST_COMPLAINTS} more such records")
+            out.error_line(f"{self.path}: {self.complaints - MOST_COMPLAINTS} more such records")
         if options.max_bytes is None and source.size is not None and source.size > end:
             out.lines([f"Found {source.size - end} invalid bytes at the end of {os.path.basename(self.path)}"])
         if isinstance(source, FileSource) and (grown := source.grown()):
             what = f"grew by {grown} bytes" if grown > 0 else f"was truncated by {-grown} bytes"
-            out.say(f"{self.path}: {what} while being read")
+            out.error_line(f"{self.path}: {what} while being read")
 
     def _follow(self, offsets: list[int]) -> None:
         last = self.last
@@ -113,20 +113,20 @@ class LogDump:
             self.out.fail(f"{self.path}: position {batch.position}: {problem.reason}{where}")
 
     def _stopped(self, stop: StreamStop) -> None:
-        goes_on = "" if stop.sound is None else f"; the next valid batch starts at byte {stop.sound}"
-        if stop.sound == stop.position:
+        goes_on = "" if stop.next_valid is None else f"; the next valid batch starts at byte {stop.next_valid}"
+        if stop.next_valid == stop.position:
             goes_on = "; the checksum matches for a different length"
         text = f"{self.path}: position {stop.position}: {stop.reason}{goes_on}"
-        if stop.thrown and (stop.sound is not None or not stop.zeros):
+        if stop.thrown and (stop.next_valid is not None or not stop.zeros):
             self.out.fail(text)
-        elif stop.sound is not None:
-            self.out.say(f"{text} (run kdump inspect to see it)")
+        elif stop.next_valid is not None:
+            self.out.error_line(f"{text} (run kdump inspect to see it)")
         else:
-            self.out.say(text)
+            self.out.error_line(text)
 
     def refuse(self, offset: int, why: str) -> None:
         """Report a record that the decoder cannot read."""
         self.out.status = 1
         self.complaints += 1
         if self.complaints <= MOST_COMPLAINTS:
-            self.out.say(f"{self.path}: offset {offset}: {why}")
+            self.out.error_line(f"{self.path}: offset {offset}: {why}")

@@ -180,14 +180,14 @@ class MessageFieldMeanings:
     """Meanings of the fields of one of Kafka's own messages, in a key or a value. The positions of the spans are
     relative to its start."""
 
-    def __init__(self, said: DecodedPart, names: dict[str, str], zone: tzinfo) -> None:
-        self.said = said
+    def __init__(self, decoded: DecodedPart, names: dict[str, str], zone: tzinfo) -> None:
+        self.decoded = decoded
         self.names = names
         self.zone = zone
 
     def __call__(self, span: Span) -> FieldMeaning:
-        stop = self.said.stop
-        wrong = self.said.problem if stop is not None and span.position <= stop < span.position + span.size else ""
+        stop = self.decoded.stop
+        wrong = self.decoded.problem if stop is not None and span.position <= stop < span.position + span.size else ""
         return self._words(span)._replace(wrong=wrong)
 
     def _words(self, span: Span) -> FieldMeaning:
@@ -199,12 +199,12 @@ class MessageFieldMeanings:
             return FieldMeaning(text) if len(text) <= SHORT else FieldMeaning(f"{len(value)} characters", text)
         if isinstance(value, int) and not isinstance(value, bool):
             if span.field in NUMBERS:
-                return FieldMeaning(str(value), self.said.message or "which message follows")
+                return FieldMeaning(str(value), self.decoded.message or "which message follows")
             if is_timestamp(name):
                 return FieldMeaning(str(value), "no timestamp" if value == -1 else iso(value, self.zone))
-            told = enum_names(self.said.message, name) or {}
-            if value in told:
-                return FieldMeaning(str(value), told[value])
+            names = enum_names(self.decoded.message, name) or {}
+            if value in names:
+                return FieldMeaning(str(value), names[value])
         return general(span, self.zone)
 
 

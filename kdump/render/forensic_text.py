@@ -24,16 +24,16 @@ class SummaryLines:
         self.output = output
         self.paint = painter(output.colour)
         self.waiting: list[Finding | Difference] = []
-        self._untold = 0
+        self._unreported = 0
 
-    def keep(self, said: Finding | Difference) -> None:
+    def keep(self, finding: Finding | Difference) -> None:
         """Keep a finding or difference for `write`; informational findings are dropped."""
-        if isinstance(said, Finding) and said.severity == INFO:
+        if isinstance(finding, Finding) and finding.severity == INFO:
             return
         if len(self.waiting) < MOST:
-            self.waiting.append(said)
+            self.waiting.append(finding)
         else:
-            self._untold += 1
+            self._unreported += 1
 
     def write(self) -> bool:
         """Write the findings that were kept. Returns True if there were any."""
@@ -49,11 +49,11 @@ class SummaryLines:
                 text += f"{each.producerEpoch}, {where}: {printable(each.message)} (offset {each.coordinatorOffset} of "
                 text += f"{file_text(each.coordinator)})"
                 self.text(text, "differs", "bad")
-        if self._untold:
-            self.text(f"  … and {self._untold} more; run kdump verify to list all")
-        told = bool(self.waiting)
-        self.waiting, self._untold = [], 0
-        return told
+        if self._unreported:
+            self.text(f"  … and {self._unreported} more; run kdump verify to list all")
+        wrote = bool(self.waiting)
+        self.waiting, self._unreported = [], 0
+        return wrote
 
     def damages(self, count: int) -> None:
         """Write the number of damaged byte ranges that could not be taken into account."""

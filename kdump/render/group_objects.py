@@ -53,18 +53,18 @@ def group_object(group: Group, positions: list[CommittedPosition], shares: list[
     )
 
 
-def member_objects(group: Group, around: LagContext) -> list[Object]:
+def member_objects(group: Group, context: LagContext) -> list[Object]:
     found = []
     for member in group.members.values():
         named: dict[str, Any] = {
-            name: tuple(_with_name(each, around) for each in getattr(member, name)) for name in ASSIGNMENTS
+            name: tuple(_with_name(each, context) for each in getattr(member, name)) for name in ASSIGNMENTS
         }
         found.append(answer_object(GroupMember(group.groupId, member._replace(**named))))
     return found
 
 
-def _with_name(assigned: Assigned, around: LagContext) -> Assigned:
-    return assigned._replace(topic=around.topic_name(assigned.topic))
+def _with_name(assigned: Assigned, context: LagContext) -> Assigned:
+    return assigned._replace(topic=context.topic_name(assigned.topic))
 
 
 def change_object(

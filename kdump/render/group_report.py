@@ -29,16 +29,16 @@ class GroupDescription(NamedTuple):
 
 
 def describe_groups(
-    groups: GroupCoordinatorState, around: LagContext, name: Callable[[str], bool], topic: Callable[[str], bool]
+    groups: GroupCoordinatorState, context: LagContext, name: Callable[[str], bool], topic: Callable[[str], bool]
 ) -> Iterator[GroupDescription]:
     """Yield the selected groups, with their offsets in the selected topics."""
     waiting = groups.pending_by_group()
     for group in (groups.groups[each] for each in sorted(groups.groups) if name(each)):
-        own = [each for each in positions(groups, group.groupId, waiting, around) if topic(each.topic)]
-        shares = [each for each in share_positions(groups, group.groupId, around) if topic(each.topic)]
+        own = [each for each in positions(groups, group.groupId, waiting, context) if topic(each.topic)]
+        shares = [each for each in share_positions(groups, group.groupId, context) if topic(each.topic)]
         yield GroupDescription(
             group_object(group, own, shares),
-            member_objects(group, around),
+            member_objects(group, context),
             list(map(answer_object, own)),
             list(map(answer_object, shares)),
         )

@@ -118,13 +118,13 @@ class Hexdump:
             for span in entry.layout.walk(entry.data, 0, entry.size):
                 self._span(span, entry.data, entry.position, self._general)
             names = entry.layout.names
-            said = ", ".join(f"{key} {value}" for key, value in entry.values.items() if key not in names)
-            if said:
-                self._text(f"{'':11}{said}", "dim")
+            values = ", ".join(f"{key} {value}" for key, value in entry.values.items() if key not in names)
+            if values:
+                self._text(f"{'':11}{values}", "dim")
             return
         if entry.size:
-            told = ", ".join(f"{key} {printable(str(value))}" for key, value in entry.values.items())
-            self._bytes(entry.position, entry.data, entry.what, FieldMeaning("", told))
+            values = ", ".join(f"{key} {printable(str(value))}" for key, value in entry.values.items())
+            self._bytes(entry.position, entry.data, entry.what, FieldMeaning("", values))
         elif entry.values:
             self._text(f"{'':11}" + " ".join(printable(str(value)) for value in entry.values.values()), "")
 
@@ -332,9 +332,9 @@ class Hexdump:
                 start = paint(label, "name") + value if i == 0 else " " * indent
                 yield start + (paint(line, "bad") if words.wrong else line)
             return
-        told = f"{name} {words.value}".rstrip()
-        told = "  ".join(filter(None, (told, words.meaning)))
-        for i, line in enumerate(textwrap.wrap(told, room, subsequent_indent="  ")):
+        heading = f"{name} {words.value}".rstrip()
+        heading = "  ".join(filter(None, (heading, words.meaning)))
+        for i, line in enumerate(textwrap.wrap(heading, room, subsequent_indent="  ")):
             yield paint(name, "name") + line[len(name) :] if i == 0 and line.startswith(name) else line
         for line in textwrap.wrap(wrong, room - 2):
             yield "  " + paint(line, "bad")

@@ -52,7 +52,7 @@ def directory_object(facts: LogDirectorySummary) -> Object:
 
 def whole_size(facts: PartitionSummary) -> int:
     """Return the size of all files in bytes."""
-    return facts.size + facts.beside + facts.deleted + facts.unfinished
+    return facts.size + facts.others_size + facts.deleted + facts.unfinished
 
 
 def _name(path: str) -> str:
@@ -64,7 +64,7 @@ def _sizes(parts: Iterable[PartitionSummary]) -> FileSizes:
     return FileSizes(
         segments=sum(len(each.segments) for each in every),
         size=sum(each.size for each in every),
-        besideSize=sum(each.beside for each in every),
+        besideSize=sum(each.others_size for each in every),
         deletedSize=sum(each.deleted for each in every),
         unfinishedSize=sum(each.unfinished for each in every),
         onDisk=sum(each.on_disk for each in every),
@@ -143,7 +143,7 @@ def segment_object(facts: SegmentSummary, clean: bool | None) -> Object:
             partition=at.partition,
             baseOffset=facts.segment.offset,
             size=facts.size,
-            beside=list(facts.beside),
+            beside=list(facts.sibling_kinds),
             headers=_headers(facts.headers, damage, [facts.error] if facts.error else []),
         )
     )

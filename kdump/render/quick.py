@@ -107,22 +107,22 @@ class FastRecordLines:
         self.keys = list(selection.keys)
         self.only_keys = selection == Selection(keys=selection.keys)
 
-    def stretch(self, at: Target, stretch: BatchRun) -> None:
+    def batch_run(self, at: Target, run: BatchRun) -> None:
         """Write what JsonView writes for each batch of a batch run that may contain a match."""
-        if stretch.checked and (self.selection.is_all or self.only_keys):
-            self._stretch(at, stretch)
+        if run.checked and (self.selection.is_all or self.only_keys):
+            self._checked_run(at, run)
             return
         look = self.selection.batch if not self.selection.is_all else None
-        for batch in stretch.batches():
+        for batch in run.batches():
             if look is None or look(batch) != NO:
                 write_batch = self.plain if batch.isControlBatch else self.batch
                 write_batch(at, batch)
 
-    def _stretch(self, at: Target, stretch: BatchRun) -> None:
+    def _checked_run(self, at: Target, run: BatchRun) -> None:
         """Write a checked batch run, most batches without creating an object."""
         head, created = self._head(at), MIDDLE % b"CreateTime"
-        heads = read_header_columns(stretch.buffer, stretch.start, stretch.stop, stretch.position - stretch.start)
-        columns = RecordColumns(stretch.buffer)
+        heads = read_header_columns(run.buffer, run.start, run.stop, run.position - run.start)
+        columns = RecordColumns(run.buffer)
         row = 0
         while row < len(heads):
             before = row
@@ -134,9 +134,9 @@ class FastRecordLines:
             if self.used and row > before:  # perhaps it only lacked room
                 self._flush()
                 continue
-            if not self._compressed(at, stretch, heads.of(row, START), head):
+            if not self._compressed(at, run, heads.of(row, START), head):
                 self._flush()
-                batch = stretch.batch(heads.of(row, START))
+                batch = run.batch(heads.of(row, START))
                 (self.plain if batch.isControlBatch else self.batch)(at, batch)
             row += 1
         self._flush()
@@ -152,14 +152,14 @@ class FastRecordLines:
             self.output.write_now(memoryview(self.room)[: self.used])
             self.used = 0
 
-    def _compressed(self, at: Target, stretch: BatchRun, place: int, head: bytes) -> bool:
+    def _compressed(self, at: Target, run: BatchRun, place: int, head: bytes) -> bool:
         """Write the lines of the compressed batch at buffer[place] into `room`. Returns False, without writing any of
         them, for special cases."""
-        header = BATCH_HEADER.read(stretch.buffer, place)
+        header = BATCH_HEADER.read(run.buffer, place)
         if not header.codec or header.isControlBatch:
             return False
-        payload = memoryview(stretch.buffer)[place + BATCH_HEADER.size : place + header.size]
-        unpacked = decompress_small(header.compression, payload, stretch.limits.max_decompressed_size)
+        payload = memoryview(run.buffer)[place + BATCH_HEADER.size : place + header.size]
+        unpacked = decompress_small(header.compression, payload, run.limits.max_decompressed_size)
         if unpacked is None:
             return False
         columns, count = self.unpacked, header.recordCount
@@ -171,7 +171,7 @@ class FastRecordLines:
             return False
         if self.keys:
             keep_keys(columns, self.keys)
-        frame = line_template(head, stretch.position - stretch.start + place, header, SOUND)
+        frame = line_template(head, run.position - run.start + place, header, SOUND)
         row = 0
         while row < len(columns):
             row, self.used = write(self.room, self.used, columns, row, frame)
@@ -180,7 +180,7 @@ class FastRecordLines:
             elif row < len(columns):  # the line does not fit into `room`
                 rest = RecordColumns(unpacked)
                 rest.block, rest.count = columns.block[row * WIDTH : len(columns) * WIDTH], len(columns) - row
-                for part in record_lines(at, stretch.batch(place), rest, 0, frame, self.room):
+                for part in record_lines(at, run.batch(place), rest, 0, frame, self.room):
                     self.output.write_now(part)
                 break
         return True
@@ -210,8 +210,8 @@ class FastRecordLines:
         return len(inner)
 
     def _batch(self, at: Target, batch: DefaultRecordBatch) -> int:
-        noted = list(findings(at, batch))
-        self._findings(noted)
+        found = list(findings(at, batch))
+        self._findings(found)
         frame = None
         rows = 0
         for columns, base in decode_columns(batch):
@@ -224,7 +224,7 @@ class FastRecordLines:
                 for part in record_lines(at, batch, columns, base, frame, self.room):
                     self.output.write_now(part)
         if batch.problems:
-            self._findings(finding for finding in findings(at, batch) if finding not in noted)
+            self._findings(finding for finding in findings(at, batch) if finding not in found)
         return rows
 
     def _findings(self, found: Iterable[Finding]) -> None:
@@ -251,21 +251,21 @@ class FastRecordWriter:
         view = self.other(output)
         return lambda at, batch: view.batch(at, batch, self.selection.records(batch))
 
-    def stretch(self, at: Target, stretch: BatchRun) -> None:
+    def batch_run(self, at: Target, run: BatchRun) -> None:
         if self.ordered is None or not self._several:  # a single batch run is not worth a thread
             self._several = True
-            self.here.stretch(at, stretch)
+            self.here.batch_run(at, run)
             return
         self.here.output.flush()
-        self.ordered.submit(partial(self._work, at, stretch))
+        self.ordered.submit(partial(self._work, at, run))
 
-    def _work(self, at: Target, stretch: BatchRun, turn: OutputSlot) -> None:
+    def _work(self, at: Target, run: BatchRun, turn: OutputSlot) -> None:
         try:
             lines = self._idle.pop()
             lines.output, lines.plain = turn, self._plain(turn)
         except IndexError:
             lines = self._lines(turn)
-        lines.stretch(at, stretch)
+        lines.batch_run(at, run)
         self._idle.append(lines)
 
     def batch(self, at: Target, batch: Batch) -> int:

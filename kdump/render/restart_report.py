@@ -81,11 +81,11 @@ class RestartReport(Sink[PartitionPlan | PlanEnd]):
 
     def write(self, plan: RestartPlan) -> None:
         names = ", ".join(each.path for each in plan.directories)
-        head, said = verdict(plan)
+        head, details = verdict(plan)
         if self.of_topics:
-            said += "; other topics were not examined"
+            details += "; other topics were not examined"
         style = "bad" if plan.loses else "torn" if plan.withoutMetadata else STYLE[plan.verdict]
-        self._text(f"{names}: {head}{said}", head, style)
+        self._text(f"{names}: {head}{details}", head, style)
         for stop in plan.allStops:
             self._stop(stop)
         for directory in plan.directories:
@@ -153,16 +153,16 @@ class RestartReport(Sink[PartitionPlan | PlanEnd]):
             for each in shown:
                 table.add(each, "bad" if each.loses or each.stops else "")
             table.flush()
-        told = {id(each) for each in shown}
-        left = [each for each in plan.partitions if id(each) not in told]
+        listed = {id(each) for each in shown}
+        left = [each for each in plan.partitions if id(each) not in listed]
         recovered = sum(1 for each in left if each.recovered)
         if left:
             text = f"{count_text(len(left), 'more partition')}, with no losses"
             self._text(text + (f", {recovered:,} of them recovered" if recovered else "") + " (--all)")
 
     def _steps(self, plan: RestartPlan) -> None:
-        told = [step for each in plan.directories for step in each.steps if step.kind != "delete"]
-        lines = [step_text(step) for step in told]
+        listed = [step for each in plan.directories for step in each.steps if step.kind != "delete"]
+        lines = [step_text(step) for step in listed]
         for each in plan.partitions:
             steps = [step for step in each.steps if not each.missing and (self.full or is_notable(step, each))]
             shown = steps if self.full else steps[:TOLD]
@@ -288,11 +288,11 @@ def strays(plans: list[PartitionPlan], *, everything: bool) -> Iterator[str]:
 def missing(plans: list[PartitionPlan], *, everything: bool) -> Iterator[str]:
     """Yield lines on partitions without a directory, and what to do."""
     for each in plans if everything else plans[:NAMED]:
-        said = "the broker creates an empty log" if each.steps else "the broker does not create it"
+        effect = "the broker creates an empty log" if each.steps else "the broker does not create it"
         if each.acknowledged:
             offsets = f"the offsets below the high watermark {each.highWatermark}"
-            said += f"; {offsets} are no longer on this disk: consumers may have read them"
-        yield f"  {each.name}: its directory is missing; {said}"
+            effect += f"; {offsets} are no longer on this disk: consumers may have read them"
+        yield f"  {each.name}: its directory is missing; {effect}"
     if len(plans) > NAMED and not everything:
         yield f"  … and {len(plans) - NAMED:,} more (--full)"
     for remedy in dict.fromkeys(each.remedy for each in plans):
@@ -317,9 +317,9 @@ def losses(each: PartitionPlan) -> Iterator[str]:
         verb, them = ("are", "them") if sound > 1 else ("is", "it")
         yield f"    {batches} {verb} lost because of the damage before {them}; save {them} first"
     if unchecked:
-        behind = sum(cut.batches for cut in unchecked)
-        batches = f"{count_text(behind, 'batch', 'batches')} ({_records(unchecked)}, from headers alone)"
-        verb, them = ("are", "them") if behind > 1 else ("is", "it")
+        unreachable = sum(cut.batches for cut in unchecked)
+        batches = f"{count_text(unreachable, 'batch', 'batches')} ({_records(unchecked)}, from headers alone)"
+        verb, them = ("are", "them") if unreachable > 1 else ("is", "it")
         yield f"    {batches} {verb} lost with deleted segments; save {them} first"
     if damaged:
         yield f"    {count_text(damaged, 'damaged batch', 'damaged batches')}"
@@ -355,29 +355,29 @@ def cut_lines(cuts: list[RemovedBytes], *, apart: bool) -> Iterator[str]:
 
 def startup_remarks(each: PartitionPlan) -> str:
     """Return what is unusual, in few words."""
-    said = []
+    remarks = []
     if each.stops:
-        said.append("startup fails")
+        remarks.append("startup fails")
     if each.stray:
-        said.append("becomes stray")
+        remarks.append("becomes stray")
     if each.missing:
-        said.append("missing")
+        remarks.append("missing")
     if each.state == "delete":
-        said.append("deleted")
+        remarks.append("deleted")
     words = {"truncated": f"truncated to offset {each.logEndOffset}", "deleted": "segments deleted"}
     words["hidden"] = f"ends early at offset {each.logEndOffset}"
     for kind in dict.fromkeys(cut.kind for cut in each.cuts):
-        said.append(words.get(kind, kind))
+        remarks.append(words.get(kind, kind))
     kinds = [step.kind for step in each.steps]
     if "rebuild" in kinds or ("create" in kinds and not each.missing):
-        said.append("index or snapshot rebuilt")
+        remarks.append("index or snapshot rebuilt")
     if "split" in kinds:
-        said.append("segment split")
+        remarks.append("segment split")
     if "rename" in kinds and not each.stray:
-        said.append("renames files")
+        remarks.append("renames files")
     if each.unread:
-        said.append("not all was read")
-    return printable(", ".join(said))
+        remarks.append("not all was read")
+    return printable(", ".join(remarks))
 
 
 def step_text(step: Step) -> str:

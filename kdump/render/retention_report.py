@@ -49,15 +49,15 @@ class HoldTable(Sink[Any]):
 
     def __init__(self, tables: StateTables) -> None:
         self.tables = tables
-        self._holds: list[RetentionBlocker] = []
+        self._blockers: list[RetentionBlocker] = []
 
     def add(self, found: Any) -> None:
         if isinstance(found, RetentionBlocker):
-            self._holds.append(found)
+            self._blockers.append(found)
 
     def end(self) -> None:
-        without = () if len({hold.source for hold in self._holds}) > 1 else ("source",)
-        self.tables.write("retentionHold", map(answer_object, self._holds), without)
+        without = () if len({blocker.source for blocker in self._blockers}) > 1 else ("source",)
+        self.tables.write("retentionHold", map(answer_object, self._blockers), without)
 
 
 class RetentionReport(Sink[Any]):
@@ -74,7 +74,7 @@ class RetentionReport(Sink[Any]):
         self._begun = False
         self._segments: list[SegmentRetention] = []
         self._unshown = 0
-        self._holds: list[RetentionBlocker] = []
+        self._blockers: list[RetentionBlocker] = []
         self._rows: list[PartitionRetention] = []
         self._held: list[tuple[PartitionRetention, list[RetentionBlocker]]] = []
 
@@ -91,7 +91,7 @@ class RetentionReport(Sink[Any]):
             else:
                 self._unshown += 1
         elif isinstance(found, RetentionBlocker):
-            self._holds.append(found)
+            self._blockers.append(found)
         elif isinstance(found, PartitionRetention):
             self._partition(found)
 
@@ -102,10 +102,10 @@ class RetentionReport(Sink[Any]):
             self._whole(found)
         else:
             self._rows.append(found)
-            if self._holds:
-                self._held.append((found, self._holds))
+            if self._blockers:
+                self._held.append((found, self._blockers))
         self.partitions += 1
-        self._segments, self._holds, self._unshown = [], [], 0
+        self._segments, self._blockers, self._unshown = [], [], 0
 
     def end(self) -> None:
         """Write what has waited for the end: the table of partitions, and their retention blockers."""
@@ -115,10 +115,10 @@ class RetentionReport(Sink[Any]):
             self._summary()
         without = () if len({row.source for row in self._rows}) > 1 else ("source",)
         self.tables.write("retention", map(answer_object, self._rows), without)
-        for found, kept in self._held:
+        for found, blockers in self._held:
             self.output.line("")
-            self._verdict(found, kept)
-            self._all_holds(kept)
+            self._verdict(found, blockers)
+            self._all_blockers(blockers)
         self.output.line("")
         self._defaults(self._rows)
 
@@ -145,8 +145,8 @@ class RetentionReport(Sink[Any]):
         self.output.line("")
 
     def _whole(self, found: PartitionRetention) -> None:
-        self._verdict(found, self._holds)
-        self._all_holds(self._holds)
+        self._verdict(found, self._blockers)
+        self._all_blockers(self._blockers)
         for text in self._of_cleaner(found):
             self.lines.text(f"  {text}")
         for text in found.notes:
@@ -167,19 +167,19 @@ class RetentionReport(Sink[Any]):
         if self._unshown:
             self.lines.text(f"  … and {count_text(self._unshown, 'segment')} more (--json)")
 
-    def _verdict(self, found: PartitionRetention, kept: list[RetentionBlocker]) -> None:
+    def _verdict(self, found: PartitionRetention, blockers: list[RetentionBlocker]) -> None:
         name = place_text(found)
-        against = [hold for hold in kept if hold.isAgainstPolicy]
+        against = [blocker for blocker in blockers if blocker.isAgainstPolicy]
         parts = []
         if against:
-            by = ", ".join(dict.fromkeys(TITLES[hold.hold] for hold in against))
+            by = ", ".join(dict.fromkeys(TITLES[blocker.hold] for blocker in against))
             parts.append(f"held by {by}")
         elif found.verdict == answers.UNKNOWN:
             parts.append("incomplete: something could not be read or is unknown")
         if found.state in ("", "future"):
             parts.append(self._deletion(found))
             if found.wouldClean is not None:
-                parts.append(self._cleaning(found, any(hold.keeps == "compaction" for hold in against)))
+                parts.append(self._cleaning(found, any(blocker.keeps == "compaction" for blocker in against)))
         elif found.state == "delete":
             parts.append(f"{found.bytes:,} bytes are deleted with it")
         self.lines.text(f"{name}: {'; '.join(part for part in parts if part)}", name, "bad" if against else "head")
@@ -269,31 +269,31 @@ class RetentionReport(Sink[Any]):
             text += " left of their transaction"
         yield text
 
-    def _all_holds(self, kept: list[RetentionBlocker]) -> None:
-        for hold in kept:
-            self._hold(hold)
+    def _all_blockers(self, blockers: list[RetentionBlocker]) -> None:
+        for blocker in blockers:
+            self._blocker(blocker)
 
-    def _hold(self, hold: RetentionBlocker) -> None:
-        head = f"{hold.keeps} held" if hold.isAgainstPolicy else f"{hold.keeps} waits"
+    def _blocker(self, blocker: RetentionBlocker) -> None:
+        head = f"{blocker.keeps} held" if blocker.isAgainstPolicy else f"{blocker.keeps} waits"
         text = f"  {head}: "
-        if hold.producerId is not None:
-            whose = f"producer {hold.producerId}"
-            named = "" if hold.transactionalId is None else f"{printable(hold.transactionalId)}, "
+        if blocker.producerId is not None:
+            whose = f"producer {blocker.producerId}"
+            named = "" if blocker.transactionalId is None else f"{printable(blocker.transactionalId)}, "
             text += f"{named}{whose}, "
-        if hold.offset is not None:
-            text += f"offset {hold.offset}, "
-        if hold.timestamp is not None:
-            ago = self.now - hold.timestamp
+        if blocker.offset is not None:
+            text += f"offset {blocker.offset}, "
+        if blocker.timestamp is not None:
+            ago = self.now - blocker.timestamp
             when = f"in {duration(-ago)}" if ago < 0 else f"{duration(ago)} ago"
-            text += f"{self._iso(hold.timestamp)} ({when}), "
-        text += f"{printable(hold.message)}; {count_text(hold.segments, 'segment')}, {hold.bytes:,} bytes"
-        if hold.until is not None:
-            text += f", until {self._iso(hold.until)}"
-        self.lines.text(text, f"{head}:", "bad" if hold.isAgainstPolicy else "torn")
-        if hold.position is not None:
-            self.lines.text(f"    at byte {hold.position} of {file_text(hold.file)}")
-        if hold.fix is not None:
-            self.lines.text(f"    action: {printable(hold.fix)}")
+            text += f"{self._iso(blocker.timestamp)} ({when}), "
+        text += f"{printable(blocker.message)}; {count_text(blocker.segments, 'segment')}, {blocker.bytes:,} bytes"
+        if blocker.until is not None:
+            text += f", until {self._iso(blocker.until)}"
+        self.lines.text(text, f"{head}:", "bad" if blocker.isAgainstPolicy else "torn")
+        if blocker.position is not None:
+            self.lines.text(f"    at byte {blocker.position} of {file_text(blocker.file)}")
+        if blocker.fix is not None:
+            self.lines.text(f"    action: {printable(blocker.fix)}")
 
     def _settings(self, found: PartitionRetention) -> str:
         """Return the configs that matter here, with the source of each."""

@@ -82,20 +82,20 @@ class FastRows:
         self._plan: RowPlan | None = None
         self._planned: object = None
 
-    def stretch(self, at: Target, stretch: BatchRun) -> None:
+    def batch_run(self, at: Target, run: BatchRun) -> None:
         """Write what the view writes for each selected batch in the batch run."""
-        if not stretch.checked or not self.selection.is_all:
-            for batch in stretch.batches():
+        if not run.checked or not self.selection.is_all:
+            for batch in run.batches():
                 if self.selection.batch(batch) != NO:
                     self.batch(at, batch)
             return
-        heads = read_header_columns(stretch.buffer, stretch.start, stretch.stop, stretch.position - stretch.start)
-        own = RecordColumns(stretch.buffer)
+        heads = read_header_columns(run.buffer, run.start, run.stop, run.position - run.start)
+        own = RecordColumns(run.buffer)
         row = 0
         while row < len(heads):
             row = self._ahead(at, heads, row, own)
             if row < len(heads):
-                self.batch(at, stretch.batch(heads.of(row, START)))
+                self.batch(at, run.batch(heads.of(row, START)))
                 row += 1
         self._flush()
 

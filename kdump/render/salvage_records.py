@@ -27,7 +27,7 @@ class RecordLines:
         """The file, if one has been started."""
         return [self.name] if self._file is not None else []
 
-    def take(self, head: SalvageCandidate) -> tuple[str, None]:
+    def write(self, head: SalvageCandidate) -> tuple[str, None]:
         """Write the records of a batch."""
         if self._file is None:
             self._file = self._stack.enter_context(self.out.writing(self.name))

@@ -67,16 +67,16 @@ class SalvageReport(Sink[Salvaged | SalvageSummary]):
         if not made.is_written:
             self._loud(f"{name}: NOTHING could be kept", "NOTHING")
             return
-        said = count_text(kept, "record")
+        counts = count_text(kept, "record")
         if made.logStartOffset is not None and made.logEndOffset is not None:
-            said += f", offsets {made.logStartOffset}..{made.logEndOffset - 1}"
+            counts += f", offsets {made.logStartOffset}..{made.logEndOffset - 1}"
         if not made.is_whole:
-            self._loud(f"{name}: kept {said}" + (f"; LOST {_lost_text(made)}" if made.lostPlaces else ""), "LOST")
+            self._loud(f"{name}: kept {counts}" + (f"; LOST {_lost_text(made)}" if made.lostPlaces else ""), "LOST")
         elif made.lostPlaces:
             places = count_text(made.lostPlaces, "place is", "places are")
-            self._text(f"{name}: complete: {said}; {places} damaged, but no offsets are missing because of that")
+            self._text(f"{name}: complete: {counts}; {places} damaged, but no offsets are missing because of that")
         else:
-            self._text(f"{name}: complete: {said}")
+            self._text(f"{name}: complete: {counts}")
 
     def _table(self, made: Salvaged) -> None:
         fates = [fate for fate in FATES if fate in made.bytes]

@@ -188,5 +188,5 @@ def _default(cells: Cells) -> str:
 def _bits_meaning(bits: Bits) -> str:
     values = ", ".join(f"{number} {text}" for number, text in bits.meanings.items())
     # If only the 1 has a name, it repeats the name of the bit.
-    told = values if len(bits.meanings) > 1 or not bits.about else ""
-    return f"{bits.about} ({told})" if bits.about and told else bits.about or told
+    meaning = values if len(bits.meanings) > 1 or not bits.about else ""
+    return f"{bits.about} ({meaning})" if bits.about and meaning else bits.about or meaning

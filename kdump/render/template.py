@@ -86,9 +86,9 @@ def _decoded(name: str, decoding: RecordDecoder | None) -> Part:
 
     def part(target: Target, record: Record) -> bytes:
         reading = decoding.read(target, record) if decoding else None
-        said: DecodedPart | None = getattr(reading, name) if reading else None
-        if said is not None and said.value is not RAW:
-            return jsonl.line(said.value).encode()
+        decoded: DecodedPart | None = getattr(reading, name) if reading else None
+        if decoded is not None and decoded.value is not RAW:
+            return jsonl.line(decoded.value).encode()
         out: dict[str, object] = {}
         put_bytes(out, name, getattr(record, name))
         return jsonl.line(out[name]).encode()

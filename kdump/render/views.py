@@ -165,13 +165,13 @@ class TableView:
     def batch(self, target: Target, batch: Batch, records: Iterable[Record]) -> int:
         self.at = target
         style = "" if batch.crcValid else "bad"
-        noted = list(findings(target, batch))
+        found = list(findings(target, batch))
         if not self.records:
             self._for("batch").add(batch, style)
-            self._findings(noted)
+            self._findings(found)
             return 1
         table = self._for("record")
-        self._findings(noted)
+        self._findings(found)
         decoding = self.decoding if self.decoding and self.shows_decoded and self.decoding.decoder(target) else None
         rows = 0
         for record in records:
@@ -184,7 +184,7 @@ class TableView:
             for text, line_style in lines(reading) if reading else ():
                 table.line(text, line_style)
             rows += 1
-        self._findings(finding for finding in findings(target, batch) if finding not in noted)
+        self._findings(finding for finding in findings(target, batch) if finding not in found)
         return rows
 
     def record(self, record: Record) -> None:
@@ -263,12 +263,12 @@ class JsonView:
         self._findings([finding])
 
     def batch(self, target: Target, batch: Batch, records: Iterable[Record]) -> int:
-        noted = list(findings(target, batch))
+        found = list(findings(target, batch))
         if not self.records:
             self.output.line(jsonl.line(batch_object(target, batch)))
-            self._findings(noted)
+            self._findings(found)
             return 1
-        self._findings(noted)
+        self._findings(found)
         rows = 0
         decoding = self.decoding if self.decoding and self.decoding.decoder(target) else None
         for record in records:
@@ -281,7 +281,7 @@ class JsonView:
             if record.is_control or record.crc is not None:
                 self._findings(record_findings(target, record))
             rows += 1
-        self._findings(finding for finding in findings(target, batch) if finding not in noted)
+        self._findings(finding for finding in findings(target, batch) if finding not in found)
         return rows
 
     def region(self, target: Target, region: Region, window: Window) -> None:

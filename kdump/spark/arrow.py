@@ -77,9 +77,9 @@ def header_lists(values: ArrowLists, kind: pa.DataType) -> pa.Array:
     return pa.Array.from_buffers(kind, len(values.ends) - 1, [None, pa.py_buffer(values.ends)], children=[pairs])
 
 
-def flags(there: bytearray) -> pa.Array:
+def flags(values: bytearray) -> pa.Array:
     """Convert bytes that are 0 or 1 to booleans."""
-    return pa.Array.from_buffers(pa.uint8(), len(there), [None, pa.py_buffer(there)]).cast(pa.bool_())
+    return pa.Array.from_buffers(pa.uint8(), len(values), [None, pa.py_buffer(values)]).cast(pa.bool_())
 
 
 class Rows:

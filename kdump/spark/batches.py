@@ -156,8 +156,8 @@ class BatchColumns:
             return arrow.flags(self.valid)
         if name in NEEDS:
             return self._derived(name)
-        said = arrow.plain([common.get(name) for common in self.commons], kind)
-        return said.take(pa.Array.from_buffers(pa.int32(), len(self.common_of), [None, pa.py_buffer(self.common_of)]))
+        values = arrow.plain([common.get(name) for common in self.commons], kind)
+        return values.take(pa.Array.from_buffers(pa.int32(), len(self.common_of), [None, pa.py_buffer(self.common_of)]))
 
     def _derived(self, name: str) -> pa.Array:
         """Return a column that is derived from the attributes."""

@@ -57,7 +57,7 @@ def open_transactions(done: ScanResult) -> list[FleetTransaction]:
     found = []
     for entry, each in left:
         known = coordinators.get(entry["cluster"] or entry["source"])
-        said = [one for one in known.by_id.values() if one.producerId == each["producerId"]] if known else []
+        matching = [one for one in known.by_id.values() if one.producerId == each["producerId"]] if known else []
         found.append(
             FleetTransaction(
                 cluster=entry["cluster"],
@@ -65,8 +65,8 @@ def open_transactions(done: ScanResult) -> list[FleetTransaction]:
                 partition=entry["partition"],
                 source=entry["unit"],
                 **each,
-                transactionalId=said[0].transactionalId if said else None,
-                state=said[0].state if said else None,
+                transactionalId=matching[0].transactionalId if matching else None,
+                state=matching[0].state if matching else None,
             )
         )
     return sorted(found, key=lambda each: (each.timestamp, each.topic or "", each.partition or 0))
@@ -99,9 +99,9 @@ def groups_behind(fleet: Fleet, limits: Limits) -> list[FleetGroup]:
         if not logs:
             continue
         chosen = newest(logs, lambda log: _end(log, limits))
-        around = LagContext(LogOffsetsByPartition(local, limits), _metadata(local))
+        context = LagContext(LogOffsetsByPartition(local, limits), _metadata(local))
         owner = next((each.identity.cluster for each in fleet.found if _name(each) == cluster), None)
-        for each in describe_groups(read_groups(chosen, limits=limits), around, lambda name: True, lambda name: True):
+        for each in describe_groups(read_groups(chosen, limits=limits), context, lambda name: True, lambda name: True):
             found.append(FleetGroup(owner, *(each.group[name] for name in FleetGroup._fields[1:])))
     return sorted(found, key=lambda group: (-(group.lag or 0), group.groupId))
 
@@ -119,8 +119,8 @@ def retention_of(fleet: Fleet) -> dict[tuple[str | None, str | None], int]:
         for topic in metadata.topics if metadata else ():
             assert metadata is not None
             policy = effective(metadata, topic, "cleanup.policy", None)
-            said = parse_long(effective(metadata, topic, "retention.ms", None))
-            milliseconds = RETENTION if said is None else said
+            retention_ms = parse_long(effective(metadata, topic, "retention.ms", None))
+            milliseconds = RETENTION if retention_ms is None else retention_ms
             if (policy is None or "delete" in policy) and milliseconds >= 0:
                 found[owner, topic] = milliseconds
     return found

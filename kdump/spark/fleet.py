@@ -92,16 +92,16 @@ def _identity(place: Place, options: Options, broker: str | None, brokers: Mappi
         above = [parent(place.path)] if isinstance(place, PartitionDirectory) else []
     if isinstance(place, Target):
         above = [parent(place.path), parent(parent(place.path))]
-    said: dict[str, str] = {}
+    properties: dict[str, str] = {}
     for directory in above:
-        if not said:
+        if not properties:
             at = target(f"{directory.rstrip('/')}/meta.properties", source=directory)
-            said = ids(LogDirectory(directory, files={"meta.properties": at}), options)
-    named = said.get("node.id")
+            properties = ids(LogDirectory(directory, files={"meta.properties": at}), options)
+    named = properties.get("node.id")
     if named is None:
         fitting = [path for path in brokers if is_inside(place.path, path.rstrip("/"))]
         named = brokers[max(fitting, key=len)] if fitting else broker
-    return DiskIdentity(said.get("cluster.id"), named, said.get("directory.id"))
+    return DiskIdentity(properties.get("cluster.id"), named, properties.get("directory.id"))
 
 
 def _mark_copies(fleet: Fleet) -> None:

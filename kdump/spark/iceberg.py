@@ -93,8 +93,8 @@ def _publish(catalog: Catalog, store: Store, table: SparkTable) -> None:
 
 def _version(store: Store, place: str) -> int:
     """Return the number of the newest metadata file; 0 if there is none."""
-    said = store.read(f"{place}/{HINT}")
-    text = (said or b"0").decode("ascii", "replace").strip()
+    version_text = store.read(f"{place}/{HINT}")
+    text = (version_text or b"0").decode("ascii", "replace").strip()
     return int(text) if text.isdecimal() and os.path.exists(f"{store.path(place)}/v{text}.metadata.json") else 0
 
 

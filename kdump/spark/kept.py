@@ -55,7 +55,7 @@ class ScanCheckpoint:
     state: str
     digest: str
 
-    def said(self) -> dict[str, Any]:
+    def as_json(self) -> dict[str, Any]:
         """Return the fields as a JSON object."""
         return asdict(self)
 
@@ -63,11 +63,11 @@ class ScanCheckpoint:
 KINDS = {field.name: {"int": int, "str": str}.get(str(field.type), list) for field in fields(ScanCheckpoint)}
 
 
-def parse_checkpoint(said: Any) -> ScanCheckpoint | None:
+def parse_checkpoint(value: Any) -> ScanCheckpoint | None:
     """Return the resume point in the entry of an earlier scan; None if it is missing or invalid."""
-    if not isinstance(said, dict) or said.keys() != KINDS.keys():
+    if not isinstance(value, dict) or value.keys() != KINDS.keys():
         return None
-    return ScanCheckpoint(**said) if all(isinstance(said[name], kind) for name, kind in KINDS.items()) else None
+    return ScanCheckpoint(**value) if all(isinstance(value[name], kind) for name, kind in KINDS.items()) else None
 
 
 def prefix_fingerprint(
@@ -82,7 +82,9 @@ def prefix_fingerprint(
     """Return a fingerprint of everything that the rows and findings of the first `count` segments depend on, except for
     what ScanCheckpoint compares item by item."""
     late = replace(known, now=0, coordinator=None, transaction_timeout=0, topic_id=None, checkpoints={}, epochs=None)
-    offsets = sorted((name, noted.offset) for name, noted in known.checkpoints.items() if name not in AT_END)
+    offsets = sorted(
+        (name, checkpointed.offset) for name, checkpointed in known.checkpoints.items() if name not in AT_END
+    )
     cleaned = "cleaner-offset" in known.checkpoints
     with_snapshot = {at.name_offset for at in place.snapshots}
     seen = []
@@ -145,9 +147,9 @@ def is_time_independent(place: PartitionDirectory, codes: Mapping[str, int]) -> 
     return not (is_url(place.path) and codes.get("timestamp-in-future"))
 
 
-def write_state(store: Store, key: str, count: int, said: dict[str, Any]) -> tuple[str, str]:
+def write_state(store: Store, key: str, count: int, state: dict[str, Any]) -> tuple[str, str]:
     """Write a state. Returns the name of its file and its digest. Raises StoreError."""
-    data = zlib.compress(json.dumps(said).encode(), 1)
+    data = zlib.compress(json.dumps(state).encode(), 1)
     name = f"{STATES}/{key}-{count}.json.z"
     store.write(name, data)
     return name, hashlib.sha256(data).hexdigest()
@@ -161,12 +163,12 @@ def read_state(store: Store, kept: ScanCheckpoint) -> dict[str, Any]:
     inflated = zlib.decompressobj()
     try:
         text = inflated.decompress(data, MOST)
-        said = json.loads(text) if inflated.eof else None
+        state = json.loads(text) if inflated.eof else None
     except (zlib.error, ValueError, RecursionError) as error:
         raise NotCarried(f"{kept.state}: {error}") from None
-    if not isinstance(said, dict):
+    if not isinstance(state, dict):
         raise NotCarried(f"{kept.state}: not a state")
-    return said
+    return state
 
 
 def state_of(entry: dict[str, Any]) -> set[str]:

@@ -16,9 +16,9 @@ OPENING = 256 * 1024
 
 @dataclass
 class TaskItem:
-    """One thing to read. `what` depends on the table; `size` in bytes; `state` of its partition directory."""
+    """One thing to read. `input` depends on the table; `size` in bytes; `state` of its partition directory."""
 
-    what: Any
+    input: Any
     identity: DiskIdentity
     size: int
     state: str | None = None

@@ -79,7 +79,7 @@ class TableRead:
     def _slices(self, part: ReadTask, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
         reader = READERS[self.options.table.name](self.options, self.selection, schema)
         for piece in part.pieces:
-            own: SegmentSplit = piece.what
+            own: SegmentSplit = piece.input
             try:
                 window = opened(own.at, self.options.window)
             except SourceError:
@@ -95,29 +95,33 @@ class TableRead:
     def _rows(self, piece: TaskItem) -> Iterator[dict[str, Any]]:
         name = self.options.table.name
         if name == "segments":
-            yield from segment_rows(piece.what)
+            yield from segment_rows(piece.input)
         elif name == "findings":
             totals = CheckTotals()
-            yield from finding_rows(piece.what, totals)
-            yield from unread_rows(piece.what, totals)
+            yield from finding_rows(piece.input, totals)
+            yield from unread_rows(piece.input, totals)
         else:
-            yield from entry_rows(piece.what)
+            yield from entry_rows(piece.input)
 
     def common(self, piece: TaskItem, at: Target | None = None) -> dict[str, Any]:
         """Return the columns that all rows of a piece share."""
         if at is None:
-            what = piece.what[0] if isinstance(piece.what, tuple) and not isinstance(piece.what, Target) else piece.what
+            what = (
+                piece.input[0]
+                if isinstance(piece.input, tuple) and not isinstance(piece.input, Target)
+                else piece.input
+            )
             at = what if isinstance(what, Target) else getattr(getattr(what, "segment", None), "log", None)
-        said: dict[str, Any] = dict(vars(piece.identity))
-        said["state"] = piece.state
+        columns: dict[str, Any] = dict(vars(piece.identity))
+        columns["state"] = piece.state
         if at is not None:
-            said |= {
+            columns |= {
                 "source": path_text(at.source),
                 "topic": at.topic,
                 "partition": at.partition,
                 "file": path_text(at.path),
             }
-        return said
+        return columns
 
     def use_storage(self) -> None:
         """Configure fsspec with the option storageOptions."""

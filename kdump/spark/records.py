@@ -186,13 +186,13 @@ class RecordRows:
 
     def _in_batch(self, batch: Batch, count: int, common: dict[str, Any]) -> None:
         """Record that the next `count` rows belong to this batch."""
-        said = dict(common)
+        values = dict(common)
         for name in self.of_batch:
-            said[name] = getattr(batch, name)
+            values[name] = getattr(batch, name)
         if "damaged" in self.wanted:
-            said["damaged"] = not batch.crcValid
+            values["damaged"] = not batch.crcValid
         self.batch_of.extend(array("i", [len(self.batches)]) * count)
-        self.batches.append(said)
+        self.batches.append(values)
 
     def _full(self) -> bool:
         held = sum(len(text.data) for text in self.texts.values())
@@ -225,7 +225,7 @@ class RecordRows:
             if not held:
                 return pa.nulls(self.count, kind)
             return arrow.plain([held.get(row) for row in range(self.count)], kind)
-        found = arrow.plain([said.get(name) for said in self.batches], kind)
+        found = arrow.plain([values.get(name) for values in self.batches], kind)
         found = found.take(pa.Array.from_buffers(pa.int32(), self.count, [None, pa.py_buffer(self.batch_of)]))
         if name == "damaged" and self.damaged:
             gone = set(self.damaged)
@@ -237,7 +237,7 @@ def _control(record: Record) -> dict[str, Any] | None:
     """Return the contents of a control record, with its decoded value as JSON; None for any other record."""
     if not record.is_control:
         return None
-    said = control_object(record)
-    if "value" in said:
-        said["value"] = json.dumps(said["value"], ensure_ascii=False)
-    return {name: said.get(name) for name in ("type", "version", "coordinatorEpoch", "value")}
+    control = control_object(record)
+    if "value" in control:
+        control["value"] = json.dumps(control["value"], ensure_ascii=False)
+    return {name: control.get(name) for name in ("type", "version", "coordinatorEpoch", "value")}

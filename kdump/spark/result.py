@@ -49,12 +49,12 @@ def require_readable(spark: SparkSession, store: Store) -> None:
     try:
         context._jvm.org.apache.hadoop.fs.Path(store.root).getFileSystem(context._jsc.hadoopConfiguration())
     except Exception as error:
-        said = reason(error)
-        if said is None:
+        cause = reason(error)
+        if cause is None:
             raise
         version = context._jvm.org.apache.hadoop.util.VersionInfo.getVersion()
         raise StoreError(
-            f"{store.root}: Spark cannot read from there ({said}); use a local directory and copy it, or for S3 an"
+            f"{store.root}: Spark cannot read from there ({cause}); use a local directory and copy it, or for S3 an"
             f" s3a://… URL with --conf spark.jars.packages=org.apache.hadoop:hadoop-aws:{version}"
         ) from None
 
@@ -107,7 +107,7 @@ def _compared(rows: Iterable[Row]) -> Iterator[tuple[Any, ...]]:
 
 
 def _facts(rows: Iterable[Row], brokers: dict[str, str | None]) -> Iterator[tuple[Any, ComparedBatch]]:
-    for cluster, topic, partition, source, broker, *said in rows:
+    for cluster, topic, partition, source, broker, *fields in rows:
         brokers[source] = broker
-        base, last, crc, sound, epoch, count, compacted = said
+        base, last, crc, sound, epoch, count, compacted = fields
         yield (cluster, topic, partition), ComparedBatch(source, base, last, crc, bool(sound), epoch, count, compacted)

@@ -34,10 +34,10 @@ def parquet_files(root: str) -> Iterator[ParquetFile]:
             if name.startswith(".") or not name.endswith(".parquet"):
                 continue
             path = os.path.join(directory, name)
-            said = os.stat(path)
+            status = os.stat(path)
             relative = name if inside == "." else f"{inside}/{name}"
             rows = pq.read_metadata(path).num_rows
-            yield ParquetFile(path, relative, said.st_size, int(said.st_mtime * 1000), rows, values)
+            yield ParquetFile(path, relative, status.st_size, int(status.st_mtime * 1000), rows, values)
 
 
 def _value(part: str) -> tuple[str, str | None]:

@@ -89,7 +89,7 @@ def record_jobs(fleet: Fleet, options: ReadOptions, check: Options) -> Iterator[
     """Yield a job for every slice of every segment. The rows of a segment that has not been written to are kept."""
     for part in parts_of(fleet, replace(options, parallelism=1), check, PushedFilters()):
         for piece in part.pieces:
-            own: SegmentSplit = piece.what
+            own: SegmentSplit = piece.input
             seen = (own.at.path, *file_stamp(own.at))
             print_ = key_of(LAYOUT, __version__, repr(options.limits), repr(piece.identity), repr(seen), repr(own[1:]))
             key = key_of("records", own.at.source, own.at.path, str(own.start))

@@ -153,7 +153,7 @@ class _UnitRead:
         return [sink.name(table) for sink in sinks.values() for table in ("findings", *self.job.tables)]
 
     def _kept(self) -> dict[str, Any]:
-        return {"kept": self.kept.said() if self.kept else None}
+        return {"kept": self.kept.as_json() if self.kept else None}
 
     def _name(self) -> str:
         return path_text(self.unit.name if isinstance(self.unit, Unit) else self.unit[0])
@@ -195,7 +195,7 @@ class _UnitRead:
         for row in segment_rows((facts, clean)):
             self.tally.segment(row)
             self.sink.add("segments", row)
-        self.sound = self.sound and not (facts.error or facts.gone or facts.grows)
+        self.sound = self.sound and not (facts.error or facts.is_deleted or facts.grows)
         for at in facts.segment.beside.values():
             self._entries(at)
         self.span += facts.size
@@ -249,12 +249,12 @@ class _UnitRead:
         try:
             for name in COUNTED:
                 setattr(self.totals, name, int(state["totals"][name]))
-            for counter, said in (
+            for counter, counts in (
                 (self.totals.findings, state["totals"]["findings"]),
                 (self.codes, state["codes"]),
                 (self.infos, state["infos"]),
             ):
-                counter.update({str(name): int(count) for name, count in said.items()})
+                counter.update({str(name): int(count) for name, count in counts.items()})
             self.tally.resume(state["tally"])
         except (KeyError, TypeError, ValueError, AttributeError) as error:
             raise NotCarried(str(error)) from None
@@ -296,7 +296,7 @@ class _UnitRead:
             "open": _open(unit),
             "source": self.common.get("source"),
             "state": self.common.get("state"),
-            "tally": self.tally.said(unit) if isinstance(unit, Unit) and place is not None else None,
+            "tally": self.tally.as_json(unit) if isinstance(unit, Unit) and place is not None else None,
             "seconds": round(time.monotonic() - self.began, 3),
         }
 

@@ -81,5 +81,5 @@ def _check(options: ReadOptions, schema: StructType) -> None:
                 f"table {options.table.name} has no column {field.name!r}; its columns are {names}"
             ) from None
         if field.dataType.simpleString() != column.type:
-            said = field.dataType.simpleString()
-            raise OptionError(f"column {field.name} of table {options.table.name} has type {column.type}, not {said}")
+            name = field.dataType.simpleString()
+            raise OptionError(f"column {field.name} of table {options.table.name} has type {column.type}, not {name}")

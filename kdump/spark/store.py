@@ -42,8 +42,8 @@ class Store:
         own = real_path(self.root)
         for source in sources:
             if own == real_path(source) or own.startswith(real_path(source) + "/"):
-                said = f"refusing to write to {self.root}: it is in {source}, which is read"
-                raise StoreError(f"{said}; choose another directory")
+                message = f"refusing to write to {self.root}: it is in {source}, which is read"
+                raise StoreError(f"{message}; choose another directory")
         if is_directory(self.root):
             try:
                 here = names(self.root)

@@ -81,14 +81,14 @@ class KdumpStream(DataSourceStreamReader, SupportsTriggerAvailableNow):
         order. Partitions share equally; what one does not need goes to the others, and each gets at least one batch."""
         logs = {at.path: at for at, _, _, _ in self._segments()}
         reached = dict(ends)
-        behind: dict[str, list[str]] = {}
+        later: dict[str, list[str]] = {}
         for path, end in ends.items():
             if path in logs and end > start.get(path, 0):
-                behind.setdefault(path.rpartition("/")[0], []).append(path)
-        sizes = {name: sum(ends[path] - start.get(path, 0) for path in paths) for name, paths in behind.items()}
-        for number, name in enumerate(sorted(behind, key=lambda name: sizes[name])):
-            share = max(1, most // (len(behind) - number))
-            for path in behind[name]:
+                later.setdefault(path.rpartition("/")[0], []).append(path)
+        sizes = {name: sum(ends[path] - start.get(path, 0) for path in paths) for name, paths in later.items()}
+        for number, name in enumerate(sorted(later, key=lambda name: sizes[name])):
+            share = max(1, most // (len(later) - number))
+            for path in later[name]:
                 first = start.get(path, 0)
                 reached[path] = first
                 if share > 0:

@@ -24,11 +24,11 @@ from kdump.state.partition_log import SegmentSummary, read_segment
 Row = dict[str, Any]
 
 
-def segment_rows(what: tuple[SegmentSummary, bool | None]) -> Iterator[Row]:
+def segment_rows(pair: tuple[SegmentSummary, bool | None]) -> Iterator[Row]:
     """Yield the row of a segment for the table segments; none if the segment is gone."""
-    facts, clean = what
+    facts, clean = pair
     read_segment(facts)
-    if not facts.gone:
+    if not facts.is_deleted:
         yield segment_object(facts, clean)
 
 
@@ -57,21 +57,21 @@ def entry_rows(at: Target) -> Iterator[Row]:
         window.source.close()
 
 
-def finding_rows(what: Unit | tuple[str, str], totals: CheckTotals) -> Iterator[Row]:
+def finding_rows(unit: Unit | tuple[str, str], totals: CheckTotals) -> Iterator[Row]:
     """Yield a unit's findings as rows, and add what was read to `totals`; nothing for a path without a unit."""
-    if isinstance(what, Unit):
-        for finding in what.run(totals, lambda size: None):
+    if isinstance(unit, Unit):
+        for finding in unit.run(totals, lambda size: None):
             yield row_of(finding)
 
 
-def unread_rows(what: Unit | tuple[str, str], totals: CheckTotals) -> Iterator[Row]:
+def unread_rows(unit: Unit | tuple[str, str], totals: CheckTotals) -> Iterator[Row]:
     """Yield what could not be read as rows of the table findings; to be called after `finding_rows` has finished."""
-    if not isinstance(what, Unit):
-        path, text = what
+    if not isinstance(unit, Unit):
+        path, text = unit
         yield row_of(_unread(target(path), text))
         return
     for text in totals.unread:
-        yield row_of(_unread(_named(what, text), text))
+        yield row_of(_unread(_named(unit, text), text))
 
 
 def row_of(finding: Finding) -> Row:

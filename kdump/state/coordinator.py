@@ -128,18 +128,18 @@ class _Replay:
                 f"{record.valueSize} bytes"
             )
             return
-        said = decode_transaction(record.key, record.value)
-        if said.problem is not None or said.transactionalId is None:
-            self.note(f"offset {record.offset}: {said.problem}")
+        decoded = decode_transaction(record.key, record.value)
+        if decoded.problem is not None or decoded.transactionalId is None:
+            self.note(f"offset {record.offset}: {decoded.problem}")
             return
-        self.found.history.add(said, self.name, record.offset or 0, record.timestamp)
-        before = self.found.by_id.pop(said.transactionalId, None)
+        self.found.history.add(decoded, self.name, record.offset or 0, record.timestamp)
+        before = self.found.by_id.pop(decoded.transactionalId, None)
         self.room += _size(before) if before else 0
-        if said.tombstone:
+        if decoded.tombstone:
             return
-        if _size(said) <= self.room:
-            self.room -= _size(said)
-            self.found.by_id[said.transactionalId] = said
+        if _size(decoded) <= self.room:
+            self.room -= _size(decoded)
+            self.found.by_id[decoded.transactionalId] = decoded
         elif not self.is_full:
             self.is_full = True
             self.note(f"offset {record.offset}: too many transactions to keep in memory ({ROOM} bytes)")

@@ -23,25 +23,25 @@ Values = dict[str, Any]
 def classic(value: Values, problem: Callable[[str], None]) -> Iterator[Member]:
     """Yield the members in the GroupMetadata record of a classic group."""
     is_consumer = value["protocolType"] == PROTOCOL_TYPE
-    for said in value["members"]:
+    for member_values in value["members"]:
         subscribed: tuple[str, ...] = ()
         assigned: tuple[Assigned, ...] = ()
         if is_consumer:
-            subscription = _protocol("subscription", said, problem)
-            assignment = _protocol("assignment", said, problem)
+            subscription = _protocol("subscription", member_values, problem)
+            assignment = _protocol("assignment", member_values, problem)
             subscribed = tuple(subscription.get("topics") or ())
             assigned = tuple(
                 Assigned(each["topic"], tuple(each["partitions"]))
                 for each in assignment.get("assignedPartitions") or ()
             )
         yield Member(
-            said["memberId"],
-            said.get("groupInstanceId"),
-            clientId=said["clientId"],
-            clientHost=said["clientHost"],
+            member_values["memberId"],
+            member_values.get("groupInstanceId"),
+            clientId=member_values["clientId"],
+            clientHost=member_values["clientHost"],
             subscribedTopicNames=subscribed,
-            rebalanceTimeoutMs=said.get("rebalanceTimeout"),
-            sessionTimeoutMs=said["sessionTimeout"],
+            rebalanceTimeoutMs=member_values.get("rebalanceTimeout"),
+            sessionTimeoutMs=member_values["sessionTimeout"],
             assigned=assigned,
         )
 
@@ -126,10 +126,10 @@ def current(group: Group, key: Values, value: Values | None) -> None:
 
 def _assigned(value: Values, *names: str) -> tuple[Assigned, ...]:
     """Return the list in the first of the fields `names` that the message has; empty if it has none."""
-    said = next((value[name] for name in names if name in value), ())
+    assigned = next((value[name] for name in names if name in value), ())
     return tuple(
         Assigned(each["topicId"] if "topicId" in each else each["subtopologyId"], tuple(each["partitions"]))
-        for each in said
+        for each in assigned
     )
 
 

@@ -25,14 +25,14 @@ def complete_quorum(metadata: MetadataImage, folder: str) -> None:
     """Complete `metadata` from the quorum-state file in `folder`, a metadata log directory: the leader if its epoch is
     higher than that found in the log, and the voters if the log has none."""
     path = os.path.join(folder, "quorum-state")
-    said = properties(target(path) if os.path.isfile(path) else None)
-    leader, epoch = (parse_int(said.get(name)) for name in ("leaderId", "leaderEpoch"))
+    quorum = properties(target(path) if os.path.isfile(path) else None)
+    leader, epoch = (parse_int(quorum.get(name)) for name in ("leaderId", "leaderEpoch"))
     if leader is not None and epoch is not None and leader >= 0:
         known = metadata.leader
         if known is None or known.leaderEpoch < epoch:
             metadata.leader = QuorumLeader(leader, epoch)
     try:
-        voters = json.loads(said.get("currentVoters", "[]"))
+        voters = json.loads(quorum.get("currentVoters", "[]"))
         numbers = [each["voterId"] for each in voters]
     except (ValueError, TypeError, KeyError, RecursionError):
         return

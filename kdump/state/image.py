@@ -211,12 +211,12 @@ def endpoints(values: list[dict[str, Any]] | None, protocols: dict[int, str]) ->
     """Convert the endpoints of a record."""
     return tuple(
         Endpoint(
-            said["name"],
-            said["host"],
-            said["port"],
-            protocols.get(said["securityProtocol"], str(said["securityProtocol"]))
-            if "securityProtocol" in said
+            endpoint["name"],
+            endpoint["host"],
+            endpoint["port"],
+            protocols.get(endpoint["securityProtocol"], str(endpoint["securityProtocol"]))
+            if "securityProtocol" in endpoint
             else "",
         )
-        for said in values or ()
+        for endpoint in values or ()
     )

@@ -112,7 +112,7 @@ class LagContext:
 
 
 def positions(
-    groups: GroupCoordinatorState, group: str, waiting_of: Waiting, around: LagContext
+    groups: GroupCoordinatorState, group: str, waiting_of: Waiting, context: LagContext
 ) -> Iterator[CommittedPosition]:
     """Yield every partition in which the group has an offset, in order. `waiting_of` is groups.pending_by_group()."""
     offsets = groups.offsets.get(group, {})
@@ -122,7 +122,7 @@ def positions(
         waiting = tuple(
             PendingCommit(number, c.offset, c.recordOffset) for number, c in pending.get((topic, partition), ())
         )
-        yield _position(group, topic, partition, commit, waiting, around)
+        yield _position(group, topic, partition, commit, waiting, context)
 
 
 def _position(
@@ -131,10 +131,10 @@ def _position(
     partition: int,
     commit: OffsetAndMetadata | None,
     waiting: tuple[PendingCommit, ...],
-    around: LagContext,
+    context: LagContext,
 ) -> CommittedPosition:
-    end = around.end(topic, partition)
-    remark = around.missing(topic, partition, commit.topicId if commit else None)
+    end = context.end(topic, partition)
+    remark = context.missing(topic, partition, commit.topicId if commit else None)
     if commit is not None and end is not None and not remark:
         remark = out_of_range(commit.offset, end)
     lag = max(0, end.logEndOffset - commit.offset) if commit is not None and end is not None else None
@@ -167,15 +167,15 @@ def out_of_range(offset: int, end: LogOffsets) -> str:
     return ""
 
 
-def share_positions(groups: GroupCoordinatorState, group: str, around: LagContext) -> Iterator[SharePosition]:
+def share_positions(groups: GroupCoordinatorState, group: str, context: LagContext) -> Iterator[SharePosition]:
     """Yield every partition of which the share group has state, ordered by topic name."""
     states: Mapping[tuple[str, int], ShareState] = groups.share.get(group, {})
-    for topic_id, partition in sorted(states, key=lambda at: (around.topic_name(at[0]), at[1])):
+    for topic_id, partition in sorted(states, key=lambda at: (context.topic_name(at[0]), at[1])):
         state = states[topic_id, partition]
-        topic = around.topic_name(topic_id)
-        end = around.end(topic, partition)
+        topic = context.topic_name(topic_id)
+        end = context.end(topic, partition)
         remark, lag = "", None
-        if around.is_now and around.metadata and around.metadata.topics and topic_id not in around.metadata.by_id:
+        if context.is_now and context.metadata and context.metadata.topics and topic_id not in context.metadata.by_id:
             remark = "topic not in the cluster's metadata"
         elif state.startOffset < 0:
             remark = "not started: share.auto.offset.reset applies"

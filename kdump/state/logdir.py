@@ -53,11 +53,11 @@ Noted = dict[tuple[str, int], dict[str, int]]
 def checkpointed_offsets(directory: LogDirectory, broken: list[str] | None = None) -> Noted:
     """Return the contents of a log directory's offset checkpoints, as far as they can be read. Names of damaged or
     unreadable files are added to `broken`."""
-    noted: Noted = {}
+    checkpointed: Noted = {}
     for name in CHECKPOINTS:
         for key, offset in offsets(directory.files.get(name + "-checkpoint"), broken).items():
-            noted.setdefault(key, {})[name] = offset
-    return noted
+            checkpointed.setdefault(key, {})[name] = offset
+    return checkpointed
 
 
 def had_clean_shutdown(directory: LogDirectory) -> bool | None:
@@ -67,12 +67,12 @@ def had_clean_shutdown(directory: LogDirectory) -> bool | None:
     return directory.is_clean if ran else None
 
 
-def partition_summary_in(place: PartitionDirectory, clean: bool | None, noted: Noted) -> PartitionSummary:
-    """Return the facts of a partition of a log directory; removes its offsets from `noted` if it is live."""
+def partition_summary_in(place: PartitionDirectory, clean: bool | None, offsets: Noted) -> PartitionSummary:
+    """Return the facts of a partition of a log directory; removes its offsets from `offsets` if it is live."""
     # The metadata log is recovered at every startup, even after a clean shutdown (KafkaRaftLog).
     facts = partition_summary(place, False if place.topic == METADATA_TOPIC else clean)
     if not place.state and place.topic is not None and place.partition is not None:
-        facts.checkpoints = noted.pop((place.topic, place.partition), {})
+        facts.checkpoints = offsets.pop((place.topic, place.partition), {})
     return facts
 
 
@@ -88,15 +88,15 @@ def single_partition_summary(place: PartitionDirectory) -> PartitionSummary:
 def log_directory_summary(directory: LogDirectory) -> LogDirectorySummary:
     """Return the facts of a log directory, from the files in its root and the names and sizes below it."""
     broken: list[str] = []
-    noted, clean = checkpointed_offsets(directory, broken), had_clean_shutdown(directory)
+    offsets, clean = checkpointed_offsets(directory, broken), had_clean_shutdown(directory)
     return LogDirectorySummary(
         directory,
         _identity(directory, broken),
-        [partition_summary_in(place, clean, noted) for place in directory.partitions],
+        [partition_summary_in(place, clean, offsets) for place in directory.partitions],
         clean,
         properties(directory.files.get(".kafka_cleanshutdown")),
         _dated(directory),
-        sorted(f"{topic}-{partition}" for topic, partition in noted),
+        sorted(f"{topic}-{partition}" for topic, partition in offsets),
         sum(sizes_of(path)[0] for path in _below(os.path.join(directory.path, REMOTE_CACHE))),
         broken,
     )

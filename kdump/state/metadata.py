@@ -66,32 +66,32 @@ def replay_metadata(
     files: MetadataFiles,
     moment: AsOf | None = None,
     *,
-    told: ChangeListener | None = None,
+    on_change: ChangeListener | None = None,
     room: int = ROOM,
     limits: Limits | None = None,
 ) -> MetadataImage:
     """Return the full state of the cluster in `files` as of `moment` (None: the end of the log).
 
-    With `told`, the replay starts as early as possible, and `told` is called with every change that a record of the log
-    makes. Invalid bytes are added to `problems`, and the replay continues after them. Raises Unreachable if no snapshot
-    is old enough for the moment and the log does not start at offset 0.
+    With `on_change`, the replay starts as early as possible, and `on_change` is called with every change that a record
+    of the log makes. Invalid bytes are added to `problems`, and the replay continues after them. Raises Unreachable if
+    no snapshot is old enough for the moment and the log does not start at offset 0.
     """
     moment = moment or AsOf()
-    reader = _MetadataReader(files, moment, bounded(limits), room, None, told, go_on=True)
+    reader = _MetadataReader(files, moment, bounded(limits), room, None, on_change, go_on=True)
     start = files.log_start
     if files.bootstrap is not None and not files.snapshots and start is None:
         return reader.read(((0, files.bootstrap),))
     fitting = [each for each in files.snapshots if moment.offset is None or each[0] <= moment.offset + 1]
-    if told is not None:
+    if on_change is not None:
         # As little as possible from a snapshot, because it contains no history.
         usable = [] if start == 0 else [each for each in fitting if start is None or each[0] >= start]
     else:
         usable = fitting[::-1]
-    asked = moment != AsOf()
-    if asked and not usable and start != 0:
+    is_limited = moment != AsOf()
+    if is_limited and not usable and start != 0:
         raise Unreachable(too_early(files, ()))
     metadata = reader.read(usable)
-    if asked and metadata.snapshot is None and start != 0:
+    if is_limited and metadata.snapshot is None and start != 0:
         raise Unreachable(too_early(files, reader.refused))
     return metadata
 
@@ -105,7 +105,7 @@ class _MetadataReader:
     limits: Limits
     room: int
     only: frozenset[str] | None
-    told: ChangeListener | None
+    on_change: ChangeListener | None
     go_on: bool
     refused: list[str] = field(default_factory=list)
     """Why snapshots were rejected."""
@@ -117,7 +117,7 @@ class _MetadataReader:
         start = None
         for end, path in snapshots:
             tried = self._replay()
-            tried.told = None
+            tried.on_change = None
             reason, time = self._read_snapshot(tried, path)
             if self.moment.time is not None and time is not None and time > self.moment.time:
                 continue
@@ -132,7 +132,7 @@ class _MetadataReader:
             self._read_snapshot(replay, snapshots[0][1], go_on=True)
             replay.metadata.snapshot = replay.metadata.end_offset = snapshots[0][0]
         self.refused = unsound
-        replay.told = self.told
+        replay.on_change = self.on_change
         replay.metadata.problems[:0] = unsound[:MOST_PROBLEMS]
         self._read_log(replay, start)
         return replay.metadata
@@ -157,17 +157,17 @@ class _MetadataReader:
                     continue
                 return told, time
             is_control = record.is_control and not too_large(record)
-            said = decode_control(record.key, record.value) if is_control else None
-            last = said.type if said else ""
+            control = decode_control(record.key, record.value) if is_control else None
+            last = control.type if control else ""
             first = last if first is None else first
-            if last == "SNAPSHOT_HEADER" and said and said.value:
-                time = said.value.get("lastContainedLogTimestamp")
+            if last == "SNAPSHOT_HEADER" and control and control.value:
+                time = control.value.get("lastContainedLogTimestamp")
                 if self.moment.time is not None and time is not None and time > self.moment.time:
                     return "", time  # too late: the rest is not needed
             if not record.is_control:
                 replay.apply(record)
-            elif said is not None and self.only is None:
-                replay_nodes.control(replay, said, None, None)
+            elif control is not None and self.only is None:
+                replay_nodes.control(replay, control, None, None)
         if first != "SNAPSHOT_HEADER" and os.path.basename(path) != BOOTSTRAP:
             return "the first record is not its header", time
         # A bootstrap.checkpoint that kafka-storage writes may have no footer in old releases; a snapshot always has
@@ -194,8 +194,8 @@ class _MetadataReader:
             if record.is_control:
                 if self.only is None and not too_large(record):
                     replay.offset, replay.timestamp = record.offset, record.timestamp
-                    said = decode_control(record.key, record.value)
-                    replay_nodes.control(replay, said, record.batch.partitionLeaderEpoch, record.offset)
+                    control = decode_control(record.key, record.value)
+                    replay_nodes.control(replay, control, record.batch.partitionLeaderEpoch, record.offset)
             elif not (dropped and dropped[-1][0] <= record.offset):
                 replay.apply(record)
 

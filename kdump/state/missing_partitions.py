@@ -46,14 +46,14 @@ NO_DIRECTORY = ("AAAAAAAAAAAAAAAAAAAAAA", "AAAAAAAAAAAAAAAAAAAAAQ", "AAAAAAAAAAA
 
 class Expected(NamedTuple):
     """What names a log directory's partitions. `path`: the log directory; `others`: the node's other ones; `node` and
-    `directory`: node.id and directory.id; `noted`: the partitions in its checkpoints (see `checkpointed_partitions`),
-    None if they were lost; `metadata`: of the cluster, None if the disk has none."""
+    `directory`: node.id and directory.id; `checkpointed`: the partitions in its checkpoints (see
+    `checkpointed_partitions`), None if they were lost; `metadata`: of the cluster, None if the disk has none."""
 
     path: str
     others: tuple[str, ...]
     node: int | None
     directory: str | None
-    noted: Collection[Key] | None
+    checkpointed: Collection[Key] | None
     metadata: MetadataImage | None
 
     @property
@@ -102,7 +102,7 @@ def checkpointed_partitions(checkpoints: Mapping[str, Target], open_: Open = ope
 def missing_partitions(expected: Expected) -> MissingPartitions:
     """Return the partitions that the log directory should contain and does not, in the order of their names. Looks at
     the directories as they are now; one that cannot be listed contains anything."""
-    noted = {key for key in expected.noted or () if is_legal(key)}
+    checkpointed = {key for key in expected.checkpointed or () if is_legal(key)}
     try:
         found, in_place = _states(expected.path)
         live = {key for path in expected.others for key, states in _states(path)[0].items() if "" in states}
@@ -112,14 +112,14 @@ def missing_partitions(expected: Expected) -> MissingPartitions:
         assigned = dict(expected.assigned())
         here = {key for key, directory in assigned.items() if directory and directory == expected.directory}
         anywhere = {key for key, directory in assigned.items() if not directory}
-        wanted = here | (anywhere & (noted | in_place.keys()))
+        wanted = here | (anywhere & (checkpointed | in_place.keys()))
     else:
-        wanted = noted
+        wanted = checkpointed
     # A -future directory takes the place of a live one that is gone (LogManager.recoverAbandonedFutureLogs). Without
     # metadata, any directory explains why a checkpoint names the partition.
     instead = {"", "future"} if expected.is_known else {"", "future", "delete", "stray"}
     gone = {key for key in wanted if key not in live and not found.get(key, set()) & instead}
-    lost = gone if expected.noted is None else gone & (noted | in_place.keys())
+    lost = gone if expected.checkpointed is None else gone & (checkpointed | in_place.keys())
     return MissingPartitions(
         _ordered(lost), _ordered(gone - lost), {key: in_place[key] for key in lost if key in in_place}
     )

@@ -36,16 +36,16 @@ def _careful(path: str) -> Source:
 @dataclass
 class SegmentSummary:
     """A segment and the files with its name. `size`: length of the .log in bytes; `error`: why its headers could not be
-    read; `gone`: the file went away in the meantime."""
+    read; `is_deleted`: the file went away in the meantime."""
 
     segment: SegmentFiles
     size: int
-    beside: tuple[str, ...]
+    sibling_kinds: tuple[str, ...]
     """Kinds of the files next to it: index, timeindex, txnindex, snapshot."""
     last: bool
     headers: HeaderTotals = field(default_factory=HeaderTotals)
     error: str = ""
-    gone: bool = False
+    is_deleted: bool = False
     grows: bool = False
     """The file grew while it was read: a broker is writing to it."""
 
@@ -57,7 +57,7 @@ class SegmentSummary:
 
 @dataclass
 class PartitionSummary:
-    """A partition directory. Sizes are lengths in bytes: `size` of the segments, `beside` of their indexes and all
+    """A partition directory. Sizes are lengths in bytes: `size` of the segments, `others_size` of their indexes and all
     other live files, `deleted` of .deleted files, `unfinished` of .swap and .cleaned files; `on_disk`: bytes that all
     of them occupy, which differs for preallocated and sparse files. `checkpoints` has only offsets of a live directory
     that the checkpoints list."""
@@ -65,7 +65,7 @@ class PartitionSummary:
     partition: PartitionDirectory
     segments: list[SegmentSummary]
     size: int = 0
-    beside: int = 0
+    others_size: int = 0
     deleted: int = 0
     unfinished: int = 0
     on_disk: int = 0
@@ -141,7 +141,7 @@ class PartitionSummary:
 
     def sum_up(self) -> None:
         """Combine the headers of the segments, after all have been read."""
-        self.segments = [segment for segment in self.segments if not segment.gone]
+        self.segments = [segment for segment in self.segments if not segment.is_deleted]
         self.headers = HeaderTotals()
         for segment in self.segments:
             self.headers.add(segment.headers)
@@ -167,8 +167,8 @@ def read_segment(
     try:
         window = open_(at)
     except SourceError as error:
-        facts.gone = is_gone(error)
-        facts.error = "" if facts.gone else str(error)
+        facts.is_deleted = is_gone(error)
+        facts.error = "" if facts.is_deleted else str(error)
         return
     try:
         facts.headers = summarize_headers(at, window, quick=quick, met=met)
@@ -207,7 +207,7 @@ def partition_summary(place: PartitionDirectory, clean: bool | None = None) -> P
         elif at in others and at.path.endswith(".deleted"):
             facts.deleted += length
         else:
-            facts.beside += length
+            facts.others_size += length
     return facts
 
 
@@ -217,9 +217,11 @@ def segments_of(place: PartitionDirectory) -> list[SegmentSummary]:
     found = []
     for number, segment in enumerate(place.segments):
         assert segment.log is not None
-        beside = [kind.name for kind in (kinds.INDEX, kinds.TIME_INDEX, kinds.TXN_INDEX) if kind in segment.beside]
-        beside += [kinds.PRODUCER_SNAPSHOT.name] if segment.offset in snapshots else []
-        found.append(SegmentSummary(segment, 0, tuple(beside), number == len(place.segments) - 1))
+        kinds_present = [
+            kind.name for kind in (kinds.INDEX, kinds.TIME_INDEX, kinds.TXN_INDEX) if kind in segment.beside
+        ]
+        kinds_present += [kinds.PRODUCER_SNAPSHOT.name] if segment.offset in snapshots else []
+        found.append(SegmentSummary(segment, 0, tuple(kinds_present), number == len(place.segments) - 1))
     return found
 
 

@@ -34,19 +34,19 @@ def read_groups(
     logs: Iterable[CoordinatorLog],
     moment: AsOf | None = None,
     *,
-    told: ChangeListener | None = None,
+    on_change: ChangeListener | None = None,
     room: int = ROOM,
     limits: Limits | None = None,
     met: Callable[[int], None] = lambda size: None,
 ) -> GroupCoordinatorState:
     """Read `logs` as of `moment` (None: their ends). A moment given by offset makes sense only for a single log.
 
-    Calls `told` with each change and `met` with the number of bytes read since its last call. Never raises for what is
-    on the disk: whatever is not valid is listed in `problems`, and reading continues after it, because the records are
-    independent of each other.
+    Calls `on_change` with each change and `met` with the number of bytes read since its last call. Never raises for
+    what is on the disk: whatever is not valid is listed in `problems`, and reading continues after it, because the
+    records are independent of each other.
     """
     groups = GroupCoordinatorState()
-    replay = GroupReplay(groups, room, told)
+    replay = GroupReplay(groups, room, on_change)
     for log in logs:
         replay.begin(log.partition, "")
         groups.logs.append(_read(replay, log, moment or AsOf(), bounded(limits), met))

@@ -34,16 +34,16 @@ NO_EFFECT = {
 
 class MetadataReplay(ReplayState):
     """Applies records in order. `room`: memory budget in bytes; `only`: names of the records to apply (None: all);
-    `told` is called with each change."""
+    `on_change` is called with each change."""
 
     def __init__(
         self,
         metadata: MetadataImage,
         room: int = ROOM,
         only: frozenset[str] | None = None,
-        told: ChangeListener | None = None,
+        on_change: ChangeListener | None = None,
     ) -> None:
-        super().__init__(metadata, room, told)
+        super().__init__(metadata, room, on_change)
         self.only = only
 
     def apply(self, record: Record) -> None:
@@ -58,10 +58,10 @@ class MetadataReplay(ReplayState):
         # Records without a handler are not decoded; unknown ones are, to note the problem.
         if handler is None and not name.startswith("UNKNOWN"):
             return
-        said = decode_metadata_record(value)
-        if said.problem is not None:
-            self.at(str(said.problem))
+        decoded = decode_metadata_record(value)
+        if decoded.problem is not None:
+            self.at(str(decoded.problem))
         elif handler is not None:
-            assert said.values is not None
+            assert decoded.values is not None
             self.record = name
-            handler(self, said.values)
+            handler(self, decoded.values)

@@ -40,7 +40,7 @@ def config(replay: ReplayState, values: dict[str, Any]) -> None:
     else:
         return
     named = f"{enum_name(CONFIG_RESOURCE, resource[0])} {resource[1] or '<default>'}"
-    replay.tell("config", named, *({name: each} if each is not None else None for each in (before, value)))
+    replay.report_change("config", named, *({name: each} if each is not None else None for each in (before, value)))
 
 
 def _config_size(name: str, value: str) -> int:
@@ -48,7 +48,7 @@ def _config_size(name: str, value: str) -> int:
 
 
 def quota(replay: ReplayState, values: dict[str, Any]) -> None:
-    entity: QuotaEntity = tuple(sorted((said["entityType"], said["entityName"]) for said in values["entity"]))
+    entity: QuotaEntity = tuple(sorted((part["entityType"], part["entityName"]) for part in values["entity"]))
     key, known = values["key"], replay.metadata.quotas
     if values["remove"]:
         if key in known.get(entity, ()):
@@ -89,7 +89,7 @@ def scram(replay: ReplayState, values: dict[str, Any]) -> None:
     known, key, name = replay.metadata.scram, (entry.name, mechanism), f"{entry.name} {mechanism}"
     if known.get(key) == entry:
         # Salt and keys are not kept, so a new password would not show as a change.
-        replay.tell(
+        replay.report_change(
             "scram", name, entry._asdict() | {"password": "before"}, entry._asdict() | {"password": "set again"}
         )
     replay.keep(known, key, entry, "scram", name)

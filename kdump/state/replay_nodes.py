@@ -95,7 +95,9 @@ def register_controller(replay: ReplayState, values: dict[str, Any]) -> None:
 
 
 def _features(values: dict[str, Any]) -> tuple[SupportedFeature, ...]:
-    return tuple(SupportedFeature(*(said[name] for name in SupportedFeature._fields)) for said in values["features"])
+    return tuple(
+        SupportedFeature(*(feature[name] for name in SupportedFeature._fields)) for feature in values["features"]
+    )
 
 
 def feature_level(replay: ReplayState, values: dict[str, Any]) -> None:
@@ -116,30 +118,30 @@ def producer_ids(replay: ReplayState, values: dict[str, Any]) -> None:
     replay.keep(replay.metadata.producer_ids, "", block, "producerIds", "")
 
 
-def control(replay: ReplayState, said: ControlRecord, epoch: int | None, offset: int | None) -> None:
+def control(replay: ReplayState, record: ControlRecord, epoch: int | None, offset: int | None) -> None:
     """Apply a control record of the log or of a snapshot: leader, KRaft version or voters (KIP-595, KIP-853)."""
-    metadata, value = replay.metadata, said.value
-    if said.problem is not None:
-        replay.at(str(said.problem))
+    metadata, value = replay.metadata, record.value
+    if record.problem is not None:
+        replay.at(str(record.problem))
         return
     if value is None:
         return
-    replay.record = said.type
-    if said.type == "LEADER_CHANGE":
+    replay.record = record.type
+    if record.type == "LEADER_CHANGE":
         leader = QuorumLeader(value["leaderId"], -1 if epoch is None else epoch, offset)
-        replay.tell("quorum", "leader", metadata.leader, leader)
+        replay.report_change("quorum", "leader", metadata.leader, leader)
         metadata.leader = leader
         if not any(voter.voterDirectoryId for voter in metadata.voters.values()):
             metadata.voters = {each["voterId"]: Voter(each["voterId"]) for each in value["voters"]}
-    elif said.type == "KRAFT_VERSION":
-        replay.tell("quorum", "kraft.version", metadata.kraft_version, value["kRaftVersion"])
+    elif record.type == "KRAFT_VERSION":
+        replay.report_change("quorum", "kraft.version", metadata.kraft_version, value["kRaftVersion"])
         metadata.kraft_version = value["kRaftVersion"]
-    elif said.type == "KRAFT_VOTERS":
+    elif record.type == "KRAFT_VOTERS":
         voters = {
             each["voterId"]: Voter(each["voterId"], each["voterDirectoryId"], endpoints(each["endpoints"], {}))
             for each in value["voters"]
         }
-        replay.tell("quorum", "voters", {"voters": tuple(metadata.voters)}, {"voters": tuple(voters)})
+        replay.report_change("quorum", "voters", {"voters": tuple(metadata.voters)}, {"voters": tuple(voters)})
         metadata.voters = voters
 
 

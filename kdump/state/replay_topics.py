@@ -28,7 +28,7 @@ def topic(replay: ReplayState, values: dict[str, Any]) -> None:
         # Configs refer to a topic by name, and their records may precede the topic's.
         made = TopicImage(name, topic_id, metadata.configs.setdefault((TOPIC, name), {}))
         metadata.topics[name] = metadata.by_id[topic_id] = made
-        replay.tell("topic", name, None, {"topicId": topic_id})
+        replay.report_change("topic", name, None, {"topicId": topic_id})
 
 
 def remove_topic(replay: ReplayState, values: dict[str, Any]) -> None:
@@ -38,7 +38,7 @@ def remove_topic(replay: ReplayState, values: dict[str, Any]) -> None:
     _forget(replay, known)
     gone = replay.metadata.configs.pop((TOPIC, known.name), {})
     replay.room += sum(ENTRY + getsizeof(name) + getsizeof(value) for name, value in gone.items())
-    replay.tell("topic", known.name, {"topicId": known.id, "partitions": len(known.partitions)}, None)
+    replay.report_change("topic", known.name, {"topicId": known.id, "partitions": len(known.partitions)}, None)
 
 
 def _forget(replay: ReplayState, known: TopicImage) -> None:
@@ -107,7 +107,7 @@ def _put(replay: ReplayState, known: TopicImage, number: int, after: PartitionRe
         known.partitions[number] = after
         if after.eligibleLeaderReplicas or after.lastKnownElr:
             replay.with_elr.setdefault(known.name, set()).add(number)
-        replay.tell("partition", f"{known.name}-{number}", before, after)
+        replay.report_change("partition", f"{known.name}-{number}", before, after)
 
 
 def clear_elr(replay: ReplayState, values: dict[str, Any]) -> None:

@@ -54,7 +54,7 @@ class Driver:
             quiet = quiet + 1 if self._is_quiet() else 0
             if quiet == 3:
                 return
-        raise AssertionError(f"still busy: {[job.what for job in self.app.jobs.running.values()]}")
+        raise AssertionError(f"still busy: {[job.description for job in self.app.jobs.running.values()]}")
 
     def _is_quiet(self) -> bool:
         app = self.app

@@ -32,7 +32,9 @@ def expanded(data: bytes, stretches: str, size: int = 1 << 20, name_offset: int 
         assert region.run.first_offset == inside[0].baseOffset
         assert region.run.last_offset == inside[-1].lastOffset
         shift = region.position - region.start
-        assert all(region.holds(batch.position - shift, batch.end - shift) == batch.crcValid for batch in inside)
+        assert all(
+            region.checksum_matches(batch.position - shift, batch.end - shift) == batch.crcValid for batch in inside
+        )
         found += [facts(batch) for batch in inside]
     return found
 

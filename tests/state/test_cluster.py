@@ -222,7 +222,7 @@ def test_moments_and_snapshots(tmp_path: Path) -> None:
         replay_metadata(found, AsOf(offset=1))
     # With a history, as little as possible is taken from a snapshot.
     told: list[Change] = []
-    assert " ".join(replay_metadata(found, told=told.append).topics) == "a c d"
+    assert " ".join(replay_metadata(found, on_change=told.append).topics) == "a c d"
     assert [(each.offset, each.entity, each.name) for each in told] == [(3, "topic", "c"), (6, "topic", "d")]
 
 
@@ -253,7 +253,7 @@ def test_damage_is_told_and_the_rest_is_read(tmp_path: Path) -> None:
 
 
 def replayed(tmp_path: Path, *values: bytes, told: list[Change] | None = None) -> MetadataImage:
-    found = replay_metadata(files(tmp_path, l0=log([*values])), told=None if told is None else told.append)
+    found = replay_metadata(files(tmp_path, l0=log([*values])), on_change=None if told is None else told.append)
     return found
 
 
@@ -412,5 +412,5 @@ def test_flipped_bits(tmp_path: Path, name: str) -> None:
         (tmp_path / name).write_bytes(flip(data, bit))
         told: list[Change] = []
         for moment in (AsOf(), AsOf(offset=326)):
-            found = replay_metadata(metadata_files(str(tmp_path)), moment, told=told.append)
+            found = replay_metadata(metadata_files(str(tmp_path)), moment, on_change=told.append)
             assert found.features

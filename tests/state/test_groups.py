@@ -36,7 +36,7 @@ def read(
 ) -> GroupCoordinatorState:
     path = tmp_path / LOG
     path.write_bytes(data)
-    return read_groups([log_of(path)], moment, told=None if told is None else told.append)
+    return read_groups([log_of(path)], moment, on_change=None if told is None else told.append)
 
 
 # The oracle: a second, simpler replay of kafka-dump-log's output.
@@ -210,7 +210,7 @@ def test_a_group_in_the_middle_of_its_life() -> None:
 
 def test_history_ends_where_the_state_does() -> None:
     told: list[Change] = []
-    groups = read_groups([log_of(CLEAN)], told=told.append)
+    groups = read_groups([log_of(CLEAN)], on_change=told.append)
     now: dict[tuple[str | None, str], Any] = {}
     for change in told:
         if change.entity != "offset" or change.action in ("pending", "aborted"):

@@ -82,15 +82,15 @@ class Search:
                 position = ahead - EDGE
             # A header that begins in the last bytes of a piece extends into the next one.
             data, start = window.at_hand(position, PIECE + HEADER)
-            there = len(data) - start
-            if there < LEAST:
+            length = len(data) - start
+            if length < LEAST:
                 return
-            stop = start + min(PIECE, there)
+            stop = start + min(PIECE, length)
             if data.startswith(ZEROS[: stop - start], start):
                 start = max(start, stop - EDGE)
             for at in find_candidates(data, start, stop):
-                yield position + at - (stop - min(PIECE, there))
-            position += min(PIECE, there)
+                yield position + at - (stop - min(PIECE, length))
+            position += min(PIECE, length)
             self.work_left += WORK_PER_BYTE * PIECE
             self.met(position)
             window.release(position - LOOK_BACK)

@@ -60,7 +60,7 @@ class LedgerObserver(Rule):
         facts = self.facts
         for answer in answers:
             if isinstance(answer, Transaction):
-                self.survey.told(answer)
+                self.survey.add_transaction(answer)
                 self._row(answer)
             elif isinstance(answer, PartitionTransactions):
                 facts.ended = answer

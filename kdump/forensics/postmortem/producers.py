@@ -16,11 +16,11 @@ class ProducerEpochs:
 
     def __init__(self) -> None:
         self.by_id: dict[tuple[int, int], ProducerEpoch] = {}
-        self.gone = 0
+        self.removed = 0
 
     @property
     def count(self) -> int:
-        return len(self.by_id) + self.gone
+        return len(self.by_id) + self.removed
 
     def batch(self, batch: Batch) -> None:
         """Add a valid data batch."""
@@ -30,7 +30,7 @@ class ProducerEpochs:
             counts = (1, batch.possible_records, batch.size)
             self._add(batch.producerId, batch.producerEpoch or 0, base, batch.lastOffset, counts, newest)
 
-    def many(self, heads: HeaderColumns, first: int, stop: int) -> None:
+    def add_many(self, heads: HeaderColumns, first: int, stop: int) -> None:
         """Add the valid data batches first..stop-1."""
         while first < stop:
             upto, found = producer_writes(heads, first, stop, False)
@@ -56,7 +56,7 @@ class ProducerEpochs:
 
     def _purge(self) -> None:
         kept = sorted(self.by_id.items(), key=lambda item: -item[1].bytes)[: MOST // 2]
-        self.gone += len(self.by_id) - len(kept)
+        self.removed += len(self.by_id) - len(kept)
         self.by_id = dict(kept)
 
     def largest(self, most: int) -> list[ProducerEpoch]:

@@ -137,8 +137,8 @@ class SegmentStrip:
             stop = min(end, (number + 1) * self.width)
             upto = bisect_left(starts, stop, row)
             begun = max(row - 1, 0) if upto == row or starts[row] > at else row
-            behind = last if upto == len(starts) else firsts[upto] - 1
-            self._bin(number).add(look, stop - at, firsts[begun], behind, upto - row, sum(records[row:upto]))
+            previous = last if upto == len(starts) else firsts[upto] - 1
+            self._bin(number).add(look, stop - at, firsts[begun], previous, upto - row, sum(records[row:upto]))
             row, at = upto, stop
 
     def _reach(self, end: int) -> None:

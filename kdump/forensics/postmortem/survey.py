@@ -83,15 +83,15 @@ class FactsObserver(Rule):
             return NONE
         base = batch.lastOffset if batch.baseOffset is None else batch.baseOffset
         records = batch.possible_records
-        self.strip.add(batch.position, batch.end, self._look(batch), base, batch.lastOffset, 1, records)
-        self._met(base, batch.lastOffset, records, seen.part, batch.position)
+        self.strip.add(batch.position, batch.end, self._content(batch), base, batch.lastOffset, 1, records)
+        self._add_batches(base, batch.lastOffset, records, seen.part, batch.position)
         self.facts.offsets.spread(max(0, base), max(0, base, batch.lastOffset), batch.size, records)
         self._at(-1 if batch.maxTimestamp is None else batch.maxTimestamp, batch.size, records)
         if not batch.isControlBatch:
             self.epochs.batch(batch)
         return NONE
 
-    def _look(self, batch: Batch) -> CellContent:
+    def _content(self, batch: Batch) -> CellContent:
         producer = -1 if batch.producerId is None else batch.producerId
         ref = None
         if batch.isTransactional:
@@ -111,16 +111,16 @@ class FactsObserver(Rule):
         looks = zip(heads.column(ATTRIBUTES)[first:stop].tolist(), heads.column(PRODUCER)[first:stop].tolist())
         for (attributes, producer), same in groupby(looks):
             upto = row + sum(1 for _ in same)
-            behind = (starts[upto], bases[upto] - 1) if upto < len(starts) else (end, last)
-            look = self._look_of(attributes, producer)
-            self.strip.add_many(look, starts[row:upto], behind[0], bases[row:upto], behind[1], records[row:upto])
+            following = (starts[upto], bases[upto] - 1) if upto < len(starts) else (end, last)
+            look = self._content_of(attributes, producer)
+            self.strip.add_many(look, starts[row:upto], following[0], bases[row:upto], following[1], records[row:upto])
             row = upto
         self._offsets(bases, heads.column(LAST)[first:stop].tolist(), starts, end, records)
         self._times(heads.column(MAX_TIMESTAMP)[first:stop].tolist(), starts, end, records)
-        self.epochs.many(heads, first, stop)
+        self.epochs.add_many(heads, first, stop)
         self._follow(part, heads, first, stop)
 
-    def _look_of(self, attributes: int, producer: int) -> CellContent:
+    def _content_of(self, attributes: int, producer: int) -> CellContent:
         ref = None
         if attributes & TRANSACTIONAL.mask:
             began = self.transactions.state.open.get(producer)
@@ -134,12 +134,12 @@ class FactsObserver(Rule):
             upto = row
             if lasts[row] < (bases[row] // width + 1) * width and lasts[-1] >= lasts[row]:
                 upto = max(row + 1, bisect_left(lasts, (bases[row] // width + 1) * width, row))
-                behind = starts[upto] if upto < len(starts) else end
-                offsets.add(bases[row], behind - starts[row], sum(records[row:upto]))
+                following = starts[upto] if upto < len(starts) else end
+                offsets.add(bases[row], following - starts[row], sum(records[row:upto]))
             else:
                 upto += 1
-                behind = starts[upto] if upto < len(starts) else end
-                offsets.spread(bases[row], lasts[row], behind - starts[row], records[row])
+                following = starts[upto] if upto < len(starts) else end
+                offsets.spread(bases[row], lasts[row], following - starts[row], records[row])
             row = upto
 
     def _times(self, times: list[int], starts: list[int], end: int, records: list[int]) -> None:
@@ -149,8 +149,8 @@ class FactsObserver(Rule):
             self._at(newest, 0, 0)
             return
         for row, time in enumerate(times):
-            behind = starts[row + 1] if row + 1 < len(starts) else end
-            self._at(time, behind - starts[row], records[row])
+            following = starts[row + 1] if row + 1 < len(starts) else end
+            self._at(time, following - starts[row], records[row])
 
     def _at(self, time: int, size: int, records: int) -> None:
         """Add bytes and records at a time (epoch ms); without a timestamp, records are only counted."""
@@ -168,11 +168,11 @@ class FactsObserver(Rule):
         while row < stop:
             upto = are_adjacent(heads, row, stop, heads.of(row, BASE) - 1)
             base, last = heads.of(row, BASE), heads.of(upto - 1, LAST)
-            self._met(base, last, total(heads, RECORDS, row, upto), part, heads.of(row, START) + heads.shift)
+            self._add_batches(base, last, total(heads, RECORDS, row, upto), part, heads.of(row, START) + heads.shift)
             row = upto
         assert segment.last is not None
 
-    def _met(self, base: int, last: int, records: int, part: SegmentContext, position: int) -> None:
+    def _add_batches(self, base: int, last: int, records: int, part: SegmentContext, position: int) -> None:
         """Add valid batches with consecutive offsets base..last, and the gap before them."""
         if self.next is not None and base > self.next:
             gap = Gap(self.next, base - 1, part.target.path, position, self.damaged)
@@ -207,7 +207,7 @@ class FactsObserver(Rule):
         self.strip = SegmentStrip(None)
         return NONE
 
-    def told(self, row: Transaction) -> None:
+    def add_transaction(self, row: Transaction) -> None:
         """Store how a transaction has ended, or that it is open."""
         if row.firstOffset is None:
             return

@@ -55,30 +55,30 @@ class IndexComparer:
     def advance(self) -> None:
         self.entry = self._next()
 
-    def is_wrong(self, entry: Entry, what: str) -> None:
-        """Record a wrong entry. Its expected values are added by `told`, once the rebuilt index is complete."""
+    def is_wrong(self, entry: Entry, reason: str) -> None:
+        """Record a wrong entry. Its expected values are added by `report`, once the rebuilt index is complete."""
         if len(self.pending) < MOST_TOLD:
-            self.pending.append((self.number, entry, what))
+            self.pending.append((self.number, entry, reason))
         else:
             self.verdict.wrongCount += 1
 
-    def lacks(self, values: dict[str, Any], what: str) -> None:
+    def lacks(self, values: dict[str, Any], reason: str) -> None:
         """Record a missing entry with these values."""
         if len(self.lacking) < MOST_TOLD:
-            self.lacking.append((values, what))
+            self.lacking.append((values, reason))
         else:
             self.verdict.wrongCount += 1
 
-    def told(self, rebuilt: bytes) -> None:
+    def report(self, rebuilt: bytes) -> None:
         """Report the wrong entries with their expected values, and the missing entries that are not among those."""
         instead = []
-        for number, entry, what in self.pending:
+        for number, entry, reason in self.pending:
             expected = self.expected(number, entry.values, rebuilt)
-            self.verdict.note(WrongEntry(number, entry.position, entry.values, expected, what))
+            self.verdict.note(WrongEntry(number, entry.position, entry.values, expected, reason))
             instead.append(expected)
-        for values, what in self.lacking:
+        for values, reason in self.lacking:
             if values not in instead:
-                self.verdict.note(WrongEntry(None, None, None, values, what))
+                self.verdict.note(WrongEntry(None, None, None, values, reason))
 
     def values(self, rebuilt: bytes, number: int) -> dict[str, Any]:
         """Return the values of a rebuilt entry by their JSON names."""
@@ -108,16 +108,18 @@ class IndexComparer:
 
     def _region(self, region: Region) -> None:
         if region.kind == TORN:
-            what = f"{region.size} bytes left over at the end, less than one entry ({self.layout.size} bytes)"
-            self.verdict.note(WrongEntry(None, region.position, None, None, what))
+            reason = f"{region.size} bytes left over at the end, less than one entry ({self.layout.size} bytes)"
+            self.verdict.note(WrongEntry(None, region.position, None, None, reason))
         elif region.kind == PADDING:
             zeros = region.size // self.layout.size
             self.number += zeros
             if "before another" in region.reason:
-                what = f"{zeros} entries of zeros before another entry, which a broker reads as entries"
-                self.verdict.note(WrongEntry(self.number - zeros + 1, region.position, None, None, what))
+                reason = f"{zeros} entries of zeros before another entry, which a broker reads as entries"
+                self.verdict.note(WrongEntry(self.number - zeros + 1, region.position, None, None, reason))
             elif self.open_end:
                 self.verdict.because("preallocated")
             else:
-                what = f"{region.size} zeros at the end, though the segment was closed: a broker reads them as entries"
-                self.verdict.note(WrongEntry(self.number - zeros + 1, region.position, None, None, what))
+                reason = (
+                    f"{region.size} zeros at the end, though the segment was closed: a broker reads them as entries"
+                )
+                self.verdict.note(WrongEntry(self.number - zeros + 1, region.position, None, None, reason))

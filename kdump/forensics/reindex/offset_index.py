@@ -94,4 +94,4 @@ class OffsetIndexComparer(IndexComparer):
             self.verdict.because("intervalAnew")
         if self.pending or self.verdict.reasons.keys() & {"perAppend", "firstOffset"}:
             self.verdict.reasons.pop("intervalAnew", None)  # batches appended together have at most one entry
-        self.told(rebuilt)
+        self.report(rebuilt)

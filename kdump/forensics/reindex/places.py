@@ -59,8 +59,8 @@ def find_segments(paths: Iterable[str], options: Options, refused: Refused) -> l
                 files[folder] = _asked(partition(folder), unit.known, [], configs)
                 found.append(files[folder])
             if segment is not None:
-                around = files[folder].partition.segments
-                mine = next((each for each in around if each.log and _same(each.log.path, at.path)), segment)
+                segments = files[folder].partition.segments
+                mine = next((each for each in segments if each.log and _same(each.log.path, at.path)), segment)
                 mine.log = at
                 files[folder].wanted.append(mine)
     return found

@@ -280,6 +280,6 @@ class _Partition:
         matters = bool(self.transactions.epochs) or any(each.size for each in rebuilt.verdicts[2:])
         at, interval = segment.log, self.question.interval
         topic, number = place.partition.topic, place.partition.partition
-        behind = sum(each.offset > segment.offset for each in place.partition.segments)
+        following = sum(each.offset > segment.offset for each in place.partition.segments)
         notes = notes if matters else []
-        return Reindexed(topic, number, at.path, segment.offset, interval, rebuilt, notes, behind)
+        return Reindexed(topic, number, at.path, segment.offset, interval, rebuilt, notes, following)

@@ -93,8 +93,8 @@ class _IndexComparers:
     """Compares the existing indexes of a segment."""
 
     def __init__(self, segment: SegmentFiles, question: RebuildOptions, options: Options) -> None:
-        base, beside = segment.offset, segment.beside
-        self.verdicts = {kind: Verdict(kind, beside.get(kind)) for kind in (INDEX, TIME_INDEX, TXN_INDEX)}
+        base, existing = segment.offset, segment.beside
+        self.verdicts = {kind: Verdict(kind, existing.get(kind)) for kind in (INDEX, TIME_INDEX, TXN_INDEX)}
         items = {kind: _items(each.at, kind, options, each) for kind, each in self.verdicts.items()}
         open_end = question.open_end
         self.offsets = OffsetIndexComparer(items[INDEX], self.verdicts[INDEX], base, open_end=open_end)
@@ -195,8 +195,8 @@ def _take(batch: Batch, builder: IndexBuilder, judges: _IndexComparers | None) -
 
 def _ending(stop: StreamStop, question: RebuildOptions) -> RecoveryEnd:
     """Return the RecoveryEnd for bytes that are not a batch."""
-    usual = question.open_end and stop.sound is None and (stop.zeros or not stop.thrown)
-    return RecoveryEnd(stop.position, stop.reason, TRUNCATES, usual, stop.sound)
+    usual = question.open_end and stop.next_valid is None and (stop.zeros or not stop.thrown)
+    return RecoveryEnd(stop.position, stop.reason, TRUNCATES, usual, stop.next_valid)
 
 
 def _items(at: Target | None, kind: FileKind, options: Options, verdict: Verdict) -> Iterator[Item]:

@@ -136,4 +136,4 @@ class TxnIndexComparer(IndexComparer):
             self.advance()
         for number, entry in self._later.values():
             self._too_high(number, entry)
-        self.told(rebuilt)
+        self.report(rebuilt)

@@ -62,10 +62,10 @@ def _problem(window: Window, path: str, options: Options) -> tuple[str | None, i
             for record in records(batch):
                 if record.is_control:
                     continue
-                said = decode_metadata_record(record.value)
-                if said.problem is not None or said.values is None:
+                decoded = decode_metadata_record(record.value)
+                if decoded.problem is not None or decoded.values is None:
                     return f"RuntimeException: unable to deserialize record at offset {record.offset}", head.position
-                if said.name == FEATURE and said.values.get("name") == METADATA_VERSION:
+                if decoded.name == FEATURE and decoded.values.get("name") == METADATA_VERSION:
                     has_version = True
             if batch.problems:
                 return f"InvalidRecordException: {batch.problems[0].reason}", head.position

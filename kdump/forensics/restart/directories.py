@@ -75,13 +75,13 @@ def _log_directories(path: str, several: bool) -> list[DirectoryPlan]:
     if not found:
         raise SourceError(f"{path}: not a log directory; a partition alone does not show how its broker was shut down")
     if len(found) > 1:
-        said = ", ".join(each.path for each in found[:4])
-        raise SourceError(f"{path}: contains {len(found)} log directories ({said} …); pass those of one broker")
+        listed = ", ".join(each.path for each in found[:4])
+        raise SourceError(f"{path}: contains {len(found)} log directories ({listed} …); pass those of one broker")
     holds_metadata = several and any(each.topic == METADATA_TOPIC for each in found[0].partitions)
     if not holds_metadata and not any(name != BOOTSTRAP for name in found[0].files):
         reason = "a copy of partitions, without a broker's own files (meta.properties, checkpoints)"
-        asked = "it does not show how the broker was shut down; pass a log directory"
-        raise SourceError(f"{found[0].path}: {reason}: {asked}")
+        advice = "it does not show how the broker was shut down; pass a log directory"
+        raise SourceError(f"{found[0].path}: {reason}: {advice}")
     plan = _directory(found[0])
     plan.unlisted = refusals.apart_from([found[0].path])
     plan.unread += [str(error) for error in refused if isinstance(error, Unlisted) and error.path in plan.unlisted]

@@ -117,11 +117,11 @@ def _read(directory: DirectoryPlan) -> str | None:
     if any(line.problem for line in lines):
         return f"IllegalArgumentException: {MALFORMED}"
     try:
-        said = meta_properties({line.values["name"]: line.values["value"] for line in lines if line.values})
+        meta = meta_properties({line.values["name"]: line.values["value"] for line in lines if line.values})
     except ValueError as error:
         return str(error)
-    directory.version = str(said.version)
-    directory.nodeId, directory.clusterId, directory.directoryId = said.node_id, said.cluster_id, said.directory_id
+    directory.version = str(meta.version)
+    directory.nodeId, directory.clusterId, directory.directoryId = meta.node_id, meta.cluster_id, meta.directory_id
     return None
 
 

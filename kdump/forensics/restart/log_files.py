@@ -57,9 +57,9 @@ class LogFiles:
     def needs(self, path: str, want: int = READ | WRITE, *, random: bool = False) -> None:
         """Check that the broker's user may open a file, or create it if it is missing; `random`: as a RandomAccessFile.
         Raises StartupFailed if not."""
-        there = os.path.lexists(path)
-        refused = self.rights.java_error(path, want) if there else None
-        if not there and not self.rights.can(os.path.dirname(path), WRITE | ENTER):
+        exists = os.path.lexists(path)
+        refused = self.rights.java_error(path, want) if exists else None
+        if not exists and not self.rights.can(os.path.dirname(path), WRITE | ENTER):
             refused = f"AccessDeniedException: {path}"
             random = False
         if refused is None or os.path.isdir(path):
@@ -152,15 +152,15 @@ class LogFiles:
             self.step("rename", path, f"to {name.removesuffix('.swap')}: completes the compaction")
 
 
-def denied(path: str, word: str, what: str, rights: Rights) -> StartupFailure:
-    """Return the stop for a file access (the verb `word`) that the broker's user has no right to; `what` is the
+def denied(path: str, word: str, exception: str, rights: Rights) -> StartupFailure:
+    """Return the stop for a file access (the verb `word`) that the broker's user has no right to; `exception` is the
     exception."""
     where = path if os.path.isdir(path) else os.path.dirname(path) or os.curdir
     message = f"user {rights.name} has no permission to {word} {path}"
     if not os.path.lexists(path):
         message = f"user {rights.name} has no permission to write in {where}"
     remedy = f"give {where} to {rights.name} (chown -R); if the broker runs as another user, run kdump as that user"
-    return StartupFailure(OFFLINE, path, None, None, message, what, remedy)
+    return StartupFailure(OFFLINE, path, None, None, message, exception, remedy)
 
 
 def temporary_file_stop(path: str, rights: Rights) -> StartupFailure | None:

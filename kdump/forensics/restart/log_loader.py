@@ -295,7 +295,7 @@ class _LogLoader:
             try:
                 for number, segment in enumerate(unflushed):
                     if self._recover_one(segment):
-                        self._drop_behind(segment, unflushed[number + 1 :])
+                        self._drop_following(segment, unflushed[number + 1 :])
                         return
                     if segment is not unflushed[-1]:
                         segment.index = None  # frees memory: only the last segment's is needed again
@@ -316,10 +316,10 @@ class _LogLoader:
             self.files.step("recover", path, reason, position=error.head.position, offset=segment.base, size=size)
             return self._cut(segment, segment.first, reason)
 
-    def _drop_behind(self, segment: LogSegment, behind: list[LogSegment]) -> None:
+    def _drop_following(self, segment: LogSegment, following: list[LogSegment]) -> None:
         name = os.path.basename(segment.at.path)
-        self._drop(behind, f"follows the truncation in {name}: all of it is deleted, valid or not")
-        self.segments = [each for each in self.segments if each not in behind]
+        self._drop(following, f"follows the truncation in {name}: all of it is deleted, valid or not")
+        self.segments = [each for each in self.segments if each not in following]
 
     def _drop(self, segments: list[LogSegment], reason: str) -> None:
         """Delete segments with their indexes and producer snapshots."""

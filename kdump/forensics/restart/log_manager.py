@@ -117,8 +117,8 @@ class LogManager:
             if stop is not None:  # its logs are not loaded
                 directory.stops.append(stop)
                 return
-        noted = {name: self._offsets(directory, name) for name in OFFSETS}
-        points, starts, marks = (noted[name] for name in OFFSETS)
+        checkpoints = {name: self._offsets(directory, name) for name in OFFSETS}
+        points, starts, marks = (checkpoints[name] for name in OFFSETS)
         self._cleaner(directory)
         try:
             listed = items(directory.path) if self.rights.can(directory.path, READ) else []
@@ -172,7 +172,7 @@ class LogManager:
         others = [each.path for each in self.directories if each is not directory and (each.logDir or each.failed)]
         others += [path for each in self.directories for path in each.unlisted]
         metadata = None if self.strays.of_zookeeper else self.metadata
-        for plan in missing_logs(directory, others, noted, metadata, is_created=not self.strays.of_zookeeper):
+        for plan in missing_logs(directory, others, checkpoints, metadata, is_created=not self.strays.of_zookeeper):
             if plan.name not in names and self.wanted(plan.topic):  # or it was deleted in the meantime
                 yield plan
 

@@ -33,15 +33,15 @@ REMEDY = (
 def missing_logs(
     directory: DirectoryPlan,
     others: Sequence[str],
-    noted: Mapping[str, Mapping[Key, int]],
+    checkpoints: Mapping[str, Mapping[Key, int]],
     metadata: MetadataImage | None,
     *,
     is_created: bool,
 ) -> Iterator[PartitionPlan]:
     """Yield the plans of the partitions that the log directory had and that are gone. `others`: the paths of the node's
-    other log directories; `noted`: the offsets in the checkpoints, by file name; `is_created`: whether the cluster may
-    have the partitions, so that the broker creates them."""
-    paths = {name: os.path.join(directory.path, name) for name in noted}
+    other log directories; `checkpoints`: the offsets in the checkpoints, by file name; `is_created`: whether the
+    cluster may have the partitions, so that the broker creates them."""
+    paths = {name: os.path.join(directory.path, name) for name in checkpoints}
     known = checkpointed_partitions(
         {name: target(path, source=directory.path) for name, path in paths.items() if os.path.lexists(path)}
     )
@@ -49,8 +49,8 @@ def missing_logs(
     missing = missing_partitions(expected)
     for key in missing.lost:
         path = os.path.join(directory.path, name_of(key))
-        plan = PartitionPlan(*key, path, directory.path, "", bool(directory.clean), noted[OFFSETS[0]].get(key))
-        plan.highWatermark = noted[OFFSETS[2]].get(key)
+        plan = PartitionPlan(*key, path, directory.path, "", bool(directory.clean), checkpoints[OFFSETS[0]].get(key))
+        plan.highWatermark = checkpoints[OFFSETS[2]].get(key)
         plan.missing, plan.remedy = True, REMEDY
         if is_created:
             plan.logStartOffset = plan.logEndOffset = 0

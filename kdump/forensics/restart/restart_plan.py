@@ -131,42 +131,42 @@ def _is_broker(plan: RestartPlan, metadata: MetadataImage | None) -> bool:
 
 
 def _assume(plan: RestartPlan, metadata: MetadataImage | None, is_broker: bool, is_whole: bool, rights: Rights) -> None:
-    said = [f"the node runs Kafka {VERSION}, and nothing else changes the files before it starts"]
+    assumptions = [f"the node runs Kafka {VERSION}, and nothing else changes the files before it starts"]
     if not rights.is_root:
-        said.append(f"the node runs as user {rights.name}, with that user's permissions")
+        assumptions.append(f"the node runs as user {rights.name}, with that user's permissions")
     ids = " and ".join(sorted({f"{each.clusterId}" for each in plan.directories if each.clusterId}))
     if ids:
-        said.append(f"the cluster that the node joins has the ID {ids}: with a different one it does not start")
-    said += _assumed_directories(plan)
+        assumptions.append(f"the cluster that the node joins has the ID {ids}: with a different one it does not start")
+    assumptions += _assumed_directories(plan)
     if not is_broker:
         plan.directories[0].clean = None
-        said.append("the node is a controller: its only log is the metadata log")
+        assumptions.append("the node is a controller: its only log is the metadata log")
     elif plan.withoutMetadata:
-        said.append("other nodes are the controllers, and still have the cluster's metadata")
+        assumptions.append("other nodes are the controllers, and still have the cluster's metadata")
     elif metadata is None:
-        said.append("no cluster metadata could be read here, so stray directories and topic configs are unknown")
+        assumptions.append("no cluster metadata could be read here, so stray directories and topic configs are unknown")
     elif not is_whole:
-        said.append(
+        assumptions.append(
             f"the cluster's metadata on this disk is damaged after offset {metadata.end_offset}: which directories "
             f"are stray is unknown ({metadata.problems[0]})"
         )
     else:
-        said.append(
+        assumptions.append(
             f"the cluster's topics and replicas are those in this disk's metadata, up to offset {metadata.end_offset}; "
             "the broker fetches newer metadata from the controllers"
         )
     if is_broker and metadata is not None:
-        said.append("index.interval.bytes is the topic's own value, or 4096")
-    plan.assumptions = said + plan.assumptions
+        assumptions.append("index.interval.bytes is the topic's own value, or 4096")
+    plan.assumptions = assumptions + plan.assumptions
 
 
 def _assumed_directories(plan: RestartPlan) -> list[str]:
     """Return the assumptions about the directories in the node's configuration."""
     logs = [each for each in plan.directories if each.logDir]
-    said = f"log.dirs contains {'these directories' if len(logs) > 1 else 'this directory'} and no other"
+    assumption = f"log.dirs contains {'these directories' if len(logs) > 1 else 'this directory'} and no other"
     if len(plan.directories) == 1:
-        return [said]
+        return [assumption]
     metadata = next(each.path for each in plan.directories if each.metadataLogDir)
     if len(logs) < len(plan.directories):
-        said = f"log.dirs contains {', '.join(each.path for each in logs)} and no other directory"
-    return [said, f"metadata.log.dir is {metadata}"]
+        assumption = f"log.dirs contains {', '.join(each.path for each in logs)} and no other directory"
+    return [assumption, f"metadata.log.dir is {metadata}"]

@@ -85,7 +85,7 @@ def run_query(
     places, directories = find_partitions(named, options, refused, everything=True)
     chosen = [place for place in places if place.known.topic is None or question.topic(place.known.topic)]
     clusters = Clusters(question.metadata, directories, options, refused)
-    told: set[Note] = set()
+    yielded: set[Note] = set()
     total(sum(place.size for place in chosen))
     for place in chosen:
         started(place)
@@ -94,8 +94,8 @@ def run_query(
             continue
         made = OnePartition(place, question, now, clusters, only.get(place.partition.path))
         for note in _around(made, clusters, refused):
-            if note not in told:
-                told.add(note)
+            if note not in yielded:
+                yielded.add(note)
                 yield note
         yield from made.answers(met, refused)
 

@@ -47,8 +47,8 @@ class Clusters:
     def remote(self, directory: str) -> RemoteLog:
         """Return how far the partitions of tiered topics are copied to remote storage, as far as this disk shows."""
         if directory not in self._remote:
-            around = directory_at(directory) if directory and not is_url(directory) else None
-            here = around.partitions if isinstance(around, LogDirectory) else []
+            log_directory = directory_at(directory) if directory and not is_url(directory) else None
+            here = log_directory.partitions if isinstance(log_directory, LogDirectory) else []
             paths = [each.path for each in here if each.topic == REMOTE_METADATA_TOPIC and not each.state]
             metadata, _ = self.of(directory)
             topic = metadata.topics.get(REMOTE_METADATA_TOPIC) if metadata is not None else None
@@ -64,9 +64,9 @@ class Clusters:
         return self._checkpoints[directory]
 
     def _bad_lines(self, directory: str, refuse: Refused) -> Iterator[str]:
-        around = directory_at(directory) if directory and not is_url(directory) else None
+        log_directory = directory_at(directory) if directory and not is_url(directory) else None
         for name in CHECKPOINTS:
-            at = around.files.get(name) if isinstance(around, LogDirectory) else None
+            at = log_directory.files.get(name) if isinstance(log_directory, LogDirectory) else None
             if at is None:
                 continue
             try:
@@ -80,10 +80,10 @@ class Clusters:
                 yield f"{name}, byte {bad.position}: {bad.reason}"
 
     def _of(self, directory: str) -> tuple[MetadataImage | None, int | None]:
-        around = directory_at(directory) if directory and not is_url(directory) else None
-        if not isinstance(around, LogDirectory):
+        log_directory = directory_at(directory) if directory and not is_url(directory) else None
+        if not isinstance(log_directory, LogDirectory):
             return self.given, None
-        own = ids(around, self.options)
+        own = ids(log_directory, self.options)
         number = parse_int(own.get("node.id"))
         if self.given is not None:
             return self.given, number

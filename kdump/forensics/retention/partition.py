@@ -92,14 +92,14 @@ class OnePartition:
         for note in totals.notes:
             yield Note("", note)
         assert summary is not None
-        there = [
+        existing = [
             segment
             for segment in partition.segments
             if segment.log is not None and (segment.log.path in facts.found or length(segment.log.path) is not None)
         ]
-        if not there:  # all of them went away meanwhile
+        if not existing:  # all of them went away meanwhile
             return
-        segments = [self._facts(facts, segment) for segment in there]
+        segments = [self._facts(facts, segment) for segment in existing]
         if place.known.topic is None and not any(segment.is_read for segment in segments):  # not a log
             return
         case = self._case(segments, config, summary, oldest)
@@ -181,14 +181,14 @@ class OnePartition:
         known = self.place.known
         first = segments[0].base
         end = max(summary.logEndOffset or 0, segments[-1].base)
-        noted = known.log_start
+        checkpointed = known.log_start
         mark = summary.highWatermark
         described = self.metadata.topics.get(known.topic or "") if self.metadata else None
         replicas = described.partitions.get(known.partition or 0) if described else None
         if replicas is not None and len(replicas.replicas) == 1:
             mark = end  # with one replica, the high watermark is the log end offset
         log = LogFacts(
-            log_start=max(noted, first) if noted is not None else first,
+            log_start=max(checkpointed, first) if checkpointed is not None else first,
             log_end=end,
             high_watermark=mark,
             last_stable=summary.lastStableOffset,

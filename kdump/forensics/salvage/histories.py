@@ -32,18 +32,18 @@ class Divergence:
 @dataclass
 class ReplicaHistories:
     """The decisions about the copies. `epochs`: (epoch, start offset) pairs of the reference copy, empty if it has
-    none; `noted`: they are from its leader-epoch-checkpoint, not from its batches in order of position. `stop`: from
-    this offset on, only the operator can decide between two histories; None if there is no such offset."""
+    none; `from_checkpoint`: they are from its leader-epoch-checkpoint, not from its batches in order of position.
+    `stop`: from this offset on, only the operator can decide between two histories; None if there is no such offset."""
 
     order: list[int]
     """Numbers of the copies as given, the reference copy first. Elsewhere here a copy's number is its index in this."""
     epochs: list[tuple[int, int]] = field(default_factory=list)
     partings: dict[int, Divergence] = field(default_factory=dict)
-    noted: bool = True
+    from_checkpoint: bool = True
     stop: int | None = None
     notes: list[str] = field(default_factory=list)
 
-    def parted(self, copy: int, base: int, last: int, epoch: int) -> str:
+    def divergence_of(self, copy: int, base: int, last: int, epoch: int) -> str:
         """Return why a batch of a copy (an index in `order`) belongs to another history; empty if it does not. No batch
         in live segments of the reference copy does: the caller passes -1 as their epoch."""
         parting = self.partings.get(copy)
@@ -69,7 +69,7 @@ def histories_of(
     found = diff_copies(list(copies), options, met)
     facts = found.copies
     order = sorted(range(len(copies)), key=lambda number: (number != prefer, -_newest(facts[number]), number))
-    made = ReplicaHistories(order, _epochs(facts[order[0]]), noted=facts[order[0]].epochs is not None)
+    made = ReplicaHistories(order, _epochs(facts[order[0]]), from_checkpoint=facts[order[0]].epochs is not None)
     for place in range(len(order)):
         for above in range(place):
             _hold(made, found, above, place, prefer)
@@ -93,8 +93,8 @@ def _hold(made: ReplicaHistories, found: Diff, above: int, place: int, prefer: i
     higher = made.partings.get(above)
     if higher is not None and higher.offset <= parting:
         return  # that copy has diverged already, and decides nothing here
-    standing = pair.standing.get(parting, (None, None))
-    epochs = [None if each is None else each.leaderEpoch for each in standing]
+    batches = pair.batches_at.get(parting, (None, None))
+    epochs = [None if each is None else each.leaderEpoch for each in batches]
     mine, theirs = epochs if one < other else reversed(epochs)
     paths = found.copies[one].path, found.copies[other].path
     if one == prefer and above == 0:
@@ -102,8 +102,8 @@ def _hold(made: ReplicaHistories, found: Diff, above: int, place: int, prefer: i
     elif mine is not None and theirs is not None and mine > theirs:
         reason = f"from offset {parting} on {paths[0]} has leader epoch {mine}, and this copy has {theirs}"
     else:
-        said = f"both in leader epoch {mine}" if mine == theirs else f"in leader epochs {mine} and {theirs}"
-        both = f"{paths[0]} and {paths[1]} have different records at offset {parting}, {said}"
+        epoch_text = f"both in leader epoch {mine}" if mine == theirs else f"in leader epochs {mine} and {theirs}"
+        both = f"{paths[0]} and {paths[1]} have different records at offset {parting}, {epoch_text}"
         choose = "run kdump diff to see how they differ, and choose one with --prefer PATH"
         if above:  # the reference copy is not affected, but neither of these can fill its gaps
             for each in (above, place):

@@ -64,8 +64,8 @@ class OrderedReader(SalvageReader):
             batch, mended, stored = with_fields(batch, baseOffset=found.base), (*mended, "baseOffset"), checked.base
             checked = checked._replace(last=checked.last + found.base - checked.base, base=found.base)
         if checked.code or (checked.base, checked.last, batch.crc) != (found.base, found.last, found.crc):
-            told = LostBytes(UNREAD, found.position, found.size, checked.code, CHANGED, found.base, found.last)
-            self.lost(self, told)
+            lost = LostBytes(UNREAD, found.position, found.size, checked.code, CHANGED, found.base, found.last)
+            self.lost(self, lost)
             return None
         epoch = None if self.astray else self._right_epoch(batch, checked.last)
         if epoch is not None:

@@ -90,7 +90,7 @@ class Merge:
             elif other is not None:
                 self._drop(first, *other)
             elif self.last is not None and first.base <= self.last:
-                self._behind(first)
+                self._drop_overlapping(first)
             elif self._is_unwanted(first):
                 self._drop(first, UNUSED, COMPACTED)
             else:
@@ -146,9 +146,9 @@ class Merge:
         if stop is not None and head.last >= stop:
             return UNDECIDED, f"histories diverge at offset {stop}, and nothing shows which is right"
         epoch = head.epoch if head.strand.tier else -1
-        parted = self.histories.parted(head.strand.place.copy, head.base, head.last, epoch)
-        if parted:
-            return DIVERGED, parted
+        divergence = self.histories.divergence_of(head.strand.place.copy, head.base, head.last, epoch)
+        if divergence:
+            return DIVERGED, divergence
         if head.epoch < 0:
             return None
         if not head.strand.tier:
@@ -172,13 +172,13 @@ class Merge:
             key=lambda other: other.base,
             default=None,
         )
-        behind = -1 if after is None or after.base <= head.last else after.epoch
-        if 0 <= behind < before:
+        next_epoch = -1 if after is None or after.base <= head.last else after.epoch
+        if 0 <= next_epoch < before:
             return ""  # the epochs decrease even without it
         if head.epoch < before:
             return f"its leader epoch {head.epoch} is below {before}, the one before it"
-        if 0 <= behind < head.epoch:
-            return f"its leader epoch {head.epoch} is above {behind}, the one after it"
+        if 0 <= next_epoch < head.epoch:
+            return f"its leader epoch {head.epoch} is above {next_epoch}, the one after it"
         return ""
 
     def _is_unwanted(self, head: SalvageCandidate) -> bool:
@@ -201,7 +201,7 @@ class Merge:
         made = any(head.recovered is not None for head in self._heads() if head.strand.tier == 0)
         return self.damaged or made or not self._followed or ended
 
-    def _behind(self, head: SalvageCandidate) -> None:
+    def _drop_overlapping(self, head: SalvageCandidate) -> None:
         """Drop a batch that begins at or below the last chosen offset."""
         assert self.last is not None
         if head.last <= self.last:

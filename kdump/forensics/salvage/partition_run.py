@@ -129,7 +129,7 @@ class PartitionRun:
         self.dropped_to = -1
         """The last of these offsets, except for those of another history: this history lacks nothing that another one
         has after its end."""
-        self.lost_behind = -2
+        self.lost_since_marker = -2
         """The offset after which something was lost most recently; -2 if nothing was."""
         self.doubtful: list[DoubtfulTransaction] = []
         self.claimed: int | None = None
@@ -146,7 +146,9 @@ class PartitionRun:
         self.strands = list(self._strands())
         if self.losses is not None:
             self.strands = survey(self.strands, self.losses)
-            if not self.histories.noted and any(strand.surveyed and strand.tier == 0 for strand in self.strands):
+            if not self.histories.from_checkpoint and any(
+                strand.surveyed and strand.tier == 0 for strand in self.strands
+            ):
                 self.histories.epochs = []  # batches out of order do not show where an epoch begins
         self.merge = Merge(self.strands, self.histories, self._disposed, compacted=compacted, losses=self.losses)
         named = [at.name_offset for at in self.copies[0].copy.segments if at.name_offset is not None]
@@ -185,8 +187,8 @@ class PartitionRun:
             names = sorted({at.name_offset for at in live if at.name_offset is not None})
             places = []
             for at in live:
-                behind = len(names) if at.name_offset is None else bisect_right(names, at.name_offset)
-                beyond = names[behind] if behind < len(names) else None
+                following = len(names) if at.name_offset is None else bisect_right(names, at.name_offset)
+                beyond = names[following] if following < len(names) else None
                 places.append(InputFile(at, copy, False, beyond, number, tuple(names)))
                 number += 1
             for at in given.misnamed:
@@ -214,12 +216,12 @@ class PartitionRun:
                 self.next, head.base - 1, LOSS if self._is_lost(self.next, head.base - 1) else ABSENT
             )
             if hole.cause == LOSS:
-                self.lost_behind = self.next - 1
+                self.lost_since_marker = self.next - 1
         doubtful = self._doubtful(head)
         try:
-            name, at = self.sink.take(head)
+            name, at = self.sink.write(head)
         except BatchRejected as error:
-            self._told(head, UNTAKEN, str(error))
+            self._record_outcome(head, UNTAKEN, str(error))
             return
         if doubtful is not None and len(self.doubtful) < MOST_TRANSACTIONS:
             self.doubtful.append(doubtful)
@@ -238,7 +240,7 @@ class PartitionRun:
             mended: tuple[str, ...] = ()
             reason = f"{head.records} of {head.recovered} records"
             if head.records < head.recovered:
-                self.lost_behind = head.last
+                self.lost_since_marker = head.last
         else:
             fate, mended, code, reason = MENDED if head.mended else KEPT, head.mended, "", ""
         self.ledger.span(self._span(head, fate, code, reason, mended, odd, name, at))
@@ -251,11 +253,11 @@ class PartitionRun:
 
     def _doubtful(self, head: SalvageCandidate) -> DoubtfulTransaction | None:
         """Return the transaction that a COMMIT or ABORT marker ends, if something inside it was lost; else None."""
-        if not (self.lost_behind >= 0 and head.batch.isControlBatch and isinstance(self.sink, SegmentWriter)):
+        if not (self.lost_since_marker >= 0 and head.batch.isControlBatch and isinstance(self.sink, SegmentWriter)):
             return None
         running = self.sink.transactions.open.get(head.batch.producerId or 0)
         marker = marker_of(head.batch)
-        if running is None or marker is None or self.lost_behind < running.first_offset:
+        if running is None or marker is None or self.lost_since_marker < running.first_offset:
             return None
         return DoubtfulTransaction(
             head.batch.producerId or 0, running.last_epoch, running.first_offset, head.last, marker.type
@@ -263,11 +265,11 @@ class PartitionRun:
 
     def _disposed(self, head: SalvageCandidate, fate: str, reason: str) -> None:
         if fate in LOST:
-            self._told(head, fate, reason)
+            self._record_outcome(head, fate, reason)
         else:
             self.ledger.span(self._span(head, fate, "", reason))
 
-    def _told(self, head: SalvageCandidate, fate: str, reason: str) -> None:
+    def _record_outcome(self, head: SalvageCandidate, fate: str, reason: str) -> None:
         if self.next is None or head.last >= self.next:
             self._not_written(head, fate)
         self.ledger.span(self._span(head, fate, "", reason))
@@ -328,7 +330,7 @@ class PartitionRun:
         if losses is not None:
             self.lost_since = self.lost_since or (losses.unknown and not self.ledger.lost_holes)
         if self.lost_since:
-            self.lost_behind = start - 1
+            self.lost_since_marker = start - 1
             self.ledger.hole(MissingOffsetRange(start, self.claimed, LOSS))
         sink = self.sink
         if isinstance(sink, SegmentWriter):
@@ -373,5 +375,5 @@ class PartitionRun:
         made.lastStableOffset = sink.transactions.first_undecided
 
     def _transaction(self, producer_id: int, each: OngoingTxn) -> OpenTransaction:
-        lost = self.lost_behind >= each.first_offset
+        lost = self.lost_since_marker >= each.first_offset
         return OpenTransaction(producer_id, each.last_epoch, each.first_offset, each.last_offset, each.records, lost)

@@ -42,7 +42,7 @@ class OrderedRanges:
             self.firsts.append(base)
             self.lasts.append(last)
 
-    def holds(self, first: int, last: int) -> bool:
+    def contains_any(self, first: int, last: int) -> bool:
         """Return True if it has any of the offsets first..last (inclusive)."""
         at = bisect_right(self.firsts, last) - 1
         return at >= 0 and self.lasts[at] >= first
@@ -95,8 +95,8 @@ class StrayBatchPlacement:
         room = None if follows is None else follows - expected
         span = entry.last - entry.base + 1
         in_place = self._has(entry.base, entry.last)
-        beside = any(self._holds(number, offset, offset) for offset in (entry.base - 1, entry.last + 1))
-        if beside and not in_place:
+        is_adjacent = any(self._has_offsets(number, offset, offset) for offset in (entry.base - 1, entry.last + 1))
+        if is_adjacent and not in_place:
             return False
         fits = room == span and self._touches(number, at) and self._is_free(number, expected, span)
         moved_by_a_bit = self._is_outside(entry) and _is_one_bit(entry.base, expected, room, span)
@@ -113,10 +113,10 @@ class StrayBatchPlacement:
 
     def _leave_out(self, entry: IndexedBatch, reason: str) -> None:
         self.losses.add_doubtful(entry.base, entry.last)
-        told = LostBytes(
+        lost = LostBytes(
             CONTRADICTS, entry.position, entry.size, "offset-not-monotonic", reason, entry.base, entry.last
         )
-        self.strand.lost(self.strand, told)
+        self.strand.lost(self.strand, lost)
 
     def _touches(self, number: int, at: int) -> bool:
         """Return True if its neighbors in the chain, before and at index `at`, are adjacent to it in the file."""
@@ -132,7 +132,7 @@ class StrayBatchPlacement:
         return first and end == index.end
 
     def _is_free(self, number: int, first: int, span: int) -> bool:
-        return not self._holds(number, first, first + span - 1)
+        return not self._has_offsets(number, first, first + span - 1)
 
     def _is_outside(self, entry: IndexedBatch) -> bool:
         """Return True if it would begin the log, or end it."""
@@ -143,7 +143,7 @@ class StrayBatchPlacement:
         """Return True if a batch of this copy that is in order has any of the offsets first..last."""
         return any(_in_order(each, first, last) for each in self.kin)
 
-    def _holds(self, number: int, first: int, last: int) -> bool:
+    def _has_offsets(self, number: int, first: int, last: int) -> bool:
         """Return True if any other batch of this copy has any of the offsets first..last."""
         if self._has(first, last):
             return True
@@ -161,7 +161,7 @@ class StrayBatchPlacement:
                 for other, found in _holders(each.batches, entry.base, entry.last):
                     if (each.batches is not self.index or other != number) and _same(found, entry):
                         return True
-            elif each.gaps.holds(entry.base, entry.last):
+            elif each.gaps.contains_any(entry.base, entry.last):
                 self.looks += 1
                 if self.looks > MOST_LOOKS or _has_it(each.strand, entry):
                     return True
@@ -170,7 +170,7 @@ class StrayBatchPlacement:
 
 def _in_order(each: SurveyedFile, first: int, last: int) -> bool:
     if each.batches is None:
-        return each.gaps.holds(first, last)
+        return each.gaps.contains_any(first, last)
     return next(each.batches.holders(first, last, astray=False), None) is not None
 
 

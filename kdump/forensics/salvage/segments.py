@@ -34,7 +34,7 @@ class BatchWriter(Protocol):
     def files(self) -> list[str]:
         """Paths of the files that contain batches, relative to the output directory, in order."""
 
-    def take(self, head: SalvageCandidate) -> tuple[str, int | None]:
+    def write(self, head: SalvageCandidate) -> tuple[str, int | None]:
         """Write a batch; return the path of the file relative to the output directory, and its byte position there,
         None if it is not stored as it was. Raises BatchRejected, OutputError, and SourceError if its bytes have
         changed."""
@@ -69,7 +69,7 @@ class SegmentWriter:
         """Paths of the segments, relative to the output directory."""
         return [f"{self.directory}/{base:020}.log" for base in self.names]
 
-    def take(self, head: SalvageCandidate) -> tuple[str, int]:
+    def write(self, head: SalvageCandidate) -> tuple[str, int]:
         place = head.strand.place
         size = head.batch.size
         home = _home(head)

@@ -152,8 +152,8 @@ def _given(paths: list[str], options: Options, refused: Refused) -> Iterator[Fou
             is_wanted = was_named or (not place.state and place.topic != METADATA_TOPIC)
             if not (is_wanted and (segments or spares or misnamed)):
                 continue
-            said = properties(place.text("partition.metadata"))
-            copy = Copy(place.path, segments, unit.known, said.get("topic_id"))
+            values = properties(place.text("partition.metadata"))
+            copy = Copy(place.path, segments, unit.known, values.get("topic_id"))
             yield FoundCopy(copy, place, spares, was_named, misnamed, strange)
         elif at is not None:
             alone = at.path == "-" or "://" in at.path

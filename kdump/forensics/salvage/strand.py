@@ -163,8 +163,8 @@ class SalvageReader:
         if (reason or right != base) and self.file.is_seekable:
             raise Disordered(self.place.at.path)
         if reason:
-            told = LostBytes(CONTRADICTS, region.position, region.size, "offset-not-monotonic", reason, base, last)
-            self.lost(self, told._replace(reason=f"{reason}, {READ_ONCE}", records=batch.possible_records))
+            lost = LostBytes(CONTRADICTS, region.position, region.size, "offset-not-monotonic", reason, base, last)
+            self.lost(self, lost._replace(reason=f"{reason}, {READ_ONCE}", records=batch.possible_records))
             return None
         stored = None
         if right != base:
@@ -282,5 +282,7 @@ class SalvageReader:
         """Return True if offsets first..last fit between the batch before and what follows at byte `end`."""
         before = self.last if self.last is not None else (self.place.at.name_offset or 0) - 1
         successor = self.file.successor(end)
-        behind = [each for each in (self.place.beyond, successor.baseOffset if successor else None) if each is not None]
-        return before < first <= last and first - before <= REACH and all(last < each for each in behind)
+        limits_after = [
+            each for each in (self.place.beyond, successor.baseOffset if successor else None) if each is not None
+        ]
+        return before < first <= last and first - before <= REACH and all(last < each for each in limits_after)

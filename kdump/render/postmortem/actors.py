@@ -48,8 +48,8 @@ def _offsets_axis(first: int, last: int) -> Spec:
 
 
 def _end(facts: PartitionFacts, *others: int) -> int:
-    told = facts.ended.logEndOffset if facts.ended else None
-    return max(told or 0, (facts.stats.lastOffset or 0) + 1, *others)
+    end = facts.ended.logEndOffset if facts.ended else None
+    return max(end or 0, (facts.stats.lastOffset or 0) + 1, *others)
 
 
 def transactions(facts: PartitionFacts, name: str) -> Chart | None:
@@ -149,13 +149,13 @@ def _told(facts: PartitionFacts, drawn: int) -> str:
     counts = [(name, getattr(ended, name)) for name in ("committed", "aborted", "open", "hanging")]
     words = ", ".join(f"{count:,} {name}" for name, count in counts if count)
     total = sum(count for _, count in counts)
-    told = f"{words}." if words else ""
+    text = f"{words}." if words else ""
     if total > drawn:
-        told += f" The {drawn:,} that are drawn are those without a marker and the longest."
+        text += f" The {drawn:,} that are drawn are those without a marker and the longest."
     if ended.lastStableOffset is not None and ended.logEndOffset and ended.lastStableOffset < ended.logEndOffset:
-        behind = ended.logEndOffset - ended.lastStableOffset
-        told += f" Consumers with read_committed stop at offset {ended.lastStableOffset:,}, {behind:,} before the end."
-    return told
+        hidden = ended.logEndOffset - ended.lastStableOffset
+        text += f" Consumers with read_committed stop at offset {ended.lastStableOffset:,}, {hidden:,} before the end."
+    return text
 
 
 def producers(facts: PartitionFacts, name: str) -> Chart | None:
@@ -227,10 +227,10 @@ def producers(facts: PartitionFacts, name: str) -> Chart | None:
             }
         )
     spec = {"data": {"values": data}, "width": WIDTH, "height": {"step": STEP}, "encoding": {"y": y}, "layer": layers}
-    told = "Triangles mark batches with a sequence or epoch error." if breaks else ""
+    caption = "Triangles mark batches with a sequence or epoch error." if breaks else ""
     if len(sizes) > ROWS:
-        told += f" Only the {ROWS} of {len(sizes):,} with the most bytes are drawn."
-    return Chart("producers", name, told, spec, kind="Producers and their epochs: ")
+        caption += f" Only the {ROWS} of {len(sizes):,} with the most bytes are drawn."
+    return Chart("producers", name, caption, spec, kind="Producers and their epochs: ")
 
 
 def _names(facts: PartitionFacts) -> dict[int, str]:
@@ -251,6 +251,6 @@ def _breaks(facts: PartitionFacts, names: dict[int, str]) -> list[dict[str, Any]
         number = parse_long(finding.message.partition(":")[0].removeprefix("producer "))
         who = names.get(number, f"producer {number}") if number is not None and number >= 0 else None
         if who is not None:
-            said = {"who": who, "at": finding.offset, "offset": f"{finding.offset:,}"}
-            rows.append(said | {"what": BREAKS[finding.code], "said": short(clean(finding.message), 120)})
+            row = {"who": who, "at": finding.offset, "offset": f"{finding.offset:,}"}
+            rows.append(row | {"what": BREAKS[finding.code], "said": short(clean(finding.message), 120)})
     return rows

@@ -20,15 +20,15 @@ class ChartSet:
 
     maps: dict[str, list[Chart]] = field(default_factory=dict)
     map_first: str = ""
-    map_told: str = ""
+    map_text: str = ""
     time: list[Chart] = field(default_factory=list)
-    time_told: list[str] = field(default_factory=list)
+    time_text: list[str] = field(default_factory=list)
     offsets: list[Chart] = field(default_factory=list)
-    offsets_told: list[str] = field(default_factory=list)
+    offsets_text: list[str] = field(default_factory=list)
     transactions: list[Chart] = field(default_factory=list)
-    transactions_left: int = 0
+    transactions_omitted: int = 0
     producers: list[Chart] = field(default_factory=list)
-    producers_left: int = 0
+    producers_omitted: int = 0
     batches: list[Chart] = field(default_factory=list)
     keys: list[Chart] = field(default_factory=list)
 
@@ -47,22 +47,22 @@ def draw_charts(made: PostMortem, names: PartitionLabels) -> ChartSet:
         drawn.maps = {by: strips.charts(by) for by in maps.BY}
         drawn.map_first = strips.first
         if strips.left_out:
-            drawn.map_told = f"{len(strips.rows):,} of {strips.all:,} segments are drawn: no empty ones, and if there "
-            drawn.map_told += "are many, those with findings and the newest."
-    drawn.time, drawn.time_told = flows.over_time(made)
+            drawn.map_text = f"{len(strips.rows):,} of {strips.all:,} segments are drawn: no empty ones, and if there "
+            drawn.map_text += "are many, those with findings and the newest."
+    drawn.time, drawn.time_text = flows.over_time(made)
     everything = [facts for facts in made.partitions if facts.segments]
     for facts in _focus(everything, lambda facts: facts.stats.soundBatches > 1):
-        chart, told = flows.over_offsets(facts, names.of(facts))
+        chart, note = flows.over_offsets(facts, names.of(facts))
         drawn.offsets += [chart] if chart is not None else []
-        drawn.offsets_told += [f"{names.of(facts)}: {text} are too far away to be drawn" for text in told]
+        drawn.offsets_text += [f"{names.of(facts)}: {text} are too far away to be drawn" for text in note]
     with_transactions = [facts for facts in everything if facts.transactions]
     chosen = _focus(with_transactions, lambda facts: True)
     drawn.transactions = _made(actors.transactions, chosen, names)
-    drawn.transactions_left = len(with_transactions) - len(chosen)
+    drawn.transactions_omitted = len(with_transactions) - len(chosen)
     with_producers = [facts for facts in everything if facts.producers]
     chosen = _focus(with_producers, lambda facts: True, by_producers=True)
     drawn.producers = _made(actors.producers, chosen, names)
-    drawn.producers_left = len(with_producers) - len(chosen)
+    drawn.producers_omitted = len(with_producers) - len(chosen)
     stats = made.stats
     drawn.batches = [each for each in (counts.batch_fill(stats), counts.compression(stats)) if each is not None]
     drawn.keys = [each for each in (counts.top_keys(stats), counts.top_producers(stats)) if each is not None]

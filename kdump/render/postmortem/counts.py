@@ -64,11 +64,11 @@ def compression(stats: Stats) -> Chart | None:
     data: list[dict[str, Any]] = []
     for name, codec in codecs_of(stats):
         ratio = f"{codec.ratio:.2f}× smaller" if name != "none" and codec.ratio else ""
-        said = {"codec": name, "batches": f"{codec.batches:,}", "records": f"{codec.records:,}", "ratio": ratio}
+        common = {"codec": name, "batches": f"{codec.batches:,}", "records": f"{codec.records:,}", "ratio": ratio}
         for is_stored, amount in ((True, codec.storedBytes), (False, codec.unpackedBytes)):
             if amount:
                 kind = "stored" if is_stored else "unpacked"
-                data.append(said | {"is": kind, "amount": amount, "size": size_text(amount), "told": ""})
+                data.append(common | {"is": kind, "amount": amount, "size": size_text(amount), "told": ""})
                 data[-1]["told"] = f"{size_text(amount)}" + (f", {ratio}" if is_stored and ratio else "")
     if not data:
         return None
@@ -136,9 +136,9 @@ def _top(name: str, title: str, rows: list[tuple[str, Any]], sketch: SpaceSaving
             label += "'"
         labels.append(label)
         most = each.times + sketch.error
-        told = f"{each.times:,}" + (f"..{most:,}" if sketch.error else "")
+        caption = f"{each.times:,}" + (f"..{most:,}" if sketch.error else "")
         share = f"{100 * each.times / sketch.total:.1f} %" if sketch.total else ""
-        data.append({"name": label, "count": each.times, "most": most, "told": told, "records": told})
+        data.append({"name": label, "count": each.times, "most": most, "told": caption, "records": caption})
         data[-1] |= {"size": size_text(each.weight), "share": share}
     y = {"field": "name", "type": "nominal", "sort": labels, "title": None, "axis": {"domain": False, "ticks": False}}
     most = max(row["most"] for row in data)
@@ -163,7 +163,7 @@ def _top(name: str, title: str, rows: list[tuple[str, Any]], sketch: SpaceSaving
         rule = {"type": "rule", "strokeWidth": 2}
         layers.insert(1, {"mark": rule, "encoding": {"x": {"field": "count"}, "x2": {"field": "most"}}})
     spec = {"data": {"values": data}, "width": WIDTH, "height": {"step": 18}, "encoding": {"y": y}, "layer": layers}
-    told = ""
+    caption = ""
     if sketch.error:
-        told = f"Counted in bounded memory: each count may be too low by up to {sketch.error:,}, as the lines show."
-    return Chart(name, title, told, spec)
+        caption = f"Counted in bounded memory: each count may be too low by up to {sketch.error:,}, as the lines show."
+    return Chart(name, title, caption, spec)

@@ -47,11 +47,11 @@ class ExplainedFindings:
 
 @dataclass
 class FindingsSection:
-    """The findings section of the page. `untold`: the number of groups for which there was no room; `codes`: severity,
+    """The findings section of the page. `omitted`: the number of groups for which there was no room; `codes`: severity,
     code, number of findings and meaning."""
 
-    told: list[ExplainedFindings]
-    untold: int
+    explained: list[ExplainedFindings]
+    omitted: int
     codes: list[tuple[str, str, int, str]]
 
 
@@ -59,19 +59,19 @@ def evidence(made: PostMortem, names: PartitionLabels, options: Options) -> Find
     """Return errors first, then warnings, then informational findings; the first groups have a hexdump of their
     bytes."""
     found = [(facts, story) for facts in (*made.others, *made.partitions) for story in _stories(facts)]
-    stories, untold = _folded(found)
+    stories, omitted = _folded(found)
     stories.sort(key=lambda each: SEVERITIES.index(each[1].first.severity))
-    untold += max(0, len(stories) - TOLD)
-    told = [_told(number, *each, names) for number, each in enumerate(stories[:TOLD])]
-    for each, (_, story, _) in zip(told[:DUMPED], stories):
-        if each.severity != INFO or len(told) <= DUMPED // 2:
+    omitted += max(0, len(stories) - TOLD)
+    explained = [_told(number, *each, names) for number, each in enumerate(stories[:TOLD])]
+    for each, (_, story, _) in zip(explained[:DUMPED], stories):
+        if each.severity != INFO or len(explained) <= DUMPED // 2:
             each.dump = hexdump(story.first, options)
     codes: dict[tuple[str, str], int] = {}
     for facts in (*made.others, *made.partitions):
         for key, count in facts.codes.items():
             codes[key] = codes.get(key, 0) + count
     rows = sorted(codes.items(), key=lambda each: (SEVERITIES.index(each[0][0]), -each[1], each[0][1]))
-    return FindingsSection(told, untold, [(*key, count, CATALOGUE[key[1]].meaning) for key, count in rows])
+    return FindingsSection(explained, omitted, [(*key, count, CATALOGUE[key[1]].meaning) for key, count in rows])
 
 
 def _stories(facts: PartitionFacts) -> list[FindingGroup]:
@@ -93,7 +93,7 @@ def _folded(found: list[tuple[PartitionFacts, FindingGroup]]) -> tuple[list[Chos
     folded = {code: list(of.values()) for code, of in places.items() if len(of) > EVERYWHERE}
     counts: Counter[tuple[str, int]] = Counter()
     chosen: list[Chosen] = []
-    untold = 0
+    omitted = 0
     for facts, story in found:
         code = story.first.code
         is_folded = code in folded and story.first.severity != ERROR
@@ -105,8 +105,8 @@ def _folded(found: list[tuple[PartitionFacts, FindingGroup]]) -> tuple[list[Chos
         elif counts[key] <= OF_ONE_CODE:
             chosen.append((facts, story, [facts]))
         else:
-            untold += 1
-    return chosen, untold
+            omitted += 1
+    return chosen, omitted
 
 
 def _told(

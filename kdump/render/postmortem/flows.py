@@ -60,13 +60,13 @@ def over_time(made: PostMortem) -> tuple[list[Chart], list[str]]:
     """Draw bytes and records by the time of their batches, with one color per large topic: one chart for each period
     with data. Also returns text about what is too distant to draw."""
     kept, far, step = when(made)
-    told = [f"{count_text(each.records, 'record')} at {iso(each.first)}" for each in far[:FAR]]
-    told += [f"and {len(far) - FAR} more times"] if len(far) > FAR else []
-    told += [f"{count_text(made.untimed, 'record')} without a timestamp"] if made.untimed else []
+    texts = [f"{count_text(each.records, 'record')} at {iso(each.first)}" for each in far[:FAR]]
+    texts += [f"and {len(far) - FAR} more times"] if len(far) > FAR else []
+    texts += [f"{count_text(made.untimed, 'record')} without a timestamp"] if made.untimed else []
     charts = [_era(made, era, step) for era in eras(kept)] if kept else []
     for number, chart in enumerate(charts[1:]):
         chart.name += f"-{number + 2}"
-    return charts, told
+    return charts, texts
 
 
 def _era(made: PostMortem, era: list[Bucket], step: int) -> Chart:
@@ -124,10 +124,10 @@ def _stacked(rows: dict[tuple[int, str], list[int]], order: list[str], width: in
     for (bucket, name), (size, records) in sorted(rows.items(), key=lambda row: (row[0][0], order.index(row[0][1]))):
         below = base.setdefault(bucket, [0, 0])
         start = bucket * width
-        said = {"topic": name, "t": start, "t2": start + width, "from": iso(start), "upto": iso(start + width)}
-        said |= {"size": size_text(size), "count": count_text(records, "record")}
+        base_row = {"topic": name, "t": start, "t2": start + width, "from": iso(start), "upto": iso(start + width)}
+        base_row |= {"size": size_text(size), "count": count_text(records, "record")}
         for number, (of, amount) in enumerate(((BYTES, size), (RECORDS, records))):
-            data.append(said | {"of": of, "y": below[number], "y2": below[number] + amount})
+            data.append(base_row | {"of": of, "y": below[number], "y2": below[number] + amount})
             below[number] += amount
     return data
 
@@ -141,9 +141,9 @@ def over_offsets(facts: PartitionFacts, name: str) -> tuple[Chart | None, list[s
     """Draw the bytes and records of a partition by offset, with its offset gaps. Also returns text about what is too
     distant to draw."""
     kept, far = main_part(list(facts.offsets))
-    told = [f"{count_text(each.records, 'record')} at offsets from {each.first:,} on" for each in far[:FAR]]
+    texts = [f"{count_text(each.records, 'record')} at offsets from {each.first:,} on" for each in far[:FAR]]
     if not kept:
-        return None, told
+        return None, texts
     first, last = kept[0].first, kept[-1].last
     if facts.ended is not None and facts.ended.logEndOffset is not None:
         last = max(kept[-1].first, min(last, facts.ended.logEndOffset - 1))
@@ -181,7 +181,7 @@ def over_offsets(facts: PartitionFacts, name: str) -> tuple[Chart | None, list[s
             },
         )
     spec = facet(data, x, layers, 64)
-    return Chart("over-offsets", name, "", spec, "spec", "Bytes and records over offsets: "), told
+    return Chart("over-offsets", name, "", spec, "spec", "Bytes and records over offsets: "), texts
 
 
 def _wider(buckets: list[Bucket], width: int) -> list[Bucket]:
@@ -199,9 +199,9 @@ def _wider(buckets: list[Bucket], width: int) -> list[Bucket]:
 
 def _bars(bucket: Bucket, last: int) -> list[dict[str, Any]]:
     end = min(bucket.last, last)
-    said = {"kind": "bar", "a": bucket.first, "b": end + 1, "offsets": f"{bucket.first:,}..{end:,}"}
-    said |= {"size": size_text(bucket.bytes), "count": count_text(bucket.records, "record")}
-    return [said | {"of": BYTES, "y": bucket.bytes}, said | {"of": RECORDS, "y": bucket.records}]
+    row = {"kind": "bar", "a": bucket.first, "b": end + 1, "offsets": f"{bucket.first:,}..{end:,}"}
+    row |= {"size": size_text(bucket.bytes), "count": count_text(bucket.records, "record")}
+    return [row | {"of": BYTES, "y": bucket.bytes}, row | {"of": RECORDS, "y": bucket.records}]
 
 
 def _kind(gap: Gap, facts: PartitionFacts) -> str:
@@ -209,5 +209,5 @@ def _kind(gap: Gap, facts: PartitionFacts) -> str:
 
 
 def _gap(gap: Gap, facts: PartitionFacts, of: str) -> dict[str, Any]:
-    said = {"kind": "gap", "of": of, "a": gap.first, "b": gap.last + 1, "offsets": f"{gap.first:,}..{gap.last:,}"}
-    return said | {"gap": f"gap: {_kind(gap, facts)}", "size": f"{gap.size:,} offsets"}
+    row = {"kind": "gap", "of": of, "a": gap.first, "b": gap.last + 1, "offsets": f"{gap.first:,}..{gap.last:,}"}
+    return row | {"gap": f"gap: {_kind(gap, facts)}", "size": f"{gap.size:,} offsets"}

@@ -70,5 +70,5 @@ def file_name(path: str) -> str:
 def key_name(stats: Stats, item: Hashable) -> tuple[str, str]:
     """Return topic and key of an item in the key counts."""
     topic, key, size, is_cut = split_key(stats, item)
-    told = bytes_text(key, SHOWN_KEY)
-    return clean(topic or "?"), f"{told}… ({size:,} bytes)" if is_cut and not told.endswith("…") else told
+    text = bytes_text(key, SHOWN_KEY)
+    return clean(topic or "?"), f"{text}… ({size:,} bytes)" if is_cut and not text.endswith("…") else text

@@ -25,13 +25,13 @@ FORMATS = ("png", "svg")
 
 @dataclass
 class ReportFiles:
-    """What was written: the page `out` of `size` bytes, and the paths of the `charts`. `told` is the data on the
+    """What was written: the page `out` of `size` bytes, and the paths of the `charts`. `facts` is the data on the
     page."""
 
     out: str
     size: int
     charts: list[str]
-    told: PostMortem
+    facts: PostMortem
 
 
 def report(
@@ -84,8 +84,10 @@ def report(
     step("drawing")
     names = PartitionLabels(made)
     drawn = draw_charts(made, names)
-    told = evidence(made, names, options)
-    text = page(made, drawn, told, names, clean(title) if title else _title(made)).encode("utf-8", "backslashreplace")
+    section = evidence(made, names, options)
+    text = page(made, drawn, section, names, clean(title) if title else _title(made)).encode(
+        "utf-8", "backslashreplace"
+    )
     written: list[str] = []
     if directory is not None:
         step("writing charts")
