@@ -18,8 +18,8 @@ from typing import Any, TypeVar
 import pytest
 from hypothesis import HealthCheck, settings
 
+from kdump.log.batch_records import records
 from kdump.log.paths import target
-from kdump.log.payload import records
 from kdump.log.reader import regions
 from kdump.log.record import Record
 from kdump.log.region import Batch, LegacyRecordBatch, Limits, Region
@@ -80,7 +80,7 @@ def quiet_disks() -> Iterator[None]:
     """Turn off the second look at young files: the disks of tests are young, but no broker writes to them. Tests that
     undo their own monkeypatch do not turn it on."""
     with pytest.MonkeyPatch.context() as patched:
-        patched.setattr("kdump.log.at_work.YOUNG", 0)
+        patched.setattr("kdump.log.live_files.YOUNG", 0)
         yield
 
 

@@ -15,8 +15,17 @@ from typing import Any
 import pytest
 
 from kdump.engine import COMPILED, PLAIN, running
-from kdump.forensics import tally
-from kdump.format import candidates, columns, gather, head_columns, heads, message_set, runs, sound
+from kdump.forensics import record_counts
+from kdump.format import (
+    arrow_buffers,
+    batch_runs,
+    candidates,
+    head_columns,
+    header_columns,
+    message_set,
+    record_agreement,
+    record_columns,
+)
 from kdump.format.codec import snappy_tags
 from kdump.render import cells, record_lines
 from tests.conftest import ROOT, segment
@@ -25,8 +34,18 @@ from tools.carry.build import BUILDERS
 UTILITY = "kdump._cyutility"
 """The module that the compiled modules share: it has no Python file."""
 CORE = (
-    *(candidates, columns, gather, head_columns, heads, message_set, runs, sound, snappy_tags),
-    *(cells, record_lines, tally),
+    *(
+        candidates,
+        record_columns,
+        arrow_buffers,
+        head_columns,
+        header_columns,
+        message_set,
+        batch_runs,
+        record_agreement,
+        snappy_tags,
+    ),
+    *(cells, record_lines, record_counts),
 )
 MAKES_WHAT_IS_ASKED_FOR = 'while [ "$1" != -o ]; do shift; done; : > "$2"\n'
 """A compiler that creates empty files, and takes no time."""

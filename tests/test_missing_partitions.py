@@ -20,15 +20,15 @@ from kdump.check.options import Options
 from kdump.check.run import units
 from kdump.check.totals import CheckTotals
 from kdump.forensics.restart.restart_plan import restart_plan
-from kdump.log import kinds
-from kdump.log.disk import LogDirectory, directory_at
+from kdump.log import file_kinds
+from kdump.log.log_directory import LogDirectory, directory_at
 from tests.command import run
 from tests.conftest import DISKS, SEED
 from tests.restart_recipe import metadata_apart, second
 
 META = "__cluster_metadata-0"
 CHECKPOINTS = ("replication-offset-checkpoint", "recovery-point-offset-checkpoint")
-SKELETON = {kinds.META_PROPERTIES, kinds.OFFSET_CHECKPOINT, kinds.CLEAN_SHUTDOWN}
+SKELETON = {file_kinds.META_PROPERTIES, file_kinds.OFFSET_CHECKPOINT, file_kinds.CLEAN_SHUTDOWN}
 
 
 def skeleton(source: Path, target: Path) -> list[str]:

@@ -10,7 +10,7 @@ import click
 import pytest
 
 from kdump.commands.params import RangeParam, SizeParam, ZoneParam, parse_time, time_range
-from kdump.log.select import Range
+from kdump.log.selection import Range
 from kdump.render.times import iso
 
 NOW = 1_795_000_000_000

@@ -8,12 +8,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from kdump.log.batch_records import decode_columns, records
 from kdump.log.paths import Target, target
-from kdump.log.payload import decode_columns, records
 from kdump.log.region import Batch, DefaultRecordBatch
 from kdump.render import jsonl, long_record, long_value
+from kdump.render.fast_json import DAMAGED, SOUND, line_head, line_template, record_lines
 from kdump.render.objects import record_object
-from kdump.render.quick import DAMAGED, SOUND, line_head, line_template, record_lines
 from tests import craft
 from tests.conftest import batches, each_segment, read_regions
 

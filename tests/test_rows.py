@@ -13,9 +13,9 @@ from hypothesis import strategies as st
 
 from kdump.cli import cli
 from kdump.commands import show
-from kdump.log.payload import records as records_of
+from kdump.log.batch_records import records as records_of
 from kdump.log.region import Batch
-from kdump.render import cells, columns, long_value, quick, rows, views
+from kdump.render import cells, columns, fast_json, fast_rows, long_value, views
 from kdump.render.escape import bytes_text
 from kdump.render.style import cut
 from kdump.render.times import iso
@@ -36,8 +36,8 @@ def both(*arguments: str | Path, room: int = 1 << 20) -> str:
     """Return what is written from columns, after comparing it with what is written row by row."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(show, "COMPILED", True)
-        patch.setattr(rows, "ROOM", room)
-        patch.setattr(quick, "ROOM", room)
+        patch.setattr(fast_rows, "ROOM", room)
+        patch.setattr(fast_json, "ROOM", room)
         swift = inspect(*arguments)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(show, "COMPILED", False)
@@ -65,7 +65,7 @@ def written(monkeypatch: pytest.MonkeyPatch) -> list[int]:
             sizes.append(then - used)
             return row, then
 
-        monkeypatch.setattr(rows, name, counting)
+        monkeypatch.setattr(fast_rows, name, counting)
     return sizes
 
 
@@ -167,7 +167,7 @@ def test_several_files(tmp_path: Path) -> None:
 def test_moments(milliseconds: int) -> None:
     """Every time written from columns equals that of the calendar."""
     data = craft.batch([craft.record()], maxTimestamp=milliseconds)
-    heads = rows.read_header_columns(data, 0, len(data), 0)
+    heads = fast_rows.read_header_columns(data, 0, len(data), 0)
     plan = cells.RowPlan([(*cells.BATCH_CELLS, *cells.BATCH_COLUMNS).index("moment")], [b"", b""])
     room = bytearray(1000)
     row, used = cells.write_batch_rows(room, 0, heads, 0, 1, plan)

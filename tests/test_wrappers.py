@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from kdump.log.disk import LogDirectory, PartitionDirectory, find_directories
 from kdump.log.errors import SourceError
+from kdump.log.log_directory import LogDirectory, PartitionDirectory, find_directories
 from kdump.log.paths import PARTITION
 from tests.command import run
 from tests.conftest import FIXTURES, sample, seeded

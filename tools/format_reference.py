@@ -9,11 +9,11 @@ from collections.abc import Iterable
 from itertools import groupby
 from pathlib import Path
 
-from kdump.format.meanings import enum_names
+from kdump.format.enum_names import enum_names
 from kdump.format.struct_fields import NOT_GIVEN, StructField, rows
 from kdump.format.structs import NamedStruct, structs
 from kdump.format.text_fields import TEXT_FIELDS
-from kdump.log.kinds import KINDS
+from kdump.log.file_kinds import KINDS
 from kdump.render.struct_objects import versions_text
 
 DOCS = Path(__file__).resolve().parents[1] / "docs"

@@ -7,11 +7,11 @@ from typing import ClassVar
 from textual.binding import Binding, BindingType
 from textual.widgets import Input
 
-from kdump.browse.asking import FindingActions
+from kdump.browse.export import row_commands, row_json
+from kdump.browse.finding_actions import FindingActions
+from kdump.browse.pane_layout import PromptParsers as PromptParsers
 from kdump.browse.panes import Pane
-from kdump.browse.say import row_commands, row_json
 from kdump.browse.screens import HELP, TextScreen
-from kdump.browse.shown import PromptParsers as PromptParsers
 from kdump.format.numbers import parse_long
 
 

@@ -10,15 +10,15 @@ from contextlib import closing
 from kdump.browse.levels import Levels, NotFound
 from kdump.browse.places import Level
 from kdump.browse.rows import BrowseRow, FullListing, ListingSlice, Met
-from kdump.log.disk import partition
-from kdump.log.index import last_entry
-from kdump.log.kinds import BATCHES, TIME_INDEX
+from kdump.log.file_kinds import BATCHES, TIME_INDEX
+from kdump.log.index_lookup import last_entry
+from kdump.log.log_directory import partition
 from kdump.log.paths import Target
 from kdump.log.record import Record
 from kdump.log.region import Batch
-from kdump.log.scan import RegionScan
-from kdump.log.select import Range, Selection
-from kdump.state.partition_log import open_window
+from kdump.log.region_scan import RegionScan
+from kdump.log.selection import Range, Selection
+from kdump.state.partition_summary import open_window
 
 
 class Browser(Levels):

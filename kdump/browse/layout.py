@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from operator import itemgetter
 
-from kdump.browse.dump import CapturedLines, HexLine
+from kdump.browse.hexdump_lines import CapturedLines, HexLine
 from kdump.browse.places import Level
 from kdump.browse.rows import BrowseRow
-from kdump.render.painted import mark_style
 from kdump.render.style import cut
 from kdump.render.style import width as width_of
+from kdump.render.style_marks import mark_style
 from kdump.render.table import Column, Table
 from kdump.render.table import TableRow as TableRow
 

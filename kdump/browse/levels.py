@@ -7,18 +7,18 @@ import os
 from contextlib import closing
 from threading import RLock
 
-from kdump.browse.dump import HexDump
-from kdump.browse.files import OpenFile
-from kdump.browse.make import RowFactory
+from kdump.browse.hexdump_lines import HexDump
+from kdump.browse.open_file import OpenFile
 from kdump.browse.pages import Pages
 from kdump.browse.places import Level, Places
+from kdump.browse.row_factory import RowFactory
 from kdump.browse.rows import BrowseRow, CountedListing, FullListing, ListingSlice, Met
 from kdump.log.paths import Target
 from kdump.log.record import Record
 from kdump.log.region import Batch, Limits
-from kdump.log.scan import RegionScan
-from kdump.log.select import Range, Selection
-from kdump.state.partition_log import open_window
+from kdump.log.region_scan import RegionScan
+from kdump.log.selection import Range, Selection
+from kdump.state.partition_summary import open_window
 
 ROWS = 64
 """Rows to read at a time."""

@@ -7,7 +7,7 @@ from typing import Any, ClassVar
 from textual.binding import Binding, BindingType
 
 from kdump.answer import answer_object
-from kdump.browse.check import BackgroundVerify
+from kdump.browse.background_verify import BackgroundVerify
 from kdump.browse.jobs import Job, Jobs
 from kdump.browse.layout import table
 from kdump.browse.rows import BrowseRow

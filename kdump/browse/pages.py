@@ -12,14 +12,14 @@ from collections.abc import Callable, Iterator
 from itertools import chain, islice
 from typing import NamedTuple
 
-from kdump.browse.files import OpenFile
+from kdump.browse.open_file import OpenFile
 from kdump.browse.rows import BrowseRow, ListingSlice, Met
 from kdump.format.batch import BatchHeader
-from kdump.log.index import IndexLookup, begins_batch, open_index_lookup
+from kdump.log.index_lookup import IndexLookup, begins_batch, open_index_lookup
 from kdump.log.reader import WALKED, Reader
 from kdump.log.region import Batch, DefaultRecordBatch, Limits, Region
-from kdump.log.scan import RegionScan
-from kdump.log.select import Selection
+from kdump.log.region_scan import RegionScan
+from kdump.log.selection import Selection
 from kdump.log.source import FileSource
 from kdump.log.window import BufferWindow
 from kdump.render.table import Column

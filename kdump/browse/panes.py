@@ -13,7 +13,7 @@ from textual.message import Message
 from textual.strip import Strip
 from textual.widget import Widget
 
-from kdump.browse.dump import HexLine
+from kdump.browse.hexdump_lines import HexLine
 from kdump.browse.layout import wrapped
 from kdump.render.style import STYLES, cut
 

@@ -8,24 +8,24 @@ from dataclasses import dataclass, field
 from itertools import islice
 from typing import Any
 
-from kdump.browse.dump import HEADER, AnnotatedDump, HexDump
-from kdump.browse.files import OpenFile
-from kdump.browse.make import FileRow, RowFactory
+from kdump.browse.hexdump_lines import HEADER, AnnotatedDump, HexDump
+from kdump.browse.open_file import OpenFile
 from kdump.browse.pages import Pages
+from kdump.browse.row_factory import FileRow, RowFactory
 from kdump.browse.rows import BrowseRow, CountedListing, FullListing, Listing, ListingSlice, Met
 from kdump.check.batch import file_finding
 from kdump.check.finding import Finding
-from kdump.log.disk import LogDirectory, PartitionDirectory, find_directories
 from kdump.log.entries import Entry, entries
 from kdump.log.errors import SourceError
-from kdump.log.kinds import BATCHES
+from kdump.log.file_kinds import BATCHES
+from kdump.log.log_directory import LogDirectory, PartitionDirectory, find_directories
 from kdump.log.paths import Target
 from kdump.log.record import Record
 from kdump.log.region import Batch, Limits, Region
-from kdump.log.select import Selection
+from kdump.log.selection import Selection
 from kdump.render.overview import directory_lines, partition_lines
-from kdump.state.logdir import log_directory_summary, single_partition_summary
-from kdump.state.partition_log import PartitionSummary
+from kdump.state.directory_summary import log_directory_summary, single_partition_summary
+from kdump.state.partition_summary import PartitionSummary
 
 FULL = 64 * 1024
 """Size in bytes of the largest item that can be shown in full."""

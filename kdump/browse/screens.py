@@ -8,7 +8,7 @@ from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.screen import ModalScreen
 
-from kdump.browse.dump import HexLine
+from kdump.browse.hexdump_lines import HexLine
 from kdump.browse.layout import wrapped
 from kdump.browse.panes import Bar, Pane
 

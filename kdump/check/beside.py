@@ -14,7 +14,7 @@ from kdump.check.totals import CheckTotals
 from kdump.log.entries import Entry, Item
 from kdump.log.entries import entries as read_entries
 from kdump.log.errors import SourceError
-from kdump.log.kinds import INDEX, PRODUCER_SNAPSHOT, TXN_INDEX, FileKind
+from kdump.log.file_kinds import INDEX, PRODUCER_SNAPSHOT, TXN_INDEX, FileKind
 from kdump.log.paths import Target
 from kdump.log.reader import regions
 from kdump.log.region import Batch

@@ -9,8 +9,8 @@ from itertools import pairwise
 from kdump.check.carried import NUMBER
 from kdump.check.finding import Finding, found
 from kdump.check.rule import NONE, BatchContext, FindingMerger, PartitionContext, Rule, SegmentContext
-from kdump.format.counted import count_text
-from kdump.format.heads import BASE, EPOCH, HeaderColumns, within
+from kdump.format.count_text import count_text
+from kdump.format.header_columns import BASE, EPOCH, HeaderColumns, within
 
 
 class Epochs(Rule):

@@ -7,8 +7,8 @@ import re
 
 from kdump.format.batch import CODECS, MAGIC_POSITION, BatchHeader
 from kdump.format.message import MessageHeader
-from kdump.log.claim import HEADER, REACH, HeaderCandidate, candidate_at, near
-from kdump.log.nested import EmbeddedBatchCheck
+from kdump.log.embedded_batch import EmbeddedBatchCheck
+from kdump.log.header_candidate import HEADER, REACH, HeaderCandidate, candidate_at, near
 from kdump.log.region import Batch
 from kdump.log.resync import Resync
 

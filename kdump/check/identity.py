@@ -13,7 +13,7 @@ from kdump.check.catalogue import WARNING
 from kdump.check.finding import Finding, found
 from kdump.format.meta_properties import DIRECTORY_ID, TRIMMED
 from kdump.format.numbers import parse_int
-from kdump.log import kinds
+from kdump.log import file_kinds
 from kdump.log.paths import Target
 
 if TYPE_CHECKING:
@@ -25,16 +25,16 @@ QUORUM_VERSIONS = ("0", "1")
 
 def content(at: Target, values: dict[str, str]) -> Iterator[Finding]:
     """Yield findings for invalid contents of a file, given as names and values."""
-    if at.kind is kinds.PARTITION_METADATA:
+    if at.kind is file_kinds.PARTITION_METADATA:
         version, topic_id = values.get("version"), values.get("topic_id")
         if version != "0":
             mild = parse_int(version) is not None
             yield _found("partition-metadata-invalid", at, "version", version, "0", severity=WARNING if mild else None)
         if topic_id is None or not UUID.match(topic_id):
             yield _found("partition-metadata-invalid", at, "topic_id", topic_id, "a 22-character ID")
-    elif at.kind is kinds.META_PROPERTIES:
+    elif at.kind is file_kinds.META_PROPERTIES:
         yield from _meta_properties(at, values)
-    elif at.kind is kinds.QUORUM_STATE:
+    elif at.kind is file_kinds.QUORUM_STATE:
         version = values.get("data_version")
         if version not in QUORUM_VERSIONS:
             yield _found("quorum-state-invalid", at, "data_version", version, "0 or 1")

@@ -13,11 +13,11 @@ from collections.abc import Callable, Iterable, Iterator
 from kdump.check.catalogue import ERROR, INFO, WARNING
 from kdump.check.finding import Finding, found
 from kdump.check.rule import NONE, BatchContext, PartitionContext, Rule, SegmentContext
-from kdump.format.counted import count_text
-from kdump.format.heads import BASE, LAST, MAX_TIMESTAMP, START, HeaderColumns, largest
+from kdump.format.count_text import count_text
+from kdump.format.header_columns import BASE, LAST, MAX_TIMESTAMP, START, HeaderColumns, largest
 from kdump.log.entries import Entry, Item
+from kdump.log.file_kinds import INDEX, TIME_INDEX, FileKind
 from kdump.log.internal_topics import METADATA_TOPIC
-from kdump.log.kinds import INDEX, TIME_INDEX, FileKind
 from kdump.log.paths import Target
 from kdump.log.region import PADDING, TORN, Region
 

@@ -10,13 +10,13 @@ from typing import TYPE_CHECKING, Any
 from kdump.check.options import Options
 from kdump.check.rule import CheckpointedEpoch, CheckpointOffset, PartitionContext
 from kdump.format.numbers import parse_int
-from kdump.log import kinds
-from kdump.log.at_work import FileWatch, identity
-from kdump.log.disk import LogDirectory, PartitionDirectory
+from kdump.log import file_kinds
 from kdump.log.entries import Entry, entries
 from kdump.log.errors import SourceError
 from kdump.log.internal_topics import COMPACTED_TOPICS, METADATA_TOPIC, TRANSACTION_TOPIC
 from kdump.log.listing import is_url
+from kdump.log.live_files import FileWatch, identity
+from kdump.log.log_directory import LogDirectory, PartitionDirectory
 from kdump.log.paths import Target, segments_in
 
 if TYPE_CHECKING:  # a check of a single file does not need the cluster's state
@@ -39,7 +39,7 @@ class LogDirContext:
         self.ids = ids(directory, options)
         self.checkpoints: dict[str, Checkpoint] = {}
         for name, at in directory.files.items():
-            if at.kind is kinds.OFFSET_CHECKPOINT:
+            if at.kind is file_kinds.OFFSET_CHECKPOINT:
                 self.checkpoints[name.removesuffix("-checkpoint")] = checkpoint(at, options)
         from kdump.state.metadata import read_metadata
 

@@ -8,10 +8,10 @@ from typing import Any, NamedTuple
 from kdump.check.indexes import IndexRule, OffsetIndexRule, TimeIndexRule
 from kdump.check.rule import BatchContext, PartitionContext, SegmentContext
 from kdump.log.batch_validity import is_intact
-from kdump.log.disk import SegmentFiles
 from kdump.log.entries import Entry, Item, entries
-from kdump.log.kinds import INDEX, TIME_INDEX, FileKind
-from kdump.log.legacy import read_wrapper
+from kdump.log.file_kinds import INDEX, TIME_INDEX, FileKind
+from kdump.log.legacy_records import read_wrapper
+from kdump.log.log_directory import SegmentFiles
 from kdump.log.paths import Target
 from kdump.log.reader import regions
 from kdump.log.region import Batch, LegacyRecordBatch, Limits, Region

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from kdump.check.catalogue import INFO, WARNING
 from kdump.check.finding import Finding
 from kdump.check.rule import LOST
-from kdump.format.counted import count_text, first_of
+from kdump.format.count_text import count_text, first_of
 
 WITHOUT_MARKER = ("transaction-open", "transaction-hanging")
 

@@ -9,10 +9,10 @@ from kdump.check.catalogue import INFO
 from kdump.check.finding import Finding, found
 from kdump.check.known import Checkpoint, checkpoint, ids
 from kdump.check.options import Options
-from kdump.format.counted import first_of
+from kdump.format.count_text import first_of
 from kdump.format.numbers import parse_int
-from kdump.log import kinds
-from kdump.log.disk import LogDirectory
+from kdump.log import file_kinds
+from kdump.log.log_directory import LogDirectory
 from kdump.log.paths import Target
 from kdump.state.missing_partitions import (
     EVIDENCE,
@@ -53,7 +53,7 @@ def missing_from(
     noted: dict[str, Checkpoint] = {
         name.removesuffix("-checkpoint"): checkpoint(at, options)
         for name, at in directory.files.items()
-        if at.kind is kinds.OFFSET_CHECKPOINT
+        if at.kind is file_kinds.OFFSET_CHECKPOINT
     }
     missing = missing_in(directory, others, metadata, options)
     lost = [key for key in missing.lost if key not in here]  # one that went away in the meantime was deleted

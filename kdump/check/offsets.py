@@ -8,8 +8,8 @@ from kdump.check.carried import FINDINGS, FLAG, NUMBER
 from kdump.check.catalogue import INFO
 from kdump.check.finding import Finding, found
 from kdump.check.rule import LOST, NONE, BatchContext, PartitionContext, Rule, SegmentContext
-from kdump.format.heads import BASE, LAST, HeaderColumns, are_adjacent, missing_records, within
-from kdump.format.runs import FURTHEST
+from kdump.format.batch_runs import FURTHEST
+from kdump.format.header_columns import BASE, LAST, HeaderColumns, are_adjacent, missing_records, within
 
 MOST = 2147483647
 KEPT = 1000

@@ -23,14 +23,14 @@ from kdump.check.timestamps import Timestamps
 from kdump.check.together import Together
 from kdump.check.totals import CheckTotals
 from kdump.check.transactions import TransactionRule, TxnIndexRule
-from kdump.format.counted import count_text
-from kdump.format.heads import BASE, LAST, RECORDS, HeaderColumns, total
+from kdump.format.count_text import count_text
+from kdump.format.header_columns import BASE, LAST, RECORDS, HeaderColumns, total
 from kdump.log.batch_validity import is_intact
-from kdump.log.disk import PartitionDirectory, SegmentFiles
 from kdump.log.errors import SourceError
+from kdump.log.file_kinds import INDEX
 from kdump.log.internal_topics import METADATA_TOPIC
-from kdump.log.kinds import INDEX
-from kdump.log.legacy import read_wrapper
+from kdump.log.legacy_records import read_wrapper
+from kdump.log.log_directory import PartitionDirectory, SegmentFiles
 from kdump.log.paths import Target
 from kdump.log.reader import CHECKED, regions
 from kdump.log.region import Batch, BatchRun, LegacyRecordBatch, Region

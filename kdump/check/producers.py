@@ -15,7 +15,7 @@ from kdump.check.catalogue import INFO
 from kdump.check.finding import Finding, found
 from kdump.check.rule import LOST, NONE, BatchContext, PartitionContext, Rule, SegmentContext, hides
 from kdump.format.batch import TRANSACTIONAL, sequence
-from kdump.format.heads import (
+from kdump.format.header_columns import (
     ATTRIBUTES,
     BASE,
     LAST,

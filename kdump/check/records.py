@@ -10,12 +10,12 @@ from kdump.check.catalogue import INFO, WARNING
 from kdump.check.finding import Finding, found
 from kdump.check.rule import PartitionContext, SegmentContext
 from kdump.format.batch import BATCH_ATTRIBUTES
-from kdump.format.columns import RecordColumns, check_records, headers, invalid_header
 from kdump.format.control import CONTROL_TYPES, decode_control
-from kdump.format.counted import count_text
+from kdump.format.count_text import count_text
 from kdump.format.numbers import int64
-from kdump.log import legacy
-from kdump.log.payload import decode_columns, records
+from kdump.format.record_columns import RecordColumns, check_records, headers, invalid_header
+from kdump.log import legacy_records
+from kdump.log.batch_records import decode_columns, records
 from kdump.log.region import Batch, DefaultRecordBatch, LegacyRecordBatch
 
 KNOWN_BITS = sum(bits.mask for bits in BATCH_ATTRIBUTES)
@@ -161,7 +161,7 @@ def _messages(part: SegmentContext, make: Make, known: PartitionContext, batch: 
         seen = check_records(ordinary, 0, 0, 0)
         last, count, unkeyed = int64(ordinary.offset_delta[-1] + (batch.inner_base or 0)), len(ordinary), seen.unkeyed
         largest = seen.largest_timestamp if batch.magic else None
-    for record in legacy.messages(batch, keys=False, values=False) if ordinary is None else ():
+    for record in legacy_records.messages(batch, keys=False, values=False) if ordinary is None else ():
         count += 1
         yield from record_findings(part.target, record)
         last = record.offset

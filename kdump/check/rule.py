@@ -8,9 +8,9 @@ from typing import NamedTuple, Protocol
 
 from kdump.check.carried import Carrier
 from kdump.check.finding import Finding
-from kdump.format.heads import HeaderColumns
-from kdump.log.disk import SegmentFiles
+from kdump.format.header_columns import HeaderColumns
 from kdump.log.internal_topics import INTERNAL_TOPICS
+from kdump.log.log_directory import SegmentFiles
 from kdump.log.paths import Target
 from kdump.log.region import PADDING, TORN, Batch, Region
 from kdump.state.marker import EndTxnMarker

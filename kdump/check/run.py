@@ -26,9 +26,11 @@ from kdump.check.surroundings import (
     transaction_index,
 )
 from kdump.check.totals import CheckTotals
-from kdump.log import kinds
-from kdump.log.at_work import FileWatch
-from kdump.log.disk import (
+from kdump.log import file_kinds
+from kdump.log.errors import Refused, SourceError
+from kdump.log.listing import is_url, length, parent
+from kdump.log.live_files import FileWatch
+from kdump.log.log_directory import (
     LogDirectory,
     PartitionDirectory,
     Place,
@@ -37,8 +39,6 @@ from kdump.log.disk import (
     find_directories,
     partition,
 )
-from kdump.log.errors import Refused, SourceError
-from kdump.log.listing import is_url, length, parent
 from kdump.log.paths import Refusals, Target, target
 
 if TYPE_CHECKING:
@@ -165,13 +165,13 @@ class Unit:
     def _root(self, directory: LogDirectory, totals: CheckTotals) -> Iterator[Finding]:
         options = self.options
         for at in directory.files.values():
-            if at.kind is kinds.KRAFT_SNAPSHOT:
+            if at.kind is file_kinds.KRAFT_SNAPSHOT:
                 yield from kraft_snapshot(at, self.known, options, totals)
             elif "checkpoints" in options.chosen:
                 yield from file_findings(at, options, totals)
                 # The controllers know the directories of log.dirs alone.
                 metadata = None if directory.only_metadata else self.metadata
-                if at.kind is kinds.META_PROPERTIES and metadata is not None:
+                if at.kind is file_kinds.META_PROPERTIES and metadata is not None:
                     yield from registered(at, ids(directory, options), metadata, bool(directory.partitions))
         if "checkpoints" in options.chosen and not directory.only_metadata:
             yield from missing_from(directory, self.here, self.siblings, self.metadata, options)
@@ -194,26 +194,26 @@ class Unit:
                 totals.refused(error)
                 return
             try:
-                kind = kinds.by_content(window)
+                kind = file_kinds.by_content(window)
             except SourceError as error:
                 totals.refused(error)
                 return
             finally:
                 window.source.close()
-            if kind is not kinds.SEGMENT:  # which is what is left if nothing else fits
+            if kind is not file_kinds.SEGMENT:  # which is what is left if nothing else fits
                 at = at._replace(kind=kind)
-        if kind is None or kind is kinds.SEGMENT:
+        if kind is None or kind is file_kinds.SEGMENT:
             here = PartitionDirectory(
                 at.path, at.source, at.topic, at.partition, self.known.state, [SegmentFiles("", 0, at)]
             )
             check = self.kind_of_check(here, self.known, options, totals, alone=True)
             self._begin(check, met)
             yield from check.findings()
-        elif kind in (kinds.INDEX, kinds.TIME_INDEX):
+        elif kind in (file_kinds.INDEX, file_kinds.TIME_INDEX):
             yield from self._index(at, totals, met)
-        elif kind is kinds.KRAFT_SNAPSHOT:
+        elif kind is file_kinds.KRAFT_SNAPSHOT:
             yield from kraft_snapshot(at, self.known, options, totals)
-        elif kind is kinds.TXN_INDEX:
+        elif kind is file_kinds.TXN_INDEX:
             yield from transaction_index(at, options, totals, count=True)
         else:
             yield from file_findings(at, options, totals)
@@ -230,7 +230,7 @@ class Unit:
             check.met = met
             yield from (finding for finding in check.findings() if finding.file == at.path)
             return
-        rule_type = OffsetIndexRule if at.kind is kinds.INDEX else TimeIndexRule
+        rule_type = OffsetIndexRule if at.kind is file_kinds.INDEX else TimeIndexRule
         check = PartitionCheck(here, self.known, self.options, totals)
         rule = rule_type(check.beside.entries, self.known)
         part = SegmentContext(segment, at, self.known.last is not False, None, self.known.now, None)

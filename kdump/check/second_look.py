@@ -15,9 +15,9 @@ from kdump.check.catalogue import INFO
 from kdump.check.finding import Finding
 from kdump.check.options import Options
 from kdump.check.totals import CheckTotals
-from kdump.log.at_work import PAUSES, FileWatch, identity, is_young, stem
-from kdump.log.disk import LogDirectory, PartitionDirectory
 from kdump.log.errors import went_away
+from kdump.log.live_files import PAUSES, FileWatch, identity, is_young, stem
+from kdump.log.log_directory import LogDirectory, PartitionDirectory
 
 HELD = 1000
 """Maximum number of findings held back until it is known whether their files have changed."""

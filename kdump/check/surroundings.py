@@ -16,11 +16,11 @@ from kdump.check.partition import PartitionCheck, missing_indexes
 from kdump.check.rule import PartitionContext
 from kdump.check.totals import CheckTotals
 from kdump.format.numbers import parse_long
-from kdump.log import kinds
-from kdump.log.disk import PartitionDirectory
+from kdump.log import file_kinds
 from kdump.log.entries import Entry, entries
 from kdump.log.errors import SourceError
 from kdump.log.internal_topics import METADATA_TOPIC
+from kdump.log.log_directory import PartitionDirectory
 from kdump.log.paths import Target
 from kdump.log.region import Problem, Region
 
@@ -107,7 +107,7 @@ class PartitionDirectoryCheck:
 
     def _transaction_indexes(self) -> Iterator[Finding]:
         for segment in self.partition.segments:
-            at = segment.beside.get(kinds.TXN_INDEX)
+            at = segment.beside.get(file_kinds.TXN_INDEX)
             if at is not None:
                 yield from transaction_index(at, self.options, self.totals)
 
@@ -185,7 +185,7 @@ def _read(
     """Yield everything in a file without batches. Raises SourceError."""
     window = options.open(at)
     with closing(window.source):
-        kind = at.kind or kinds.by_content(window)
+        kind = at.kind or file_kinds.by_content(window)
         if count:
             totals.files += 1
             totals.bytes += window.source.size or 0
@@ -203,7 +203,7 @@ def file_findings(at: Target, options: Options, totals: CheckTotals) -> Iterator
                 yield file_finding(at, item)
             elif isinstance(item, Entry) and item.type == "property" and len(said) < 1000:
                 said[item.values["name"]] = item.values["value"]
-            elif isinstance(item, Region) and at.kind is kinds.PRODUCER_SNAPSHOT:
+            elif isinstance(item, Region) and at.kind is file_kinds.PRODUCER_SNAPSHOT:
                 yield found("snapshot-invalid", at, item.reason, position=item.position, size=item.size)
     except SourceError as error:
         totals.refused(error)

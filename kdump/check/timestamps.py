@@ -7,7 +7,7 @@ from datetime import datetime, timezone
 
 from kdump.check.finding import Finding, found
 from kdump.check.rule import DAY, NONE, BatchContext, FindingMerger, Rule, SegmentContext
-from kdump.format.heads import MAX_TIMESTAMP, HeaderColumns, within
+from kdump.format.header_columns import MAX_TIMESTAMP, HeaderColumns, within
 
 LOWEST = -(1 << 63)
 

@@ -9,11 +9,11 @@ from collections.abc import Callable, Iterator, Sequence
 
 from kdump.check.rule import PartitionContext, Rule, SegmentContext
 from kdump.format.batch import BATCH_HEADER, COMPRESSION, TIMESTAMP_TYPE, TRANSACTIONAL, codec_name
+from kdump.format.batch_runs import FURTHEST
 from kdump.format.codec.whole import decompress_small
-from kdump.format.columns import RecordColumns
-from kdump.format.heads import ATTRIBUTES, END, START, HeaderColumns, is_plain_batch, read_header_columns
-from kdump.format.runs import FURTHEST
-from kdump.format.sound import count_valid_batches, records_agree
+from kdump.format.header_columns import ATTRIBUTES, END, START, HeaderColumns, is_plain_batch, read_header_columns
+from kdump.format.record_agreement import count_valid_batches, records_agree
+from kdump.format.record_columns import RecordColumns
 from kdump.log.region import BatchRun, DefaultRecordBatch
 
 FLAGS = COMPRESSION.mask | TIMESTAMP_TYPE.mask | TRANSACTIONAL.mask

@@ -15,7 +15,7 @@ from kdump.check.finding import Finding, found
 from kdump.check.rule import DAY, NONE, BatchContext, PartitionContext, Rule, SegmentContext, hides
 from kdump.check.timestamps import utc
 from kdump.format.batch import TRANSACTIONAL
-from kdump.format.heads import (
+from kdump.format.header_columns import (
     ATTRIBUTES,
     LAST,
     MAX_TIMESTAMP,

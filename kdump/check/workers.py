@@ -14,9 +14,9 @@ from kdump.check.finding import Finding
 from kdump.check.run import Unit
 from kdump.check.totals import CheckTotals
 from kdump.cores import usual_jobs
-from kdump.log.careful import fault_tolerant
-from kdump.log.named import existing_paths, set_existing_paths
-from kdump.log.rate import RateLimit
+from kdump.log.command_line_paths import existing_paths, set_existing_paths
+from kdump.log.fault_tolerant import fault_tolerant
+from kdump.log.rate_limit import RateLimit
 from kdump.log.source import Source, open_source
 from kdump.signals import uninterrupted
 
@@ -43,7 +43,8 @@ def usual_processes(units: list[Unit]) -> int:
 
 
 def careful_source(path: str, rate: RateLimit | None = None) -> Source:
-    """Open the file at `path` so that a live broker is not disturbed (see log/careful.py). Raises SourceError."""
+    """Open the file at `path` so that a live broker is not disturbed (see log/fault_tolerant.py). Raises
+    SourceError."""
     return open_source(path, wrap=partial(fault_tolerant, rate=rate))
 
 

@@ -11,11 +11,11 @@ from typing import Any
 
 import click
 
-from kdump.commands.files import print_error
+from kdump.commands.input_files import print_error
 from kdump.commands.params import LimitOptions, ZoneParam, limit_options, time_range
-from kdump.commands.typed import CommandOptions, fill, option_types, takes
+from kdump.commands.typed_options import CommandOptions, fill, option_types, takes
 from kdump.extras import how_to_install
-from kdump.log.select import Selection
+from kdump.log.selection import Selection
 
 EXAMPLES = """
 \b
@@ -73,9 +73,9 @@ def command(options: BrowseOptions) -> None:
 def browser(options: BrowseOptions) -> Any:
     """Return the model of the browser. Prints one line and exits with 2 if the path does not exist."""
     from kdump.browse.browser import Browser
-    from kdump.browse.make import RowFactory
-    from kdump.log.disk import find_directories
+    from kdump.browse.row_factory import RowFactory
     from kdump.log.errors import SourceError
+    from kdump.log.log_directory import find_directories
     from kdump.log.paths import Target
 
     path = options.path

@@ -9,27 +9,27 @@ import click
 
 from kdump.answer import ANSWERS, Object
 from kdump.commands.completion_words import listed
-from kdump.commands.files import print_error
+from kdump.commands.input_files import print_error
 from kdump.commands.state_options import Notes, StateOptions, cluster_options, parse_as_of, run_command
 from kdump.commands.topics import topic_filter, topic_option
-from kdump.commands.typed import CommandOptions, takes
+from kdump.commands.typed_options import CommandOptions, takes
 from kdump.forensics.answers import RecordedChange
 from kdump.forensics.cluster import Cluster
-from kdump.log.disk import LogDirectory
 from kdump.log.errors import SourceError
 from kdump.log.internal_topics import METADATA_TOPIC
+from kdump.log.log_directory import LogDirectory
 from kdump.render.cluster_objects import PARTS, cluster_object, configs
 from kdump.render.cluster_report import ClusterReport
 from kdump.render.escape import path_text
 from kdump.render.group_objects import change_object
 from kdump.render.state_tables import StateTables, style
+from kdump.state.as_of import AsOf, Change
 from kdump.state.identity import complete_quorum, meta_properties
 from kdump.state.image import MetadataImage
+from kdump.state.internal_records import ROOM_ALONE
 from kdump.state.locate import metadata_in
 from kdump.state.metadata import replay_metadata
 from kdump.state.metadata_files import MetadataFiles
-from kdump.state.moment import AsOf, Change
-from kdump.state.records import ROOM_ALONE
 
 SUMMARY = "summary"
 USUAL = (SUMMARY, "brokers", "topics")

@@ -11,15 +11,15 @@ import click
 
 from kdump.answer import Object, answer_keys
 from kdump.commands.completion_words import one_of
-from kdump.commands.files import print_error
+from kdump.commands.input_files import print_error
 from kdump.commands.state_options import Notes, StateOptions, cluster_options, parse_as_of, run_command
 from kdump.commands.topics import topic_filter, topic_option
-from kdump.commands.typed import CommandOptions, takes
+from kdump.commands.typed_options import CommandOptions, takes
 from kdump.forensics.answers import RecordedChange
 from kdump.forensics.groups import DescribedGroup, GroupMember
-from kdump.log.disk import LogDirectory, partition
 from kdump.log.errors import SourceError
 from kdump.log.internal_topics import OFFSETS_TOPIC, SHARE_TOPIC
+from kdump.log.log_directory import LogDirectory, partition
 from kdump.render.escape import path_text
 from kdump.render.group_objects import change_object
 from kdump.render.group_report import (
@@ -34,14 +34,14 @@ from kdump.render.group_report import (
 )
 from kdump.render.progress import Progress
 from kdump.render.state_tables import StateTables, TableRows
+from kdump.state.as_of import AsOf, Change
 from kdump.state.groups import SHARE
+from kdump.state.internal_records import ROOM_ALONE
 from kdump.state.lag import CommittedPosition, LagContext, SharePosition
 from kdump.state.locate import coordinator_logs
+from kdump.state.log_offsets import LogOffsetsByPartition, log_end
 from kdump.state.metadata import read_metadata
-from kdump.state.moment import AsOf, Change
-from kdump.state.partition_ends import LogOffsetsByPartition, log_end
 from kdump.state.read_groups import CoordinatorLog, merged, newest, read_groups
-from kdump.state.records import ROOM_ALONE
 
 SINGLE = "add --offsets or --members"
 SORTS = [key.name for kind in (DescribedGroup, CommittedPosition, GroupMember) for key in answer_keys(kind)]

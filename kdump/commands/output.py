@@ -9,10 +9,10 @@ from typing import Any, TypeVar
 
 import click
 
-from kdump.commands.files import OUTPUT, print_error, unreadable_line
+from kdump.commands.input_files import OUTPUT, print_error, unreadable_line
 from kdump.commands.params import ZoneParam
-from kdump.commands.typed import CommandOptions, add_options
-from kdump.format.counted import count_text
+from kdump.commands.typed_options import CommandOptions, add_options
+from kdump.format.count_text import count_text
 from kdump.render.output import AUTO, COLORS, Output
 from kdump.render.sink import CsvRows, JsonLines, Objects, Silent, Sink, objects_of
 from kdump.render.table import UnknownColumn

@@ -9,19 +9,19 @@ from typing import NoReturn
 
 import click
 
-from kdump.commands.exits import exit_with
-from kdump.commands.files import print_error, report_unreadable
+from kdump.commands.exit_status import exit_with
+from kdump.commands.input_files import print_error, report_unreadable
 from kdump.commands.output import OutputOptions
 from kdump.commands.topics import topic_filter
-from kdump.commands.typed import CommandOptions
+from kdump.commands.typed_options import CommandOptions
 from kdump.forensics.ls import PartitionOverview, SegmentOverview, TopicOverview
-from kdump.format.counted import count_text
-from kdump.log import kinds
-from kdump.log.disk import LogDirectory, PartitionDirectory, directory_at, find_directories, partition
+from kdump.format.count_text import count_text
+from kdump.log import file_kinds
+from kdump.log.command_line_paths import missing
 from kdump.log.errors import SourceError
 from kdump.log.failures import failures
 from kdump.log.internal_topics import INTERNAL_TOPICS
-from kdump.log.named import missing
+from kdump.log.log_directory import LogDirectory, PartitionDirectory, directory_at, find_directories, partition
 from kdump.log.paths import Target
 from kdump.render.amounts import size_text
 from kdump.render.escape import path_text
@@ -35,9 +35,9 @@ from kdump.render.overview import (
 )
 from kdump.render.progress import Progress
 from kdump.render.table import OtherColumns, UnknownColumn
-from kdump.state.logdir import log_directory_summary, single_partition_summary
+from kdump.state.directory_summary import log_directory_summary, single_partition_summary
 from kdump.state.overview import BY_READING, OverviewRow, chosen, rows_of
-from kdump.state.partition_log import PartitionSummary
+from kdump.state.partition_summary import PartitionSummary
 
 LARGE = 64 << 30
 """Total size of segments in bytes from which a note recommends --quick."""
@@ -129,7 +129,7 @@ class Overview:
                         self._directory(place)
                     elif isinstance(place, PartitionDirectory):
                         self._partition(place)
-                    elif place.kind is kinds.SEGMENT and "://" not in place.path and os.path.isfile(place.path):
+                    elif place.kind is file_kinds.SEGMENT and "://" not in place.path and os.path.isfile(place.path):
                         files.setdefault(os.path.dirname(os.path.abspath(place.path)), []).append(place)
                     else:
                         self._refused(SourceError(_refusal(place.path)))

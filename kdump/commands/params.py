@@ -12,10 +12,10 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
-from kdump.commands.typed import CommandOptions, add_options
+from kdump.commands.typed_options import CommandOptions, add_options
 from kdump.format.numbers import LONG_MAX
 from kdump.log.region import DEFAULT_MAX_DECOMPRESSED, Limits
-from kdump.log.select import Range
+from kdump.log.selection import Range
 from kdump.log.window import DEFAULT_SIZE
 
 if TYPE_CHECKING:

@@ -9,16 +9,16 @@ import click
 
 from kdump.check.catalogue import INFO
 from kdump.check.finding import Finding
-from kdump.commands.files import print_error
+from kdump.commands.input_files import print_error
 from kdump.commands.output import OutputOptions, note_outside_columns, output_options
 from kdump.commands.params import DurationParam, LimitOptions, limit_options, read_once
 from kdump.commands.state_options import NOW_HELP, Notes, parse_now, run_command
 from kdump.commands.topics import SelectedProducers, topic_filter, topic_option
-from kdump.commands.typed import CommandOptions, takes
+from kdump.commands.typed_options import CommandOptions, takes
 from kdump.forensics.answers import Note, PartitionProducers, Producer, ProducerEvent
-from kdump.forensics.places import PartitionInput
+from kdump.forensics.find_partitions import PartitionInput
 from kdump.forensics.producers import STATES, ProducersQuery, producers
-from kdump.format.counted import count_text
+from kdump.format.count_text import count_text
 from kdump.render.producer_report import ProducerReport
 from kdump.render.progress import Progress
 from kdump.render.sink import Sink

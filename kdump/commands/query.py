@@ -7,10 +7,10 @@ from dataclasses import dataclass
 
 import click
 
-from kdump.commands.files import print_error
+from kdump.commands.input_files import print_error
 from kdump.commands.output import CSV, JSON, TABLE, OutputOptions, output_options
 from kdump.commands.params import pair
-from kdump.commands.typed import CommandOptions, takes
+from kdump.commands.typed_options import CommandOptions, takes
 
 EXAMPLES = """
 \b

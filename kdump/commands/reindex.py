@@ -8,14 +8,14 @@ from dataclasses import dataclass
 
 import click
 
-from kdump.commands.exits import exit_with
-from kdump.commands.files import print_error, report_unreadable, unreadable
+from kdump.commands.exit_status import exit_with
+from kdump.commands.input_files import print_error, report_unreadable, unreadable
 from kdump.commands.output import CSV_COLUMNS_HELP, OutputOptions, output_options
 from kdump.commands.params import limit_options
-from kdump.commands.rate import RateParam
-from kdump.commands.running import ReadingOptions
+from kdump.commands.rate_param import RateParam
+from kdump.commands.reading_options import ReadingOptions
 from kdump.commands.topics import topic_filter, topic_option
-from kdump.commands.typed import CommandOptions, takes
+from kdump.commands.typed_options import CommandOptions, takes
 from kdump.forensics.output_directory import OutputError
 from kdump.forensics.reindex.run import LITTLE, Reindexed, ReindexSummary, reindex
 from kdump.forensics.reindex.verdict import IDENTICAL, LEGAL, MISSING, WRONG

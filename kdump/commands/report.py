@@ -8,13 +8,13 @@ from dataclasses import dataclass
 import click
 
 from kdump.check.catalogue import ERROR, WARNING
-from kdump.commands.exits import exit_with
-from kdump.commands.files import report_unreadable
+from kdump.commands.exit_status import exit_with
+from kdump.commands.input_files import report_unreadable
 from kdump.commands.output import OutputOptions
 from kdump.commands.params import LimitOptions, jobs_option, limit_options, read_once, warning_options
-from kdump.commands.rate import RateParam
+from kdump.commands.rate_param import RateParam
 from kdump.commands.topics import topic_filter, topic_option
-from kdump.commands.typed import CommandOptions, takes
+from kdump.commands.typed_options import CommandOptions, takes
 from kdump.forensics.output_directory import OutputError
 from kdump.log.errors import SourceError
 from kdump.render.escape import path_text, printable
@@ -87,8 +87,8 @@ class ReportCommand:
         """Run the command and return its exit status."""
         from kdump.check.options import Options
         from kdump.check.workers import careful_source
-        from kdump.format.counted import count_text
-        from kdump.render.postmortem.write import report
+        from kdump.format.count_text import count_text
+        from kdump.render.postmortem.report import report
         from kdump.render.report import incomplete, totals_text, verdict
 
         options = self.options

@@ -8,20 +8,20 @@ from typing import Any
 
 import click
 
-from kdump.commands.files import print_error
+from kdump.commands.input_files import print_error
 from kdump.commands.output import OutputOptions, output_options
 from kdump.commands.overview import is_log_directory
 from kdump.commands.params import OLD_TRANSACTION, LimitOptions, limit_options, read_once, timeout_option
 from kdump.commands.state_options import Notes, parse_now, run_command
 from kdump.commands.topics import topic_filter, topic_option
-from kdump.commands.typed import CommandOptions, takes
+from kdump.commands.typed_options import CommandOptions, takes
 from kdump.forensics.answers import Note
-from kdump.forensics.places import PartitionInput
+from kdump.forensics.find_partitions import PartitionInput
 from kdump.forensics.retention.answers import PartitionRetention, RetentionBlocker, SegmentRetention
-from kdump.forensics.retention.ask import run_query
 from kdump.forensics.retention.configs import ConfigOverrides, broker_names, check, known_names
 from kdump.forensics.retention.partition import RetentionQuery
-from kdump.forensics.retention.properties import read_properties
+from kdump.forensics.retention.run import run_query
+from kdump.forensics.retention.server_properties import read_properties
 from kdump.render.escape import path_text
 from kdump.render.progress import Progress
 from kdump.render.retention_report import HoldTable, RetentionReport

@@ -9,11 +9,11 @@ from typing import Any
 import click
 
 from kdump.check.catalogue import SEVERITIES
-from kdump.commands.exits import exit_with
-from kdump.commands.files import print_error
+from kdump.commands.exit_status import exit_with
+from kdump.commands.input_files import print_error
 from kdump.commands.output import JSON, TABLE, OutputOptions, old_format, output_options
 from kdump.commands.params import LimitOptions, SizeParam, fail_on_option, limit_options, pair, warning_options
-from kdump.commands.typed import CommandOptions, takes
+from kdump.commands.typed_options import CommandOptions, takes
 from kdump.render import jsonl
 from kdump.render.progress import Progress
 from kdump.render.scan_report import FleetEnd, ScanReport

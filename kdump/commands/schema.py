@@ -8,7 +8,7 @@ import click
 
 from kdump.commands.completion_words import one_of
 from kdump.commands.output import CSV_COLUMNS_HELP, OutputOptions, output_options
-from kdump.commands.typed import CommandOptions, takes
+from kdump.commands.typed_options import CommandOptions, takes
 from kdump.forensics.schema import FieldAnswer, StructAnswer
 from kdump.format.structs import NamedStruct, UnknownStruct, find, structs
 from kdump.render.output import Output

@@ -13,27 +13,27 @@ from typing import TYPE_CHECKING
 import click
 
 from kdump.check.batch import file_finding
-from kdump.commands.files import Files, print_error
+from kdump.commands.input_files import Files, print_error
 from kdump.commands.output import CSV, JSON, TABLE
-from kdump.decode.decoding import DecodeOptions, RecordDecoder
-from kdump.decode.said import DecoderError
+from kdump.decode.decoded import DecoderError
+from kdump.decode.record_decoder import DecodeOptions, RecordDecoder
 from kdump.log.entries import Entry, Item, entries
 from kdump.log.errors import SourceError
+from kdump.log.file_kinds import BATCHES, KINDS, FileKind
 from kdump.log.follow import follow, newer
-from kdump.log.kinds import BATCHES, KINDS, FileKind
 from kdump.log.paths import Target
 from kdump.log.record import Record
 from kdump.log.region import Batch, BatchRun, Limits, Problem, Region
-from kdump.log.scan import RegionScan
-from kdump.log.select import Selection
+from kdump.log.region_scan import RegionScan
+from kdump.log.selection import Selection
 from kdump.log.source import FileSource
 from kdump.log.window import Window
 from kdump.render.escape import path_text
+from kdump.render.fast_json import FastRecordWriter
+from kdump.render.fast_rows import FastRows
 from kdump.render.output import AUTO, Output
 from kdump.render.progress import Progress
-from kdump.render.quick import FastRecordWriter
 from kdump.render.record_lines import COMPILED
-from kdump.render.rows import FastRows
 from kdump.render.table import OtherColumns, UnknownColumn
 from kdump.render.template import TemplateError, compile_template, shows_decoded
 from kdump.render.times import iso

@@ -11,11 +11,11 @@ from typing import Any, NoReturn, Protocol, TypeVar
 
 import click
 
-from kdump.commands.exits import exit_with
-from kdump.commands.files import add_unreadable, print_error, report_unreadable
+from kdump.commands.exit_status import exit_with
+from kdump.commands.input_files import add_unreadable, print_error, report_unreadable
 from kdump.commands.output import OutputOptions, output_options
 from kdump.commands.params import LimitOptions, SizeParam, parse_time
-from kdump.commands.typed import CommandOptions, add_options
+from kdump.commands.typed_options import CommandOptions, add_options
 from kdump.log.errors import SourceError, Unread
 from kdump.log.region import DEFAULT_MAX_DECOMPRESSED
 from kdump.render.escape import path_text
@@ -23,7 +23,7 @@ from kdump.render.output import Output
 from kdump.render.sink import Sink
 from kdump.render.table import UnknownColumn
 from kdump.render.times import iso
-from kdump.state.moment import AsOf
+from kdump.state.as_of import AsOf
 
 MOST_TOLD = 20
 """Maximum number of notes on stderr; the others are only counted."""

@@ -8,26 +8,26 @@ from dataclasses import dataclass
 import click
 
 from kdump.answer import Object
-from kdump.commands.exits import exit_with
-from kdump.commands.files import print_error, report_unreadable
+from kdump.commands.exit_status import exit_with
+from kdump.commands.input_files import print_error, report_unreadable
 from kdump.commands.output import CSV_COLUMNS_HELP, OutputOptions, output_options
 from kdump.commands.overview import NONE_OF_KIND, is_of_kind, wanted
 from kdump.commands.params import limit_options, read_once
-from kdump.commands.rate import RateParam
-from kdump.commands.running import ReadingOptions
+from kdump.commands.rate_param import RateParam
+from kdump.commands.reading_options import ReadingOptions
 from kdump.commands.topics import topic_option
-from kdump.commands.typed import CommandOptions, takes
+from kdump.commands.typed_options import CommandOptions, takes
 from kdump.forensics.read_stats import stats
 from kdump.forensics.stats import Stats
 from kdump.forensics.stats_answer import PartitionStatistics
-from kdump.log.disk import PartitionDirectory
 from kdump.log.errors import SourceError
+from kdump.log.log_directory import PartitionDirectory
 from kdump.render.objects import put_bytes
 from kdump.render.output import Output
 from kdump.render.progress import Progress
 from kdump.render.stats_objects import stats_object
 from kdump.render.stats_report import StatsPart, StatsReport
-from kdump.state.partition_log import partition_summary
+from kdump.state.partition_summary import partition_summary
 
 EXAMPLES = """
 \b

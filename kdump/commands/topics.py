@@ -127,7 +127,7 @@ def _no_match(option: str, text: str, names: list[str], count: int) -> str:
 
 def topic_filter(patterns: tuple[str, ...], option: str = "--topic") -> TopicFilter:
     """Return the filter for the values of an option. The end of the run reports the patterns that matched nothing (see
-    kdump.commands.exits). Raises click.UsageError for an invalid regular expression."""
+    kdump.commands.exit_status). Raises click.UsageError for an invalid regular expression."""
     return _registered(TopicFilter(patterns, option))
 
 

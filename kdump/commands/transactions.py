@@ -8,13 +8,13 @@ from typing import Any
 
 import click
 
-from kdump.commands.files import print_error
+from kdump.commands.input_files import print_error
 from kdump.commands.output import OutputOptions, note_outside_columns, output_options
 from kdump.commands.overview import is_log_directory
 from kdump.commands.params import OLD_TRANSACTION, LimitOptions, limit_options, read_once, timeout_option
 from kdump.commands.state_options import NOW_HELP, Notes, parse_now, run_command
 from kdump.commands.topics import SelectedProducers, topic_filter, topic_option
-from kdump.commands.typed import CommandOptions, takes
+from kdump.commands.typed_options import CommandOptions, takes
 from kdump.forensics.answers import (
     HANGING,
     OPEN,
@@ -23,9 +23,9 @@ from kdump.forensics.answers import (
     PartitionTransactions,
     Transaction,
 )
-from kdump.forensics.places import PartitionInput
+from kdump.forensics.find_partitions import PartitionInput
 from kdump.forensics.transactions import STATES, TransactionsQuery, transactions
-from kdump.format.counted import count_text
+from kdump.format.count_text import count_text
 from kdump.log.internal_topics import TRANSACTION_TOPIC
 from kdump.render.progress import Progress
 from kdump.render.sink import Sink

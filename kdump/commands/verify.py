@@ -16,8 +16,8 @@ from kdump.check.run import Unit, family_names, units
 from kdump.check.totals import CheckTotals
 from kdump.check.workers import run_all, usual_processes
 from kdump.commands.completion_words import listed
-from kdump.commands.exits import exit_with
-from kdump.commands.files import print_error
+from kdump.commands.exit_status import exit_with
+from kdump.commands.input_files import print_error
 from kdump.commands.output import CSV_COLUMNS_HELP, OutputOptions, output_options
 from kdump.commands.params import (
     LimitOptions,
@@ -27,9 +27,9 @@ from kdump.commands.params import (
     read_once,
     warning_options,
 )
-from kdump.commands.rate import RateParam
+from kdump.commands.rate_param import RateParam
 from kdump.commands.topics import topic_filter, topic_option
-from kdump.commands.typed import CommandOptions, takes
+from kdump.commands.typed_options import CommandOptions, takes
 from kdump.log.errors import SourceError
 from kdump.render.output import Output
 from kdump.render.progress import Progress

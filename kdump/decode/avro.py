@@ -9,8 +9,8 @@ from functools import partial
 from typing import Any
 
 from kdump.decode.confluent import Payload
+from kdump.decode.decoded import DecoderError, FormatError
 from kdump.decode.jsonable import LARGEST_NUMBER, to_json
-from kdump.decode.said import DecoderError, FormatError
 from kdump.extras import how_to_install
 
 MOST_FREE = 1000

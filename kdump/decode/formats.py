@@ -13,8 +13,8 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any, NoReturn
 
+from kdump.decode.decoded import MOST_BYTES, DecodedPart, FormatError, PartDecoder, RecordContext
 from kdump.decode.jsonable import to_json
-from kdump.decode.said import MOST_BYTES, DecodedPart, FormatError, PartDecoder, RecordContext
 
 NUMBERS = {
     "int8": ">b",

@@ -10,7 +10,7 @@ from decimal import Decimal
 from typing import Any
 from uuid import UUID
 
-from kdump.decode.said import FormatError
+from kdump.decode.decoded import FormatError
 
 DEEPEST = 100
 MOST_VALUES = 1_000_000

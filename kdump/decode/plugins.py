@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from kdump.decode.decoded import MOST_BYTES, DecodedPart, DecoderError, FormatError, PartDecoder, RecordContext
 from kdump.decode.jsonable import to_json
-from kdump.decode.said import MOST_BYTES, DecodedPart, DecoderError, FormatError, PartDecoder, RecordContext
 
 GROUP = "kdump.decoders"
 MOST_WORDS = 300

@@ -11,8 +11,8 @@ import importlib
 from typing import Any
 
 from kdump.decode.confluent import Payload
+from kdump.decode.decoded import DecoderError, FormatError
 from kdump.decode.jsonable import to_json
-from kdump.decode.said import DecoderError, FormatError
 from kdump.extras import how_to_install
 
 

@@ -10,11 +10,18 @@ from typing import NamedTuple
 from kdump.check.known import LogDirContext, alone
 from kdump.check.options import Options
 from kdump.check.rule import CheckpointedEpoch, PartitionContext
-from kdump.log.disk import NO_SEGMENT, LogDirectory, PartitionDirectory, directory_at, find_directories, partition
+from kdump.log.command_line_paths import missing, no_kafka_files
 from kdump.log.errors import Refused, SourceError
-from kdump.log.kinds import BATCHES, by_content
+from kdump.log.file_kinds import BATCHES, by_content
 from kdump.log.listing import is_url
-from kdump.log.named import missing, no_kafka_files
+from kdump.log.log_directory import (
+    NO_SEGMENT,
+    LogDirectory,
+    PartitionDirectory,
+    directory_at,
+    find_directories,
+    partition,
+)
 from kdump.log.paths import Target
 from kdump.state.identity import meta_properties
 from kdump.state.small_files import properties

@@ -7,7 +7,7 @@ from itertools import pairwise
 from typing import NamedTuple
 
 from kdump.forensics.copies import Copy
-from kdump.forensics.cursor import CopyReader
+from kdump.forensics.copy_reader import CopyReader
 from kdump.forensics.damage import EpochInBatches, UnreadableSpan
 from kdump.forensics.truncation import EpochLineage
 

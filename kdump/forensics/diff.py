@@ -13,7 +13,7 @@ from kdump.check.options import Options
 from kdump.forensics.compare import compare
 from kdump.forensics.copies import Copy, CopyGroup, Side, groups, relisted, side
 from kdump.forensics.copy_facts import CopyFacts, facts_of
-from kdump.forensics.cursor import CopyReader
+from kdump.forensics.copy_reader import CopyReader
 from kdump.forensics.differences import (
     DAMAGE,
     DIVERGENT,
@@ -25,10 +25,10 @@ from kdump.forensics.differences import (
     DivergentTail,
 )
 from kdump.forensics.truncation import Truncation, truncation
-from kdump.log.at_work import PAUSES
-from kdump.log.disk import NO_SEGMENT
+from kdump.log.command_line_paths import no_kafka_files
 from kdump.log.errors import Refused, SourceError, is_gone, raise_it
-from kdump.log.named import no_kafka_files
+from kdump.log.live_files import PAUSES
+from kdump.log.log_directory import NO_SEGMENT
 
 LITTLE = frozenset({"offsets"})
 """Rule families for which as little as possible is read from the files around a partition."""

@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from kdump.forensics.cursor import CopyReader
+from kdump.forensics.comparable_records import ComparableRecord
+from kdump.forensics.copy_reader import CopyReader
 from kdump.forensics.damage import FilePosition
-from kdump.forensics.rows import ComparableRecord
 
 SAME, PREFIX, DIVERGENT = "same", "prefix", "divergent"
 RECORDS, MISSING, DAMAGE = "records", "missing", "damage"

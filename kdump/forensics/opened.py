@@ -6,16 +6,16 @@ import os
 from collections.abc import Iterator
 
 from kdump.check.options import Options
+from kdump.log.batch_records import records
 from kdump.log.batch_validity import is_intact
-from kdump.log.disk import PartitionDirectory, directory_at
 from kdump.log.entries import Entry, Item
 from kdump.log.entries import entries as read_entries
 from kdump.log.errors import SourceError
-from kdump.log.kinds import BATCHES, by_content
-from kdump.log.legacy import read_wrapper
+from kdump.log.file_kinds import BATCHES, by_content
+from kdump.log.legacy_records import read_wrapper
+from kdump.log.log_directory import PartitionDirectory, directory_at
 from kdump.log.partition_reader import PartitionReader
 from kdump.log.paths import Target, target
-from kdump.log.payload import records
 from kdump.log.record import Record
 from kdump.log.region import Batch, LegacyRecordBatch, Region
 

@@ -8,8 +8,8 @@ from collections.abc import Iterable, Iterator
 from contextlib import AbstractContextManager, contextmanager, suppress
 from typing import BinaryIO
 
-from kdump.log.disk import LogDirectory, PartitionDirectory, directory_at
 from kdump.log.listing import is_inside, is_url, real_path
+from kdump.log.log_directory import LogDirectory, PartitionDirectory, directory_at
 from kdump.signals import uninterrupted
 
 META = "meta.properties"

@@ -11,15 +11,15 @@ from kdump.check.finding import Finding
 from kdump.check.options import Options
 from kdump.check.totals import CheckTotals
 from kdump.forensics.answers import EXPIRED, LIVE, UNKNOWN, Note, PartitionProducers, Producer, ProducerEvent
-from kdump.forensics.life import producer_histories
-from kdump.forensics.lives import ProducerLedger
-from kdump.forensics.places import PartitionInput, find_partitions, is_away
-from kdump.forensics.walk import DAMAGES, PartitionScan, certain_answers
+from kdump.forensics.find_partitions import PartitionInput, find_partitions, is_away
+from kdump.forensics.partition_scan import DAMAGES, PartitionScan, certain_answers
+from kdump.forensics.producer_history import producer_histories
+from kdump.forensics.producer_ledger import ProducerLedger
 from kdump.log.errors import Refused, raise_it
 from kdump.log.paths import Target
 from kdump.log.region import Limits
 from kdump.state.coordinator import TransactionCoordinatorState
-from kdump.state.partition_ends import log_end
+from kdump.state.log_offsets import log_end
 from kdump.state.producers import EXPIRATION, MOST_PRODUCERS
 
 Answer = Producer | ProducerEvent | PartitionProducers | Finding | Note

@@ -20,13 +20,13 @@ from kdump.check.beside import Beside
 from kdump.check.options import Options
 from kdump.check.rule import BatchContext, PartitionContext, SegmentContext
 from kdump.check.totals import CheckTotals
-from kdump.forensics.committed_view import MOST_ABORTED, HiddenRecords, ReadCommittedView, describe_view
-from kdump.forensics.index_entries import close
-from kdump.forensics.walk import BatchObserver, PartitionScan
-from kdump.log.disk import PartitionDirectory, SegmentFiles, partition
+from kdump.forensics.partition_scan import BatchObserver, PartitionScan
+from kdump.forensics.read_committed_view import MOST_ABORTED, HiddenRecords, ReadCommittedView, describe_view
+from kdump.forensics.txn_index_entries import close
 from kdump.log.entries import Entry
 from kdump.log.errors import SourceError
-from kdump.log.kinds import TXN_INDEX
+from kdump.log.file_kinds import TXN_INDEX
+from kdump.log.log_directory import PartitionDirectory, SegmentFiles, partition
 from kdump.log.paths import Target
 from kdump.log.region import Batch, Limits
 from kdump.log.source import Source
@@ -76,8 +76,8 @@ class _Collect(BatchObserver):
 
 
 class ReadCommitted:
-    """The batch filter of one run (kdump.log.select.BatchFilter): call `turn_to` for each file before its batches are
-    shown. `say` is called with lines on what was taken into account and what was left out."""
+    """The batch filter of one run (kdump.log.selection.BatchFilter): call `turn_to` for each file before its batches
+    are shown. `say` is called with lines on what was taken into account and what was left out."""
 
     def __init__(self, limits: Limits, say: Say) -> None:
         self.limits = limits

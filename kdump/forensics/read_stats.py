@@ -9,9 +9,8 @@ from collections.abc import Callable, Iterable, Iterator
 from kdump.check.options import Options
 from kdump.forensics.copies import of_places, refuse_others
 from kdump.forensics.damage import FilePosition
-from kdump.forensics.spread import LATE
-from kdump.forensics.stats import Codec, RecordLocation, Stats
-from kdump.forensics.tally import (
+from kdump.forensics.distribution import LATE
+from kdump.forensics.record_counts import (
     AT,
     EXTREMES,
     LATE_RECORDS,
@@ -23,18 +22,19 @@ from kdump.forensics.tally import (
     UNTIMED,
     count_records,
 )
+from kdump.forensics.stats import Codec, RecordLocation, Stats
 from kdump.format.batch import BATCH_HEADER, COMPRESSION, CONTROL, LOG_OVERHEAD, TIMESTAMP_TYPE, TRANSACTIONAL
-from kdump.format.columns import WIDTH, RecordColumns, decode
-from kdump.format.counted import count_text
+from kdump.format.count_text import count_text
 from kdump.format.errors import DecodeError
+from kdump.format.record_columns import WIDTH, RecordColumns, decode
+from kdump.log.batch_records import decode_columns, records
 from kdump.log.batch_validity import damage_of, impossible_count
-from kdump.log.disk import PartitionDirectory, current
 from kdump.log.errors import Refused, SourceError, raise_it
-from kdump.log.legacy import read_wrapper
+from kdump.log.legacy_records import read_wrapper
 from kdump.log.legacy_skim import Skimmed
+from kdump.log.log_directory import PartitionDirectory, current
 from kdump.log.partition_reader import PartitionReader
 from kdump.log.paths import Target
-from kdump.log.payload import decode_columns, records
 from kdump.log.reader import CHECKED
 from kdump.log.region import PADDING, TORN, Batch, BatchRun, DefaultRecordBatch, LegacyRecordBatch, Region
 

@@ -10,9 +10,8 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from kdump.forensics.damage import FilePosition
-from kdump.forensics.sketch import SpaceSaving
-from kdump.forensics.spread import SIZES, TimeHistogram, class_of
-from kdump.forensics.tally import (
+from kdump.forensics.distribution import SIZES, TimeHistogram, class_of
+from kdump.forensics.record_counts import (
     AT,
     EXTREMES,
     KEY_BYTES,
@@ -30,6 +29,7 @@ from kdump.forensics.tally import (
     VALUE_BYTES,
     new_counts,
 )
+from kdump.forensics.space_saving import SpaceSaving
 
 MOST_DAMAGE = 100
 """Maximum number of damaged places, and of notes, that are kept; more damage is only counted."""

@@ -20,9 +20,9 @@ from kdump.forensics.answers import (
     PartitionTransactions,
     Transaction,
 )
-from kdump.forensics.ledger import TransactionLedger
-from kdump.forensics.places import PartitionInput, find_partitions, is_away
-from kdump.forensics.walk import DAMAGES, PartitionScan, certain_answers
+from kdump.forensics.find_partitions import PartitionInput, find_partitions, is_away
+from kdump.forensics.partition_scan import DAMAGES, PartitionScan, certain_answers
+from kdump.forensics.transaction_ledger import TransactionLedger
 from kdump.log.errors import Refused, raise_it
 from kdump.log.region import Limits
 from kdump.state.coordinator import TransactionCoordinatorState

@@ -13,7 +13,7 @@ from __future__ import annotations
 from contextlib import suppress
 from typing import Annotated, Any, NamedTuple
 
-from kdump.format.counted import count_text
+from kdump.format.count_text import count_text
 from kdump.format.errors import DecodeError
 from kdump.format.layout import BYTES, INT16, Bits, Field, Span, layout
 from kdump.format.messages import try_decode

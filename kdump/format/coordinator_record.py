@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from typing import Annotated, Any, NamedTuple
 
-from kdump.format.counted import count_text
+from kdump.format.count_text import count_text
 from kdump.format.errors import DecodeError
 from kdump.format.layout import INT16, Field, Layout, Span, layout
 from kdump.format.messages import Decoded, decode_problem, try_decode

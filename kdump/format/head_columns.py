@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 from kdump.format.batch import BATCH_HEADER, COMPRESSION
 from kdump.format.batch import sequence as sequence_of
-from kdump.format.heads import WIDTH, HeaderColumns
+from kdump.format.header_columns import WIDTH, HeaderColumns
 
 try:
     import cython

@@ -8,13 +8,13 @@ from typing import Any, NamedTuple
 
 from kdump.format import java_properties, text
 from kdump.format.checksum import checksum
-from kdump.format.counted import count_text
+from kdump.format.count_text import count_text
 from kdump.format.index import INDEX_ENTRY, TIME_INDEX_ENTRY, TXN_INDEX_ENTRY
 from kdump.format.layout import Layout
 from kdump.format.snapshot import CRC_START, PRODUCER_ENTRY, SNAPSHOT_HEADER, VERSIONS
-from kdump.log import kinds
+from kdump.log import file_kinds
 from kdump.log.errors import SourceError
-from kdump.log.kinds import FileKind
+from kdump.log.file_kinds import FileKind
 from kdump.log.region import JUNK, PADDING, TORN, Problem, Region
 from kdump.log.window import Window
 
@@ -44,7 +44,7 @@ Item = Entry | Region | Problem
 def entries(kind: FileKind, window: Window, base: int) -> Iterator[Item]:
     """Yield everything in a file of that kind. `base` is the base offset in its name. A producer snapshot is read
     twice, the second time for its checksum, so the source must keep it. Raises SourceError."""
-    if kind is kinds.PRODUCER_SNAPSHOT:
+    if kind is file_kinds.PRODUCER_SNAPSHOT:
         yield from _snapshot(window)
     elif kind in FIXED:
         layout, type_name, values = FIXED[kind]
@@ -66,9 +66,9 @@ def _as_stored(row: Any, base: int) -> dict[str, Any]:
 
 
 FIXED: dict[FileKind, tuple[Layout[Any], str, Callable[[Any, int], dict[str, Any]]]] = {
-    kinds.INDEX: (INDEX_ENTRY, "indexEntry", _index),
-    kinds.TIME_INDEX: (TIME_INDEX_ENTRY, "timeIndexEntry", _time_index),
-    kinds.TXN_INDEX: (TXN_INDEX_ENTRY, "txnIndexEntry", _as_stored),
+    file_kinds.INDEX: (INDEX_ENTRY, "indexEntry", _index),
+    file_kinds.TIME_INDEX: (TIME_INDEX_ENTRY, "timeIndexEntry", _time_index),
+    file_kinds.TXN_INDEX: (TXN_INDEX_ENTRY, "txnIndexEntry", _as_stored),
 }
 
 
@@ -159,12 +159,12 @@ def _snapshot(window: Window) -> Iterator[Item]:
 
 
 TEXTS: dict[FileKind, tuple[Callable[[bytes], Iterator[text.TextLine]], str, str]] = {
-    kinds.OFFSET_CHECKPOINT: (text.offset_checkpoint, "checkpointEntry", "checkpoint-invalid"),
-    kinds.EPOCH_CHECKPOINT: (text.epoch_checkpoint, "checkpointEntry", "checkpoint-invalid"),
-    kinds.PARTITION_METADATA: (text.properties, "property", "partition-metadata-invalid"),
-    kinds.META_PROPERTIES: (java_properties.properties, "property", "meta-properties-invalid"),
-    kinds.QUORUM_STATE: (text.json_object, "property", "quorum-state-invalid"),
-    kinds.CLEAN_SHUTDOWN: (text.json_object, "property", ""),
+    file_kinds.OFFSET_CHECKPOINT: (text.offset_checkpoint, "checkpointEntry", "checkpoint-invalid"),
+    file_kinds.EPOCH_CHECKPOINT: (text.epoch_checkpoint, "checkpointEntry", "checkpoint-invalid"),
+    file_kinds.PARTITION_METADATA: (text.properties, "property", "partition-metadata-invalid"),
+    file_kinds.META_PROPERTIES: (java_properties.properties, "property", "meta-properties-invalid"),
+    file_kinds.QUORUM_STATE: (text.json_object, "property", "quorum-state-invalid"),
+    file_kinds.CLEAN_SHUTDOWN: (text.json_object, "property", ""),
 }
 
 

@@ -10,11 +10,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from kdump.format.batch import LOG_OVERHEAD, BatchHeader
+from kdump.format.batch_runs import FURTHEST, scan_valid_batches
 from kdump.format.message import MessageHeader
-from kdump.format.runs import FURTHEST, scan_valid_batches
-from kdump.log.claim import HEADER, LEAST, REACH, HeaderCandidate, candidate_at, near
+from kdump.log.embedded_batch import LOOK_BACK
 from kdump.log.errors import SourceError
-from kdump.log.nested import LOOK_BACK
+from kdump.log.header_candidate import HEADER, LEAST, REACH, HeaderCandidate, candidate_at, near
 from kdump.log.region import HEADER_SIZES, JUNK, PADDING, TORN, Batch, BatchRun, Limits, Problem, Region, make_batch
 from kdump.log.resync import NOT_ZERO, Resync
 from kdump.log.window import Window

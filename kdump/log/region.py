@@ -11,12 +11,12 @@ from kdump.answer import BYTES, EPOCH_MS, FILE_BYTE, OFFSET, Doc
 from kdump.format import batch as v2
 from kdump.format import message as legacy
 from kdump.format.batch import BATCH_HEADER, BatchHeader
+from kdump.format.batch_runs import ValidRun, checksum_holds
 from kdump.format.checksum import checksum
-from kdump.format.columns import RecordColumns
-from kdump.format.counted import count_text
+from kdump.format.count_text import count_text
 from kdump.format.errors import DecodeError
 from kdump.format.message import MessageHeader
-from kdump.format.runs import ValidRun, checksum_holds
+from kdump.format.record_columns import RecordColumns
 from kdump.format.varint import Bytes
 from kdump.log.window import BufferWindow, Window
 
@@ -233,7 +233,8 @@ class BatchRun(Region):
 
 
 class LegacyRecordBatch(Batch):
-    """A message of format v0 or v1. kdump.log.legacy.read_wrapper sets baseOffset and recordCount of a wrapper."""
+    """A message of format v0 or v1. kdump.log.legacy_records.read_wrapper sets baseOffset and recordCount of a
+    wrapper."""
 
     crc_start = legacy.CRC_START
     partitionLeaderEpoch = lastOffsetDelta = baseTimestamp = None

@@ -14,8 +14,8 @@ from kdump.format.batch import CRC_START as BATCH_CRC_START
 from kdump.format.batch import LOG_OVERHEAD, BatchHeader
 from kdump.format.checksum import checksum
 from kdump.format.message import CRC_START as MESSAGE_CRC_START
-from kdump.log.claim import LEAST, REACH, HeaderCandidate, candidate_at, near
-from kdump.log.nested import LOOK_BACK, EmbeddedBatchCheck
+from kdump.log.embedded_batch import LOOK_BACK, EmbeddedBatchCheck
+from kdump.log.header_candidate import LEAST, REACH, HeaderCandidate, candidate_at, near
 from kdump.log.region import Limits
 from kdump.log.window import Window
 

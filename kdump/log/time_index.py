@@ -12,8 +12,8 @@ from itertools import pairwise
 
 from kdump.format.batch import BatchHeader
 from kdump.format.index import TIME_INDEX_ENTRY
-from kdump.log.claim import candidate_at
-from kdump.log.index import IndexLookup, begins_batch, index_bytes
+from kdump.log.header_candidate import candidate_at
+from kdump.log.index_lookup import IndexLookup, begins_batch, index_bytes
 from kdump.log.paths import Target
 from kdump.log.region import Limits
 from kdump.log.window import Window

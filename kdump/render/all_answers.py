@@ -17,7 +17,7 @@ from kdump.forensics.reindex import run as reindex
 from kdump.forensics.restart import plan as restart
 from kdump.forensics.restart.summary import PlanSummary
 from kdump.forensics.retention import answers as retention
-from kdump.forensics.salvage.fates import LedgerHole, LedgerSpan
+from kdump.forensics.salvage.byte_outcomes import LedgerHole, LedgerSpan
 from kdump.forensics.salvage.result import Salvaged, SalvageSummary
 from kdump.forensics.scan_answer import FleetSummary
 from kdump.forensics.stats_answer import PartitionStatistics

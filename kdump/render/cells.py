@@ -11,9 +11,9 @@ from __future__ import annotations
 from array import array
 from collections.abc import Sequence
 
-from kdump.format.columns import RecordColumns, decode
 from kdump.format.errors import DecodeError
-from kdump.format.heads import HeaderColumns
+from kdump.format.header_columns import HeaderColumns
+from kdump.format.record_columns import RecordColumns, decode
 
 try:
     import cython
@@ -21,11 +21,11 @@ except ImportError:
     from kdump.format import nocython as cython
 
 if cython.compiled:
-    from cython.cimports.kdump.format.heads import sequence_at
+    from cython.cimports.kdump.format.header_columns import sequence_at
     from cython.cimports.kdump.format.numbers import minus, plus
     from cython.cimports.kdump.render.record_lines import header_size, put_number, put_piece, put_text
 else:
-    from kdump.format.heads import sequence_at
+    from kdump.format.header_columns import sequence_at
     from kdump.format.numbers import minus, plus
     from kdump.render.record_lines import header_size, put_number, put_piece, put_text
 

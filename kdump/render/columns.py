@@ -7,8 +7,8 @@ from datetime import timezone, tzinfo
 from typing import Any, NamedTuple
 
 from kdump.answer import ANSWERS, Key, answer_keys
-from kdump.decode.said import DecodedRecord
-from kdump.format.columns import each_header
+from kdump.decode.decoded import DecodedRecord
+from kdump.format.record_columns import each_header
 from kdump.log.inspect_answer import InspectedBatch, InspectedRecord
 from kdump.log.record import Record
 from kdump.log.region import Batch

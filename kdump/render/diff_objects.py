@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from kdump.answer import Object, answer_object
+from kdump.forensics.comparable_records import ComparableRecord
 from kdump.forensics.copy_facts import CopyFacts
 from kdump.forensics.damage import UnreadableSpan
 from kdump.forensics.diff import Diff
@@ -22,7 +23,6 @@ from kdump.forensics.diff_answer import (
     SampleRecord,
 )
 from kdump.forensics.differences import Comparison, DifferingRange
-from kdump.forensics.rows import ComparableRecord
 
 
 def diff_objects(found: Diff | DiffSummary) -> Iterator[Object]:

@@ -6,6 +6,7 @@ import os
 from collections.abc import Iterator
 from datetime import tzinfo
 
+from kdump.forensics.comparable_records import ComparableRecord
 from kdump.forensics.copy_facts import CopyFacts
 from kdump.forensics.damage import UnreadableSpan
 from kdump.forensics.diff import Diff, FollowerOutcome
@@ -25,8 +26,7 @@ from kdump.forensics.differences import (
     DifferingRange,
     Sample,
 )
-from kdump.forensics.rows import ComparableRecord
-from kdump.format.counted import count_text
+from kdump.format.count_text import count_text
 from kdump.render.diff_objects import epoch_at
 from kdump.render.escape import bytes_text, path_text, printable
 from kdump.render.output import Output

@@ -22,14 +22,14 @@ from kdump.format.batch import (
     codec_name,
     sequence,
 )
-from kdump.format.columns import RecordColumns, each_header, each_row, headers
 from kdump.format.control import CONTROL_TYPES, decode_control
 from kdump.format.messages import Decoded, kafka_json
 from kdump.format.numbers import int32, int64
+from kdump.format.record_columns import RecordColumns, each_header, each_row, headers
 from kdump.format.schema import load
 from kdump.format.utf8 import java_text, java_texts
-from kdump.log.legacy import messages
-from kdump.log.payload import decode_columns
+from kdump.log.batch_records import decode_columns
+from kdump.log.legacy_records import messages
 from kdump.log.region import Batch, DefaultRecordBatch, LegacyRecordBatch
 from kdump.log.skim import HEAD, Keep
 from kdump.render.java import boolean, jackson, optional_long

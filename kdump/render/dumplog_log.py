@@ -10,9 +10,9 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from kdump.format.batch import CODECS
+from kdump.log.file_log_input_stream import StreamStop, kafka_batches
 from kdump.log.region import Batch, Limits
 from kdump.log.source import FileSource
-from kdump.log.stream import StreamStop, kafka_batches
 from kdump.log.window import Window
 from kdump.render.dumplog_batch import Contents, RecordLineFormat, batch_line, record_lines
 from kdump.render.dumplog_out import DumpOutput

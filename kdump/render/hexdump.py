@@ -10,7 +10,7 @@ from itertools import zip_longest
 from typing import Any
 
 from kdump.check.finding import Finding
-from kdump.decode.decoding import RecordDecoder
+from kdump.decode.record_decoder import RecordDecoder
 from kdump.format.batch import BATCH_HEADER, MAGIC_POSITION
 from kdump.format.control import control_spans
 from kdump.format.errors import DecodeError
@@ -18,17 +18,17 @@ from kdump.format.layout import LARGE, Layout, Span
 from kdump.format.message import MESSAGES
 from kdump.format.record import RECORD
 from kdump.format.varint import Bytes
+from kdump.log.batch_records import unpacked
 from kdump.log.entries import Entry
 from kdump.log.errors import SourceError
-from kdump.log.legacy import messages, value_bounds
+from kdump.log.legacy_records import messages, value_bounds
 from kdump.log.paths import Target
-from kdump.log.payload import unpacked
 from kdump.log.record import Record
 from kdump.log.region import JUNK, PADDING, Batch, DefaultRecordBatch, LegacyRecordBatch, Problem, Region
 from kdump.log.window import Window
 from kdump.render.decoded import lines
 from kdump.render.escape import printable
-from kdump.render.explain import (
+from kdump.render.field_meanings import (
     BatchFieldMeanings,
     FieldMeaning,
     MessageFieldMeanings,

@@ -9,7 +9,7 @@ from textwrap import wrap
 from typing import NamedTuple
 
 from kdump.answer import Object
-from kdump.format.counted import count_text
+from kdump.format.count_text import count_text
 from kdump.render.amounts import size_text
 from kdump.render.escape import path_text, printable
 from kdump.render.output import Output
@@ -25,9 +25,9 @@ from kdump.render.sink import Sink
 from kdump.render.style import painter
 from kdump.render.table import Table
 from kdump.render.times import iso
-from kdump.state.logdir import LogDirectorySummary
+from kdump.state.directory_summary import LogDirectorySummary
 from kdump.state.overview import OverviewRow
-from kdump.state.partition_log import PartitionSummary
+from kdump.state.partition_summary import PartitionSummary
 
 SHOWN = 5
 """Maximum names that are printed of a list."""

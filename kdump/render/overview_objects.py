@@ -15,10 +15,10 @@ from kdump.forensics.ls import (
     SegmentOverview,
     TopicOverview,
 )
-from kdump.log.header_sums import HeaderTotals
+from kdump.log.header_totals import HeaderTotals
 from kdump.render.escape import path_text
-from kdump.state.logdir import LogDirectorySummary
-from kdump.state.partition_log import PartitionSummary, SegmentSummary, segment_damage
+from kdump.state.directory_summary import LogDirectorySummary
+from kdump.state.partition_summary import PartitionSummary, SegmentSummary, segment_damage
 
 
 def directory_object(facts: LogDirectorySummary) -> Object:

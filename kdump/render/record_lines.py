@@ -10,9 +10,9 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from kdump.format.batch import MAX_SEQUENCE
-from kdump.format.columns import WIDTH, RecordColumns, decode, keep_keys
 from kdump.format.errors import DecodeError
-from kdump.format.heads import HeaderColumns
+from kdump.format.header_columns import HeaderColumns
+from kdump.format.record_columns import WIDTH, RecordColumns, decode, keep_keys
 from kdump.render import jsonl
 
 try:
@@ -21,11 +21,11 @@ except ImportError:
     from kdump.format import nocython as cython
 
 if cython.compiled:
-    from cython.cimports.kdump.format.heads import sequence_at
+    from cython.cimports.kdump.format.header_columns import sequence_at
     from cython.cimports.kdump.format.numbers import plus
     from cython.cimports.libc.string import memcpy
 else:
-    from kdump.format.heads import sequence_at
+    from kdump.format.header_columns import sequence_at
     from kdump.format.numbers import plus
 
 COMPILED: bool = cython.compiled

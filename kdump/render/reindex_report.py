@@ -19,7 +19,7 @@ from kdump.forensics.reindex.verdict import (
     Verdict,
     WrongEntry,
 )
-from kdump.log.kinds import INDEX, TIME_INDEX, TXN_INDEX, FileKind
+from kdump.log.file_kinds import INDEX, TIME_INDEX, TXN_INDEX, FileKind
 from kdump.render.escape import path_text, printable
 from kdump.render.output import Output
 from kdump.render.sink import Sink

@@ -13,7 +13,7 @@ from kdump.check.catalogue import CATALOGUE, ERROR, INFO, WARNING, Code
 from kdump.check.finding import Finding
 from kdump.check.rule import LOST
 from kdump.check.totals import CheckTotals
-from kdump.format.counted import count_text, first_of
+from kdump.format.count_text import count_text, first_of
 from kdump.render.amounts import size_text
 from kdump.render.escape import path_text, printable
 from kdump.render.objects import summary_object

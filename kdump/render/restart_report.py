@@ -26,7 +26,7 @@ from kdump.forensics.restart.plan import (
     Step,
 )
 from kdump.forensics.restart.summary import summary, totals
-from kdump.format.counted import count_text, first_of
+from kdump.format.count_text import count_text, first_of
 from kdump.log.internal_topics import METADATA_TOPIC
 from kdump.render.amounts import size_text
 from kdump.render.escape import path_text, printable

@@ -10,13 +10,13 @@ from kdump.answer import answer_object
 from kdump.forensics.retention import answers
 from kdump.forensics.retention.answers import PartitionRetention, RetentionBlocker, SegmentRetention
 from kdump.forensics.retention.configs import ASSUMED, DEFAULT, FILE, FOREVER
-from kdump.format.counted import count_text
+from kdump.format.count_text import count_text
 from kdump.render.amounts import duration
 from kdump.render.escape import printable
-from kdump.render.forensic_text import SummaryLines, file_text, place_text
 from kdump.render.output import Output
 from kdump.render.sink import Sink
 from kdump.render.state_tables import StateTables, style
+from kdump.render.summary_lines import SummaryLines, file_text, place_text
 from kdump.render.times import iso
 
 MOST_ROWS = 1_000

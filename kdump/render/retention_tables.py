@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from kdump.render.shown import ColumnSpec
+from kdump.render.column_spec import ColumnSpec
 
 RETENTION_TABLES: dict[str, tuple[ColumnSpec, ...]] = {
     "retentionSegment": (

@@ -6,9 +6,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from kdump.forensics.abort import abort_command
-from kdump.forensics.salvage.fates import FATES, LOST, RECOVERED, UNUSED, WRITTEN, ByteRange, MissingOffsetRange
+from kdump.forensics.salvage.byte_outcomes import FATES, LOST, RECOVERED, UNUSED, WRITTEN, ByteRange, MissingOffsetRange
 from kdump.forensics.salvage.result import Salvaged, SalvageSummary
-from kdump.format.counted import count_text
+from kdump.format.count_text import count_text
 from kdump.render.escape import path_text, printable
 from kdump.render.output import Output
 from kdump.render.sink import Sink

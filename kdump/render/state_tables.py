@@ -10,11 +10,11 @@ from typing import Any
 from kdump.answer import ANSWERS, Key, answer_keys, answer_object, answer_type
 from kdump.forensics.cluster import ClusterAcl, ClusterToken
 from kdump.render import forensic_tables as forensic
+from kdump.render.column_spec import ColumnSpec
 from kdump.render.forensic_tables import FORENSIC_TABLES, forensic_style
 from kdump.render.output import Output
 from kdump.render.retention_tables import NO_ZERO as NO_ZERO_RETENTION
 from kdump.render.retention_tables import RETENTION_TABLES, retention_style
-from kdump.render.shown import ColumnSpec
 from kdump.render.sink import Sink, is_problem, objects_of
 from kdump.render.state_cells import cell
 from kdump.render.table import Column, Table, UnknownColumn

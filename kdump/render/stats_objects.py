@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Hashable
 
 from kdump.answer import Object, answer_object
-from kdump.forensics.sketch import FrequentItem, LongKey
-from kdump.forensics.spread import late_classes, size_classes
+from kdump.forensics.distribution import late_classes, size_classes
+from kdump.forensics.record_counts import HEADER_BYTES, HEADERS, LATEST, LONGEST_KEY, LONGEST_VALUE, NEWEST, OLDEST
+from kdump.forensics.space_saving import FrequentItem, LongKey
 from kdump.forensics.stats import RecordLocation, Stats, TopicKey, codecs_of
 from kdump.forensics.stats_answer import (
     At,
@@ -29,7 +30,6 @@ from kdump.forensics.stats_answer import (
     TopProducers,
     ValueLengths,
 )
-from kdump.forensics.tally import HEADER_BYTES, HEADERS, LATEST, LONGEST_KEY, LONGEST_VALUE, NEWEST, OLDEST
 from kdump.log.errors import is_gone
 
 PutBytes = Callable[[Object, str, bytes | None], None]

@@ -8,11 +8,11 @@ from collections.abc import Callable
 from datetime import tzinfo
 from typing import NamedTuple
 
-from kdump.forensics.sketch import SpaceSaving
-from kdump.forensics.spread import SizeClass, late_classes, median, size_classes
+from kdump.forensics.distribution import SizeClass, late_classes, median, size_classes
+from kdump.forensics.record_counts import HEADER_BYTES, LATEST, LONGEST_KEY, LONGEST_VALUE, NEWEST, OLDEST
+from kdump.forensics.space_saving import SpaceSaving
 from kdump.forensics.stats import RecordLocation, Stats, codecs_of
-from kdump.forensics.tally import HEADER_BYTES, LATEST, LONGEST_KEY, LONGEST_VALUE, NEWEST, OLDEST
-from kdump.format.counted import count_text
+from kdump.format.count_text import count_text
 from kdump.render.amounts import average, duration, number, per, size_text
 from kdump.render.charts import bar, heights, share, spread_over
 from kdump.render.escape import bytes_text, path_text, printable

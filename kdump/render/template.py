@@ -6,8 +6,8 @@ import re
 import struct
 from collections.abc import Callable
 
-from kdump.decode.decoding import RecordDecoder
-from kdump.decode.said import RAW, DecodedPart
+from kdump.decode.decoded import RAW, DecodedPart
+from kdump.decode.record_decoder import RecordDecoder
 from kdump.log.paths import Target
 from kdump.log.record import Record
 from kdump.render import jsonl

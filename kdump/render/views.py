@@ -9,8 +9,8 @@ from typing import Protocol
 from kdump.answer import answer_object
 from kdump.check.batch import findings, record_findings
 from kdump.check.finding import Finding
-from kdump.decode.decoding import RecordDecoder
-from kdump.decode.said import DecodedRecord
+from kdump.decode.decoded import DecodedRecord
+from kdump.decode.record_decoder import RecordDecoder
 from kdump.log.entries import Entry
 from kdump.log.inspect_answer import (
     InspectedBatch,

@@ -19,7 +19,7 @@ from kdump.format.batch import (
     TRANSACTIONAL,
     codec_name,
 )
-from kdump.format.heads import (
+from kdump.format.header_columns import (
     ATTRIBUTES,
     BASE,
     END,
@@ -37,15 +37,15 @@ from kdump.format.heads import (
 )
 from kdump.format.message import NO_TIMESTAMP_TYPE
 from kdump.format.numbers import int64
-from kdump.log.legacy import read_wrapper
+from kdump.log.legacy_records import read_wrapper
 from kdump.log.reader import CHECKED, WALKED
 from kdump.log.region import Batch, BatchRun, LegacyRecordBatch, Region
-from kdump.log.select import NO, Selection
+from kdump.log.selection import NO, Selection
 from kdump.log.window import Window
 from kdump.spark import arrow
 from kdump.spark.options import ReadOptions
+from kdump.spark.segment_split import SegmentSplit, own_regions
 from kdump.spark.tables import BATCHES
-from kdump.spark.walk import SegmentSplit, own_regions
 
 INSIDE = ("baseOffset", "recordCount")
 """Columns for which a compressed message of magic 0 or 1 has to be decompressed."""
@@ -66,7 +66,8 @@ FROM_HEADS: dict[str, tuple[int, int, int]] = {
     "baseSequence": (SEQUENCE, -1, 0),
     "recordCount": (RECORDS, -1, 0),
 }
-"""Columns computed from kdump.format.heads: the column, another one to subtract (-1: none), a constant to add."""
+"""Columns computed from kdump.format.header_columns: the column, another one to subtract (-1: none), a constant to
+add."""
 NUMBERS = ("position", "magic", "crc", "lastSequence", *FROM_HEADS)
 FLAGS = {each.name: each for each in (TRANSACTIONAL, CONTROL, DELETE_HORIZON)}
 HORIZON = "deleteHorizonMs"

@@ -9,21 +9,21 @@ from typing import Any
 
 import pyarrow as pa
 
-from kdump.decode.decoding import DecodeOptions, RecordDecoder
+from kdump.decode.record_decoder import DecodeOptions, RecordDecoder
 from kdump.format.control import decode_control
 from kdump.format.transaction_record import decode_transaction
-from kdump.log.payload import records
+from kdump.log.batch_records import records
 from kdump.log.reader import CHECKED
 from kdump.log.record import Record
-from kdump.log.select import Selection
+from kdump.log.selection import Selection
 from kdump.log.window import Window
 from kdump.render.decoded import add_decoded
 from kdump.render.objects import plain
 from kdump.spark.arrow import Rows
 from kdump.spark.batches import batches_of
 from kdump.spark.options import ReadOptions
-from kdump.spark.walk import SegmentSplit, own_regions
-from kdump.state.records import too_large
+from kdump.spark.segment_split import SegmentSplit, own_regions
+from kdump.state.internal_records import too_large
 
 Row = dict[str, Any]
 NOT_THE_RECORDS = ("topic", "partition", "state")

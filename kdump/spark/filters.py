@@ -9,7 +9,7 @@ from datetime import datetime, timezone
 from typing import Any
 
 from kdump.log.paths import Target
-from kdump.log.select import Range, Selection
+from kdump.log.selection import Range, Selection
 
 OFFSETS = ("offset", "baseOffset", "lastOffset")
 """Columns with offsets. A batch matches a bound on either of its ends if any of its offsets is within that bound."""

@@ -11,9 +11,9 @@ from dataclasses import dataclass, field
 
 from kdump.check.known import ids
 from kdump.check.options import Options
-from kdump.log.disk import LogDirectory, PartitionDirectory, Place, find_directories
 from kdump.log.errors import SourceError, is_gone
 from kdump.log.listing import globbed, is_inside, is_url, parent, real_path
+from kdump.log.log_directory import LogDirectory, PartitionDirectory, Place, find_directories
 from kdump.log.paths import Target, natural, target
 
 MAGIC = re.compile(r"[*?\[]")

@@ -13,7 +13,9 @@ from typing import Any
 
 import pyarrow as pa
 
-from kdump.format.columns import (
+from kdump.format.arrow_buffers import ArrowLists, ArrowStrings, header_lists, numbers, pieces, sequences
+from kdump.format.numbers import int64
+from kdump.format.record_columns import (
     HEADERS_START,
     KEY_START,
     OFFSET_DELTA,
@@ -22,21 +24,19 @@ from kdump.format.columns import (
     WIDTH,
     RecordColumns,
 )
-from kdump.format.gather import ArrowLists, ArrowStrings, header_lists, numbers, pieces, sequences
-from kdump.format.numbers import int64
-from kdump.log.legacy import read_wrapper
-from kdump.log.payload import decode_columns
+from kdump.log.batch_records import decode_columns
+from kdump.log.legacy_records import read_wrapper
 from kdump.log.reader import CHECKED
 from kdump.log.record import Record
 from kdump.log.region import Batch, DefaultRecordBatch, LegacyRecordBatch
-from kdump.log.select import NO, Selection
+from kdump.log.selection import NO, Selection
 from kdump.log.window import Window
 from kdump.render.objects import control_object
 from kdump.spark import arrow
 from kdump.spark.batches import batches_of
 from kdump.spark.options import ReadOptions
+from kdump.spark.segment_split import SegmentSplit, own_regions
 from kdump.spark.tables import FROM_BATCH
-from kdump.spark.walk import SegmentSplit, own_regions
 
 MOST_ROWS, MOST_BYTES = 16_384, 16 << 20
 """Rows and bytes at which a record batch is complete."""
@@ -48,7 +48,7 @@ STORED = {
     "keySize": KEY_START + 1,
     "valueSize": VALUE_START + 1,
 }
-"""Columns that records store directly, and their numbers in kdump.format.columns."""
+"""Columns that records store directly, and their numbers in kdump.format.record_columns."""
 NUMBERS = (*STORED, "offset", "timestamp", "sequence")
 TEXTS = {"key": KEY_START, "value": VALUE_START}
 NO_MESSAGE_HAS = ("offsetDelta", "timestampDelta", "sequence")

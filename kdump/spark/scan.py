@@ -12,14 +12,14 @@ from typing import TYPE_CHECKING, Any
 from kdump.check.options import Options
 from kdump.check.workers import careful_source
 from kdump.log.region import Limits
+from kdump.spark.checkpoint import STATES, state_of
 from kdump.spark.fleet import find
-from kdump.spark.kept import STATES, state_of
 from kdump.spark.options import SPLIT, ReadOptions
-from kdump.spark.parts import OPENING
+from kdump.spark.read_task import OPENING
 from kdump.spark.result import require_readable
 from kdump.spark.scan_plan import RecordJob, jobs_of, record_jobs, resumed_job
+from kdump.spark.scan_result import ScanResult
 from kdump.spark.scan_task import UnitJob, run_job
-from kdump.spark.scanned import ScanResult
 from kdump.spark.store import Store
 from kdump.spark.tables import RECORDS
 

@@ -9,18 +9,18 @@ from typing import Any
 
 from kdump.check.options import Options
 from kdump.check.run import Unit, units_of
-from kdump.log.disk import PartitionDirectory
 from kdump.log.listing import length
-from kdump.spark.coordination import retention_of
+from kdump.log.log_directory import PartitionDirectory
+from kdump.spark.checkpoint import is_unchanged, parse_checkpoint
+from kdump.spark.coordinators import retention_of
+from kdump.spark.file_stamps import file_stamp
 from kdump.spark.filters import PushedFilters
 from kdump.spark.fleet import DiskIdentity, Fleet
-from kdump.spark.kept import is_unchanged, parse_checkpoint
 from kdump.spark.options import ReadOptions
 from kdump.spark.plan import parts_of, slimmed
 from kdump.spark.scan_task import UnitJob
-from kdump.spark.stamps import file_stamp
+from kdump.spark.segment_split import SegmentSplit
 from kdump.spark.store import LAYOUT, key_of
-from kdump.spark.walk import SegmentSplit
 from kdump.version import __version__
 
 MOST_FILES = 500

@@ -2,7 +2,7 @@
 files; everything else becomes an entry in the result's list of units.
 
 The rows of a partition's last segment are in files of their own, separate from those of the earlier segments: the next
-scan resumes there if the earlier segments are unchanged (kdump.spark.kept).
+scan resumes there if the earlier segments are unchanged (kdump.spark.checkpoint).
 """
 
 from __future__ import annotations
@@ -18,14 +18,13 @@ from kdump.check.catalogue import INFO
 from kdump.check.partition import PartitionCheck
 from kdump.check.run import Unit
 from kdump.check.totals import CheckTotals
-from kdump.log import kinds
-from kdump.log.disk import PartitionDirectory
+from kdump.log import file_kinds
 from kdump.log.internal_topics import METADATA_TOPIC
 from kdump.log.listing import length
+from kdump.log.log_directory import PartitionDirectory
 from kdump.log.paths import Target
 from kdump.render.escape import path_text
-from kdump.spark.fleet import DiskIdentity
-from kdump.spark.kept import (
+from kdump.spark.checkpoint import (
     ScanCheckpoint,
     compared_now,
     epochs_until,
@@ -37,12 +36,13 @@ from kdump.spark.kept import (
     state_of,
     write_state,
 )
+from kdump.spark.fleet import DiskIdentity
 from kdump.spark.scan_sink import UnitSink
+from kdump.spark.small_tables import entry_rows, finding_rows, segment_rows, unread_rows
 from kdump.spark.store import Store
-from kdump.spark.tally import UnitTotals
-from kdump.spark.tasks import entry_rows, finding_rows, segment_rows, unread_rows
-from kdump.spark.watch import UnitObserver
-from kdump.state.partition_log import segments_of
+from kdump.spark.unit_observer import UnitObserver
+from kdump.spark.unit_totals import UnitTotals
+from kdump.state.partition_summary import segments_of
 
 SPAN = 8 * 1024 * 1024 * 1024
 """Bytes of a partition's segments after which progress is saved, in case the scan is interrupted."""
@@ -319,10 +319,10 @@ def _open(unit: Unit | tuple[str, str]) -> list[dict[str, Any]]:
 
 
 TABLE_OF = {
-    kinds.INDEX: "index_entries",
-    kinds.TIME_INDEX: "index_entries",
-    kinds.TXN_INDEX: "index_entries",
-    kinds.PRODUCER_SNAPSHOT: "producer_states",
-    kinds.OFFSET_CHECKPOINT: "checkpoints",
-    kinds.EPOCH_CHECKPOINT: "checkpoints",
+    file_kinds.INDEX: "index_entries",
+    file_kinds.TIME_INDEX: "index_entries",
+    file_kinds.TXN_INDEX: "index_entries",
+    file_kinds.PRODUCER_SNAPSHOT: "producer_states",
+    file_kinds.OFFSET_CHECKPOINT: "checkpoints",
+    file_kinds.EPOCH_CHECKPOINT: "checkpoints",
 }

@@ -11,9 +11,9 @@ from pyspark.sql.types import StructType
 
 from kdump.spark.filters import wanted_by
 from kdump.spark.options import OptionError, ReadOptions, parse
-from kdump.spark.parts import ReadTask
-from kdump.spark.reading import TableRead
+from kdump.spark.read_task import ReadTask
 from kdump.spark.stream import KdumpStream
+from kdump.spark.table_read import TableRead
 
 if TYPE_CHECKING:
     import pyarrow as pa

@@ -14,17 +14,17 @@ from pyspark.sql.datasource import DataSourceStreamReader, InputPartition
 from pyspark.sql.pandas.types import to_arrow_schema
 from pyspark.sql.types import StructType
 
-from kdump.log.disk import LogDirectory, PartitionDirectory
 from kdump.log.errors import SourceError
-from kdump.log.index import begins_batch, open_index_lookup
+from kdump.log.index_lookup import begins_batch, open_index_lookup
+from kdump.log.log_directory import LogDirectory, PartitionDirectory
 from kdump.log.paths import Target
 from kdump.log.reader import WALKED, regions
 from kdump.log.region import Batch, BatchRun, Limits
 from kdump.spark.fleet import DiskIdentity, find
 from kdump.spark.options import OptionError, ReadOptions
-from kdump.spark.parts import ReadTask, TaskItem, packed
-from kdump.spark.reading import TableRead
-from kdump.spark.walk import SegmentSplit, opened
+from kdump.spark.read_task import ReadTask, TaskItem, packed
+from kdump.spark.segment_split import SegmentSplit, opened
+from kdump.spark.table_read import TableRead
 
 if TYPE_CHECKING:
     import pyarrow as pa

@@ -21,13 +21,13 @@ from kdump.forensics.scan_answer import (
 )
 from kdump.format.batch import BATCH_HEADER, COMPRESSION, MAX_EXPANSION, MIN_RECORD_SIZE
 from kdump.spark.compare import COMPACTED
-from kdump.spark.coordination import groups_behind, open_transactions
+from kdump.spark.coordinators import groups_behind, open_transactions
 from kdump.spark.result import compare_replicas, open_result, put_replicas, view
 from kdump.spark.scan import ScanOptions
-from kdump.spark.scanned import ScanResult
+from kdump.spark.scan_result import ScanResult
 from kdump.spark.store import Store
 from kdump.spark.tables import REPLICAS
-from kdump.spark.tally import sum_units
+from kdump.spark.unit_totals import sum_units
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

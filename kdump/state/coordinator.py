@@ -19,7 +19,7 @@ from kdump.log.paths import segments_in
 from kdump.log.record import Record
 from kdump.log.region import Limits
 from kdump.state.coordinator_history import TransactionHistory
-from kdump.state.records import ENTRY, MOST_PROBLEMS, ROOM, bounded, read_records, too_large
+from kdump.state.internal_records import ENTRY, MOST_PROBLEMS, ROOM, bounded, read_records, too_large
 
 DIRECTORY = re.compile(rf"{TRANSACTION_TOPIC}-([0-9]{{1,10}})")
 OPEN = ("Ongoing", "PrepareCommit", "PrepareAbort", "PrepareEpochFence")

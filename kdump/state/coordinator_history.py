@@ -11,8 +11,8 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from kdump.format.transaction_record import TransactionMetadata
+from kdump.state.internal_records import ENTRY
 from kdump.state.marker import ABORT, COMMIT
-from kdump.state.records import ENTRY
 
 ROOM = 48 * 1024 * 1024
 """Maximum memory for the history, in bytes."""

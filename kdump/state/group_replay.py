@@ -13,10 +13,10 @@ from typing import Any
 from kdump.format.control import decode_control
 from kdump.log.record import Record
 from kdump.state import group_members
+from kdump.state.as_of import SAYS_NOTHING
 from kdump.state.groups import CLASSIC, Group, GroupCoordinatorState, Member
-from kdump.state.moment import SAYS_NOTHING
+from kdump.state.internal_records import ENTRY, memory
 from kdump.state.offset_replay import NO_PRODUCER_ID, OffsetReplay, number
-from kdump.state.records import ENTRY, memory
 
 MODERN = re.compile(r"(Consumer|Share|Streams)Group(\w+)Key")
 """Names of the key schemas of consumer, share and streams groups."""

@@ -8,7 +8,7 @@ from typing import Annotated, NamedTuple
 from kdump.answer import EPOCH_MS, OFFSET, Doc, answer
 from kdump.state.groups import GroupCoordinatorState, OffsetAndMetadata, PartitionName, ShareState
 from kdump.state.image import MetadataImage
-from kdump.state.partition_ends import LogOffsets, LogOffsetsByPartition
+from kdump.state.log_offsets import LogOffsets, LogOffsetsByPartition
 
 Waiting = Mapping[str, Mapping[PartitionName, Sequence[tuple[int, OffsetAndMetadata]]]]
 

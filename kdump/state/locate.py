@@ -5,12 +5,12 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator
 
-from kdump.log.disk import LogDirectory, PartitionDirectory, Place, directory_at, find_directories
+from kdump.log.command_line_paths import missing
 from kdump.log.errors import Refused, SourceError, listing_error
+from kdump.log.file_kinds import KRAFT_SNAPSHOT, SEGMENT
 from kdump.log.internal_topics import METADATA_TOPIC, OFFSETS_TOPIC, SHARE_TOPIC
-from kdump.log.kinds import KRAFT_SNAPSHOT, SEGMENT
 from kdump.log.listing import is_no_file
-from kdump.log.named import missing
+from kdump.log.log_directory import LogDirectory, PartitionDirectory, Place, directory_at, find_directories
 from kdump.log.paths import Target
 from kdump.state.metadata_files import BOOTSTRAP, SNAPSHOT, MetadataFiles, metadata_files
 from kdump.state.read_groups import CoordinatorLog

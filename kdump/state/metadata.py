@@ -24,10 +24,10 @@ from kdump.log.paths import target
 from kdump.log.record import Record
 from kdump.log.region import Limits
 from kdump.state import replay_nodes, replay_topics
+from kdump.state.as_of import AsOf, ChangeListener
 from kdump.state.image import MetadataImage
+from kdump.state.internal_records import MOST_PROBLEMS, ROOM, bounded, read_records, too_large
 from kdump.state.metadata_files import BOOTSTRAP, MetadataFiles, Unreachable, metadata_files, too_early
-from kdump.state.moment import AsOf, ChangeListener
-from kdump.state.records import MOST_PROBLEMS, ROOM, bounded, read_records, too_large
 from kdump.state.replay import MetadataReplay
 
 MOST_RANGES = 100_000

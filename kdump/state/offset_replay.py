@@ -10,9 +10,9 @@ from typing import Any
 from kdump.format.coordinator_record import decode_coordinator_record
 from kdump.log.errors import within
 from kdump.log.record import Record
+from kdump.state.as_of import Change, ChangeListener, differences
 from kdump.state.groups import CLASSIC, Group, GroupCoordinatorState, OffsetAndMetadata
-from kdump.state.moment import Change, ChangeListener, differences
-from kdump.state.records import ENTRY, MOST_PROBLEMS, ROOM, memory, too_large
+from kdump.state.internal_records import ENTRY, MOST_PROBLEMS, ROOM, memory, too_large
 
 NO_PRODUCER_ID = -1
 ZERO_ID = "A" * 22

@@ -8,10 +8,10 @@ from dataclasses import dataclass
 from itertools import groupby
 from typing import Any
 
-from kdump.log.header_sums import HeaderTotals
-from kdump.log.headers import Met
+from kdump.log.header_totals import HeaderTotals
 from kdump.log.paths import natural
-from kdump.state.partition_log import PartitionSummary, SegmentSummary, read_segment, segment_damage
+from kdump.log.segment_summary import Met
+from kdump.state.partition_summary import PartitionSummary, SegmentSummary, read_segment, segment_damage
 
 SORTS = ("name", "size", "segments", "offsets", "oldest", "newest")
 BY_READING = ("offsets", "oldest", "newest")

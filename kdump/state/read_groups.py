@@ -10,10 +10,10 @@ from kdump.log.errors import within
 from kdump.log.internal_topics import SHARE_TOPIC
 from kdump.log.paths import target
 from kdump.log.region import Limits
+from kdump.state.as_of import AsOf, ChangeListener
 from kdump.state.group_replay import GroupReplay, finish
 from kdump.state.groups import GroupCoordinatorState, LogRead
-from kdump.state.moment import AsOf, ChangeListener
-from kdump.state.records import ROOM, bounded, read_records
+from kdump.state.internal_records import ROOM, bounded, read_records
 from kdump.state.share_replay import apply_share
 
 STEP = 1 << 20

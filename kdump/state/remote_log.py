@@ -16,7 +16,7 @@ from kdump.format.metadata_record import decode_metadata_record
 from kdump.log.internal_topics import REMOTE_METADATA_TOPIC
 from kdump.log.paths import segments_in
 from kdump.log.region import Limits
-from kdump.state.records import MOST_PROBLEMS, bounded, read_records, too_large
+from kdump.state.internal_records import MOST_PROBLEMS, bounded, read_records, too_large
 
 COPIED = 1
 """COPY_SEGMENT_FINISHED. Segments in the delete states (2, 3) had this state before."""

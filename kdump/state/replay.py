@@ -12,9 +12,9 @@ from typing import Any
 from kdump.format.metadata_record import decode_metadata_record, metadata_record_name
 from kdump.log.record import Record
 from kdump.state import replay_access, replay_nodes, replay_topics
+from kdump.state.as_of import ChangeListener
 from kdump.state.image import MetadataImage
-from kdump.state.moment import ChangeListener
-from kdump.state.records import ROOM, too_large
+from kdump.state.internal_records import ROOM, too_large
 from kdump.state.replay_state import ReplayState
 
 HANDLERS: dict[str, Callable[[ReplayState, dict[str, Any]], None]] = {

@@ -19,7 +19,7 @@ from kdump.format.metadata_names import (
     enum_name,
 )
 from kdump.state.image import DelegationToken, QuotaEntity, ScramCredential, StandardAcl
-from kdump.state.records import ENTRY
+from kdump.state.internal_records import ENTRY
 from kdump.state.replay_state import ReplayState
 
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Hashable
 from typing import Any, TypeVar
 
+from kdump.state.as_of import Change, ChangeListener, differences
 from kdump.state.image import MetadataImage, TopicImage
-from kdump.state.moment import Change, ChangeListener, differences
-from kdump.state.records import ENTRY, MOST_PROBLEMS, ROOM, memory
+from kdump.state.internal_records import ENTRY, MOST_PROBLEMS, ROOM, memory
 
 K = TypeVar("K", bound=Hashable)
 V = TypeVar("V")

@@ -11,7 +11,7 @@ from typing import Any
 
 from kdump.format.metadata_names import RECOVERY_STATE, enum_name
 from kdump.state.image import TOPIC, PartitionRegistration, TopicImage
-from kdump.state.records import ENTRY
+from kdump.state.internal_records import ENTRY
 from kdump.state.replay_state import ReplayState
 
 NO_LEADER_CHANGE = -2

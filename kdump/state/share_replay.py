@@ -9,7 +9,7 @@ from __future__ import annotations
 from kdump.log.record import Record
 from kdump.state.group_replay import GroupReplay
 from kdump.state.groups import ShareState
-from kdump.state.records import ENTRY, memory
+from kdump.state.internal_records import ENTRY, memory
 
 NONE = -1
 

@@ -13,7 +13,7 @@ from textual.pilot import Pilot
 
 from kdump.browse.app import BrowseApp, PromptParsers
 from kdump.browse.browser import Browser
-from kdump.browse.make import RowFactory
+from kdump.browse.row_factory import RowFactory
 from kdump.commands.browse import typed_selection, typed_time
 
 NAMES = {" ": "space", "/": "slash", "?": "question_mark", "@": "at", "-": "minus", ".": "full_stop", "*": "asterisk"}

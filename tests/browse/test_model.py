@@ -17,15 +17,15 @@ from crc32c import crc32c
 from kdump.browse import levels as browsing
 from kdump.browse import pages as paging
 from kdump.browse.browser import Browser
+from kdump.browse.export import row_commands, row_json
 from kdump.browse.levels import NotFound
 from kdump.browse.pages import Pages
 from kdump.browse.places import Level
 from kdump.browse.rows import BrowseRow, Cancelled
-from kdump.browse.say import row_commands, row_json
 from kdump.cli import cli
 from kdump.commands.browse import typed_selection
 from kdump.format.batch import BATCH_HEADER
-from kdump.log.careful import FaultTolerantSource
+from kdump.log.fault_tolerant import FaultTolerantSource
 from tests.conftest import FIXTURES, sample, seeded
 from tests.craft import split
 from tests.test_damaged_disks import DAMAGES, LARGE, files

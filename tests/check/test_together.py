@@ -16,7 +16,7 @@ from click.testing import CliRunner
 from kdump.check.together import Together
 from kdump.cli import cli
 from kdump.format.batch import CODECS
-from kdump.format.heads import HeaderColumns
+from kdump.format.header_columns import HeaderColumns
 from tests import craft
 from tests.conftest import DISKS, sample, seeded
 from tests.test_damaged_disks import DAMAGES

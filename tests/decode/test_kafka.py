@@ -12,15 +12,15 @@ from typing import Any
 
 import pytest
 
-from kdump.decode.decoding import DecodeOptions, RecordDecoder
+from kdump.decode.decoded import RAW, DecodedRecord
+from kdump.decode.id_names import IdNames
 from kdump.decode.kafka import kafka_decoder
-from kdump.decode.said import RAW, DecodedRecord
-from kdump.decode.topic_names import IdNames
+from kdump.decode.record_decoder import DecodeOptions, RecordDecoder
 from kdump.decode.topics import KAFKA
-from kdump.format.meanings import MEANINGS
+from kdump.format.enum_names import MEANINGS
 from kdump.format.schema import load_folder
+from kdump.log.batch_records import records
 from kdump.log.paths import target
-from kdump.log.payload import records
 from kdump.log.record import Record
 from tests import command
 from tests.conftest import FIXTURES, batches, oracle_files, read_regions, segments

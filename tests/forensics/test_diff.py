@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from kdump.check.options import Options
 from kdump.forensics.compare import compare
 from kdump.forensics.diff import LITTLE, Diff, diff
-from kdump.log.payload import records
+from kdump.log.batch_records import records
 from kdump.log.region import PADDING, TORN, Batch, Limits
 from tests import craft
 from tests.conftest import DISKS, FIXTURES, iter_regions, sample, seeded

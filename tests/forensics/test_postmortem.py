@@ -8,8 +8,8 @@ from hypothesis import strategies as some
 
 from kdump.check.finding import found
 from kdump.forensics.postmortem.buckets import Buckets, doubling, eras, main_part, of_time
-from kdump.forensics.postmortem.marks import MOST, FindingRanges
-from kdump.forensics.postmortem.strip import DAMAGED, CellContent, SegmentStrip, coarser
+from kdump.forensics.postmortem.finding_ranges import MOST, FindingRanges
+from kdump.forensics.postmortem.segment_strip import DAMAGED, CellContent, SegmentStrip, coarser
 from kdump.log.paths import Target
 from tests.conftest import seeded
 

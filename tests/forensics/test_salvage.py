@@ -16,7 +16,7 @@ import pytest
 import kdump
 from kdump.forensics.output_directory import OutputDirectory, OutputError
 from kdump.forensics.salvage.batch_index import BatchIndex
-from kdump.forensics.salvage.fates import (
+from kdump.forensics.salvage.byte_outcomes import (
     CONTRADICTS,
     DAMAGED,
     DIVERGED,
@@ -31,9 +31,9 @@ from kdump.forensics.salvage.fates import (
     UNTAKEN,
     UNUSED,
 )
-from kdump.forensics.salvage.losses import LostOffsets
+from kdump.forensics.salvage.lost_offsets import LostOffsets
 from kdump.format.batch import BATCH_HEADER
-from kdump.log.careful import BLOCK, FaultTolerantSource
+from kdump.log.fault_tolerant import BLOCK, FaultTolerantSource
 from kdump.log.source import FileSource, Source, open_source
 from tests import craft, damages
 from tests.conftest import DISKS, FIXTURES

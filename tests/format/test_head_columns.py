@@ -8,9 +8,9 @@ from operator import attrgetter
 import pytest
 
 from kdump.format.batch import BATCH_HEADER, BatchHeader
-from kdump.format.columns import RecordColumns, decode, invalid_header
 from kdump.format.head_columns import batch_ages, by_codec, checksums, last_sequences, numbers
-from kdump.format.heads import ATTRIBUTES, END, FIRST_TIMESTAMP, LAST, RECORDS, START, read_header_columns
+from kdump.format.header_columns import ATTRIBUTES, END, FIRST_TIMESTAMP, LAST, RECORDS, START, read_header_columns
+from kdump.format.record_columns import RecordColumns, decode, invalid_header
 from kdump.log.region import DefaultRecordBatch
 from tests.conftest import iter_regions, segments
 

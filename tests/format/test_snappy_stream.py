@@ -19,8 +19,8 @@ from kdump.check.finding import Finding
 from kdump.format.codec import decompress, snappy_stream, snappy_tags, whole
 from kdump.format.codec import snappy as blocks
 from kdump.format.errors import DecodeError
+from kdump.log.batch_records import records
 from kdump.log.paths import target
-from kdump.log.payload import records
 from kdump.log.region import DefaultRecordBatch
 from tests import craft
 from tests.conftest import iter_regions, seeded

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from kdump.format.batch import LOG_OVERHEAD
-from kdump.log.payload import records
+from kdump.log.batch_records import records
 from kdump.log.region import Batch, LegacyRecordBatch, Region
 from tests import craft
 from tests.conftest import FIXTURES, SEED, iter_regions, record_facts, sample, seeded, segment, segments, tiles

@@ -22,12 +22,12 @@ import pyarrow.parquet as pq
 import pytest
 
 from kdump.log.region import Limits
-from kdump.spark.kept import STATES
+from kdump.spark.checkpoint import STATES
 from kdump.spark.scan import ScanOptions, ScanResult, scan
+from kdump.spark.small_tables import segment_rows
 from kdump.spark.store import OWN, UNITS, Store, StoreError
-from kdump.spark.tally import sum_units
-from kdump.spark.tasks import segment_rows
-from kdump.spark.watch import UnitObserver
+from kdump.spark.unit_observer import UnitObserver
+from kdump.spark.unit_totals import sum_units
 from tests.conftest import FIXTURES, seeded
 from tests.spark import same
 

@@ -13,10 +13,10 @@ from typing import Any
 import pytest
 
 from kdump.format.schema import load_folder
+from kdump.state.as_of import AsOf, Change
 from kdump.state.image import MetadataImage
 from kdump.state.metadata import replay_metadata
 from kdump.state.metadata_files import MetadataFiles, Unreachable, metadata_files
-from kdump.state.moment import AsOf, Change
 from kdump.state.replay import HANDLERS, NO_EFFECT
 from tests.conftest import FIXTURES, ORACLE, seeded
 from tests.craft import flip, rebase, split

@@ -15,10 +15,10 @@ from hypothesis import strategies as st
 
 import kdump.state.coordinator as module
 from kdump.format.transaction_record import STATES, TransactionMetadata, decode_transaction
-from kdump.log.payload import records
+from kdump.log.batch_records import records
 from kdump.state.coordinator import TransactionCoordinatorState, read_coordinator
+from kdump.state.internal_records import MOST_PROBLEMS, MOST_VALUE
 from kdump.state.metadata import read_metadata
-from kdump.state.records import MOST_PROBLEMS, MOST_VALUE
 from tests.conftest import DISKS, FIXTURES, ORACLE, batches, read_regions
 from tests.craft import batch, flip, record, split
 

@@ -13,11 +13,11 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from kdump.log.internal_topics import OFFSETS_TOPIC, SHARE_TOPIC
+from kdump.state.as_of import AsOf, Change
 from kdump.state.group_replay import MODERN_RECORDS
 from kdump.state.groups import GroupCoordinatorState
-from kdump.state.moment import AsOf, Change
+from kdump.state.internal_records import MOST_PROBLEMS
 from kdump.state.read_groups import CoordinatorLog, newest, read_groups
-from kdump.state.records import MOST_PROBLEMS
 from tests.conftest import DISKS, FIXTURES, ORACLE
 from tests.craft import batch, flip, record, split
 

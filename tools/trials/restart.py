@@ -13,7 +13,7 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
-from kdump.forensics.restart.epoch_cache import LeaderEpochFileCache
+from kdump.forensics.restart.leader_epoch_file_cache import LeaderEpochFileCache
 from kdump.forensics.restart.plan import STOPPED, EpochEntry, PartitionPlan, RestartPlan
 from tools.trials.disk import Files
 

@@ -14,8 +14,8 @@ from kdump.forensics.carve.runs import CarvedRun, Runs
 from kdump.forensics.carve.search import CarvedBatch, Search
 from kdump.forensics.carve.write import Writer
 from kdump.forensics.output_directory import OutputDirectory
-from kdump.log.careful import FaultTolerantSource
 from kdump.log.errors import Refused, SourceError, is_missing, listing_error, raise_it
+from kdump.log.fault_tolerant import FaultTolerantSource
 from kdump.log.paths import Target, target
 
 

@@ -11,7 +11,7 @@ from typing import Annotated
 
 from kdump.answer import BYTES, EPOCH_MS, FILE_BYTE, OFFSET, Doc, PathText, answer
 from kdump.forensics.reindex.build import LARGEST_SEGMENT
-from kdump.log.legacy import read_wrapper
+from kdump.log.legacy_records import read_wrapper
 from kdump.log.region import Batch, LegacyRecordBatch
 from kdump.state.producers import GAP, ProducerState, follows
 

@@ -18,8 +18,8 @@ from kdump.format.message import CRC_START as MESSAGE_CRC_START
 from kdump.format.message import VALUE_SIZE, MessageHeader, key_problem
 from kdump.format.record import MIN_RECORD_SIZE
 from kdump.format.varint import read_varint
-from kdump.log.claim import HEADER, HeaderCandidate, candidate_at
-from kdump.log.nested import LOOK_BACK
+from kdump.log.embedded_batch import LOOK_BACK
+from kdump.log.header_candidate import HEADER, HeaderCandidate, candidate_at
 from kdump.log.region import Batch, Limits, make_batch
 from kdump.log.resync import FREE_WORK, RESERVE, WORK_PER_BYTE
 from kdump.log.window import Window

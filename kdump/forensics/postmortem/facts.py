@@ -11,8 +11,8 @@ from kdump.check.finding import Finding
 from kdump.check.totals import CheckTotals
 from kdump.forensics.answers import Difference, PartitionTransactions, Transaction
 from kdump.forensics.postmortem.buckets import Buckets, doubling, of_time
-from kdump.forensics.postmortem.marks import FindingRange
-from kdump.forensics.postmortem.strip import Cell, Ref
+from kdump.forensics.postmortem.finding_ranges import FindingRange
+from kdump.forensics.postmortem.segment_strip import Cell, Ref
 from kdump.forensics.stats import Stats
 
 

@@ -16,16 +16,16 @@ from kdump.check.options import Options
 from kdump.check.run import Unit, units
 from kdump.check.totals import CheckTotals
 from kdump.check.workers import careful_source, stop, usual_processes
+from kdump.forensics.distribution import TimeHistogram
 from kdump.forensics.postmortem.buckets import Buckets, of_time
-from kdump.forensics.postmortem.check import PostMortemCheck
 from kdump.forensics.postmortem.facts import Directory, PartitionFacts, PostMortem, Series
-from kdump.forensics.sketch import SpaceSaving
-from kdump.forensics.spread import TimeHistogram
-from kdump.log.disk import LogDirectory
+from kdump.forensics.postmortem.partition_scan import PostMortemCheck
+from kdump.forensics.space_saving import SpaceSaving
 from kdump.log.errors import SourceError, raise_it
-from kdump.log.rate import RateLimit
+from kdump.log.log_directory import LogDirectory
+from kdump.log.rate_limit import RateLimit
 from kdump.signals import uninterrupted
-from kdump.state.logdir import had_clean_shutdown
+from kdump.state.directory_summary import had_clean_shutdown
 from kdump.state.small_files import properties
 
 if TYPE_CHECKING:

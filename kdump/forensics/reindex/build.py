@@ -14,8 +14,8 @@ from typing import NamedTuple
 
 from kdump.format.control import decode_control
 from kdump.format.index import INDEX_ENTRY, TIME_INDEX_ENTRY, TXN_INDEX_ENTRY, TxnIndexEntry
+from kdump.log.batch_records import records
 from kdump.log.paths import Target, target
-from kdump.log.payload import records
 from kdump.log.region import Batch, LegacyRecordBatch
 from kdump.state.marker import ABORT, COMMIT, EndTxnMarker
 from kdump.state.transactions import OpenTransactions

@@ -8,9 +8,9 @@ LogSegment.append, OffsetIndex.
 from __future__ import annotations
 
 from kdump.forensics.reindex.build import INTERVAL
-from kdump.forensics.reindex.judge import IndexComparer
+from kdump.forensics.reindex.index_comparer import IndexComparer
 from kdump.log.entries import Entry
-from kdump.log.kinds import INDEX
+from kdump.log.file_kinds import INDEX
 from kdump.log.region import Batch
 
 

@@ -16,13 +16,13 @@ from kdump.answer import BYTES, NESTED, OFFSET, Doc, PathText, answer
 from kdump.check.options import Options
 from kdump.check.workers import careful_source
 from kdump.forensics.output_directory import OutputDirectory, OutputError
-from kdump.forensics.reindex.places import ReindexInput, find_segments, may_be_open, now
+from kdump.forensics.reindex.find_segments import ReindexInput, find_segments, may_be_open, now
+from kdump.forensics.reindex.open_transactions import first_needed, snapshot_at
 from kdump.forensics.reindex.segment import RebuildOptions, RebuiltSegment, RecoveryEnd, rebuild
-from kdump.forensics.reindex.starts import first_needed, snapshot_at
 from kdump.forensics.reindex.verdict import IDENTICAL, NOT_NEEDED, UNREAD, Verdict
-from kdump.log.disk import SegmentFiles
 from kdump.log.errors import Refused, SourceError, raise_it, went_away
-from kdump.log.kinds import INDEX, TIME_INDEX, TXN_INDEX, FileKind
+from kdump.log.file_kinds import INDEX, TIME_INDEX, TXN_INDEX, FileKind
+from kdump.log.log_directory import SegmentFiles
 from kdump.log.paths import is_live
 from kdump.state.transactions import OpenTransactions
 

@@ -28,13 +28,13 @@ from kdump.forensics.reindex.time_index import TimeIndexComparer
 from kdump.forensics.reindex.txn_index import TxnIndexComparer
 from kdump.forensics.reindex.verdict import Verdict
 from kdump.format.batch import BATCH_HEADER
-from kdump.log.disk import SegmentFiles
 from kdump.log.entries import Item, entries
 from kdump.log.errors import SourceError
-from kdump.log.kinds import INDEX, TIME_INDEX, TXN_INDEX, FileKind
+from kdump.log.file_kinds import INDEX, TIME_INDEX, TXN_INDEX, FileKind
+from kdump.log.file_log_input_stream import StreamStop, kafka_batches
+from kdump.log.log_directory import SegmentFiles
 from kdump.log.paths import Target
 from kdump.log.region import Batch
-from kdump.log.stream import StreamStop, kafka_batches
 from kdump.state.transactions import OpenTransactions
 
 MOST_ENDINGS = 1000

@@ -6,9 +6,9 @@ and when it rolls, closes or recovers the segment. Source: LogSegment.append, on
 
 from __future__ import annotations
 
-from kdump.forensics.reindex.judge import IndexComparer
+from kdump.forensics.reindex.index_comparer import IndexComparer
 from kdump.log.entries import Entry
-from kdump.log.kinds import TIME_INDEX
+from kdump.log.file_kinds import TIME_INDEX
 from kdump.log.region import Batch
 
 

@@ -9,11 +9,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from kdump.forensics.reindex.build import BatchEffects
-from kdump.forensics.reindex.judge import IndexComparer
+from kdump.forensics.reindex.index_comparer import IndexComparer
 from kdump.forensics.reindex.verdict import Verdict
 from kdump.format.index import TxnIndexEntry
 from kdump.log.entries import Entry, Item
-from kdump.log.kinds import TXN_INDEX
+from kdump.log.file_kinds import TXN_INDEX
 from kdump.log.region import Batch
 
 

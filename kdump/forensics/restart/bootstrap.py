@@ -8,13 +8,13 @@ from __future__ import annotations
 import os
 
 from kdump.check.options import Options
-from kdump.forensics.restart.batches import CorruptRecord, read_batches
+from kdump.forensics.restart.access_rights import Rights
+from kdump.forensics.restart.file_records import CorruptRecord, read_batches
 from kdump.forensics.restart.plan import EXIT, DirectoryPlan, StartupFailure
-from kdump.forensics.restart.rights import Rights
 from kdump.format.metadata_record import decode_metadata_record
+from kdump.log.batch_records import records
 from kdump.log.errors import SourceError
 from kdump.log.paths import target
-from kdump.log.payload import records
 from kdump.log.region import DefaultRecordBatch
 from kdump.log.window import Window
 from kdump.state.metadata_files import BOOTSTRAP

@@ -15,13 +15,13 @@ from functools import partial
 
 from kdump.check.options import Options
 from kdump.forensics.restart import checkpoint_file
+from kdump.forensics.restart.access_rights import ENTER, READ, WRITE, Rights
 from kdump.forensics.restart.checkpoint_file import BadLine
 from kdump.forensics.restart.directories import METADATA_LOG
 from kdump.forensics.restart.log_files import denied, temporary_file_stop
 from kdump.forensics.restart.log_loader import LoadParameters, load
 from kdump.forensics.restart.metadata_log import load_metadata_log
 from kdump.forensics.restart.missing_logs import missing_logs
-from kdump.forensics.restart.moves import Moves, parse_name
 from kdump.forensics.restart.plan import (
     EXIT,
     HIDDEN,
@@ -33,7 +33,7 @@ from kdump.forensics.restart.plan import (
     Step,
 )
 from kdump.forensics.restart.recovery import INTERVAL
-from kdump.forensics.restart.rights import ENTER, READ, WRITE, Rights
+from kdump.forensics.restart.replica_moves import Moves, parse_name
 from kdump.forensics.restart.root_files import (
     CLEANER,
     OFFSETS,
@@ -42,13 +42,13 @@ from kdump.forensics.restart.root_files import (
     write_stops,
     write_warning,
 )
-from kdump.forensics.restart.strays import StrayPartitions
+from kdump.forensics.restart.stray_partitions import StrayPartitions
 from kdump.format.numbers import parse_int
-from kdump.log.at_work import PAUSES, identities, identity, is_changing, read_stable
-from kdump.log.disk import CLEAN_MARK, REMOTE_CACHE
 from kdump.log.errors import SourceError
 from kdump.log.internal_topics import METADATA_TOPIC
 from kdump.log.listing import items
+from kdump.log.live_files import PAUSES, identities, identity, is_changing, read_stable
+from kdump.log.log_directory import CLEAN_MARK, REMOTE_CACHE
 from kdump.log.paths import natural
 from kdump.log.source import Identity
 from kdump.state.image import MetadataImage

@@ -8,11 +8,11 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from kdump.forensics.restart.batches import CorruptRecord, RecordBatchView, ensure_valid, read_batches
-from kdump.forensics.restart.epoch_cache import LeaderEpochFileCache
-from kdump.forensics.restart.index_file import OffsetIndexWriter
-from kdump.forensics.restart.producer_state import ProducerStateManager
-from kdump.forensics.restart.segment import LogSegment
+from kdump.forensics.restart.file_records import CorruptRecord, RecordBatchView, ensure_valid, read_batches
+from kdump.forensics.restart.leader_epoch_file_cache import LeaderEpochFileCache
+from kdump.forensics.restart.log_segment import LogSegment
+from kdump.forensics.restart.offset_index import OffsetIndexWriter
+from kdump.forensics.restart.producer_state_manager import ProducerStateManager
 from kdump.log.window import Window
 
 INTERVAL = 4096

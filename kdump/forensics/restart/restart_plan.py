@@ -6,16 +6,16 @@ import os
 from collections.abc import Callable, Iterable
 
 from kdump.check.options import Options
+from kdump.forensics.restart.access_rights import Rights, broker_rights
 from kdump.forensics.restart.bootstrap import read_bootstrap
 from kdump.forensics.restart.directories import METADATA_LOG, node_directories
 from kdump.forensics.restart.identity import identify, registered
 from kdump.forensics.restart.log_manager import LogManager
 from kdump.forensics.restart.plan import PartitionPlan, RestartPlan
-from kdump.forensics.restart.rights import Rights, broker_rights
 from kdump.forensics.restart.root_files import read_only_stop
-from kdump.forensics.restart.strays import StrayPartitions
-from kdump.log.disk import LogDirectory, directory_at
+from kdump.forensics.restart.stray_partitions import StrayPartitions
 from kdump.log.internal_topics import METADATA_TOPIC
+from kdump.log.log_directory import LogDirectory, directory_at
 from kdump.state.identity import complete_quorum
 from kdump.state.image import MetadataImage
 from kdump.state.metadata import read_metadata

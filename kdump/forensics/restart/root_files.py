@@ -10,11 +10,11 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator
 
+from kdump.forensics.restart.access_rights import ENTER, READ, WRITE, Rights, read_only
 from kdump.forensics.restart.directories import METADATA_LOG
 from kdump.forensics.restart.log_files import denied, temporary_file_stop
 from kdump.forensics.restart.plan import EXIT, OFFLINE, DirectoryPlan, StartupFailure
-from kdump.forensics.restart.rights import ENTER, READ, WRITE, Rights, read_only
-from kdump.log.disk import CLEAN_MARK, LOCK
+from kdump.log.log_directory import CLEAN_MARK, LOCK
 
 OFFSETS = ("recovery-point-offset-checkpoint", "log-start-offset-checkpoint", "replication-offset-checkpoint")
 CLEANER = "cleaner-offset-checkpoint"

@@ -5,10 +5,10 @@ Source: LocalLog.splitOverflowedSegment, LogSegment.appendFromFile.
 
 from __future__ import annotations
 
-from kdump.forensics.restart.batches import CorruptRecord, RecordBatchView, base_offset, read_batches
-from kdump.forensics.restart.index_file import OffsetIndex
+from kdump.forensics.restart.file_records import CorruptRecord, RecordBatchView, base_offset, read_batches
+from kdump.forensics.restart.log_segment import LogSegment, corrupt_stop
+from kdump.forensics.restart.offset_index import OffsetIndex
 from kdump.forensics.restart.plan import EXIT, StartupFailed, StartupFailure
-from kdump.forensics.restart.segment import LogSegment, corrupt_stop
 
 
 def split(segment: LogSegment, head: RecordBatchView) -> list[LogSegment]:

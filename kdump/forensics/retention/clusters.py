@@ -8,12 +8,12 @@ from contextlib import closing
 from kdump.check.known import ids, same_broker
 from kdump.check.options import Options
 from kdump.format.numbers import parse_int
-from kdump.log import kinds
-from kdump.log.disk import LogDirectory, directory_at
+from kdump.log import file_kinds
 from kdump.log.entries import Entry, entries
 from kdump.log.errors import Refused, SourceError
 from kdump.log.internal_topics import REMOTE_METADATA_TOPIC
 from kdump.log.listing import is_url
+from kdump.log.log_directory import LogDirectory, directory_at
 from kdump.log.region import Limits
 from kdump.log.window import Window
 from kdump.state.image import MetadataImage
@@ -71,7 +71,7 @@ class Clusters:
                 continue
             try:
                 with closing(self.options.open(at).source) as source:
-                    found = entries(kinds.OFFSET_CHECKPOINT, Window(source), 0)
+                    found = entries(file_kinds.OFFSET_CHECKPOINT, Window(source), 0)
                     bad = next((item for item in found if not isinstance(item, Entry)), None)
             except SourceError as error:
                 refuse(error)

@@ -7,19 +7,19 @@ from dataclasses import dataclass, field
 
 from kdump.check.totals import CheckTotals
 from kdump.forensics.answers import ABORTED, Note, PartitionTransactions, Transaction
-from kdump.forensics.ledger import TransactionLedger
-from kdump.forensics.places import PartitionInput
+from kdump.forensics.find_partitions import PartitionInput
+from kdump.forensics.partition_scan import PartitionScan
 from kdump.forensics.retention.answers import PartitionRetention, RetentionBlocker, SegmentRetention
+from kdump.forensics.retention.blockers import RetentionCase, find_blockers
+from kdump.forensics.retention.build_answers import leftover, partition_answer, segment_answers
+from kdump.forensics.retention.cleaning import MOST_ABORTED, MOST_KEYS, simulate_cleaning
 from kdump.forensics.retention.clusters import Clusters
 from kdump.forensics.retention.compaction import compaction, unreadable
 from kdump.forensics.retention.configs import ConfigOverrides, Settings, settings
 from kdump.forensics.retention.deletion import KEPT, Deletion, LogFacts, deletions, stopped
-from kdump.forensics.retention.holders import RetentionCase, find_blockers
-from kdump.forensics.retention.keys import MOST_ABORTED, MOST_KEYS, simulate_cleaning
-from kdump.forensics.retention.report import leftover, partition_answer, segment_answers
 from kdump.forensics.retention.segments import ObservedSegment, RetentionObserver
+from kdump.forensics.transaction_ledger import TransactionLedger
 from kdump.forensics.transactions import TRANSACTION_TIMEOUT
-from kdump.forensics.walk import PartitionScan
 from kdump.log.errors import Refused, SourceError
 from kdump.log.internal_topics import METADATA_TOPIC
 from kdump.log.listing import length, parent

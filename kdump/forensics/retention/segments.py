@@ -9,14 +9,14 @@ from typing import Any, NamedTuple
 
 from kdump.check.options import Options
 from kdump.check.rule import BatchContext, SegmentContext, hides
-from kdump.forensics.walk import BatchObserver
+from kdump.forensics.partition_scan import BatchObserver
+from kdump.log.batch_records import decode_columns, records
 from kdump.log.batch_validity import CHECKSUM, damage_of
 from kdump.log.errors import SourceError
-from kdump.log.index import last_entry
-from kdump.log.kinds import TIME_INDEX
-from kdump.log.legacy import read_wrapper
+from kdump.log.file_kinds import TIME_INDEX
+from kdump.log.index_lookup import last_entry
+from kdump.log.legacy_records import read_wrapper
 from kdump.log.paths import Target
-from kdump.log.payload import decode_columns, records
 from kdump.log.reader import regions
 from kdump.log.region import PADDING, TORN, Batch, DefaultRecordBatch, LegacyRecordBatch, Region
 

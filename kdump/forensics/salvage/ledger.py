@@ -11,7 +11,7 @@ from collections import Counter
 from typing import Any, BinaryIO
 
 from kdump.answer import answer_object
-from kdump.forensics.salvage.fates import LOSS, RECOVERED, ByteRange, LedgerHole, LedgerSpan, MissingOffsetRange
+from kdump.forensics.salvage.byte_outcomes import LOSS, RECOVERED, ByteRange, LedgerHole, LedgerSpan, MissingOffsetRange
 
 MOST = 100
 """Maximum number of losses, and of offset gaps, of a partition that are kept for its report; the ledger has them

@@ -13,12 +13,20 @@ import hashlib
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
-from kdump.forensics.salvage.fates import CONTRADICTS, DIVERGED, DUPLICATE, OVERLAPS, SUPERSEDED, UNDECIDED, UNUSED
-from kdump.forensics.salvage.heads import Disordered
-from kdump.forensics.salvage.histories import ReplicaHistories
-from kdump.forensics.salvage.losses import LostOffsets
+from kdump.forensics.salvage.byte_outcomes import (
+    CONTRADICTS,
+    DIVERGED,
+    DUPLICATE,
+    OVERLAPS,
+    SUPERSEDED,
+    UNDECIDED,
+    UNUSED,
+)
+from kdump.forensics.salvage.file_parts import Disordered
+from kdump.forensics.salvage.lost_offsets import LostOffsets
+from kdump.forensics.salvage.replica_histories import ReplicaHistories
+from kdump.forensics.salvage.salvage_reader import SalvageCandidate, SalvageReader
 from kdump.forensics.salvage.source_file import SourceFile
-from kdump.forensics.salvage.strand import SalvageCandidate, SalvageReader
 from kdump.format.batch import BatchHeader
 from kdump.format.errors import DecodeError
 from kdump.log.errors import SourceError

@@ -11,8 +11,7 @@ from typing import BinaryIO
 
 from kdump.check.options import Options
 from kdump.forensics.output_directory import OutputDirectory
-from kdump.forensics.salvage.epochs import EpochsWritten
-from kdump.forensics.salvage.fates import (
+from kdump.forensics.salvage.byte_outcomes import (
     ABSENT,
     DIVERGED,
     KEPT,
@@ -26,17 +25,18 @@ from kdump.forensics.salvage.fates import (
     ByteRange,
     MissingOffsetRange,
 )
-from kdump.forensics.salvage.heads import Disordered, InputFile, LostBytes
-from kdump.forensics.salvage.histories import ReplicaHistories, histories_of
+from kdump.forensics.salvage.damaged_records import rescue
+from kdump.forensics.salvage.file_parts import Disordered, InputFile, LostBytes
+from kdump.forensics.salvage.leader_epochs import EpochsWritten
 from kdump.forensics.salvage.ledger import SalvageLedger
-from kdump.forensics.salvage.losses import LostOffsets
+from kdump.forensics.salvage.lost_offsets import LostOffsets
 from kdump.forensics.salvage.merge import Merge
-from kdump.forensics.salvage.rescue import rescue
+from kdump.forensics.salvage.replica_histories import ReplicaHistories, histories_of
 from kdump.forensics.salvage.result import DoubtfulTransaction, OpenTransaction, Salvaged
+from kdump.forensics.salvage.salvage_reader import SalvageCandidate, SalvageReader
 from kdump.forensics.salvage.segments import BatchRejected, BatchWriter, SegmentWriter
 from kdump.forensics.salvage.small_files import note_surroundings, write_epochs, write_topic_id
 from kdump.forensics.salvage.sources import FoundCopy, SalvageInput
-from kdump.forensics.salvage.strand import SalvageCandidate, SalvageReader
 from kdump.forensics.salvage.survey import survey
 from kdump.log.listing import is_inside, length, real_path
 from kdump.log.paths import Target

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from kdump.check.identity import content
 from kdump.forensics.output_directory import OutputDirectory
-from kdump.forensics.salvage.epochs import EpochsWritten, checkpoint_text
+from kdump.forensics.salvage.leader_epochs import EpochsWritten, checkpoint_text
 from kdump.forensics.salvage.result import Salvaged
 from kdump.forensics.salvage.sources import FoundCopy
 from kdump.log.internal_topics import METADATA_TOPIC

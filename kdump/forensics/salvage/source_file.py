@@ -11,11 +11,11 @@ from kdump.check.catalogue import ERROR
 from kdump.check.diagnosis import diagnose
 from kdump.check.options import Options
 from kdump.check.rule import PartitionContext, SegmentContext
-from kdump.forensics.salvage.heads import InputFile
+from kdump.forensics.salvage.file_parts import InputFile
 from kdump.format.batch import BATCH_HEADER, LOG_OVERHEAD, BatchHeader
 from kdump.log.batch_validity import CHECKSUM, invalidity
-from kdump.log.disk import SegmentFiles
-from kdump.log.legacy import last_record_offset
+from kdump.log.legacy_records import last_record_offset
+from kdump.log.log_directory import SegmentFiles
 from kdump.log.reader import regions
 from kdump.log.region import (
     Batch,

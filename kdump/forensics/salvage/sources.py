@@ -9,11 +9,11 @@ from dataclasses import dataclass, field
 from kdump.check.options import Options
 from kdump.check.run import Unit, units
 from kdump.forensics.copies import Copy, Key, refuse_others
-from kdump.log.claim import candidate_at
-from kdump.log.disk import PartitionDirectory
 from kdump.log.errors import Refused, SourceError
+from kdump.log.file_kinds import SEGMENT
+from kdump.log.header_candidate import candidate_at
 from kdump.log.internal_topics import METADATA_TOPIC
-from kdump.log.kinds import SEGMENT
+from kdump.log.log_directory import PartitionDirectory
 from kdump.log.paths import PARTITION, Target, is_live
 from kdump.state.small_files import properties
 

@@ -10,13 +10,13 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from kdump.forensics.salvage.batch_index import ALONE, FIXED, RESCUED, BatchIndex
-from kdump.forensics.salvage.fates import LOST
-from kdump.forensics.salvage.heads import Disordered, LostBytes
-from kdump.forensics.salvage.lane import OrderedReader
-from kdump.forensics.salvage.losses import LostOffsets
-from kdump.forensics.salvage.placing import OrderedRanges, StrayBatchPlacement, SurveyedFile
-from kdump.forensics.salvage.strand import SalvageReader
-from kdump.log.claim import REACH
+from kdump.forensics.salvage.byte_outcomes import LOST
+from kdump.forensics.salvage.file_parts import Disordered, LostBytes
+from kdump.forensics.salvage.lost_offsets import LostOffsets
+from kdump.forensics.salvage.ordered_reader import OrderedReader
+from kdump.forensics.salvage.salvage_reader import SalvageReader
+from kdump.forensics.salvage.stray_batches import OrderedRanges, StrayBatchPlacement, SurveyedFile
+from kdump.log.header_candidate import REACH
 from kdump.log.region import Batch, DefaultRecordBatch
 
 
