@@ -95,7 +95,7 @@ class AnnotatedDump(Hexdump):
         self.brief = width < WIDE
         """Whether each field takes only one line, because the screen is narrow."""
 
-    def finding(self, finding: Finding) -> None:
+    def add_finding(self, finding: Finding) -> None:
         """Write a finding in these bytes, with its impact."""
         self._text(f"! {finding.code} at {finding.position}: {finding.message}", "bad")
         if finding.consequence:

@@ -186,7 +186,7 @@ class Places:
     def with_finding(self, dump: HexDump, finding: Finding, width: int) -> HexDump:
         """Return the dump with the finding and its consequence above it."""
         show = AnnotatedDump(width, zone=self.maker.zone)
-        show.finding(finding)
+        show.add_finding(finding)
         return dump._replace(lines=[*show.captured.lines, *dump.lines])
 
     def dump(self, row: BrowseRow, level: Level, width: int, *, full: bool = False, fields: bool = False) -> HexDump:
@@ -251,7 +251,7 @@ class Places:
                     elif isinstance(item, Region):
                         show.region(item, file.window)
                     else:
-                        show.finding(file_finding(at, item))
+                        show.add_finding(file_finding(at, item))
         finally:
             file.close()
         return show.dump(label)

@@ -12,7 +12,7 @@ from kdump.state.producers import ProducerState, ProducerStateEntry
 
 @dataclass(slots=True)
 class ProducerHistory(ProducerStateEntry):
-    """A producer with its history in the log. `last_seen`: offset of its last batch or marker; `highest_epoch`: its
+    """A producer with its history in the log. `last_seen`: offset of its last batch or marker; `seen_epoch`: its
     highest epoch so far, without the current batch until that has been counted; `ended`: offset of its last marker."""
 
     first_epoch: int = -1
@@ -29,7 +29,7 @@ class ProducerHistory(ProducerStateEntry):
     fenced: int = 0
     starts: int = 0
     last_seen: int = -1
-    highest_epoch: int = -1
+    seen_epoch: int = -1
     ended: int = -1
     file: str = ""
     position: int = 0

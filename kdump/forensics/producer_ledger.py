@@ -72,7 +72,7 @@ class ProducerLedger(BatchObserver):
         if self.with_events:
             yield from self._events(seen, life, ended, broken)
         life.last_seen, life.file, life.position = batch.lastOffset, seen.part.target.path, batch.position
-        life.highest_epoch = life.highest_epoch
+        life.seen_epoch = life.highest_epoch
         if ended is not None:
             life.ended = ended.offset
             life.commits += ended.marker.type == "COMMIT"
@@ -103,8 +103,8 @@ class ProducerLedger(BatchObserver):
             return
         if life.batches == 0:
             yield self._event(seen, "first", f"starts with sequence {batch.baseSequence}")
-        elif broken is None and epoch > life.highest_epoch:
-            yield self._event(seen, "epoch", f"follows epoch {life.highest_epoch}, with no marker in between")
+        elif broken is None and epoch > life.seen_epoch:
+            yield self._event(seen, "epoch", f"follows epoch {life.seen_epoch}, with no marker in between")
         if broken is not None:
             event = FORGOTTEN if broken.idle > self.expiration else EVENTS[broken.kind]
             lost = "; there is damage between the two" if broken.damaged else ""

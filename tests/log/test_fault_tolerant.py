@@ -25,7 +25,7 @@ from kdump.log.source import FileSource, SeekableSource, StreamSource, open_sour
 from kdump.log.window import Window
 from tests import craft
 from tests.conftest import tiles
-from tests.log.test_rate import Clock
+from tests.log.test_rate_limit import Clock
 
 MIB = 1 << 20
 DATA = random.Random(7).randbytes(300 * BLOCK + 1234)
