@@ -101,13 +101,13 @@ class Browser(Levels):
             raise NotFound("nothing to search here; select a partition or segment first")
         here = next((n for n, at in enumerate(segments) if at.path == level.path), 0)
         for at in segments[here:]:
-            after = self._stand() if at.path == level.path else None
+            after = self._search_start() if at.path == level.path else None
             for record in self._hits(at, self.places.selection, after, met):
                 if _matches(pattern, record):
                     return self.reach(at.path, position=record.batch.position, index=record.index, met=met)
         raise NotFound(f"no record from here on matches {text!r}")
 
-    def _stand(self) -> tuple[int, int]:
+    def _search_start(self) -> tuple[int, int]:
         """Return the batch position and the record index after which a search starts."""
         row = self.level.row
         if row is None:

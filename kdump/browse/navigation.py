@@ -103,8 +103,10 @@ class Navigation(HexPane):
                 browser.settle(browser.levels[: browser.depth + 1], browser.depth)
                 self._draw()
 
-            what = "looking for the end" if down else "reading"
-            self.jobs.start("look", what, lambda job: browser.end(level, down=down, met=job.report_progress), there)
+            description = "looking for the end" if down else "reading"
+            self.jobs.start(
+                "look", description, lambda job: browser.end(level, down=down, met=job.report_progress), there
+            )
             return
         self._more(message.count, down=down)
 

@@ -121,8 +121,8 @@ class PaneLayout(App[None]):
         level = self.browser.level
         row = level.row
         if row is None:
-            what = "the filter matches no batch or record" if self.options else "nothing here"
-            self.status.show((f" {what}", "torn"))
+            empty_text = "the filter matches no batch or record" if self.options else "nothing here"
+            self.status.show((f" {empty_text}", "torn"))
             return
         if row.type == "field":
             field = row.item

@@ -121,10 +121,12 @@ class Places:
         for part in sorted(
             facts.partitions, key=lambda each: (bool(each.partition.state), each.topic, each.partition.partition or 0)
         ):
-            what = f"NOT LIVE: {part.partition.state}" if part.partition.state else ""
-            what = what or ("UNREADABLE" if part.partition.refused else "")
-            row = FileRow(part.name, what, part.size, None, len(part.segments), part.log_start, part.high_watermark)
-            rows.append(self.maker.file_row("partition", part.partition.path, part, row, "torn" if what else ""))
+            description = f"NOT LIVE: {part.partition.state}" if part.partition.state else ""
+            description = description or ("UNREADABLE" if part.partition.refused else "")
+            row = FileRow(
+                part.name, description, part.size, None, len(part.segments), part.log_start, part.high_watermark
+            )
+            rows.append(self.maker.file_row("partition", part.partition.path, part, row, "torn" if description else ""))
         rows += [self.maker.file(at) for at in (*place.files.values(), *place.others)]
         ends = {True: "shut down cleanly", False: "NO CLEAN SHUTDOWN: the broker is running or has crashed"}
         words = [f"node {facts.identity['node.id']}"] if "node.id" in facts.identity else []

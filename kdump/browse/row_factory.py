@@ -120,9 +120,11 @@ class RowFactory:
         with suppress(OSError):
             status = os.stat(at.path)
             size, modified = status.st_size, status.st_mtime_ns // 1_000_000
-        what = at.kind.title.removeprefix("a ").removeprefix("an ") if at.kind else "not a file of Kafka"
+        description = at.kind.title.removeprefix("a ").removeprefix("an ") if at.kind else "not a file of Kafka"
         style = "" if at.kind is not None and at.kind.name in ("segment", "kraft-snapshot") else "dim"
-        return self.file_row("file", at.path, at, FileRow(os.path.basename(at.path), what, size, modified), style)
+        return self.file_row(
+            "file", at.path, at, FileRow(os.path.basename(at.path), description, size, modified), style
+        )
 
     def region(self, region: Region) -> BrowseRow:
         """Return the row of a batch, or of bytes that belong to no batch."""

@@ -70,7 +70,7 @@ def _message_on_block(batch: Batch, offset: int, resync: Resync) -> tuple[Header
         if claim.error or not isinstance(header, MessageHeader) or claim.end > batch.end:
             continue
         near_by = near(claim.first_offset, offset)
-        if near_by and resync.checksum_holds(position, claim.size, header.magic, header.crc):
+        if near_by and resync.checksum_matches(position, claim.size, header.magic, header.crc):
             return claim, True
     return None
 
@@ -100,7 +100,7 @@ def _by_header(batch: Batch, offset: int, resync: Resync) -> tuple[HeaderCandida
                 continue
             if header.recordCount > header.lastOffsetDelta + 1 or not header.recordCount:
                 continue
-            holds = claim.end <= batch.end and resync.checksum_holds(claim.position, claim.size, 2, header.crc)
+            holds = claim.end <= batch.end and resync.checksum_matches(claim.position, claim.size, 2, header.crc)
             looks += not holds
             if looks > MOST_LOOKS:
                 return None

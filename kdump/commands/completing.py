@@ -177,10 +177,10 @@ def line(item: Item) -> str:
 
 def answer(group: click.Group, about: dict[str, str], instruction: str, words: list[str]) -> None:
     """Answer a request from a shell: print its script, or the completions of the last word."""
-    shell, _, what = instruction.partition("_")
-    if shell not in SHELLS or what not in ("source", "complete"):
+    shell, _, request = instruction.partition("_")
+    if shell not in SHELLS or request not in ("source", "complete"):
         sys.exit(f"kdump: {VARIABLE} must be bash_source, zsh_source, fish_source or, with words, …_complete")
-    if what == "source":
+    if request == "source":
         sys.stdout.write(script(shell))
         return
     for item in candidates(group, about, words[:-1], words[-1] if words else ""):

@@ -63,8 +63,8 @@ def _class(ctx: click.Context, param: click.Parameter, value: str | None) -> str
     raise click.BadParameter(f"{value!r} is a Java class, which only Kafka's tool can load; use {known}")
 
 
-def _class_option(name: str, what: str) -> Callable[[F], F]:
-    help_text = f"Decode {what} with this class; CLASS may be omitted.  [{DEFAULT_CLASS}]"
+def _class_option(name: str, option_help: str) -> Callable[[F], F]:
+    help_text = f"Decode {option_help} with this class; CLASS may be omitted.  [{DEFAULT_CLASS}]"
     return click.option(
         name, metavar="[CLASS]", is_flag=False, flag_value=DEFAULT_CLASS, callback=_class, help=help_text
     )

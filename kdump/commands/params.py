@@ -223,9 +223,9 @@ def warning_options(command: F) -> F:
     return timeout_option(WARN_OF_TRANSACTION)(size(command))
 
 
-def jobs_option(what: str) -> Callable[[F], F]:
-    """Return --jobs for processes; `what` begins its help text."""
-    text = f"{what} this many partitions in parallel.  [CPU cores, at most 4; 1 for small inputs]"
+def jobs_option(help_text: str) -> Callable[[F], F]:
+    """Return --jobs for processes; `help_text` begins its help text."""
+    text = f"{help_text} this many partitions in parallel.  [CPU cores, at most 4; 1 for small inputs]"
     return click.option("--jobs", type=click.IntRange(min=1), help=text)
 
 

@@ -155,5 +155,5 @@ class ProducersCommand:
                     self.sink.add(answer)
         self.sink.end()
         if self.seen and not self.rows and not self.notes.failed and not self.wanted.is_unmatched:
-            what = "no producer matches" if self.busy else "no idempotent producer"
-            print_error(f"{what} in {count_text(self.seen, 'partition')}")
+            text = "no producer matches" if self.busy else "no idempotent producer"
+            print_error(f"{text} in {count_text(self.seen, 'partition')}")

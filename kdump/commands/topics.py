@@ -34,10 +34,10 @@ class NameSelection(Protocol):
         ...
 
 
-def topic_option(what: str) -> Callable[[F], F]:
-    """Return the --topic option; `what` begins its help text."""
+def topic_option(help_text: str) -> Callable[[F], F]:
+    """Return the --topic option; `help_text` begins its help text."""
     return click.option(
-        "--topic", "topics", metavar="GLOB", multiple=True, help=f"{what} (a glob or a /regex/); repeatable."
+        "--topic", "topics", metavar="GLOB", multiple=True, help=f"{help_text} (a glob or a /regex/); repeatable."
     )
 
 

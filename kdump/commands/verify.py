@@ -49,14 +49,14 @@ finding does.
 """
 
 
-def _names(known: list[str], what: str) -> Callable[[click.Context, click.Parameter, str | None], frozenset[str]]:
+def _names(known: list[str], noun: str) -> Callable[[click.Context, click.Parameter, str | None], frozenset[str]]:
     def parse(ctx: click.Context, param: click.Parameter, value: str | None) -> frozenset[str]:
         names = frozenset(name.strip() for name in (value or "").split(",") if name.strip())
         unknown = sorted(names - set(known))
         if unknown:
-            raise click.BadParameter(f"{unknown[0]!r} is not a {what}; use {', '.join(known)}")
+            raise click.BadParameter(f"{unknown[0]!r} is not a {noun}; use {', '.join(known)}")
         if value is not None and not names:
-            raise click.BadParameter(f"{value!r} contains no {what}; use {', '.join(known)}")
+            raise click.BadParameter(f"{value!r} contains no {noun}; use {', '.join(known)}")
         return names
 
     return parse

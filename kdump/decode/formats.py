@@ -96,9 +96,9 @@ FORMATS: dict[str, Callable[[bytes], Any]] = {
 
 def format_decoder(name: str) -> PartDecoder:
     """Return the decoder of one of FORMATS."""
-    make = FORMATS[name]
+    maker = FORMATS[name]
 
     def decode(data: bytes, about: Callable[[], RecordContext]) -> DecodedPart:
-        return DecodedPart(make(data))
+        return DecodedPart(maker(data))
 
     return decode

@@ -102,17 +102,17 @@ class MetadataDecoder:
             return DecodedRecord(key, value, self.names.of(self.folder, [value.value]))
         return DecodedRecord(key, value)
 
-    def _value(self, said: MetadataRecord) -> DecodedPart:
-        problem, stop = problem_of(said.problem) if said.problem else ("", None)
-        if said.values is None or (said.problem and not said.values):
-            return DecodedPart(title=said.name, problem=problem, stop=stop)
+    def _value(self, decoded: MetadataRecord) -> DecodedPart:
+        problem, stop = problem_of(decoded.problem) if decoded.problem else ("", None)
+        if decoded.values is None or (decoded.problem and not decoded.values):
+            return DecodedPart(title=decoded.name, problem=problem, stop=stop)
         value = {
-            "name": said.name,
-            "type": said.apiKey,
-            "version": said.version,
-            "data": metadata_json(said, self.folder),
+            "name": decoded.name,
+            "type": decoded.apiKey,
+            "version": decoded.version,
+            "data": metadata_json(decoded, self.folder),
         }
-        return DecodedPart(value, said.name, said.name, problem, said.note, stop)
+        return DecodedPart(value, decoded.name, decoded.name, problem, decoded.note, stop)
 
     def spans(self, record: Record) -> Spans:
         values: list[Span] = []

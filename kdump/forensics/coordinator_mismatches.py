@@ -31,9 +31,9 @@ class CoordinatorMismatches:
     """Collects the markers of a partition and returns those that differ from the coordinator's decision. There are none
     if the coordinator's log is missing or damaged, because its decisions are then unknown."""
 
-    def __init__(self, walk: PartitionScan, coordinator: TransactionCoordinatorState | None) -> None:
-        self.walk = walk
-        self.known = walk.known
+    def __init__(self, scan: PartitionScan, coordinator: TransactionCoordinatorState | None) -> None:
+        self.scan = scan
+        self.known = scan.known
         self.history = coordinator.history if coordinator is not None and not coordinator.problems else None
         self.markers: dict[Life, _Marker] = {}
 
@@ -48,11 +48,11 @@ class CoordinatorMismatches:
         """Yield the differences. The last marker of a producer epoch must match the coordinator's last decision for
         that epoch, once the coordinator has recorded the transaction as complete: before that, in transaction version
         1, the marker may belong to the previous transaction."""
-        known, walk = self.known, self.walk
+        known, scan = self.known, self.scan
         if self.history is None or known.topic is None or known.partition is None or known.last is False:
             return
-        segments = walk.partition.segments
-        is_whole = bool(segments) and not (segments[0].offset or walk.transactions.damages or known.compacted)
+        segments = scan.partition.segments
+        is_whole = bool(segments) and not (segments[0].offset or scan.transactions.damages or known.compacted)
         is_whole = is_whole and len(self.markers) < MOST_COMPARED
         for life, decision in self.history.decided.get((known.topic, known.partition), {}).items():
             if life not in self.history.done:
@@ -68,7 +68,7 @@ class CoordinatorMismatches:
     def _difference(
         self, life: Life, decision: CoordinatorDecision, marker: _Marker | None, message: str
     ) -> Difference:
-        at = self.walk.partition
+        at = self.scan.partition
         return Difference(
             source=at.source,
             topic=self.known.topic,

@@ -229,11 +229,11 @@ def _choices(made: Diff) -> Iterator[FollowerOutcome]:
             continue
         does = truncation(one.lineage, other.lineage)
         pair = made.pairs[(min(leader, follower), max(leader, follower))]
-        parting = pair.first
+        divergence = pair.first
         mends: bool | None = None
         if does.offset is not None and pair.relation is not None:
-            mends = parting is None or does.by == "logStart" or does.offset <= parting.first
-            if parting is not None and parting.kind == DAMAGE and parting.lacking != int(follower > leader):
+            mends = divergence is None or does.by == "logStart" or does.offset <= divergence.first
+            if divergence is not None and divergence.kind == DAMAGE and divergence.lacking != int(follower > leader):
                 mends = False  # the leader is damaged, or both are
         yield FollowerOutcome(leader, follower, does, mends)
 

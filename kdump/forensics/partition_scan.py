@@ -109,7 +109,7 @@ class BatchObserver(Rule):
 
 
 def certain_answers(
-    walk: PartitionScan,
+    scan: PartitionScan,
     observer: Rule,
     row: type[PartitionTransactions | PartitionProducers],
     looking: Looking | None,
@@ -125,9 +125,9 @@ def certain_answers(
     def confirmed() -> Iterator[Finding]:
         # A further look applies every rule of verify, not only those of this scan.
         if looking is not None:
-            yield from (each for each in looking.rest(walk.totals) if each.code in looking.doubted and is_shown(each))
+            yield from (each for each in looking.rest(scan.totals) if each.code in looking.doubted and is_shown(each))
 
-    for answer in walk.run(observer):
+    for answer in scan.run(observer):
         if isinstance(answer, row):
             for finding in confirmed():
                 damages += is_damage(finding)
@@ -139,9 +139,9 @@ def certain_answers(
             damages += is_damage(answer)
             yield answer
     yield from confirmed()
-    for unread in walk.totals.unread:
+    for unread in scan.totals.unread:
         refused(SourceError(unread))
-    for note in walk.totals.notes:
+    for note in scan.totals.notes:
         yield Note("", note)
 
 

@@ -40,7 +40,7 @@ class ProducerLedger(BatchObserver):
 
     def __init__(
         self,
-        walk: PartitionScan,
+        scan: PartitionScan,
         coordinator: TransactionCoordinatorState | None,
         now: int,
         expiration: int,
@@ -48,15 +48,15 @@ class ProducerLedger(BatchObserver):
         *,
         with_events: bool = False,
     ) -> None:
-        self.walk = walk
-        self.known = walk.known
+        self.scan = scan
+        self.known = scan.known
         self.names = coordinator.history.names if coordinator else {}
         self.now = now
         self.expiration = expiration
         self.base = base
         self.with_events = with_events
         self.is_part = self.known.last is False
-        self.starts_empty = not self.is_part and bool(self.known.clean) and not walk.partition.snapshots
+        self.starts_empty = not self.is_part and bool(self.known.clean) and not scan.partition.snapshots
         self.counts = {LIVE: 0, EXPIRED: 0, UNKNOWN: 0}
         self.broken = {"gaps": 0, "duplicates": 0, "fenced": 0, "starts": 0}
         self.snapshot_only = 0
@@ -65,10 +65,10 @@ class ProducerLedger(BatchObserver):
         batch, producer_id = seen.batch, seen.batch.producerId
         if not seen.sound or producer_id is None or producer_id < 0:
             return
-        life = self.walk.sequences.state.get(producer_id)
+        life = self.scan.sequences.state.get(producer_id)
         if not isinstance(life, ProducerHistory) or (batch.isControlBatch and seen.marker is None):
             return
-        ended, broken = self.walk.transactions.ended, self.walk.sequences.broken
+        ended, broken = self.scan.transactions.ended, self.scan.sequences.broken
         if self.with_events:
             yield from self._events(seen, life, ended, broken)
         life.last_seen, life.file, life.position = batch.lastOffset, seen.part.target.path, batch.position
@@ -111,7 +111,7 @@ class ProducerLedger(BatchObserver):
             yield self._event(seen, event, said(broken) + lost)
 
     def _event(self, seen: BatchContext, event: str, message: str) -> ProducerEvent:
-        batch, at = seen.batch, self.walk.partition
+        batch, at = seen.batch, self.scan.partition
         producer_id = batch.producerId or 0
         return ProducerEvent(
             source=at.source,
@@ -132,15 +132,15 @@ class ProducerLedger(BatchObserver):
 
     def end(self) -> Iterator[Any]:
         rows = self._rows()
-        if len(self.walk.sequences.state.by_id) <= SORTED and (self.base is None or _entries(self.base) <= SORTED):
+        if len(self.scan.sequences.state.by_id) <= SORTED and (self.base is None or _entries(self.base) <= SORTED):
             rows = iter(sorted(rows, key=lambda row: row.producerId))
         yield from rows
         yield self._partition()
 
     def _rows(self) -> Iterator[Row]:
-        state = self.walk.sequences.state
+        state = self.scan.sequences.state
         if self.base is not None:
-            for position, entry in self.walk.beside.snapshot(self.base) or ():
+            for position, entry in self.scan.beside.snapshot(self.base) or ():
                 life = state.get(entry["producerId"])
                 yield self._row(
                     entry["producerId"], life if isinstance(life, ProducerHistory) else None, position, entry
@@ -181,7 +181,7 @@ class ProducerLedger(BatchObserver):
             for count in self.broken:
                 self.broken[count] += getattr(life, count)
         broker_state = now or {}
-        at = self.walk.partition
+        at = self.scan.partition
         has_data = life is not None and life.batches > 0
         last = broker_state.get("timestamp", life.timestamp if life is not None else -1)
         return Row(
@@ -226,15 +226,15 @@ class ProducerLedger(BatchObserver):
         return self.base.path if self.base is not None else NOTHING if self.starts_empty or self.is_part else LOG
 
     def _partition(self) -> PartitionProducers:
-        walk = self.walk
-        segments = walk.partition.segments
-        ends = [end for end in (walk.log_end, segments[-1].offset if segments else None) if end is not None]
+        scan = self.scan
+        segments = scan.partition.segments
+        ends = [end for end in (scan.log_end, segments[-1].offset if segments else None) if end is not None]
         first = segments[0].offset if segments else None
         return PartitionProducers(
-            source=walk.partition.source,
+            source=scan.partition.source,
             topic=self.known.topic,
             partition=self.known.partition,
-            path=walk.partition.path,
+            path=scan.partition.path,
             logStartOffset=first if self.known.log_start is None else self.known.log_start,
             logEndOffset=max(ends, default=None),
             producers=sum(self.counts.values()),
@@ -250,7 +250,7 @@ class ProducerLedger(BatchObserver):
             stateOffset=None if self.base is None else self.base.name_offset,
             segments=len(segments),
             damages=0,
-            forgotten=walk.sequences.state.forgotten,
+            forgotten=scan.sequences.state.forgotten,
         )
 
 

@@ -97,19 +97,19 @@ def _of(
     place, looking = place.now()
     if is_away(place, refused):
         return
-    walk = PartitionScan(place.partition, place.known, place.options, totals, producer_histories())
-    walk.met = met
+    scan = PartitionScan(place.partition, place.known, place.options, totals, producer_histories())
+    scan.met = met
     coordinator = place.known.coordinator
     watch = ProducerLedger(
-        walk,
+        scan,
         coordinator if isinstance(coordinator, TransactionCoordinatorState) else None,
         now,
         question.expiration,
-        _base(walk, place),
+        _base(scan, place),
         with_events=question.events,
     )
     is_shown = partial(_is_told, question=question)
-    for answer in certain_answers(walk, watch, PartitionProducers, looking, is_shown, refused):
+    for answer in certain_answers(scan, watch, PartitionProducers, looking, is_shown, refused):
         if not isinstance(answer, (Producer, ProducerEvent)) or question.wants(answer):
             yield answer
         if isinstance(answer, PartitionProducers) and answer.forgotten:
@@ -125,7 +125,7 @@ def _is_told(finding: Finding, question: ProducersQuery) -> bool:
     return finding.code in DAMAGES or finding.code.startswith(TOLD)
 
 
-def _base(walk: PartitionScan, place: PartitionInput) -> Target | None:
+def _base(scan: PartitionScan, place: PartitionInput) -> Target | None:
     """Return the producer snapshot from which a broker starts: the newest valid one above the log start and not above
     the log end (ProducerStateManager.truncateAndReload deletes the others); None if there is none."""
     known, segments = place.known, place.partition.segments
@@ -135,6 +135,6 @@ def _base(walk: PartitionScan, place: PartitionInput) -> Target | None:
     start = segments[0].offset if known.log_start is None else known.log_start
     for at in reversed(place.partition.snapshots):
         offset = at.name_offset or 0
-        if start < offset and (end is None or offset <= end) and walk.beside.snapshot(at) is not None:
+        if start < offset and (end is None or offset <= end) and scan.beside.snapshot(at) is not None:
             return at
     return None

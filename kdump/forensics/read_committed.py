@@ -125,42 +125,42 @@ class ReadCommitted:
             index = names.index(name) if name in names else None
         if place is None or index is None:
             self._folder = None
-            self._look(_one(at), window, alone=True, name=name)
+            self._read_view(_one(at), window, alone=True, name=name)
             return
         if folder == self._folder and self.view.start <= place.segments[index].offset:
             return
         self._folder = folder
         place.segments = place.segments[_start(place, index, self._options()) :]
-        self._look(place, None, alone=False, name=os.path.basename(folder))
+        self._read_view(place, None, alone=False, name=os.path.basename(folder))
 
     def _options(self, window: Window | None = None) -> Options:
         if window is None:
             return Options(limits=self.limits)
         return Options(limits=self.limits, open_source=lambda path: _Shared(window.source))
 
-    def _look(self, place: PartitionDirectory, window: Window | None, *, alone: bool, name: str) -> None:
+    def _read_view(self, place: PartitionDirectory, window: Window | None, *, alone: bool, name: str) -> None:
         totals = CheckTotals()
         first = place.segments[0].offset
         self.view = view = ReadCommittedView(start=first, alone=alone)
-        walk = PartitionScan(place, PartitionContext(last=None), self._options(window), totals)
-        walk.met = self._met
-        for _ in walk.run(_Collect(walk, view)):
+        scan = PartitionScan(place, PartitionContext(last=None), self._options(window), totals)
+        scan.met = self._met
+        for _ in scan.run(_Collect(scan, view)):
             pass
         for at in place.orphans:  # of segments that are missing here
             if at.kind is TXN_INDEX and (at.name_offset or 0) >= first:
                 view.indexes += 1
-                for item in walk.beside.entries(at, TXN_INDEX):
+                for item in scan.beside.entries(at, TXN_INDEX):
                     if isinstance(item, Entry):
-                        close(walk.transactions, item.values)
+                        close(scan.transactions, item.values)
                         view.add_entry(item.values)
-        view.indexes += walk.entries_of_index.files
+        view.indexes += scan.entries_of_index.files
         view.sort()
-        tracker = walk.transactions.state
+        tracker = scan.transactions.state
         if view.is_full or tracker.untracked:
-            many = f"{len(tracker.open)} open" if tracker.untracked else f"{MOST_ABORTED} aborted"
-            raise SourceError(f"{place.path}: more than {many} transactions; pass its segments one by one")
+            limit_text = f"{len(tracker.open)} open" if tracker.untracked else f"{MOST_ABORTED} aborted"
+            raise SourceError(f"{place.path}: more than {limit_text} transactions; pass its segments one by one")
         view.stable, view.held_by = tracker.first_undecided, next(iter(tracker.open), None)
-        view.damages = walk.transactions.damages
+        view.damages = scan.transactions.damages
         view.unread = totals.unread
         concerned = view.has_transactions or view.count or view.damages or view.snapshot or view.unread
         for line in () if not concerned else describe_view(view, name, starts_late=first > 0 and not view.snapshot):

@@ -179,34 +179,34 @@ class StatsReader:
         stats, buffer = self.stats, run.buffer
         unpack, header_size = BATCH_HEADER.struct.unpack_from, BATCH_HEADER.size
         shift = run.position - run.start
-        many = _Many(RecordColumns(buffer), self.block)
+        small_batches = _Many(RecordColumns(buffer), self.block)
         at = run.start
         while at < run.stop:
             base, length, _, _, _, attributes, delta, base_timestamp, _, producer, _, _, count = unpack(buffer, at)
             end = at + LOG_OVERHEAD + length
             stats.batches += 1
             if attributes & SPECIAL or count > ROWS:
-                self._flush(many)
+                self._flush(small_batches)
                 self._v2(run.batch(at))
             else:
-                if many.columns.count + count > ROWS:
-                    self._flush(many)
-                if _decodes(many.columns, at + header_size, end, count):
+                if small_batches.columns.count + count > ROWS:
+                    self._flush(small_batches)
+                if _decodes(small_batches.columns, at + header_size, end, count):
                     place = FilePosition(self.path, at + shift, end - at)
                     self._header(place, base, base + delta, count, attributes, producer)
                     stats.timestampTypes["CreateTime"] += count
                     self._codec("none", count, end - at - header_size, end - at - header_size)
-                    many.add(base_timestamp, base, place)
+                    small_batches.add(base_timestamp, base, place)
                 else:
-                    self._flush(many)
+                    self._flush(small_batches)
                     self._v2(run.batch(at))
             at = end
-        self._flush(many)
+        self._flush(small_batches)
 
-    def _flush(self, many: _Many) -> None:
-        if many.columns.count:
-            self._tally(many.columns, many.bases, many.ends, True, many.batches)
-        many.clear()
+    def _flush(self, small_batches: _Many) -> None:
+        if small_batches.columns.count:
+            self._tally(small_batches.columns, small_batches.bases, small_batches.ends, True, small_batches.batches)
+        small_batches.clear()
 
     def _header(self, place: FilePosition, base: int, last: int, count: int, attributes: int, producer: int) -> None:
         """Add the header of a valid v2 batch."""
@@ -321,12 +321,12 @@ class StatsReader:
             sums[NEWEST] = timestamp
             stats.extremes[NEWEST] = RecordLocation(offset, place)
 
-    def _late(self, behind: int, count: int, offset: int, place: FilePosition) -> None:
+    def _late(self, milliseconds: int, count: int, offset: int, place: FilePosition) -> None:
         stats = self.stats
-        stats.late[1 + sum(behind > bound for bound in LATE)] += count
+        stats.late[1 + sum(milliseconds > bound for bound in LATE)] += count
         stats.sums[LATE_RECORDS] += count
-        if behind > stats.sums[LATEST]:
-            stats.sums[LATEST] = behind
+        if milliseconds > stats.sums[LATEST]:
+            stats.sums[LATEST] = milliseconds
             stats.extremes[LATEST] = RecordLocation(offset, place)
 
     def _legacy(self, batch: LegacyRecordBatch, place: FilePosition) -> None:

@@ -49,26 +49,26 @@ class TransactionLedger(BatchObserver):
     ms."""
 
     def __init__(
-        self, walk: PartitionScan, coordinator: TransactionCoordinatorState | None, now: int, timeout: int
+        self, scan: PartitionScan, coordinator: TransactionCoordinatorState | None, now: int, timeout: int
     ) -> None:
-        self.walk = walk
-        self.known = walk.known
+        self.scan = scan
+        self.known = scan.known
         self.coordinator = coordinator
         self.now = now
         self.timeout = timeout
         self.counts = {COMMITTED: 0, ABORTED: 0, OPEN: 0, HANGING: 0}
         self.empty = 0
         self.seeded: str | None = None
-        self.differences = CoordinatorMismatches(walk, coordinator)
+        self.differences = CoordinatorMismatches(scan, coordinator)
         self._seed()
 
     def _seed(self) -> None:
-        found = self.walk.snapshot_at_start()
+        found = self.scan.snapshot_at_start()
         if found is not None:
             at, rows = found
             self.seeded = at.path
             for position, entry in rows:
-                self.walk.transactions.state.seed(at, position, 38, entry)
+                self.scan.transactions.state.seed(at, position, 38, entry)
 
     def free(self, part: SegmentContext, heads: HeaderColumns, first: int, stop: int) -> int:
         """Data batches never need a closer look here: batches that begin or end a transaction are always passed one by
@@ -77,7 +77,7 @@ class TransactionLedger(BatchObserver):
 
     def batch(self, seen: BatchContext) -> Iterator[Any]:
         yield from self._lost()
-        ended, batch = self.walk.transactions.ended, seen.batch
+        ended, batch = self.scan.transactions.ended, seen.batch
         if ended is not None:
             yield self._ended(seen, ended)
         elif seen.sound and batch.isControlBatch and batch.isTransactional and not batch.recordCount:
@@ -86,8 +86,8 @@ class TransactionLedger(BatchObserver):
     def _ended(self, seen: BatchContext, ended: CompletedTxn) -> Transaction:
         state = OUTCOME[ended.marker.type]
         self.counts[state] += 1
-        entry = self.walk.entries_of_index.entry
-        in_index = entry is not None if state == ABORTED and self.walk.entries_of_index.is_sound else None
+        entry = self.scan.entries_of_index.entry
+        in_index = entry is not None if state == ABORTED and self.scan.entries_of_index.is_sound else None
         begun = ended.transaction
         path, position = seen.part.target.path, seen.batch.position
         self.differences.add(ended, path, position)
@@ -111,7 +111,7 @@ class TransactionLedger(BatchObserver):
         )
 
     def _row(self, producer_id: int, begun: OngoingTxn | None, state: str) -> Transaction:
-        at = self.walk.partition
+        at = self.scan.partition
         name = self.coordinator.history.names.get(producer_id) if self.coordinator else None
         first, last = (begun.timestamp, begun.last_timestamp) if begun else (-1, -1)
         return Transaction(
@@ -146,27 +146,27 @@ class TransactionLedger(BatchObserver):
         remarks = []
         if begun.seeded:
             remarks.append(LOST_BEGIN.format(name=begun.target.path.rpartition("/")[2]))
-        if begun.damages != self.walk.transactions.damages:
+        if begun.damages != self.scan.transactions.damages:
             remarks.append(DAMAGE_WITHIN)
         if begun.last_epoch != begun.epoch:
             remarks.append(EPOCHS.format(first=begun.epoch, last=begun.last_epoch))
         return remarks
 
     def _without_data(self, seen: BatchContext) -> str:
-        if self.walk.transactions.damages:
+        if self.scan.transactions.damages:
             return NO_DATA_DAMAGED
         if self.known.compacted:
             return NO_DATA_COMPACTED
-        first = self.walk.partition.segments[0].offset
+        first = self.scan.partition.segments[0].offset
         return NO_DATA_BELOW.format(first=first) if first > 0 and self.seeded is None else NO_DATA
 
     def finish(self, part: SegmentContext) -> Iterator[Any]:
         yield from self._lost()
-        self.walk.entries_of_index.unmatched.clear()  # a finding reports them
+        self.scan.entries_of_index.unmatched.clear()  # a finding reports them
 
     def _lost(self) -> Iterator[Transaction]:
         """Yield the transactions whose ABORT markers are lost to damage."""
-        entries = self.walk.entries_of_index
+        entries = self.scan.entries_of_index
         taken, entries.lost = entries.lost, []
         for at, position, entry, closed in taken:
             self.counts[ABORTED] += 1
@@ -184,20 +184,20 @@ class TransactionLedger(BatchObserver):
             )
 
     def end(self) -> Iterator[Any]:
-        tracker = self.walk.transactions.state
+        tracker = self.scan.transactions.state
         for producer_id, running in tracker.open.items():
             yield self._open(producer_id, running)
         yield from self.differences.found()
         if tracker.untracked:
             yield Note(
-                self.walk.partition.path, f"more than {len(tracker.open)} open transactions: the others are left out"
+                self.scan.partition.path, f"more than {len(tracker.open)} open transactions: the others are left out"
             )
         yield self._partition()
 
     def _open(self, producer_id: int, running: OngoingTxn) -> Transaction:
         known, remarks = self.known, self._of_data(running)
         is_later = known.last is False
-        hanging = None if is_later else self.walk.transactions.is_hanging(producer_id, running)
+        hanging = None if is_later else self.scan.transactions.is_hanging(producer_id, running)
         state = HANGING if hanging else OPEN
         self.counts[state] += 1
         row = self._row(producer_id, running, state)
@@ -214,7 +214,7 @@ class TransactionLedger(BatchObserver):
         is_for_person = (hanging or (hanging is None and is_old)) and not is_later
         if not is_for_person or known.topic is None or known.partition is None:
             return row._replace(remarks=tuple(remarks))
-        producer = self.walk.sequences.state.get(producer_id)
+        producer = self.scan.sequences.state.get(producer_id)
         coordinator_epoch = producer.coordinator_epoch if producer else -1
         topic, partition = known.topic, known.partition
         return row._replace(
@@ -243,20 +243,20 @@ class TransactionLedger(BatchObserver):
         return state
 
     def _partition(self) -> PartitionTransactions:
-        walk, known = self.walk, self.known
-        segments = walk.partition.segments
+        scan, known = self.scan, self.known
+        segments = scan.partition.segments
         first = segments[0].offset if segments else None
-        ends = [end for end in (walk.log_end, segments[-1].offset if segments else None) if end is not None]
+        ends = [end for end in (scan.log_end, segments[-1].offset if segments else None) if end is not None]
         end = max(ends, default=None)
         checkpointed = known.checkpoints.get("replication-offset")
-        undecided = walk.transactions.state.first_undecided
+        undecided = scan.transactions.state.first_undecided
         stable = end if undecided is None else undecided
-        held = next(iter(walk.transactions.state.open), None)
+        held = next(iter(scan.transactions.state.open), None)
         return PartitionTransactions(
-            source=walk.partition.source,
+            source=scan.partition.source,
             topic=known.topic,
             partition=known.partition,
-            path=walk.partition.path,
+            path=scan.partition.path,
             logStartOffset=first if known.log_start is None else known.log_start,
             logEndOffset=end,
             highWatermark=checkpointed.offset if checkpointed else None,
@@ -268,6 +268,6 @@ class TransactionLedger(BatchObserver):
             hanging=self.counts[HANGING],
             emptyMarkers=self.empty,
             segments=len(segments),
-            damages=walk.transactions.damages,
+            damages=scan.transactions.damages,
             seededFrom=self.seeded,
         )

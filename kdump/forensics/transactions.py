@@ -146,13 +146,13 @@ def _of(
     place, looking = place.now()
     if is_away(place, refused):
         return
-    walk = PartitionScan(place.partition, place.known, place.options, totals)
-    walk.met = met
+    scan = PartitionScan(place.partition, place.known, place.options, totals)
+    scan.met = met
     coordinator = place.known.coordinator
     ledger = TransactionLedger(
-        walk, coordinator if isinstance(coordinator, TransactionCoordinatorState) else None, now, question.timeout
+        scan, coordinator if isinstance(coordinator, TransactionCoordinatorState) else None, now, question.timeout
     )
-    for answer in certain_answers(walk, ledger, PartitionTransactions, looking, is_shown_with_transactions, refused):
+    for answer in certain_answers(scan, ledger, PartitionTransactions, looking, is_shown_with_transactions, refused):
         if not isinstance(answer, Transaction) or question.wants(answer):
             yield answer
 

@@ -55,8 +55,8 @@ def structs() -> Iterator[NamedStruct]:
     for group, modules in LAYOUTS.items():
         for name in modules:
             yield from _declared(import_module(f"kdump.format.{name}"), group)
-    there = (entry.name.removesuffix(".json") for entry in files("kdump.format").joinpath("schemas").iterdir())
-    for folder in dict.fromkeys([*MESSAGES, *sorted(there)]):
+    names = (entry.name.removesuffix(".json") for entry in files("kdump.format").joinpath("schemas").iterdir())
+    for folder in dict.fromkeys([*MESSAGES, *sorted(names)]):
         group = MESSAGES.get(folder, f"Messages of {folder}")
         for schema in load_folder(folder).values():
             yield NamedStruct(

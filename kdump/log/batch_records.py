@@ -67,16 +67,16 @@ def decode_columns(
         pieces = iter((quick,)) if quick else decompress(space, pieces, limit=limit, size=size)
     batch.decoded_to = base
     rest = bytearray()
-    behind = b""
+    rest_of_payload = b""
     """Bytes read after a record that was skimmed."""
     piece: Bytes
     wanted = 0
     done = 0
     total = left
     try:
-        while behind or (piece := next(pieces, b"")):
-            if behind:
-                piece, behind = behind, b""
+        while rest_of_payload or (piece := next(pieces, b"")):
+            if rest_of_payload:
+                piece, rest_of_payload = rest_of_payload, b""
             else:
                 done += len(piece)
             if rest:
@@ -109,8 +109,8 @@ def decode_columns(
                 left -= 1
                 batch.decoded_to = base + skim.stop
                 yield columns, base + skim.start
-                rest, behind, wanted = bytearray(), skim.rest, 0
-                done = skim.stop + len(behind)
+                rest, rest_of_payload, wanted = bytearray(), skim.rest, 0
+                done = skim.stop + len(rest_of_payload)
         else:
             position, piece = 0, bytes(rest)
         if not left and position < len(piece):

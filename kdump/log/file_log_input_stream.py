@@ -38,18 +38,18 @@ def kafka_batches(
 ) -> Iterator[Batch | StreamStop]:
     """Yield the batches in the first `most` bytes (default: all) of the file in `window`, in order, and a StreamStop in
     place of bytes that Kafka cannot read. A Batch can be read until the next item is requested. Raises SourceError."""
-    walk = _BatchStream(window, name_offset, limits or Limits(), most)
+    batches = _BatchStream(window, name_offset, limits or Limits(), most)
     position = 0
     while True:
         window.release(position)
-        found = walk.look(position)
+        found = batches.look(position)
         if isinstance(found, _NoBatch):
-            stop = walk.stop(position, found)
+            stop = batches.stop(position, found)
             yield stop
             if not stop.thrown or stop.next_valid is None:
                 return
-            found = walk.valid_batch(stop.next_valid)
-            if found is not None and not walk.reaches(found.end):
+            found = batches.valid_batch(stop.next_valid)
+            if found is not None and not batches.reaches(found.end):
                 return
         if found is None:
             return

@@ -84,7 +84,7 @@ def begins_batch(window: Window, position: int, offset: int, name_offset: int | 
     if claim.header.magic > 1 and claim.first_offset > offset:
         return False
     resync = Resync(window, limits, name_offset)
-    return resync.checksum_holds(position, claim.size, claim.header.magic, claim.header.crc)
+    return resync.checksum_matches(position, claim.size, claim.header.magic, claim.header.crc)
 
 
 def _opened(path: str) -> BinaryIO:

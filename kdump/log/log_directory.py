@@ -134,21 +134,21 @@ def find_directories(path: str, refused: Refused) -> Iterator[Place]:
     if path == "-" or not is_directory(path):
         yield target(path)
         return
-    around: list[tuple[str, set[str]]] = []  # places above, with the directories that may be apart
+    enclosing: list[tuple[str, set[str]]] = []  # places above, with the directories that may be apart
     found = False
     refusals = Refusals(refused)
     for directory in directories(path, refusals):
         # "." and "dir/" cannot be compared as path prefixes
         absolute = directory if is_url(directory) else os.path.abspath(directory)
-        while around and not is_inside(absolute, around[-1][0]):
-            around.pop()
-        if around and not _is_apart(absolute, *around[-1]):
+        while enclosing and not is_inside(absolute, enclosing[-1][0]):
+            enclosing.pop()
+        if enclosing and not _is_apart(absolute, *enclosing[-1]):
             continue
         place = directory_at(directory)
-        if place is None or (around and absolute in around[-1][1] and isinstance(place, PartitionDirectory)):
+        if place is None or (enclosing and absolute in enclosing[-1][1] and isinstance(place, PartitionDirectory)):
             continue  # the log directory has listed that partition
         found = True
-        around.append((absolute, _nested(absolute, place)))
+        enclosing.append((absolute, _nested(absolute, place)))
         yield place
     if not found:
         alone = _of_a_log_directory(path)

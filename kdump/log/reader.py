@@ -55,8 +55,8 @@ def _recognized(window: Window, found: Iterator[Region]) -> Iterator[Region]:
             yield from found
             return
     if window.source.error is None:
-        what = f"no record batch in {window.source.size} bytes" if window.source.size else "is empty"
-        raise SourceError(f"{window.source.name}: {what}, and its name is not that of a segment (<20 digits>.log)")
+        problem = f"no record batch in {window.source.size} bytes" if window.source.size else "is empty"
+        raise SourceError(f"{window.source.name}: {problem}, and its name is not that of a segment (<20 digits>.log)")
 
 
 class Reader:
@@ -135,7 +135,7 @@ class Reader:
             yield self._broken(claim)
         elif self.resync.follows(claim):
             yield self._batch(claim)
-        elif self.resync.checksum_holds(position, claim.size, claim.header.magic, claim.header.crc):
+        elif self.resync.checksum_matches(position, claim.size, claim.header.magic, claim.header.crc):
             yield self._batch(claim, claim.header.crc)
         else:
             yield self._contradicted(claim)
@@ -167,16 +167,16 @@ class Reader:
         """Return the region for a header that fits, but that neither the next batch nor the checksum confirms."""
         header, position = claim.header, claim.position
         assert header is not None
-        sound = self.resync.next_valid(position + 1, claim.end + LOOK_BACK, position, self.last_good)
-        recovered = self._recovered(claim, sound)
+        next_valid = self.resync.next_valid(position + 1, claim.end + LOOK_BACK, position, self.last_good)
+        recovered = self._recovered(claim, next_valid)
         if recovered is not None:
             return recovered
-        if (sound is None or claim.end <= sound) and self._fits_in(claim):
+        if (next_valid is None or claim.end <= next_valid) and self._fits_in(claim):
             return make_batch(self.window, position, claim.size, self.limits, header)
-        if sound is None:
-            sound = self.resync.next_valid(position + 1, None, position, self.last_good)
-        end = self._end() if sound is None else sound
-        if sound is None or claim.end <= sound:
+        if next_valid is None:
+            next_valid = self.resync.next_valid(position + 1, None, position, self.last_good)
+        end = self._end() if next_valid is None else next_valid
+        if next_valid is None or claim.end <= next_valid:
             return self._junk(position, end, "its checksum does not match, and its offset is impossible here", header)
         reason = f"its header states {claim.size} bytes, but a valid batch starts after {end - position}"
         return self._junk(position, end, reason, header, "batch-length-invalid" if self._fits_in(claim) else "")
@@ -185,21 +185,21 @@ class Reader:
         """Return the region for an invalid header, or for a length that extends past the end."""
         header, error, position = claim.header, claim.error, claim.position
         head = bytes(self.window.peek(position, LEAST))  # the search may read a pipe past it
-        sound = self.resync.next_valid(position + 1, None, position, self.last_good)
-        recovered = self._recovered(claim, sound)
+        next_valid = self.resync.next_valid(position + 1, None, position, self.last_good)
+        recovered = self._recovered(claim, next_valid)
         if recovered is not None:
             return recovered
-        end = self._end() if sound is None else sound
-        if sound is None and error is not None and error.code == "trailing-bytes":
+        end = self._end() if next_valid is None else next_valid
+        if next_valid is None and error is not None and error.code == "trailing-bytes":
             return Region(TORN, position, end - position, error.reason, code=error.code)
         if error is not None:
             code = error.code if self._in_place(claim, head, end) else ""
             return self._junk(position, end, error.reason, header, code)
         assert header is not None
-        if sound is None and self._fits_in(claim):
+        if next_valid is None and self._fits_in(claim):
             reason = f"a batch of {claim.size} bytes, of which the last {claim.end - end} are missing"
             return Region(TORN, position, end - position, reason, header)
-        follows = "the end of the file" if sound is None else "the next valid batch"
+        follows = "the end of the file" if next_valid is None else "the next valid batch"
         reason = f"its header states {claim.size} bytes, but {follows} comes after {end - position}"
         return self._junk(position, end, reason, header, "batch-length-invalid" if self._fits_in(claim) else "")
 
@@ -232,7 +232,7 @@ class Reader:
         size = (self._end() if sound is None else sound) - claim.position
         if size < HEADER_SIZES[header.magic] or size == claim.size or size > LOOK_BACK:
             return None
-        if not self.resync.checksum_holds(claim.position, size, header.magic, header.crc):
+        if not self.resync.checksum_matches(claim.position, size, header.magic, header.crc):
             return None
         at = claim.position + 8
         field = header._fields[1]
@@ -249,18 +249,18 @@ class Reader:
         # The zeros may be the first bytes of the next batch's small base offset.
         begin = max(position + 1, run_end - LOG_OVERHEAD)
         boundary = position if run_end - position <= HEADER else run_end
-        sound = self.resync.next_valid(begin, None, boundary, self.last_good)
-        if sound is not None and sound <= run_end:
-            yield Region(PADDING, position, sound - position, "zeros")
+        next_valid = self.resync.next_valid(begin, None, boundary, self.last_good)
+        if next_valid is not None and next_valid <= run_end:
+            yield Region(PADDING, position, next_valid - position, "zeros")
             return
-        if sound is None:
+        if next_valid is None:
             for start in range(max(position + 1, run_end - LOG_OVERHEAD), run_end + 1):
                 claim = candidate_at(self.window, start, self.limits)
                 if claim.header and not claim.error and not self.window.reaches(claim.end) and self._fits_in(claim):
                     yield Region(PADDING, position, start - position, "zeros")
                     return  # the torn batch itself is the next region
         yield Region(PADDING, position, run_end - position, "zeros")
-        end = self._end() if sound is None else sound
+        end = self._end() if next_valid is None else next_valid
         yield Region(JUNK, run_end, end - run_end, "no batch starts here")
 
     def _zeros_end(self, position: int) -> int | None:

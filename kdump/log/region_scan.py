@@ -78,7 +78,7 @@ class RegionScan:
                 window, name_offset=target.name_offset, start=start, limits=self.limits, stretches=stretches
             )
         by_place = offsets is not None or positions is not None
-        for region in self._apart(window, stream, offsets, positions, pending):
+        for region in self._split_runs(window, stream, offsets, positions, pending):
             self._reached(region)
             if isinstance(region, BatchRun):
                 last = region.run.last_offset
@@ -123,7 +123,7 @@ class RegionScan:
         if offsets and (offsets.last is None or last is None or last < offsets.last):
             yield from pending
 
-    def _apart(
+    def _split_runs(
         self,
         window: Window,
         stream: Iterator[Region],

@@ -133,9 +133,9 @@ class Resync:
             return False
         if candidate.size > self.work_left - RESERVE and not self.chains(candidate):
             return False
-        return self.checksum_holds(candidate.position, candidate.size, header.magic, header.crc)
+        return self.checksum_matches(candidate.position, candidate.size, header.magic, header.crc)
 
-    def checksum_holds(self, position: int, size: int, magic: int, crc: int) -> bool:
+    def checksum_matches(self, position: int, size: int, magic: int, crc: int) -> bool:
         """Return True if the batch or message in bytes position..position+size-1 has the checksum `crc`. Always False
         once the work budget is spent."""
         if size > self.work_left:

@@ -51,29 +51,29 @@ def summarize_headers(
     """Summarize the headers of the segment in `window`. If `quick`, read only the first batch, the batches from the
     last entry of its .index on, and the last entry of its .timeindex; without a usable .index, read all batches.
     Raises SourceError."""
-    walk = _HeaderReader(at, window, met)
+    reader = _HeaderReader(at, window, met)
     if not isinstance(window.source, FileSource):
-        walk.thoroughly(0)
-    elif not (quick and _only_ends(walk, at, window)):
-        walk.straight(0)
-    return walk.finished()
+        reader.thoroughly(0)
+    elif not (quick and _only_ends(reader, at, window)):
+        reader.straight(0)
+    return reader.finished()
 
 
-def _only_ends(walk: _HeaderReader, at: Target, window: Window) -> bool:
+def _only_ends(reader: _HeaderReader, at: Target, window: Window) -> bool:
     """Read the first batch and the last ones; return False, with nothing counted, if the index does not locate them."""
     entry = last_entry(at, INDEX)
     if entry is None or not begins_batch(window, entry.position, entry.offset, at.name_offset):
         return False
-    if not walk.first():
+    if not reader.first():
         return False
-    skipped = entry.position > walk.position
-    walk.met(max(0, entry.position - walk.position))
-    walk.straight(max(entry.position, walk.position))
+    skipped = entry.position > reader.position
+    reader.met(max(0, entry.position - reader.position))
+    reader.straight(max(entry.position, reader.position))
     if skipped:
-        walk.found.partial = True
+        reader.found.partial = True
         latest = last_entry(at, TIME_INDEX)
-        if latest is not None and walk.found.last is not None and latest.offset <= walk.found.last:
-            walk.found.times(-1, latest.timestamp)
+        if latest is not None and reader.found.last is not None and latest.offset <= reader.found.last:
+            reader.found.times(-1, latest.timestamp)
     return True
 
 

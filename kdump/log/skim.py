@@ -187,15 +187,15 @@ class Skim:
     def _headers(self, left: int) -> None:
         while left > 0:
             self._need(VARINT)
-            begun, many = self._at, left
+            begun, total = self._at, left
             end = min(len(self._piece), self.stop - self._base)
             self._at, left, odd = walk_headers(RecordColumns(self._piece), begun, end, left)
             if self.keep.header_keys:
-                self._keep_keys(begun, many - left)
+                self._keep_keys(begun, total - left)
             if odd >= 0 and not self.odd:
                 size, key = read_varint(self._piece, odd, end, "RecordHeader", "headerKeySize")
                 self._look([self._piece[key : key + size]])
-            if left == many:  # a header that is larger than the piece, or invalid
+            if left == total:  # a header that is larger than the piece, or invalid
                 self._header()
                 left -= 1
 

@@ -94,7 +94,7 @@ class DiffReport(Sink["Diff | DiffSummary"]):
         for pair in found.pairs:
             lines += list(self._pair(found, pair))
         for number, copy in enumerate(found.copies):
-            lines += list(_around(number, copy))
+            lines += list(_copy_remarks(number, copy))
         lines += [f"note: {note}" for note in found.notes]
         if lines:
             self.output.line("")
@@ -118,7 +118,7 @@ class DiffReport(Sink["Diff | DiffSummary"]):
             self.output.line(line)
 
     def _copies(self, found: Diff) -> None:
-        behind = found.history
+        has_tails = found.history
         columns = [
             Column("copy", "", lambda n: letter(n)),
             Column("path", "copy", lambda n: printable(path_text(found.copies[n].path)), least=16),
@@ -128,7 +128,7 @@ class DiffReport(Sink["Diff | DiffSummary"]):
             Column("segments", "segments", lambda n: str(found.copies[n].segments), True, 1),
             Column("epochs", "epochs@offsets", lambda n: _epochs(found.copies[n]), False, 8, 14),
             Column("damage", "damage", lambda n: _damage_cell(found.copies[n]), False, 7),
-            Column("behind", f"from {behind} on", lambda n: _behind(found, n), False, 5),
+            Column("behind", f"from {has_tails} on", lambda n: _tail_text(found, n), False, 5),
         ]
         table = Table(columns, self.output, full=self.full)
         for number in range(len(found.copies)):
@@ -144,14 +144,14 @@ class DiffReport(Sink["Diff | DiffSummary"]):
         own = [(letter(n), epoch_at(found, n)) for n in numbers]
         checkpointed = [(letter(n), found.copies[n].checkpoint_epoch(offset)) for n in numbers]
         parts = [f"{epoch} in {name}" for name, epoch in own if epoch is not None]
-        said = f"at offset {offset}: leader epoch {', '.join(parts)}" if parts else ""
+        text = f"at offset {offset}: leader epoch {', '.join(parts)}" if parts else ""
         parts = [f"{epoch} in {name}" for name, epoch in checkpointed if epoch is not None]
-        if said and own == checkpointed:
-            said += "; leader-epoch-checkpoint agrees"
+        if text and own == checkpointed:
+            text += "; leader-epoch-checkpoint agrees"
         elif parts:
-            said = (said or f"at offset {offset}") + f"; leader-epoch-checkpoint has {', '.join(parts)}"
-        if said:
-            yield said
+            text = (text or f"at offset {offset}") + f"; leader-epoch-checkpoint has {', '.join(parts)}"
+        if text:
+            yield text
         yield from _strange(found, offset)
         marks = [(letter(n), found.copies[n].highWatermark) for n in numbers]
         above = [f"{mark} of {name}" for name, mark in marks if mark is not None and mark > offset]
@@ -309,28 +309,28 @@ def _mark(copy: CopyFacts) -> str:
 def _epochs(copy: CopyFacts) -> str:
     if copy.epochs is not None:
         return ", ".join(f"{each.epoch}@{each.startOffset}" for each in copy.epochs)
-    said = ", ".join(f"{each.epoch}@{each.offset}" for each in copy.batchEpochs)
-    return f"{said} (batches)" if said else ""
+    text = ", ".join(f"{each.epoch}@{each.offset}" for each in copy.batchEpochs)
+    return f"{text} (batches)" if text else ""
 
 
 def _damage_cell(copy: CopyFacts) -> str:
     return f"{copy.damaged} place" + ("s" if copy.damaged != 1 else "") if copy.damaged else ""
 
 
-def _behind(found: Diff, number: int) -> str:
+def _tail_text(found: Diff, number: int) -> str:
     tail = found.tail(number)
     return "" if tail is None else f"{tail.records:,} records"
 
 
-def _around(number: int, copy: CopyFacts) -> Iterator[str]:
+def _copy_remarks(number: int, copy: CopyFacts) -> Iterator[str]:
     """Yield the remaining facts about a copy: damage, read errors, notes."""
     for damage in copy.damages[:TOLD]:
         yield f"{letter(number)} is damaged: {_bytes(damage)}: {damage.reason}"
     if copy.damaged > TOLD:
         yield f"{letter(number)} is damaged in {copy.damaged - TOLD} more places; run kdump verify to list all"
     if copy.tail is not None:
-        said = f"{letter(number)} ends with {_bytes(copy.tail)}, {_tail(copy.tail)}"
-        yield f"{said}: a broker truncates it at startup"
+        ending = f"{letter(number)} ends with {_bytes(copy.tail)}, {_tail(copy.tail)}"
+        yield f"{ending}: a broker truncates it at startup"
     yield from (f"{letter(number)} could not be read: {text}" for text in copy.unread)
     yield from (f"note: {text}" for text in copy.notes)
 

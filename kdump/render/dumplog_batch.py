@@ -89,15 +89,15 @@ class RecordLineFormat:
             return ""
         prefix = " " if self.metadata else "| "
         try:
-            said, payload = self.contents(offset, key, value)
+            key_text, payload = self.contents(offset, key, value)
         except Undecodable as error:
             self.refuse(offset, str(error))
             return ""
-        if said is None:
+        if key_text is None:
             return "" if payload is None else f"{prefix}payload: {payload}"
         if payload is None:
-            return f"{prefix}key: {said}"
-        return f"{prefix}key: {said} payload: {payload}"
+            return f"{prefix}key: {key_text}"
+        return f"{prefix}key: {key_text} payload: {payload}"
 
     def in_pieces(self, offset: int, key: memoryview | None, value: memoryview | None) -> Iterator[str]:
         """Return what `shown` returns, in pieces."""
@@ -105,13 +105,13 @@ class RecordLineFormat:
             return iter((self.shown(offset, _bytes(key), _bytes(value)),))
         prefix = " " if self.metadata else "| "
         try:
-            said, payload = self.contents.pieces(key, value, PIECE)
+            key_pieces, payload = self.contents.pieces(key, value, PIECE)
         except Undecodable as error:
             self.refuse(offset, str(error))
             return iter(())
-        parts: Iterable[str] = () if said is None else chain((f"{prefix}key: ",), said)
+        parts: Iterable[str] = () if key_pieces is None else chain((f"{prefix}key: ",), key_pieces)
         if payload is not None:
-            parts = chain(parts, (f"{prefix if said is None else ' '}payload: ",), payload)
+            parts = chain(parts, (f"{prefix if key_pieces is None else ' '}payload: ",), payload)
         return iter(parts)
 
 
@@ -154,7 +154,7 @@ def batch_line(batch: Batch) -> str:
         )
     head = batch.header
     fields = _attributes(head.attributes)
-    sound = batch.size >= BATCH_HEADER.size and batch.crcValid
+    is_valid = batch.size >= BATCH_HEADER.size and batch.crcValid
     return (
         f"baseOffset: {head.baseOffset} lastOffset: {int64(head.lastOffset)} count: {head.recordCount}"
         f" baseSequence: {head.baseSequence} lastSequence: {_last_sequence(head.baseSequence, head.lastOffsetDelta)}"
@@ -162,7 +162,7 @@ def batch_line(batch: Batch) -> str:
         f" partitionLeaderEpoch: {head.partitionLeaderEpoch} isTransactional: {fields.transactional}"
         f" isControl: {fields.control} deleteHorizonMs: {optional_long(head.deleteHorizonMs)}"
         f" position: {batch.position} {fields.kind}: {head.maxTimestamp} size: {batch.size} magic: {head.magic}"
-        f" compresscodec: {fields.codec} crc: {head.crc} isvalid: {boolean(sound)}"
+        f" compresscodec: {fields.codec} crc: {head.crc} isvalid: {boolean(is_valid)}"
     )
 
 

@@ -95,8 +95,8 @@ class LogDump:
         if options.max_bytes is None and source.size is not None and source.size > end:
             out.lines([f"Found {source.size - end} invalid bytes at the end of {os.path.basename(self.path)}"])
         if isinstance(source, FileSource) and (grown := source.grown()):
-            what = f"grew by {grown} bytes" if grown > 0 else f"was truncated by {-grown} bytes"
-            out.error_line(f"{self.path}: {what} while being read")
+            change = f"grew by {grown} bytes" if grown > 0 else f"was truncated by {-grown} bytes"
+            out.error_line(f"{self.path}: {change} while being read")
 
     def _follow(self, offsets: list[int]) -> None:
         last = self.last

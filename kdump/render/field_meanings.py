@@ -114,8 +114,8 @@ class BatchFieldMeanings:
     def _crc(self) -> str:
         kind = "CRC-32C" if self.batch.magic > 1 else "CRC-32"
         start = self.batch.position + self.batch.crc_start
-        holds = "matches" if self.batch.crcValid else "does not match"
-        return f"{kind} of bytes {start}..{self.batch.end - 1} {holds}"
+        matches = "matches" if self.batch.crcValid else "does not match"
+        return f"{kind} of bytes {start}..{self.batch.end - 1} {matches}"
 
     def _count(self, count: int) -> str:
         delta = self.batch.lastOffsetDelta
@@ -157,9 +157,11 @@ class RecordFieldMeanings:
     def _legacy(self, span: Span, words: FieldMeaning) -> FieldMeaning:
         record, name, value = self.record, span.field.name, span.value
         if name == "crc":
-            holds = record.crcValid
-            wrong = "" if holds else "the computed checksum differs"
-            return FieldMeaning(words.value, f"CRC-32 of the message {'matches' if holds else 'does not match'}", wrong)
+            matches = record.crcValid
+            wrong = "" if matches else "the computed checksum differs"
+            return FieldMeaning(
+                words.value, f"CRC-32 of the message {'matches' if matches else 'does not match'}", wrong
+            )
         if name == "offset" and isinstance(record.batch, LegacyRecordBatch) and record.batch.is_compressed:
             if record.batch.magic == 1:
                 return words._replace(meaning=f"relative to the first message in the wrapper: offset {record.offset}")

@@ -188,7 +188,7 @@ def directory_lines(facts: LogDirectorySummary, zone: tzinfo) -> list[tuple[str,
         ("not Kafka's files", fields["otherFiles"]),
         ("in checkpoints, but directory missing", fields["absent"]),
     )
-    lines += [(f"{what}: {_some(names)}", "torn") for what, names in lists if names]
+    lines += [(f"{heading}: {_some(names)}", "torn") for heading, names in lists if names]
     if facts.remote_cache:
         lines.append((f"cached remote indexes: {size_text(facts.remote_cache)}", ""))
     return lines
@@ -200,7 +200,7 @@ def partition_lines(facts: PartitionSummary) -> list[str]:
     lines = [f"{count_text(fields['segments'], 'segment')}: {size_text(fields['size'])}{_beside(fields)}"]
     checkpointed = {"log start": facts.log_start, "high watermark": facts.high_watermark}
     checkpointed["recovery point"] = facts.checkpoints.get("recovery-point-offset")
-    offsets = ", ".join(f"{what} {offset}" for what, offset in checkpointed.items() if offset is not None)
+    offsets = ", ".join(f"{name} {offset}" for name, offset in checkpointed.items() if offset is not None)
     return lines + ([offsets] if offsets else [])
 
 

@@ -184,13 +184,13 @@ class FindingsReport(Sink["Finding | CheckEnd"]):
             for story in group.stories:
                 if story.first.severity != ERROR:
                     by_code.setdefault(story.first.code, []).append((group, story))
-        many = {
+        repeated = {
             code: groups for code, groups in by_code.items() if len({id(group) for group, _ in groups}) > EVERYWHERE
         }
-        for groups in many.values():
+        for groups in repeated.values():
             for group, story in groups:
                 group.stories.remove(story)
-        return many
+        return repeated
 
     def _fold(self, code: str, groups: list[tuple[PartitionFindings, FindingGroup]]) -> None:
         finding = groups[0][1].first
@@ -206,7 +206,7 @@ class FindingsReport(Sink["Finding | CheckEnd"]):
 
     def _verdict(self, totals: CheckTotals) -> None:
         errors, warnings = self.counts[ERROR], self.counts[WARNING]
-        parts = [count_text(count, what) for count, what in ((errors, "error"), (warnings, "warning")) if count]
+        parts = [count_text(count, noun) for count, noun in ((errors, "error"), (warnings, "warning")) if count]
         places = f"{len(self.hit)} of {len(self.groups)} places" if len(self.groups) > 1 else ""
         word, style = verdict(errors, warnings, totals)
         counts = ", ".join(parts) + (f" in {places}" if places and parts else "")

@@ -106,9 +106,9 @@ class RestartReport(Sink[PartitionPlan | PlanEnd]):
     # --- parts ---
 
     def _stop(self, stop: StartupFailure) -> None:
-        what = "the broker exits" if stop.kind == "exit" else "the log directory goes offline"
+        effect = "the broker exits" if stop.kind == "exit" else "the log directory goes offline"
         self.output.line("")
-        self._text(f"{what}: {stop.message}", what, "bad")
+        self._text(f"{effect}: {stop.message}", effect, "bad")
         where = stop.file if stop.position is None else f"{stop.file}, byte {stop.position}"
         self._text(f"  where: {where}" + (f", offset {stop.offset}" if stop.offset is not None else ""))
         self._text(f"  its log will show: {stop.exception}")
@@ -199,10 +199,10 @@ def verdict(plan: RestartPlan) -> tuple[str, str]:
     lost = sum(1 for each in plan.partitions if each.loses and not each.missing) - new
     parts = []
     if gone:
-        what = f"{count_text(len(gone), 'MISSING PARTITION', 'MISSING PARTITIONS')}"
+        heading = f"{count_text(len(gone), 'MISSING PARTITION', 'MISSING PARTITIONS')}"
         names = printable(first_of([each.name for each in gone]))
         is_created = any(each.steps for each in gone)
-        parts.append(f"CREATES {what} EMPTY ({names})" if is_created else f"LACKS {what} ({names})")
+        parts.append(f"CREATES {heading} EMPTY ({names})" if is_created else f"LACKS {heading} ({names})")
     if lost:
         parts.append(f"LOSES RECORDS of {count_text(lost, 'partition')}")
     if new:
@@ -215,10 +215,10 @@ def verdict(plan: RestartPlan) -> tuple[str, str]:
     if plan.withoutMetadata:
         logs = [each for each in logs if each.state not in ("delete", "stray")]
         count = f"{'all ' if len(logs) > 1 else ''}{count_text(len(logs), 'partition')}"
-        what = "there is no metadata log here"
+        heading = "there is no metadata log here"
         if plan.withoutTopics:
-            what = "the metadata log here has no topics"
-        parts.append(f"{what}: if the controllers have none either, MAKES {count} STRAY" if logs else what)
+            heading = "the metadata log here has no topics"
+        parts.append(f"{heading}: if the controllers have none either, MAKES {count} STRAY" if logs else heading)
     tail = f"; {', '.join(parts)}" if parts else f"; nothing is lost; {unchecked(plan)}"
     if plan.unread:
         tail += ", as far as the files could be read; unreadable files may change this"
@@ -236,8 +236,8 @@ def unchecked(plan: RestartPlan) -> str:
     batches either, so the prediction does not cover damage there."""
     segments = sum(each.segments for each in plan.partitions)
     left = segments - sum(each.recovered for each in plan.partitions)
-    what = f"{count_text(left, 'segment is', 'segments are')} not re-read" if left > 0 else "records are not read"
-    return f"{what}, so damage there stays; run kdump verify"
+    text = f"{count_text(left, 'segment is', 'segments are')} not re-read" if left > 0 else "records are not read"
+    return f"{text}, so damage there stays; run kdump verify"
 
 
 def columns() -> list[Column]:
@@ -279,8 +279,8 @@ def strays(plans: list[PartitionPlan], *, everything: bool) -> Iterator[str]:
         names = [each.name for each in group]
         shown = names if everything else names[:TOLD]
         text = ", ".join(shown) + (f" and {len(names) - len(shown):,} more (--full)" if len(shown) < len(names) else "")
-        what = "its directory is" if len(names) == 1 else "their directories are"
-        yield f"  {text}: {what} renamed to -stray and no longer served: {stray}"
+        subject = "its directory is" if len(names) == 1 else "their directories are"
+        yield f"  {text}: {subject} renamed to -stray and no longer served: {stray}"
         if remedy:
             yield f"    {remedy}"
 
@@ -305,16 +305,16 @@ def losses(each: PartitionPlan) -> Iterator[str]:
         return
     checked = [cut for cut in each.cuts if cut.kind != DELETED]
     unchecked = [cut for cut in each.cuts if cut.kind == DELETED and cut.batches]
-    sound = sum(cut.batches for cut in checked)
+    valid = sum(cut.batches for cut in checked)
     damaged = sum(cut.damagedBatches for cut in each.cuts)
     first = min((cut.offset for cut in each.cuts if cut.offset is not None), default=None)
     last = max((cut.lastOffset for cut in each.cuts if cut.lastOffset is not None), default=None)
     end = first if each.logEndOffset is None else each.logEndOffset
     span = f", offsets {first}..{last}" if first is not None else ""
     yield f"  {each.name}: {size_text(each.bytesCut)}; the log ends at offset {end}{span and ' and loses' + span[1:]}"
-    if sound:
-        batches = f"{count_text(sound, 'VALID batch', 'VALID batches')} ({_records(checked)})"
-        verb, them = ("are", "them") if sound > 1 else ("is", "it")
+    if valid:
+        batches = f"{count_text(valid, 'VALID batch', 'VALID batches')} ({_records(checked)})"
+        verb, them = ("are", "them") if valid > 1 else ("is", "it")
         yield f"    {batches} {verb} lost because of the damage before {them}; save {them} first"
     if unchecked:
         unreachable = sum(cut.batches for cut in unchecked)

@@ -71,12 +71,12 @@ class ScanReport(Sink[FleetEnd]):
         self._table("smallest batches", summary["fill"], FILL)
         self._table("older than retention.ms", summary["retention"], RETENTION)
         self._table("not compacted yet", summary["compaction"], COMPACTION)
-        units_said = summary["units"]
-        kept = f", {units_said['kept']:,} unchanged" if units_said["kept"] else ""
-        on = f" ({units_said['continued']:,} only from a later segment on)" if units_said["continued"] else ""
-        gone = f", {units_said['gone']:,} gone" if units_said["gone"] else ""
+        unit_counts = summary["units"]
+        kept = f", {unit_counts['kept']:,} unchanged" if unit_counts["kept"] else ""
+        on = f" ({unit_counts['continued']:,} only from a later segment on)" if unit_counts["continued"] else ""
+        gone = f", {unit_counts['gone']:,} gone" if unit_counts["gone"] else ""
         self._line("")
-        self._line(f"{units_said['read']:,} partitions and files read{on}{kept}{gone}")
+        self._line(f"{unit_counts['read']:,} partitions and files read{on}{kept}{gone}")
         out = printable(path_text(summary["out"]))
         self._line(f"tables in {out}; query them: kdump query {out} 'select * from findings'")
         self.output.flush()

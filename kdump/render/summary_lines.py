@@ -58,8 +58,8 @@ class SummaryLines:
     def damages(self, count: int) -> None:
         """Write the number of damaged byte ranges that could not be taken into account."""
         if count:
-            many = "1 damaged byte range" if count == 1 else f"{count} damaged byte ranges"
-            self.text(f"  {many} could not be considered", many, "torn")
+            ranges = "1 damaged byte range" if count == 1 else f"{count} damaged byte ranges"
+            self.text(f"  {ranges} could not be considered", ranges, "torn")
 
     def text(self, text: str, head: str = "", paint: str = "head") -> None:
         """Write the text, wrapped to the terminal; the first occurrence of `head` is styled."""

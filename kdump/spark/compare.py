@@ -54,8 +54,8 @@ class FirstDifference:
         if self.kind == COMPACTED:
             return INFO
         known = {epoch for epoch in self.epochs.values() if epoch is not None and epoch >= 0}
-        mends = self.kind == MISSING or (self.kind == DIVERGED and len(known) > 1)
-        return WARNING if mends else ERROR
+        is_repaired = self.kind == MISSING or (self.kind == DIVERGED and len(known) > 1)
+        return WARNING if is_repaired else ERROR
 
     def explained(self, names: Mapping[str, str | None] | None = None) -> str:
         """Return an explanation, for divergence by the leader epochs. `names`: brokers of the replicas, if known."""

@@ -60,9 +60,13 @@ def _segments(fleet: Fleet, options: ReadOptions, check: Options, wanted: Pushed
             logs = [segment.log for segment in place.segments if segment.log is not None and wanted.place(segment.log)]
             for at in _in_range(logs, wanted):
                 yield from _slices(at, found, options, _state(place))
-        lone = found.place
-        if isinstance(lone, Target) and (lone.kind is None or lone.kind in file_kinds.BATCHES) and wanted.place(lone):
-            yield from _slices(lone, found, options, _state_of_file(lone))
+        single = found.place
+        if (
+            isinstance(single, Target)
+            and (single.kind is None or single.kind in file_kinds.BATCHES)
+            and wanted.place(single)
+        ):
+            yield from _slices(single, found, options, _state_of_file(single))
 
 
 def _of_topic(topic: str) -> Callable[..., Iterator[TaskItem]]:

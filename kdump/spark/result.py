@@ -109,5 +109,5 @@ def _compared(rows: Iterable[Row]) -> Iterator[tuple[Any, ...]]:
 def _facts(rows: Iterable[Row], brokers: dict[str, str | None]) -> Iterator[tuple[Any, ComparedBatch]]:
     for cluster, topic, partition, source, broker, *fields in rows:
         brokers[source] = broker
-        base, last, crc, sound, epoch, count, compacted = fields
-        yield (cluster, topic, partition), ComparedBatch(source, base, last, crc, bool(sound), epoch, count, compacted)
+        base, last, crc, valid, epoch, count, compacted = fields
+        yield (cluster, topic, partition), ComparedBatch(source, base, last, crc, bool(valid), epoch, count, compacted)

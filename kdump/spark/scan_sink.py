@@ -42,9 +42,9 @@ class UnitSink:
 
     def name(self, table: str) -> str:
         """Return the file name for a table, whether or not the file exists."""
-        return f"{folder(table, self._apart(table))}/{self.stem}.parquet"
+        return f"{folder(table, self._partition_values(table))}/{self.stem}.parquet"
 
-    def _apart(self, table: str) -> dict[str, str | None]:
+    def _partition_values(self, table: str) -> dict[str, str | None]:
         return {name: self.common.get(name) for name in partition_columns(table)}
 
     def add(self, table: str, row: dict[str, Any]) -> None:

@@ -106,12 +106,12 @@ class TableRead:
     def common(self, piece: TaskItem, at: Target | None = None) -> dict[str, Any]:
         """Return the columns that all rows of a piece share."""
         if at is None:
-            what = (
+            values = (
                 piece.input[0]
                 if isinstance(piece.input, tuple) and not isinstance(piece.input, Target)
                 else piece.input
             )
-            at = what if isinstance(what, Target) else getattr(getattr(what, "segment", None), "log", None)
+            at = values if isinstance(values, Target) else getattr(getattr(values, "segment", None), "log", None)
         columns: dict[str, Any] = dict(vars(piece.identity))
         columns["state"] = piece.state
         if at is not None:

@@ -113,7 +113,7 @@ class _MetadataReader:
     def read(self, snapshots: Sequence[tuple[int, str]]) -> MetadataImage:
         """Read the first of the `snapshots` that is valid and old enough, and the log after it; or the log alone."""
         replay = self._replay()
-        unsound: list[str] = []
+        skipped: list[str] = []
         start = None
         for end, path in snapshots:
             tried = self._replay()
@@ -126,14 +126,14 @@ class _MetadataReader:
                 replay.metadata.snapshot = replay.metadata.end_offset = end
                 replay.metadata.end_time = time
                 break
-            unsound.append(f"{os.path.basename(path)}: not a valid snapshot: {reason}")
-        if unsound and start is None and self.go_on and not self.files.segments and self.moment == AsOf():
+            skipped.append(f"{os.path.basename(path)}: not a valid snapshot: {reason}")
+        if skipped and start is None and self.go_on and not self.files.segments and self.moment == AsOf():
             # There is nothing else: use what can be read of it.
             self._read_snapshot(replay, snapshots[0][1], go_on=True)
             replay.metadata.snapshot = replay.metadata.end_offset = snapshots[0][0]
-        self.refused = unsound
+        self.refused = skipped
         replay.on_change = self.on_change
-        replay.metadata.problems[:0] = unsound[:MOST_PROBLEMS]
+        replay.metadata.problems[:0] = skipped[:MOST_PROBLEMS]
         self._read_log(replay, start)
         return replay.metadata
 
@@ -172,8 +172,8 @@ class _MetadataReader:
             return "the first record is not its header", time
         # A bootstrap.checkpoint that kafka-storage writes may have no footer in old releases; a snapshot always has
         # one.
-        sound = last == "SNAPSHOT_FOOTER" or os.path.basename(path) == BOOTSTRAP
-        return "" if sound else "the last record is not its footer", time
+        is_complete = last == "SNAPSHOT_FOOTER" or os.path.basename(path) == BOOTSTRAP
+        return "" if is_complete else "the last record is not its footer", time
 
     def _read_log(self, replay: MetadataReplay, start: int | None) -> None:
         """Apply the log's records from offset `start` on; None if there is no snapshot."""

@@ -80,12 +80,12 @@ class SequenceBreak(NamedTuple):
 
 
 class ProducerState:
-    """Producers by ID, as of the batches passed in so far. `forgotten` counts those removed to limit memory; `make`
-    creates the state of a new producer from its first epoch."""
+    """Producers by ID, as of the batches passed in so far. `forgotten` counts those removed to limit memory;
+    `new_state` creates the state of a new producer from its first epoch."""
 
-    def __init__(self, make: Callable[[int], ProducerStateEntry] | None = None) -> None:
+    def __init__(self, new_state: Callable[[int], ProducerStateEntry] | None = None) -> None:
         self.by_id: OrderedDict[int, ProducerStateEntry] = OrderedDict()
-        self.make = make or (lambda epoch: ProducerStateEntry(epoch, epoch))
+        self.new_state = new_state or (lambda epoch: ProducerStateEntry(epoch, epoch))
         self.forgotten = 0
 
     def get(self, producer_id: int) -> ProducerStateEntry | None:
@@ -97,7 +97,7 @@ class ProducerState:
         if producer is not None:
             self.by_id.move_to_end(producer_id)
             return producer
-        producer = self.by_id[producer_id] = self.make(epoch)
+        producer = self.by_id[producer_id] = self.new_state(epoch)
         if len(self.by_id) > MOST_PRODUCERS:
             self.by_id.popitem(last=False)
             self.forgotten += 1

@@ -260,8 +260,8 @@ class _Partition:
         if offset == 0 or loaded is not None:
             return []
         self.question.known_from = offset
-        what = f"no valid producer snapshot at offset {offset}"
-        return [f"{what}: a transaction that started before it is unknown, to a broker as well"]
+        problem = f"no valid producer snapshot at offset {offset}"
+        return [f"{problem}: a transaction that started before it is unknown, to a broker as well"]
 
     def _segment(self, segment: SegmentFiles, notes: list[str], *, judged: bool = True) -> Reindexed | None:
         assert segment.log is not None

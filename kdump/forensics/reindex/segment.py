@@ -179,15 +179,15 @@ def rebuild(
 
 def _take(batch: Batch, builder: IndexBuilder, judges: _IndexComparers | None) -> RecoveryEnd | None:
     """Add the next batch; return the RecoveryEnd if recovery rejects it."""
-    what = f"the batch with offset {batch.lastOffset}"
+    description = f"the batch with offset {batch.lastOffset}"
     if batch.magic > 1 and batch.size < BATCH_HEADER.size:
         return RecoveryEnd(batch.position, f"a batch of {batch.size} bytes, less than a header", TRUNCATES)
     if not batch.crcValid:
-        return RecoveryEnd(batch.position, f"the checksum of {what} does not match", TRUNCATES)
+        return RecoveryEnd(batch.position, f"the checksum of {description} does not match", TRUNCATES)
     try:
         added = builder.add(batch)
     except RecoveryStop as stop:
-        return RecoveryEnd(batch.position, f"{what}: {stop}", stop.does)
+        return RecoveryEnd(batch.position, f"{description}: {stop}", stop.does)
     if judges is not None:
         judges.batch(batch, added)
     return None

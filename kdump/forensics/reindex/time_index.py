@@ -45,8 +45,8 @@ class TimeIndexComparer(IndexComparer):
             self.entry is not None and self.entry.values["timestamp"] == self._newest
         ):
             expected = {"timestamp": self._newest, "offset": self._newest_offset}
-            what = "this entry, which accompanies an .index entry, is missing"
-            self.lacks(expected, what)
+            reason = "this entry, which accompanies an .index entry, is missing"
+            self.lacks(expected, reason)
             self._previous = Entry("", 0, 0, b"", expected)  # report it only once
 
     def _reached(self, entry: Entry, batch: Batch, timestamp: int) -> None:
@@ -54,8 +54,8 @@ class TimeIndexComparer(IndexComparer):
         entry_time, offset = entry.values["timestamp"], entry.values["offset"]
         base = batch.baseOffset
         if entry_time != timestamp:
-            what = f"the batch with that offset has maxTimestamp {timestamp}"
-            self.is_wrong(entry, what if base is None or offset >= base else "no batch has that offset")
+            reason = f"the batch with that offset has maxTimestamp {timestamp}"
+            self.is_wrong(entry, reason if base is None or offset >= base else "no batch has that offset")
         elif timestamp <= self._newest:
             self.is_wrong(entry, f"an earlier batch has maxTimestamp {self._newest}")
         else:
@@ -86,6 +86,6 @@ class TimeIndexComparer(IndexComparer):
                 self.verdict.because("notClosed")
             else:
                 expected = {"timestamp": self._newest, "offset": self._newest_offset}
-                what = "this last entry is missing, though the segment was closed: time-based retention uses it"
-                self.lacks(expected, what)
+                reason = "this last entry is missing, though the segment was closed: time-based retention uses it"
+                self.lacks(expected, reason)
         self.report(rebuilt)

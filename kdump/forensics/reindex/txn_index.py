@@ -73,8 +73,8 @@ class TxnIndexComparer(IndexComparer):
         if self.compacted:
             self.verdict.because("compacted")
         else:
-            what = "no entry for this ABORT marker: read_committed consumers receive the records that it aborted"
-            self.lacks(dict(rebuilt._asdict()), what)
+            reason = "no entry for this ABORT marker: read_committed consumers receive the records that it aborted"
+            self.lacks(dict(rebuilt._asdict()), reason)
 
     def _without_data(self, entry: Entry) -> None:
         if entry.values["firstOffset"] < self.known_from:

@@ -73,5 +73,5 @@ def _problem(window: Window, path: str, options: Options) -> tuple[str | None, i
         return f"{error.exception}: {error}", error.position
     if has_version:
         return None, None
-    what = f"No FeatureLevelRecord for {METADATA_VERSION} was found in the bootstrap metadata from"
-    return f"RuntimeException: {what} the binary bootstrap metadata file: {path}", None
+    exception = f"No FeatureLevelRecord for {METADATA_VERSION} was found in the bootstrap metadata from"
+    return f"RuntimeException: {exception} the binary bootstrap metadata file: {path}", None

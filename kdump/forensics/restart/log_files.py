@@ -76,8 +76,8 @@ class LogFiles:
         if found is None:
             message = f"the name {name!r} does not start with an offset"
             remedy = "move the file out of the directory: no broker wrote it"
-            what = f'NumberFormatException: For input string: "{name.partition(".")[0]}"'
-            raise StartupFailed(StartupFailure(EXIT, self.files[name], None, None, message, what, remedy))
+            exception = f'NumberFormatException: For input string: "{name.partition(".")[0]}"'
+            raise StartupFailed(StartupFailure(EXIT, self.files[name], None, None, message, exception, remedy))
         return found
 
     def has_directory(self, base: int) -> bool:
@@ -107,8 +107,8 @@ class LogFiles:
         lowest, cleaned, swaps = FOREVER, [], []
         for name in sorted(self.files):
             if not self.rights.can(self.files[name], READ):
-                what = f"IOException: Could not read file {self.files[name]}"
-                raise StartupFailed(denied(self.files[name], "read", what, self.rights))
+                exception = f"IOException: Could not read file {self.files[name]}"
+                raise StartupFailed(denied(self.files[name], "read", exception, self.rights))
             if not os.access(self.files[name], os.R_OK):
                 raise SourceError(f"{self.files[name]}: permission denied; the broker may be allowed to read it")
             if name.endswith(".deleted") and not name.endswith(".checkpoint.deleted"):
@@ -171,8 +171,8 @@ def temporary_file_stop(path: str, rights: Rights) -> StartupFailure | None:
         return directory_stop(path)._replace(exception=f"FileNotFoundException: {path} (Is a directory)")
     if not os.path.exists(path) or rights.can(path, WRITE):
         return None
-    what = f"FileNotFoundException: {path} (Permission denied)"
-    return denied(path, "write", what, rights)._replace(
+    exception = f"FileNotFoundException: {path} (Permission denied)"
+    return denied(path, "write", exception, rights)._replace(
         remedy=f"delete {path}: a write that was interrupted has left it; if the broker runs as another user than "
         f"{rights.name}, run kdump as that user"
     )
@@ -181,8 +181,8 @@ def temporary_file_stop(path: str, rights: Rights) -> StartupFailure | None:
 def directory_stop(path: str) -> StartupFailure:
     """Return the stop for a directory in the place of a file."""
     mapped = path.endswith((".index", ".timeindex"))
-    what = (
+    exception = (
         f"FileNotFoundException: {path} (Is a directory)" if mapped else f"FileSystemException: {path}: Is a directory"
     )
     remedy = f"move {path} out of the directory: no broker created it"
-    return StartupFailure(OFFLINE, path, None, None, "there is a directory in place of a file", what, remedy)
+    return StartupFailure(OFFLINE, path, None, None, "there is a directory in place of a file", exception, remedy)

@@ -137,10 +137,10 @@ class _LogLoader:
                 self.sizes[base] = segment.size
                 if segment.size > (1 << 31) - 1:
                     message = f"the segment has {segment.size} bytes, the maximum is 2147483647"
-                    what = "KafkaException: The size of segment is larger than the maximum allowed segment size"
+                    exception = "KafkaException: The size of segment is larger than the maximum allowed segment size"
                     raise StartupFailed(
                         StartupFailure(
-                            EXIT, path, None, None, message, what, "no broker wrote it so: truncate a copy of it"
+                            EXIT, path, None, None, message, exception, "no broker wrote it so: truncate a copy of it"
                         )
                     )
                 if any(each.base == base for each in self.segments):
@@ -181,8 +181,8 @@ class _LogLoader:
         except InvalidOffset as error:
             head = error.head
             remedy = f"move {segment.at.path} away, or salvage it: its offsets decrease at byte {head.position}"
-            what = f"InvalidOffsetException: Attempt to append an offset {head.last}"
-            stop = StartupFailure(EXIT, segment.at.path, head.position, head.base, str(error), what, remedy)
+            exception = f"InvalidOffsetException: Attempt to append an offset {head.last}"
+            stop = StartupFailure(EXIT, segment.at.path, head.position, head.base, str(error), exception, remedy)
             raise StartupFailed(stop) from error
         except Overflow as error:
             return self._split(error)

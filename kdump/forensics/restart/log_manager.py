@@ -87,10 +87,10 @@ class LogManager:
             directory.stops += metadata_stops(directory, self.rights)
             path = os.path.join(directory.path, METADATA_LOG)
             if os.path.isfile(path):
-                what = f"FileAlreadyExistsException: {path}"
+                exception = f"FileAlreadyExistsException: {path}"
                 remedy = "move it out of the directory: the node fetches the metadata again"
                 message = "there is a file in place of the metadata log's directory"
-                directory.stops.append(StartupFailure(EXIT, path, None, None, message, what, remedy))
+                directory.stops.append(StartupFailure(EXIT, path, None, None, message, exception, remedy))
             if os.path.isdir(path):
                 plan = PartitionPlan(METADATA_TOPIC, 0, path, directory.path, "", clean=False)
                 how = LoadParameters(self.options.open, self.rights, False, limits=self.options.limits, met=self.met)
@@ -133,12 +133,12 @@ class LogManager:
             if parsed is None:
                 message = f"a directory name is not of the form topic-partition: {item.name!r}"
                 form = "topic-partition or topic-partition.uniqueId-delete (if marked for deletion)"
-                what = f"KafkaException: Found directory {item.path}, '{item.name}' is not in the form of {form}."
+                exception = f"KafkaException: Found directory {item.path}, '{item.name}' is not in the form of {form}."
                 remedy = (
                     "move it out of the log directory (if it is a mount point's lost+found, use a subdirectory as the "
                     "log directory)"
                 )
-                directory.stops.append(StartupFailure(EXIT, item.path, None, None, message, what, remedy))
+                directory.stops.append(StartupFailure(EXIT, item.path, None, None, message, exception, remedy))
                 continue
             topic, partition, state = parsed
             if topic == METADATA_TOPIC or not self.wanted(topic):
@@ -229,9 +229,11 @@ class LogManager:
                 f"the log directory is already offline because of {os.path.basename(failed.file)}; {plan.name} has an "
                 "open transaction, for which the broker reads the log again, and exits"
             )
-            what = f"The log dir {directory.path} is already offline due to a previous IO exception."
-            what = f"KafkaStorageException: {what}"
-            plan.stops.append(StartupFailure(EXIT, failed.file, failed.position, None, message, what, failed.remedy))
+            exception = f"The log dir {directory.path} is already offline due to a previous IO exception."
+            exception = f"KafkaStorageException: {exception}"
+            plan.stops.append(
+                StartupFailure(EXIT, failed.file, failed.position, None, message, exception, failed.remedy)
+            )
             return
         try:
             topic_id_at = os.path.join(plan.path, "partition.metadata")
@@ -250,8 +252,8 @@ class LogManager:
                 Step("delete", plan.path, None, None, 0, "the directory, file.delete.delay.ms (1 min) after startup")
             )
             if not self.rights.can(plan.path, WRITE | ENTER):  # UnifiedLog.delete fails the log directory
-                what = f"AccessDeniedException: {plan.path}"
-                stop = denied(plan.path, "delete", what, self.rights)
+                exception = f"AccessDeniedException: {plan.path}"
+                stop = denied(plan.path, "delete", exception, self.rights)
                 message = f"{stop.message}, as a start does after file.delete.delay.ms (1 min)"
                 remedy = f"{stop.remedy}, or delete the directory: its topic or replica was deleted"
                 plan.stops.append(stop._replace(message=message, remedy=remedy))
@@ -271,11 +273,11 @@ class LogManager:
         if other is not plan:
             message = f"{plan.name} is also live in {other.source}"
             both = f"{other.path} and {plan.path}"
-            what = f"IllegalStateException: Duplicate log directories for {plan.name} are found in both {both}"
+            exception = f"IllegalStateException: Duplicate log directories for {plan.name} are found in both {both}"
             remedy = (
                 "keep the right one (kdump diff shows how they differ), and move the other out of the log directory"
             )
-            plan.stops.append(StartupFailure(EXIT, plan.path, None, None, message, what, remedy))
+            plan.stops.append(StartupFailure(EXIT, plan.path, None, None, message, exception, remedy))
         elif plan.state == "future":
             self._future(plan, topic_id, directory)
         elif (moved := self.moves.of(plan)) is not None:
@@ -286,8 +288,8 @@ class LogManager:
             return
         path = os.path.join(plan.path, "leader-epoch-checkpoint")  # written when a leader is elected
         if not self.rights.can(plan.path, WRITE):
-            what = f"FileNotFoundException: {path}.tmp (Permission denied)"
-            plan.stops.append(denied(f"{path}.tmp", "write", what, self.rights))
+            exception = f"FileNotFoundException: {path}.tmp (Permission denied)"
+            plan.stops.append(denied(f"{path}.tmp", "write", exception, self.rights))
         else:
             plan.stops += filter(None, [temporary_file_stop(path, self.rights)])
 
@@ -311,9 +313,11 @@ class LogManager:
             f"the cluster has assigned {plan.name} to this log directory, so the broker renames this directory to "
             f"{plan.name}, which already exists"
         )
-        what = f"KafkaStorageException: Error while renaming dir for {plan.name}; DirectoryNotEmptyException: {name}"
+        exception = (
+            f"KafkaStorageException: Error while renaming dir for {plan.name}; DirectoryNotEmptyException: {name}"
+        )
         remedy = f"decide which of the two to keep (kdump diff), name it {plan.name}, and move the other one away"
-        plan.stops.append(StartupFailure(EXIT, plan.path, None, None, message, what, remedy))
+        plan.stops.append(StartupFailure(EXIT, plan.path, None, None, message, exception, remedy))
 
     # --- checkpoints ---
 

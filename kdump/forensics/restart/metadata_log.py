@@ -70,13 +70,15 @@ def _snapshots(plan: PartitionPlan) -> tuple[int, str] | None:
     newest = max(kept, default=None)
     if start > 0 and newest is None:
         message = f"the metadata log starts at offset {start}, and no snapshot reaches that offset"
-        what = "Inconsistent snapshot state: there must be a snapshot at an offset larger then the current log start"
-        what = f"IllegalStateException: {what} offset {start}"
+        exception = (
+            "Inconsistent snapshot state: there must be a snapshot at an offset larger then the current log start"
+        )
+        exception = f"IllegalStateException: {exception} offset {start}"
         remedy = (
             f"move {plan.path} out of the directory: a broker, or one of several controllers, fetches the metadata "
             "again; for a single controller, restore the snapshot instead"
         )
-        raise StartupFailed(StartupFailure(EXIT, plan.path, None, start, message, what, remedy))
+        raise StartupFailed(StartupFailure(EXIT, plan.path, None, start, message, exception, remedy))
     return newest
 
 
@@ -106,12 +108,12 @@ def _readable(plan: PartitionPlan, path: str, how: LoadParameters) -> None:
         window.source.close()
     if not control:
         message = "the snapshot does not start with its header"
-        what = "IllegalStateException: First batch is not a control batch with at least one record"
-        raise StartupFailed(StartupFailure(EXIT, path, 0, None, message, what, remedy))
+        exception = "IllegalStateException: First batch is not a control batch with at least one record"
+        raise StartupFailed(StartupFailure(EXIT, path, 0, None, message, exception, remedy))
     if not data:
         message = "the snapshot contains only its header: the records after it change objects that are missing"
-        what = "IllegalStateException: Tried to change broker"
-        raise StartupFailed(StartupFailure(EXIT, path, size, None, message, what, remedy))
+        exception = "IllegalStateException: Tried to change broker"
+        raise StartupFailed(StartupFailure(EXIT, path, size, None, message, exception, remedy))
 
 
 def _known_magic(position: int, magic: int) -> None:
@@ -130,12 +132,12 @@ def _quorum_state(path: str) -> None:
     finally:
         source.close()
     remedy = f"move {path} out of the directory: the node learns leader and epoch again (a controller may vote twice)"
-    what = "Error while reading the Quorum status"
+    error_text = "Error while reading the Quorum status"
     # Kafka reads only the first line.
     line = data.splitlines()[0] if data else b""
     if not line:
         raise StartupFailed(
-            StartupFailure(EXIT, path, 0, None, "quorum-state is empty", f"EOFException: {what}", remedy)
+            StartupFailure(EXIT, path, 0, None, "quorum-state is empty", f"EOFException: {error_text}", remedy)
         )
     try:
         found, _ = json.JSONDecoder().raw_decode(line.decode("utf-8").lstrip())  # Java ignores what follows
@@ -144,10 +146,10 @@ def _quorum_state(path: str) -> None:
         kind = "MalformedInputException" if isinstance(error, UnicodeDecodeError) else "JsonParseException"
         if isinstance(error, json.JSONDecodeError) and (error.pos >= len(error.doc) or "Unterminated" in error.msg):
             kind = "JsonEOFException"
-        raise StartupFailed(StartupFailure(EXIT, path, 0, None, message, f"{kind}: {what}", remedy)) from error
+        raise StartupFailed(StartupFailure(EXIT, path, 0, None, message, f"{kind}: {error_text}", remedy)) from error
     if not isinstance(found, dict) or "data_version" not in found:
         message = "quorum-state has no data_version"
-        raise StartupFailed(StartupFailure(EXIT, path, 0, None, message, f"UncheckedIOException: {what}", remedy))
+        raise StartupFailed(StartupFailure(EXIT, path, 0, None, message, f"UncheckedIOException: {error_text}", remedy))
     version = found["data_version"]
     if version not in (0, 1):
         message = f"quorum-state has data_version {str(version)[:40]}, but only 0 and 1 are supported"
@@ -156,7 +158,7 @@ def _quorum_state(path: str) -> None:
     missing = next((name for name in QUORUM_FIELDS[version] if name not in found), None)
     if missing is not None:
         message = f"quorum-state has no {missing}"
-        what = f"unable to locate field '{missing}', which is mandatory in version {version}"
+        error_text = f"unable to locate field '{missing}', which is mandatory in version {version}"
         raise StartupFailed(
-            StartupFailure(EXIT, path, 0, None, message, f"RuntimeException: QuorumStateData: {what}", remedy)
+            StartupFailure(EXIT, path, 0, None, message, f"RuntimeException: QuorumStateData: {error_text}", remedy)
         )

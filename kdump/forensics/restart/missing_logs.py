@@ -67,8 +67,8 @@ def missing_logs(
 def _blocked(path: str, condition: str) -> StartupFailure:
     """Return the stop for something else in place of a partition's directory (LogManager.createLogDirectory)."""
     message = f"there is {what_is_at(path)} in place of a partition's directory, which the broker creates{condition}"
-    what = f"FileAlreadyExistsException: {path}"
+    exception = f"FileAlreadyExistsException: {path}"
     remedy = f"make the link's target available again (is its file system mounted?), or move {path} away"
     if not os.path.islink(path):
         remedy = f"move {path} out of the directory, and put the partition's directory back if you have it"
-    return StartupFailure(OFFLINE, path, None, None, message, what, remedy)
+    return StartupFailure(OFFLINE, path, None, None, message, exception, remedy)

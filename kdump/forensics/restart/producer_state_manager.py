@@ -184,8 +184,8 @@ def _ends_transaction(window: Window, head: RecordBatchView, file: str) -> bool:
     if control.type not in ("COMMIT", "ABORT"):
         message = f"a producer's control record has type {control.typeId}, expected a transaction marker"
         kind = control.type.partition("(")[0]
-        what = f"IllegalArgumentException: Invalid control record type for end transaction marker {kind}"
-        raise StartupFailed(_end_txn_marker_stop(file, head, message, what))
+        exception = f"IllegalArgumentException: Invalid control record type for end transaction marker {kind}"
+        raise StartupFailed(_end_txn_marker_stop(file, head, message, exception))
     if value is None or len(value) < 6:
         message = f"the value of a transaction marker has {len(value or b'')} bytes"
         raise StartupFailed(_end_txn_marker_stop(file, head, message, "BufferUnderflowException"))

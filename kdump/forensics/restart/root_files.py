@@ -40,8 +40,8 @@ def write_stops(directory: DirectoryPlan, rights: Rights) -> Iterator[StartupFai
             yield denied(path, "write", f"AccessDeniedException: {path}", rights)._replace(kind=EXIT)
             return
     if not rights.can(directory.path, READ):
-        what = f"IOException: {os.path.abspath(directory.path)} is not a readable log directory."
-        yield denied(directory.path, "list", what, rights)
+        exception = f"IOException: {os.path.abspath(directory.path)} is not a readable log directory."
+        yield denied(directory.path, "list", exception, rights)
     elif locked is not None:
         yield denied(locked[0], "write", locked[1], rights)
     elif not writes:
@@ -69,9 +69,9 @@ def clean_shutdown_file_stop(directory: DirectoryPlan, rights: Rights) -> Startu
         return denied(path, "delete", f"AccessDeniedException: {path}", rights)
     if os.path.isdir(path) and not os.path.islink(path) and os.listdir(path):
         message = "there is a non-empty directory in place of .kafka_cleanshutdown, which startup deletes"
-        what = f"DirectoryNotEmptyException: {path}"
+        exception = f"DirectoryNotEmptyException: {path}"
         return StartupFailure(
-            OFFLINE, path, None, None, message, what, f"move {path} out of the directory: no broker created it"
+            OFFLINE, path, None, None, message, exception, f"move {path} out of the directory: no broker created it"
         )
     return None
 

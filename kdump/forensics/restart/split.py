@@ -17,9 +17,9 @@ def split(segment: LogSegment, head: RecordBatchView) -> list[LogSegment]:
     segment.index = OffsetIndex(segment.base)
     last = segment.next_offset().offset - 1
     if last < segment.base or segment.fits(last):
-        what = "IllegalArgumentException: Split operation is only permitted for segments with overflow"
+        exception = "IllegalArgumentException: Split operation is only permitted for segments with overflow"
         message = f"offset {head.last} does not fit into the segment, but its last offset {last} does"
-        raise StartupFailed(_stop(segment, head.position, head.last, message, what))
+        raise StartupFailed(_stop(segment, head.position, head.last, message, exception))
     parts: list[LogSegment] = []
     with segment.window() as window:
         try:
@@ -39,8 +39,8 @@ def split(segment: LogSegment, head: RecordBatchView) -> list[LogSegment]:
                     part.size = each.end
                 if part.size == position:
                     message = "a batch does not fit into a segment named after its base offset"
-                    what = f"IllegalStateException: Failed to append records from position {position}"
-                    raise StartupFailed(_stop(segment, position, base, message, what))
+                    exception = f"IllegalStateException: Failed to append records from position {position}"
+                    raise StartupFailed(_stop(segment, position, base, message, exception))
                 parts.append(part)
                 position = part.size
         except CorruptRecord as error:
@@ -48,7 +48,7 @@ def split(segment: LogSegment, head: RecordBatchView) -> list[LogSegment]:
     return parts
 
 
-def _stop(segment: LogSegment, position: int, offset: int | None, message: str, what: str) -> StartupFailure:
+def _stop(segment: LogSegment, position: int, offset: int | None, message: str, exception: str) -> StartupFailure:
     path = segment.at.path
     remedy = f"truncate a copy of {path} at byte {position}, or salvage it"
-    return StartupFailure(EXIT, path, position, offset, message, what, remedy)
+    return StartupFailure(EXIT, path, position, offset, message, exception, remedy)

@@ -86,7 +86,7 @@ class OnePartition:
             return
         facts = RetentionObserver(self.now, deep=self.question.deep and config.compacts)
         totals = CheckTotals()
-        oldest, summary = self._walk(facts, totals, met)
+        oldest, summary = self._scan(facts, totals, met)
         for unread in totals.unread:
             refuse(SourceError(unread))
         for note in totals.notes:
@@ -110,23 +110,23 @@ class OnePartition:
         yield from found
         yield partition_answer(case, found, summary)
 
-    def _walk(
+    def _scan(
         self, facts: RetentionObserver, totals: CheckTotals, met: Callable[[int], None]
     ) -> tuple[Transaction | None, PartitionTransactions | None]:
         """Read the partition. Return the open transaction that began first, and the offsets of the partition."""
         place = self.place
-        walk = PartitionScan(place.partition, place.known, place.options, totals)
-        walk.met = met
+        scan = PartitionScan(place.partition, place.known, place.options, totals)
+        scan.met = met
         coordinator = place.known.coordinator
         ledger = TransactionLedger(
-            walk,
+            scan,
             coordinator if isinstance(coordinator, TransactionCoordinatorState) else None,
             self.now,
             self.question.timeout,
         )
         oldest: Transaction | None = None
         summary: PartitionTransactions | None = None
-        for answer in walk.run(ledger, facts):
+        for answer in scan.run(ledger, facts):
             if isinstance(answer, PartitionTransactions):
                 summary = answer
             elif isinstance(answer, Transaction) and answer.state == ABORTED and self.question.keys:

@@ -130,7 +130,7 @@ def _messages(batch: LegacyRecordBatch) -> tuple[Batch, int] | None:
     """Recover the messages of a wrapper whose own checksums match, in a new wrapper."""
     parts: list[bytes] = []
     count = size = 0
-    last = behind = None
+    last = next_position = None
     for record in legacy_records.messages(batch):
         count += 1
         size += record.end - record.start
@@ -141,8 +141,8 @@ def _messages(batch: LegacyRecordBatch) -> tuple[Batch, int] | None:
         if last is not None and record.offset <= last:
             continue
         parts.append(record.raw)
-        last, behind = record.offset, record
-    if not parts or last is None or behind is None:
+        last, next_position = record.offset, record
+    if not parts or last is None or next_position is None:
         return None
     value = gzip.compress(b"".join(parts), mtime=0)
     body = bytes((batch.magic, batch.attributes & ~COMPRESSION.mask & 0xFF | GZIP))

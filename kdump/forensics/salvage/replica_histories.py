@@ -38,7 +38,7 @@ class ReplicaHistories:
     order: list[int]
     """Numbers of the copies as given, the reference copy first. Elsewhere here a copy's number is its index in this."""
     epochs: list[tuple[int, int]] = field(default_factory=list)
-    partings: dict[int, Divergence] = field(default_factory=dict)
+    divergences: dict[int, Divergence] = field(default_factory=dict)
     from_checkpoint: bool = True
     stop: int | None = None
     notes: list[str] = field(default_factory=list)
@@ -46,9 +46,9 @@ class ReplicaHistories:
     def divergence_of(self, copy: int, base: int, last: int, epoch: int) -> str:
         """Return why a batch of a copy (an index in `order`) belongs to another history; empty if it does not. No batch
         in live segments of the reference copy does: the caller passes -1 as their epoch."""
-        parting = self.partings.get(copy)
-        if parting is not None and last >= parting.offset:
-            return parting.reason
+        divergence = self.divergences.get(copy)
+        if divergence is not None and last >= divergence.offset:
+            return divergence.reason
         if epoch < 0 or not self.epochs:
             return ""
         at = bisect_right([start for _, start in self.epochs], base) - 1
@@ -72,7 +72,7 @@ def histories_of(
     made = ReplicaHistories(order, _epochs(facts[order[0]]), from_checkpoint=facts[order[0]].epochs is not None)
     for place in range(len(order)):
         for above in range(place):
-            _hold(made, found, above, place, prefer)
+            _add_divergence(made, found, above, place, prefer)
     first = facts[order[0]]
     if len(order) > 1:
         why = "chosen with --prefer" if prefer is not None else "it has the highest leader epoch"
@@ -82,38 +82,38 @@ def histories_of(
     return made
 
 
-def _hold(made: ReplicaHistories, found: Diff, above: int, place: int, prefer: int | None) -> None:
+def _add_divergence(made: ReplicaHistories, found: Diff, above: int, place: int, prefer: int | None) -> None:
     """Record what follows from the first offset at which two copies have different records."""
     one, other = made.order[above], made.order[place]
     pair = found.pairs[(min(one, other), max(one, other))]
-    parting = min((each.first for each in pair.differences if each.kind == RECORDS), default=None)
-    known = made.partings.get(place)
-    if parting is None or (known is not None and known.offset <= parting):
+    divergence = min((each.first for each in pair.differences if each.kind == RECORDS), default=None)
+    known = made.divergences.get(place)
+    if divergence is None or (known is not None and known.offset <= divergence):
         return
-    higher = made.partings.get(above)
-    if higher is not None and higher.offset <= parting:
+    higher = made.divergences.get(above)
+    if higher is not None and higher.offset <= divergence:
         return  # that copy has diverged already, and decides nothing here
-    batches = pair.batches_at.get(parting, (None, None))
+    batches = pair.batches_at.get(divergence, (None, None))
     epochs = [None if each is None else each.leaderEpoch for each in batches]
     mine, theirs = epochs if one < other else reversed(epochs)
     paths = found.copies[one].path, found.copies[other].path
     if one == prefer and above == 0:
-        reason = f"from offset {parting} on it differs from {paths[0]}, which was chosen with --prefer"
+        reason = f"from offset {divergence} on it differs from {paths[0]}, which was chosen with --prefer"
     elif mine is not None and theirs is not None and mine > theirs:
-        reason = f"from offset {parting} on {paths[0]} has leader epoch {mine}, and this copy has {theirs}"
+        reason = f"from offset {divergence} on {paths[0]} has leader epoch {mine}, and this copy has {theirs}"
     else:
         epoch_text = f"both in leader epoch {mine}" if mine == theirs else f"in leader epochs {mine} and {theirs}"
-        both = f"{paths[0]} and {paths[1]} have different records at offset {parting}, {epoch_text}"
+        both = f"{paths[0]} and {paths[1]} have different records at offset {divergence}, {epoch_text}"
         choose = "run kdump diff to see how they differ, and choose one with --prefer PATH"
         if above:  # the reference copy is not affected, but neither of these can fill its gaps
             for each in (above, place):
-                made.partings[each] = Divergence(each, parting, f"{both}, and nothing shows which is right")
+                made.divergences[each] = Divergence(each, divergence, f"{both}, and nothing shows which is right")
             made.notes.append(f"{both}: from there on, neither fills gaps; {choose}")
             return
-        made.stop = parting if made.stop is None else min(made.stop, parting)
+        made.stop = divergence if made.stop is None else min(made.stop, divergence)
         made.notes.append(f"{both}: from there on, nothing is written; {choose}")
         return
-    made.partings[place] = Divergence(place, parting, reason)
+    made.divergences[place] = Divergence(place, divergence, reason)
 
 
 def _newest(facts: CopyFacts) -> int:

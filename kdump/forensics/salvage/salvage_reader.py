@@ -191,10 +191,10 @@ class SalvageReader:
         if expected is None:
             return base, "" if base >= 0 else OFFSETS.reason
         beyond = self.place.beyond
-        leaps = base > expected and (
+        skips_offsets = base > expected and (
             (follows is not None and expected <= follows <= last) or (beyond is not None and expected < beyond <= last)
         )
-        if base >= expected and not leaps:
+        if base >= expected and not skips_offsets:
             return base, ""
         end = expected + last - base + 1
         at_end = not self.file.window.reaches(batch.end + 1)

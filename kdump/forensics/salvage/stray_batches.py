@@ -186,17 +186,17 @@ def _same(one: IndexedBatch, other: IndexedBatch) -> bool:
 
 def _has_it(strand: SalvageReader, entry: IndexedBatch) -> bool:
     """Return True if a file whose batches are in order has the batch."""
-    walk = SalvageReader(strand.place, strand.known, strand.options, lambda of, lost: None, strand.met)
+    reader = SalvageReader(strand.place, strand.known, strand.options, lambda of, lost: None, strand.met)
     try:
-        walk.begin()
-        while walk.head is not None and walk.head.last < entry.base:
-            walk.advance()
-        head = walk.head
+        reader.begin()
+        while reader.head is not None and reader.head.last < entry.base:
+            reader.advance()
+        head = reader.head
         return head is not None and (head.base, head.last, head.batch.crc) == (entry.base, entry.last, entry.crc)
     except Disordered:
         return True  # the file has changed meanwhile
     finally:
-        walk.close()
+        reader.close()
 
 
 def _is_one_bit(base: int, expected: int, room: int | None, span: int) -> bool:

@@ -75,24 +75,24 @@ def _indexed(strand: SalvageReader, losses: LostOffsets) -> BatchIndex:
     pending = False  # something with unknown offsets was lost since the last batch
     borders = 0  # end of the last bytes that belong to no valid batch
 
-    def lost(of: SalvageReader, what: LostBytes) -> None:
+    def lost(of: SalvageReader, lost_bytes: LostBytes) -> None:
         nonlocal pending, borders
-        strand.lost(of, what)
-        if index and index.positions[-1] == borders and index.end_of(-1) == what.position and index.positions[-1]:
+        strand.lost(of, lost_bytes)
+        if index and index.positions[-1] == borders and index.end_of(-1) == lost_bytes.position and index.positions[-1]:
             index.marks[-1] |= ALONE
-        borders = what.position + (what.size or 0)
-        if what.fate in LOST:
-            if what.offset is not None and what.lastOffset is not None:
-                losses.add(what.offset, what.lastOffset)
+        borders = lost_bytes.position + (lost_bytes.size or 0)
+        if lost_bytes.fate in LOST:
+            if lost_bytes.offset is not None and lost_bytes.lastOffset is not None:
+                losses.add(lost_bytes.offset, lost_bytes.lastOffset)
             else:
                 pending = True
 
-    walk = SurveyReader(strand.place, strand.known, strand.options, lost, strand.met, strand.rescue)
+    reader = SurveyReader(strand.place, strand.known, strand.options, lost, strand.met, strand.rescue)
     expected = strand.place.at.name_offset
     try:
-        walk.begin()
-        while walk.head is not None:
-            head = walk.head
+        reader.begin()
+        while reader.head is not None:
+            head = reader.head
             if pending and expected != head.base:
                 losses.unknown = True
             pending, expected = False, head.last + 1
@@ -104,13 +104,13 @@ def _indexed(strand: SalvageReader, losses: LostOffsets) -> BatchIndex:
                 else FIXED
             )
             index.add(head.position, head.size, head.base, head.last, head.batch.crc, marks)
-            walk.advance()
+            reader.advance()
         if pending and expected != strand.place.beyond:
             losses.unknown = True
     finally:
-        walk.close()
-    strand.notes += walk.notes
-    strand.compacted = walk.compacted
-    index.end = walk.position
+        reader.close()
+    strand.notes += reader.notes
+    strand.compacted = reader.compacted
+    index.end = reader.position
     index.arrange()
     return index

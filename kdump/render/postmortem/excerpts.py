@@ -110,8 +110,8 @@ def _region(dump: _Dump, finding: Finding, window: Window, options: Options) -> 
         dump.region(Region(JUNK, finding.position, finding.size, finding.message, code=finding.code), window)
         return
     name_offset = target(finding.file).name_offset
-    walk = regions(window, name_offset=name_offset, start=finding.position, limits=options.limits)
-    region = next(walk, None)
+    found_regions = regions(window, name_offset=name_offset, start=finding.position, limits=options.limits)
+    region = next(found_regions, None)
     if isinstance(region, Batch):
         if finding.code == "crc-mismatch" and not region.crcValid:
             dump.damage = diagnose(region)
