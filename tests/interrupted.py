@@ -13,8 +13,11 @@ import sys
 import weakref
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
+from functools import partial
 from pathlib import Path
 from typing import NamedTuple
+
+from tests.forks import exit_status
 
 BEFORE = ("kdump.engine", "kdump.version", "kdump.__main__")
 """Imported before the first line of `main`."""
@@ -96,19 +99,8 @@ def _child(run: Interrupted, number: int, directory: str) -> None:
 def _main(directory: str) -> None:
     statuses = []
     for number, values in enumerate(json.load(sys.stdin)):
-        pid = os.fork()
-        if not pid:
-            status = 1
-            try:
-                _child(Interrupted(**values), number, directory)
-                status = 0
-            except SystemExit as error:
-                status = error.code if isinstance(error.code, int) else int(error.code is not None)
-            except BaseException:
-                sys.excepthook(*sys.exc_info())  # type: ignore[arg-type]
-            finally:
-                os._exit(status)
-        statuses.append(os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]))
+        run = Interrupted(**values)
+        statuses.append(exit_status(partial(_child, run, number, directory)))
     print(json.dumps(statuses))
 
 

@@ -12,11 +12,13 @@ import subprocess
 import sys
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
+from functools import partial
 from pathlib import Path
 from types import FrameType
 from typing import Any
 
 from tests.conftest import ROOT
+from tests.forks import exit_status
 
 OPEN, CLOSED, FULL, GONE = "open", "closed", "full", "gone"
 """Kinds of streams: a file, closed, on a full disk, or a pipe without a reader."""
@@ -125,23 +127,9 @@ def _main(directory: str) -> None:
     answers = []
     for number, values in enumerate(json.load(sys.stdin)):
         run = Run(**values)
-        pid = os.fork()
-        if not pid:
-            status = 99
-            try:
-                _child(run, number, directory)
-                status = 0
-            except SystemExit as error:
-                status = error.code if isinstance(error.code, int) else int(error.code is not None)
-            except BaseException:
-                sys.excepthook(*sys.exc_info())  # type: ignore[arg-type]
-            finally:
-                sys.settrace(None)
-                sys.stdout.flush()  # as Python does when it exits
-                os._exit(status)
-        _, waited = os.waitpid(pid, 0)
+        status = exit_status(partial(_child, run, number, directory))
         lines = Path(directory, f"{number}.lines")
-        answers.append((os.waitstatus_to_exitcode(waited), int(lines.read_text()) if lines.exists() else 0))
+        answers.append((status, int(lines.read_text()) if lines.exists() else 0))
     print(json.dumps(answers))
 
 

@@ -530,6 +530,14 @@ def test_contradictions(options: list[str], words: str) -> None:
     assert result.stdout == ""
 
 
+@pytest.mark.parametrize("directory", [FIXTURES / "clean-1/payments-0", FIXTURES / "clean-2"])
+def test_a_kind_is_for_files(directory: Path) -> None:
+    """In a directory, only segments are shown, and the option had no effect on them."""
+    result = run(PAYMENTS, directory, "--as", "index")
+    assert (result.exit_code, result.stdout) == (2, "")
+    assert f"{directory} is a directory" in result.stderr
+
+
 def test_json_said_twice_is_no_contradiction() -> None:
     assert run(PAYMENTS, "--json", "--format", "json").exit_code == 0
 

@@ -1,8 +1,10 @@
-"""Partitions whose directories are gone: verify and restart-plan name exactly these, in the first line."""
+"""Partitions whose directories are gone: ls, verify and restart-plan name exactly these, the latter two in the first
+line."""
 
 from __future__ import annotations
 
 import errno
+import json
 import os
 import shutil
 import tempfile
@@ -22,6 +24,9 @@ from kdump.check.totals import CheckTotals
 from kdump.forensics.restart.restart_plan import restart_plan
 from kdump.log import file_kinds
 from kdump.log.log_directory import LogDirectory, directory_at
+from kdump.state.metadata import read_metadata
+from kdump.state.missing_partitions import Expected, checkpointed_partitions, missing_partitions
+from kdump.state.small_files import properties
 from tests.command import run
 from tests.conftest import DISKS, SEED
 from tests.restart_recipe import metadata_apart, second
@@ -61,6 +66,35 @@ def planned(*paths: Path) -> list[str]:
     return sorted(each.name for each in restart_plan(map(str, paths)).partitions if each.missing)
 
 
+def listed(*paths: Path, options: tuple[str, ...] = ()) -> list[str]:
+    """Return what ls has in its heads of log directories."""
+    answer = run("ls", "--json", "--quick", *paths, *options)
+    lines = [json.loads(line) for line in answer.stdout.splitlines()]
+    return sorted(name for line in lines for name in line.get("absent", ()))
+
+
+def agreed(*paths: Path) -> list[str]:
+    """Return what all commands name."""
+    found = names(*paths)
+    assert found == planned(*paths) == listed(*paths)
+    return found
+
+
+def agree_on(topic: str, expected: list[str], *paths: Path) -> None:
+    """Each command names, of one topic, what it names of it without --topic, also if nothing of the topic is left."""
+    option = ("--topic", topic)
+    check = run("verify", "--json", "--only", "checkpoints", *paths, *option)
+    plan = run("restart-plan", "--json", *paths, *option)
+    found = [json.loads(line) for line in (check.stdout + plan.stdout).splitlines()]
+    missing = [each for each in found if each.get("code") == "partition-missing"]
+    created = [each for each in found if each.get("missing")]
+    for each in (missing, created):
+        assert sorted(f"{one['topic']}-{one['partition']}" for one in each) == expected
+    assert listed(*paths, options=option) == expected
+    for answer in (check, plan, run("ls", *paths, *option)):
+        assert "no match" not in answer.stderr
+
+
 @pytest.fixture
 def root() -> Iterator[Path]:
     with tempfile.TemporaryDirectory() as name:
@@ -80,7 +114,10 @@ def test_exactly_what_is_gone_is_named(data: st.DataObject, disk: str, apart: bo
             (root / each).rmdir()
         paths = (root, metadata_of(root, root.parent)) if apart else (root,)
         already = ["large-0"] if "crash" in disk else []
-        assert names(*paths) == planned(*paths) == sorted(gone + already)
+        assert agreed(*paths) == sorted(gone + already)
+        if gone:
+            topic = data.draw(st.sampled_from(gone)).rpartition("-")[0]
+            agree_on(topic, sorted(each for each in gone if each.rpartition("-")[0] == topic), *paths)
 
 
 def test_the_first_line_names_them(root: Path) -> None:
@@ -106,7 +143,7 @@ def test_a_directory_of_which_only_meta_properties_is_left(root: Path) -> None:
         (disk / each).rmdir()
     for each in CHECKPOINTS:
         (disk / each).unlink()
-    assert names(disk, other) == planned(disk, other) == sorted(live)
+    assert agreed(disk, other) == sorted(live)
 
 
 def metadata_of(disk: Path, root: Path) -> Path:
@@ -134,9 +171,9 @@ def test_a_partition_in_another_log_directory(root: Path) -> None:
     disk = root / "disk"
     skeleton(DISKS / "kafka-4.3/clean-1", disk)
     other = second(disk, "users-0")
-    assert names(disk, other) == planned(disk, other) == []
+    assert agreed(disk, other) == []
     (other / "users-0").rmdir()
-    assert names(disk, other) == planned(disk, other) == ["users-0"]
+    assert agreed(disk, other) == ["users-0"]
 
 
 @pytest.mark.parametrize("state", ["delete", "stray", "future"])
@@ -146,9 +183,9 @@ def test_a_checkpoint_alone(root: Path, state: str) -> None:
     skeleton(DISKS / "kafka-4.3/clean-1", disk)
     shutil.rmtree(disk / META)
     (disk / "users-0").rmdir()
-    assert names(disk) == planned(disk) == ["users-0"]
+    assert agreed(disk) == ["users-0"]
     (disk / f"users-0.{'0' * 32}-{state}").mkdir()
-    assert names(disk) == planned(disk) == []
+    assert agreed(disk) == []
 
 
 def test_a_deleted_topic_is_not_missing(root: Path) -> None:
@@ -158,7 +195,7 @@ def test_a_deleted_topic_is_not_missing(root: Path) -> None:
     path = disk / CHECKPOINTS[0]
     lines = [*path.read_text().splitlines()[2:], "gone 0 20"]
     path.write_text("\n".join(["0", str(len(lines)), *lines, ""]))
-    assert names(disk) == planned(disk) == ["large-0"]
+    assert agreed(disk) == ["large-0"]
 
 
 def test_a_directory_that_cannot_be_listed_may_have_it(root: Path) -> None:
@@ -208,9 +245,9 @@ def test_recovery_points_outweigh_high_watermarks(root: Path, metadata: bool) ->
     (disk / "users-0").rmdir()
     path = disk / CHECKPOINTS[1]
     write(path, *(line for line in path.read_text().splitlines()[2:] if not line.startswith("users ")))
-    assert names(disk) == planned(disk) == []
+    assert agreed(disk) == []
     path.unlink()
-    assert names(disk) == planned(disk) == ["users-0"]
+    assert agreed(disk) == ["users-0"]
 
 
 BLANK = {
@@ -231,7 +268,86 @@ def test_checkpoints_that_are_lost(root: Path, content: bytes) -> None:
     for name in CHECKPOINTS:
         (disk / name).write_bytes(content)
         os.utime(disk / name, (0, 0))
-        assert names(disk) == planned(disk) == ["users-0"]
+        assert agreed(disk) == ["users-0"]
+
+
+HAS, LACKS = b"0\n1\nusers 0 300\n", b"0\n1\nledger 0 65\n"
+TORN = {
+    "a line too many": b"0\n1\nusers 0 300\nledger 0 65\n",
+    "a line lost": b"0\n2\nusers 0 300\n",
+    "a malformed line": b"0\n2\nusers 0 300\nledger 0\n",
+    "a line with a bad number": b"0\n2\nusers 0 300\nledger x 65\n",
+    "another version": b"1\n1\nusers 0 300\n",
+}
+EVIDENCE: list[tuple[bytes | None, bytes | None, bool, bool]] = [
+    # recovery points, high watermarks, whether users-0 is missing: with the metadata, and without
+    (HAS, HAS, True, True),
+    (HAS, LACKS, True, True),
+    (LACKS, HAS, False, False),
+    (b"0\n0\n", HAS, False, False),  # written, for no log
+    (b"", HAS, True, True),  # a short first run, whose high watermarks name the logs
+    (b"", LACKS, False, False),
+    (b"", b"", True, False),
+    (None, None, True, False),
+    (None, LACKS, False, False),
+    *((torn, None, True, True) for torn in TORN.values()),
+    *((torn, b"", True, True) for torn in TORN.values()),
+    *((torn, LACKS, False, False) for torn in TORN.values()),
+    *((b"", torn, True, True) for torn in TORN.values()),
+    (LACKS[:4] + b"\xff", TORN["a line lost"], True, True),
+    (b"0\n2\nledger 0 65\n", b"0\n2\nledger 0 65\n", True, False),  # lines were lost: perhaps that of users-0
+]
+
+
+def put(disk: Path, contents: tuple[bytes | None, ...]) -> None:
+    """Replace recovery points and high watermarks; None deletes the file."""
+    for name, content in zip(CHECKPOINTS[::-1], contents, strict=True):
+        (disk / name).unlink(missing_ok=True)
+        if content is not None:
+            (disk / name).write_bytes(content)
+            os.utime(disk / name, (0, 0))
+
+
+def test_what_checkpoints_show(root: Path) -> None:
+    disk = root / "disk"
+    skeleton(DISKS / "kafka-4.3/clean-1", disk)
+    (disk / "users-0").rmdir()
+    place = directory_at(str(disk))
+    assert isinstance(place, LogDirectory)
+    ids, metadata = properties(place.files["meta.properties"]), read_metadata(str(disk))
+    for *contents, with_metadata, without in EVIDENCE:
+        put(disk, tuple(contents))
+        present = {name: at for name, at in place.files.items() if (disk / name).exists()}
+        for known, expected in ((metadata, with_metadata), (None, without)):
+            found = missing_partitions(Expected.of(str(disk), (), ids, checkpointed_partitions(present), known))
+            assert found.lost == [("users", 0)] * expected, (contents, known is not None)
+
+
+@pytest.mark.every_disk
+@pytest.mark.parametrize("clean", [True, False])
+@pytest.mark.parametrize("metadata", [True, False])
+def test_what_checkpoints_show_the_commands(root: Path, clean: bool, metadata: bool) -> None:
+    """How the broker was shut down does not change what they show."""
+    disk = root / "disk"
+    skeleton(DISKS / "kafka-4.3/clean-1", disk)
+    (disk / "users-0").rmdir()
+    if not clean:
+        (disk / ".kafka_cleanshutdown").unlink()
+    if not metadata:
+        shutil.rmtree(disk / META)
+    for points, marks, *expected in EVIDENCE:
+        put(disk, (points, marks))
+        assert agreed(disk) == ["users-0"] * expected[not metadata], (points, marks)
+
+
+def test_what_no_checkpoint_shows(root: Path) -> None:
+    disk = root / "disk"
+    skeleton(DISKS / "kafka-4.3/clean-1", disk)
+    (disk / "users-0").rmdir()
+    (disk / "cleaner-offset-checkpoint").unlink()
+    for content, shown in ((b"", "no checkpoint shows whether it was there"), (HAS, "has its offset 300")):
+        put(disk, (content, None))
+        assert shown in reported(disk)[0].message
 
 
 @pytest.mark.parametrize("what", ["file", "link"])
@@ -275,11 +391,11 @@ def test_impossible_names_are_no_partitions(root: Path) -> None:
     shutil.rmtree(disk / META)
     for name in CHECKPOINTS:
         write(disk / name, "ledger 0 65", f"{'a' * 249} 0 65", "top.ic_x-1 2147483647 65", *IMPOSSIBLE)
-    assert names(disk) == planned(disk) == [f"{'a' * 249}-0", "top.ic_x-1-2147483647"]
+    assert agreed(disk) == [f"{'a' * 249}-0", "top.ic_x-1-2147483647"]
     for name in CHECKPOINTS:  # BadLine for a broker
         write(disk / name, "top.ic_x 10000000000 65")
         os.utime(disk / name, (0, 0))
-    assert names(disk) == planned(disk) == []
+    assert agreed(disk) == []
 
 
 def test_only_what_exists_can_become_stray(root: Path) -> None:
@@ -302,8 +418,10 @@ def test_a_topic_of_which_nothing_is_left(root: Path) -> None:
     for command in ("verify", "restart-plan"):
         found = run(command, disk, "--topic", "users")
         assert "users-0" in found.stdout.splitlines()[0], found.stdout
-        assert "no match" not in found.stderr
-    assert "no match" in run("verify", disk, "--topic", "nobody").stderr
+    agree_on("users", ["users-0"], disk)
+    assert "directory missing: users-0" in run("ls", disk, "--topic", "users").stdout
+    for command in ("ls", "verify", "restart-plan"):
+        assert "no match" in run(command, disk, "--topic", "nobody").stderr
 
 
 def test_two_copies_without_a_partition(root: Path) -> None:

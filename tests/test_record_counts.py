@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json as jsonl
 import re
+import shutil
 from pathlib import Path
 
 import pytest
@@ -11,7 +12,7 @@ import pytest
 from tests.broker_at_work import disk
 from tests.command import run
 from tests.conftest import FIXTURES, sample
-from tests.craft import patch, split
+from tests.craft import flip, patch, split
 from tools.trials.working import commands
 
 CLAIM = 1_000_000_007
@@ -20,8 +21,8 @@ FALSE = re.compile(r"\b[1-9]\d?,?000,?000,?\d{3}\b")
 STATED = re.compile(r'recordCount"?:? ?(is )?\d+|"actual":\d+')
 """Where a header's field is shown as such."""
 NAMES = [name for name, _ in commands([Path("d1")], Path("out")) if name not in ("scan", "verify --jobs 2")]
-RUNS = [(name, json) for name in NAMES for json in (True, False) if json or "inspect" not in name]
-"""The tables of inspect have the header's field in the column `records`."""
+RUNS = [(name, json) for name in NAMES for json in (True, False) if json or name.split()[0] not in ("inspect", "carve")]
+"""The tables of batches have the header's field in the column `records`."""
 
 
 @pytest.fixture(scope="module")
@@ -46,6 +47,42 @@ def test_a_claim_is_not_counted(name: str, json: bool, claiming: Path, tmp_path:
         assert not FALSE.search(STATED.sub("", text)), FALSE.findall(STATED.sub("", text))
 
 
+SAYS = re.compile(r"record-count-mismatch|recordCount (is )?-?\d|are not counted")
+UNCONCERNED = {"cluster", "groups", "restart-plan", "reindex", "reindex --out", "scan", "verify --jobs 2"}
+"""Commands whose answers do not depend on the number of records in this log. (diff compares the log with itself.)"""
+
+
+@pytest.fixture(scope="module")
+def impossible(tmp_path_factory: pytest.TempPathFactory) -> dict[int, Path]:
+    """Return partitions by the record count that the header of the second batch states. The batch is part of a
+    transaction."""
+    found = {}
+    for count in (CLAIM, -5):
+        found[count] = tmp_path_factory.mktemp("impossible") / "payments-0"
+        shutil.copytree(FIXTURES / "clean-1/payments-0", found[count])
+        path = found[count] / f"{0:020}.log"
+        first, second, *rest = split(path.read_bytes())
+        path.write_bytes(first + patch(second, recordCount=count) + b"".join(rest))
+    return found
+
+
+@pytest.mark.sampled
+@pytest.mark.parametrize("count", [CLAIM, -5])
+@pytest.mark.parametrize("name", sample([name for name in NAMES if name not in UNCONCERNED], 6, "impossible counts"))
+def test_an_answer_that_lacks_records_says_so(
+    name: str, count: int, impossible: dict[int, Path], tmp_path: Path
+) -> None:
+    """In its first line, a note, a finding or a problem line; and the exit status is that of its contract."""
+    command, *arguments = dict(commands([impossible[count]], tmp_path))[name]
+    for given in (arguments, [each for each in arguments if each != "--json"]):
+        shutil.rmtree(tmp_path)
+        tmp_path.mkdir()
+        result = run(command, *given)
+        said = result.stdout + result.stderr + "".join(path.read_text() for path in tmp_path.glob("*.html"))
+        assert SAYS.search(said), said
+        assert result.exit_code == (1 if command in ("verify", "salvage") else 0), said
+
+
 @pytest.mark.parametrize("fields", [{"recordCount": CLAIM}, {"recordCount": -5}, {"baseOffset": -7}])
 def test_the_ledger_and_stats_of_a_batch_that_cannot_be_true(fields: dict[str, int], tmp_path: Path) -> None:
     name = f"ledger-0/{0:020}.log"
@@ -63,3 +100,51 @@ def test_the_ledger_and_stats_of_a_batch_that_cannot_be_true(fields: dict[str, i
         said = jsonl.loads(run("stats", "--json", str(path.parent)).stdout.splitlines()[0])
         assert (said["records"], said["batchRecords"]["empty"]) == (15, 0)
         assert [each["reason"] for each in said["damage"]] == [lost["reason"]]
+
+
+VIEWS = (
+    ("inspect", "--format", "csv"),
+    ("inspect", "--records", "-n", "2"),
+    ("inspect", "--records", "-n", "2", "--json"),
+    ("inspect", "-f", "%o", "-n", "2"),
+    ("carve", "--runs"),
+    ("verify", "--only", "checkpoints"),
+    ("retention", "--config", "cleanup.policy=compact", "--keys", "--json"),
+)
+
+
+@pytest.mark.parametrize("view", VIEWS, ids=" ".join)
+def test_so_does_each_view_of_it(view: tuple[str, ...], impossible: dict[int, Path]) -> None:
+    """Also if only a part of the batch, or not its records, is asked for."""
+    for path in impossible.values():
+        result = run(*view, path)
+        assert SAYS.search((result.stdout + result.stderr).replace(f'"recordCount":{CLAIM}', "")), result.stdout
+
+
+def test_what_a_cleaning_and_a_startup_make_of_it(impossible: dict[int, Path], tmp_path: Path) -> None:
+    """The cleaner cannot read the batch (DefaultRecordBatch.RecordIterator). Of a batch that recovery truncates, the
+    number of records is unknown."""
+    for count, path in impossible.items():
+        first, second, *rest = split((path / f"{0:020}.log").read_bytes())
+        place = tmp_path / str(count) / "payments-0"
+        place.mkdir(parents=True)
+        shutil.copy(FIXTURES / "clean-2/meta.properties", place.parent)
+        (place / f"{0:020}.log").write_bytes(first + second)
+        (place / f"{2:020}.log").write_bytes(b"".join(rest))
+        answers = run("retention", "--json", "--config", "cleanup.policy=compact", place).stdout.splitlines()
+        holds = [each for each in map(jsonl.loads, answers) if each["type"] == "retentionHold"]
+        assert [(each["hold"], each["position"]) for each in holds] == [("damage", len(first))], answers
+        (place / f"{0:020}.log").write_bytes(flip(first, 8 * len(first) - 1) + second)
+        plans = map(jsonl.loads, run("restart-plan", "--json", "--all", place.parent).stdout.splitlines())
+        (plan,) = (each for each in plans if each.get("topic") == "payments")
+        cut = plan["cuts"][0]
+        assert (cut["kind"], cut["batches"], cut["records"]) == ("truncated", 1, None)
+
+
+def test_a_batch_that_a_read_committed_consumer_does_not_see(impossible: dict[int, Path], tmp_path: Path) -> None:
+    """Its transaction is open, because the log ends after it."""
+    for path in impossible.values():
+        first, second, *_ = split((path / f"{0:020}.log").read_bytes())
+        log = tmp_path / f"{0:020}.log"
+        log.write_bytes(first + second)
+        assert "1 batch whose recordCount cannot be true" in run("inspect", "--read-committed", log).stderr

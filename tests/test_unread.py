@@ -171,6 +171,29 @@ def test_each_file_in_json(form: str, disk: Path) -> None:
         assert list(complaints(form, disk, healthy, each, is_text=False)) == [], each.name
 
 
+SEVERAL = [
+    *("inspect files", "verify"),
+    *(pytest.param(form, marks=pytest.mark.every_disk) for form in ("ls", "stats", "producers", "retention", "carve")),
+]
+
+
+@pytest.mark.parametrize("form", SEVERAL)
+def test_a_file_that_is_named_several_times_is_counted_once(form: str, disk: Path) -> None:
+    """By itself, in a directory, and as a path that is written in another way; `inspect` shows these paths as files."""
+    words = FORMS.get(form, ["inspect"])
+    paths = [disk / "payments-0", disk / LEDGER, disk / "ledger-0", f"{disk}/./{LEDGER}", disk / LEDGER]
+    healthy, answer = answers([*words, *map(str, paths)], disk, [LEDGER])
+    assert (healthy.status, answer.status) == (0, 2)
+    assert "not read" not in healthy.first.lower()
+    if form == "verify":
+        assert answer.first.startswith("NOT ALL WAS READ")
+        assert answer.first.endswith("; 1 path not read")
+        assert answer.stdout.count("Permission denied") == 1
+    else:
+        assert answer.first == f"NOT ALL WAS READ: {disk / LEDGER}: Permission denied"
+        assert answer.stderr.count("Permission denied") == 1
+
+
 def test_quiet(disk: Path) -> None:
     _, (answer,) = swept("diff", disk, ["payments-0/leader-epoch-checkpoint"], "-q")
     assert (answer.stdout, answer.status) == ("", 2)

@@ -17,7 +17,7 @@ from kdump.log.region import Problem
 from kdump.render import jsonl
 from kdump.render.objects import batch_object, entry_object, record_object, region_object
 from kdump.render.overview_objects import directory_object, partition_object
-from kdump.state.directory_summary import log_directory_summary, single_partition_summary
+from kdump.state.directory_summary import single_partition_summary
 from kdump.state.partition_summary import PartitionSummary
 
 Object = dict[str, Any]
@@ -38,7 +38,7 @@ def _object(browser: Browser, level: Level, row: BrowseRow) -> Object | None:
     if row.type == "partition":
         return partition_object(item if isinstance(item, PartitionSummary) else single_partition_summary(item))
     if row.type == "directory" and isinstance(item, LogDirectory):
-        return directory_object(log_directory_summary(item))
+        return directory_object(browser.places.facts_of(item))
     if level.file is None:
         return None
     at = level.file.at

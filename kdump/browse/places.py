@@ -24,8 +24,9 @@ from kdump.log.record import Record
 from kdump.log.region import Batch, Limits, Region
 from kdump.log.selection import Selection
 from kdump.render.overview import directory_lines, partition_lines
-from kdump.state.directory_summary import log_directory_summary, single_partition_summary
+from kdump.state.directory_summary import LogDirectorySummary, log_directory_summary, single_partition_summary
 from kdump.state.partition_summary import PartitionSummary
+from kdump.state.siblings import Siblings
 
 FULL = 64 * 1024
 """Size in bytes of the largest item that can be shown in full."""
@@ -115,8 +116,12 @@ class Places:
             return self._fields(row, level)
         return None
 
+    def facts_of(self, place: LogDirectory) -> LogDirectorySummary:
+        """Return the summary of a log directory."""
+        return log_directory_summary(place, Siblings([self.path]))
+
     def _directory(self, place: LogDirectory, owner: BrowseRow | None) -> Level:
-        facts = log_directory_summary(place)
+        facts = self.facts_of(place)
         rows = []
         for part in sorted(
             facts.partitions, key=lambda each: (bool(each.partition.state), each.topic, each.partition.partition or 0)
@@ -201,7 +206,7 @@ class Places:
         file = level.file
         show.at = file.at if file else None
         if row.type == "directory":
-            for text, style in directory_lines(log_directory_summary(item), self.maker.zone):
+            for text, style in directory_lines(self.facts_of(item), self.maker.zone):
                 show.text(text, style)
             return show.dump(row.label)
         if row.type == "partition":
@@ -253,7 +258,7 @@ class Places:
                     elif isinstance(item, Region):
                         show.region(item, file.window)
                     else:
-                        show.add_finding(file_finding(at, item))
+                        show.finding(file_finding(at, item))
         finally:
             file.close()
         return show.dump(label)

@@ -12,6 +12,7 @@ from kdump.browse.hexdump_lines import HexField
 from kdump.browse.pages import as_if_valid, is_unchecked
 from kdump.browse.rows import BrowseRow
 from kdump.decode.record_decoder import DecodeOptions, RecordDecoder
+from kdump.log.batch_validity import impossible_count
 from kdump.log.entries import Entry
 from kdump.log.legacy_records import read_wrapper
 from kdump.log.log_directory import LogDirectory, PartitionDirectory
@@ -138,7 +139,7 @@ class RowFactory:
         cells = [column.cell(shown) for column in self.batches]
         if shown is not region:
             cells[self._flags] = ",".join(filter(None, (cells[self._flags], "crc?")))
-        bad = shown is region and (not region.crcValid or bool(region.problems))
+        bad = (shown is region and bool(not region.crcValid or region.problems)) or impossible_count(region) is not None
         style = "bad" if bad else "control" if region.isControlBatch else ""
         base = region.baseOffset
         label = f"{region.lastOffset}" if base in (None, region.lastOffset) else f"{base}..{region.lastOffset}"

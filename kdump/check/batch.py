@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from kdump.check.catalogue.code import TRUNCATES
 from kdump.check.finding import Finding, found
 from kdump.format.control import decode_control
+from kdump.log.batch_validity import undecoded_count_problem
 from kdump.log.paths import Target
 from kdump.log.record import Record
 from kdump.log.region import Batch, Problem
@@ -20,14 +21,25 @@ WRAPPER = f"consumers check the checksums of the messages inside it, not this on
 """Source: CompletedFetch.maybeEnsureValid, LogSegment.recover."""
 
 
-def findings(target: Target, batch: Batch, problems: list[Problem] | None = None) -> Iterator[Finding]:
-    """Yield findings for a checksum that does not match and for the problems that decoding has noted so far; with
-    `problems`, only for these."""
-    if problems is None:
-        problems = batch.problems
-        if not batch.crcValid:
-            yield crc_mismatch(target, batch)
-    for problem in problems:
+def findings_so_far(target: Target, batch: Batch) -> Iterator[Finding]:
+    """Yield findings for a checksum that does not match and for the problems that decoding has noted so far."""
+    if not batch.crcValid:
+        yield crc_mismatch(target, batch)
+    for problem in batch.problems:
+        yield batch_finding(target, batch, problem)
+
+
+def findings(target: Target, batch: Batch) -> Iterator[Finding]:
+    """Yield findings for the checksum, for the problems noted in the batch, and for a record count that cannot be true.
+    Call this after its records have been read, if they are wanted."""
+    yield from findings_so_far(target, batch)
+    yield from count_findings(target, batch)
+
+
+def count_findings(target: Target, batch: Batch) -> Iterator[Finding]:
+    """Yield a finding for a record count that cannot be true, unless decoding has noted a problem with the count."""
+    problem = undecoded_count_problem(batch)
+    if problem is not None:
         yield batch_finding(target, batch, problem)
 
 

@@ -18,6 +18,7 @@ from kdump.log.listing import is_url
 from kdump.log.live_files import FileWatch, identity
 from kdump.log.log_directory import LogDirectory, PartitionDirectory
 from kdump.log.paths import Target, segments_in
+from kdump.state.siblings import with_node_id
 
 if TYPE_CHECKING:  # a check of a single file does not need the cluster's state
     from kdump.state.coordinator import TransactionCoordinatorState
@@ -132,10 +133,7 @@ def alone(partition: PartitionDirectory, options: Options) -> PartitionContext:
 def ids(directory: LogDirectory, options: Options) -> dict[str, str]:
     """Return the properties of meta.properties: cluster.id, node.id (broker.id before KRaft), directory.id."""
     at = directory.files.get("meta.properties")
-    found = {row["name"]: row["value"] for row in _rows(at, options)} if at else {}
-    if "broker.id" in found:
-        found.setdefault("node.id", found["broker.id"])
-    return found
+    return with_node_id({row["name"]: row["value"] for row in _rows(at, options)} if at else {})
 
 
 def _rows(at: Target, options: Options) -> list[dict[str, Any]]:
@@ -167,11 +165,3 @@ def checkpoint(at: Target, options: Options) -> Checkpoint:
         )
         for entry in _entries(at, options)
     }
-
-
-def same_broker(one: dict[str, str], other: dict[str, str]) -> bool:
-    """Return True if two meta.properties are from different log directories of one broker, not from copies of one."""
-    names = ("cluster.id", "node.id")
-    return all(one.get(name) is not None and one.get(name) == other.get(name) for name in names) and (
-        one.get("directory.id") is not None and one.get("directory.id") != other.get("directory.id")
-    )

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator
 
+from kdump.check.batch import count_findings
 from kdump.check.damage import batch_findings, region_finding
 from kdump.check.finding import Finding, found
 from kdump.check.options import Options
@@ -51,6 +52,7 @@ def kraft_snapshot(at: Target, known: PartitionContext, options: Options, totals
                 damaged = True
                 yield from (each._replace(consequence=SPOILT) for each in batch_findings(part, region))
                 continue
+            yield from count_findings(at, region)
             totals.records += region.possible_records
             said = [_control_types(region)] if region.isControlBatch else [("",)]
             first = said[0][0] if first is None and said[0] else first

@@ -10,7 +10,6 @@ from kdump.check.finding import Finding, found
 from kdump.check.known import Checkpoint, checkpoint, ids
 from kdump.check.options import Options
 from kdump.format.count_text import first_of
-from kdump.format.numbers import parse_int
 from kdump.log import file_kinds
 from kdump.log.log_directory import LogDirectory
 from kdump.log.paths import Target
@@ -34,10 +33,8 @@ def missing_in(
 ) -> MissingPartitions:
     """Return the log directory's missing partitions. `others`: the paths of the node's other log directories, and of
     directories that cannot be listed and may be such."""
-    own = ids(directory, options)
     noted = checkpointed_partitions(directory.files, options.open)
-    node, its_id = parse_int(own.get("node.id")), own.get("directory.id")
-    return missing_partitions(Expected(directory.path, others, node, its_id, noted, metadata))
+    return missing_partitions(Expected.of(directory.path, others, ids(directory, options), noted, metadata))
 
 
 def missing_from(
@@ -79,6 +76,7 @@ def _missing(key: Key, noted: dict[str, Checkpoint], directory: LogDirectory, bl
     of what is in its place, if anything."""
     name = next((name for name in (*EVIDENCE[::-1], *noted) if key in noted.get(name, {})), None)
     message = f"{name_of(key)} is not in this log directory, to which the metadata assigns it"
+    message += "; no checkpoint shows whether it was there"
     consequence = None
     if blocked is not None:
         message = f"there is {what_is_at(blocked)} in place of the directory of {name_of(key)}"

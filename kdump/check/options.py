@@ -6,6 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from kdump.check.catalogue import CATALOGUE, families
+from kdump.log.batch_validity import COUNT
 from kdump.log.live_files import open_target
 from kdump.log.paths import Target
 from kdump.log.region import Limits
@@ -41,4 +42,6 @@ class Options:
         return frozenset(family for name in {*names, "bytes"} for family in families(name))
 
     def wants(self, code: str) -> bool:
-        return code not in self.ignore and CATALOGUE[code].family in self.chosen
+        """Return True if findings with this code are to be reported. A record count that cannot be true always is:
+        without it, the number of records would be wrong without a word."""
+        return code not in self.ignore and (code == COUNT or CATALOGUE[code].family in self.chosen)

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 from kdump.check import records as record_rules
+from kdump.check.batch import count_findings
 from kdump.check.beside import Aborted, Beside
 from kdump.check.carried import FLAG, NUMBER, Carrier, packed, unpack
 from kdump.check.carried import HELD as HELD_FINDINGS
@@ -234,6 +235,7 @@ class PartitionCheck(Carrier):
                 yield from record_rules.findings(part, self.known, batch)
             marker = marker_of(batch)
         if sound:
+            yield from count_findings(part.target, batch)
             base = batch.lastOffset if batch.baseOffset is None else batch.baseOffset
             self._count(1, 0 if batch.problems else batch.possible_records, base, batch.lastOffset)
         else:

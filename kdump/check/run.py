@@ -12,7 +12,7 @@ from kdump.check.catalogue import FAMILIES
 from kdump.check.finding import Finding, found
 from kdump.check.identity import registered
 from kdump.check.indexes import OffsetIndexRule, TimeIndexRule
-from kdump.check.known import LogDirContext, alone, ids, same_broker
+from kdump.check.known import LogDirContext, alone, ids
 from kdump.check.kraft_snapshot import kraft_snapshot
 from kdump.check.missing_partitions import missing_from, missing_in
 from kdump.check.options import Options
@@ -28,7 +28,7 @@ from kdump.check.surroundings import (
 from kdump.check.totals import CheckTotals
 from kdump.log import file_kinds
 from kdump.log.errors import Refused, SourceError
-from kdump.log.listing import is_url, length, parent
+from kdump.log.listing import length, parent
 from kdump.log.live_files import FileWatch
 from kdump.log.log_directory import (
     LogDirectory,
@@ -40,6 +40,7 @@ from kdump.log.log_directory import (
     partition,
 )
 from kdump.log.paths import Refusals, Target, target
+from kdump.state.siblings import same_broker, unlisted
 
 if TYPE_CHECKING:
     from kdump.state.image import MetadataImage
@@ -249,13 +250,11 @@ def units(paths: tuple[str, ...], options: Options, refused: Refused) -> list[Un
             found_places.extend(find_directories(path, refusals))
         except SourceError as error:
             refused(error)
-    unlisted = refusals.apart_from(place.path for place in found_places)
-    unlisted += [path for path in paths if path != "-" and not is_url(path) and not os.path.exists(path)]
-    return units_of(found_places, options, unlisted)
+    return units_of(found_places, options, unlisted(paths, (place.path for place in found_places), refusals))
 
 
-def units_of(found_places: list[Place], options: Options, unlisted: Iterable[str] = ()) -> list[Unit]:
-    """Return the units for these places, in order. `unlisted`: directories that cannot be listed, each of which may be
+def units_of(found_places: list[Place], options: Options, maybe: Iterable[str] = ()) -> list[Unit]:
+    """Return the units for these places, in order. `maybe`: directories that cannot be listed, each of which may be
     another log directory of a broker."""
     directories = [place for place in found_places if isinstance(place, LogDirectory)]
     named = {id(directory): ids(directory, options) for directory in directories}
@@ -267,7 +266,7 @@ def units_of(found_places: list[Place], options: Options, unlisted: Iterable[str
     for place in found_places:
         if isinstance(place, LogDirectory):
             beside = siblings[id(place)]
-            made.extend(_of_directory(place, options, beside, (*(each.path for each in beside), *unlisted)))
+            made.extend(_of_directory(place, options, beside, (*(each.path for each in beside), *maybe)))
         elif isinstance(place, PartitionDirectory):
             made.append(Unit(place.path, _size(place), _known(place, options), options, partition=place))
         else:

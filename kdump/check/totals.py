@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 
 from kdump.check.missing import MissingTotals
 from kdump.log.errors import SourceError, is_gone
+from kdump.log.failures import same_failure
 
 RECENT = 100
 """Number of the last problems among which the same one is not repeated."""
@@ -35,7 +36,7 @@ class CheckTotals:
     def problem(self, text: str) -> None:
         """Add the reason why something could not be read; if the file went away, only as a note."""
         found = self.notes if is_gone(text) else self.unread
-        if text not in found[-RECENT:]:
+        if same_failure(text) not in map(same_failure, found[-RECENT:]):
             found.append(text)
 
     def add(self, other: CheckTotals) -> None:
@@ -46,6 +47,6 @@ class CheckTotals:
         self.records += other.records
         self.findings.update(other.findings)
         self.known += other.known
-        self.unread += other.unread
-        self.notes += other.notes
+        for text in (*other.unread, *other.notes):
+            self.problem(text)
         self.missing += other.missing

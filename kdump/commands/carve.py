@@ -8,20 +8,22 @@ from dataclasses import dataclass
 
 import click
 
+from kdump.check.batch import count_findings
 from kdump.commands.exit_status import exit_with
 from kdump.commands.input_files import print_error, report_unreadable, unreadable
 from kdump.commands.output import CSV_COLUMNS_HELP, OutputOptions, output_options
-from kdump.commands.params import limit_options, read_once
-from kdump.commands.rate_param import RateParam
-from kdump.commands.reading_options import ReadingOptions
+from kdump.commands.params import read_once
+from kdump.commands.reading import ReadingOptions, reading_options
 from kdump.commands.typed_options import CommandOptions, takes
 from kdump.forensics.carve.answer import CarveSummary
 from kdump.forensics.carve.run import CarvedFile, carve
 from kdump.forensics.carve.runs import CarvedRun
 from kdump.forensics.carve.search import CarvedBatch
 from kdump.forensics.output_directory import OutputError
+from kdump.log.batch_validity import impossible_count
 from kdump.log.errors import SourceError
 from kdump.log.inspect_answer import InspectedBatch
+from kdump.log.paths import target
 from kdump.render.carve_report import CarveReport, carve_objects
 from kdump.render.output import Output
 from kdump.render.progress import Progress
@@ -54,12 +56,11 @@ class CarveOptions(CommandOptions):
 @click.option("--out", metavar="DIR", help="Write each run as a segment with its indexes to this new directory.")
 @click.option("--runs", "only_runs", is_flag=True, help="Show one line per run, and no batches.")
 @output_options(
-    json="Write JSON Lines: batch, nested and run objects, and one carveSummary.",
+    json="Write JSON Lines: batch, finding, nested and run objects, and one carveSummary.",
     columns=CSV_COLUMNS_HELP,
     quiet="Print nothing; only write files and set the exit status.",
 )
-@click.option("--max-rate", type=RateParam(), help="Read no faster than this, such as 50MB/s.")
-@limit_options
+@reading_options
 @takes(CarveOptions)
 def command(options: CarveOptions) -> None:
     """Find batches in any file: a disk image, a core dump, a truncated backup, freed blocks (files, devices, - for
@@ -77,7 +78,6 @@ class CarveCommand:
         self.options = options
         self.output = output
         self.counts: Counter[str] = Counter()
-        self.unread: list[str] = []
         self.sink = options.output.sink(
             output,
             lambda: CarveReport(
@@ -104,7 +104,7 @@ class CarveCommand:
                 progress.at(position, size)
                 self.sink.tick()
 
-            for found in carve(options.paths, options.out, options=check, refused=self._refused, met=met):
+            for found in carve(options.paths, options.out, options=check, refused=report_unreadable, met=met):
                 if isinstance(found, CarvedBatch):
                     self._batch(found)
                 elif isinstance(found, CarvedRun):
@@ -113,13 +113,9 @@ class CarveCommand:
                     self._searched(found)
         self._end(time.monotonic() - began)
         self.output.flush()
-        if self.unread or self.counts["unreadable"]:
+        if unreadable() or self.counts["unreadable"]:
             return 2
         return int(not self.counts["batches"])
-
-    def _refused(self, error: SourceError) -> None:
-        if report_unreadable(error):
-            self.unread.append(str(error))
 
     def _batch(self, found: CarvedBatch) -> None:
         self.counts["batches"] += 1
@@ -127,6 +123,9 @@ class CarveCommand:
         self.counts["batchBytes"] += found.batch.size if found.within is None else 0
         if not self.options.only_runs:
             self.sink.add(found)
+        if impossible_count(found.batch) is not None:
+            for finding in count_findings(target(found.file), found.batch):
+                self.sink.add(finding)
 
     def _found(self, run: CarvedRun) -> None:
         self.counts["runs"] += 1
@@ -141,7 +140,7 @@ class CarveCommand:
         self.counts["unchecked"] += done.unchecked
         self.counts["unreadable"] += done.unreadable
         for note in done.notes:
-            self._refused(SourceError(note))
+            report_unreadable(SourceError(note))
         if done.unchecked:
             print_error(
                 f"{done.file}: {done.unchecked:,} possible headers were not checked: too many bytes look like headers"

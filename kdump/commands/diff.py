@@ -11,9 +11,7 @@ import click
 from kdump.commands.exit_status import exit_with
 from kdump.commands.input_files import print_error, report_unreadable, unreadable
 from kdump.commands.output import CSV_COLUMNS_HELP, OutputOptions, output_options
-from kdump.commands.params import limit_options
-from kdump.commands.rate_param import RateParam
-from kdump.commands.reading_options import ReadingOptions
+from kdump.commands.reading import ReadingOptions, reading_options
 from kdump.commands.state_options import Notes
 from kdump.commands.topics import topic_filter, topic_option
 from kdump.commands.typed_options import CommandOptions, takes
@@ -63,8 +61,7 @@ class DiffOptions(CommandOptions):
     full="Do not truncate values, and show every difference.",
     quiet="Print nothing; only set the exit status.",
 )
-@click.option("--max-rate", type=RateParam(), help="Read all copies together no faster than this, such as 50MB/s.")
-@limit_options
+@reading_options
 @takes(DiffOptions)
 def command(options: DiffOptions) -> None:
     """Compare replicas, or other copies of a partition: files, partition directories, or log directories, which are
@@ -95,7 +92,6 @@ class DiffCommand:
         )
         self.notes = Notes(self.sink)
         self.counts: Counter[str | None] = Counter()
-        self.unread: list[str] = []
         self.gone = 0
         """Number of comparisons without a result because segments were deleted during the run."""
         self.has_gone = False
@@ -120,16 +116,14 @@ class DiffCommand:
                 self._found(found)
         self._end(time.monotonic() - began)
         self.output.flush()
-        if self.unread or self.counts[None] > self.gone:
+        if unreadable() or self.counts[None] > self.gone:
             return 2
         if not sum(self.counts.values()):
             return 0 if self.has_gone else 2
         return int(bool(self.counts[PREFIX] or self.counts[DIVERGENT] or self.lone_differ))
 
     def _refused(self, error: SourceError) -> None:
-        if report_unreadable(error):
-            self.unread.append(str(error))
-        else:
+        if not report_unreadable(error):
             self.has_gone = True
 
     def _lone(self, group: CopyGroup, is_difference: bool) -> None:
@@ -142,15 +136,14 @@ class DiffCommand:
         self.gone += found.relation is None and found.has_deleted_segment
         for copy in found.copies:
             for text in copy.unread:
-                if text not in self.unread:
-                    self._refused(SourceError(text))
+                self._refused(SourceError(text))
         self.sink.add(found)
 
     def _end(self, seconds: float) -> None:
         total = sum(self.counts.values())
         if not self.options.output.quiet:
             self._report_lone()
-            if not total and not self.unread and not self.has_gone and not any(self.of_topic.unmatched()):
+            if not total and not unreadable() and not self.has_gone and not any(self.of_topic.unmatched()):
                 print_error("no partition is in more than one of the paths")
         summary = DiffSummary(
             partitions=total,

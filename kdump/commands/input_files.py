@@ -10,11 +10,11 @@ import click
 from kdump.format.count_text import count_text
 from kdump.log.command_line_paths import missing
 from kdump.log.errors import SourceError, is_gone
-from kdump.log.failures import failures
+from kdump.log.failures import failures, same_failure
 from kdump.log.file_kinds import BATCHES, INDEXES, PRODUCER_SNAPSHOT, TXN_INDEX, FileKind, by_content
 from kdump.log.paths import Target, targets
 from kdump.log.region_scan import RegionScan
-from kdump.log.source import FileSource
+from kdump.log.source import FileSource, open_source
 from kdump.log.window import Window
 from kdump.render.escape import path_text, printable
 
@@ -65,7 +65,7 @@ def report_unreadable(error: SourceError) -> bool:
     if is_gone(error):
         note_deleted(error)
         return False
-    if str(error) not in _reported():  # both the search and the directory report what cannot be listed
+    if same_failure(str(error)) not in _reported():  # both the search and the directory report what cannot be listed
         print_error(str(error))
     add_unreadable(str(error))
     return True
@@ -73,24 +73,25 @@ def report_unreadable(error: SourceError) -> bool:
 
 def add_unreadable(text: str) -> None:
     """Like `report_unreadable`, for an error that has been printed already."""
-    _reported()[text] = None
+    _reported().setdefault(same_failure(text), text)
 
 
-def _reported() -> dict[str, None]:
+def _reported() -> dict[str, str]:
+    """Return the errors of this run by `same_failure`."""
     context = click.get_current_context(silent=True)
-    found: dict[str, None] = {} if context is None else context.meta.setdefault(UNREAD, {})
+    found: dict[str, str] = {} if context is None else context.meta.setdefault(UNREAD, {})
     return found
 
 
 def unreadable() -> list[str]:
     """Return what could not be read in this run: the errors that the command has reported, then the failures that
     nothing has reported yet (kdump.log.failures)."""
-    return [*_reported(), *_unreported()]
+    return [*_reported().values(), *_unreported()]
 
 
 def _unreported() -> list[str]:
     """Return the failures to read a file or directory whose path is in no error that the command has reported."""
-    paths = {os.path.abspath(part) for text in _reported() for part in text.split(": ")}
+    paths = {os.path.abspath(part) for text in _reported().values() for part in text.split(": ")}
     return [text for path, text in failures().items() if path not in paths]
 
 
@@ -167,6 +168,16 @@ class Files:
             if not (below or above):
                 chosen.append(at)
         return chosen
+
+    def try_all(self, files: list[Target]) -> None:
+        """Report the files that cannot be opened, so that this is known before the first one is shown."""
+        for at in files:
+            try:
+                if os.path.isfile(at.path):
+                    open_source(at.path).close()
+            except SourceError as error:
+                if not is_gone(error):
+                    self.refused(error)
 
     def open(self, at: Target, *, keep: bool = False) -> tuple[Window, FileKind] | None:
         """Return the file and its kind, by name or content; None, after a line to stderr, if it cannot be read."""

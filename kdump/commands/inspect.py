@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 from dataclasses import dataclass
 from datetime import tzinfo
@@ -20,6 +21,7 @@ from kdump.cores import usual_jobs
 from kdump.decode.record_decoder import FRAMED, DecodeOptions
 from kdump.log.file_kinds import KINDS
 from kdump.log.selection import Range, Selection
+from kdump.render.escape import path_text
 from kdump.render.template import shows_decoded
 
 AS_HELP = f"Treat the files as this kind, whatever their names: {', '.join(KINDS)}."
@@ -237,6 +239,11 @@ def _refuse_contradictions(options: InspectOptions) -> None:
         raise click.UsageError("choose one of --control and --read-committed: consumers see no control records")
     if options.follow and options.paths[-1] == "-":
         raise click.UsageError("--follow needs a file; standard input is always read to its end")
+    directory = next(filter(os.path.isdir, options.paths), None)
+    if options.kind and directory is not None:
+        raise click.UsageError(
+            f"--as applies to files, and {path_text(directory)} is a directory; name the files in it"
+        )
     read_once(options.paths)
     _refuse_idle_decoders(options)
 

@@ -38,11 +38,12 @@ from kdump.render.table import OtherColumns, UnknownColumn
 from kdump.state.directory_summary import log_directory_summary, single_partition_summary
 from kdump.state.overview import BY_READING, OverviewRow, chosen, rows_of
 from kdump.state.partition_summary import PartitionSummary
+from kdump.state.siblings import Siblings
 
 LARGE = 64 << 30
 """Total size of segments in bytes from which a note recommends --quick."""
 
-Wanted = Callable[[PartitionSummary], bool]
+Wanted = Callable[[str], bool]
 
 
 @dataclass(frozen=True)
@@ -75,17 +76,17 @@ NONE_OF_KIND = {
 """Messages for --internal (True) and --no-internal (False) if no partition is selected."""
 
 
-def is_of_kind(facts: PartitionSummary, internal: bool | None) -> bool:
-    """Return True if --internal or --no-internal, whichever was given, selects the partition."""
-    return internal is None or (facts.topic in INTERNAL_TOPICS) == internal
+def is_of_kind(topic: str, internal: bool | None) -> bool:
+    """Return True if --internal or --no-internal, whichever was given, selects the topic."""
+    return internal is None or (topic in INTERNAL_TOPICS) == internal
 
 
 def wanted(topics: tuple[str, ...], internal: bool | None) -> Wanted:
-    """Return the predicate that selects partitions. Raises click.UsageError."""
+    """Return the predicate that selects partitions by their topic. Raises click.UsageError."""
     of_topic = topic_filter(topics)
 
-    def is_wanted(facts: PartitionSummary) -> bool:
-        return is_of_kind(facts, internal) and of_topic(facts.topic)
+    def is_wanted(topic: str) -> bool:
+        return is_of_kind(topic, internal) and of_topic(topic)
 
     return is_wanted
 
@@ -110,6 +111,7 @@ class Overview:
         self._shown = 0
         self._reported: set[str] = set()
         self._wanted = wanted(options.topics, options.internal)
+        self._siblings = Siblings(options.paths)
         shown = options.output
         self._sink = shown.sink(
             self.output,
@@ -146,11 +148,13 @@ class Overview:
             print_error(f"damage found in {found_in}; run kdump verify for details and impact")
 
     def _directory(self, place: LogDirectory) -> None:
-        facts = log_directory_summary(place)
+        facts = log_directory_summary(place, self._siblings)
+        facts.absent = [key for key in facts.absent if self._wanted(key[0])]
         paths = {os.path.join(os.path.abspath(place.path), name) for name in facts.broken}
         self._damaged += bool(paths - failures().keys())
-        rows = rows_of([part for part in facts.partitions if self._wanted(part)], self.options.rows or "partition")
-        if not rows and self.options.topics:  # --topic matches nothing here
+        parts = [part for part in facts.partitions if self._wanted(part.topic)]
+        rows = rows_of(parts, self.options.rows or "partition")
+        if not rows and not facts.absent and self.options.topics:  # --topic matches nothing here
             return
         self._sink.add(DirectoryStart(facts, rows))
         total = sum(row.size for row in rows)
@@ -160,7 +164,7 @@ class Overview:
 
     def _partition(self, place: PartitionDirectory) -> None:
         facts = single_partition_summary(place)
-        if not self._wanted(facts):
+        if not self._wanted(facts.topic):
             return
         by = self.options.rows or "segment"
         if by == "segment":
@@ -175,7 +179,7 @@ class Overview:
     def _files(self, directory: str, found: list[Target]) -> None:
         """Show segments that were given as paths, with what is known from their directory."""
         facts = single_partition_summary(partition(directory))
-        if not self._wanted(facts):
+        if not self._wanted(facts.topic):
             return
         names = {os.path.basename(at.path): at for at in found}
         rows = []

@@ -11,15 +11,12 @@ import click
 from kdump.commands.exit_status import exit_with
 from kdump.commands.input_files import print_error, report_unreadable, unreadable
 from kdump.commands.output import CSV_COLUMNS_HELP, OutputOptions, output_options
-from kdump.commands.params import limit_options
-from kdump.commands.rate_param import RateParam
-from kdump.commands.reading_options import ReadingOptions
+from kdump.commands.reading import ReadingOptions, reading_options
 from kdump.commands.topics import topic_filter, topic_option
 from kdump.commands.typed_options import CommandOptions, takes
 from kdump.forensics.output_directory import OutputError
 from kdump.forensics.reindex.run import LITTLE, Reindexed, ReindexSummary, reindex
 from kdump.forensics.reindex.verdict import IDENTICAL, LEGAL, MISSING, WRONG
-from kdump.log.errors import SourceError
 from kdump.render.output import Output
 from kdump.render.progress import Progress
 from kdump.render.reindex_report import ReindexReport
@@ -69,8 +66,7 @@ class ReindexOptions(CommandOptions):
     quiet="Print nothing; only write files and set the exit status.",
     zone=False,
 )
-@click.option("--max-rate", type=RateParam(), help="Read no faster than this, such as 50MB/s.")
-@limit_options
+@reading_options
 @takes(ReindexOptions)
 def command(options: ReindexOptions) -> None:
     """Rebuild the .index, .timeindex and .txnindex of segments (files, partition directories, log directories) as a
@@ -98,7 +94,6 @@ class ReindexCommand:
             report=True,
         )
         self.counts: Counter[str] = Counter()
-        self.unread: list[str] = []
 
     def run(self) -> int:
         """Run the command and return its exit status."""
@@ -112,19 +107,15 @@ class ReindexCommand:
                 past_damage=options.past_damage,
                 wanted=topic_filter(options.topics),
                 options=options.reading.check_options(only=LITTLE),
-                refused=self._refused,
+                refused=report_unreadable,
                 met=progress.more,
             ):
                 self._made(made)
         self._end(time.monotonic() - began)
         self.output.flush()
-        if self.unread or self.counts["refused"] or not self.counts["segments"]:
+        if unreadable() or self.counts["refused"] or not self.counts["segments"]:
             return 2
         return int(bool(self.counts[WRONG] or self.counts[MISSING] or self.counts["cut"]))
-
-    def _refused(self, error: SourceError) -> None:
-        if report_unreadable(error):
-            self.unread.append(str(error))
 
     def _made(self, made: Reindexed) -> None:
         self.counts["segments"] += 1
@@ -137,7 +128,7 @@ class ReindexCommand:
 
     def _end(self, seconds: float) -> None:
         counts = self.counts
-        if not counts["segments"] and not self.unread and not self.options.topics and not self.options.output.quiet:
+        if not counts["segments"] and not unreadable() and not self.options.topics and not self.options.output.quiet:
             print_error("no segment found")
         found = ReindexSummary(
             segments=counts["segments"],

@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-import time
 from dataclasses import dataclass
 
 import click
 
 from kdump.check.catalogue import ERROR, WARNING
 from kdump.commands.exit_status import exit_with
-from kdump.commands.input_files import report_unreadable
+from kdump.commands.input_files import report_unreadable, unreadable
 from kdump.commands.output import OutputOptions
-from kdump.commands.params import LimitOptions, jobs_option, limit_options, read_once, warning_options
-from kdump.commands.rate_param import RateParam
+from kdump.commands.params import jobs_option, read_once, warning_options
+from kdump.commands.reading import ReadingOptions, reading_options
 from kdump.commands.topics import topic_filter, topic_option
 from kdump.commands.typed_options import CommandOptions, takes
 from kdump.forensics.output_directory import OutputError
@@ -35,18 +34,17 @@ the rest).
 
 @dataclass(frozen=True)
 class ReportOptions(CommandOptions):
-    """The options of the command. `transaction_timeout` is in milliseconds, `max_rate` in bytes per second."""
+    """The options of the command. `transaction_timeout` is in milliseconds."""
 
     paths: tuple[str, ...]
     output: OutputOptions
-    reading: LimitOptions
+    reading: ReadingOptions
     out: str
     charts: str | None
     chart_format: str
     title: str | None
     topics: tuple[str, ...]
     jobs: int | None
-    max_rate: int | None
     transaction_timeout: int
     max_message_bytes: int | None
 
@@ -62,9 +60,8 @@ class ReportOptions(CommandOptions):
 @topic_option("Report only these topics")
 @click.option("-q", "--quiet", is_flag=True, help="Print nothing; only write files and set the exit status.")
 @jobs_option("Read")
-@click.option("--max-rate", type=RateParam(), help="Read no faster than this in all jobs together, such as 50MB/s.")
 @warning_options
-@limit_options
+@reading_options
 @takes(ReportOptions)
 def command(options: ReportOptions) -> None:
     """Write a post-mortem report on files, partition directories, log directories, or parent directories, as one HTML
@@ -81,24 +78,19 @@ class ReportCommand:
     def __init__(self, options: ReportOptions, output: Output) -> None:
         self.options = options
         self.output = output
-        self.failed = False
 
     def run(self) -> int:
         """Run the command and return its exit status."""
-        from kdump.check.options import Options
         from kdump.check.workers import careful_source
         from kdump.format.count_text import count_text
         from kdump.render.postmortem.report import report
         from kdump.render.report import incomplete, totals_text, verdict
 
         options = self.options
-        check = Options(
-            limits=options.reading.limits,
+        check = options.reading.check_options(
             transaction_timeout=options.transaction_timeout,
             max_message_bytes=options.max_message_bytes,
-            now=int(time.time() * 1000),
-            window=options.reading.window,
-            open_source=careful_source,
+            open_source=careful_source,  # the jobs share one rate
         )
         of_topic = topic_filter(options.topics)
         with Progress("report", self.output, always=True) as progress:
@@ -112,8 +104,8 @@ class ReportCommand:
                     options=check,
                     topics=of_topic,
                     jobs=options.jobs,
-                    max_rate=options.max_rate,
-                    refused=self._refused,
+                    max_rate=options.reading.max_rate,
+                    refused=report_unreadable,
                     met=progress.more,
                     total=progress.expect,
                     step=progress.show,
@@ -124,7 +116,7 @@ class ReportCommand:
             progress.show("")
         facts = made.facts
         for text in facts.totals.unread:
-            self._refused(SourceError(text))
+            report_unreadable(SourceError(text))
         if not options.output.quiet:
             counts = facts.totals.findings
             severities = ", ".join(count_text(counts[name], name) for name in (ERROR, WARNING) if counts[name])
@@ -137,7 +129,4 @@ class ReportCommand:
             seconds = facts.seconds if self.output.terminal else None
             self.output.line(f"checked: {totals_text(facts.totals, seconds)}")
         self.output.flush()
-        return 2 if self.failed else 0
-
-    def _refused(self, error: SourceError) -> None:
-        self.failed |= report_unreadable(error)
+        return 2 if unreadable() else 0

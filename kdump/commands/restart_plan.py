@@ -10,9 +10,7 @@ import click
 from kdump.commands.exit_status import exit_with
 from kdump.commands.input_files import print_error
 from kdump.commands.output import CSV_COLUMNS_HELP, OutputOptions, output_options
-from kdump.commands.params import limit_options
-from kdump.commands.rate_param import RateParam
-from kdump.commands.reading_options import ReadingOptions
+from kdump.commands.reading import ReadingOptions, reading_options
 from kdump.commands.topics import topic_filter, topic_option
 from kdump.commands.typed_options import CommandOptions, takes
 from kdump.forensics.restart.plan import PartitionPlan
@@ -56,8 +54,7 @@ class RestartPlanOptions(CommandOptions):
     quiet="Print nothing; only set the exit status.",
     zone=False,
 )
-@click.option("--max-rate", type=RateParam(), help="Read no faster than this, such as 50MB/s.")
-@limit_options
+@reading_options
 @takes(RestartPlanOptions)
 def command(options: RestartPlanOptions) -> None:
     """Predict what a broker of Kafka 4.3 does when it is started on these log directories, which must be all of one

@@ -11,9 +11,7 @@ import click
 from kdump.commands.exit_status import exit_with
 from kdump.commands.input_files import print_error, report_unreadable, unreadable
 from kdump.commands.output import CSV_COLUMNS_HELP, OutputOptions, old_format, output_options
-from kdump.commands.params import limit_options
-from kdump.commands.rate_param import RateParam
-from kdump.commands.reading_options import ReadingOptions
+from kdump.commands.reading import ReadingOptions, reading_options
 from kdump.commands.topics import topic_filter, topic_option
 from kdump.commands.typed_options import CommandOptions, takes
 from kdump.forensics.diff import LITTLE
@@ -86,8 +84,7 @@ class SalvageOptions(CommandOptions):
     zone=False,
     old=WRITES,
 )
-@click.option("--max-rate", type=RateParam(), help="Read no faster than this, such as 50MB/s.")
-@limit_options
+@reading_options
 @takes(SalvageOptions)
 def command(options: SalvageOptions) -> None:
     """Copy the valid batches of damaged partitions to new, intact directories that a broker can load: every complete
@@ -110,7 +107,6 @@ class SalvageCommand:
     def __init__(self, options: SalvageOptions, output: Output) -> None:
         self.options = options
         self.output = output
-        self.unread: list[str] = []
         self.is_complete = True
         """Whether all paths exist that were given."""
         self.write = options.write or old_format() or SEGMENTS
@@ -144,16 +140,15 @@ class SalvageCommand:
         self.output.flush()
         if not self.is_complete or not any(each.is_written for each in found):
             return 2
-        return int(bool(self.unread) or not all(each.is_whole for each in found))
+        return int(bool(unreadable()) or not all(each.is_whole for each in found))
 
     def _refused(self, error: SourceError) -> None:
-        if report_unreadable(error):
-            self.unread.append(str(error))
-            self.is_complete = self.is_complete and not isinstance(error, SourceNotFound)
+        if report_unreadable(error) and isinstance(error, SourceNotFound):
+            self.is_complete = False
 
     def _report(self, found: list[Salvaged], seconds: float) -> None:
         if not found:
-            if not self.unread and not self.options.topics and not self.options.output.quiet:
+            if not unreadable() and not self.options.topics and not self.options.output.quiet:
                 print_error("no partition with a segment found")
             self.sink.end()
             return

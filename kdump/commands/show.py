@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 import click
 
 from kdump.check.batch import file_finding
-from kdump.commands.input_files import Files, print_error
+from kdump.commands.input_files import Files, print_error, unreadable_line
 from kdump.commands.output import CSV, JSON, TABLE
 from kdump.decode.decoded import DecoderError
 from kdump.decode.record_decoder import DecodeOptions, RecordDecoder
@@ -130,6 +130,7 @@ class Show:
             first, last = (iso(end, self.options.zone) if end is not None else "" for end in self.selection.times)
             print_error(f"time range {first}..{last}")
         files = list(self.files)
+        self._say_unread(files)
         following = self.options.follow and bool(files)
         view = self._view(len(files) > 1 or following)
         self._quicken(view)
@@ -150,6 +151,16 @@ class Show:
             view.end()
             self.files.notes()
             self._left_out()
+
+    def _say_unread(self, files: list[Target]) -> None:
+        """Begin output for people with what cannot be read, as far as this shows before the files are read."""
+        if self.options.form not in (TABLE, HEX) or not files:
+            return
+        if len(files) > 1:
+            self.files.try_all(files)
+        line = unreadable_line()
+        if line:
+            self.output.line(line)
 
     def _open(self, at: Target, *, keep: bool = False) -> tuple[Window, FileKind] | None:
         """Return the opened file and its kind; None if it cannot be read. With --read-committed, also finds out what a
@@ -322,7 +333,7 @@ class Show:
 
                 def met(position: int) -> None:
                     progress.at(position, window.source.size)
-                    if not isinstance(self.quick, FastRecordWriter):  # FastRecordWriter does not hold rows back
+                    if not isinstance(self.quick, FastRecordWriter):  # Quick does not hold rows back
                         view.tick()
 
                 self.scan.met = met

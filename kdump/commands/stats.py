@@ -9,12 +9,11 @@ import click
 
 from kdump.answer import Object
 from kdump.commands.exit_status import exit_with
-from kdump.commands.input_files import print_error, report_unreadable
+from kdump.commands.input_files import print_error, report_unreadable, unreadable
 from kdump.commands.output import CSV_COLUMNS_HELP, OutputOptions, output_options
 from kdump.commands.overview import NONE_OF_KIND, is_of_kind, wanted
-from kdump.commands.params import limit_options, read_once
-from kdump.commands.rate_param import RateParam
-from kdump.commands.reading_options import ReadingOptions
+from kdump.commands.params import read_once
+from kdump.commands.reading import ReadingOptions, reading_options
 from kdump.commands.topics import topic_option
 from kdump.commands.typed_options import CommandOptions, takes
 from kdump.forensics.read_stats import stats
@@ -65,8 +64,7 @@ class StatsOptions(CommandOptions):
 @output_options(
     json="Write JSON Lines: one object per partition, and a total if there are several.", columns=CSV_COLUMNS_HELP
 )
-@click.option("--max-rate", type=RateParam(), help="Read no faster than this, such as 50MB/s.")
-@limit_options
+@reading_options
 @takes(StatsOptions)
 def command(options: StatsOptions) -> None:
     """Show statistics of partitions: sizes, rates, batch fill, compression, keys and values, tombstones, times and
@@ -82,7 +80,6 @@ class StatsCommand:
     def __init__(self, options: StatsOptions, output: Output) -> None:
         self.options = options
         self.output = output
-        self.failed = False
         self.total = Stats("", partitions=0)
         shown = options.output
         self.sink = shown.sink(
@@ -95,6 +92,8 @@ class StatsCommand:
         self.chosen = wanted(options.topics, options.internal)
         self.is_other_kind = False
         """Whether there is a partition that --internal or --no-internal excludes."""
+        self.found_none = False
+        """Whether all paths could be read, and no partition was found."""
 
     def _objects(self, part: StatsPart) -> Iterator[Object]:
         yield stats_object(part.stats, self.options.top, put_bytes, is_total=part.is_total)
@@ -108,25 +107,22 @@ class StatsCommand:
                 progress.more(size)
                 self.sink.tick()
 
-            for found in stats(self.options.paths, check, wanted=self._is_wanted, refused=self._refused, met=met):
+            for found in stats(self.options.paths, check, wanted=self._is_wanted, refused=report_unreadable, met=met):
                 self._found(found)
         self._end()
         self.output.flush()
-        return 2 if self.failed else 0
+        return 2 if unreadable() or self.found_none else 0
 
     def _is_wanted(self, place: PartitionDirectory) -> bool:
         if not place.segments:
             return False
         facts = partition_summary(place)
-        self.is_other_kind = self.is_other_kind or not is_of_kind(facts, self.options.internal)
-        return self.chosen(facts)
-
-    def _refused(self, error: SourceError) -> None:
-        self.failed |= report_unreadable(error)
+        self.is_other_kind = self.is_other_kind or not is_of_kind(facts.topic, self.options.internal)
+        return self.chosen(facts.topic)
 
     def _found(self, found: Stats) -> None:
         for text in found.unread:
-            self._refused(SourceError(text))
+            report_unreadable(SourceError(text))
         if found.unread and not found.batches and found.topic is None and not self.sink.is_complete:
             return  # not a log
         self.total.partitions += 1
@@ -138,9 +134,9 @@ class StatsCommand:
         if not count:
             if self.is_other_kind and self.options.internal is not None:
                 print_error(NONE_OF_KIND[self.options.internal])
-            elif not self.failed and not self.options.topics:
+            elif not unreadable() and not self.options.topics:
                 print_error("no partition with a segment found")
-                self.failed = True
+                self.found_none = True
         self.total.firstOffset = self.total.lastOffset = None
         if count > 1:
             self.sink.add(StatsPart(self.total, is_total=True))

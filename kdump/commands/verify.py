@@ -11,23 +11,20 @@ import click
 from kdump.check.baseline import Baseline, read_baseline
 from kdump.check.catalogue import CATALOGUE, SEVERITIES, Code
 from kdump.check.finding import Finding
-from kdump.check.options import Options
 from kdump.check.run import Unit, family_names, units
 from kdump.check.totals import CheckTotals
-from kdump.check.workers import run_all, usual_processes
+from kdump.check.workers import careful_source, run_all, usual_processes
 from kdump.commands.completion_words import listed
 from kdump.commands.exit_status import exit_with
 from kdump.commands.input_files import print_error
 from kdump.commands.output import CSV_COLUMNS_HELP, OutputOptions, output_options
 from kdump.commands.params import (
-    LimitOptions,
     fail_on_option,
     jobs_option,
-    limit_options,
     read_once,
     warning_options,
 )
-from kdump.commands.rate_param import RateParam
+from kdump.commands.reading import ReadingOptions, reading_options
 from kdump.commands.topics import topic_filter, topic_option
 from kdump.commands.typed_options import CommandOptions, takes
 from kdump.log.errors import SourceError
@@ -64,11 +61,11 @@ def _names(known: list[str], noun: str) -> Callable[[click.Context, click.Parame
 
 @dataclass(frozen=True)
 class VerifyOptions(CommandOptions):
-    """The options of the command. `transaction_timeout` is in milliseconds, `max_rate` in bytes per second."""
+    """The options of the command. `transaction_timeout` is in milliseconds."""
 
     paths: tuple[str, ...]
     output: OutputOptions
-    reading: LimitOptions
+    reading: ReadingOptions
     headers_only: bool
     only: frozenset[str]
     ignore: frozenset[str]
@@ -77,7 +74,6 @@ class VerifyOptions(CommandOptions):
     info: bool
     listing: bool
     jobs: int | None
-    max_rate: int | None
     baseline: str | None
     transaction_timeout: int
     max_message_bytes: int | None
@@ -112,10 +108,9 @@ class VerifyOptions(CommandOptions):
 )
 @click.option("--list", "listing", is_flag=True, help="Print the catalogue of findings.")
 @jobs_option("Check")
-@click.option("--max-rate", type=RateParam(), help="Read no faster than this in all jobs together, such as 50MB/s.")
 @click.option("--baseline", metavar="FILE", help="Omit the findings in FILE, the output of an earlier --json run.")
 @warning_options
-@limit_options
+@reading_options
 @takes(VerifyOptions)
 def command(options: VerifyOptions) -> None:
     """Check segments, indexes, snapshots and checkpoints for damage: files, partition directories, log directories, or
@@ -152,15 +147,13 @@ class VerifyCommand:
             objects=check_objects,
             report=True,
         )
-        self.check = Options(
+        self.check = options.reading.check_options(
             only=options.only,
             ignore=options.ignore,
             headers_only=options.headers_only,
-            limits=options.reading.limits,
             transaction_timeout=options.transaction_timeout,
             max_message_bytes=options.max_message_bytes,
-            now=int(time.time() * 1000),
-            window=options.reading.window,
+            open_source=careful_source,  # the jobs share one rate
         )
 
     def run(self) -> int:
@@ -177,7 +170,7 @@ class VerifyCommand:
         with Progress("verify", self.output, always=not self.sink.streams) as progress:
             progress.total = sum(unit.size for unit in work)
             jobs = options.jobs or usual_processes(work)
-            for unit, findings in run_all(work, jobs, options.max_rate, self.totals, progress.more):
+            for unit, findings in run_all(work, jobs, options.reading.max_rate, self.totals, progress.more):
                 self._unit(unit, findings)
         self.sink.add(CheckEnd(self.totals, time.monotonic() - began, self._families()))
         self.sink.end()

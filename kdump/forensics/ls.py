@@ -49,7 +49,10 @@ class DirectoryOverview(NamedTuple):
     unknown: Annotated[list[PathText], Doc("directories not named topic-partition, with which a broker does not start")]
     otherFiles: Annotated[list[PathText], Doc("files in the log directory that are not Kafka's")]
     broken: Annotated[list[PathText], Doc("meta.properties and checkpoints that are damaged or unreadable")]
-    absent: Annotated[list[PathText], Doc("live partitions that are in a checkpoint, but whose directory is missing")]
+    absent: Annotated[
+        list[PathText],
+        Doc("partitions that the log directory had, and whose directories are missing (partition-missing)"),
+    ]
 
 
 class FileSizes(NamedTuple):

@@ -19,6 +19,7 @@ from kdump.check.totals import CheckTotals
 from kdump.check.transactions import TransactionRule, TxnIndexRule
 from kdump.forensics.answers import Note, PartitionProducers, PartitionTransactions
 from kdump.forensics.txn_index_entries import TxnIndexEntries
+from kdump.log.batch_validity import COUNT
 from kdump.log.errors import Refused, SourceError
 from kdump.log.log_directory import PartitionDirectory
 from kdump.log.paths import Target
@@ -28,6 +29,9 @@ from kdump.state.transactions import MOST_OPEN
 
 DAMAGES = frozenset(code.code for code in CATALOGUE.values() if code.family == "bytes")
 """Codes of findings about damaged bytes."""
+REPORTED = DAMAGES | {COUNT}
+"""Codes of findings that are yielded together with the answers: the bytes could not be considered, or the number of
+records is not counted, because it cannot be true."""
 
 
 class PartitionScan(PartitionCheck):

@@ -12,7 +12,7 @@ from kdump.check.options import Options
 from kdump.check.totals import CheckTotals
 from kdump.forensics.answers import EXPIRED, LIVE, UNKNOWN, Note, PartitionProducers, Producer, ProducerEvent
 from kdump.forensics.find_partitions import PartitionInput, find_partitions, is_away
-from kdump.forensics.partition_scan import DAMAGES, PartitionScan, certain_answers
+from kdump.forensics.partition_scan import REPORTED, PartitionScan, certain_answers
 from kdump.forensics.producer_history import producer_histories
 from kdump.forensics.producer_ledger import ProducerLedger
 from kdump.log.errors import Refused, raise_it
@@ -122,7 +122,7 @@ def _of(
 def _is_told(finding: Finding, question: ProducersQuery) -> bool:
     if question.events and finding.code.startswith(TOLD_BY_EVENTS):
         return False
-    return finding.code in DAMAGES or finding.code.startswith(TOLD)
+    return finding.code in REPORTED or finding.code.startswith(TOLD)
 
 
 def _base(scan: PartitionScan, place: PartitionInput) -> Target | None:

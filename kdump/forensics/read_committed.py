@@ -23,6 +23,7 @@ from kdump.check.totals import CheckTotals
 from kdump.forensics.partition_scan import BatchObserver, PartitionScan
 from kdump.forensics.read_committed_view import MOST_ABORTED, HiddenRecords, ReadCommittedView, describe_view
 from kdump.forensics.txn_index_entries import close
+from kdump.log.batch_validity import impossible_count
 from kdump.log.entries import Entry
 from kdump.log.errors import SourceError
 from kdump.log.file_kinds import TXN_INDEX
@@ -76,8 +77,8 @@ class _Collect(BatchObserver):
 
 
 class ReadCommitted:
-    """The batch filter of one run (kdump.log.selection.BatchFilter): call `turn_to` for each file before its batches
-    are shown. `say` is called with lines on what was taken into account and what was left out."""
+    """The gate of one run (kdump.log.selection.BatchFilter): call `turn_to` for each file before its batches are shown.
+    `say` is called with lines on what was taken into account and what was left out."""
 
     def __init__(self, limits: Limits, say: Say) -> None:
         self.limits = limits
@@ -102,6 +103,7 @@ class ReadCommitted:
                 with self._lock:
                     out.aborted_batches += 1
                     out.aborted_records += batch.possible_records
+                    out.uncounted += impossible_count(batch) is not None
                     if len(out.transactions) < MOST_ABORTED:
                         out.transactions.add((batch.producerId, marker))
                 return False
@@ -109,6 +111,7 @@ class ReadCommitted:
             with self._lock:
                 out.unstable_batches += 1
                 out.unstable_records += batch.possible_records
+                out.uncounted += impossible_count(batch) is not None
             return False
         return True
 

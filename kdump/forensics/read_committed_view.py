@@ -25,6 +25,8 @@ class HiddenRecords:
     transactions: set[tuple[int, int]] = field(default_factory=set)
     unstable_batches: int = 0
     unstable_records: int = 0
+    uncounted: int = 0
+    """Number of the aborted and unstable batches whose record count cannot be true."""
 
     def text(self) -> str:
         """Return the counts in words; empty if nothing was left out."""
@@ -36,6 +38,8 @@ class HiddenRecords:
             parts.append(f"{count_text(self.aborted_records, 'record')} of {whose}")
         if self.unstable_batches:
             parts.append(f"{count_text(self.unstable_records, 'record')} at or above the last stable offset")
+        if self.uncounted:
+            parts.append(f"{count_text(self.uncounted, 'batch', 'batches')} whose recordCount cannot be true")
         return ", ".join(parts)
 
 

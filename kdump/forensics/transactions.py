@@ -21,7 +21,7 @@ from kdump.forensics.answers import (
     Transaction,
 )
 from kdump.forensics.find_partitions import PartitionInput, find_partitions, is_away
-from kdump.forensics.partition_scan import DAMAGES, PartitionScan, certain_answers
+from kdump.forensics.partition_scan import REPORTED, PartitionScan, certain_answers
 from kdump.forensics.transaction_ledger import TransactionLedger
 from kdump.log.errors import Refused, raise_it
 from kdump.log.region import Limits
@@ -162,4 +162,4 @@ def is_shown_with_transactions(finding: Finding) -> bool:
     row."""
     if finding.code in TOLD_BY_ROWS:
         return False
-    return finding.code in DAMAGES or finding.code.startswith(TOLD)
+    return finding.code in REPORTED or finding.code.startswith(TOLD)

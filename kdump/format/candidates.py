@@ -1,9 +1,10 @@
 # cython: language_level=3, boundscheck=False, wraparound=False, initializedcheck=False
 """Finds where a batch, or a message of v0 or v1, could begin in arbitrary bytes, by the possible values of each field.
 
-Misses only what no broker writes: offsets of 2^56 and above, lengths of 128 MiB and above, reserved attributes, and
-batches without records that are longer than their header. In random bytes, about one position in 2^29 passes; the
-checksum decides.
+Misses only what no broker writes: offsets of 2^56 and above, lengths of 128 MiB and above, reserved attributes, a
+negative lastOffsetDelta, and batches without records that are longer than their header. A record count that contradicts
+the other fields is accepted if the producer fields are consistent. In random bytes, about one position in 2^29 passes;
+the checksum decides.
 
 Compiled if there is a C compiler. As plain Python it finds the magic with regular expressions, at a tenth of the speed.
 """
@@ -56,6 +57,24 @@ def _int32(data: cython.const[cython.uchar][::1], at: cython.Py_ssize_t):
 @cython.inline
 @cython.exceptval(check=False)
 @cython.returns(cython.bint)
+def _has_producer_fields(data: cython.const[cython.uchar][::1], at: cython.Py_ssize_t):
+    """Return True if producerId, producerEpoch and baseSequence of the v2 header at data[at] are all -1, or those of a
+    producer (as in kdump.format.header_columns, with an ID below 2^56)."""
+    if data[at + 43] == 0:
+        return data[at + 51] < 128 and _int32(data, at + 53) >= -1
+    return (
+        _int32(data, at + 43) == -1
+        and _int32(data, at + 47) == -1
+        and data[at + 51] == 255
+        and data[at + 52] == 255
+        and _int32(data, at + 53) == -1
+    )
+
+
+@cython.cfunc
+@cython.inline
+@cython.exceptval(check=False)
+@cython.returns(cython.bint)
 def _could(data: cython.const[cython.uchar][::1], at: cython.Py_ssize_t, size: cython.Py_ssize_t):
     """Return True if a header could begin at data[at:size], which must have at least 26 bytes."""
     magic: cython.uchar = data[at + 16]
@@ -70,9 +89,9 @@ def _could(data: cython.const[cython.uchar][::1], at: cython.Py_ssize_t, size: c
             return False
         delta: cython.longlong = _int32(data, at + 23)
         count: cython.longlong = _int32(data, at + 57)
-        if count == 0:
-            return delta >= 0 and length == 49
-        return delta >= 0 and 0 < count <= delta + 1
+        if delta < 0 or (count == 0 and length != 49):
+            return False
+        return 0 <= count <= delta + 1 or _has_producer_fields(data, at)
     if magic == 1:
         if length < 22 or size - at < 34 or data[at + 17] & 0xF4 or (data[at + 18] != 0 and data[at + 18] != 255):
             return False

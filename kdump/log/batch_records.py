@@ -14,7 +14,7 @@ from kdump.format.record import RECORD
 from kdump.format.record_columns import RecordColumns, decode, each_row, past_end
 from kdump.format.varint import Bytes, read_varint
 from kdump.log import legacy_records
-from kdump.log.batch_validity import impossible_count
+from kdump.log.batch_validity import count_problem, impossible_count
 from kdump.log.record import Record
 from kdump.log.region import Batch, DefaultRecordBatch, LegacyRecordBatch, Problem
 from kdump.log.skim import HEAD, KEYS, LARGE, SIZES, Keep, Skim
@@ -57,7 +57,7 @@ def decode_columns(
     if left < 0:
         impossible = impossible_count(batch)
         assert impossible is not None
-        batch.note(_count_problem(batch, impossible.reason, None, left))
+        batch.note(count_problem(batch, impossible.reason))
         return
     if left == 0 and size == 0:
         return
@@ -102,7 +102,7 @@ def decode_columns(
             rest = bytearray(piece[position:])
             del columns
             piece = b""  # a large piece must be referenced only by `rest`
-            wanted = _wanted(rest, limit - done + len(rest), done - len(rest), space) if left else 0
+            wanted = _wanted(rest, limit - done + len(rest), done - len(rest), pieces if space else None) if left else 0
             if keep is not None and wanted > LARGE:
                 skim = Skim(bytes(rest), pieces, done - len(rest), keep)
                 columns = skim.record()
@@ -116,7 +116,7 @@ def decode_columns(
         if not left and position < len(piece):
             if _holds_record(bytearray(piece[position:]), pieces):
                 reason = f"recordCount is {total}, but the batch has more records"
-                batch.note(_count_problem(batch, reason, None, total))
+                batch.note(count_problem(batch, reason))
                 return
             over = "bytes are left over after the last record"
             if not space:
@@ -131,7 +131,7 @@ def decode_columns(
                 raise error.moved(done - len(rest)) from None
         if left:
             reason = f"recordCount is {total}, but the batch has {count_text(total - left, 'record')}"
-            batch.note(_count_problem(batch, reason, total - left, total))
+            batch.note(count_problem(batch, reason, total - left))
     except DecodeError as error:
         # An error of a codec has a position in the file; an error in a record, in the decompressed payload.
         in_codec = error.code in ("decompression-failed", "lz4-frame-unsupported") and error.struct != "Record"
@@ -162,11 +162,6 @@ def _holds_record(rest: bytearray, pieces: Iterator[bytes | memoryview]) -> bool
             return False
 
 
-def _count_problem(batch: DefaultRecordBatch, reason: str, expected: int | None, actual: int) -> Problem:
-    at = batch.position + BATCH_HEADER.positions["recordCount"]
-    return Problem("record-count-mismatch", "RecordBatch", "recordCount", at, reason, expected, actual, size=4)
-
-
 def unpacked(batch: Batch, position: int, count: int) -> bytes:
     """Return `count` bytes at `position` of the decompressed payload, or as many as there are."""
     if isinstance(batch, DefaultRecordBatch):
@@ -189,18 +184,18 @@ def unpacked(batch: Batch, position: int, count: int) -> bytes:
     return found
 
 
-def _wanted(rest: bytearray, room: int, position: int, space: str) -> int:
+def _wanted(rest: bytearray, room: int, position: int, pieces: Iterator[bytes | memoryview] | None) -> int:
     """Return the total size in bytes of the record that starts in `rest`, at `position` of the payload: nothing is
     decoded before they are all available. Raises DecodeError if the size exceeds `room`, so that no memory is used for
-    it."""
+    it. `pieces`: the rest of a compressed payload, which is then decompressed to its end: either the record extends
+    past it, or the payload exceeds --max-decompressed-size, and the codec raises."""
     try:
         length, start = read_varint(rest, 0, len(rest), RECORD.name, "length")
     except DecodeError:
         return 0
-    if start + length > room and space:
-        reason = f"a record of {length} bytes exceeds what is left of --max-decompressed-size"
-        raise DecodeError("Record", "length", position, reason, "decompression-failed")
     if start + length > room:
+        if pieces is not None:
+            room = len(rest) + sum(map(len, pieces))
         raise past_end(position, length, room - start)
     return start + length
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from kdump.format.batch import max_records
+from kdump.format.batch import BATCH_HEADER, max_records
 from kdump.log.legacy_records import last_record_offset, read_wrapper
-from kdump.log.region import Batch, DefaultRecordBatch, LegacyRecordBatch
+from kdump.log.region import Batch, DefaultRecordBatch, LegacyRecordBatch, Problem
 
 
 class Invalid(NamedTuple):
@@ -18,6 +18,7 @@ class Invalid(NamedTuple):
     reason: str
 
 
+COUNT = "record-count-mismatch"
 CHECKSUM = Invalid("crc-mismatch", "its checksum does not match")
 OFFSETS = Invalid("offset-invalid", "its offsets are impossible")
 
@@ -55,7 +56,23 @@ def impossible_count(batch: Batch) -> Invalid | None:
     if count > 0:
         most = max_records(batch.size, batch.header.codec)
         reason = f"recordCount is {count}, but the batch has room for at most {most} records"
-    return Invalid("record-count-mismatch", reason)
+    return Invalid(COUNT, reason)
+
+
+def count_problem(batch: DefaultRecordBatch, reason: str, expected: int | None = None) -> Problem:
+    """Return the problem of a record count that is not the number of records; `expected`: that number, if known."""
+    position, actual = batch.position + BATCH_HEADER.positions["recordCount"], batch.header.recordCount
+    return Problem(COUNT, "RecordBatch", "recordCount", position, reason, expected, actual, size=4)
+
+
+def undecoded_count_problem(batch: Batch) -> Problem | None:
+    """Return the problem of a record count that cannot be true; None if it can be, or if decoding has already noted a
+    problem with the count."""
+    impossible = impossible_count(batch)
+    if impossible is None or any(problem.code == COUNT for problem in batch.problems):
+        return None
+    assert isinstance(batch, DefaultRecordBatch)
+    return count_problem(batch, impossible.reason)
 
 
 def has_possible_offsets(batch: Batch) -> bool:

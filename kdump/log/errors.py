@@ -67,7 +67,7 @@ def within(place: str, problem: str) -> str:
     return problem if isinstance(problem, (Unread, Gone)) else f"{place}: {problem}"
 
 
-Refused = Callable[[SourceError], None]
+Refused = Callable[[SourceError], object]
 """Called with the error for something that could not be read; processing continues with the rest."""
 
 

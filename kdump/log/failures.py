@@ -25,6 +25,13 @@ def note(path: str, text: str) -> None:
         _found.setdefault(os.path.abspath(path), text)
 
 
+def same_failure(text: str) -> str:
+    """Return what is equal for two lines about one failure: the path with which they begin may be written in several
+    ways, relative, absolute, or with a "." in it."""
+    path, colon, reason = text.partition(": ")
+    return f"{os.path.abspath(path)}{colon}{reason}" if colon and "://" not in path else text
+
+
 def failures() -> dict[str, str]:
     """Return one line for each path that could not be read, by absolute path."""
     return dict(_found or {})

@@ -36,7 +36,9 @@ class FileKind(NamedTuple):
 
 # Kafka pads an offset to 20 digits (LogFileUtils.filenamePrefixFromOffset); copies in remote storage and the cache of
 # remote indexes append the segment's ID.
-_OFFSET = r"[0-9]{20}(?:[-_][\w-]{22})?"
+_DIGITS = r"[0-9]{20}"
+_UUID = r"(?:[-_][\w-]{22})?"
+_OFFSET = _DIGITS + _UUID
 
 SEGMENT = FileKind("segment", "a segment", _OFFSET + r"\.log")
 KRAFT_SNAPSHOT = FileKind(
@@ -94,7 +96,7 @@ ENDINGS = re.compile(_ENDINGS + "$")
 
 # One group for each kind: a name of no kind, which most are in a directory of other files, costs a single match.
 _NAME = re.compile(f"(?:{'|'.join(f'({kind.pattern})' for kind in KINDS.values())}){_ENDINGS}")
-_OFFSET_NAME = re.compile(rf"{_OFFSET}\.")
+_OFFSET_NAME = re.compile(rf"({_DIGITS}){_UUID}\.")
 _BY_GROUP = (None, *KINDS.values())
 
 
@@ -106,9 +108,10 @@ def by_name(path: str) -> tuple[FileKind | None, int | None]:
     if match is None:
         return None, None
     kind = _BY_GROUP[match.lastindex or 0]
-    if not _OFFSET_NAME.match(name):
+    digits = _OFFSET_NAME.match(name)
+    if digits is None:
         return kind, None
-    offset = parse_long(name[:20])
+    offset = parse_long(digits[1])
     return (None, None) if offset is None else (kind, offset)
 
 

@@ -8,7 +8,8 @@ from dataclasses import dataclass, field
 @dataclass
 class HeaderTotals:
     """Totals over the headers of a segment, or of several. Offsets are inclusive, times in epoch ms; None if unknown.
-    `records` is None if the count is only inside compressed messages of magic 0 or 1.
+    `records` is None if the count is only inside compressed messages of magic 0 or 1; `uncounted` is the number of
+    batches whose record count cannot be true.
 
     `oldest` is the smallest first timestamp of a batch and `newest` the largest maxTimestamp: a record inside a batch
     may be older, but none is newer. `partial`: not all headers were read, so that there may be more formats and codecs.
@@ -17,6 +18,7 @@ class HeaderTotals:
 
     batches: int = 0
     records: int | None = 0
+    uncounted: int = 0
     first: int | None = None
     last: int | None = None
     oldest: int | None = None
@@ -35,6 +37,7 @@ class HeaderTotals:
         """Add the totals of another segment, which follows this one."""
         self.batches += other.batches
         self.records = None if self.records is None or other.records is None else self.records + other.records
+        self.uncounted += other.uncounted
         self.first = _least(self.first, other.first)
         self.last = _most(self.last, other.last)
         self.oldest = _least(self.oldest, other.oldest)

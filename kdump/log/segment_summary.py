@@ -23,7 +23,7 @@ from kdump.format.batch import (
     codec_name,
     max_records,
 )
-from kdump.log.batch_validity import is_intact
+from kdump.log.batch_validity import impossible_count, is_intact
 from kdump.log.file_kinds import INDEX, TIME_INDEX
 from kdump.log.header_candidate import REACH
 from kdump.log.header_totals import HeaderTotals
@@ -203,8 +203,9 @@ class _HeaderReader:
             self._damaged(batch)
         elif found.last is not None and base <= found.last:
             self._damaged(batch, f"offsets decrease to {base}")
-        elif batch.recordCount and not batch.possible_records:
+        elif impossible_count(batch) is not None:
             self._damaged(batch, f"recordCount {batch.recordCount}, which are not counted,")
+        found.uncounted += impossible_count(batch) is not None
         found.batches += 1
         if found.records is not None:
             found.records = None if batch.recordCount is None else found.records + batch.possible_records

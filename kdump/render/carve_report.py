@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from datetime import tzinfo
 
 from kdump.answer import Object, answer_object
+from kdump.check.finding import Finding
 from kdump.forensics.carve.answer import CarveSummary, NestedBatch
 from kdump.forensics.carve.runs import CarvedRun
 from kdump.forensics.carve.search import CarvedBatch
@@ -15,11 +16,13 @@ from kdump.render.escape import path_text, printable
 from kdump.render.objects import batch_object
 from kdump.render.output import Output
 from kdump.render.sink import Sink
-from kdump.render.table import Column, Table
+from kdump.render.table import Column, Table, problem_line
 from kdump.render.times import iso
 
+Found = CarvedBatch | Finding | CarvedRun | CarveSummary
 
-def carve_objects(found: CarvedBatch | CarvedRun | CarveSummary) -> Iterator[Object]:
+
+def carve_objects(found: Found) -> Iterator[Object]:
     """Yield the JSON objects of an answer: of a batch, also where it is nested."""
     if not isinstance(found, CarvedBatch):
         yield answer_object(found)
@@ -30,7 +33,7 @@ def carve_objects(found: CarvedBatch | CarvedRun | CarveSummary) -> Iterator[Obj
         yield answer_object(NestedBatch(found.file, batch.position, batch.size, found.within))
 
 
-class CarveReport(Sink[CarvedBatch | CarvedRun | CarveSummary]):
+class CarveReport(Sink[Found]):
     """Writes a table of batches with a line after each run, or one of runs, and last a line about everything. A file
     has a heading unless it is the only one that the user has `named`. `out`: where the runs were written."""
 
@@ -45,7 +48,7 @@ class CarveReport(Sink[CarvedBatch | CarvedRun | CarveSummary]):
         self._shown = ""
         """The file that the table is about; empty before the first."""
 
-    def add(self, found: CarvedBatch | CarvedRun | CarveSummary) -> None:
+    def add(self, found: Found) -> None:
         if isinstance(found, CarveSummary):
             self._summary(found)
         elif isinstance(found, CarvedBatch):
@@ -53,6 +56,9 @@ class CarveReport(Sink[CarvedBatch | CarvedRun | CarveSummary]):
             self.table.add(found.batch)
             if found.within is not None:
                 self.table.line(nested_line(found))
+        elif isinstance(found, Finding):
+            self._title(found.file)
+            self.table.line(problem_line(found.code, found.position, found.message), "bad")
         elif self.only_runs:
             self._title(found.file)
             self.table.add(found)

@@ -11,7 +11,7 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from kdump.answer import answer_object
-from kdump.check.batch import findings
+from kdump.check.batch import findings, findings_so_far
 from kdump.check.finding import Finding
 from kdump.format.batch import BATCH_HEADER, BatchHeader
 from kdump.format.codec.whole import decompress_small
@@ -210,7 +210,7 @@ class FastRecordLines:
         return len(inner)
 
     def _batch(self, at: Target, batch: DefaultRecordBatch) -> int:
-        found = list(findings(at, batch))
+        found = list(findings_so_far(at, batch))
         self._findings(found)
         frame = None
         rows = 0

@@ -11,6 +11,7 @@ from kdump.format.coordinator_record import KEY
 from kdump.format.enum_names import enum_names, is_timestamp
 from kdump.format.layout import Bits, Span
 from kdump.format.metadata_record import API_KEY
+from kdump.log.batch_validity import impossible_count
 from kdump.log.record import Record
 from kdump.log.region import Batch, DefaultRecordBatch, LegacyRecordBatch
 from kdump.render.escape import bytes_text, printable
@@ -102,8 +103,10 @@ class BatchFieldMeanings:
             words = words._replace(meaning=f"delete horizon (bit 6): {words.meaning}")
         elif name == "maxTimestamp" and self.batch.timestampType == "LogAppendTime":
             words = words._replace(meaning=f"{words.meaning}, when the broker appended it")
-        if name == "recordCount" and span.value < 0:
-            return words._replace(meaning="", wrong="a count cannot be negative")
+        impossible = impossible_count(self.batch) if name == "recordCount" else None
+        if impossible is not None:
+            wrong = "a count cannot be negative" if span.value < 0 else impossible.reason
+            return words._replace(meaning="", wrong=wrong)
         if name == "crc" and not self.batch.crcValid:
             return words._replace(wrong=f"computed 0x{self.batch.computedCrc:08x}")
         return words._replace(wrong=self.wrong.get(name, ""))

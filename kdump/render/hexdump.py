@@ -166,9 +166,8 @@ class Hexdump:
             self._skipped(record.index - expected)
             expected = record.index + 1
             self._record(record)
-        count = batch.recordCount or 0
         if not batch.problems:
-            self._skipped(count - expected)
+            self._skipped(batch.possible_records - expected)
         for problem in batch.problems:
             negative = problem.field == "recordCount" and (batch.recordCount or 0) < 0
             if problem.field not in words.wrong and not negative:  # else it is reported at the field itself

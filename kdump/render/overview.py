@@ -186,7 +186,7 @@ def directory_lines(facts: LogDirectorySummary, zone: tzinfo) -> list[tuple[str,
         ("not live", stray),
         ("not named topic-partition", fields["unknown"]),
         ("not Kafka's files", fields["otherFiles"]),
-        ("in checkpoints, but directory missing", fields["absent"]),
+        ("directory missing", fields["absent"]),
     )
     lines += [(f"{heading}: {_some(names)}", "torn") for heading, names in lists if names]
     if facts.remote_cache:

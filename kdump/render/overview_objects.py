@@ -18,6 +18,7 @@ from kdump.forensics.ls import (
 from kdump.log.header_totals import HeaderTotals
 from kdump.render.escape import path_text
 from kdump.state.directory_summary import LogDirectorySummary
+from kdump.state.missing_partitions import name_of
 from kdump.state.partition_summary import PartitionSummary, SegmentSummary, segment_damage
 
 
@@ -45,7 +46,7 @@ def directory_object(facts: LogDirectorySummary) -> Object:
             unknown=[_name(path) for path in facts.directory.unknown],
             otherFiles=[_name(at.path) for at in facts.directory.others],
             broken=list(facts.broken),
-            absent=list(facts.absent),
+            absent=[name_of(key) for key in facts.absent],
         )
     )
 

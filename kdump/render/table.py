@@ -29,6 +29,11 @@ class OtherColumns(ValueError):
     """Raised for a row that does not have the columns of the CSV so far."""
 
 
+def problem_line(code: str, position: int | None, message: str) -> str:
+    """Return the line of a table for a finding about the row before it; `position` is a byte of the file."""
+    return f"  ! {code} at byte {position}: {message}"
+
+
 class Column(NamedTuple):
     """A column. `cell` returns the text for a row's item. On a narrow terminal the columns with the lowest `rank` are
     left out first (rank 9 never). Columns with `least` share the remaining room, are at least that wide, and are

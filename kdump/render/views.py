@@ -7,7 +7,7 @@ from datetime import tzinfo
 from typing import Protocol
 
 from kdump.answer import answer_object
-from kdump.check.batch import findings, record_findings
+from kdump.check.batch import findings, findings_so_far, record_findings
 from kdump.check.finding import Finding
 from kdump.decode.decoded import DecodedRecord
 from kdump.decode.record_decoder import RecordDecoder
@@ -37,7 +37,7 @@ from kdump.render.objects import batch_object, entry_object, record_object, regi
 from kdump.render.output import Output
 from kdump.render.sink import CsvRows
 from kdump.render.style import painter
-from kdump.render.table import Column, Table
+from kdump.render.table import Column, Table, problem_line
 from kdump.render.template import Part, render
 
 NARROW = 180
@@ -165,11 +165,11 @@ class TableView:
     def batch(self, target: Target, batch: Batch, records: Iterable[Record]) -> int:
         self.at = target
         style = "" if batch.crcValid else "bad"
-        found = list(findings(target, batch))
         if not self.records:
             self._for("batch").add(batch, style)
-            self._findings(found)
+            self._findings(findings(target, batch))
             return 1
+        found = list(findings_so_far(target, batch))
         table = self._for("record")
         self._findings(found)
         decoding = self.decoding if self.decoding and self.shows_decoded and self.decoding.decoder(target) else None
@@ -230,7 +230,7 @@ class TableView:
 
     def _findings(self, found: Iterable[Finding]) -> None:
         for finding in found:
-            self._current.line(f"  ! {finding.code} at byte {finding.position}: {finding.message}", "bad")
+            self._current.line(problem_line(finding.code, finding.position, finding.message), "bad")
 
     def tick(self) -> None:
         if self.table is not None:
@@ -263,11 +263,11 @@ class JsonView:
         self._findings([finding])
 
     def batch(self, target: Target, batch: Batch, records: Iterable[Record]) -> int:
-        found = list(findings(target, batch))
         if not self.records:
             self.output.line(jsonl.line(batch_object(target, batch)))
-            self._findings(found)
+            self._findings(findings(target, batch))
             return 1
+        found = list(findings_so_far(target, batch))
         self._findings(found)
         rows = 0
         decoding = self.decoding if self.decoding and self.decoding.decoder(target) else None

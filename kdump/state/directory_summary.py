@@ -13,7 +13,10 @@ from kdump.format.meta_properties import meta_properties
 from kdump.log import file_kinds
 from kdump.log.internal_topics import METADATA_TOPIC
 from kdump.log.log_directory import REMOTE_CACHE, LogDirectory, PartitionDirectory, directory_at
+from kdump.state.metadata import read_metadata
+from kdump.state.missing_partitions import Expected, Key, checkpointed_partitions, may_be_missing, missing_partitions
 from kdump.state.partition_summary import PartitionSummary, partition_summary, sizes_of
+from kdump.state.siblings import Siblings, with_node_id
 from kdump.state.small_files import offsets, properties
 
 META = "meta.properties"
@@ -33,8 +36,8 @@ class LogDirectorySummary:
     dated: int | None
     """Modification time (epoch ms) of .kafka_cleanshutdown or, without it, of the newest checkpoint. In a copy made
     without preserving times, the time of the copy."""
-    absent: list[str]
-    """Partitions that are listed in the checkpoints but have no live directory here."""
+    absent: list[Key]
+    """Partitions that the log directory had and whose directories are missing (see missing_partitions)."""
     remote_cache: int
     """Size in bytes of the cached indexes of remote storage."""
     broken: list[str]
@@ -85,18 +88,20 @@ def single_partition_summary(place: PartitionDirectory) -> PartitionSummary:
     return partition_summary(place)
 
 
-def log_directory_summary(directory: LogDirectory) -> LogDirectorySummary:
-    """Return the facts of a log directory, from the files in its root and the names and sizes below it."""
+def log_directory_summary(directory: LogDirectory, siblings: Siblings) -> LogDirectorySummary:
+    """Return the facts of a log directory, from the files in its root and the names and sizes below it. `siblings`: the
+    directories that were given with it, and the metadata log, are read only if a partition may be missing."""
     broken: list[str] = []
     offsets, clean = checkpointed_offsets(directory, broken), had_clean_shutdown(directory)
+    identity = _identity(directory, broken)
     return LogDirectorySummary(
         directory,
-        _identity(directory, broken),
+        identity,
         [partition_summary_in(place, clean, offsets) for place in directory.partitions],
         clean,
         properties(directory.files.get(".kafka_cleanshutdown")),
         _dated(directory),
-        sorted(f"{topic}-{partition}" for topic, partition in offsets),
+        _absent(directory, identity, siblings),
         sum(sizes_of(path)[0] for path in _below(os.path.join(directory.path, REMOTE_CACHE))),
         broken,
     )
@@ -114,6 +119,19 @@ def _identity(directory: LogDirectory, broken: list[str]) -> dict[str, str]:
         if not states_node:
             broken.append(META)
     return found
+
+
+def _absent(directory: LogDirectory, identity: dict[str, str], siblings: Siblings) -> list[Key]:
+    noted = checkpointed_partitions(directory.files)
+    if directory.only_metadata or not may_be_missing(directory.path, noted):
+        return []
+    ids = with_node_id(dict(identity))
+    others, unlisted = siblings.of(ids)
+    found = (read_metadata(path) for path in (directory.path, *others))
+    metadata = next((each for each in found if each is not None), None)
+    here = {(each.topic, each.partition) for each in directory.partitions if not each.state}
+    missing = missing_partitions(Expected.of(directory.path, [*others, *unlisted], ids, noted, metadata))
+    return [key for key in missing.lost if key not in here]  # one that went away in the meantime was deleted
 
 
 def _dated(directory: LogDirectory) -> int | None:

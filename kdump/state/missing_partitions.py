@@ -13,6 +13,21 @@ The metadata alone is not evidence of a loss, because the broker may have stoppe
 if the log directory's checkpoints were lost, too: deleted, emptied or damaged. Something else with its name, a file
 or a link to a directory that is gone, is evidence as well: the broker then cannot create the directory.
 
+A checkpoint is replaced as a whole, by a rename after an fsync (CheckpointFile.write), so that no crash of a broker
+leaves a part of one:
+
+- one with an invalid line or a wrong count was damaged later. A broker uses nothing of it: it takes the log directory
+  offline (IOException, CheckpointFileWithFailureHandler.read), or goes on without it (NumberFormatException of
+  OffsetCheckpointFile, caught by LogManager.loadLogs). As a list it may lack lines, so that it does not show that a
+  partition was never created; but its valid lines still name partitions that were there;
+- an empty one, or one that ends after its version, is valid for a broker and has no entries (CheckpointFile.read). A
+  broker creates it empty at its first startup (the constructor of CheckpointFile) and from then on writes a version and
+  a count, even for no log. The recovery points come within a minute or two and at a clean shutdown, high watermarks
+  within 5 s of the first partition: if only the former are empty after an unclean shutdown, the broker's first run was
+  short, and the latter name its logs. If both are empty, the files were emptied, or the first run ended within
+  seconds, and nothing on the disk shows which: what the metadata assigns to the log directory and is not there is then
+  reported, as not shown by any checkpoint.
+
 Source: LogManager.asyncDelete, checkpointRecoveryOffsetsInDir, getOrCreateLog and createLogDirectory,
 ReplicaManager.getOrCreatePartition and checkpointHighWatermarks, Partition.createLogInAssignedDirectoryId (4.3.1).
 """
@@ -21,9 +36,10 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 
+from kdump.format.numbers import parse_int
 from kdump.log.errors import SourceError
 from kdump.log.listing import items
 from kdump.log.paths import PARTITION, Target, natural
@@ -44,17 +60,37 @@ NO_DIRECTORY = ("AAAAAAAAAAAAAAAAAAAAAA", "AAAAAAAAAAAAAAAAAAAAAQ", "AAAAAAAAAAA
 (DirectoryId.MIGRATING, UNASSIGNED, LOST)."""
 
 
+class Noted(NamedTuple):
+    """The partitions in a log directory's checkpoints. `is_whole`: whether they are all that the log directory had; if
+    no checkpoint is valid, they are those in the valid lines."""
+
+    keys: frozenset[Key]
+    is_whole: bool
+
+
 class Expected(NamedTuple):
     """What names a log directory's partitions. `path`: the log directory; `others`: the node's other ones; `node` and
-    `directory`: node.id and directory.id; `checkpointed`: the partitions in its checkpoints (see
-    `checkpointed_partitions`), None if they were lost; `metadata`: of the cluster, None if the disk has none."""
+    `directory`: node.id and directory.id; `checkpointed`: the partitions in its checkpoints; `metadata`: of the
+    cluster, None if the disk has none."""
 
     path: str
     others: tuple[str, ...]
     node: int | None
     directory: str | None
-    checkpointed: Collection[Key] | None
+    checkpointed: Noted
     metadata: MetadataImage | None
+
+    @classmethod
+    def of(
+        cls,
+        path: str,
+        others: Iterable[str],
+        ids: Mapping[str, str],
+        noted: Noted,
+        metadata: MetadataImage | None,
+    ) -> Expected:
+        """Return the same for a log directory with the meta.properties `ids`."""
+        return cls(path, tuple(others), parse_int(ids.get("node.id")), ids.get("directory.id"), noted, metadata)
 
     @property
     def is_known(self) -> bool:
@@ -80,11 +116,12 @@ class MissingPartitions(NamedTuple):
     blocked: dict[Key, str]
 
 
-def checkpointed_partitions(checkpoints: Mapping[str, Target], open_: Open = open_window) -> set[Key] | None:
-    """Return the partitions in the first valid one of a log directory's checkpoints that name all its logs; None if
-    there is none: each is missing, empty or damaged. One that cannot be read is not lost, and names none.
-    `checkpoints`: the files of the log directory by name."""
+def checkpointed_partitions(checkpoints: Mapping[str, Target], open_: Open = open_window) -> Noted:
+    """Return the partitions in the first valid one of a log directory's checkpoints that name all its logs; if there is
+    none, because each is missing, empty or damaged, those in the valid lines. One that cannot be read is not lost, so
+    that nothing shows that others are missing. `checkpoints`: the files of the log directory by name."""
     is_unread = False
+    named: set[Key] = set()
     for name in EVIDENCE:
         at = checkpoints.get(f"{name}-checkpoint")
         if at is None:
@@ -94,15 +131,19 @@ def checkpointed_partitions(checkpoints: Mapping[str, Target], open_: Open = ope
         found = read_entries(at, open_, broken, problems)
         if problems:
             is_unread = True
-        elif not broken and (found or _is_written(at, open_)):
-            return {(entry.values["topic"], entry.values["partition"]) for entry in found}
-    return set() if is_unread else None
+            continue
+        every = {(entry.values["topic"], entry.values["partition"]) for entry in found}
+        keys = frozenset(key for key in every if is_legal(key))
+        if not broken and (found or _is_written(at, open_)):
+            return Noted(keys, True)
+        named |= keys
+    return Noted(frozenset(named), is_unread)
 
 
 def missing_partitions(expected: Expected) -> MissingPartitions:
     """Return the partitions that the log directory should contain and does not, in the order of their names. Looks at
     the directories as they are now; one that cannot be listed contains anything."""
-    checkpointed = {key for key in expected.checkpointed or () if is_legal(key)}
+    checkpointed = set(expected.checkpointed.keys)
     try:
         found, in_place = _states(expected.path)
         live = {key for path in expected.others for key, states in _states(path)[0].items() if "" in states}
@@ -119,10 +160,20 @@ def missing_partitions(expected: Expected) -> MissingPartitions:
     # metadata, any directory explains why a checkpoint names the partition.
     instead = {"", "future"} if expected.is_known else {"", "future", "delete", "stray"}
     gone = {key for key in wanted if key not in live and not found.get(key, set()) & instead}
-    lost = gone if expected.checkpointed is None else gone & (checkpointed | in_place.keys())
+    lost = gone & (checkpointed | in_place.keys()) if expected.checkpointed.is_whole else gone
     return MissingPartitions(
         _ordered(lost), _ordered(gone - lost), {key: in_place[key] for key in lost if key in in_place}
     )
+
+
+def may_be_missing(path: str, noted: Noted) -> bool:
+    """Return False if `missing_partitions` reports nothing lost, whatever the metadata and other log directories have:
+    each partition in the log directory's checkpoints has its directory, and nothing else has a partition's name."""
+    try:
+        found, in_place = _states(path)
+    except OSError:
+        return False
+    return not noted.is_whole or bool(in_place) or any("" not in found.get(key, ()) for key in noted.keys)
 
 
 def is_legal(key: Key) -> bool:

@@ -27,7 +27,7 @@ from kdump.commands.browse import typed_selection
 from kdump.format.batch import BATCH_HEADER
 from kdump.log.fault_tolerant import FaultTolerantSource
 from tests.conftest import FIXTURES, sample, seeded
-from tests.craft import split
+from tests.craft import patch, split
 from tests.test_damaged_disks import DAMAGES, LARGE, files
 
 PAYMENTS = FIXTURES / "clean-1" / "payments-0"
@@ -111,6 +111,15 @@ def test_pages_are_what_inspect_lists(name: str, count: int, monkeypatch: pytest
     assert said(found, backwards(found, count)) == expected
     anew = browse(path)
     assert said(anew, backwards(anew, count)) == expected
+
+
+def test_a_record_count_that_cannot_be_true_is_marked(tmp_path: Path) -> None:
+    """The rows of such batches look damaged, although their checksums match."""
+    first, second, third, *_ = split(segment("clean-1/payments-0").read_bytes())
+    path = tmp_path / ZERO
+    path.write_bytes(first + patch(second, recordCount=-5) + patch(third, recordCount=1_000_000_007))
+    found = browse(path)
+    assert [row.style == "bad" for row in forwards(found, 7)] == [False, True, True]
 
 
 @pytest.mark.parametrize("name", SEGMENTS)

@@ -5,20 +5,29 @@ from __future__ import annotations
 
 import json
 from collections import defaultdict
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
 from click.testing import CliRunner
 
 from kdump.cli import cli
-from kdump.forensics.salvage.byte_outcomes import KEPT, LOST
+from kdump.forensics.salvage.byte_outcomes import DUPLICATE, KEPT, LOST
 from kdump.forensics.salvage.result import Salvaged
 from kdump.forensics.salvage.run import LEDGER, salvage
 
 Line = dict[str, Any]
 FOLLOWS = {"kraft-snapshot-missing"}
 """Errors that verify reports for the output because of what salvage leaves out; its notes mention them."""
+
+
+def batches_of(data: bytes) -> Iterator[bytes]:
+    """Yield the batches, or messages, in bytes that contain nothing else."""
+    position = 0
+    while position < len(data):
+        end = position + 12 + int.from_bytes(data[position + 8 : position + 12], "big")
+        yield data[position:end]
+        position = end
 
 
 class Run:
@@ -32,6 +41,7 @@ class Run:
         self.holes = [(line["offset"], line["lastOffset"]) for line in self.lines if line["type"] == "salvageHole"]
         self.tiles()
         self.is_as_it_was()
+        self.duplicates_are_equal()
         if all(each.files and each.files[0].endswith(".log") for each in self.made):
             self.is_sound()
 
@@ -65,6 +75,22 @@ class Run:
                 was = Path(span["file"]).read_bytes()[span["position"] :][: span["size"]]
                 now = (self.out / span["outFile"]).read_bytes()[span["outPosition"] :][: span["size"]]
                 assert was == now, span
+
+    def duplicates_are_equal(self) -> None:
+        """Check that each batch of a duplicate is in the output, byte for byte unless the reason names a field."""
+        logs = [self.out / file for made in self.made for file in made.files if file.endswith(".log")]
+        written = {batch for log in logs for batch in batches_of(log.read_bytes())}
+        without = {batch[:12] + batch[16:] for batch in written}
+        for span in self.spans if logs else ():
+            if span["fate"] != DUPLICATE:
+                continue
+            for batch in batches_of(Path(span["file"]).read_bytes()[span["position"] :][: span["size"]]):
+                if span["reason"] == "byte for byte equal":
+                    assert batch in written, span
+                else:
+                    assert batch not in written, span
+                if span["reason"] == "equal except for partitionLeaderEpoch":
+                    assert batch[:12] + batch[16:] in without, span
 
     def is_sound(self) -> None:
         said = {code for made in self.made for code in made.odd}

@@ -212,6 +212,7 @@ def test_the_same_batch_in_two_live_segments_is_no_loss(tmp_path: Path) -> None:
 # --- Batches out of order ---------------------------------------------------------------------------------------------
 
 SORTED = [ten(first) for first in range(0, 60, 10)]
+TOP = (1 << 63) - 1
 ORDERS = {
     "two swapped": (0, 2, 1, 3, 4, 5),
     "the last two": (0, 1, 2, 3, 5, 4),
@@ -261,6 +262,15 @@ def test_doubled_batches_are_duplicates_wherever_they_stand(tmp_path: Path) -> N
     run = Run(tmp_path / "out", source)
     assert (run.out / "t-0" / FIRST).read_bytes() == b"".join(SORTED)
     assert (run.fates(), run.only.is_whole) == ({KEPT: 6, DUPLICATE: 4}, True)
+
+
+def test_a_duplicate_with_another_leader_epoch(tmp_path: Path) -> None:
+    """No checksum covers the leader epoch, and a follower's copy may have another one."""
+    other = place(tmp_path / "b", "t-0", ten(0, 1), ten(10, 3), ten(20, 3))
+    run = Run(tmp_path / "out", place(tmp_path / "a", "t-0", ten(0, 1), ten(10, 2), ten(20, 3)), replicas=[str(other)])
+    told = [(span["offset"], span["reason"]) for span in run.spans if span["fate"] == DUPLICATE]
+    assert (0, "byte for byte equal") in told
+    assert (10, "equal except for partitionLeaderEpoch") in told
 
 
 def test_what_overlaps_is_named_and_no_success(tmp_path: Path) -> None:
@@ -568,9 +578,28 @@ def test_messages_of_a_damaged_wrapper(magic: int, tmp_path: Path) -> None:
     assert (span["records"], span["reason"]) == (3, "3 of 4 records")
 
 
+@pytest.mark.parametrize(
+    ("base", "order"),
+    [(TOP - 9, (0, 1, 2)), (TOP - 8, (0, 2, 1)), (TOP, (2, 0, 1)), (-TOP - 1, (0, 2, 1)), (-5, (2, 0, 1))],
+)
+def test_offsets_at_the_edge_of_64_bits_are_as_stored(base: int, order: tuple[int, ...], tmp_path: Path) -> None:
+    """The ledger has each offset of a header as it is stored, and null where the last offset does not exist, with the
+    reason. (`make test-all` runs this with the plain core, too.)"""
+    parts = [ten(0), ten(20), craft.rebase(ten(0), base)]
+    run = Run(tmp_path / "out", place(tmp_path, "t-0", *(parts[number] for number in order)))
+    at = sum(len(parts[number]) for number in order[: order.index(2)])
+    (span,) = [each for each in run.spans if each["position"] <= at < each["position"] + each["size"]]
+    assert span["offset"] == base
+    assert span["lastOffset"] == (base + 9 if base + 9 <= TOP else None)
+    assert (span["fate"], span["reason"]) == (
+        (KEPT, "") if base == TOP - 9 else (DAMAGED, "its offsets are impossible")
+    )
+    assert all(last is None or last <= TOP for _, last in run.holes)
+
+
 def test_guesses_from_numbers_that_cannot_be(tmp_path: Path) -> None:
     """Damaged offsets and timestamps that exceed 64 bits give no recovered record, and no traceback."""
-    top = (1 << 63) - 1
+    top = TOP
     late = [craft.record(0, b"k", b"v" * 8), craft.record(1, b"k", b"v" * 8, timestamp=1 << 40)]
     inner = [craft.message(1, b"a", offset=0), craft.message(1, b"b", offset=1)]
     damaged = {

@@ -371,11 +371,24 @@ def test_the_limit_of_what_is_decompressed() -> None:
     assert problems == ["decompression-failed"]
 
 
-def test_a_record_that_claims_more_than_the_limit() -> None:
-    """No memory is allocated for it."""
-    lie = craft.varint(2_000_000_000) + bytes(30)
-    found, problems, _ = read(craft.batch([TWO[0], lie, TWO[1]], "zstd", count=3))
+@pytest.mark.parametrize("codec", ["gzip", "snappy", "lz4", "zstd"])
+@pytest.mark.parametrize("behind", [0, 30, 40_000])
+def test_a_record_that_claims_more_than_the_limit(codec: str, behind: int) -> None:
+    """No memory is allocated for it. It is damage if the payload cannot hold it, whatever the limit."""
+    lie = craft.varint(2_000_000_000) + bytes(behind)
+    for limit in (50_000, 1 << 28):
+        limits = Limits(max_decompressed_size=limit)
+        found, problems, batch = read(craft.batch([TWO[0], lie], codec, count=2), limits=limits)
+        assert (len(found), problems) == (1, ["record-malformed"])
+        assert batch.problems[0].reason == f"length 2000000000 extends past the end, {behind} bytes left"
+
+
+@pytest.mark.parametrize("codec", ["gzip", "snappy", "lz4", "zstd"])
+def test_a_record_that_only_the_limit_forbids(codec: str) -> None:
+    data = craft.batch([TWO[0], craft.record(1, value=bytes(60_000))], codec)
+    found, problems, batch = read(data, limits=Limits(max_decompressed_size=50_000))
     assert (len(found), problems) == (1, ["decompression-failed"])
+    assert "--max-decompressed-size" in batch.problems[0].reason
 
 
 def test_an_unknown_codec() -> None:

@@ -21,7 +21,7 @@ from kdump.forensics.postmortem.buckets import Buckets, of_time
 from kdump.forensics.postmortem.facts import Directory, PartitionFacts, PostMortem, Series
 from kdump.forensics.postmortem.partition_scan import PostMortemCheck
 from kdump.forensics.space_saving import SpaceSaving
-from kdump.log.errors import SourceError, raise_it
+from kdump.log.errors import Refused, SourceError, raise_it
 from kdump.log.log_directory import LogDirectory
 from kdump.log.rate_limit import RateLimit
 from kdump.signals import uninterrupted
@@ -41,7 +41,6 @@ TOPICS = 200
 """Maximum number of topics with their own bytes and records over time; those with the fewest bytes are counted
 together."""
 
-Refused = Callable[[SourceError], None]
 Wanted = Callable[[Unit], bool]
 Done = tuple[PartitionFacts, CheckTotals]
 _rate: RateLimit | None = None

@@ -153,7 +153,7 @@ class PartitionPlan:
             "segment) or hidden (left in the file after the log end); batches, records and soundBytes: what is valid "
             "among them and lost because of what precedes it (in deleted segments by headers alone); offset and "
             "lastOffset: from the headers of valid and damaged batches; records is null if compressed messages of "
-            "magic 0 and 1 do not state it"
+            "magic 0 and 1 do not state it, or a stated number cannot be true"
         ),
     ] = field(default_factory=list)
     stops: Stops = field(default_factory=list)

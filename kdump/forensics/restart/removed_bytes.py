@@ -6,7 +6,7 @@ from __future__ import annotations
 from kdump.forensics.restart.file_records import read_batches
 from kdump.forensics.restart.log_segment import LogSegment
 from kdump.forensics.restart.plan import RemovedBytes
-from kdump.log.batch_validity import is_intact
+from kdump.log.batch_validity import impossible_count, is_intact
 from kdump.log.legacy_records import read_wrapper
 from kdump.log.reader import CHECKED, regions
 from kdump.log.region import TORN, Batch, BatchRun, LegacyRecordBatch, Limits
@@ -66,7 +66,8 @@ def removed_bytes(
                     read_wrapper(region)
                 first = region.lastOffset if region.baseOffset is None else region.baseOffset
                 if is_intact(region):
-                    found.add(1, region.possible_records, region.size, first, region.lastOffset)
+                    records = region.possible_records if impossible_count(region) is None else None
+                    found.add(1, records, region.size, first, region.lastOffset)
                 else:
                     found.damaged += 1
                     found.span(first, region.lastOffset)
@@ -89,11 +90,12 @@ def bytes_of_deleted_segment(segment: LogSegment, size: int, kind: str, reason: 
         if segment.first or size < (window.source.size or 0):
             # Recovery has accepted these batches, so they follow each other without damage.
             for head in read_batches(window, segment.first, segment.first + size):
-                records = head.header.possible_records if head.header is not None else None
+                header = head.header
+                records = header.recordCount if header and header.recordCount == header.possible_records else None
                 found.add(1, records, head.size, head.base, head.last)
         else:
             headers = summarize_headers(segment.at, window)
-            found.batches, found.records = headers.batches, headers.records
+            found.batches, found.records = headers.batches, None if headers.uncounted else headers.records
             found.sound_bytes = size - headers.torn - headers.junk - headers.padding
             if headers.first is not None and headers.last is not None:
                 found.span(headers.first, headers.last)

@@ -23,10 +23,12 @@ from kdump.forensics.retention.deletion import HELD as IS_HELD
 from kdump.forensics.retention.deletion import LATER, NOW
 from kdump.forensics.retention.deletion import UNKNOWN as IS_UNKNOWN
 from kdump.forensics.retention.segments import BATCH, FILE, ObservedSegment, Tombstones
+from kdump.format.count_text import count_text
 from kdump.log.listing import length
 
 NO_TIER = "the contents of remote storage are unknown: the partition of __remote_log_metadata is not on this disk"
 OF_FILE = "for {count} {segments} the file's modification time counts, which is wrong if a copy has not preserved it"
+UNCOUNTED = "the records of {batches} are not counted, because recordCount cannot be true; run kdump verify for details"
 IS_STRAY = "the cluster does not assign this replica here; brokers never delete stray directories"
 IS_DELETED = "its topic was deleted, or this replica has moved: a broker deletes it file.delete.delay.ms after startup"
 
@@ -159,6 +161,9 @@ def _notes(case: RetentionCase) -> Iterator[str]:
     files = [segment for segment in case.segments if segment.timestamp_from == FILE and segment.size]
     if files and case.settings.deletes:
         yield OF_FILE.format(count=len(files), segments="segment" if len(files) == 1 else "segments")
+    uncounted = sum(segment.uncounted for segment in case.segments)
+    if uncounted:
+        yield UNCOUNTED.format(batches=count_text(uncounted, "batch", "batches"))
 
 
 def policy(settings: Settings) -> str:

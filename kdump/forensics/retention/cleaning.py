@@ -17,6 +17,7 @@ from kdump.forensics.retention.configs import Settings
 from kdump.forensics.retention.segments import ObservedSegment
 from kdump.format.record_columns import each_row
 from kdump.log.batch_records import decode_columns, records
+from kdump.log.batch_validity import impossible_count
 from kdump.log.legacy_records import read_wrapper
 from kdump.log.legacy_skim import Skimmed
 from kdump.log.partition_reader import PartitionReader
@@ -147,7 +148,7 @@ def _is_aborted(batch: Batch, aborted: Aborted) -> bool:
 def _batches(segment: ObservedSegment, options: Options) -> Iterator[Batch]:
     for region in PartitionReader(options.open, options.limits).segment(segment.at):
         # The cleaner does not verify checksums.
-        if isinstance(region, Batch) and not region.problems:
+        if isinstance(region, Batch) and not region.problems and impossible_count(region) is None:
             yield region
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import closing
 
-from kdump.check.known import ids, same_broker
+from kdump.check.known import ids
 from kdump.check.options import Options
 from kdump.format.numbers import parse_int
 from kdump.log import file_kinds
@@ -19,6 +19,7 @@ from kdump.log.window import Window
 from kdump.state.image import MetadataImage
 from kdump.state.metadata import read_metadata, replay_metadata
 from kdump.state.remote_log import RemoteLog, read_remote_log
+from kdump.state.siblings import same_broker
 
 CHECKPOINTS = ("log-start-offset-checkpoint", "replication-offset-checkpoint", "cleaner-offset-checkpoint")
 """The checkpoints that retention and the log cleaner use."""

@@ -11,7 +11,7 @@ from kdump.check.options import Options
 from kdump.check.rule import BatchContext, SegmentContext, hides
 from kdump.forensics.partition_scan import BatchObserver
 from kdump.log.batch_records import decode_columns, records
-from kdump.log.batch_validity import CHECKSUM, damage_of
+from kdump.log.batch_validity import CHECKSUM, damage_of, impossible_count
 from kdump.log.errors import SourceError
 from kdump.log.file_kinds import TIME_INDEX
 from kdump.log.index_lookup import last_entry
@@ -74,6 +74,8 @@ class ObservedSegment:
     last: int | None = None
     batches: int = 0
     records: int = 0
+    uncounted: int = 0
+    """Number of batches whose record count cannot be true, so that their records are not in `records`."""
     first_timestamp: int = -1
     largest: int = -1
     largest_at: int = 0
@@ -93,6 +95,11 @@ class ObservedSegment:
     """Number of batches without a record."""
     next_horizon: int | None = None
     """The earliest delete horizon that has not passed; None without one."""
+
+    def note_damage(self, damage: DamagedRange) -> None:
+        """Keep the first damage that the cleaner cannot read, or else the first of all."""
+        if self.damage is None or (self.damage.is_readable and not damage.is_readable):
+            self.damage = damage
 
     @property
     def timestamp(self) -> int:
@@ -154,7 +161,12 @@ class RetentionObserver(BatchObserver):
         facts.last = batch.lastOffset
         facts.batches += 1
         facts.records += batch.possible_records
-        self._horizons(facts, batch)
+        impossible = impossible_count(batch)
+        if impossible is None:
+            self._horizons(facts, batch)
+        else:
+            facts.uncounted += 1
+            facts.note_damage(DamagedRange(batch.position, impossible.reason, False))
         return ()
 
     def _horizons(self, facts: ObservedSegment, batch: Batch) -> None:
@@ -186,9 +198,7 @@ class RetentionObserver(BatchObserver):
     def _damaged(self, damage: DamagedRange) -> None:
         assert self._now is not None
         self._now.damages += 1
-        known = self._now.damage
-        if known is None or (known.is_readable and not damage.is_readable):
-            self._now.damage = damage
+        self._now.note_damage(damage)
 
     def finish(self, part: SegmentContext) -> Iterator[Any]:
         assert self._now is not None

@@ -31,7 +31,7 @@ FATES = {
     KEPT: "written unchanged, byte for byte",
     MENDED: "written, with a corrected field that no checksum covers (see mended)",
     RECOVERED: "records of a damaged batch, in a new batch; their values may be wrong",
-    DUPLICATE: "the same batch, except perhaps for its leader epoch, was written from elsewhere",
+    DUPLICATE: "equal to a batch that was written from elsewhere; the reason says whether byte for byte",
     SUPERSEDED: "a better batch of these offsets was written from elsewhere",
     PADDING: "zeros, left by preallocation or a crash",
     UNUSED: "not requested or not needed, and not written",
@@ -58,7 +58,9 @@ class ByteRange(NamedTuple):
     position: Annotated[int, Doc("start of the span", FILE_BYTE)]
     size: Annotated[int | None, Doc("length of the span; null if unknown because the file could not be read", BYTES)]
     offset: Annotated[int | None, Doc("first offset, from the headers; null if none is plausible", OFFSET)] = None
-    lastOffset: Annotated[int | None, Doc("last offset, from the headers", OFFSET)] = None
+    lastOffset: Annotated[int | None, Doc("last offset, from the headers; null if it would exceed 64 bits", OFFSET)] = (
+        None
+    )
     batches: Annotated[int, Doc("number of batches; if lost, as far as headers show")] = 0
     records: Annotated[int, Doc("number of records in them")] = 0
     code: Annotated[str, Doc("code of the finding (kdump verify --list) that caused it; empty if none")] = ""

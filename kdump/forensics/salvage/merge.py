@@ -94,7 +94,7 @@ class Merge:
                 return
             other = self._of_other(first)
             if self.taken is not None and _is_same(self.taken, first):
-                self._drop(first, DUPLICATE, f"offsets up to {self.last} were already written")
+                self._drop(first, DUPLICATE, _equality(self.taken, first))
             elif other is not None:
                 self._drop(first, *other)
             elif self.last is not None and first.base <= self.last:
@@ -114,7 +114,7 @@ class Merge:
         self.taken = _taken(first)
         for rival in rivals:
             if rival.last <= first.last:
-                self._drop(rival, self._instead(rival), f"{_where(first)} was written instead")
+                self._replaced(rival, f"{_where(first)} was written instead")
         yield first
         self.taken.head = None
         self.last, self.epoch = first.last, max(first.epoch, self.epoch)
@@ -213,17 +213,22 @@ class Merge:
         """Drop a batch that begins at or below the last chosen offset."""
         assert self.last is not None
         if head.last <= self.last:
-            self._drop(head, self._instead(head), f"offsets up to {self.last} were already written")
+            self._replaced(head, f"offsets up to {self.last} were already written")
         else:
             reason = f"offsets up to {self.last} were already written; its {self.last + 1}..{head.last} are not written"
             self._drop(head, OVERLAPS, reason)
 
-    def _instead(self, head: SalvageCandidate) -> str:
-        """Return the fate of a batch whose offsets have all been written. The log cleaner leaves other versions of a
-        batch in a compacted log, and in .deleted, .swap and .cleaned files. Any other batch that differs may contain
-        records that are nowhere else."""
+    def _replaced(self, head: SalvageCandidate, reason: str) -> None:
+        """Drop a batch whose offsets have all been written. `reason`: why, unless it is the chosen batch itself."""
         if self.taken is not None and _is_same(self.taken, head):
-            return DUPLICATE
+            self._drop(head, DUPLICATE, _equality(self.taken, head))
+        else:
+            self._drop(head, self._instead(head), reason)
+
+    def _instead(self, head: SalvageCandidate) -> str:
+        """Return the fate of a batch that differs from the chosen one, and whose offsets have all been written. The log
+        cleaner leaves other versions of a batch in a compacted log, and in .deleted, .swap and .cleaned files. Any
+        other batch that differs may contain records that are nowhere else."""
         if head.strand.tier == SPARE or head.recovered is not None:
             return SUPERSEDED
         return SUPERSEDED if self.is_compacted and self._is_version(head) else CONTRADICTS
@@ -274,6 +279,17 @@ def _is_same(taken: ChosenBatch, other: SalvageCandidate) -> bool:
     if taken.digest is None:
         taken.digest = _digest(taken.head.batch) if taken.head is not None else _digest_again(taken)
     return taken.digest == _digest(other.batch)
+
+
+def _equality(taken: ChosenBatch, other: SalvageCandidate) -> str:
+    """Return in words how far a batch equals the chosen one (see `_is_same`). In the source, fields of it that were
+    corrected differ, too."""
+    if other.recovered is not None:
+        return "equal once recovered from a damaged batch"
+    fields = dict.fromkeys(other.mended)
+    if taken.epoch != other.epoch:
+        fields["partitionLeaderEpoch"] = None
+    return f"equal except for {' and '.join(fields)}" if fields else "byte for byte equal"
 
 
 def _digest(batch: Batch) -> bytes:

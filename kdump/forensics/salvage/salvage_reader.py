@@ -17,6 +17,7 @@ from kdump.forensics.salvage.byte_outcomes import CONTRADICTS, DAMAGED, PADDING,
 from kdump.forensics.salvage.file_parts import Disordered, InputFile, LostBytes
 from kdump.forensics.salvage.source_file import Rescue, SourceFile, is_cleaned, with_fields
 from kdump.format.batch import BatchHeader
+from kdump.format.numbers import LONG_MAX
 from kdump.log import region as regions_of
 from kdump.log.batch_validity import OFFSETS, is_intact
 from kdump.log.errors import SourceError, is_gone
@@ -257,8 +258,10 @@ class SalvageReader:
         if isinstance(batch, DefaultRecordBatch):
             first, last_, records = self._claims(batch.header, batch.end)
             if first is None and is_intact(batch):
-                first, last_, records = batch.header.baseOffset, batch.lastOffset, batch.possible_records
+                first, records = batch.header.baseOffset, batch.possible_records
+                last_ = first + batch.header.lastOffsetDelta  # a broker's sum would wrap around
                 is_possible = 0 <= last_ - first < MOST_DELTA and self._has_room(first, last_, batch.end)
+                last_ = last_ if last_ <= LONG_MAX else None
         if isinstance(batch, LegacyRecordBatch):
             records = batch.recordCount or 1
         fate = UNREAD if unread else DAMAGED
@@ -285,4 +288,6 @@ class SalvageReader:
         limits_after = [
             each for each in (self.place.beyond, successor.baseOffset if successor else None) if each is not None
         ]
-        return before < first <= last and first - before <= REACH and all(last < each for each in limits_after)
+        return (
+            before < first <= last <= LONG_MAX and first - before <= REACH and all(last < each for each in limits_after)
+        )

@@ -13,7 +13,7 @@ from kdump.check.workers import careful_source
 from kdump.forensics.output_directory import OutputDirectory, OutputError, OutputFile
 from kdump.forensics.postmortem.facts import PostMortem
 from kdump.forensics.postmortem.run import postmortem
-from kdump.log.errors import SourceError
+from kdump.log.errors import Refused, SourceError
 from kdump.render.postmortem.charts import draw_charts
 from kdump.render.postmortem.finding_evidence import evidence
 from kdump.render.postmortem.labels import PartitionLabels, clean
@@ -45,7 +45,7 @@ def report(
     topics: Callable[[str], bool] = lambda name: True,
     jobs: int | None = None,
     max_rate: int | None = None,
-    refused: Callable[[SourceError], None] | None = None,
+    refused: Refused | None = None,
     met: Callable[[int], None] = lambda count: None,
     total: Callable[[int], None] = lambda size: None,
     step: Callable[[str], None] = lambda what: None,
