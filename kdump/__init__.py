@@ -17,13 +17,13 @@ API = {
     "diff": "kdump.forensics.diff",
     "Diff": "kdump.forensics.diff",
     "producers": "kdump.forensics.api",
-    "retention": "kdump.forensics.retention.ask",
+    "retention": "kdump.forensics.retention.run",
     "restart_plan": "kdump.forensics.restart.restart_plan",
     "RestartPlan": "kdump.forensics.restart.plan",
     "reindex": "kdump.forensics.reindex.run",
     "Reindexed": "kdump.forensics.reindex.run",
-    "report": "kdump.render.postmortem.write",
-    "ReportFiles": "kdump.render.postmortem.write",
+    "report": "kdump.render.postmortem.report",
+    "ReportFiles": "kdump.render.postmortem.report",
     "stats": "kdump.forensics.read_stats",
     "Stats": "kdump.forensics.stats",
     "transactions": "kdump.forensics.api",
@@ -59,7 +59,7 @@ if TYPE_CHECKING:
     from kdump.forensics.reindex.run import reindex as reindex
     from kdump.forensics.restart.plan import RestartPlan as RestartPlan
     from kdump.forensics.restart.restart_plan import restart_plan as restart_plan
-    from kdump.forensics.retention.ask import retention as retention
+    from kdump.forensics.retention.run import retention as retention
     from kdump.forensics.salvage.result import Salvaged as Salvaged
     from kdump.forensics.salvage.run import salvage as salvage
     from kdump.forensics.salvage.sources import SalvageError as SalvageError
@@ -70,8 +70,8 @@ if TYPE_CHECKING:
     from kdump.log.region import Batch as Batch
     from kdump.log.region import Limits as Limits
     from kdump.log.region import Region as Region
-    from kdump.render.postmortem.write import ReportFiles as ReportFiles
-    from kdump.render.postmortem.write import report as report
+    from kdump.render.postmortem.report import ReportFiles as ReportFiles
+    from kdump.render.postmortem.report import report as report
 
 
 def __getattr__(name: str) -> Any:

@@ -61,11 +61,11 @@ class Lazy(click.Group):
     def resolve_command(
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
+        from kdump.log.command_line_paths import note_existing_paths
         from kdump.log.failures import begin
-        from kdump.log.named import look_at
 
         begin()
-        look_at(word for arg in args[1:] for word in (arg, arg.partition("=")[2]))
+        note_existing_paths(word for arg in args[1:] for word in (arg, arg.partition("=")[2]))
         name, command, rest = super().resolve_command(ctx, args)
         end_with_reader(name not in TO_THE_END)
         return name, command, rest

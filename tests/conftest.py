@@ -18,11 +18,11 @@ from typing import Any, TypeVar
 import pytest
 from hypothesis import HealthCheck, settings
 
+from kdump.log.batch_records import records
 from kdump.log.paths import target
-from kdump.log.payload import records
 from kdump.log.reader import regions
 from kdump.log.record import Record
-from kdump.log.region import Batch, BatchLegacy, Limits, Region
+from kdump.log.region import Batch, LegacyRecordBatch, Limits, Region
 from kdump.log.source import FileSource, SeekableSource, Source, open_source
 from kdump.log.window import DEFAULT_SIZE, Window
 from tools.corpus import changes, unpack
@@ -80,7 +80,7 @@ def quiet_disks() -> Iterator[None]:
     """Turn off the second look at young files: the disks of tests are young, but no broker writes to them. Tests that
     undo their own monkeypatch do not turn it on."""
     with pytest.MonkeyPatch.context() as patched:
-        patched.setattr("kdump.log.at_work.YOUNG", 0)
+        patched.setattr("kdump.log.live_files.YOUNG", 0)
         yield
 
 
@@ -233,7 +233,7 @@ def facts(region: Region) -> dict[str, Any]:
     said["header"] = region.header  # type: ignore[attr-defined]
     said["crcValid"] = region.crcValid
     said["problems"] = list(region.problems)
-    if isinstance(region, BatchLegacy):
+    if isinstance(region, LegacyRecordBatch):
         said["inside"] = (region.baseOffset, region.recordCount)
     return said
 

@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from kdump.log.paths import refuse_pipe, target
+from kdump.log.paths import reject_pipe, target
 from tests.broker_at_work import Broker, disk
 from tests.command import run
 from tests.conftest import sample, seeded
@@ -43,7 +43,7 @@ def test_a_broker_at_work(name: str, draw: int, tmp_path: Path, monkeypatch: pyt
     dice = seeded(f"{name} {draw}")
     broker = Broker(root, dice)
     broker.work(dice.randint(1, 6))
-    monkeypatch.setattr("kdump.log.at_work.YOUNG", 10**9)
+    monkeypatch.setattr("kdump.log.live_files.YOUNG", 10**9)
     broker.at = set(dice.sample(range(1, CALLS), 60))
     with monkeypatch.context() as patched:
         broker.come_in(patched)
@@ -71,7 +71,7 @@ def test_damage_is_found_all_the_same(draw: int, tmp_path: Path, monkeypatch: py
     broker = Broker(root, dice)
     broker.changes = [broker.append, broker.rewrite_at_root, broker.replace_at_root]
     broker.work(4)
-    monkeypatch.setattr("kdump.log.at_work.YOUNG", 10**9)
+    monkeypatch.setattr("kdump.log.live_files.YOUNG", 10**9)
     broker.at = set(dice.sample(range(1, CALLS), 40))
     with monkeypatch.context() as patched:
         broker.come_in(patched)
@@ -94,7 +94,7 @@ def test_what_keeps_changing_is_noted(tmp_path: Path, monkeypatch: pytest.Monkey
         os.utime(path, ns=(moment, moment))
 
     rewritten(0)
-    monkeypatch.setattr("kdump.log.at_work.YOUNG", 10**18)
+    monkeypatch.setattr("kdump.log.live_files.YOUNG", 10**18)
     monkeypatch.setattr("time.sleep", rewritten)
     result = run("verify", "--json", "--only", "files", root)
     *findings, summary = map(json.loads, result.stdout.splitlines())
@@ -145,7 +145,7 @@ def test_a_disk_that_was_copied_just_now(
 
     old = answer()
     monkeypatch.setattr("time.sleep", lambda seconds: None)
-    monkeypatch.setattr("kdump.log.at_work.YOUNG", 10**18)
+    monkeypatch.setattr("kdump.log.live_files.YOUNG", 10**18)
     assert answer() == old
 
 
@@ -239,5 +239,5 @@ def test_a_file_that_goes_away_between_two_looks(tmp_path: Path, monkeypatch: py
         return found
 
     monkeypatch.setattr("os.stat", gone)
-    refuse_pipe(at)
+    reject_pipe(at)
     assert looks == 1

@@ -22,7 +22,7 @@ from hypothesis import strategies as st
 
 from kdump import __version__
 from kdump.cli import cli
-from kdump.log import legacy, payload
+from kdump.log import batch_records, legacy_records
 from kdump.render import dumplog_batch
 from kdump.render.java import double, file_text, jackson
 from tests import craft
@@ -208,14 +208,14 @@ def test_a_large_record_is_written_in_pieces(
     path.write_bytes(data)
     words = [*options, "--window", "128", "--files", path]
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(payload, "_at_one_go", lambda batch, space, size, limit: None)
-        patch.setattr(legacy, "_columns", lambda batch: None)
+        patch.setattr(batch_records, "_at_one_go", lambda batch, space, size, limit: None)
+        patch.setattr(legacy_records, "_columns", lambda batch: None)
         expected = dump(*words)
         patch.setattr(dumplog_batch, "LONG", large)
         patch.setattr(dumplog_batch, "PIECE", 5)
         patch.setattr(dumplog_batch, "MOST_KEYS", 2)
-        patch.setattr(payload, "LARGE", large)
-        patch.setattr(legacy, "KEEP", large)
+        patch.setattr(batch_records, "LARGE", large)
+        patch.setattr(legacy_records, "KEEP", large)
         found = dump(*words)
     assert found.stdout_bytes == expected.stdout_bytes
     if codec == "none" or damage is None:  # otherwise the codec's error may come first

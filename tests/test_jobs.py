@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from kdump.engine import COMPILED, running
-from kdump.render.ordered import HELD, Ordered, Turn
+from kdump.render.ordered_pool import HELD, OrderedPool, OutputSlot
 from tests import craft
 from tests.conftest import ROOT, segment
 
@@ -41,10 +41,10 @@ def output() -> Parts:
 @pytest.mark.parametrize("jobs", [1, 2, 5])
 def test_order(jobs: int, output: Parts) -> None:
     """Tasks finish in any order; those with more output than may be buffered wait for their turn."""
-    ordered = Ordered(output, jobs)  # type: ignore[arg-type]
+    ordered = OrderedPool(output, jobs)  # type: ignore[arg-type]
     expected = []
 
-    def work(number: int, turn: Turn) -> None:
+    def work(number: int, turn: OutputSlot) -> None:
         time.sleep(0.001 * (number * 7 % 5))
         for part in range(3):
             turn.write(b"%d.%d " % (number, part) * (HELD // 8 if number % 9 == 4 else 1))
@@ -58,7 +58,7 @@ def test_order(jobs: int, output: Parts) -> None:
 
 def test_no_more_is_under_way_than_there_are_threads(output: Parts) -> None:
     """Memory is bounded: one task per thread, and as many waiting."""
-    ordered = Ordered(output, 2)  # type: ignore[arg-type]
+    ordered = OrderedPool(output, 2)  # type: ignore[arg-type]
     gate = threading.Event()
     begun = []
 
@@ -77,9 +77,9 @@ def test_no_more_is_under_way_than_there_are_threads(output: Parts) -> None:
 
 
 def test_an_error_is_raised_to_who_submits(output: Parts) -> None:
-    ordered = Ordered(output, 3)  # type: ignore[arg-type]
+    ordered = OrderedPool(output, 3)  # type: ignore[arg-type]
 
-    def fail(turn: Turn) -> None:
+    def fail(turn: OutputSlot) -> None:
         raise BrokenPipeError
 
     ordered.submit(lambda turn: turn.write(b"first"))

@@ -17,7 +17,7 @@ from click.testing import CliRunner
 
 from kdump.cli import cli
 from kdump.render.all_answers import TYPES
-from kdump.state import overview, partition_log
+from kdump.state import overview, partition_summary
 from tests.conftest import DISKS, FIXTURES, ORACLE, ORACLE_DISKS, sample, seeded
 from tests.test_damaged_disks import DAMAGES, LARGE
 
@@ -253,13 +253,13 @@ def test_partitions_by_number(tmp_path: Path) -> None:
 
 def test_no_more_is_read_than_is_shown(monkeypatch: pytest.MonkeyPatch) -> None:
     read: list[str] = []
-    real = partition_log.read_segment
+    real = partition_summary.read_segment
 
     def counting(facts: Any, **options: Any) -> None:
         read.append(facts.segment.log.path)
         real(facts, **options)
 
-    monkeypatch.setattr(partition_log, "read_segment", counting)
+    monkeypatch.setattr(partition_summary, "read_segment", counting)
     monkeypatch.setattr(overview, "read_segment", counting)
     for arguments, count in (
         (["--sort", "size", "-n", "2"], 2),
@@ -385,14 +385,14 @@ def test_left_overs(disk: Path) -> None:
 
 def test_a_segment_that_goes_away(disk: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     gone = disk / "ledger-0" / f"{0:020}.log"
-    real = partition_log.open_source
+    real = partition_summary.open_source
 
     def open_source(path: str, **options: Any) -> Any:
         if path == str(gone):
             gone.unlink(missing_ok=True)
         return real(path, **options)
 
-    monkeypatch.setattr(partition_log, "open_source", open_source)
+    monkeypatch.setattr(partition_summary, "open_source", open_source)
     row = row_of(disk)
     assert (row["segments"], row["errors"], row["logEndOffset"], row["records"]) == (0, [], None, 0)
     assert of_type(objects(disk, "--segments", "--topic", "ledger"), "logSegment") == []
@@ -441,15 +441,15 @@ def test_a_file_that_grows_is_not_torn(disk: Path, monkeypatch: pytest.MonkeyPat
     log = disk / "ledger-0" / f"{0:020}.log"
     whole = log.read_bytes()
     log.write_bytes(whole[:-10])
-    real = partition_log.read_headers
+    real = partition_summary.summarize_headers
 
     def read_headers(*arguments: Any, **options: Any) -> Any:
         found = real(*arguments, **options)
         log.write_bytes(whole)
         return found
 
-    monkeypatch.setattr(partition_log, "read_headers", read_headers)
-    monkeypatch.setattr(partition_log.FileSource, "grown", lambda self: 10)
+    monkeypatch.setattr(partition_summary, "summarize_headers", read_headers)
+    monkeypatch.setattr(partition_summary.FileSource, "grown", lambda self: 10)
     assert (row_of(disk)["damage"], row_of(disk)["torn"]) == (None, 0)
 
 

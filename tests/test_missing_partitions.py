@@ -22,10 +22,10 @@ from kdump.check.finding import Finding
 from kdump.check.options import Options
 from kdump.check.totals import CheckTotals
 from kdump.forensics.restart.restart_plan import restart_plan
-from kdump.log import kinds
-from kdump.log.disk import LogDirectory, place_of
+from kdump.log import file_kinds
+from kdump.log.log_directory import LogDirectory, directory_at
 from kdump.state.metadata import read_metadata
-from kdump.state.missing_partitions import Expected, missing_partitions, noted_in
+from kdump.state.missing_partitions import Expected, checkpointed_partitions, missing_partitions
 from kdump.state.small_files import properties
 from tests.command import run
 from tests.conftest import DISKS, SEED
@@ -33,12 +33,12 @@ from tests.restart_recipe import metadata_apart, second
 
 META = "__cluster_metadata-0"
 CHECKPOINTS = ("replication-offset-checkpoint", "recovery-point-offset-checkpoint")
-SKELETON = {kinds.META_PROPERTIES, kinds.OFFSET_CHECKPOINT, kinds.CLEAN_SHUTDOWN}
+SKELETON = {file_kinds.META_PROPERTIES, file_kinds.OFFSET_CHECKPOINT, file_kinds.CLEAN_SHUTDOWN}
 
 
 def skeleton(source: Path, target: Path) -> list[str]:
     """Copy a log directory with the metadata log, but with empty partitions. Returns the names of the partitions."""
-    place = place_of(str(source))
+    place = directory_at(str(source))
     assert isinstance(place, LogDirectory)
     target.mkdir()
     for at in place.files.values():
@@ -312,14 +312,14 @@ def test_what_checkpoints_show(root: Path) -> None:
     disk = root / "disk"
     skeleton(DISKS / "kafka-4.3/clean-1", disk)
     (disk / "users-0").rmdir()
-    place = place_of(str(disk))
+    place = directory_at(str(disk))
     assert isinstance(place, LogDirectory)
     ids, metadata = properties(place.files["meta.properties"]), read_metadata(str(disk))
     for *contents, with_metadata, without in EVIDENCE:
         put(disk, tuple(contents))
         present = {name: at for name, at in place.files.items() if (disk / name).exists()}
         for known, expected in ((metadata, with_metadata), (None, without)):
-            found = missing_partitions(Expected.of(str(disk), (), ids, noted_in(present), known))
+            found = missing_partitions(Expected.of(str(disk), (), ids, checkpointed_partitions(present), known))
             assert found.lost == [("users", 0)] * expected, (contents, known is not None)
 
 

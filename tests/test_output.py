@@ -16,7 +16,7 @@ import pytest
 from kdump.cli import COMMANDS, cli
 from kdump.commands.salvage import SalvageCommand, SalvageOptions
 from kdump.commands.scan import ScanCommand, ScanCommandOptions
-from kdump.commands.typed import OPTIONS, CommandOptions, fill, option_types
+from kdump.commands.typed_options import OPTIONS, CommandOptions, fill, option_types
 from kdump.render.csv_rows import csv_cell
 from kdump.render.output import ALWAYS, AUTO, NEVER, Output
 from tests.command import run

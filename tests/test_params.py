@@ -9,8 +9,8 @@ from zoneinfo import ZoneInfo
 import click
 import pytest
 
-from kdump.commands.params import RangeParam, SizeParam, ZoneParam, moment, time_range
-from kdump.log.select import Range
+from kdump.commands.params import RangeParam, SizeParam, ZoneParam, parse_time, time_range
+from kdump.log.selection import Range
 from kdump.render.times import iso
 
 NOW = 1_795_000_000_000
@@ -43,8 +43,8 @@ def ms(*parts: int, zone: tzinfo = timezone.utc) -> int:
     ],
 )
 def test_moments(text: str, start: int, width: int) -> None:
-    assert moment(text, timezone.utc, end=False, now=NOW) == start
-    assert moment(text, timezone.utc, end=True, now=NOW) == start + width - 1
+    assert parse_time(text, timezone.utc, end=False, now=NOW) == start
+    assert parse_time(text, timezone.utc, end=True, now=NOW) == start + width - 1
 
 
 @pytest.mark.parametrize(
@@ -52,13 +52,13 @@ def test_moments(text: str, start: int, width: int) -> None:
 )
 def test_no_moments(text: str) -> None:
     with pytest.raises(ValueError, match="is not a time"):
-        moment(text, timezone.utc, end=False, now=NOW)
+        parse_time(text, timezone.utc, end=False, now=NOW)
 
 
 def test_a_time_without_a_zone_is_in_the_one_of_tz() -> None:
     berlin = ZoneInfo("Europe/Berlin")
-    assert moment("2026-07-01T12:00", berlin, end=False, now=NOW) == ms(2026, 7, 1, 10)
-    assert moment("2026-12-01T12:00", berlin, end=False, now=NOW) == ms(2026, 12, 1, 11)
+    assert parse_time("2026-07-01T12:00", berlin, end=False, now=NOW) == ms(2026, 7, 1, 10)
+    assert parse_time("2026-12-01T12:00", berlin, end=False, now=NOW) == ms(2026, 12, 1, 11)
     assert time_range("2026-11-20", berlin) == Range(ms(2026, 11, 19, 23), ms(2026, 11, 20, 23) - 1)
 
 

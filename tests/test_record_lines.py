@@ -8,12 +8,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from kdump.log.batch_records import decode_columns, records
 from kdump.log.paths import Target, target
-from kdump.log.payload import columns_of, records
-from kdump.log.region import Batch, BatchV2
+from kdump.log.region import Batch, DefaultRecordBatch
 from kdump.render import jsonl, long_record, long_value
+from kdump.render.fast_json import DAMAGED, SOUND, line_head, line_template, record_lines
 from kdump.render.objects import record_object
-from kdump.render.quick import DAMAGED, SOUND, frame_of, head_of, lines_of
 from tests import craft
 from tests.conftest import batches, each_segment, read_regions
 
@@ -24,17 +24,17 @@ def plain(at: Target, batch: Batch) -> list[bytes]:
     return [jsonl.line(record_object(at, record)).encode() for record in records(batch)]
 
 
-def quick(at: Target, batch: BatchV2, room: int = 1 << 20) -> list[bytes]:
-    frame = frame_of(head_of(at), batch.position, batch.header, SOUND if batch.crcValid else DAMAGED)
+def quick(at: Target, batch: DefaultRecordBatch, room: int = 1 << 20) -> list[bytes]:
+    frame = line_template(line_head(at), batch.position, batch.header, SOUND if batch.crcValid else DAMAGED)
     found = []
-    for columns, base in columns_of(batch):
-        found += [bytes(line) for line in lines_of(at, batch, columns, base, frame, bytearray(room))]
+    for columns, base in decode_columns(batch):
+        found += [bytes(line) for line in record_lines(at, batch, columns, base, frame, bytearray(room))]
     return b"".join(found).splitlines()
 
 
-def only(data: bytes) -> BatchV2:
+def only(data: bytes) -> DefaultRecordBatch:
     (batch,) = batches(read_regions(data))
-    assert isinstance(batch, BatchV2)
+    assert isinstance(batch, DefaultRecordBatch)
     return batch
 
 
@@ -42,7 +42,7 @@ def only(data: bytes) -> BatchV2:
 def test_real_records(path: Any) -> None:
     at = target(str(path))
     for batch in batches(read_regions(path)):
-        if isinstance(batch, BatchV2) and not batch.isControlBatch:
+        if isinstance(batch, DefaultRecordBatch) and not batch.isControlBatch:
             assert quick(at, batch) == plain(at, batch)
 
 

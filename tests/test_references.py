@@ -10,7 +10,7 @@ import kdump
 from kdump.format import text
 from kdump.format.structs import structs
 from kdump.format.text_fields import TEXT_FIELDS
-from kdump.log.kinds import by_name
+from kdump.log.file_kinds import by_name
 from tools import api_reference, architecture, format_reference
 from tools.format_reference import DOCS
 

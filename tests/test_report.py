@@ -26,10 +26,10 @@ from kdump.cli import cli
 from kdump.commands.report import EXAMPLES
 from kdump.forensics.postmortem.facts import PostMortem
 from kdump.forensics.postmortem.run import postmortem
-from kdump.render.postmortem import chart, page
-from kdump.render.postmortem.charts import draw
-from kdump.render.postmortem.evidence import evidence
-from kdump.render.postmortem.names import PartitionLabels
+from kdump.render.postmortem import page, vega
+from kdump.render.postmortem.charts import draw_charts
+from kdump.render.postmortem.finding_evidence import evidence
+from kdump.render.postmortem.labels import PartitionLabels
 from tests.conftest import DISKS, FIXTURES, segments
 from tests.craft import batch, flip, record, split
 from tests.damages import DAMAGES as RECIPES
@@ -105,7 +105,7 @@ def drawn_page(made: PostMortem, monkeypatch: pytest.MonkeyPatch) -> Page:
     monkeypatch.setattr(page, "javascript", lambda: "window.vegaEmbed = null;")
     names = PartitionLabels(made)
     told = evidence(made, names, Options(now=NOW))
-    return Page(page.page(made, draw(made, names), told, names, "title"))
+    return Page(page.page(made, draw_charts(made, names), told, names, "title"))
 
 
 @pytest.fixture(scope="module")
@@ -279,7 +279,7 @@ def test_hostile_names_and_bytes_are_only_shown(hostile: Path, tmp_path: Path) -
 
 
 def test_text_in_a_script_of_json_cannot_end_it() -> None:
-    said = chart.embedded({ALERT: [BREAKOUT, ODD, "<!--"]})
+    said = vega.embedded({ALERT: [BREAKOUT, ODD, "<!--"]})
     assert not set("<>&\u2028\u2029") & set(said)
     assert json.loads(said) == {ALERT: [BREAKOUT, ODD, "<!--"]}
 
@@ -316,7 +316,7 @@ def compared(path: Path, **options: Any) -> None:
         assert sum(bucket.records for bucket in each.offsets) == theirs.records
         assert sum(segment.records for segment in each.segments) == theirs.records
     assert sum(bucket.records for _, time in made.series for bucket in time) + made.untimed == made.stats.records
-    total = kdump.forensics.read_stats.together(stats.values())  # type: ignore[attr-defined]
+    total = kdump.forensics.read_stats.sum_stats(stats.values())  # type: ignore[attr-defined]
     assert made.stats.keys.top(50) == total.keys.top(50)
     assert made.stats.producers.top(50) == total.producers.top(50)
     for each in made.partitions:
@@ -469,8 +469,8 @@ def test_many_partitions_make_no_large_page(tmp_path: Path, monkeypatch: pytest.
     assert len(kept) == 60
     assert any(facts.name == "topic140-0" for facts in kept)
     names = PartitionLabels(made)
-    charts = draw(made, names)
-    assert sum(len(chart.embedded(each.spec)) for each in charts.charts) < 1_000_000
+    charts = draw_charts(made, names)
+    assert sum(len(vega.embedded(each.spec)) for each in charts.charts) < 1_000_000
     assert "topic140-0" in charts.maps["finding"][0].spec["data"]["values"][0]["segment"]
 
 
@@ -518,11 +518,11 @@ def test_what_cannot_be_read(tmp_path: Path) -> None:
 
 
 def test_how_to_get_what_is_missing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    chart.converter.cache_clear()
+    vega.converter.cache_clear()
     monkeypatch.setitem(sys.modules, "vl_convert", None)
     said = report(FIXTURES / "disk-1", "--out", tmp_path / "r.html", status=2)
     assert "needs vl_convert, which is not installed: pip install vl-convert-python jinja2\n" in said.stderr
-    chart.converter.cache_clear()
+    vega.converter.cache_clear()
 
 
 def test_help_has_its_examples() -> None:

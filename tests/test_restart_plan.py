@@ -18,9 +18,9 @@ import pytest
 import kdump
 from kdump.commands.restart_plan import EXAMPLES
 from kdump.forensics.restart import checkpoint_file
-from kdump.forensics.restart.epoch_cache import EpochCache
-from kdump.forensics.restart.index_file import OffsetIndex
+from kdump.forensics.restart.leader_epoch_file_cache import LeaderEpochFileCache
 from kdump.forensics.restart.log_manager import parse_name
+from kdump.forensics.restart.offset_index import OffsetIndex
 from kdump.forensics.restart.plan import EpochEntry, PartitionPlan, StartupFailed
 from kdump.log.errors import SourceError
 from kdump.render.all_answers import TYPES
@@ -314,7 +314,7 @@ def test_offset_checkpoints(tmp_path: Path, text: str, wrong: bool | None) -> No
 
 
 def test_epochs() -> None:
-    cache = EpochCache()
+    cache = LeaderEpochFileCache()
     cache.load([EpochEntry(0, 0), EpochEntry(1, 60), EpochEntry(2, 50)])
     assert cache.entries == [EpochEntry(0, 0), EpochEntry(2, 50)]
     cache.assign(3, 70)

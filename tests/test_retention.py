@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from kdump.forensics.retention.properties import read_properties
+from kdump.forensics.retention.server_properties import read_properties
 from kdump.render.all_answers import TYPES
 from tests import command
 from tests.conftest import DISKS, FIXTURES

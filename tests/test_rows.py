@@ -13,10 +13,10 @@ from hypothesis import strategies as st
 
 from kdump.cli import cli
 from kdump.commands import show
-from kdump.log.payload import records as records_of
+from kdump.log.batch_records import records as records_of
 from kdump.log.region import Batch
-from kdump.render import cells, columns, long_value, quick, rows, views
-from kdump.render.escape import shown
+from kdump.render import cells, columns, fast_json, fast_rows, long_value, views
+from kdump.render.escape import bytes_text
 from kdump.render.style import cut
 from kdump.render.times import iso
 from tests import craft
@@ -36,8 +36,8 @@ def both(*arguments: str | Path, room: int = 1 << 20) -> str:
     """Return what is written from columns, after comparing it with what is written row by row."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(show, "COMPILED", True)
-        patch.setattr(rows, "ROOM", room)
-        patch.setattr(quick, "ROOM", room)
+        patch.setattr(fast_rows, "ROOM", room)
+        patch.setattr(fast_json, "ROOM", room)
         swift = inspect(*arguments)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(show, "COMPILED", False)
@@ -57,7 +57,7 @@ def test_real_segments(path: Path) -> None:
 def written(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     """Counts the bytes that each call of the compiled functions has written."""
     sizes: list[int] = []
-    for name in ("batch_cells", "record_cells", "batches_records"):
+    for name in ("write_batch_rows", "write_record_rows", "write_batches_records"):
         function = getattr(cells, name)
 
         def counting(room, used, *more, function=function):  # type: ignore[no-untyped-def]
@@ -65,7 +65,7 @@ def written(monkeypatch: pytest.MonkeyPatch) -> list[int]:
             sizes.append(then - used)
             return row, then
 
-        monkeypatch.setattr(rows, name, counting)
+        monkeypatch.setattr(fast_rows, name, counting)
     return sizes
 
 
@@ -167,10 +167,10 @@ def test_several_files(tmp_path: Path) -> None:
 def test_moments(milliseconds: int) -> None:
     """Every time written from columns equals that of the calendar."""
     data = craft.batch([craft.record()], maxTimestamp=milliseconds)
-    heads = rows.read_heads(data, 0, len(data), 0)
-    plan = cells.Plan([(*cells.BATCH_CELLS, *cells.BATCH_COLUMNS).index("moment")], [b"", b""])
+    heads = fast_rows.read_header_columns(data, 0, len(data), 0)
+    plan = cells.RowPlan([(*cells.BATCH_CELLS, *cells.BATCH_COLUMNS).index("moment")], [b"", b""])
     room = bytearray(1000)
-    row, used = cells.batch_cells(room, 0, heads, 0, 1, plan)
+    row, used = cells.write_batch_rows(room, 0, heads, 0, 1, plan)
     if row:
         assert room[:used].decode() == iso(milliseconds)
     else:
@@ -236,6 +236,6 @@ def test_headers_are_looked_at_as_far_as_a_terminal_shows_them(
     (record,) = records_of(batch)
     (column,) = columns.record_columns(timezone.utc, ["headers"], full=False)
     text = column.cell(record)
-    whole = ", ".join(f"{shown(key, 512)}={shown(value, 512)}" for key, value in headers)
+    whole = ", ".join(f"{bytes_text(key, 512)}={bytes_text(value, 512)}" for key, value in headers)
     assert cut(text, width) == cut(whole, width)
     assert len(text) < 16_000

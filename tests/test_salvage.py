@@ -15,7 +15,7 @@ from click.testing import CliRunner
 
 from kdump.cli import cli
 from kdump.commands.salvage import EXAMPLES
-from kdump.forensics.salvage.fates import FATES, LOST
+from kdump.forensics.salvage.byte_outcomes import FATES, LOST
 from kdump.render.all_answers import TYPES
 from tests import command, craft
 from tests.conftest import FIXTURES, ROOT, sample, seeded

@@ -17,10 +17,10 @@ from click.testing import CliRunner
 import kdump.format
 from kdump.cli import cli
 from kdump.format.layout import Layout, Span
-from kdump.format.messages import attempt
+from kdump.format.messages import try_decode
 from kdump.format.schema import load
 from kdump.format.struct_fields import NOT_GIVEN, StructField, rows
-from kdump.format.structs import MESSAGES, Named, UnknownStruct, find, structs
+from kdump.format.structs import MESSAGES, NamedStruct, UnknownStruct, find, structs
 from kdump.render.all_answers import TYPES
 from tools.condense_schemas import condense
 
@@ -140,7 +140,7 @@ def expected(original: dict[str, Any], fields: list[dict[str, Any]], version: in
     return plain + [row for _, own in sorted(tagged) for row in own]
 
 
-def told(struct: Named, version: int) -> list[tuple[Any, ...]]:
+def told(struct: NamedStruct, version: int) -> list[tuple[Any, ...]]:
     found = [row for row in rows(struct, version) if row.name != "_taggedFields"]
     return [(row.name, row.depth, row.type.startswith(("NULLABLE", "COMPACT_NULLABLE")), row.tag) for row in found]
 
@@ -193,7 +193,7 @@ def test_fixed_positions_are_those_of_bytes() -> None:
         assert struct.schema is not None
         for version in range(struct.schema.valid.lowest, struct.schema.valid.highest + 1):
             found: list[Span] = []
-            attempt(struct.schema, version, bytes([1]) * 400, spans=found)
+            try_decode(struct.schema, version, bytes([1]) * 400, spans=found)
             spans: dict[str, int] = {}
             for span in found:
                 spans.setdefault(span.field.name, span.position)

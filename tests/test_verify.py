@@ -388,12 +388,12 @@ def test_a_warning_of_many_partitions_is_told_once() -> None:
 @pytest.mark.parametrize("twin", sample(LOOKALIKES, 4, "twins"), ids=lambda twin: twin.code)
 def test_each_lookalike(twin: Lookalike, disks: RestoredDisks) -> None:
     disk = disks.get(twin.disk, whole=True).root
-    twin.act(disk)
+    twin.change(disk)
     code, findings, _ = rows(disk)
     errors = [(row["code"], row["file"], row["message"]) for row in findings if row["severity"] == "error"]
     assert (code, errors) == (0, [])
     usual = CATALOGUE[twin.code].severity
-    place = disk / twin.place
+    place = disk / twin.path
     fired = [row for row in findings if row["code"] == twin.code and row["severity"] == usual]
     assert not [row["message"] for row in fired if Path(row["file"]).is_relative_to(place)]
 

@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from kdump.log.disk import LogDirectory, PartitionDirectory, places
 from kdump.log.errors import SourceError
+from kdump.log.log_directory import LogDirectory, PartitionDirectory, find_directories
 from kdump.log.paths import PARTITION
 from tests.command import run
 from tests.conftest import FIXTURES, sample, seeded
@@ -70,13 +70,13 @@ def test_directories_above_a_log_directory(command: str, tmp_path: Path) -> None
 
 
 def found_in(path: Path) -> set[tuple[str, str]]:
-    """What `places` finds, as the paths of partitions and of segments below `path`."""
+    """What `find_directories` finds, as the paths of partitions and of segments below `path`."""
 
     def nothing(error: SourceError) -> None:
         raise error
 
     each: set[tuple[str, str]] = set()
-    for place in places(str(path), nothing):
+    for place in find_directories(str(path), nothing):
         partitions = place.partitions if isinstance(place, LogDirectory) else [place]
         for one in partitions:
             assert isinstance(one, PartitionDirectory)

@@ -13,7 +13,7 @@ from datetime import timezone
 from pathlib import Path
 from typing import NamedTuple
 
-from kdump.browse.app import BrowseApp, Typed
+from kdump.browse.app import BrowseApp, PromptParsers
 from kdump.browse.browser import Browser
 from kdump.commands.browse import typed_selection, typed_time
 from tools.capture import FONT_FACE
@@ -66,7 +66,7 @@ def _disk(flip: int | None) -> Iterator[None]:
 
 
 async def _drawn(picture: Picture) -> str:
-    app = BrowseApp(Browser(picture.path), Typed(typed_selection(timezone.utc), typed_time(timezone.utc)))
+    app = BrowseApp(Browser(picture.path), PromptParsers(typed_selection(timezone.utc), typed_time(timezone.utc)))
     async with app.run_test(size=picture.size) as pilot:
         for key in ("", *picture.keys):
             if key:

@@ -9,11 +9,11 @@ from collections.abc import Iterable
 from itertools import groupby
 from pathlib import Path
 
-from kdump.format.meanings import meanings
+from kdump.format.enum_names import enum_names
 from kdump.format.struct_fields import NOT_GIVEN, StructField, rows
-from kdump.format.structs import Named, structs
+from kdump.format.structs import NamedStruct, structs
 from kdump.format.text_fields import TEXT_FIELDS
-from kdump.log.kinds import KINDS
+from kdump.log.file_kinds import KINDS
 from kdump.render.struct_objects import versions_text
 
 DOCS = Path(__file__).resolve().parents[1] / "docs"
@@ -44,7 +44,7 @@ def table(head: Iterable[str], lines: Iterable[Iterable[str]], right: int = 0) -
     return "".join(f"| {' | '.join(line)} |\n" for line in every)
 
 
-def layout_table(struct: Named) -> str:
+def layout_table(struct: NamedStruct) -> str:
     """Return a table with the position, size, type, name and meaning of each field, and of its bits."""
     lines = []
     behind = ""
@@ -68,9 +68,9 @@ def layout_table(struct: Named) -> str:
     )
 
 
-def message_row(struct: Named, row: StructField) -> list[str]:
+def message_row(struct: NamedStruct, row: StructField) -> list[str]:
     said = [row.meaning] if row.meaning else []
-    known = meanings(struct.name, row.name)
+    known = enum_names(struct.name, row.name)
     if known:
         said.append(", ".join(f"{number} {name}" for number, name in known.items()))
     tag = "" if row.tag is None else str(row.tag) + (f" ({row.tagged})" if row.tagged != row.versions else "")
@@ -79,7 +79,7 @@ def message_row(struct: Named, row: StructField) -> list[str]:
     return [name, cell(row.type), row.versions, row.nullable, tag, cell(default), cell("; ".join(said))]
 
 
-def message_table(struct: Named) -> str:
+def message_table(struct: NamedStruct) -> str:
     """Return a table of the fields of all versions of a message."""
     heads = ("field", "type", "versions", "nullable", "tag", "default", "meaning")
     lines = [message_row(struct, row) for row in rows(struct)]
@@ -89,7 +89,7 @@ def message_table(struct: Named) -> str:
     return table([heads[number] for number in kept], [[line[number] for number in kept] for line in lines])
 
 
-def message(struct: Named) -> str:
+def message(struct: NamedStruct) -> str:
     assert struct.schema is not None
     versions, flexible = versions_text(struct.schema.valid), versions_text(struct.schema.flexible)
     about = f"{struct.about[0].upper()}{struct.about[1:]}. " if struct.about else ""

@@ -9,7 +9,7 @@ import sys
 import tempfile
 from pathlib import Path
 
-from kdump.render.postmortem.write import report
+from kdump.render.postmortem.report import report
 
 ROOT = Path(__file__).resolve().parents[1]
 NAMES = ("chromium", "chromium-browser", "google-chrome")

@@ -7,15 +7,15 @@ from typing import ClassVar
 from textual.binding import Binding, BindingType
 from textual.widgets import Input
 
-from kdump.browse.asking import Asking
+from kdump.browse.export import row_commands, row_json
+from kdump.browse.finding_actions import FindingActions
+from kdump.browse.pane_layout import PromptParsers as PromptParsers
 from kdump.browse.panes import Pane
-from kdump.browse.say import command_of, json_of
 from kdump.browse.screens import HELP, TextScreen
-from kdump.browse.shown import Typed as Typed
 from kdump.format.numbers import parse_long
 
 
-class BrowseApp(Asking):
+class BrowseApp(FindingActions):
     """The complete application: binds keys to actions, and handles the prompts."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
@@ -49,7 +49,7 @@ class BrowseApp(Asking):
         panes.move_child(self.query_one("#gap"), after=self.tree_pane)
         self.table_pane.focus()
         self.set_interval(0.25, self._progress)
-        self._look("opening", lambda job: self.browser.open(job.met))
+        self._look("opening", lambda job: self.browser.open(job.report_progress))
 
     def on_resize(self) -> None:
         self.screen.set_class(self.size.width >= 140, "wide")
@@ -96,29 +96,29 @@ class BrowseApp(Asking):
             self.copy_to_clipboard(text)
             self.push_screen(TextScreen("JSON, copied if the terminal supports it (OSC 52)", text))
 
-        self.jobs.start("say", "JSON", lambda job: json_of(browser, level, row), done)
+        self.jobs.start("say", "JSON", lambda job: row_json(browser, level, row), done)
 
     def action_command(self) -> None:
         if self.browser.levels:
             self.push_screen(
-                TextScreen("commands that show the same", "\n".join(command_of(self.browser, self.options)))
+                TextScreen("commands that show the same", "\n".join(row_commands(self.browser, self.options)))
             )
 
-    def action_ask(self, what: str) -> None:
+    def action_ask(self, purpose: str) -> None:
         prompt = self.query_one("#prompt", Input)
-        self.asked = what
-        prompt.placeholder = self.PROMPTS[what]
-        prompt.value = self.options if what == "filter" else ""
+        self.asked = purpose
+        prompt.placeholder = self.PROMPTS[purpose]
+        prompt.value = self.options if purpose == "filter" else ""
         prompt.cursor_position = len(prompt.value)
         prompt.display = True
-        self.status.say((" " + self.PROMPTS[what] + "  (Enter confirms, Esc cancels)", "dim"))
+        self.status.show((" " + self.PROMPTS[purpose] + "  (Enter confirms, Esc cancels)", "dim"))
         prompt.focus()
 
     def _close_prompt(self) -> None:
         prompt = self.query_one("#prompt", Input)
         prompt.display = False
         self.table_pane.focus()
-        self._say_place()
+        self._show_place()
 
     def on_input_submitted(self, message: Input.Submitted) -> None:
         text = message.value.strip()
@@ -140,20 +140,20 @@ class BrowseApp(Asking):
         word = text.removeprefix("offset").removeprefix("--offset").strip()
         offset, position = parse_long(word), parse_long(text[1:].strip()) if text[0] == "@" else None
         if offset is not None and offset >= 0:
-            self._look(f"looking for offset {word}", lambda job: browser.to_offset(offset, job.met))
+            self._look(f"looking for offset {word}", lambda job: browser.to_offset(offset, job.report_progress))
         elif position is not None and position >= 0:
-            self._look(f"looking for byte {text[1:]}", lambda job: browser.to_position(position, job.met))
+            self._look(f"looking for byte {text[1:]}", lambda job: browser.to_position(position, job.report_progress))
         else:
             time = self.typed.time(text)
-            self._look(f"looking for {text}", lambda job: browser.to_time(time, job.met))
+            self._look(f"looking for {text}", lambda job: browser.to_time(time, job.report_progress))
 
     def _find(self, text: str) -> None:
         if text:
             self.searched = text
-            self._look(f"searching for {text}", lambda job: self.browser.search(text, job.met))
+            self._look(f"searching for {text}", lambda job: self.browser.search(text, job.report_progress))
 
     def _filter(self, text: str) -> None:
         self.browser.places.selection = self.typed.selection(text)
         self.options = text
         self.dumped = None
-        self._look("filtering", lambda job: self.browser.again(job.met))
+        self._look("filtering", lambda job: self.browser.again(job.report_progress))

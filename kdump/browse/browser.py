@@ -7,18 +7,18 @@ import re
 from collections.abc import Iterator
 from contextlib import closing
 
-from kdump.browse.levels import Levels, NotThere
+from kdump.browse.levels import Levels, NotFound
 from kdump.browse.places import Level
 from kdump.browse.rows import BrowseRow, FullListing, ListingSlice, Met
-from kdump.log.disk import partition
-from kdump.log.index import last_entry
-from kdump.log.kinds import BATCHES, TIME_INDEX
+from kdump.log.file_kinds import BATCHES, TIME_INDEX
+from kdump.log.index_lookup import last_entry
+from kdump.log.log_directory import partition
 from kdump.log.paths import Target
 from kdump.log.record import Record
 from kdump.log.region import Batch
-from kdump.log.scan import Scan
-from kdump.log.select import Range, Selection
-from kdump.state.partition_log import open_window
+from kdump.log.region_scan import RegionScan
+from kdump.log.selection import Range, Selection
+from kdump.state.partition_summary import open_window
 
 
 class Browser(Levels):
@@ -46,36 +46,36 @@ class Browser(Levels):
         return found
 
     def to_offset(self, offset: int, met: Met) -> list[Level]:
-        """Go to the record with that offset, or the next one. Raises SourceError and NotThere."""
+        """Go to the record with that offset, or the next one. Raises SourceError and NotFound."""
         segments = self.segments()
         if not segments:
-            raise NotThere("no partition is selected; select one to go to an offset")
+            raise NotFound("no partition is selected; select one to go to an offset")
         chosen = [at for at in segments if (at.name_offset or 0) <= offset] or segments[:1]
         try:
             return self.reach(chosen[-1].path, offset=offset, met=met)
-        except NotThere:
+        except NotFound:
             following = segments[segments.index(chosen[-1]) + 1 :]
             if not following:
                 raise
             return self.reach(following[0].path, offset=offset, met=met)
 
     def to_position(self, position: int, met: Met) -> list[Level]:
-        """Go to the batch or entry at a byte position of the file. Raises SourceError and NotThere."""
+        """Go to the batch or entry at a byte position of the file. Raises SourceError and NotFound."""
         file = self.level.file
         row = self.level.row
         path = file.at.path if file is not None else row.key if row is not None and row.type == "file" else None
         if path is None:
-            raise NotThere("no file is selected; select one to go to a position")
+            raise NotFound("no file is selected; select one to go to a position")
         size = os.stat(path).st_size if "://" not in path else position + 1
         if position >= size:
-            raise NotThere(f"position {position} is after the end of the file ({size} bytes)")
+            raise NotFound(f"position {position} is after the end of the file ({size} bytes)")
         return self.reach(path, position=position, met=met)
 
     def to_time(self, time: int, met: Met) -> list[Level]:
-        """Go to the first record whose timestamp is not below `time` (epoch ms). Raises SourceError and NotThere."""
+        """Go to the first record whose timestamp is not below `time` (epoch ms). Raises SourceError and NotFound."""
         segments = self.segments()
         if not segments:
-            raise NotThere("no partition is selected; select one to go to a time")
+            raise NotFound("no partition is selected; select one to go to a time")
         selection = Selection(times=Range(time, None))
         for at in segments:
             newest = last_entry(at, TIME_INDEX) if at is not segments[-1] else None
@@ -84,30 +84,30 @@ class Browser(Levels):
             found = next(self._hits(at, selection, None, met), None)
             if found is not None:
                 return self.reach(at.path, position=found.batch.position, index=found.index, met=met)
-        raise NotThere("all records here are older than that")
+        raise NotFound("all records here are older than that")
 
     def search(self, text: str, met: Met) -> list[Level]:
         """Go to the next record whose key, value or a header matches the regular expression, or, in a list of
-        directories or files, to the next matching row. Raises SourceError and NotThere."""
+        directories or files, to the next matching row. Raises SourceError and NotFound."""
         level = self.level
         try:
             pattern = re.compile(text.encode("utf-8", "surrogateescape"), re.DOTALL)
         except re.error as error:
-            raise NotThere(f"{text!r} is not a regular expression: {error}") from None
+            raise NotFound(f"{text!r} is not a regular expression: {error}") from None
         if isinstance(level.listing, FullListing):
             return self._search_rows(level, level.listing.rows, re.compile(text, re.IGNORECASE))
         segments = self.segments()
         if not segments:
-            raise NotThere("nothing to search here; select a partition or segment first")
+            raise NotFound("nothing to search here; select a partition or segment first")
         here = next((n for n, at in enumerate(segments) if at.path == level.path), 0)
         for at in segments[here:]:
-            after = self._stand() if at.path == level.path else None
+            after = self._search_start() if at.path == level.path else None
             for record in self._hits(at, self.places.selection, after, met):
                 if _matches(pattern, record):
                     return self.reach(at.path, position=record.batch.position, index=record.index, met=met)
-        raise NotThere(f"no record from here on matches {text!r}")
+        raise NotFound(f"no record from here on matches {text!r}")
 
-    def _stand(self) -> tuple[int, int]:
+    def _search_start(self) -> tuple[int, int]:
         """Return the batch position and the record index after which a search starts."""
         row = self.level.row
         if row is None:
@@ -123,13 +123,13 @@ class Browser(Levels):
             if any(pattern.search(cell) for cell in (*rows[number].cells, rows[number].text)):
                 level.put(ListingSlice(rows, True, True), number)
                 return self.levels[: self.depth + 1]
-        raise NotThere(f"no row matches {pattern.pattern!r}")
+        raise NotFound(f"no row matches {pattern.pattern!r}")
 
     def _hits(self, at: Target, selection: Selection, after: tuple[int, int] | None, met: Met) -> Iterator[Record]:
         """Yield the matching records of a segment that follow `after` (batch position, record index; None: all)."""
         window = open_window(at)
         with closing(window.source):
-            scan = Scan(selection, self.places.limits)
+            scan = RegionScan(selection, self.places.limits)
             scan.met = met
             start = after[0] if after else None
             for region in scan.chosen(at, window, start):

@@ -8,7 +8,7 @@ from typing import Any, Protocol, TypeVar, cast
 
 from textual.app import App
 
-from kdump.browse.levels import NotThere
+from kdump.browse.levels import NotFound
 from kdump.browse.rows import Cancelled
 from kdump.log.errors import SourceError
 
@@ -18,13 +18,13 @@ T = TypeVar("T")
 class Job:
     """A running job. `done` of `total` bytes have been read; `total` is 0 if unknown."""
 
-    def __init__(self, what: str) -> None:
-        self.what = what
+    def __init__(self, description: str) -> None:
+        self.description = description
         self.done = 0
         self.total = 0
         self.cancelled = False
 
-    def met(self, position: int) -> None:
+    def report_progress(self, position: int) -> None:
         """Record that reading has reached `position`. Raises Cancelled."""
         self.done = position
         if self.cancelled:
@@ -32,7 +32,7 @@ class Job:
 
     def add(self, count: int) -> None:
         """Record that `count` more bytes have been read. Raises Cancelled."""
-        self.met(self.done + count)
+        self.report_progress(self.done + count)
 
 
 class Shows(Protocol):
@@ -50,10 +50,10 @@ class Jobs:
         self.running: dict[str, Job] = {}
         self.loop: asyncio.AbstractEventLoop | None = None
 
-    def start(self, group: str, what: str, work: Callable[[Job], T], then: Callable[[T], None]) -> Job:
+    def start(self, group: str, description: str, work: Callable[[Job], T], then: Callable[[T], None]) -> Job:
         """Run `work` in a thread, then call `then` with its result in the app's thread. Cancels an older job of the
-        group. SourceError, OSError and NotThere are displayed by `shows`."""
-        job = Job(what)
+        group. SourceError, OSError and NotFound are displayed by `shows`."""
+        job = Job(description)
         self.cancel(group)
         self.loop = asyncio.get_running_loop()
         self.running[group] = job
@@ -65,7 +65,7 @@ class Jobs:
                     return
             except Cancelled:
                 return
-            except (SourceError, OSError, NotThere) as error:
+            except (SourceError, OSError, NotFound) as error:
                 if not job.cancelled:
                     self.shows.trouble(str(error))
                 return
@@ -78,10 +78,10 @@ class Jobs:
         self.app.run_worker(cast(Any, run), group=group, exclusive=True)
         return job
 
-    def tell(self, hear: Callable[..., None], *values: Any) -> None:
-        """Call `hear` in the app's thread; to be used from a job's thread."""
+    def call_in_app(self, callback: Callable[..., None], *values: Any) -> None:
+        """Call `callback` in the app's thread; to be used from a job's thread."""
         if self.loop is not None and not self.loop.is_closed():
-            self.loop.call_soon_threadsafe(hear, *values)
+            self.loop.call_soon_threadsafe(callback, *values)
 
     def cancel(self, group: str) -> bool:
         """Cancel the job of a group. Returns True if there was one."""

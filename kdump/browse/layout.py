@@ -4,17 +4,17 @@ from __future__ import annotations
 
 from operator import itemgetter
 
-from kdump.browse.dump import Captured, HexLine
+from kdump.browse.hexdump_lines import CapturedLines, HexLine
 from kdump.browse.places import Level
 from kdump.browse.rows import BrowseRow
-from kdump.render.painted import paint
 from kdump.render.style import cut
 from kdump.render.style import width as width_of
+from kdump.render.style_marks import mark_style
 from kdump.render.table import Column, Table
 from kdump.render.table import TableRow as TableRow
 
 
-class _Laid(Table):
+class _TableLayout(Table):
     """A table that waits for all rows, so that all of them determine the column widths."""
 
     def _wait(self, row: TableRow | tuple[str, str]) -> None:
@@ -26,9 +26,9 @@ class _Laid(Table):
 
 def table(columns: list[Column], rows: list[BrowseRow], width: int) -> tuple[HexLine, list[HexLine]]:
     """Return the header line and one line per row, fitted to `width` terminal columns."""
-    output = Captured(width)
-    laid = _Laid([column._replace(cell=itemgetter(n)) for n, column in enumerate(columns)], output)
-    laid.paint = paint
+    output = CapturedLines(width)
+    laid = _TableLayout([column._replace(cell=itemgetter(n)) for n, column in enumerate(columns)], output)
+    laid.paint = mark_style
     for row in rows:
         if not row.text:
             laid.add(row.cells, row.style)

@@ -7,18 +7,18 @@ import os
 from contextlib import closing
 from threading import RLock
 
-from kdump.browse.dump import HexDump
-from kdump.browse.files import OpenFile
-from kdump.browse.make import Maker
+from kdump.browse.hexdump_lines import HexDump
+from kdump.browse.open_file import OpenFile
 from kdump.browse.pages import Pages
 from kdump.browse.places import Level, Places
+from kdump.browse.row_factory import RowFactory
 from kdump.browse.rows import BrowseRow, CountedListing, FullListing, ListingSlice, Met
 from kdump.log.paths import Target
 from kdump.log.record import Record
 from kdump.log.region import Batch, Limits
-from kdump.log.scan import Scan
-from kdump.log.select import Range, Selection
-from kdump.state.partition_log import open_window
+from kdump.log.region_scan import RegionScan
+from kdump.log.selection import Range, Selection
+from kdump.state.partition_summary import open_window
 
 ROWS = 64
 """Rows to read at a time."""
@@ -26,7 +26,7 @@ MOST = 3 * ROWS
 """Maximum rows of a listing to keep; those farthest from the cursor are dropped."""
 
 
-class NotThere(Exception):
+class NotFound(Exception):
     """Raised if the target does not exist. The message is shown to the user."""
 
 
@@ -34,8 +34,8 @@ class Levels:
     """The levels from the top to the current place. `depth` is the level that the table shows; the tree may also show
     deeper ones."""
 
-    def __init__(self, path: str, maker: Maker | None = None, limits: Limits | None = None) -> None:
-        self.places = Places(path, maker or Maker(), limits)
+    def __init__(self, path: str, maker: RowFactory | None = None, limits: Limits | None = None) -> None:
+        self.places = Places(path, maker or RowFactory(), limits)
         self.levels: list[Level] = []
         self.depth = 0
         self.lock = RLock()
@@ -116,7 +116,7 @@ class Levels:
 
     def again(self, met: Met) -> list[Level]:
         """Read the current place again, because the filter has changed or a broker may have written. Raises SourceError
-        and NotThere."""
+        and NotFound."""
         with self.lock:
             if not any(isinstance(level.listing, Pages) for level in self.levels):
                 return self.reach(self._path(), met=met) if self.level.rows and self.depth else self.open(met)
@@ -144,7 +144,7 @@ class Levels:
     ) -> list[Level]:
         """Return the levels down to a file or directory; within a file, down to the batch or entry at `position` or
         with `offset`, and to the record with that offset or with that `index` in the batch. Raises SourceError and
-        NotThere."""
+        NotFound."""
         with self.lock:
             levels = [self.places.top()]
             wanted = os.path.abspath(path) if "://" not in path else path
@@ -155,7 +155,7 @@ class Levels:
                     if len(levels) > 1 and level.path and _holds(level.path, wanted):
                         level.put(level.listing.head(ROWS, met))
                         return levels
-                    raise NotThere(f"{path}: no longer exists")
+                    raise NotFound(f"{path}: no longer exists")
                 part = level.listing.head(len(rows), met)
                 level.put(part, number)
                 if os.path.abspath(rows[number].key) == wanted and position is None and offset is None:
@@ -192,7 +192,7 @@ class Levels:
             assert level.file is not None
             position = self._position_of(level.file.at, Selection(offsets=Range(offset, None)), met)
             if position is None:
-                raise NotThere(f"offset {offset} is after the last offset of {os.path.basename(level.path)}")
+                raise NotFound(f"offset {offset} is after the last offset of {os.path.basename(level.path)}")
         level.put(listing.at(position, ROWS, met))
         level.cursor = sum(row.item.position <= position for row in level.rows) - 1 if level.rows else 0
         level.cursor = max(0, level.cursor)
@@ -214,7 +214,7 @@ class Levels:
         """Return the position of the first batch that matches `selection`; None if there is none."""
         window = open_window(at)
         with closing(window.source):
-            scan = Scan(selection, self.places.limits)
+            scan = RegionScan(selection, self.places.limits)
             scan.met = met
             return next((each.position for each in scan.chosen(at, window) if isinstance(each, Batch)), None)
 

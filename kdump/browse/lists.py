@@ -7,11 +7,11 @@ from typing import Any, ClassVar
 from textual.binding import Binding, BindingType
 
 from kdump.answer import answer_object
-from kdump.browse.check import Check
+from kdump.browse.background_verify import BackgroundVerify
 from kdump.browse.jobs import Job, Jobs
 from kdump.browse.layout import table
 from kdump.browse.rows import BrowseRow
-from kdump.browse.screens import Over
+from kdump.browse.screens import Overlay
 from kdump.check.finding import INFO, Finding
 from kdump.forensics.answers import ABORTED, COMMITTED, HANGING, OPEN, PartitionTransactions, Transaction
 from kdump.forensics.transactions import TransactionsQuery, transactions
@@ -26,7 +26,7 @@ MOST = 20_000
 SEVERITY = {"error": "bad", "warning": "torn", "info": "dim"}
 
 
-class FindingsScreen(Over):
+class FindingsScreen(Overlay):
     """The findings so far. Enter returns the number of the selected finding."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
@@ -36,7 +36,7 @@ class FindingsScreen(Over):
 
     noted = True
 
-    def __init__(self, check: Check) -> None:
+    def __init__(self, check: BackgroundVerify) -> None:
         super().__init__("", " Enter goes there   i informational findings, too   Esc closes")
         self.check = check
         self.with_info = False
@@ -62,8 +62,8 @@ class FindingsScreen(Over):
         self.pane.show(lines, self.pane.cursor, head if rows else None, keep=True)
         legal = f", {check.info} informational" if check.info and not self.with_info else ""
         state = "so far" if check.running else "in all"
-        self.above.say((f" findings: {check.serious_text} {state}{legal}", ""))
-        self.note.say((printable(path_text(f" {check.summary()}")), "dim"))
+        self.above.show((f" findings: {check.serious_text} {state}{legal}", ""))
+        self.note.show((printable(path_text(f" {check.summary()}")), "dim"))
 
     def action_info(self) -> None:
         self.with_info = not self.with_info
@@ -103,7 +103,7 @@ VIEWS = {
 }
 
 
-class TransactionsScreen(Over):
+class TransactionsScreen(Overlay):
     """The transactions below a path, listed as they are found. Enter returns the selected transaction, to show its
     first batch."""
 
@@ -173,14 +173,14 @@ class TransactionsScreen(Over):
         rows = self.rows if named is self.columns else [row._replace(cells=row.cells[1:]) for row in self.rows]
         head, lines = table(named, rows, max(20, self.size.width))
         self.pane.show(lines, self.pane.cursor, head if rows else None, keep=True)
-        self.above.say((f" transactions, {name}: {len(self.rows)} of {len(self.found)}", ""))
-        self.note.say((printable(path_text(self._told())), "dim"))
+        self.above.show((f" transactions, {name}: {len(self.rows)} of {len(self.found)}", ""))
+        self.note.show((printable(path_text(self._note())), "dim"))
 
     @staticmethod
     def _several(found: list[Transaction]) -> bool:
         return len({(each.topic, each.partition) for each in found[:1000]}) > 1
 
-    def _told(self) -> str:
+    def _note(self) -> str:
         """Return the text of the note: progress or result of the reading, omitted transactions, and the first
         problem."""
         words = []
@@ -206,7 +206,7 @@ class TransactionsScreen(Over):
 
     def action_view(self, view: str) -> None:
         self.view = view
-        self.pane.stand(0)
+        self.pane.move_to(0)
         self.fill()
 
     def on_pane_entered(self, message: Any) -> None:

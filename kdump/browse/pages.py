@@ -12,16 +12,16 @@ from collections.abc import Callable, Iterator
 from itertools import chain, islice
 from typing import NamedTuple
 
-from kdump.browse.files import OpenFile
+from kdump.browse.open_file import OpenFile
 from kdump.browse.rows import BrowseRow, ListingSlice, Met
 from kdump.format.batch import BatchHeader
-from kdump.log.index import Hints, begins_batch, read_hints
+from kdump.log.index_lookup import IndexLookup, begins_batch, open_index_lookup
 from kdump.log.reader import WALKED, Reader
-from kdump.log.region import Batch, BatchV2, Limits, Region
-from kdump.log.scan import Scan
-from kdump.log.select import Selection
+from kdump.log.region import Batch, DefaultRecordBatch, Limits, Region
+from kdump.log.region_scan import RegionScan
+from kdump.log.selection import Selection
 from kdump.log.source import FileSource
-from kdump.log.window import Held
+from kdump.log.window import BufferWindow
 from kdump.render.table import Column
 
 EACH = 32
@@ -63,7 +63,7 @@ class Pages:
         self.columns = columns
         self._row = row
         self._marks = [RegionMark(0)]
-        self._hints: Hints | None = None
+        self._hints: IndexLookup | None = None
         self._stream: Iterator[Region] | None = None
         self._at = -1
         """Key of the last row that `_stream` has yielded."""
@@ -79,7 +79,7 @@ class Pages:
         if self._stream is not None and self._at == row.key:
             stream, self._stream, self._met = self._stream, None, met
         else:
-            stream = self._behind(row.key, met)
+            stream = self._after(row.key, met)
         return self._take(stream, count, first=False)
 
     def before(self, row: BrowseRow, count: int, met: Met) -> ListingSlice:
@@ -104,8 +104,8 @@ class Pages:
             on = self.head(count, met)
         return ListingSlice([*back.rows, *on.rows], back.first, on.last)
 
-    def _scan(self) -> Scan:
-        scan = Scan(self.selection, self.limits)
+    def _scan(self) -> RegionScan:
+        scan = RegionScan(self.selection, self.limits)
         scan.met = lambda position: self._met(position)
         return scan
 
@@ -143,7 +143,7 @@ class Pages:
             self._stream, self._at = chain((more,), stream), rows[-1].key
         return ListingSlice(rows, first, more is None)
 
-    def _behind(self, position: int, met: Met) -> Iterator[Region]:
+    def _after(self, position: int, met: Met) -> Iterator[Region]:
         """Yield the matching regions that begin after `position`."""
         for region in self._begin(self._anchor(position), met):
             if region.position > position:
@@ -175,7 +175,7 @@ class Pages:
         if position - mark.position <= NEAR or not isinstance(self.file.window.source, FileSource):
             return mark
         if self._hints is None:
-            self._hints = read_hints(self.file.at.path, self.file.at.name_offset)
+            self._hints = open_index_lookup(self.file.at.path, self.file.at.name_offset)
         entry = bisect_right(self._hints.positions, position - 1) - back
         while entry > 0:
             entry -= 1
@@ -188,20 +188,20 @@ class Pages:
 
     def _kept(self, region: Region) -> Region:
         """Return the same region without the buffer that it was read in."""
-        if isinstance(region, BatchV2) and isinstance(region.window, Held):
-            return BatchV2(self.file.window, region.position, region.size, self.limits, region.header)
+        if isinstance(region, DefaultRecordBatch) and isinstance(region.window, BufferWindow):
+            return DefaultRecordBatch(self.file.window, region.position, region.size, self.limits, region.header)
         return region
 
 
-def unread(batch: Batch) -> bool:
+def is_unchecked(batch: Batch) -> bool:
     """Return True if the batch's checksum has not been computed yet."""
     return batch._computed is None
 
 
-def taken_as_sound(batch: Batch) -> Batch:
+def as_if_valid(batch: Batch) -> Batch:
     """Return a copy treated as valid, for rows drawn before the checksum is computed."""
-    if isinstance(batch, BatchV2) and isinstance(batch.header, BatchHeader):
-        twin = BatchV2(batch.window, batch.position, batch.size, batch.limits, batch.header)
+    if isinstance(batch, DefaultRecordBatch) and isinstance(batch.header, BatchHeader):
+        twin = DefaultRecordBatch(batch.window, batch.position, batch.size, batch.limits, batch.header)
         twin._computed = batch.crc
         return twin
     return batch

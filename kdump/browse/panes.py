@@ -13,7 +13,7 @@ from textual.message import Message
 from textual.strip import Strip
 from textual.widget import Widget
 
-from kdump.browse.dump import HexLine
+from kdump.browse.hexdump_lines import HexLine
 from kdump.browse.layout import wrapped
 from kdump.render.style import STYLES, cut
 
@@ -79,7 +79,7 @@ class Pane(Widget, can_focus=True):
         self.cursor = max(0, min(cursor, len(lines) - 1))
         self._follow()
 
-    def stand(self, number: int) -> None:
+    def move_to(self, number: int) -> None:
         """Move the cursor to that line without posting a message."""
         self.cursor = max(0, min(number, len(self.lines) - 1))
         self._follow()
@@ -169,9 +169,9 @@ class Bar(Widget):
         super().__init__(id=id)
         self._parts: tuple[tuple[str, str], ...] = ()
         self._style = style
-        self.below: Keys | None = None
+        self.below: KeyHints | None = None
 
-    def say(self, *parts: tuple[str, str]) -> None:
+    def show(self, *parts: tuple[str, str]) -> None:
         if parts != self._parts:
             self._parts = parts
             self.refresh()
@@ -192,13 +192,13 @@ class Bar(Widget):
         return _strip(HexLine(self._parts), self.size.width, base)
 
 
-class Keys(Bar):
+class KeyHints(Bar):
     """The key hints, or the rest of the bar above if its text does not fit."""
 
     def __init__(self, above: Bar, text: str, *, id: str) -> None:
         super().__init__(id=id, style="reverse")
         self.above = above
-        self.say((text, ""))
+        self.show((text, ""))
         above.below = self
 
     def render_line(self, y: int) -> Strip:

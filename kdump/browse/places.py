@@ -8,24 +8,24 @@ from dataclasses import dataclass, field
 from itertools import islice
 from typing import Any
 
-from kdump.browse.dump import HEADER, Annotated, HexDump
-from kdump.browse.files import OpenFile
-from kdump.browse.make import Maker, Thing
+from kdump.browse.hexdump_lines import HEADER, AnnotatedDump, HexDump
+from kdump.browse.open_file import OpenFile
 from kdump.browse.pages import Pages
+from kdump.browse.row_factory import FileRow, RowFactory
 from kdump.browse.rows import BrowseRow, CountedListing, FullListing, Listing, ListingSlice, Met
 from kdump.check.engine.small_files import file_finding
 from kdump.check.finding import Finding
-from kdump.log.disk import LogDirectory, PartitionDirectory, places
 from kdump.log.entries import Entry, entries
 from kdump.log.errors import SourceError
-from kdump.log.kinds import BATCHES
+from kdump.log.file_kinds import BATCHES
+from kdump.log.log_directory import LogDirectory, PartitionDirectory, find_directories
 from kdump.log.paths import Target
 from kdump.log.record import Record
 from kdump.log.region import Batch, Limits, Region
-from kdump.log.select import Selection
+from kdump.log.selection import Selection
 from kdump.render.overview import directory_lines, partition_lines
-from kdump.state.logdir import LogDirectorySummary, directory_facts, facts_alone
-from kdump.state.partition_log import PartitionSummary
+from kdump.state.directory_summary import LogDirectorySummary, log_directory_summary, single_partition_summary
+from kdump.state.partition_summary import PartitionSummary
 from kdump.state.siblings import Siblings
 
 FULL = 64 * 1024
@@ -63,7 +63,7 @@ class Level:
     def row(self) -> BrowseRow | None:
         return self.rows[self.cursor] if 0 <= self.cursor < len(self.rows) else None
 
-    def stand(self, key: Any) -> bool:
+    def select(self, key: Any) -> bool:
         """Select the row with that key. Returns False if it is not loaded."""
         for number, row in enumerate(self.rows):
             if row.key == key and row.type not in ("note",):
@@ -75,7 +75,7 @@ class Level:
 class Places:
     """Enters rows and dumps their bytes. `selection` restricts batches and records, like inspect's options."""
 
-    def __init__(self, path: str, maker: Maker, limits: Limits | None = None) -> None:
+    def __init__(self, path: str, maker: RowFactory, limits: Limits | None = None) -> None:
         self.path = path
         self.maker = maker
         self.limits = limits or Limits()
@@ -86,17 +86,17 @@ class Places:
     def top(self) -> Level:
         """Return the top level. Raises SourceError if the path contains no Kafka files."""
         self.unread = []
-        found = list(places(self.path, lambda error: self.unread.append(str(error))))
+        found = list(find_directories(self.path, lambda error: self.unread.append(str(error))))
         if not found:
             raise SourceError(f"{self.path}: no Kafka files here")
         place = found[0]
         if len(found) > 1 or not (isinstance(place, Target) or place.path == self.path):
             rows = [self.maker.directory(each) for each in found]
-            return Level(FullListing(rows, self.maker.things), None, path=self.path)
+            return Level(FullListing(rows, self.maker.file_columns), None, path=self.path)
         if isinstance(place, LogDirectory):
             return self._directory(place, None)
         if isinstance(place, PartitionDirectory):
-            return self._partition(facts_alone(place), None)
+            return self._partition(single_partition_summary(place), None)
         if "://" not in place.path and not os.path.exists(place.path):
             raise SourceError(f"{place.path}: no such file or directory")
         return self._file(place, None)
@@ -107,7 +107,7 @@ class Places:
         if row.type == "directory":
             return self._directory(item, row)
         if row.type == "partition":
-            return self._partition(item if isinstance(item, PartitionSummary) else facts_alone(item), row)
+            return self._partition(item if isinstance(item, PartitionSummary) else single_partition_summary(item), row)
         if row.type == "file":
             return self._file(item, row)
         if row.type == "batch":
@@ -118,7 +118,7 @@ class Places:
 
     def facts_of(self, place: LogDirectory) -> LogDirectorySummary:
         """Return the summary of a log directory."""
-        return directory_facts(place, Siblings([self.path]))
+        return log_directory_summary(place, Siblings([self.path]))
 
     def _directory(self, place: LogDirectory, owner: BrowseRow | None) -> Level:
         facts = self.facts_of(place)
@@ -126,24 +126,26 @@ class Places:
         for part in sorted(
             facts.partitions, key=lambda each: (bool(each.partition.state), each.topic, each.partition.partition or 0)
         ):
-            what = f"NOT LIVE: {part.partition.state}" if part.partition.state else ""
-            what = what or ("UNREADABLE" if part.partition.refused else "")
-            thing = Thing(part.name, what, part.size, None, len(part.segments), part.log_start, part.high_watermark)
-            rows.append(self.maker.thing("partition", part.partition.path, part, thing, "torn" if what else ""))
+            description = f"NOT LIVE: {part.partition.state}" if part.partition.state else ""
+            description = description or ("UNREADABLE" if part.partition.refused else "")
+            row = FileRow(
+                part.name, description, part.size, None, len(part.segments), part.log_start, part.high_watermark
+            )
+            rows.append(self.maker.file_row("partition", part.partition.path, part, row, "torn" if description else ""))
         rows += [self.maker.file(at) for at in (*place.files.values(), *place.others)]
         ends = {True: "shut down cleanly", False: "NO CLEAN SHUTDOWN: the broker is running or has crashed"}
         words = [f"node {facts.identity['node.id']}"] if "node.id" in facts.identity else []
         words += [ends[facts.clean]] if facts.clean is not None else []
         words += [f"damaged: {', '.join(facts.broken)}"] if facts.broken else []
-        return Level(FullListing(rows, self.maker.things), owner, path=place.path, about=", ".join(words))
+        return Level(FullListing(rows, self.maker.file_columns), owner, path=place.path, about=", ".join(words))
 
     def _partition(self, facts: PartitionSummary, owner: BrowseRow | None) -> Level:
         place = facts.partition
         self.unread += place.refused
         logs = [segment.log for segment in place.segments if segment.log is not None]
-        beside = [at for at in place.files() if at not in logs]
-        rows = [self.maker.file(at) for at in (*logs, *beside)]
-        return Level(FullListing(rows, self.maker.things), owner, path=place.path, is_partition=True)
+        others = [at for at in place.files() if at not in logs]
+        rows = [self.maker.file(at) for at in (*logs, *others)]
+        return Level(FullListing(rows, self.maker.file_columns), owner, path=place.path, is_partition=True)
 
     def _file(self, at: Target, owner: BrowseRow | None) -> Level:
         file = OpenFile(at)
@@ -190,8 +192,8 @@ class Places:
 
     def with_finding(self, dump: HexDump, finding: Finding, width: int) -> HexDump:
         """Return the dump with the finding and its consequence above it."""
-        show = Annotated(width, zone=self.maker.zone)
-        show.told(finding)
+        show = AnnotatedDump(width, zone=self.maker.zone)
+        show.add_finding(finding)
         return dump._replace(lines=[*show.captured.lines, *dump.lines])
 
     def dump(self, row: BrowseRow, level: Level, width: int, *, full: bool = False, fields: bool = False) -> HexDump:
@@ -200,7 +202,7 @@ class Places:
         item: Any = row.item
         whole = full and getattr(item, "size", None) is not None and item.size <= FULL
         whole = whole or (row.type == "record" and full and len(item.raw) <= FULL)
-        show = Annotated(width, full=whole or fields, zone=self.maker.zone, decoding=self.maker.decoding)
+        show = AnnotatedDump(width, full=whole or fields, zone=self.maker.zone, decoding=self.maker.decoding)
         file = level.file
         show.at = file.at if file else None
         if row.type == "directory":
@@ -208,7 +210,7 @@ class Places:
                 show.text(text, style)
             return show.dump(row.label)
         if row.type == "partition":
-            facts = item if isinstance(item, PartitionSummary) else facts_alone(item)
+            facts = item if isinstance(item, PartitionSummary) else single_partition_summary(item)
             return _partition_dump(show, facts, row.label)
         if row.type == "file":
             return self._file_dump(show, item, row.label)
@@ -228,12 +230,12 @@ class Places:
         show.text(row.text, row.style)
         return show.dump("")
 
-    def _batch_dump(self, show: Annotated, batch: Batch, first: int, count: int) -> HexDump:
+    def _batch_dump(self, show: AnnotatedDump, batch: Batch, first: int, count: int) -> HexDump:
         chosen = (record for record in self.selection.records(batch) if record.index >= first)
         show.records_of(batch, islice(chosen, count))
         return show.dump(f"bytes {batch.position}..{batch.end - 1}", (first, first + count - 1))
 
-    def _file_dump(self, show: Annotated, at: Target, label: str) -> HexDump:
+    def _file_dump(self, show: AnnotatedDump, at: Target, label: str) -> HexDump:
         """Return a dump of the beginning of a file."""
         file = OpenFile(at)
         try:
@@ -262,13 +264,15 @@ class Places:
         return show.dump(label)
 
 
-def _partition_dump(show: Annotated, facts: PartitionSummary, label: str) -> HexDump:
+def _partition_dump(show: AnnotatedDump, facts: PartitionSummary, label: str) -> HexDump:
     show.text(label, "head")
     for text in partition_lines(facts):
         show.text(text)
     for segment in facts.segments:
         name = segment.segment.name
-        show.text(f"  {name}.log  {segment.size} bytes, with {', '.join(segment.beside) or 'no other files'}", "dim")
+        show.text(
+            f"  {name}.log  {segment.size} bytes, with {', '.join(segment.sibling_kinds) or 'no other files'}", "dim"
+        )
     for text in facts.partition.refused:
         show.text(text, "bad")
     return show.dump(label)

@@ -8,7 +8,7 @@ from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.screen import ModalScreen
 
-from kdump.browse.dump import HexLine
+from kdump.browse.hexdump_lines import HexLine
 from kdump.browse.layout import wrapped
 from kdump.browse.panes import Bar, Pane
 
@@ -43,7 +43,7 @@ Show
 Nothing is written to the disk."""
 
 
-class Over(ModalScreen[Any]):
+class Overlay(ModalScreen[Any]):
     """A screen over the browser; Esc closes it."""
 
     DEFAULT_CSS = "Over { layout: vertical; overflow: hidden; background: $background; }"
@@ -72,9 +72,9 @@ class Over(ModalScreen[Any]):
         yield self.below
 
     def on_mount(self) -> None:
-        self.above.say((self.heading, ""))
+        self.above.show((self.heading, ""))
         self.note.display = self.noted
-        self.below.say((self.keys, ""))
+        self.below.show((self.keys, ""))
         self.pane.focus()
 
     def on_resize(self) -> None:
@@ -95,7 +95,7 @@ class Over(ModalScreen[Any]):
     def on_pane_beyond(self, message: Pane.Beyond) -> None:
         message.stop()
         if not message.count:
-            self.pane.stand(len(self.pane.lines) if message.down else 0)
+            self.pane.move_to(len(self.pane.lines) if message.down else 0)
 
     def on_pane_moved(self, message: Pane.Moved) -> None:
         message.stop()
@@ -104,7 +104,7 @@ class Over(ModalScreen[Any]):
         message.stop()
 
 
-class TextScreen(Over):
+class TextScreen(Overlay):
     """A text, which `y` copies."""
 
     BINDINGS: ClassVar[list[BindingType]] = [Binding("y", "copy", "copy", show=False)]
@@ -121,4 +121,4 @@ class TextScreen(Over):
     def action_copy(self) -> None:
         if self.copies:
             self.app.copy_to_clipboard(self.words)
-            self.below.say((" copied, if the terminal supports it (OSC 52)   Esc closes", ""))
+            self.below.show((" copied, if the terminal supports it (OSC 52)   Esc closes", ""))

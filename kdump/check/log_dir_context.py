@@ -10,19 +10,19 @@ from typing import TYPE_CHECKING, Any
 from kdump.check.options import Options
 from kdump.check.rule import CheckpointedEpoch, CheckpointOffset, PartitionContext
 from kdump.format.numbers import parse_int
-from kdump.log import kinds
-from kdump.log.at_work import FileWatch, identity
-from kdump.log.disk import LogDirectory, PartitionDirectory
+from kdump.log import file_kinds
 from kdump.log.entries import Entry, entries
 from kdump.log.errors import SourceError
 from kdump.log.internal_topics import COMPACTED_TOPICS, METADATA_TOPIC, TRANSACTION_TOPIC
 from kdump.log.listing import is_url
+from kdump.log.live_files import FileWatch, identity
+from kdump.log.log_directory import LogDirectory, PartitionDirectory
 from kdump.log.paths import Target, segments_in
 from kdump.state.siblings import with_node_id
 
 if TYPE_CHECKING:  # a check of a single file does not need the cluster's state
-    from kdump.state.coordinator import Coordinator
-    from kdump.state.image import Metadata
+    from kdump.state.coordinator import TransactionCoordinatorState
+    from kdump.state.image import MetadataImage
 
 Checkpoint = dict[tuple[str, int], CheckpointOffset]
 
@@ -40,14 +40,14 @@ class LogDirContext:
         self.ids = ids(directory, options)
         self.checkpoints: dict[str, Checkpoint] = {}
         for name, at in directory.files.items():
-            if at.kind is kinds.OFFSET_CHECKPOINT:
+            if at.kind is file_kinds.OFFSET_CHECKPOINT:
                 self.checkpoints[name.removesuffix("-checkpoint")] = checkpoint(at, options)
         from kdump.state.metadata import read_metadata
 
         everything = [directory, *siblings]
         for each in everything:
             self._watch_log(os.path.join(each.path, f"{METADATA_TOPIC}-0"))
-        self.metadata: Metadata | None = None
+        self.metadata: MetadataImage | None = None
         for each in everything:
             self.metadata = self.metadata or read_metadata(each.path, options.limits)
         states = [
@@ -58,7 +58,7 @@ class LogDirContext:
         ]
         for path in states if "transactions" in options.chosen else ():
             self._watch_log(path)
-        self.coordinator: Coordinator | None = None
+        self.coordinator: TransactionCoordinatorState | None = None
         if states and "transactions" in options.chosen:
             from kdump.state.coordinator import read_coordinator
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 from kdump.check.finding import INFO, WARNING, Finding
 from kdump.check.rule import LOST
-from kdump.format.counted import first_of, many
+from kdump.format.count_text import count_text, first_of
 
 WITHOUT_MARKER = ("transaction-open", "transaction-hanging")
 
@@ -55,8 +55,8 @@ class MissingTotals:
     def text(self) -> str:
         """Summary such as "1 partition missing (orders-0), 60 offsets missing"; empty if nothing is missing."""
         gone = list(dict.fromkeys(self.partitions))  # each once, however many copies of the disk lack it
-        names = f"{many(len(gone), 'partition')} missing ({first_of(gone)})"
+        names = f"{count_text(len(gone), 'partition')} missing ({first_of(gone)})"
         parts = [names] if self.partitions else []
-        parts += [f"{many(self.offsets, 'offset')} missing"] if self.offsets else []
-        parts += [f"{many(self.markers, 'transaction')} without a marker"] if self.markers else []
+        parts += [f"{count_text(self.offsets, 'offset')} missing"] if self.offsets else []
+        parts += [f"{count_text(self.markers, 'transaction')} without a marker"] if self.markers else []
         return ", ".join(parts)

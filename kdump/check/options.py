@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from kdump.check.finding import Code, families
-from kdump.log.at_work import open_target
+from kdump.log.live_files import open_target
 from kdump.log.paths import Target
 from kdump.log.region import Limits
 from kdump.log.source import Source, open_source

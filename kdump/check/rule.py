@@ -9,12 +9,12 @@ from typing import NamedTuple, Protocol
 
 from kdump.check.finding import Finding
 from kdump.check.resume_state import Resumable
-from kdump.format.heads import Heads
-from kdump.log.disk import SegmentFiles
+from kdump.format.header_columns import HeaderColumns
 from kdump.log.internal_topics import INTERNAL_TOPICS
+from kdump.log.log_directory import SegmentFiles
 from kdump.log.paths import Target
 from kdump.log.region import PADDING, TORN, Batch, Region
-from kdump.state.marker import Marker
+from kdump.state.marker import EndTxnMarker
 
 DAY = 86_400_000
 
@@ -42,7 +42,7 @@ class CheckpointedEpoch(NamedTuple):
 
 
 class TransactionView(Protocol):
-    """Contents of the transaction coordinators' log (kdump.state.coordinator.Coordinator)."""
+    """Contents of the transaction coordinators' log (kdump.state.coordinator.TransactionCoordinatorState)."""
 
     def ongoing(self, producer_id: int, producer_epoch: int, topic: str, partition: int) -> bool | None: ...
 
@@ -122,7 +122,7 @@ class BatchContext(NamedTuple):
     part: SegmentContext
     batch: Batch
     sound: bool
-    marker: Marker | None
+    marker: EndTxnMarker | None
     damage: int | None
 
 
@@ -142,12 +142,12 @@ class Observer(Resumable):
         """Whether batches may be processed in bulk: an observer with a `batch` of its own must also override `free`."""
         return type(self).first_suspect is not Observer.first_suspect or type(self).batch in (Rule.batch, Watcher.batch)
 
-    def first_suspect(self, part: SegmentContext, heads: Heads, first: int, stop: int) -> int:
+    def first_suspect(self, part: SegmentContext, heads: HeaderColumns, first: int, stop: int) -> int:
         """Return the first of the batches first..stop (`stop` excluded) that must be passed to `batch`; `stop` if there
         is none."""
         return stop
 
-    def accept_run(self, part: SegmentContext, heads: Heads, first: int, stop: int) -> None:
+    def accept_run(self, part: SegmentContext, heads: HeaderColumns, first: int, stop: int) -> None:
         """Update the state for the batches first..stop (`stop` excluded), none of which needs `batch`."""
 
     def begin(self, part: SegmentContext) -> Iterable[Finding] | None:

@@ -11,11 +11,11 @@ from typing import Any
 
 import click
 
-from kdump.commands.files import complain
+from kdump.commands.input_files import print_error
 from kdump.commands.params import LimitOptions, ZoneParam, limit_options, time_range
-from kdump.commands.typed import CommandOptions, fill, option_types, takes
+from kdump.commands.typed_options import CommandOptions, fill, option_types, takes
 from kdump.extras import how_to_install
-from kdump.log.select import Selection
+from kdump.log.selection import Selection
 
 EXAMPLES = """
 \b
@@ -55,16 +55,16 @@ def command(options: BrowseOptions) -> None:
     if options.path == "-":
         raise click.UsageError("browse cannot read a pipe; use kdump inspect, or browse a file")
     try:
-        from kdump.browse.app import BrowseApp, Typed
+        from kdump.browse.app import BrowseApp, PromptParsers
     except ModuleNotFoundError as error:
         if (error.name or "").partition(".")[0] != "textual":
             raise
-        complain(f"browse needs textual, which is not installed: {how_to_install('browse')}")
+        print_error(f"browse needs textual, which is not installed: {how_to_install('browse')}")
         sys.exit(2)
     if not (sys.stdin.isatty() and sys.stdout.isatty()):
-        complain("browse needs a terminal; to write to a pipe or a file, use kdump ls or kdump inspect")
+        print_error("browse needs a terminal; to write to a pipe or a file, use kdump ls or kdump inspect")
         sys.exit(2)
-    app = BrowseApp(browser(options), Typed(typed_selection(options.zone), typed_time(options.zone)))
+    app = BrowseApp(browser(options), PromptParsers(typed_selection(options.zone), typed_time(options.zone)))
     app.run(mouse=options.mouse)
     if app.return_code:
         sys.exit(app.return_code)
@@ -73,23 +73,23 @@ def command(options: BrowseOptions) -> None:
 def browser(options: BrowseOptions) -> Any:
     """Return the model of the browser. Prints one line and exits with 2 if the path does not exist."""
     from kdump.browse.browser import Browser
-    from kdump.browse.make import Maker
-    from kdump.log.disk import places
+    from kdump.browse.row_factory import RowFactory
     from kdump.log.errors import SourceError
+    from kdump.log.log_directory import find_directories
     from kdump.log.paths import Target
 
     path = options.path
     try:
-        place = next(places(path, lambda error: None), None)
+        place = next(find_directories(path, lambda error: None), None)
         if isinstance(place, Target) and "://" not in path:
             os.stat(path)
     except SourceError as error:
-        complain(str(error))
+        print_error(str(error))
         sys.exit(2)
     except OSError as error:
-        complain(f"{path}: {error.strerror}")
+        print_error(f"{path}: {error.strerror}")
         sys.exit(2)
-    return Browser(path, Maker(options.zone), options.reading.limits)
+    return Browser(path, RowFactory(options.zone), options.reading.limits)
 
 
 class typed_selection:

@@ -9,12 +9,12 @@ from dataclasses import dataclass
 import click
 
 from kdump.check.rules.records import count_findings
-from kdump.commands.exits import exit_with
-from kdump.commands.files import complain, refuse, unread
+from kdump.commands.exit_status import exit_with
+from kdump.commands.input_files import print_error, report_unreadable, unreadable
 from kdump.commands.output import CSV_COLUMNS_HELP, OutputOptions, output_options
 from kdump.commands.params import read_once
 from kdump.commands.reading import ReadingOptions, reading_options
-from kdump.commands.typed import CommandOptions, takes
+from kdump.commands.typed_options import CommandOptions, takes
 from kdump.forensics.carve.answer import CarveSummary
 from kdump.forensics.carve.run import CarvedFile, carve
 from kdump.forensics.carve.runs import CarvedRun
@@ -104,7 +104,7 @@ class CarveCommand:
                 progress.at(position, size)
                 self.sink.tick()
 
-            for found in carve(options.paths, options.out, options=check, refused=refuse, met=met):
+            for found in carve(options.paths, options.out, options=check, refused=report_unreadable, met=met):
                 if isinstance(found, CarvedBatch):
                     self._batch(found)
                 elif isinstance(found, CarvedRun):
@@ -113,7 +113,7 @@ class CarveCommand:
                     self._searched(found)
         self._end(time.monotonic() - began)
         self.output.flush()
-        if unread() or self.counts["unreadable"]:
+        if unreadable() or self.counts["unreadable"]:
             return 2
         return int(not self.counts["batches"])
 
@@ -131,7 +131,7 @@ class CarveCommand:
         self.counts["runs"] += 1
         self.sink.add(run)
         if run.note:
-            complain(f"run {run.number}: {run.note}")
+            print_error(f"run {run.number}: {run.note}")
 
     def _searched(self, done: CarvedFile) -> None:
         self.counts["files"] += 1
@@ -140,18 +140,18 @@ class CarveCommand:
         self.counts["unchecked"] += done.unchecked
         self.counts["unreadable"] += done.unreadable
         for note in done.notes:
-            refuse(SourceError(note))
+            report_unreadable(SourceError(note))
         if done.unchecked:
-            complain(
+            print_error(
                 f"{done.file}: {done.unchecked:,} possible headers were not checked: too many bytes look like headers"
             )
         if done.unreadable:
-            complain(f"{done.file}: the device could not read {done.unreadable:,} bytes; they were treated as zeros")
+            print_error(f"{done.file}: the device could not read {done.unreadable:,} bytes; they were treated as zeros")
 
     def _end(self, seconds: float) -> None:
         counts = self.counts
         names = ("files", "bytes", "holes", "batches", "nested", "batchBytes", "runs", "unchecked", "unreadable")
         sums = {name: counts[name] for name in names}
         written = counts["runs"] if self.options.out is not None else 0
-        self.sink.add(CarveSummary(**sums, written=written, unread=unread(), seconds=round(seconds, 3)))
+        self.sink.add(CarveSummary(**sums, written=written, unread=unreadable(), seconds=round(seconds, 3)))
         self.sink.end()

@@ -9,27 +9,27 @@ import click
 
 from kdump.answer import ANSWERS, Object
 from kdump.commands.completion_words import listed
-from kdump.commands.files import complain
-from kdump.commands.state_options import Notes, StateOptions, as_of, common, run_command
-from kdump.commands.topics import matcher, topic_option
-from kdump.commands.typed import CommandOptions, takes
+from kdump.commands.input_files import print_error
+from kdump.commands.state_options import Notes, StateOptions, cluster_options, parse_as_of, run_command
+from kdump.commands.topics import topic_filter, topic_option
+from kdump.commands.typed_options import CommandOptions, takes
 from kdump.forensics.answers import RecordedChange
 from kdump.forensics.cluster import Cluster
-from kdump.log.disk import LogDirectory
 from kdump.log.errors import SourceError
 from kdump.log.internal_topics import METADATA_TOPIC
+from kdump.log.log_directory import LogDirectory
 from kdump.render.cluster_objects import PARTS, cluster_object, configs
 from kdump.render.cluster_report import ClusterReport
 from kdump.render.escape import path_text
 from kdump.render.group_objects import change_object
 from kdump.render.state_tables import StateTables, style
+from kdump.state.as_of import AsOf, Change
 from kdump.state.identity import complete_quorum, meta_properties
-from kdump.state.image import Metadata
+from kdump.state.image import MetadataImage
+from kdump.state.internal_records import ROOM_ALONE
 from kdump.state.locate import metadata_in
 from kdump.state.metadata import replay_metadata
 from kdump.state.metadata_files import MetadataFiles
-from kdump.state.moment import Change, Moment
-from kdump.state.records import ROOM_ALONE
 
 SUMMARY = "summary"
 USUAL = (SUMMARY, "brokers", "topics")
@@ -89,7 +89,7 @@ class ClusterOptions(CommandOptions):
 @topic_option("Show only these topics, in detail")
 @click.option("--problems", is_flag=True, help="Show only topics and partitions with a problem.")
 @click.option("--show-secrets", is_flag=True, help="Also show the values of configs that contain passwords.")
-@common
+@cluster_options
 @takes(ClusterOptions)
 def command(options: ClusterOptions) -> None:
     """Show the cluster as recorded in its metadata log: brokers, topics, partitions, configs, ACLs …. A path is the log
@@ -99,19 +99,19 @@ def command(options: ClusterOptions) -> None:
         raise click.UsageError("--history cannot be combined with --show or --problems")
     if options.topics and options.parts and not {*options.parts} & {SUMMARY, *FOR_TOPIC}:
         raise click.UsageError(f"--topic requires --show {', '.join(FOR_TOPIC)}, or no --show")
-    moment = as_of(options.state.as_of, options.state.output.zone)
+    moment = parse_as_of(options.state.as_of, options.state.output.zone)
     run_command(ClusterCommand(options, moment))
 
 
 class ClusterCommand:
     """One run of the command."""
 
-    def __init__(self, options: ClusterOptions, moment: Moment) -> None:
+    def __init__(self, options: ClusterOptions, moment: AsOf) -> None:
         self.options = options
         self.moment = moment
         output_options = options.state.output
         self.output = output_options.output()
-        self.topic = matcher(options.topics)
+        self.topic = topic_filter(options.topics)
         self.limits = options.state.reading.limits
         self.sink = output_options.sink(self.output, self._report, self._rows(), single="choose it with --show")
         self.notes = Notes(self.sink)
@@ -150,30 +150,30 @@ class ClusterCommand:
                 refused = refused or [error]  # the first gives the reason
             for each in refused:
                 self.notes.refuse(each)
-        for files, around in copies:
+        for files, log_directory in copies:
             if len(copies) > 1:
                 self.sink.part(files.path)
             try:
-                self._copy(files, around)
+                self._copy(files, log_directory)
             except SourceError as error:
                 self.notes.refuse(error)
         self.sink.end()
 
-    def _copy(self, files: MetadataFiles, around: LogDirectory | None) -> None:
-        told = self._history(files) if self.options.state.history else None
-        metadata = replay_metadata(files, self.moment, told=told, room=ROOM_ALONE, limits=self.limits)
+    def _copy(self, files: MetadataFiles, log_directory: LogDirectory | None) -> None:
+        history = self._history(files) if self.options.state.history else None
+        metadata = replay_metadata(files, self.moment, on_change=history, room=ROOM_ALONE, limits=self.limits)
         if metadata.problems and metadata.is_empty and METADATA_TOPIC not in files.path:
             raise SourceError(f"{files.path}: no cluster metadata could be read: {metadata.problems[0]}")
-        if self.moment == Moment():
+        if self.moment == AsOf():
             complete_quorum(metadata, files.path)
         for topic in metadata.topics.values():
             self.topic(topic.name)
-        if told is None and self.topic.is_unmatched:
+        if history is None and self.topic.is_unmatched:
             pass  # the end of the run reports it
-        elif told is None:
-            self._show(metadata, files, around)
+        elif history is None:
+            self._show(metadata, files, log_directory)
         self.notes.all(files.path, metadata.problems)
-        if told is not None and metadata.snapshot:
+        if history is not None and metadata.snapshot:
             self.notes.add(files.path, f"no history before offset {metadata.snapshot}: it is only in a snapshot")
         if self.moment.offset is not None and metadata.end_offset <= self.moment.offset:
             self.notes.add(files.path, f"ends at offset {metadata.end_offset}; this is the state at its end")
@@ -195,21 +195,21 @@ class ClusterCommand:
             return self.topic(change.name.rpartition("-")[0])
         return change.entity == "config" and change.name.startswith("TOPIC ") and self.topic(change.name[6:])
 
-    def _show(self, metadata: Metadata, files: MetadataFiles, around: LogDirectory | None) -> None:
+    def _show(self, metadata: MetadataImage, files: MetadataFiles, log_directory: LogDirectory | None) -> None:
         shown = 0
         for part in self.parts:
-            for value in self._values(part, metadata, files, around):
+            for value in self._values(part, metadata, files, log_directory):
                 self.sink.add(value)
                 shown += 1
         if not shown and not any(self.topic.unmatched()):
-            complain("nothing matches" if metadata.topics else "no topics")
+            print_error("nothing matches" if metadata.topics else "no topics")
 
     def _values(
-        self, part: str, metadata: Metadata, files: MetadataFiles, around: LogDirectory | None
+        self, part: str, metadata: MetadataImage, files: MetadataFiles, log_directory: LogDirectory | None
     ) -> Iterable[Object]:
         options = self.options
         if part == SUMMARY:
-            identity = meta_properties(around) if around else {}
+            identity = meta_properties(log_directory) if log_directory else {}
             return [cluster_object(metadata, path_text(files.path), identity, files.committed)]
         values = PARTS[part][1](metadata, self.topic)
         if part == "configs":

@@ -132,9 +132,9 @@ class _Typed:
         elif words.kind == PART:
             head, comma, last = incomplete.rpartition(",")
             given = head.split(",")
-            for name, said in words.choices:
+            for name, help_text in words.choices:
                 if name.startswith(last) and name not in given:
-                    yield Item(f"{head}{comma}{name}", type=PART, help=said)
+                    yield Item(f"{head}{comma}{name}", type=PART, help=help_text)
         else:
             choices = words.choices
             if words.kind == TOPICS:
@@ -142,9 +142,9 @@ class _Typed:
             if words.kind == ASK:
                 command = self.group.get_command(click.Context(self.group), self.command)
                 choices = [[name, ""] for name in asked(command, words.names)] if command else []
-            for name, said in choices:
+            for name, help_text in choices:
                 if name.lower().startswith(incomplete.lower()):
-                    yield Item(name, help=said)
+                    yield Item(name, help=help_text)
 
 
 def topics(paths: list[str]) -> list[str]:
@@ -177,10 +177,10 @@ def line(item: Item) -> str:
 
 def answer(group: click.Group, about: dict[str, str], instruction: str, words: list[str]) -> None:
     """Answer a request from a shell: print its script, or the completions of the last word."""
-    shell, _, what = instruction.partition("_")
-    if shell not in SHELLS or what not in ("source", "complete"):
+    shell, _, request = instruction.partition("_")
+    if shell not in SHELLS or request not in ("source", "complete"):
         sys.exit(f"kdump: {VARIABLE} must be bash_source, zsh_source, fish_source or, with words, …_complete")
-    if what == "source":
+    if request == "source":
         sys.stdout.write(script(shell))
         return
     for item in candidates(group, about, words[:-1], words[-1] if words else ""):

@@ -37,7 +37,7 @@ class Words(NamedTuple):
 
 def listed(values: Callable[[], Iterable[tuple[str, str]]]) -> Callable[..., list[Item]]:
     """Return a `shell_complete` for a comma-separated list of names, each with its meaning."""
-    return lambda ctx, param, incomplete: [Item(name, type=PART, help=said) for name, said in values()]
+    return lambda ctx, param, incomplete: [Item(name, type=PART, help=meaning) for name, meaning in values()]
 
 
 def one_of(values: Callable[[], Iterable[str]], *, ask: bool = False) -> Callable[..., list[Item]]:
@@ -59,10 +59,10 @@ def _words(ctx: click.Context, param: click.Parameter) -> Words:
     kind, choices = _values(ctx, param)
     if isinstance(param, click.Option):
         names = [*param.opts, *param.secondary_opts]
-        said, repeats = " ".join((param.help or "").split()), bool(param.multiple or param.count)
+        help_text, repeats = " ".join((param.help or "").split()), bool(param.multiple or param.count)
         if param.is_flag or param.count or _may_stand_alone(param):
-            return Words(names, said, None, [], 1, repeats)
-        return Words(names, said, kind, choices, 1, repeats)
+            return Words(names, help_text, None, [], 1, repeats)
+        return Words(names, help_text, kind, choices, 1, repeats)
     return Words([], "", kind, choices, param.nargs, False)
 
 

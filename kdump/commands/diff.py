@@ -8,13 +8,13 @@ from dataclasses import dataclass
 
 import click
 
-from kdump.commands.exits import exit_with
-from kdump.commands.files import complain, refuse, unread
+from kdump.commands.exit_status import exit_with
+from kdump.commands.input_files import print_error, report_unreadable, unreadable
 from kdump.commands.output import CSV_COLUMNS_HELP, OutputOptions, output_options
 from kdump.commands.reading import ReadingOptions, reading_options
 from kdump.commands.state_options import Notes
-from kdump.commands.topics import matcher, topic_option
-from kdump.commands.typed import CommandOptions, takes
+from kdump.commands.topics import topic_filter, topic_option
+from kdump.commands.typed_options import CommandOptions, takes
 from kdump.forensics.copies import CopyGroup
 from kdump.forensics.diff import LITTLE, Diff, diff
 from kdump.forensics.diff_answer import DiffSummary, PartitionDiff
@@ -98,7 +98,7 @@ class DiffCommand:
         """Whether a path was deleted during the run, so that nothing may be left to compare."""
         self.lone: list[str] = []
         self.lone_differ = False
-        self.of_topic = matcher(options.topics)
+        self.of_topic = topic_filter(options.topics)
 
     def run(self) -> int:
         """Run the command and return its exit status."""
@@ -116,14 +116,14 @@ class DiffCommand:
                 self._found(found)
         self._end(time.monotonic() - began)
         self.output.flush()
-        if unread() or self.counts[None] > self.gone:
+        if unreadable() or self.counts[None] > self.gone:
             return 2
         if not sum(self.counts.values()):
             return 0 if self.has_gone else 2
         return int(bool(self.counts[PREFIX] or self.counts[DIVERGENT] or self.lone_differ))
 
     def _refused(self, error: SourceError) -> None:
-        if not refuse(error):
+        if not report_unreadable(error):
             self.has_gone = True
 
     def _lone(self, group: CopyGroup, is_difference: bool) -> None:
@@ -133,7 +133,7 @@ class DiffCommand:
 
     def _found(self, found: Diff) -> None:
         self.counts[found.relation] += 1
-        self.gone += found.relation is None and found.has_gone
+        self.gone += found.relation is None and found.has_deleted_segment
         for copy in found.copies:
             for text in copy.unread:
                 self._refused(SourceError(text))
@@ -142,9 +142,9 @@ class DiffCommand:
     def _end(self, seconds: float) -> None:
         total = sum(self.counts.values())
         if not self.options.output.quiet:
-            self._tell_lone()
-            if not total and not unread() and not self.has_gone and not any(self.of_topic.unmatched()):
-                complain("no partition is in more than one of the paths")
+            self._report_lone()
+            if not total and not unreadable() and not self.has_gone and not any(self.of_topic.unmatched()):
+                print_error("no partition is in more than one of the paths")
         summary = DiffSummary(
             partitions=total,
             same=self.counts[SAME],
@@ -152,14 +152,14 @@ class DiffCommand:
             divergent=self.counts[DIVERGENT],
             unknown=self.counts[None],
             lone=len(self.lone),
-            unread=unread(),
+            unread=unreadable(),
             seconds=round(seconds, 3),
         )
         self.sink.add(summary)
         self.sink.end()
 
-    def _tell_lone(self) -> None:
+    def _report_lone(self) -> None:
         for number, text in enumerate(self.lone):
             self.notes.add("", text, quiet=number >= MOST_LONE)
         if len(self.lone) > MOST_LONE:
-            complain(f"… and {len(self.lone) - MOST_LONE} more partitions that are only in one of the paths")
+            print_error(f"… and {len(self.lone) - MOST_LONE} more partitions that are only in one of the paths")

@@ -11,14 +11,14 @@ import click
 
 from kdump import __version__
 from kdump.commands.params import LimitOptions, SizeParam
-from kdump.commands.typed import CommandOptions, takes
+from kdump.commands.typed_options import CommandOptions, takes
 from kdump.log.errors import SourceError
 from kdump.log.region import DEFAULT_MAX_DECOMPRESSED
 from kdump.render.dumplog import Dump
 from kdump.render.dumplog_batch import Contents
-from kdump.render.dumplog_decoders import DECODER_CLASSES, DECODERS, DEFAULT_CLASS, ByClass
+from kdump.render.dumplog_decoders import DECODER_CLASSES, DECODERS, DEFAULT_CLASS, ClassDecoder
 from kdump.render.dumplog_log import DumpOptions
-from kdump.render.dumplog_out import Out
+from kdump.render.dumplog_out import DumpOutput
 from kdump.render.escape import path_text, printable
 from kdump.render.output import Output
 
@@ -63,8 +63,8 @@ def _class(ctx: click.Context, param: click.Parameter, value: str | None) -> str
     raise click.BadParameter(f"{value!r} is a Java class, which only Kafka's tool can load; use {known}")
 
 
-def _class_option(name: str, what: str) -> Callable[[F], F]:
-    help_text = f"Decode {what} with this class; CLASS may be omitted.  [{DEFAULT_CLASS}]"
+def _class_option(name: str, option_help: str) -> Callable[[F], F]:
+    help_text = f"Decode {option_help} with this class; CLASS may be omitted.  [{DEFAULT_CLASS}]"
     return click.option(
         name, metavar="[CLASS]", is_flag=False, flag_value=DEFAULT_CLASS, callback=_class, help=help_text
     )
@@ -132,7 +132,7 @@ def command(options: DumpLogOptions) -> None:
     for name in options.ignored:
         _complain(f"kdump: {name} is ignored; separate the files of --files with commas")
     try:
-        out = Out(Output(), _complain)
+        out = DumpOutput(Output(), _complain)
         Dump(_options(options), out).run([name for names in options.files for name in _split(names)])
     except KeyboardInterrupt:
         sys.exit(130)
@@ -180,4 +180,4 @@ def _contents(options: DumpLogOptions) -> Contents | None:
     key_class, value_class = options.key_decoder_class, options.value_decoder_class
     if key_class is None and value_class is None and not options.print_data_log:
         return None
-    return ByClass(key_class or DEFAULT_CLASS, value_class or DEFAULT_CLASS)
+    return ClassDecoder(key_class or DEFAULT_CLASS, value_class or DEFAULT_CLASS)

@@ -11,31 +11,40 @@ import click
 
 from kdump.answer import Object, answer_keys
 from kdump.commands.completion_words import one_of
-from kdump.commands.files import complain
-from kdump.commands.state_options import Notes, StateOptions, as_of, common, run_command
-from kdump.commands.topics import matcher, topic_option
-from kdump.commands.typed import CommandOptions, takes
+from kdump.commands.input_files import print_error
+from kdump.commands.state_options import Notes, StateOptions, cluster_options, parse_as_of, run_command
+from kdump.commands.topics import topic_filter, topic_option
+from kdump.commands.typed_options import CommandOptions, takes
 from kdump.forensics.answers import RecordedChange
 from kdump.forensics.groups import DescribedGroup, GroupMember
-from kdump.log.disk import LogDirectory, partition
 from kdump.log.errors import SourceError
 from kdump.log.internal_topics import OFFSETS_TOPIC, SHARE_TOPIC
+from kdump.log.log_directory import LogDirectory, partition
 from kdump.render.escape import path_text
 from kdump.render.group_objects import change_object
-from kdump.render.group_report import DETAILS, MEMBERS, OFFSETS, SUMMARY, Described, GroupReport, describe, group_parts
+from kdump.render.group_report import (
+    DETAILS,
+    MEMBERS,
+    OFFSETS,
+    SUMMARY,
+    GroupDescription,
+    GroupReport,
+    describe_groups,
+    group_parts,
+)
 from kdump.render.progress import Progress
 from kdump.render.state_tables import StateTables, TableRows
+from kdump.state.as_of import AsOf, Change
 from kdump.state.groups import SHARE
-from kdump.state.lag import LagContext, Position, SharePosition
+from kdump.state.internal_records import ROOM_ALONE
+from kdump.state.lag import CommittedPosition, LagContext, SharePosition
 from kdump.state.locate import coordinator_logs
+from kdump.state.log_offsets import LogOffsetsByPartition, log_end
 from kdump.state.metadata import read_metadata
-from kdump.state.moment import Change, Moment
-from kdump.state.partition_ends import Disks, log_end
 from kdump.state.read_groups import CoordinatorLog, merged, newest, read_groups
-from kdump.state.records import ROOM_ALONE
 
 SINGLE = "add --offsets or --members"
-SORTS = [key.name for kind in (DescribedGroup, Position, GroupMember) for key in answer_keys(kind)]
+SORTS = [key.name for kind in (DescribedGroup, CommittedPosition, GroupMember) for key in answer_keys(kind)]
 EXAMPLES = """
 \b
 Examples:
@@ -53,7 +62,7 @@ before --as-of.
 ROWS: dict[str, tuple[type, ...]] = {
     SUMMARY: (DescribedGroup,),
     MEMBERS: (GroupMember,),
-    OFFSETS: (Position, SharePosition),
+    OFFSETS: (CommittedPosition, SharePosition),
     DETAILS: (),
 }
 """Classes of the rows, by what is shown; none if it is not a single table."""
@@ -99,7 +108,7 @@ class GroupsOptions(CommandOptions):
     shell_complete=one_of(lambda: dict.fromkeys(SORTS)),
     help="Sort by this key of the JSON object (lag, lastCommit …), highest first.",
 )
-@common
+@cluster_options
 @takes(GroupsOptions)
 def command(options: GroupsOptions) -> None:
     """Show the groups in __consumer_offsets with their members and committed offsets, and with their lag if the
@@ -109,14 +118,14 @@ def command(options: GroupsOptions) -> None:
         raise click.UsageError("--history cannot be combined with --offsets, --members or --sort")
     if options.sort and options.sort not in SORTS:
         raise click.UsageError(f"--sort: unknown key {options.sort!r}; use {', '.join(dict.fromkeys(SORTS))}")
-    moment = as_of(options.state.as_of, options.state.output.zone)
+    moment = parse_as_of(options.state.as_of, options.state.output.zone)
     run_command(GroupsCommand(options, moment))
 
 
 class GroupsCommand:
     """One run of the command."""
 
-    def __init__(self, options: GroupsOptions, moment: Moment) -> None:
+    def __init__(self, options: GroupsOptions, moment: AsOf) -> None:
         self.options = options
         self.moment = moment
         shown = options.state.output
@@ -127,7 +136,7 @@ class GroupsCommand:
         else:
             self.sink = shown.sink(
                 self.output,
-                lambda: GroupReport(self.output, tables, options.shown, options.sort, moment == Moment()),
+                lambda: GroupReport(self.output, tables, options.shown, options.sort, moment == AsOf()),
                 ROWS[options.shown],
                 objects=self._objects,
                 single=SINGLE,
@@ -135,7 +144,7 @@ class GroupsCommand:
             )
         self._refuse_contradictions()
         self.notes = Notes(self.sink)
-        self.group, self.topic = matcher(options.groups, "--group"), matcher(options.topics)
+        self.group, self.topic = topic_filter(options.groups, "--group"), topic_filter(options.topics)
         self.limits = options.state.reading.limits
 
     def _refuse_contradictions(self) -> None:
@@ -147,7 +156,7 @@ class GroupsCommand:
         if options.state.output.columns is not None and options.shown == DETAILS and not options.state.history:
             raise click.UsageError(f"--columns needs a single table; {SINGLE}")
 
-    def _objects(self, found: Described) -> Iterator[Object]:
+    def _objects(self, found: GroupDescription) -> Iterator[Object]:
         options = self.options
         both = options.offsets == options.members
         return group_parts(found, members=both or options.members, offsets=both or options.offsets)
@@ -157,19 +166,21 @@ class GroupsCommand:
         if not logs:
             self.sink.end()
             return
-        disks = Disks(directories, self.limits)
+        disks = LogOffsetsByPartition(directories, self.limits)
         found = [read_metadata(each.path, self.limits) for each in directories]
         known = [each for each in found if each is not None and each.topics]
         metadata = max(known, key=lambda each: each.end_offset, default=None)
-        around = LagContext(disks, metadata, is_now=self.moment == Moment())
-        told = self._history(logs, around) if self.options.state.history else None
+        context = LagContext(disks, metadata, is_now=self.moment == AsOf())
+        history = self._history(logs, context) if self.options.state.history else None
         total = sum(os.path.getsize(path) for log in logs for path in log.segments if os.path.isfile(path))
-        with Progress("groups", self.output, always=told is None) as progress:
+        with Progress("groups", self.output, always=history is None) as progress:
             progress.total = total
             limits = self.limits
-            groups = read_groups(logs, self.moment, told=told, room=ROOM_ALONE, limits=limits, met=progress.more)
-        if told is None:
-            self._show(groups, around)
+            groups = read_groups(
+                logs, self.moment, on_change=history, room=ROOM_ALONE, limits=limits, met=progress.more
+            )
+        if history is None:
+            self._show(groups, context)
         self.sink.end()
         self.notes.all("", [*groups.problems, *disks.problems])
         for log in groups.logs:
@@ -182,12 +193,12 @@ class GroupsCommand:
         directories: dict[str, LogDirectory] = {}
         for path in paths:
             try:
-                some, around = coordinator_logs(path, self.notes.refuse)
+                some, log_directories = coordinator_logs(path, self.notes.refuse)
             except SourceError as error:
                 self.notes.refuse(error)
                 continue
             logs.extend(some)
-            directories.update({os.path.realpath(each.path): each for each in around})
+            directories.update({os.path.realpath(each.path): each for each in log_directories})
         if self.moment.offset is not None:
             logs = [log for log in logs if log.topic == OFFSETS_TOPIC]
         logs = merged(logs)
@@ -195,7 +206,7 @@ class GroupsCommand:
         for log in logs:
             if log not in chosen:
                 other = f"another copy of {log.topic}-{log.partition} ends at the same offset or a higher one"
-                complain(f"{path_text(log.path)}: not read; {other}")
+                print_error(f"{path_text(log.path)}: not read; {other}")
         offsets = [log for log in chosen if log.topic == OFFSETS_TOPIC]
         if not chosen and not self.notes.failed:
             self.notes.refuse(SourceError(f"{', '.join(paths)}: no {OFFSETS_TOPIC} found"))
@@ -211,35 +222,35 @@ class GroupsCommand:
             return 0
         return log_end(partition(os.path.dirname(log.segments[-1])), self.limits, []) or 0
 
-    def _history(self, logs: list[CoordinatorLog], around: LagContext) -> Callable[[Change], None]:
+    def _history(self, logs: list[CoordinatorLog], context: LagContext) -> Callable[[Change], None]:
         sources = {(log.topic, log.partition): path_text(log.path) for log in logs}
 
         def told(change: Change) -> None:
             name = change.name
             topic, _, number = name.rpartition("-")
             if change.entity == "shareState":
-                name = f"{around.topic_name(topic)}-{number}"
-                topic = around.topic_name(topic)
+                name = f"{context.topic_name(topic)}-{number}"
+                topic = context.topic_name(topic)
             if not self.group(change.group or ""):
                 return
             if self.options.topics and not (change.entity in ("offset", "shareState") and self.topic(topic)):
                 return
             log = SHARE_TOPIC if change.entity == "shareState" else OFFSETS_TOPIC
             source = sources[log, change.partition or 0]
-            self.sink.add(change_object(source, change._replace(name=name), topic_name=around.topic_name))
+            self.sink.add(change_object(source, change._replace(name=name), topic_name=context.topic_name))
 
         return told
 
-    def _show(self, groups: Any, around: LagContext) -> None:
-        described = list(describe(groups, around, self.group, self.topic))
+    def _show(self, groups: Any, context: LagContext) -> None:
+        described = list(describe_groups(groups, context, self.group, self.topic))
         if self.options.topics:
             described = [each for each in described if each.offsets or each.shares]
         if self.moment.offset is not None and any(each.group["groupType"] == SHARE for each in described):
-            complain(
+            print_error(
                 f"share groups store their progress in {SHARE_TOPIC}, to which an offset in {OFFSETS_TOPIC}"
                 " does not apply; use a time"
             )
         if not described and not any((*self.group.unmatched(), *self.topic.unmatched())):
-            complain("no groups" if not groups.groups else "no group matches")
+            print_error("no groups" if not groups.groups else "no group matches")
         for each in described:
             self.sink.add(each)

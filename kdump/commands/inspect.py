@@ -11,16 +11,16 @@ import click
 from click.core import ParameterSource
 
 from kdump.commands.completion_words import one_of
-from kdump.commands.exits import exit_with
+from kdump.commands.exit_status import exit_with
 from kdump.commands.output import CSV, FORMATS, JSON, TABLE, OutputOptions, output_options
 from kdump.commands.overview import OverviewOptions, is_log_directory, show_overview
 from kdump.commands.params import LimitOptions, RangeParam, limit_options, read_once, time_range
 from kdump.commands.show import HEX, TEMPLATE, Show, ShowOptions
-from kdump.commands.typed import CommandOptions, takes
+from kdump.commands.typed_options import CommandOptions, takes
 from kdump.cores import usual_jobs
-from kdump.decode.decoding import FRAMED, DecodeOptions
-from kdump.log.kinds import KINDS
-from kdump.log.select import Range, Selection
+from kdump.decode.record_decoder import FRAMED, DecodeOptions
+from kdump.log.file_kinds import KINDS
+from kdump.log.selection import Range, Selection
 from kdump.render.escape import path_text
 from kdump.render.template import shows_decoded
 

@@ -7,7 +7,7 @@ import click
 from kdump.commands.output import output_options
 from kdump.commands.overview import OverviewOptions, show_overview
 from kdump.commands.topics import topic_option
-from kdump.commands.typed import takes
+from kdump.commands.typed_options import takes
 from kdump.state.overview import SORTS
 
 EXAMPLES = """

@@ -9,10 +9,10 @@ from typing import Any, TypeVar
 
 import click
 
-from kdump.commands.files import OUTPUT, complain, unread_line
+from kdump.commands.input_files import OUTPUT, print_error, unreadable_line
 from kdump.commands.params import ZoneParam
-from kdump.commands.typed import CommandOptions, add_options
-from kdump.format.counted import many
+from kdump.commands.typed_options import CommandOptions, add_options
+from kdump.format.count_text import count_text
 from kdump.render.output import AUTO, COLORS, Output
 from kdump.render.sink import CsvRows, JsonLines, Objects, Silent, Sink, objects_of
 from kdump.render.table import UnknownColumn
@@ -60,7 +60,7 @@ class OutputOptions(CommandOptions):
         if headline:
             click.get_current_context().meta[OUTPUT] = output
             if self.format == TABLE and not self.quiet:
-                output.headline = unread_line
+                output.headline = unreadable_line
         return output
 
     def sink(
@@ -88,7 +88,7 @@ class OutputOptions(CommandOptions):
             if self.format == CSV:
                 if not rows:
                     raise click.UsageError("--format csv needs a single table" + (f"; {single}" if single else ""))
-                return CsvRows(output, rows, self.names, tell_left_out, row_objects or objects, together=together)
+                return CsvRows(output, rows, self.names, note_left_out, row_objects or objects, together=together)
             if report and self.columns is not None:
                 raise click.UsageError("--columns applies only to --format csv")
             return text()
@@ -122,14 +122,14 @@ def old_format() -> str | None:
     return found
 
 
-def tell_left_out(count: int) -> None:
+def note_left_out(count: int) -> None:
     """Print how many findings CSV does not show."""
-    complain(f"{many(count, 'finding')} not shown; use --json to show all")
+    print_error(f"{count_text(count, 'finding')} not shown; use --json to show all")
 
 
-def tell_outside_columns(count: int) -> None:
+def note_outside_columns(count: int) -> None:
     """Print how many findings the selected columns cannot show."""
-    complain(f"{many(count, 'finding')} not shown; omit --columns, or use --json, to show all")
+    print_error(f"{count_text(count, 'finding')} not shown; omit --columns, or use --json, to show all")
 
 
 def output_options(

@@ -9,19 +9,19 @@ from typing import NoReturn
 
 import click
 
-from kdump.commands.exits import exit_with
-from kdump.commands.files import complain, refuse
+from kdump.commands.exit_status import exit_with
+from kdump.commands.input_files import print_error, report_unreadable
 from kdump.commands.output import OutputOptions
-from kdump.commands.topics import matcher
-from kdump.commands.typed import CommandOptions
+from kdump.commands.topics import topic_filter
+from kdump.commands.typed_options import CommandOptions
 from kdump.forensics.ls import PartitionOverview, SegmentOverview, TopicOverview
-from kdump.format.counted import many
-from kdump.log import kinds
-from kdump.log.disk import LogDirectory, PartitionDirectory, partition, place_of, places
+from kdump.format.count_text import count_text
+from kdump.log import file_kinds
+from kdump.log.command_line_paths import missing
 from kdump.log.errors import SourceError
 from kdump.log.failures import failures
 from kdump.log.internal_topics import INTERNAL_TOPICS
-from kdump.log.named import missing
+from kdump.log.log_directory import LogDirectory, PartitionDirectory, directory_at, find_directories, partition
 from kdump.log.paths import Target
 from kdump.render.amounts import size_text
 from kdump.render.escape import path_text
@@ -35,9 +35,9 @@ from kdump.render.overview import (
 )
 from kdump.render.progress import Progress
 from kdump.render.table import OtherColumns, UnknownColumn
-from kdump.state.logdir import directory_facts, facts_alone
+from kdump.state.directory_summary import log_directory_summary, single_partition_summary
 from kdump.state.overview import BY_READING, OverviewRow, chosen, rows_of
-from kdump.state.partition_log import PartitionSummary
+from kdump.state.partition_summary import PartitionSummary
 from kdump.state.siblings import Siblings
 
 LARGE = 64 << 30
@@ -83,7 +83,7 @@ def is_of_kind(topic: str, internal: bool | None) -> bool:
 
 def wanted(topics: tuple[str, ...], internal: bool | None) -> Wanted:
     """Return the predicate that selects partitions by their topic. Raises click.UsageError."""
-    of_topic = matcher(topics)
+    of_topic = topic_filter(topics)
 
     def is_wanted(topic: str) -> bool:
         return is_of_kind(topic, internal) and of_topic(topic)
@@ -109,7 +109,7 @@ class Overview:
         self.failed = False
         self._damaged = 0
         self._shown = 0
-        self._told: set[str] = set()
+        self._reported: set[str] = set()
         self._wanted = wanted(options.topics, options.internal)
         self._siblings = Siblings(options.paths)
         shown = options.output
@@ -126,12 +126,12 @@ class Overview:
         files: dict[str, list[Target]] = {}
         for path in self.options.paths:
             try:
-                for place in places(path, self._refused):
+                for place in find_directories(path, self._refused):
                     if isinstance(place, LogDirectory):
                         self._directory(place)
                     elif isinstance(place, PartitionDirectory):
                         self._partition(place)
-                    elif place.kind is kinds.SEGMENT and "://" not in place.path and os.path.isfile(place.path):
+                    elif place.kind is file_kinds.SEGMENT and "://" not in place.path and os.path.isfile(place.path):
                         files.setdefault(os.path.dirname(os.path.abspath(place.path)), []).append(place)
                     else:
                         self._refused(SourceError(_refusal(place.path)))
@@ -142,13 +142,13 @@ class Overview:
         self._sink.end()
         self.output.flush()
         if not self._shown and self.options.internal is not None and not self.options.topics and not self.failed:
-            complain(NONE_OF_KIND[self.options.internal])
+            print_error(NONE_OF_KIND[self.options.internal])
         if self._damaged:
-            found_in = many(self._damaged, "place")
-            complain(f"damage found in {found_in}; run kdump verify for details and impact")
+            found_in = count_text(self._damaged, "place")
+            print_error(f"damage found in {found_in}; run kdump verify for details and impact")
 
     def _directory(self, place: LogDirectory) -> None:
-        facts = directory_facts(place, self._siblings)
+        facts = log_directory_summary(place, self._siblings)
         facts.absent = [key for key in facts.absent if self._wanted(key[0])]
         paths = {os.path.join(os.path.abspath(place.path), name) for name in facts.broken}
         self._damaged += bool(paths - failures().keys())
@@ -159,11 +159,11 @@ class Overview:
         self._sink.add(DirectoryStart(facts, rows))
         total = sum(row.size for row in rows)
         if total >= LARGE and not self.options.quick and self.options.limit is None:
-            complain(f"{size_text(total)} of segments; use --quick to read only the first and last batches of each")
+            print_error(f"{size_text(total)} of segments; use --quick to read only the first and last batches of each")
         self._rows(rows, place.path)
 
     def _partition(self, place: PartitionDirectory) -> None:
-        facts = facts_alone(place)
+        facts = single_partition_summary(place)
         if not self._wanted(facts.topic):
             return
         by = self.options.rows or "segment"
@@ -174,11 +174,11 @@ class Overview:
             row.is_alone = True
         self._rows(rows, place.path, facts if by == "segment" else None)
         if by == "segment":
-            self._tell(facts.partition.refused)
+            self._report(facts.partition.refused)
 
     def _files(self, directory: str, found: list[Target]) -> None:
         """Show segments that were given as paths, with what is known from their directory."""
-        facts = facts_alone(partition(directory))
+        facts = single_partition_summary(partition(directory))
         if not self._wanted(facts.topic):
             return
         names = {os.path.basename(at.path): at for at in found}
@@ -212,23 +212,23 @@ class Overview:
             try:
                 for row in turns:
                     shown += 1
-                    self._tell(row.errors)
+                    self._report(row.errors)
                     self._damaged += row.is_damaged
                     self._sink.add(row)
             except (UnknownColumn, OtherColumns) as error:
                 raise click.UsageError(str(error)) from None
         self._shown += shown
-        self._sink.add(RowsEnd(shown, sum(not row.is_gone for row in rows), of))
+        self._sink.add(RowsEnd(shown, sum(not row.is_deleted for row in rows), of))
         self.output.tick()
 
-    def _tell(self, errors: list[str]) -> None:
+    def _report(self, errors: list[str]) -> None:
         for error in errors:
             self._refused(SourceError(error))
 
     def _refused(self, error: SourceError) -> None:
-        if str(error) not in self._told:  # reported both by the search and by the directory
-            self.failed |= refuse(error)
-        self._told.add(str(error))
+        if str(error) not in self._reported:  # reported both by the search and by the directory
+            self.failed |= report_unreadable(error)
+        self._reported.add(str(error))
 
 
 def _refusal(path: str) -> str:
@@ -239,7 +239,7 @@ def _refusal(path: str) -> str:
 
 def is_log_directory(path: str) -> bool:
     """Return True if the path itself is a log directory."""
-    return os.path.isdir(path) and isinstance(place_of(path), LogDirectory)
+    return os.path.isdir(path) and isinstance(directory_at(path), LogDirectory)
 
 
 def show_overview(options: OverviewOptions) -> NoReturn:

@@ -12,10 +12,10 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
-from kdump.commands.typed import CommandOptions, add_options
+from kdump.commands.typed_options import CommandOptions, add_options
 from kdump.format.numbers import LONG_MAX
 from kdump.log.region import DEFAULT_MAX_DECOMPRESSED, Limits
-from kdump.log.select import Range
+from kdump.log.selection import Range
 from kdump.log.window import DEFAULT_SIZE
 
 if TYPE_CHECKING:
@@ -121,7 +121,7 @@ def _local() -> tzinfo:
         return ZoneInfo.from_file(file, "local")
 
 
-def moment(text: str, zone: tzinfo, *, end: bool, now: int) -> int:
+def parse_time(text: str, zone: tzinfo, *, end: bool, now: int) -> int:
     """Parse a time into epoch ms: ISO-8601 (in `zone` if it has no zone), epoch ms, or a time before `now` (-2h).
 
     A time without smaller units means the whole period: as an `end`, 2026-11-20 is the last millisecond of that day.
@@ -181,8 +181,8 @@ def time_range(text: str, zone: tzinfo) -> Range:
         text += ".."  # since then, not at exactly that millisecond
     try:
         first, last = _halves(text)
-        start = moment(first, zone, end=False, now=now) if first else None
-        stop = moment(last, zone, end=True, now=now) if last else None
+        start = parse_time(first, zone, end=False, now=now) if first else None
+        stop = parse_time(last, zone, end=True, now=now) if last else None
     except (ValueError, OverflowError) as error:
         raise click.UsageError(f"--time: {error}") from None
     if start is not None and stop is not None and start > stop:
@@ -223,9 +223,9 @@ def warning_options(command: F) -> F:
     return timeout_option(WARN_OF_TRANSACTION)(size(command))
 
 
-def jobs_option(what: str) -> Callable[[F], F]:
-    """Return --jobs for processes; `what` begins its help text."""
-    text = f"{what} this many partitions in parallel.  [CPU cores, at most 4; 1 for small inputs]"
+def jobs_option(help_text: str) -> Callable[[F], F]:
+    """Return --jobs for processes; `help_text` begins its help text."""
+    text = f"{help_text} this many partitions in parallel.  [CPU cores, at most 4; 1 for small inputs]"
     return click.option("--jobs", type=click.IntRange(min=1), help=text)
 
 

@@ -8,16 +8,16 @@ from typing import Any
 import click
 
 from kdump.check.finding import INFO, Finding
-from kdump.commands.files import complain
-from kdump.commands.output import OutputOptions, output_options, tell_outside_columns
+from kdump.commands.input_files import print_error
+from kdump.commands.output import OutputOptions, note_outside_columns, output_options
 from kdump.commands.params import DurationParam, LimitOptions, limit_options, read_once
-from kdump.commands.state_options import NOW_HELP, Notes, clock, run_command
-from kdump.commands.topics import SelectedProducers, matcher, topic_option
-from kdump.commands.typed import CommandOptions, takes
+from kdump.commands.state_options import NOW_HELP, Notes, parse_now, run_command
+from kdump.commands.topics import SelectedProducers, topic_filter, topic_option
+from kdump.commands.typed_options import CommandOptions, takes
 from kdump.forensics.answers import Note, PartitionProducers, Producer, ProducerEvent
-from kdump.forensics.places import PartitionInput
+from kdump.forensics.find_partitions import PartitionInput
 from kdump.forensics.producers import STATES, ProducersQuery, producers
-from kdump.format.counted import many
+from kdump.format.count_text import count_text
 from kdump.render.producer_report import ProducerReport
 from kdump.render.progress import Progress
 from kdump.render.sink import Sink
@@ -106,9 +106,9 @@ class ProducersCommand:
         self.notes = Notes(self.sink)
         self.wanted = SelectedProducers(options.producer_ids, options.names)
         self.question = ProducersQuery(
-            now=clock(options.now, options.output.zone),
+            now=parse_now(options.now, options.output.zone),
             expiration=options.expiration,
-            topic=matcher(options.topics),
+            topic=topic_filter(options.topics),
             states=frozenset(options.states or STATES),
             producer_ids=frozenset(options.producer_ids),
             transactional_ids=frozenset(options.names),
@@ -125,7 +125,7 @@ class ProducersCommand:
         shown = self.options.output
         tables = StateTables(self.output, shown.zone, shown.names, shown.full)
         if shown.names is not None:
-            return OneTable(tables, self.row, tell_outside_columns)
+            return OneTable(tables, self.row, note_outside_columns)
         return ProducerReport(self.output, tables, self.options.expiration, lists=self.options.asks_for_rows)
 
     def run(self) -> None:
@@ -154,5 +154,5 @@ class ProducersCommand:
                     self.sink.add(answer)
         self.sink.end()
         if self.seen and not self.rows and not self.notes.failed and not self.wanted.is_unmatched:
-            what = "no producer matches" if self.busy else "no idempotent producer"
-            complain(f"{what} in {many(self.seen, 'partition')}")
+            text = "no producer matches" if self.busy else "no idempotent producer"
+            print_error(f"{text} in {count_text(self.seen, 'partition')}")

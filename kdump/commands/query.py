@@ -7,10 +7,10 @@ from dataclasses import dataclass
 
 import click
 
-from kdump.commands.files import complain
+from kdump.commands.input_files import print_error
 from kdump.commands.output import CSV, JSON, TABLE, OutputOptions, output_options
 from kdump.commands.params import pair
-from kdump.commands.typed import CommandOptions, takes
+from kdump.commands.typed_options import CommandOptions, takes
 
 EXAMPLES = """
 \b
@@ -52,7 +52,7 @@ def command(options: QueryOptions) -> None:
     try:
         require()
     except NoSpark as error:
-        complain(str(error))
+        print_error(str(error))
         sys.exit(2)
     from kdump.spark.query import CsvQuery, JsonQuery, QueryError, TableQuery, query
     from kdump.spark.store import StoreError
@@ -67,5 +67,5 @@ def command(options: QueryOptions) -> None:
     except KeyboardInterrupt:
         sys.exit(130)
     except (NoSpark, StoreError, QueryError) as error:
-        complain(str(error))
+        print_error(str(error))
         sys.exit(2)

@@ -14,8 +14,8 @@ import click
 from kdump.check.engine.workers import careful_source
 from kdump.check.options import Options
 from kdump.commands.params import SIZE, SIZES, LimitOptions, Param, limit_options
-from kdump.commands.typed import add_options
-from kdump.log.rate import Rate
+from kdump.commands.typed_options import add_options
+from kdump.log.rate_limit import RateLimit
 
 F = TypeVar("F", bound=Callable[..., Any])
 PER_SECOND = re.compile(r"\s*/\s*s(?:ec)?$", re.IGNORECASE)
@@ -43,7 +43,7 @@ class ReadingOptions(LimitOptions):
 
     def check_options(self, **more: Any) -> Options:
         """Return the Options for reading files; `now` is the current time. `more`: other fields of Options."""
-        rate = Rate(self.max_rate) if self.max_rate else None
+        rate = RateLimit(self.max_rate) if self.max_rate else None
         values: dict[str, Any] = {
             "limits": self.limits,
             "now": int(time.time() * 1000),

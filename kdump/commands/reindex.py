@@ -8,12 +8,12 @@ from dataclasses import dataclass
 
 import click
 
-from kdump.commands.exits import exit_with
-from kdump.commands.files import complain, refuse, unread
+from kdump.commands.exit_status import exit_with
+from kdump.commands.input_files import print_error, report_unreadable, unreadable
 from kdump.commands.output import CSV_COLUMNS_HELP, OutputOptions, output_options
 from kdump.commands.reading import ReadingOptions, reading_options
-from kdump.commands.topics import matcher, topic_option
-from kdump.commands.typed import CommandOptions, takes
+from kdump.commands.topics import topic_filter, topic_option
+from kdump.commands.typed_options import CommandOptions, takes
 from kdump.forensics.output_directory import OutputError
 from kdump.forensics.reindex.run import LITTLE, Reindexed, ReindexSummary, reindex
 from kdump.forensics.reindex.verdict import IDENTICAL, LEGAL, MISSING, WRONG
@@ -105,15 +105,15 @@ class ReindexCommand:
                 options.out,
                 interval=options.interval,
                 past_damage=options.past_damage,
-                wanted=matcher(options.topics),
+                wanted=topic_filter(options.topics),
                 options=options.reading.check_options(only=LITTLE),
-                refused=refuse,
+                refused=report_unreadable,
                 met=progress.more,
             ):
                 self._made(made)
         self._end(time.monotonic() - began)
         self.output.flush()
-        if unread() or self.counts["refused"] or not self.counts["segments"]:
+        if unreadable() or self.counts["refused"] or not self.counts["segments"]:
             return 2
         return int(bool(self.counts[WRONG] or self.counts[MISSING] or self.counts["cut"]))
 
@@ -128,8 +128,8 @@ class ReindexCommand:
 
     def _end(self, seconds: float) -> None:
         counts = self.counts
-        if not counts["segments"] and not unread() and not self.options.topics and not self.options.output.quiet:
-            complain("no segment found")
+        if not counts["segments"] and not unreadable() and not self.options.topics and not self.options.output.quiet:
+            print_error("no segment found")
         found = ReindexSummary(
             segments=counts["segments"],
             identical=counts[IDENTICAL],
@@ -139,7 +139,7 @@ class ReindexCommand:
             cut=counts["cut"],
             refused=counts["refused"],
             written=counts["written"],
-            unread=unread(),
+            unread=unreadable(),
             seconds=round(seconds, 3),
         )
         self.sink.add(found)

@@ -7,13 +7,13 @@ from dataclasses import dataclass
 import click
 
 from kdump.check.finding import ERROR, WARNING
-from kdump.commands.exits import exit_with
-from kdump.commands.files import refuse, unread
+from kdump.commands.exit_status import exit_with
+from kdump.commands.input_files import report_unreadable, unreadable
 from kdump.commands.output import OutputOptions
 from kdump.commands.params import jobs_option, read_once, warning_options
 from kdump.commands.reading import ReadingOptions, reading_options
-from kdump.commands.topics import matcher, topic_option
-from kdump.commands.typed import CommandOptions, takes
+from kdump.commands.topics import topic_filter, topic_option
+from kdump.commands.typed_options import CommandOptions, takes
 from kdump.forensics.output_directory import OutputError
 from kdump.log.errors import SourceError
 from kdump.render.escape import path_text, printable
@@ -82,9 +82,9 @@ class ReportCommand:
     def run(self) -> int:
         """Run the command and return its exit status."""
         from kdump.check.engine.workers import careful_source
-        from kdump.format.counted import many
-        from kdump.render.postmortem.write import report
-        from kdump.render.report import checked, incomplete, verdict
+        from kdump.format.count_text import count_text
+        from kdump.render.postmortem.report import report
+        from kdump.render.report import incomplete, totals_text, verdict
 
         options = self.options
         check = options.reading.check_options(
@@ -92,7 +92,7 @@ class ReportCommand:
             max_message_bytes=options.max_message_bytes,
             open_source=careful_source,  # the jobs share one rate
         )
-        of_topic = matcher(options.topics)
+        of_topic = topic_filter(options.topics)
         with Progress("report", self.output, always=True) as progress:
             try:
                 made = report(
@@ -105,28 +105,28 @@ class ReportCommand:
                     topics=of_topic,
                     jobs=options.jobs,
                     max_rate=options.reading.max_rate,
-                    refused=refuse,
+                    refused=report_unreadable,
                     met=progress.more,
                     total=progress.expect,
-                    step=progress.say,
+                    step=progress.show,
                 )
             except SourceError:
                 of_topic.refuse_unmatched()  # raises a more specific error
                 raise
-            progress.say("")
-        told = made.told
-        for text in told.totals.unread:
-            refuse(SourceError(text))
+            progress.show("")
+        facts = made.facts
+        for text in facts.totals.unread:
+            report_unreadable(SourceError(text))
         if not options.output.quiet:
-            counts = told.totals.findings
-            said = ", ".join(many(counts[name], name) for name in (ERROR, WARNING) if counts[name])
-            word, _ = verdict(counts[ERROR], counts[WARNING], told.totals)
-            self.output.line("; ".join([word + (f": {said}" if said else ""), *incomplete(told.totals)]))
+            counts = facts.totals.findings
+            severities = ", ".join(count_text(counts[name], name) for name in (ERROR, WARNING) if counts[name])
+            word, _ = verdict(counts[ERROR], counts[WARNING], facts.totals)
+            self.output.line("; ".join([word + (f": {severities}" if severities else ""), *incomplete(facts.totals)]))
             charts = ""
             if options.charts is not None:
-                charts = f"; {many(len(made.charts), 'chart')} in {printable(path_text(options.charts))}"
+                charts = f"; {count_text(len(made.charts), 'chart')} in {printable(path_text(options.charts))}"
             self.output.line(f"written to {printable(path_text(made.out))}{charts}")
-            seconds = told.seconds if self.output.terminal else None
-            self.output.line(f"checked: {checked(told.totals, seconds)}")
+            seconds = facts.seconds if self.output.terminal else None
+            self.output.line(f"totals_text: {totals_text(facts.totals, seconds)}")
         self.output.flush()
-        return 2 if unread() else 0
+        return 2 if unreadable() else 0

@@ -7,12 +7,12 @@ from dataclasses import dataclass
 
 import click
 
-from kdump.commands.exits import exit_with
-from kdump.commands.files import complain
+from kdump.commands.exit_status import exit_with
+from kdump.commands.input_files import print_error
 from kdump.commands.output import CSV_COLUMNS_HELP, OutputOptions, output_options
 from kdump.commands.reading import ReadingOptions, reading_options
-from kdump.commands.topics import matcher, topic_option
-from kdump.commands.typed import CommandOptions, takes
+from kdump.commands.topics import topic_filter, topic_option
+from kdump.commands.typed_options import CommandOptions, takes
 from kdump.forensics.restart.plan import PartitionPlan
 from kdump.forensics.restart.restart_plan import restart_plan
 from kdump.render.progress import Progress
@@ -78,7 +78,7 @@ def _run(options: RestartPlanOptions) -> int:
         report=True,
     )
     check = options.reading.check_options()
-    of_topic = matcher(options.topics)
+    of_topic = topic_filter(options.topics)
     with Progress("restart-plan", output, always=not sink.streams) as progress:
         plan = restart_plan(options.paths, check, wanted=of_topic, found=sink.add, met=progress.more)
     if not plan.unread:
@@ -86,6 +86,6 @@ def _run(options: RestartPlanOptions) -> int:
     sink.add(PlanEnd(plan, time.monotonic() - began))
     sink.end()
     for text in plan.unread if not sink.shows_unread else ():
-        complain(text)
+        print_error(text)
     output.flush()
     return plan.status

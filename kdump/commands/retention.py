@@ -8,20 +8,20 @@ from typing import Any
 
 import click
 
-from kdump.commands.files import complain
+from kdump.commands.input_files import print_error
 from kdump.commands.output import OutputOptions, output_options
 from kdump.commands.overview import is_log_directory
 from kdump.commands.params import OLD_TRANSACTION, LimitOptions, limit_options, read_once, timeout_option
-from kdump.commands.state_options import Notes, clock, run_command
-from kdump.commands.topics import matcher, topic_option
-from kdump.commands.typed import CommandOptions, takes
+from kdump.commands.state_options import Notes, parse_now, run_command
+from kdump.commands.topics import topic_filter, topic_option
+from kdump.commands.typed_options import CommandOptions, takes
 from kdump.forensics.answers import Note
-from kdump.forensics.places import PartitionInput
-from kdump.forensics.retention.answers import Hold, PartitionRetention, SegmentRetention
-from kdump.forensics.retention.ask import ask
+from kdump.forensics.find_partitions import PartitionInput
+from kdump.forensics.retention.answers import PartitionRetention, RetentionBlocker, SegmentRetention
 from kdump.forensics.retention.configs import ConfigOverrides, broker_names, check, known_names
 from kdump.forensics.retention.partition import RetentionQuery
-from kdump.forensics.retention.properties import read_properties
+from kdump.forensics.retention.run import run_query
+from kdump.forensics.retention.server_properties import read_properties
 from kdump.render.escape import path_text
 from kdump.render.progress import Progress
 from kdump.render.retention_report import HoldTable, RetentionReport
@@ -114,7 +114,9 @@ def given(options: tuple[str, ...], properties: str | None) -> ConfigOverrides:
         found[name] = value
     values = read_properties(properties) if properties is not None else {}
     if properties is not None and not broker_names() & values.keys():
-        complain(f"--properties {path_text(properties)}: sets none of the configs used here, such as log.retention.ms")
+        print_error(
+            f"--properties {path_text(properties)}: sets none of the configs used here, such as log.retention.ms"
+        )
     return ConfigOverrides(found, values)
 
 
@@ -124,9 +126,9 @@ class RetentionCommand:
     def __init__(self, options: RetentionOptions) -> None:
         self.options = options
         self.output = options.output.output()
-        now = clock(options.now, options.output.zone)
+        now = parse_now(options.now, options.output.zone)
         self.now = round(time.time() * 1000) if now is None else now
-        row = Hold if options.holds else SegmentRetention if options.listing else PartitionRetention
+        row = RetentionBlocker if options.holds else SegmentRetention if options.listing else PartitionRetention
         self.sink = options.output.sink(self.output, self._text, (row,))
         self.notes = Notes(self.sink)
         self.status = 0
@@ -152,7 +154,7 @@ class RetentionCommand:
             metadata=options.metadata,
             deep=not options.headers,
             keys=options.keys,
-            topic=matcher(options.topics),
+            topic=topic_filter(options.topics),
             limits=options.reading.limits,
         )
         with Progress("retention", self.output, always=self._waits()) as progress:
@@ -161,7 +163,7 @@ class RetentionCommand:
                 self.seen += 1
                 self.sink.part(place.partition.path, was_named=place.was_named)
 
-            for answer in ask(
+            for answer in run_query(
                 options.paths,
                 question,
                 refused=self.notes.refuse,
@@ -172,15 +174,15 @@ class RetentionCommand:
                 self._status(answer)
                 if isinstance(answer, Note):
                     self.notes.add(answer.source, answer.message)
-                elif not options.holds or isinstance(answer, Hold):
-                    self.holds += isinstance(answer, Hold)
+                elif not options.holds or isinstance(answer, RetentionBlocker):
+                    self.holds += isinstance(answer, RetentionBlocker)
                     self.sink.add(answer)
         if not self.seen and not self.notes.failed:
             if not options.topics:
-                complain("no partition with a segment found")
+                print_error("no partition with a segment found")
             self.notes.failed = True
         if options.holds and not self.holds:
-            complain("nothing is kept longer than the configs require")
+            print_error("nothing is kept longer than the configs require")
         self.sink.end()
         return self.status
 
@@ -189,7 +191,7 @@ class RetentionCommand:
         rows_come = self.sink.streams or self.options.listing
         return not rows_come and all(map(is_log_directory, self.options.paths))
 
-    def _status(self, answer: SegmentRetention | Hold | PartitionRetention | Note) -> None:
+    def _status(self, answer: SegmentRetention | RetentionBlocker | PartitionRetention | Note) -> None:
         if isinstance(answer, PartitionRetention):
             status = {"held": 1, "unknown": 2}.get(answer.verdict, 0)
             self.status = max(self.status, status)

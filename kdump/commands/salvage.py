@@ -8,12 +8,12 @@ from dataclasses import dataclass
 
 import click
 
-from kdump.commands.exits import exit_with
-from kdump.commands.files import complain, refuse, unread
+from kdump.commands.exit_status import exit_with
+from kdump.commands.input_files import print_error, report_unreadable, unreadable
 from kdump.commands.output import CSV_COLUMNS_HELP, OutputOptions, old_format, output_options
 from kdump.commands.reading import ReadingOptions, reading_options
-from kdump.commands.topics import matcher, topic_option
-from kdump.commands.typed import CommandOptions, takes
+from kdump.commands.topics import topic_filter, topic_option
+from kdump.commands.typed_options import CommandOptions, takes
 from kdump.forensics.diff import LITTLE
 from kdump.forensics.output_directory import OutputError
 from kdump.forensics.salvage.result import Salvaged, SalvageSummary
@@ -131,25 +131,25 @@ class SalvageCommand:
                 damaged_records=options.damaged_records,
                 name=options.name,
                 options=options.reading.check_options(only=LITTLE),
-                wanted=matcher(options.topics),
+                wanted=topic_filter(options.topics),
                 refused=self._refused,
                 met=progress.more,
                 sink=RecordLines if self.write == JSONL else None,
             )
-        self._tell(found, time.monotonic() - began)
+        self._report(found, time.monotonic() - began)
         self.output.flush()
         if not self.is_complete or not any(each.is_written for each in found):
             return 2
-        return int(bool(unread()) or not all(each.is_whole for each in found))
+        return int(bool(unreadable()) or not all(each.is_whole for each in found))
 
     def _refused(self, error: SourceError) -> None:
-        if refuse(error) and isinstance(error, SourceNotFound):
+        if report_unreadable(error) and isinstance(error, SourceNotFound):
             self.is_complete = False
 
-    def _tell(self, found: list[Salvaged], seconds: float) -> None:
+    def _report(self, found: list[Salvaged], seconds: float) -> None:
         if not found:
-            if not unread() and not self.options.topics and not self.options.output.quiet:
-                complain("no partition with a segment found")
+            if not unreadable() and not self.options.topics and not self.options.output.quiet:
+                print_error("no partition with a segment found")
             self.sink.end()
             return
         for made in found:
@@ -157,5 +157,5 @@ class SalvageCommand:
         out = path_text(self.options.out)
         ledger = os.path.join(out, LEDGER)
         whole, empty = sum(each.is_whole for each in found), sum(not each.is_written for each in found)
-        self.sink.add(SalvageSummary(out, ledger, len(found), whole, empty, unread(), round(seconds, 3)))
+        self.sink.add(SalvageSummary(out, ledger, len(found), whole, empty, unreadable(), round(seconds, 3)))
         self.sink.end()

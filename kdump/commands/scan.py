@@ -9,11 +9,11 @@ from typing import Any
 import click
 
 from kdump.check.finding import SEVERITIES
-from kdump.commands.exits import exit_with
-from kdump.commands.files import complain
+from kdump.commands.exit_status import exit_with
+from kdump.commands.input_files import print_error
 from kdump.commands.output import JSON, TABLE, OutputOptions, old_format, output_options
 from kdump.commands.params import LimitOptions, SizeParam, fail_on_option, limit_options, pair, warning_options
-from kdump.commands.typed import CommandOptions, takes
+from kdump.commands.typed_options import CommandOptions, takes
 from kdump.render import jsonl
 from kdump.render.progress import Progress
 from kdump.render.scan_report import FleetEnd, ScanReport
@@ -154,43 +154,43 @@ class ScanCommand:
         began = time.monotonic()
         try:
             with running(self.options.master, self.conf) as spark:
-                said = self._scan(spark, Store(self.options.out), began)
+                summary = self._scan(spark, Store(self.options.out), began)
         except StoreError as error:
-            complain(str(error))
+            print_error(str(error))
             return 2
         except Exception as error:
             text = reason(error)
             if text is None:
                 raise
-            complain(text)
+            print_error(text)
             return 2
-        for unread in said["unread"] if not self.sink.shows_unread else ():
-            complain(unread)
+        for unread in summary["unread"] if not self.sink.shows_unread else ():
+            print_error(unread)
         severe = SEVERITIES[: SEVERITIES.index(self.options.fail_on) + 1]
-        differs = any(each["severity"] in severe for each in said["replicas"])
-        if said["files"] and (differs or any(said["findings"][severity] for severity in severe)):
+        differs = any(each["severity"] in severe for each in summary["replicas"])
+        if summary["files"] and (differs or any(summary["findings"][severity] for severity in severe)):
             return 1
-        return 2 if said["unread"] else 0
+        return 2 if summary["unread"] else 0
 
     def _scan(self, spark: Any, store: Any, began: float) -> dict[str, Any]:
         from kdump.spark import delta, iceberg
         from kdump.spark.scan import scan
         from kdump.spark.store import SUMMARY
-        from kdump.spark.summary import infos, summarize, told
+        from kdump.spark.summary import info_counts, summarize, units_with_findings
 
         also = {DELTA: delta, ICEBERG: iceberg}.get(self.table_format)
         if also is not None:
             also.require(store)
         with Progress("scan", self.output, always=not self.sink.streams) as progress:
             done = scan(spark, self.scan, store, progress.at)
-        said = summarize(spark, self.scan, store, done, began)
+        summary = summarize(spark, self.scan, store, done, began)
         if also is not None:
             also.publish(store)
-        store.write(SUMMARY, (jsonl.line(said) + "\n").encode("utf-8", "backslashreplace"))
-        self.sink.add(FleetEnd(said, lambda: told(spark, done), lambda: infos(done)))
+        store.write(SUMMARY, (jsonl.line(summary) + "\n").encode("utf-8", "backslashreplace"))
+        self.sink.add(FleetEnd(summary, lambda: units_with_findings(spark, done), lambda: info_counts(done)))
         self.sink.end()
         self.output.flush()
-        return said
+        return summary
 
 
 ALWAYS = ("segments", "batches", "findings")

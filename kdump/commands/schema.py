@@ -8,9 +8,9 @@ import click
 
 from kdump.commands.completion_words import one_of
 from kdump.commands.output import CSV_COLUMNS_HELP, OutputOptions, output_options
-from kdump.commands.typed import CommandOptions, takes
+from kdump.commands.typed_options import CommandOptions, takes
 from kdump.forensics.schema import FieldAnswer, StructAnswer
-from kdump.format.structs import Named, UnknownStruct, find, structs
+from kdump.format.structs import NamedStruct, UnknownStruct, find, structs
 from kdump.render.output import Output
 from kdump.render.struct_objects import schema_objects, struct_object, versions_text
 
@@ -77,7 +77,7 @@ def _list(options: SchemaOptions, output: Output) -> None:
     sink.end()
 
 
-def _show(options: SchemaOptions, output: Output, struct: Named) -> None:
+def _show(options: SchemaOptions, output: Output, struct: NamedStruct) -> None:
     from kdump.render.structs import StructReport
 
     sink = options.output.sink(
@@ -91,7 +91,7 @@ def _show(options: SchemaOptions, output: Output, struct: Named) -> None:
     sink.end()
 
 
-def _refuse_version(struct: Named, version: int | None) -> None:
+def _refuse_version(struct: NamedStruct, version: int | None) -> None:
     if version is None:
         return
     if struct.schema is None:

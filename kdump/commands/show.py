@@ -12,27 +12,27 @@ from typing import TYPE_CHECKING
 
 import click
 
-from kdump.commands.files import Files, complain, unread_line
+from kdump.commands.input_files import Files, print_error, unreadable_line
 from kdump.commands.output import CSV, JSON, TABLE
-from kdump.decode.decoding import DecodeOptions, Decoding
-from kdump.decode.said import DecoderError
+from kdump.decode.decoded import DecoderError
+from kdump.decode.record_decoder import DecodeOptions, RecordDecoder
 from kdump.log.entries import Entry, Item, entries
 from kdump.log.errors import SourceError
+from kdump.log.file_kinds import BATCHES, KINDS, FileKind
 from kdump.log.follow import follow, newer
-from kdump.log.kinds import BATCHES, KINDS, Kind
 from kdump.log.paths import Target
 from kdump.log.record import Record
-from kdump.log.region import Batch, Limits, Problem, Region, Stretch
-from kdump.log.scan import Scan
-from kdump.log.select import Selection
+from kdump.log.region import Batch, BatchRun, Limits, Problem, Region
+from kdump.log.region_scan import RegionScan
+from kdump.log.selection import Selection
 from kdump.log.source import FileSource
 from kdump.log.window import Window
 from kdump.render.escape import path_text
+from kdump.render.fast_json import FastRecordWriter
+from kdump.render.fast_rows import FastRows
 from kdump.render.output import AUTO, Output
 from kdump.render.progress import Progress
-from kdump.render.quick import Quick
 from kdump.render.record_lines import COMPILED
-from kdump.render.rows import QuickRows
 from kdump.render.table import OtherColumns, UnknownColumn
 from kdump.render.template import TemplateError, compile_template, shows_decoded
 from kdump.render.times import iso
@@ -69,8 +69,8 @@ class ShowOptions:
     read_committed: bool = False
 
 
-def say_of(at: Target, text: str) -> None:
-    complain(f"{path_text(at.path)}: {text}")
+def notes_of(at: Target, text: str) -> None:
+    print_error(f"{path_text(at.path)}: {text}")
 
 
 class Show:
@@ -85,13 +85,13 @@ class Show:
         if options.read_committed:
             from kdump.forensics.read_committed import ReadCommitted
 
-            self.committed = ReadCommitted(limits, complain)
+            self.committed = ReadCommitted(limits, print_error)
             self.selection = replace(selection, gate=self.committed)
-        self.scan = Scan(self.selection, limits, options.records, options.window, options.use_index)
+        self.scan = RegionScan(self.selection, limits, options.records, options.window, options.use_index)
         self.files = Files(paths, KINDS.get(options.kind or ""), self.scan, follow=options.follow)
-        self.quick: Quick | QuickRows | None = None
+        self.quick: FastRecordWriter | FastRows | None = None
         """Writes the records of the current file directly from their columns; None if that is not possible."""
-        self._quick: Quick | QuickRows | None = None
+        self._quick: FastRecordWriter | FastRows | None = None
         self._nothing = False
         self._csv: CsvView | None = None
 
@@ -106,7 +106,7 @@ class Show:
         if replace(self.selection, gate=None).is_all or not is_empty:
             return 0
         outside = self._outside()
-        complain(outside or "nothing matches")
+        print_error(outside or "nothing matches")
         return 2 if outside else 1
 
     def _outside(self) -> str:
@@ -127,7 +127,7 @@ class Show:
         """Show everything that is selected."""
         if self.selection.times is not None:
             first, last = (iso(end, self.options.zone) if end is not None else "" for end in self.selection.times)
-            complain(f"time range {first}..{last}")
+            print_error(f"time range {first}..{last}")
         files = list(self.files)
         self._say_unread(files)
         following = self.options.follow and bool(files)
@@ -157,11 +157,11 @@ class Show:
             return
         if len(files) > 1:
             self.files.try_all(files)
-        line = unread_line()
+        line = unreadable_line()
         if line:
             self.output.line(line)
 
-    def _open(self, at: Target, *, keep: bool = False) -> tuple[Window, Kind] | None:
+    def _open(self, at: Target, *, keep: bool = False) -> tuple[Window, FileKind] | None:
         """Return the opened file and its kind; None if it cannot be read. With --read-committed, also finds out what a
         read_committed consumer sees of it."""
         opened = self.files.open(at, keep=keep or self.committed is not None)
@@ -169,7 +169,7 @@ class Show:
             return opened
         window, kind = opened
         if kind not in BATCHES:
-            say_of(at, "--read-committed applies only to segments; this file is not shown")
+            notes_of(at, "--read-committed applies only to segments; this file is not shown")
             return opened
         self._drained()
         try:
@@ -205,13 +205,13 @@ class Show:
                 start, size = first.value_start, first.valueSize
             if size >= 0:
                 if not first.batch.crcValid:
-                    complain(
+                    print_error(
                         f"the batch at byte {first.position} does not match its checksum: these bytes may be damaged"
                     )
                 self.output.write_now(memoryview(first.data)[start : start + size])
                 self.output.flush()
                 return
-            complain(f"the {part} of the record at offset {first.offset} is null")
+            print_error(f"the {part} of the record at offset {first.offset} is null")
         self._nothing = True
 
     def _first_two(self) -> tuple[Record | None, Record | None]:
@@ -241,16 +241,16 @@ class Show:
     def _view(self, several: bool) -> View:
         options = self.options
         try:
-            self.decoding = decoding = Decoding(options.decode)
+            self.decoding = decoding = RecordDecoder(options.decode)
             if options.form == TEMPLATE:
                 parts = compile_template(options.template or "", decoding)
                 shown = decoding if shows_decoded(options.template or "") else None
-                return TemplateView(self.output, parts, complain, shown)
+                return TemplateView(self.output, parts, print_error, shown)
             if options.form == JSON:
                 return JsonView(self.output, records=options.records, decoding=decoding)
             if options.form == CSV:
                 self._csv = CsvView(
-                    self.output, records=options.records, names=options.columns, complain=complain, decoding=decoding
+                    self.output, records=options.records, names=options.columns, complain=print_error, decoding=decoding
                 )
                 return self._csv
             if options.form == HEX:
@@ -282,20 +282,20 @@ class Show:
             return
         if options.form == JSON and options.records:
             other = partial(JsonView, records=True)
-            self._quick = Quick(self.output, self.selection, options.jobs, other)
+            self._quick = FastRecordWriter(self.output, self.selection, options.jobs, other)
             return
         is_plain = not self.output.terminal and not self.output.colour
         in_table = is_plain and options.columns is None and options.zone is timezone.utc
         if (options.form == JSON or (options.form == TABLE and in_table)) and (
             options.records or self.selection.is_all
         ):
-            self._quick = QuickRows(self.output, view, self.selection, records=options.records)
+            self._quick = FastRows(self.output, view, self.selection, records=options.records)
 
     def _begin(self, at: Target) -> None:
         """Choose for this file whether records are written directly from columns."""
         decodes = self.options.records and self.decoding.decoder(at) is not None
         self.quick = None if decodes else self._quick
-        self.scan.whole = self.quick is not None
+        self.scan.whole_runs = self.quick is not None
         if self.quick is None:
             self._drained()
 
@@ -304,7 +304,7 @@ class Show:
         if self._quick is not None:
             self._quick.drain()
 
-    def _items(self, at: Target, window: Window, kind: Kind) -> Iterator[Item]:
+    def _items(self, at: Target, window: Window, kind: FileKind) -> Iterator[Item]:
         """Yield the selected items of one file: regions, or entries and the regions among them."""
         if kind in BATCHES:
             yield from self.scan.chosen(at, window)
@@ -332,7 +332,7 @@ class Show:
 
                 def met(position: int) -> None:
                     progress.at(position, window.source.size)
-                    if not isinstance(self.quick, Quick):  # Quick does not hold rows back
+                    if not isinstance(self.quick, FastRecordWriter):  # Quick does not hold rows back
                         view.tick()
 
                 self.scan.met = met
@@ -348,9 +348,9 @@ class Show:
             window.source.close()
 
     def _show(self, view: View, at: Target, item: Item, window: Window, skip: int = 0) -> None:
-        if isinstance(item, Stretch):
+        if isinstance(item, BatchRun):
             assert self.quick is not None
-            self.quick.stretch(at, item)
+            self.quick.batch_run(at, item)
             return
         self._drained()
         if isinstance(item, Problem):
@@ -405,7 +405,7 @@ class Show:
                 skip = 0 if count else skip
             window.source.close()
 
-    def _last_of(self, at: Target, window: Window, kind: Kind, count: int) -> list[tuple[Item, int]]:
+    def _last_of(self, at: Target, window: Window, kind: FileKind, count: int) -> list[tuple[Item, int]]:
         """Return the items with the last `count` rows of one file, each with its number of rows."""
         if kind in BATCHES:
             return list(self.scan.last(at, window, count))
@@ -434,7 +434,7 @@ class Show:
             if not last:
                 view.file(at)
             last = None
-            grown = follow(at, window, start, self.scan.limits, view.end, partial(say_of, at))
+            grown = follow(at, window, start, self.scan.limits, view.end, partial(notes_of, at))
             for region in self.scan.chosen(at, window, start, grown):
                 self._show(view, at, region, window)
                 view.tick()

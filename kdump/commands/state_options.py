@@ -11,11 +11,11 @@ from typing import Any, NoReturn, Protocol, TypeVar
 
 import click
 
-from kdump.commands.exits import exit_with
-from kdump.commands.files import complain, note_unread, refuse
+from kdump.commands.exit_status import exit_with
+from kdump.commands.input_files import add_unreadable, print_error, report_unreadable
 from kdump.commands.output import OutputOptions, output_options
-from kdump.commands.params import LimitOptions, SizeParam, moment
-from kdump.commands.typed import CommandOptions, add_options
+from kdump.commands.params import LimitOptions, SizeParam, parse_time
+from kdump.commands.typed_options import CommandOptions, add_options
 from kdump.log.errors import SourceError, Unread
 from kdump.log.region import DEFAULT_MAX_DECOMPRESSED
 from kdump.render.escape import path_text
@@ -23,7 +23,7 @@ from kdump.render.output import Output
 from kdump.render.sink import Sink
 from kdump.render.table import UnknownColumn
 from kdump.render.times import iso
-from kdump.state.moment import Moment
+from kdump.state.as_of import AsOf
 
 MOST_TOLD = 20
 """Maximum number of notes on stderr; the others are only counted."""
@@ -37,7 +37,7 @@ NOW_HELP = "Compute ages as of this time: ISO-8601, epoch ms, -2h.  [current tim
 
 @dataclass(frozen=True)
 class StateOptions(CommandOptions):
-    """The options that `cluster` and `groups` share; see `common`."""
+    """The options that `cluster` and `groups` share; see `cluster_options`."""
 
     output: OutputOptions
     reading: LimitOptions
@@ -45,7 +45,7 @@ class StateOptions(CommandOptions):
     history: bool
 
 
-def common(command: F) -> F:
+def cluster_options(command: F) -> F:
     """Add the options that `cluster` and `groups` share."""
     command = add_options(
         command,
@@ -68,34 +68,34 @@ def common(command: F) -> F:
     )
 
 
-def clock(text: str | None, zone: tzinfo) -> int | None:
+def parse_now(text: str | None, zone: tzinfo) -> int | None:
     """Parse --now: return epoch ms and print the time on stderr; None for the current time. Raises click.UsageError."""
     if text is None:
         return None
     try:
         now = round(time.time() * 1000)
-        at = int(text) if MILLISECONDS.fullmatch(text) else moment(text, zone, end=False, now=now)
+        at = int(text) if MILLISECONDS.fullmatch(text) else parse_time(text, zone, end=False, now=now)
     except (ValueError, OverflowError) as error:
         raise click.UsageError(f"--now: {error}") from None
-    complain(f"ages as of {iso(at, zone)}")
+    print_error(f"ages as of {iso(at, zone)}")
     return at
 
 
-def as_of(text: str | None, zone: tzinfo) -> Moment:
+def parse_as_of(text: str | None, zone: tzinfo) -> AsOf:
     """Parse --as-of: up to 12 digits are an offset, 13 or more epoch ms; else a time, inclusive to the ms. Prints it on
     stderr. Raises click.UsageError."""
     if text is None:
-        return Moment()
+        return AsOf()
     if re.fullmatch(r"[0-9]{1,12}", text):
-        complain(f"as of offset {int(text)}")
-        return Moment(offset=int(text))
+        print_error(f"as of offset {int(text)}")
+        return AsOf(offset=int(text))
     try:
         now = round(time.time() * 1000)
-        at = int(text) if MILLISECONDS.fullmatch(text) else moment(text, zone, end=True, now=now)
+        at = int(text) if MILLISECONDS.fullmatch(text) else parse_time(text, zone, end=True, now=now)
     except (ValueError, OverflowError) as error:
         raise click.UsageError(f"--as-of: not an offset, and {error}") from None
-    complain(f"as of {iso(at, zone)}")
-    return Moment(time=at)
+    print_error(f"as of {iso(at, zone)}")
+    return AsOf(time=at)
 
 
 class Notes:
@@ -111,19 +111,19 @@ class Notes:
             self.add(source, problem, quiet=number >= MOST_TOLD)
         if len(problems) > MOST_TOLD:
             more = len(problems) - MOST_TOLD
-            complain(f"… and {more} more such notes; use --json to show all, or kdump verify to check everything")
+            print_error(f"… and {more} more such notes; use --json to show all, or kdump verify to check everything")
 
     def add(self, source: str, message: str, quiet: bool = False) -> None:
         """Print a note. An Unread is also mentioned in the first line of the output."""
         if isinstance(message, Unread):
-            note_unread(message)
+            add_unreadable(message)
             self.failed = True
         if not quiet:
-            complain(f"{path_text(source)}: {message}" if source else message)
+            print_error(f"{path_text(source)}: {message}" if source else message)
         self.sink.note(source, message)
 
     def refuse(self, error: SourceError) -> None:
-        self.failed |= refuse(error)
+        self.failed |= report_unreadable(error)
 
 
 class Command(Protocol):

@@ -8,25 +8,25 @@ from dataclasses import dataclass
 import click
 
 from kdump.answer import Object
-from kdump.commands.exits import exit_with
-from kdump.commands.files import complain, refuse, unread
+from kdump.commands.exit_status import exit_with
+from kdump.commands.input_files import print_error, report_unreadable, unreadable
 from kdump.commands.output import CSV_COLUMNS_HELP, OutputOptions, output_options
 from kdump.commands.overview import NONE_OF_KIND, is_of_kind, wanted
 from kdump.commands.params import read_once
 from kdump.commands.reading import ReadingOptions, reading_options
 from kdump.commands.topics import topic_option
-from kdump.commands.typed import CommandOptions, takes
+from kdump.commands.typed_options import CommandOptions, takes
 from kdump.forensics.read_stats import stats
 from kdump.forensics.stats import Stats
 from kdump.forensics.stats_answer import PartitionStatistics
-from kdump.log.disk import PartitionDirectory
 from kdump.log.errors import SourceError
+from kdump.log.log_directory import PartitionDirectory
 from kdump.render.objects import put_bytes
 from kdump.render.output import Output
 from kdump.render.progress import Progress
 from kdump.render.stats_objects import stats_object
 from kdump.render.stats_report import StatsPart, StatsReport
-from kdump.state.partition_log import partition_summary
+from kdump.state.partition_summary import partition_summary
 
 EXAMPLES = """
 \b
@@ -107,11 +107,11 @@ class StatsCommand:
                 progress.more(size)
                 self.sink.tick()
 
-            for found in stats(self.options.paths, check, wanted=self._is_wanted, refused=refuse, met=met):
+            for found in stats(self.options.paths, check, wanted=self._is_wanted, refused=report_unreadable, met=met):
                 self._found(found)
         self._end()
         self.output.flush()
-        return 2 if unread() or self.found_none else 0
+        return 2 if unreadable() or self.found_none else 0
 
     def _is_wanted(self, place: PartitionDirectory) -> bool:
         if not place.segments:
@@ -122,7 +122,7 @@ class StatsCommand:
 
     def _found(self, found: Stats) -> None:
         for text in found.unread:
-            refuse(SourceError(text))
+            report_unreadable(SourceError(text))
         if found.unread and not found.batches and found.topic is None and not self.sink.is_complete:
             return  # not a log
         self.total.partitions += 1
@@ -133,9 +133,9 @@ class StatsCommand:
         count = self.total.partitions
         if not count:
             if self.is_other_kind and self.options.internal is not None:
-                complain(NONE_OF_KIND[self.options.internal])
-            elif not unread() and not self.options.topics:
-                complain("no partition with a segment found")
+                print_error(NONE_OF_KIND[self.options.internal])
+            elif not unreadable() and not self.options.topics:
+                print_error("no partition with a segment found")
                 self.found_none = True
         self.total.firstOffset = self.total.lastOffset = None
         if count > 1:

@@ -34,14 +34,14 @@ class NameSelection(Protocol):
         ...
 
 
-def topic_option(what: str) -> Callable[[F], F]:
-    """Return the --topic option; `what` begins its help text."""
+def topic_option(help_text: str) -> Callable[[F], F]:
+    """Return the --topic option; `help_text` begins its help text."""
     return click.option(
-        "--topic", "topics", metavar="GLOB", multiple=True, help=f"{what} (a glob or a /regex/); repeatable."
+        "--topic", "topics", metavar="GLOB", multiple=True, help=f"{help_text} (a glob or a /regex/); repeatable."
     )
 
 
-class Matcher:
+class TopicFilter:
     """Predicate: True if a name matches one of the patterns, or if there are no patterns. Keeps track of the patterns
     that have matched."""
 
@@ -107,31 +107,31 @@ class SelectedNames(Generic[Name]):
             yield _no_match(self.option, str(value), nearest(value, self._there), len(self._there))
 
 
-def nearest(asked: int | str, names: Iterable[Any]) -> list[str]:
-    """Return a few of the names: those most similar to `asked` first, or the nearest numbers in ascending order."""
+def nearest(typed: int | str, names: Iterable[Any]) -> list[str]:
+    """Return a few of the names: those most similar to `typed` first, or the nearest numbers in ascending order."""
     found = sorted(names)
-    if isinstance(asked, int):
-        return [str(each) for each in sorted(sorted(found, key=lambda each: abs(each - asked))[:SHOWN])]
-    alike = difflib.get_close_matches(asked, found, SHOWN)
+    if isinstance(typed, int):
+        return [str(each) for each in sorted(sorted(found, key=lambda each: abs(each - typed))[:SHOWN])]
+    alike = difflib.get_close_matches(typed, found, SHOWN)
     others = sorted((name for name in found if name not in alike), key=lambda name: name.startswith("__"))
     return [*alike, *others][:SHOWN]
 
 
 def _no_match(option: str, text: str, names: list[str], count: int) -> str:
     """Return a line such as: --topic paymnts: no match; there are payments, users"""
-    there = ", ".join(names) + (f" and {count - len(names)} more" if count > len(names) else "")
-    if not there:
+    existing = ", ".join(names) + (f" and {count - len(names)} more" if count > len(names) else "")
+    if not existing:
         return f"{option} {text}: no match"
-    return f"{option} {text}: no match; there {'is' if count == 1 else 'are'} {there}"
+    return f"{option} {text}: no match; there {'is' if count == 1 else 'are'} {existing}"
 
 
-def matcher(patterns: tuple[str, ...], option: str = "--topic") -> Matcher:
-    """Return a matcher for the values of an option. The end of the run reports the patterns that matched nothing (see
-    kdump.commands.exits). Raises click.UsageError for an invalid regular expression."""
-    return _registered(Matcher(patterns, option))
+def topic_filter(patterns: tuple[str, ...], option: str = "--topic") -> TopicFilter:
+    """Return the filter for the values of an option. The end of the run reports the patterns that matched nothing (see
+    kdump.commands.exit_status). Raises click.UsageError for an invalid regular expression."""
+    return _registered(TopicFilter(patterns, option))
 
 
-def wanted(values: Iterable[Name], option: str) -> SelectedNames[Name]:
+def selected_names(values: Iterable[Name], option: str) -> SelectedNames[Name]:
     """Return the values of an option. The end of the run reports those that do not exist."""
     return _registered(SelectedNames(values, option))
 
@@ -140,8 +140,8 @@ class SelectedProducers:
     """The values of --producer-id and --transactional-id; call `add` with each producer that exists."""
 
     def __init__(self, ids: Iterable[int], transactional_ids: Iterable[str]) -> None:
-        self._ids = wanted(ids, "--producer-id")
-        self._transactional_ids = wanted(transactional_ids, "--transactional-id")
+        self._ids = selected_names(ids, "--producer-id")
+        self._transactional_ids = selected_names(transactional_ids, "--transactional-id")
 
     def add(self, producer_id: int, transactional_id: str | None) -> None:
         self._ids.add(producer_id)

@@ -8,13 +8,13 @@ from typing import Any
 
 import click
 
-from kdump.commands.files import complain
-from kdump.commands.output import OutputOptions, output_options, tell_outside_columns
+from kdump.commands.input_files import print_error
+from kdump.commands.output import OutputOptions, note_outside_columns, output_options
 from kdump.commands.overview import is_log_directory
 from kdump.commands.params import OLD_TRANSACTION, LimitOptions, limit_options, read_once, timeout_option
-from kdump.commands.state_options import NOW_HELP, Notes, clock, run_command
-from kdump.commands.topics import SelectedProducers, matcher, topic_option
-from kdump.commands.typed import CommandOptions, takes
+from kdump.commands.state_options import NOW_HELP, Notes, parse_now, run_command
+from kdump.commands.topics import SelectedProducers, topic_filter, topic_option
+from kdump.commands.typed_options import CommandOptions, takes
 from kdump.forensics.answers import (
     HANGING,
     OPEN,
@@ -23,9 +23,9 @@ from kdump.forensics.answers import (
     PartitionTransactions,
     Transaction,
 )
-from kdump.forensics.places import PartitionInput
+from kdump.forensics.find_partitions import PartitionInput
 from kdump.forensics.transactions import STATES, TransactionsQuery, transactions
-from kdump.format.counted import many
+from kdump.format.count_text import count_text
 from kdump.log.internal_topics import TRANSACTION_TOPIC
 from kdump.render.progress import Progress
 from kdump.render.sink import Sink
@@ -119,9 +119,9 @@ class TransactionsCommand:
         states = frozenset((OPEN, HANGING)) if options.only_open else frozenset(options.states or STATES)
         self.wanted = SelectedProducers(options.producer_ids, options.names)
         self.question = TransactionsQuery(
-            now=clock(options.now, options.output.zone),
+            now=parse_now(options.now, options.output.zone),
             timeout=options.transaction_timeout,
-            topic=matcher(options.topics),
+            topic=topic_filter(options.topics),
             states=states,
             producer_ids=frozenset(options.producer_ids),
             transactional_ids=frozenset(options.names),
@@ -138,7 +138,7 @@ class TransactionsCommand:
         if self.of_coordinator:
             return TableRows(self.output, tables)
         if shown.names is not None:
-            return OneTable(tables, Transaction, tell_outside_columns)
+            return OneTable(tables, Transaction, note_outside_columns)
         selected = bool(options.producer_ids or options.names)
         return TransactionReport(self.output, tables, ledger=options.asks_for_rows, selected=selected)
 
@@ -168,7 +168,7 @@ class TransactionsCommand:
                     self.rows += isinstance(answer, Transaction)
                     self.sink.add(answer)
         self.sink.end()
-        self._tell_nothing()
+        self._report_nothing()
 
     def _coordinator(self, answer: CoordinatorTransaction) -> None:
         if self.of_coordinator or self.sink.is_complete:
@@ -180,18 +180,18 @@ class TransactionsCommand:
         rows_come = self.sink.streams or self.options.asks_for_rows
         return not rows_come and all(map(is_log_directory, self.options.paths))
 
-    def _tell_nothing(self) -> None:
+    def _report_nothing(self) -> None:
         """Say why there is no row."""
         if self.wanted.is_unmatched or self.rows:
             return
         if self.of_coordinator:
-            complain("no __transaction_state on these disks, or nothing in it matches")
+            print_error("no __transaction_state on these disks, or nothing in it matches")
         elif not self.seen or self.notes.failed:
             pass  # said already
         elif not self.busy:
-            complain(f"no transaction in {many(self.seen, 'partition')}")
+            print_error(f"no transaction in {count_text(self.seen, 'partition')}")
         elif self.options.producer_ids or self.options.names:
-            complain("no transaction matches")
+            print_error("no transaction matches")
 
 
 def has_any(found: PartitionTransactions) -> bool:

@@ -15,8 +15,8 @@ from kdump.check.engine.workers import careful_source, run_all, usual_processes
 from kdump.check.finding import SEVERITIES, Code, Finding, family_names
 from kdump.check.totals import CheckTotals
 from kdump.commands.completion_words import listed
-from kdump.commands.exits import exit_with
-from kdump.commands.files import complain
+from kdump.commands.exit_status import exit_with
+from kdump.commands.input_files import print_error
 from kdump.commands.output import CSV_COLUMNS_HELP, OutputOptions, output_options
 from kdump.commands.params import (
     fail_on_option,
@@ -25,8 +25,8 @@ from kdump.commands.params import (
     warning_options,
 )
 from kdump.commands.reading import ReadingOptions, reading_options
-from kdump.commands.topics import matcher, topic_option
-from kdump.commands.typed import CommandOptions, takes
+from kdump.commands.topics import topic_filter, topic_option
+from kdump.commands.typed_options import CommandOptions, takes
 from kdump.log.errors import SourceError
 from kdump.render.output import Output
 from kdump.render.progress import Progress
@@ -46,14 +46,14 @@ finding does.
 """
 
 
-def _names(known: list[str], what: str) -> Callable[[click.Context, click.Parameter, str | None], frozenset[str]]:
+def _names(known: list[str], noun: str) -> Callable[[click.Context, click.Parameter, str | None], frozenset[str]]:
     def parse(ctx: click.Context, param: click.Parameter, value: str | None) -> frozenset[str]:
         names = frozenset(name.strip() for name in (value or "").split(",") if name.strip())
         unknown = sorted(names - set(known))
         if unknown:
-            raise click.BadParameter(f"{unknown[0]!r} is not a {what}; use {', '.join(known)}")
+            raise click.BadParameter(f"{unknown[0]!r} is not a {noun}; use {', '.join(known)}")
         if value is not None and not names:
-            raise click.BadParameter(f"{value!r} contains no {what}; use {', '.join(known)}")
+            raise click.BadParameter(f"{value!r} contains no {noun}; use {', '.join(known)}")
         return names
 
     return parse
@@ -139,7 +139,7 @@ class VerifyCommand:
         self.output = output
         self.baseline: Baseline | None = None
         self.totals = CheckTotals()
-        self.of_topic = matcher(options.topics)
+        self.of_topic = topic_filter(options.topics)
         self.sink = options.output.sink(
             output,
             lambda: FindingsReport(output, info=options.info or options.fail_on == "info"),
@@ -176,7 +176,7 @@ class VerifyCommand:
         self.sink.end()
         self.output.flush()
         for unread in self.totals.unread if not self.sink.shows_unread else ():
-            complain(unread)
+            print_error(unread)
         severe = SEVERITIES[: SEVERITIES.index(options.fail_on) + 1]
         if any(self.totals.findings[severity] for severity in severe):
             return 1

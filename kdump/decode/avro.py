@@ -9,8 +9,8 @@ from functools import partial
 from typing import Any
 
 from kdump.decode.confluent import Payload
-from kdump.decode.jsonable import LARGEST_NUMBER, jsonable
-from kdump.decode.said import DecoderError, FormatError
+from kdump.decode.decoded import DecoderError, FormatError
+from kdump.decode.jsonable import LARGEST_NUMBER, to_json
 from kdump.extras import how_to_install
 
 MOST_FREE = 1000
@@ -50,7 +50,7 @@ def avro_payload(path: str) -> Payload:
             raise FormatError(f"does not match the schema: {type(error).__name__}: {error}"[:300], where) from None
         left = len(data) - stream.tell()
         note = f"{left} {'byte' if left == 1 else 'bytes'} left over; is this the right schema?" if left else ""
-        return jsonable(value), note
+        return to_json(value), note
 
     return payload
 

@@ -11,7 +11,7 @@ import base64
 from collections.abc import Callable
 from typing import Annotated, Any, NamedTuple
 
-from kdump.decode.said import MOST_FRAMED, DecodedPart, FormatError, RecordContext
+from kdump.decode.decoded import MOST_FRAMED, DecodedPart, FormatError, RecordContext
 from kdump.format.errors import DecodeError
 from kdump.format.layout import BYTES, INT8, INT32, Field, Span, layout
 from kdump.format.varint import read_varint
@@ -22,14 +22,14 @@ DEEPEST = 32
 """Maximum length of a path to a nested message."""
 
 
-class Framing(NamedTuple):
+class ConfluentFraming(NamedTuple):
     """The fields before the data."""
 
     magic: Annotated[int, Field(INT8, "0 in the Confluent wire format")]
     schemaId: Annotated[int, Field(INT32, "ID of the schema in the schema registry")]
 
 
-FRAMING = layout(Framing, "Confluent wire format")
+FRAMING = layout(ConfluentFraming, "Confluent wire format")
 
 
 INDEXES = Field(BYTES, "path to the message type in the schema", name="messageIndexes")

@@ -13,8 +13,8 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any, NoReturn
 
-from kdump.decode.jsonable import jsonable
-from kdump.decode.said import MOST_BYTES, DecodedPart, FormatError, PartDecoder, RecordContext
+from kdump.decode.decoded import MOST_BYTES, DecodedPart, FormatError, PartDecoder, RecordContext
+from kdump.decode.jsonable import to_json
 
 NUMBERS = {
     "int8": ">b",
@@ -36,7 +36,7 @@ def number(code: str, data: bytes) -> Any:
     size = struct.calcsize(code)
     if len(data) != size:
         raise FormatError(f"{size} {'byte' if size == 1 else 'bytes'} needed, {len(data)} found", min(size, len(data)))
-    return jsonable(struct.unpack(code, data)[0])
+    return to_json(struct.unpack(code, data)[0])
 
 
 def text(data: bytes) -> str:
@@ -51,7 +51,7 @@ def json_value(data: bytes) -> Any:
         raise FormatError(f"too large to decode: {len(data)} bytes, at most {MOST_BYTES}")
     decoded = text(data)
     try:
-        return jsonable(json.loads(decoded, parse_constant=_no_constant))
+        return to_json(json.loads(decoded, parse_constant=_no_constant))
     except json.JSONDecodeError as error:
         where = len(decoded[: error.pos].encode())
         raise FormatError(f"not JSON: {error.msg[0].lower()}{error.msg[1:]}", where) from None
@@ -96,9 +96,9 @@ FORMATS: dict[str, Callable[[bytes], Any]] = {
 
 def format_decoder(name: str) -> PartDecoder:
     """Return the decoder of one of FORMATS."""
-    make = FORMATS[name]
+    maker = FORMATS[name]
 
     def decode(data: bytes, about: Callable[[], RecordContext]) -> DecodedPart:
-        return DecodedPart(make(data))
+        return DecodedPart(maker(data))
 
     return decode

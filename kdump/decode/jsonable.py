@@ -10,7 +10,7 @@ from decimal import Decimal
 from typing import Any
 from uuid import UUID
 
-from kdump.decode.said import FormatError
+from kdump.decode.decoded import FormatError
 
 DEEPEST = 100
 MOST_VALUES = 1_000_000
@@ -19,7 +19,7 @@ LARGEST_NUMBER = 4096
 _HALF = re.compile("[\ud800-\udfff]")
 
 
-def jsonable(value: Any) -> Any:
+def to_json(value: Any) -> Any:
     """Return a JSON value: bytes in base64, NaN and the infinities as text (as Jackson writes them), times in ISO-8601,
     decimals and UUIDs as text, a lone surrogate as U+FFFD. Raises FormatError if JSON cannot represent a type, and if
     the value is too large or nested too deeply."""

@@ -8,10 +8,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from kdump.decode.said import NOTHING, WITHOUT_KEY, DecodedPart, DecodedRecord, Spans, problem_of
-from kdump.decode.topic_names import IdNames
+from kdump.decode.decoded import NOTHING, WITHOUT_KEY, DecodedPart, DecodedRecord, Spans, problem_of
+from kdump.decode.id_names import IdNames
 from kdump.decode.topics import KAFKA
-from kdump.format.consumer_protocol import MESSAGES, PROTOCOL_TYPE, inner_spans, with_members
+from kdump.format.consumer_protocol import MESSAGES, PROTOCOL_TYPE, nested_spans, with_members
 from kdump.format.coordinator_record import (
     MessagePart,
     coordinator_spans,
@@ -45,18 +45,18 @@ class CoordinatorDecoder:
         self._keys: dict[bytes | None, tuple[MessagePart, DecodedPart]] = {}
 
     def read(self, target: Target, record: Record) -> DecodedRecord:
-        key, said_key = self._key(record.key)
+        key, decoded_key = self._key(record.key)
         value = decode_value(self.folder, key, record.value)
         if value is not None:
-            said_value = _part(value, "version")
+            decoded_value = _part(value, "version")
         elif record.valueSize < 0:
-            said_value = NULL
+            decoded_value = NULL
         else:
-            said_value = DecodedPart(problem=WITHOUT_KEY)
-        messages = [said.value for said in (said_key, said_value) if isinstance(said.value, dict)]
-        if said_value.message == "OffsetCommitValue" and len(messages) == 2:
+            decoded_value = DecodedPart(problem=WITHOUT_KEY)
+        messages = [part.value for part in (decoded_key, decoded_value) if isinstance(part.value, dict)]
+        if decoded_value.message == "OffsetCommitValue" and len(messages) == 2:
             self.names.learn_from_commit(*(message["data"] for message in messages))
-        return DecodedRecord(said_key, said_value, self.names.of(self.folder, messages))
+        return DecodedRecord(decoded_key, decoded_value, self.names.of(self.folder, messages))
 
     def _key(self, data: bytes | None) -> tuple[MessagePart, DecodedPart]:
         """Return the decoded key. Keys are cached, because they are repeated often in a compacted topic."""
@@ -77,7 +77,7 @@ class CoordinatorDecoder:
             values = [
                 tile
                 for span in values
-                for tile in (inner_spans(span) if span.field.name in MESSAGES and span.value else [span])
+                for tile in (nested_spans(span) if span.field.name in MESSAGES and span.value else [span])
             ]
         return _tiled(keys, record.key), _tiled(values, record.value)
 
@@ -94,25 +94,25 @@ class MetadataDecoder:
         self.names = names
 
     def read(self, target: Target, record: Record) -> DecodedRecord:
-        said = decode_metadata_record(record.value, self.folder)
-        value = self._value(said)
+        decoded = decode_metadata_record(record.value, self.folder)
+        value = self._value(decoded)
         key = NULL if record.keySize < 0 else NOTHING
         if value.message and isinstance(value.value, dict):
             self.names.learn(value.message, value.value["data"])
             return DecodedRecord(key, value, self.names.of(self.folder, [value.value]))
         return DecodedRecord(key, value)
 
-    def _value(self, said: MetadataRecord) -> DecodedPart:
-        problem, stop = problem_of(said.problem) if said.problem else ("", None)
-        if said.values is None or (said.problem and not said.values):
-            return DecodedPart(title=said.name, problem=problem, stop=stop)
+    def _value(self, decoded: MetadataRecord) -> DecodedPart:
+        problem, stop = problem_of(decoded.problem) if decoded.problem else ("", None)
+        if decoded.values is None or (decoded.problem and not decoded.values):
+            return DecodedPart(title=decoded.name, problem=problem, stop=stop)
         value = {
-            "name": said.name,
-            "type": said.apiKey,
-            "version": said.version,
-            "data": metadata_json(said, self.folder),
+            "name": decoded.name,
+            "type": decoded.apiKey,
+            "version": decoded.version,
+            "data": metadata_json(decoded, self.folder),
         }
-        return DecodedPart(value, said.name, said.name, problem, said.note, stop)
+        return DecodedPart(value, decoded.name, decoded.name, problem, decoded.note, stop)
 
     def spans(self, record: Record) -> Spans:
         values: list[Span] = []

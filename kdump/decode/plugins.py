@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from kdump.decode.jsonable import jsonable
-from kdump.decode.said import MOST_BYTES, DecodedPart, DecoderError, FormatError, PartDecoder, RecordContext
+from kdump.decode.decoded import MOST_BYTES, DecodedPart, DecoderError, FormatError, PartDecoder, RecordContext
+from kdump.decode.jsonable import to_json
 
 GROUP = "kdump.decoders"
 MOST_WORDS = 300
@@ -41,7 +41,7 @@ def plugin(name: str) -> PartDecoder | None:
         if len(data) > MOST_BYTES:
             raise FormatError(f"too large to decode: {len(data)} bytes, at most {MOST_BYTES}")
         try:
-            return DecodedPart(jsonable(decode(data, about())))
+            return DecodedPart(to_json(decode(data, about())))
         except FormatError as error:
             raise FormatError(f"decoder {name}: {error.reason}") from None
         except (Exception, SystemExit) as error:  # third-party code may raise anything

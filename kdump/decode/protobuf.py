@@ -11,8 +11,8 @@ import importlib
 from typing import Any
 
 from kdump.decode.confluent import Payload
-from kdump.decode.jsonable import jsonable
-from kdump.decode.said import DecoderError, FormatError
+from kdump.decode.decoded import DecoderError, FormatError
+from kdump.decode.jsonable import to_json
 from kdump.extras import how_to_install
 
 
@@ -72,6 +72,6 @@ def protobuf_payload(path: str) -> Payload:
         except Exception as error:  # the library raises many types
             raise FormatError(f"does not match {name}: {error}"[:300], start) from None
         note = f"field numbers that {name} does not define: {', '.join(map(str, unknown[:20]))}" if unknown else ""
-        return jsonable(value), note
+        return to_json(value), note
 
     return payload

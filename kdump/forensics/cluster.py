@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Annotated, Any, NamedTuple
 
 from kdump.answer import EPOCH_MS, OFFSET, Doc, PathText, answer
-from kdump.state.image import Endpoint, Supported
+from kdump.state.image import Endpoint, SupportedFeature
 
 
 @answer("cluster")
@@ -61,7 +61,7 @@ class ClusterController(NamedTuple):
     controllerId: Annotated[int, Doc("node.id")]
     incarnationId: Annotated[str, Doc("incarnation ID of its process")]
     endPoints: Annotated[tuple[Endpoint, ...], Doc("endpoints, each {…}")]
-    features: Annotated[tuple[Supported, ...], Doc("features that the node supports, each {…}")]
+    features: Annotated[tuple[SupportedFeature, ...], Doc("features that the node supports, each {…}")]
     zkMigrationReady: Annotated[bool, Doc("whether it can migrate from ZooKeeper")]
 
 
@@ -82,7 +82,7 @@ class ClusterBroker(NamedTuple):
     endPoints: Annotated[tuple[Endpoint, ...], Doc("endpoints, each {…}")]
     logDirs: Annotated[tuple[str, ...], Doc("IDs of its log directories")]
     cordonedLogDirs: Annotated[tuple[str, ...] | None, Doc("IDs of the log directories that accept no new replicas")]
-    features: Annotated[tuple[Supported, ...], Doc("features that the node supports, each {…}")]
+    features: Annotated[tuple[SupportedFeature, ...], Doc("features that the node supports, each {…}")]
     isMigratingZkBroker: Annotated[bool, Doc("whether it is a ZooKeeper broker in migration")]
 
 

@@ -10,25 +10,25 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from kdump.check.options import Options
-from kdump.forensics.collect import Collected
 from kdump.forensics.copies import Copy
-from kdump.forensics.cursor import Cursor
+from kdump.forensics.copy_reader import CopyReader
+from kdump.forensics.difference_collector import DifferenceCollector
 from kdump.forensics.differences import LEADER_EPOCH, Comparison
-from kdump.log.legacy import last_record_offset
+from kdump.log.legacy_records import last_record_offset
 from kdump.log.region import Batch
 
 
 def compare(left: Copy, right: Copy, options: Options, met: Callable[[int], None] = lambda count: None) -> Comparison:
     """Compare two copies, reading each once, in lockstep. Calls `met` with the number of bytes read."""
-    return _Pair(Cursor(left, options, met), Cursor(right, options, met)).run()
+    return _Pair(CopyReader(left, options, met), CopyReader(right, options, met)).run()
 
 
 class _Pair:
     """Reads both copies in lockstep. Differences are added to `found`."""
 
-    def __init__(self, left: Cursor, right: Cursor) -> None:
+    def __init__(self, left: CopyReader, right: CopyReader) -> None:
         self.sides = (left, right)
-        self.found = Collected(self.sides)
+        self.found = DifferenceCollector(self.sides)
         self.unlike: tuple[object, object] | None = None
 
     def run(self) -> Comparison:
@@ -37,7 +37,7 @@ class _Pair:
             if not left.consumed and not right.consumed:
                 self.found.holes()
                 self.found.settle()
-                if self._stretches() or self._batches():
+                if self._skip_equal_runs() or self._batches():
                     continue
             self._rows()
         if not left.consumed and not right.consumed:
@@ -49,11 +49,11 @@ class _Pair:
 
     # -- a step
 
-    def _stretches(self) -> bool:
+    def _skip_equal_runs(self) -> bool:
         """Skip many batches at once if all their bytes are equal. Return True if any were skipped."""
         left, right = self.sides
-        one, other = left.stretch, right.stretch
-        if one is None or other is None or self.found.parted is not None or self.unlike == (one, other):
+        one, other = left.run, right.run
+        if one is None or other is None or self.found.diverged_at is not None or self.unlike == (one, other):
             return False
         size = min(left.stop - left.at, right.stop - right.at)
         # Memoryviews are compared byte by byte, which is slow; bytes.startswith is faster.
@@ -61,8 +61,8 @@ class _Pair:
             self.unlike = (one, other)
             return False
         before = left.records_seen
-        left.skip_stretch(size)
-        right.skip_stretch(size)
+        left.skip_in_run(size)
+        right.skip_in_run(size)
         self.found.same(left.records_seen - before)
         return True
 
@@ -79,9 +79,9 @@ class _Pair:
         if one.partitionLeaderEpoch != other.partitionLeaderEpoch:
             self.found.sum(LEADER_EPOCH, None, one.baseOffset or 0, last_record_offset(one), batches=1)
         count = one.possible_records
-        if self.found.parted is not None:
+        if self.found.diverged_at is not None:
             for number in (0, 1):
-                self.found.went_on(number, count, one.maxTimestamp)
+                self.found.add_tail(number, count, one.maxTimestamp)
         self.found.same(count)
         left.advance()
         right.advance()
@@ -96,14 +96,14 @@ class _Pair:
             return
         if mine.offset < theirs.offset:
             self.found.lacks(1, mine)
-            left.take()
+            left.next_record()
         elif theirs.offset < mine.offset:
             self.found.lacks(0, theirs)
-            right.take()
+            right.next_record()
         else:
             self.found.both(mine, theirs)
-            left.take()
-            right.take()
+            left.next_record()
+            right.next_record()
 
     def _at_end_of(self, number: int) -> None:
         """Handle a side whose current batch has no more records, or none at all: it lacks the other side's records up
@@ -113,7 +113,7 @@ class _Pair:
         assert batch is not None
         if row is not None and row.offset <= last_record_offset(batch) and not batch.problems:
             self.found.lacks(number, row)
-            other.take()
+            other.next_record()
         elif row is None and other.batch is not None and last_record_offset(other.batch) < last_record_offset(batch):
             self._batch_over(other)
         else:
@@ -126,8 +126,8 @@ class _Pair:
         batch = side.batch
         assert batch is not None
         if other.hole is None and not side.consumed and (batch.baseOffset or 0) >= other.end:
-            if self.found.parted is not None:
-                self.found.went_on(number, batch.possible_records, batch.maxTimestamp)
+            if self.found.diverged_at is not None:
+                self.found.add_tail(number, batch.possible_records, batch.maxTimestamp)
             side.advance()
             return
         row = side.row
@@ -136,11 +136,11 @@ class _Pair:
             return
         if row.offset < other.end or other.hole is not None:
             self.found.lacks(1 - number, row)
-        elif self.found.parted is not None:
-            self.found.went_on(number, 1, row.timestamp)
-        side.take()
+        elif self.found.diverged_at is not None:
+            self.found.add_tail(number, 1, row.timestamp)
+        side.next_record()
 
-    def _batch_over(self, side: Cursor) -> None:
+    def _batch_over(self, side: CopyReader) -> None:
         batch = side.batch
         assert batch is not None
         if batch.problems:

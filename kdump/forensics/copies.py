@@ -10,11 +10,18 @@ from typing import NamedTuple
 from kdump.check.log_dir_context import LogDirContext, alone
 from kdump.check.options import Options
 from kdump.check.rule import CheckpointedEpoch, PartitionContext
-from kdump.log.disk import NO_SEGMENT, LogDirectory, PartitionDirectory, partition, place_of, places
+from kdump.log.command_line_paths import missing, no_kafka_files
 from kdump.log.errors import Refused, SourceError
-from kdump.log.kinds import BATCHES, by_content
+from kdump.log.file_kinds import BATCHES, by_content
 from kdump.log.listing import is_url
-from kdump.log.named import missing, nothing_in
+from kdump.log.log_directory import (
+    NO_SEGMENT,
+    LogDirectory,
+    PartitionDirectory,
+    directory_at,
+    find_directories,
+    partition,
+)
 from kdump.log.paths import Target
 from kdump.state.identity import meta_properties
 from kdump.state.small_files import properties
@@ -45,8 +52,8 @@ class Copy:
     @property
     def high_watermark(self) -> int | None:
         """The last checkpointed high watermark, from replication-offset-checkpoint; None without one."""
-        noted = self.known.checkpoints.get("replication-offset")
-        return noted.offset if noted else None
+        checkpointed = self.known.checkpoints.get("replication-offset")
+        return checkpointed.offset if checkpointed else None
 
 
 class Side(NamedTuple):
@@ -61,13 +68,13 @@ class Side(NamedTuple):
 
 def side(path: str, options: Options, refused: Refused) -> Side:
     """Return what is at `path`. Raises SourceError if it contains nothing of Kafka's, or a partition twice."""
-    found = list(places(path, refused))
+    found = list(find_directories(path, refused))
     only = found[0] if len(found) == 1 else None
     if isinstance(only, Target):
         return Side(path, _of_file(only, options), {}, frozenset())
     if isinstance(only, PartitionDirectory) and os.path.abspath(only.path) == os.path.abspath(path):
         if not only.segments:
-            raise nothing_in(path, f"{path}: {NO_SEGMENT}")
+            raise no_kafka_files(path, f"{path}: {NO_SEGMENT}")
         return Side(path, of_partition(only, options), {}, frozenset())
     copies: dict[Key, Copy] = {}
     identities: set[str] = set()
@@ -90,15 +97,15 @@ def side(path: str, options: Options, refused: Refused) -> Side:
 
 def of_partition(place: PartitionDirectory, options: Options) -> Copy:
     """Return the copy in a partition directory, with what is known from its log directory, if it is in one."""
-    above = place_of(os.path.dirname(os.path.abspath(place.path)))
+    above = directory_at(os.path.dirname(os.path.abspath(place.path)))
     known = LogDirContext(above, options, []).known(place) if isinstance(above, LogDirectory) else alone(place, options)
     return _copy(place, known)
 
 
 def _copy(place: PartitionDirectory, known: PartitionContext) -> Copy:
     segments = [segment.log for segment in place.segments if segment.log is not None]
-    said = properties(place.text("partition.metadata"))
-    return Copy(place.path, segments, known, said.get("topic_id"))
+    values = properties(place.text("partition.metadata"))
+    return Copy(place.path, segments, known, values.get("topic_id"))
 
 
 def relisted(copy: Copy) -> Copy:
@@ -114,10 +121,10 @@ def _of_file(at: Target, options: Options) -> Copy:
     refuse_others(at, options)
     known, topic_id = PartitionContext(topic=at.topic, partition=at.partition), None
     if at.path != "-" and "://" not in at.path:
-        place = place_of(os.path.dirname(os.path.abspath(at.path)))
+        place = directory_at(os.path.dirname(os.path.abspath(at.path)))
         if isinstance(place, PartitionDirectory):
-            beside = of_partition(place, options)
-            known, topic_id = beside.known, beside.topic_id
+            copy = of_partition(place, options)
+            known, topic_id = copy.known, copy.topic_id
     return Copy(at.path, [at], known, topic_id)
 
 
@@ -163,7 +170,7 @@ def of_places(paths: str | Iterable[str], refused: Refused) -> Iterator[Partitio
     a path with nothing of Kafka's."""
     for path in [paths] if isinstance(paths, str) else paths:
         try:
-            for place in places(path, refused):
+            for place in find_directories(path, refused):
                 if isinstance(place, LogDirectory):
                     yield from place.partitions
                 else:

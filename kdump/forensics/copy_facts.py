@@ -7,9 +7,9 @@ from itertools import pairwise
 from typing import NamedTuple
 
 from kdump.forensics.copies import Copy
-from kdump.forensics.cursor import Cursor
+from kdump.forensics.copy_reader import CopyReader
 from kdump.forensics.damage import EpochInBatches, UnreadableSpan
-from kdump.forensics.truncation import Lineage
+from kdump.forensics.truncation import EpochLineage
 
 
 class CopyEpoch(NamedTuple):
@@ -47,11 +47,11 @@ class CopyFacts:
     notes: list[str]
 
     @property
-    def lineage(self) -> Lineage | None:
+    def lineage(self) -> EpochLineage | None:
         """What decides where a broker with this copy truncates; None if a segment could not be read."""
         if self.unread or self.logEndOffset is None:
             return None
-        return Lineage(self.history, self.logStartOffset, self.logEndOffset, self.highWatermark)
+        return EpochLineage(self.history, self.logStartOffset, self.logEndOffset, self.highWatermark)
 
     @property
     def history(self) -> tuple[tuple[int, int], ...]:
@@ -74,7 +74,7 @@ class CopyFacts:
         return below[-1] if below else None
 
 
-def facts_of(cursor: Cursor) -> CopyFacts:
+def facts_of(cursor: CopyReader) -> CopyFacts:
     """Return the facts about a copy that has been read to its end."""
     copy = cursor.copy
     return CopyFacts(

@@ -41,7 +41,7 @@ class OffsetGap(NamedTuple):
     places: int
     unread: bool
 
-    def holds(self, offset: int) -> bool:
+    def contains(self, offset: int) -> bool:
         return self.first <= offset and (self.last is None or offset <= self.last)
 
     def is_as(self, other: OffsetGap) -> bool:

@@ -13,19 +13,28 @@ from kdump.check.options import Options
 from kdump.forensics.compare import compare
 from kdump.forensics.copies import Copy, CopyGroup, Side, groups, relisted, side
 from kdump.forensics.copy_facts import CopyFacts, facts_of
-from kdump.forensics.cursor import Cursor
-from kdump.forensics.differences import DAMAGE, DIVERGENT, PREFIX, SAME, Behind, Comparison, DifferingRange, Standing
+from kdump.forensics.copy_reader import CopyReader
+from kdump.forensics.differences import (
+    DAMAGE,
+    DIVERGENT,
+    PREFIX,
+    SAME,
+    BatchAtOffset,
+    Comparison,
+    DifferingRange,
+    DivergentTail,
+)
 from kdump.forensics.truncation import Truncation, truncation
-from kdump.log.at_work import PAUSES
-from kdump.log.disk import NO_SEGMENT
+from kdump.log.command_line_paths import no_kafka_files
 from kdump.log.errors import Refused, SourceError, is_gone, raise_it
-from kdump.log.named import nothing_in
+from kdump.log.live_files import PAUSES
+from kdump.log.log_directory import NO_SEGMENT
 
 LITTLE = frozenset({"offsets"})
 """Rule families for which as little as possible is read from the files around a partition."""
 
 
-class Choice(NamedTuple):
+class FollowerOutcome(NamedTuple):
     """What a follower does when it fetches from a leader; copies are given by number."""
 
     leader: int
@@ -51,7 +60,7 @@ class Diff:
     relation: str | None
     firstDivergentOffset: int | None
     votes: list[list[int]]
-    choices: list[Choice]
+    choices: list[FollowerOutcome]
     notes: list[str] = field(default_factory=list)
 
     @property
@@ -60,15 +69,15 @@ class Diff:
         return not any(copy.unread for copy in self.copies)
 
     @property
-    def has_gone(self) -> bool:
+    def has_deleted_segment(self) -> bool:
         """Whether a segment was deleted during the comparison."""
         return any(is_gone(text) for copy in self.copies for text in copy.unread)
 
     @property
-    def is_odd(self) -> bool:
+    def has_remarks(self) -> bool:
         """Whether there is something to report about the copies even if they are the same."""
-        said = self.notes or any(choice.does.loses for choice in self.choices)
-        return bool(said) or any(copy.damaged or copy.unread or copy.notes for copy in self.copies)
+        remarks = self.notes or any(choice.does.loses for choice in self.choices)
+        return bool(remarks) or any(copy.damaged or copy.unread or copy.notes for copy in self.copies)
 
     @property
     def cause(self) -> str:
@@ -93,20 +102,20 @@ class Diff:
         all_votes = sum(len(group) for group in self.votes)
         return self.votes[0] if self.votes and len(self.votes[0]) * 2 > all_votes and all_votes > 2 else []
 
-    def standing(self, number: int) -> Standing | None:
+    def batch_at(self, number: int) -> BatchAtOffset | None:
         """Return the batch of a copy that contains the first divergent offset."""
         for (one, other), each in self.pairs.items():
-            if number in (one, other) and self.firstDivergentOffset in each.standing:
-                found = each.standing[self.firstDivergentOffset][0 if number == one else 1]
+            if number in (one, other) and self.firstDivergentOffset in each.batches_at:
+                found = each.batches_at[self.firstDivergentOffset][0 if number == one else 1]
                 if found is not None:
                     return found
         return None
 
-    def behind(self, number: int) -> Behind | None:
+    def tail(self, number: int) -> DivergentTail | None:
         """Return what a copy contains from the first divergence of histories on; None if it is not part of it."""
         for (one, other), each in self.pairs.items():
             if number in (one, other) and each.history is not None and each.history.first == self.history:
-                return each.behind[0 if number == one else 1]
+                return each.tails[0 if number == one else 1]
         return None
 
 
@@ -140,7 +149,7 @@ def diff(
             lone(group, one_disk)
         elif not any(copy.segments for copy in group.copies):
             for copy in group.copies:
-                refused(nothing_in(copy.path, f"{copy.path}: {NO_SEGMENT}"))
+                refused(no_kafka_files(copy.path, f"{copy.path}: {NO_SEGMENT}"))
         else:
             yield _settled(group.copies, options, met)
 
@@ -149,7 +158,7 @@ def _settled(copies: list[Copy], options: Options, met: Callable[[int], None]) -
     """Compare the copies; repeat this a few times if a segment is deleted during the comparison."""
     made = diff_copies(copies, options, met)
     for pause in PAUSES:
-        if not made.has_gone:
+        if not made.has_deleted_segment:
             break
         time.sleep(pause)
         copies = [relisted(copy) for copy in copies]
@@ -172,7 +181,7 @@ def sides_of(paths: list[str], options: Options, refused: Refused) -> list[Side]
 def diff_copies(copies: list[Copy], options: Options, met: Callable[[int], None] = lambda count: None) -> Diff:
     """Compare every pair: with n copies each is read n - 1 times. Never raises SourceError: see `unread`."""
     pairs: dict[tuple[int, int], Comparison] = {}
-    read: dict[int, Cursor] = {}
+    read: dict[int, CopyReader] = {}
     for one, other in combinations(range(len(copies)), 2):
         pairs[(one, other)] = found = compare(copies[one], copies[other], options, met)
         read.setdefault(one, found.left)
@@ -213,20 +222,20 @@ def _votes(facts: list[CopyFacts], pairs: dict[tuple[int, int], Comparison], off
     return sorted(groups_of, key=lambda group: -len(group))
 
 
-def _choices(made: Diff) -> Iterator[Choice]:
+def _choices(made: Diff) -> Iterator[FollowerOutcome]:
     for leader, follower in permutations(range(len(made.copies)), 2):
         one, other = made.copies[leader], made.copies[follower]
         if one.lineage is None or other.lineage is None:
             continue
         does = truncation(one.lineage, other.lineage)
         pair = made.pairs[(min(leader, follower), max(leader, follower))]
-        parting = pair.first
+        divergence = pair.first
         mends: bool | None = None
         if does.offset is not None and pair.relation is not None:
-            mends = parting is None or does.by == "logStart" or does.offset <= parting.first
-            if parting is not None and parting.kind == DAMAGE and parting.lacking != int(follower > leader):
+            mends = divergence is None or does.by == "logStart" or does.offset <= divergence.first
+            if divergence is not None and divergence.kind == DAMAGE and divergence.lacking != int(follower > leader):
                 mends = False  # the leader is damaged, or both are
-        yield Choice(leader, follower, does, mends)
+        yield FollowerOutcome(leader, follower, does, mends)
 
 
 def _notes(made: Diff) -> Iterator[str]:
@@ -238,11 +247,11 @@ def _notes(made: Diff) -> Iterator[str]:
             yield f"{copy.path}: leader-epoch-checkpoint is not in ascending order and was not used"
         if copy.epochs is not None and copy.batchEpochs:
             for seen in copy.batchEpochs:
-                said = copy.checkpoint_epoch(seen.offset)
-                if said is not None and said != seen.epoch:
+                checkpointed = copy.checkpoint_epoch(seen.offset)
+                if checkpointed is not None and checkpointed != seen.epoch:
                     where = f"the batch at byte {seen.place.position} of {seen.place.file}"
                     yield (
-                        f"{copy.path}: leader-epoch-checkpoint has epoch {said} for offset {seen.offset}, but {where}"
-                        f" has {seen.epoch}"
+                        f"{copy.path}: leader-epoch-checkpoint has epoch {checkpointed} for offset {seen.offset}, but"
+                        f" {where} has {seen.epoch}"
                     )
                     break

@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from kdump.forensics.cursor import Cursor
+from kdump.forensics.comparable_records import ComparableRecord
+from kdump.forensics.copy_reader import CopyReader
 from kdump.forensics.damage import FilePosition
-from kdump.forensics.rows import ComparableRecord
 
 SAME, PREFIX, DIVERGENT = "same", "prefix", "divergent"
 RECORDS, MISSING, DAMAGE = "records", "missing", "damage"
@@ -57,7 +57,7 @@ class DifferingRange:
         return self.kind in PARTINGS
 
 
-class Standing(NamedTuple):
+class BatchAtOffset(NamedTuple):
     """Header fields of the batch that contains an offset."""
 
     place: FilePosition
@@ -69,7 +69,7 @@ class Standing(NamedTuple):
 
 
 @dataclass
-class Behind:
+class DivergentTail:
     """The contents of a copy from an offset on: number of records in valid batches, and their largest timestamp in
     epoch ms."""
 
@@ -92,11 +92,11 @@ class Comparison:
     shorter: int | None
     differences: list[DifferingRange]
     more: int
-    left: Cursor
-    right: Cursor
-    standing: dict[int, tuple[Standing | None, Standing | None]]
+    left: CopyReader
+    right: CopyReader
+    batches_at: dict[int, tuple[BatchAtOffset | None, BatchAtOffset | None]]
     """The batches that contain an offset, by the first offset of each run of differences."""
-    behind: tuple[Behind, Behind]
+    tails: tuple[DivergentTail, DivergentTail]
     alike: int
 
     @property

@@ -6,18 +6,18 @@ import os
 from collections.abc import Iterator
 
 from kdump.check.options import Options
+from kdump.log.batch_records import records
 from kdump.log.batch_validity import is_intact
-from kdump.log.disk import PartitionDirectory, place_of
 from kdump.log.entries import Entry, Item
 from kdump.log.entries import entries as read_entries
 from kdump.log.errors import SourceError
-from kdump.log.kinds import BATCHES, by_content
-from kdump.log.legacy import look_inside
+from kdump.log.file_kinds import BATCHES, by_content
+from kdump.log.legacy_records import read_wrapper
+from kdump.log.log_directory import PartitionDirectory, directory_at
 from kdump.log.partition_reader import PartitionReader
 from kdump.log.paths import Target, target
-from kdump.log.payload import records
 from kdump.log.record import Record
-from kdump.log.region import Batch, BatchLegacy, Region
+from kdump.log.region import Batch, LegacyRecordBatch, Region
 
 
 class Log:
@@ -55,8 +55,8 @@ class Log:
             if at.kind not in BATCHES and at.kind is not None:
                 raise SourceError(f"{at.path}: {at.kind.title}, which has no batches; use entries()")
             for region in reader.segment(at):
-                if isinstance(region, BatchLegacy):
-                    look_inside(region)
+                if isinstance(region, LegacyRecordBatch):
+                    read_wrapper(region)
                 yield region
 
     def batches(self, *, damaged: bool = False) -> Iterator[Batch]:
@@ -103,7 +103,7 @@ def open(path: str | os.PathLike[str], options: Options | None = None) -> Log:
             raise SourceError(f"{path}: no such file or directory")
         at = target(path)
         return Log(path, [at], at.topic, at.partition, options)
-    place = place_of(path)
+    place = directory_at(path)
     if not isinstance(place, PartitionDirectory):
         raise SourceError(f"{path}: not a partition directory; pass one of those in it, or a file")
     files = [segment.log for segment in place.segments if segment.log is not None]

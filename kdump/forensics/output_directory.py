@@ -8,8 +8,8 @@ from collections.abc import Iterable, Iterator
 from contextlib import AbstractContextManager, contextmanager, suppress
 from typing import BinaryIO
 
-from kdump.log.disk import LogDirectory, PartitionDirectory, place_of
-from kdump.log.listing import is_url, lies_in, same_place
+from kdump.log.listing import is_inside, is_url, real_path
+from kdump.log.log_directory import LogDirectory, PartitionDirectory, directory_at
 from kdump.signals import uninterrupted
 
 META = "meta.properties"
@@ -148,17 +148,17 @@ def _refuse(root: str, sources: Iterable[str]) -> None:
     """Raise OutputError if the output would be on a Kafka disk or inside the input."""
     if is_url(root):
         raise OutputError(f"{root}: is a URL; pass a path on this machine")
-    own = same_place(os.path.abspath(root))
+    own = real_path(os.path.abspath(root))
     _refuse_kafkas(root, own)
     for source in sources:
         if is_url(source) or source == "-":
             continue
-        place = same_place(source)
-        if os.path.isdir(place) and lies_in(own, place):
+        place = real_path(source)
+        if os.path.isdir(place) and is_inside(own, place):
             raise OutputError(
                 f"refusing to write to {root}: it is in {source}, which is read; choose another directory"
             )
-        above = place_of(os.path.dirname(place)) if lies_in(own, os.path.dirname(place)) else None
+        above = directory_at(os.path.dirname(place)) if is_inside(own, os.path.dirname(place)) else None
         is_disk = isinstance(above, LogDirectory) and above.files  # more than copies of some partitions
         is_partition = isinstance(above, PartitionDirectory) and above.topic is not None and not os.path.isdir(place)
         if is_disk or is_partition:
@@ -174,7 +174,7 @@ def _refuse_kafkas(root: str, own: str) -> None:
     directory."""
     here = own
     while True:
-        place = place_of(here) if os.path.isdir(here) else None
+        place = directory_at(here) if os.path.isdir(here) else None
         if isinstance(place, LogDirectory) and (META in place.files or len(place.files) > 1):
             raise OutputError(
                 f"refusing to write to {root}: it is in {here}, a Kafka log directory; choose another directory"

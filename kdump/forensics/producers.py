@@ -11,15 +11,15 @@ from kdump.check.finding import Finding
 from kdump.check.options import Options
 from kdump.check.totals import CheckTotals
 from kdump.forensics.answers import EXPIRED, LIVE, UNKNOWN, Note, PartitionProducers, Producer, ProducerEvent
-from kdump.forensics.life import lives
-from kdump.forensics.lives import Lives
-from kdump.forensics.places import PartitionInput, find_partitions, is_away
-from kdump.forensics.walk import REPORTED, PartitionScan, certain_answers
+from kdump.forensics.find_partitions import PartitionInput, find_partitions, is_away
+from kdump.forensics.partition_scan import REPORTED, PartitionScan, certain_answers
+from kdump.forensics.producer_history import producer_histories
+from kdump.forensics.producer_ledger import ProducerLedger
 from kdump.log.errors import Refused, raise_it
 from kdump.log.paths import Target
 from kdump.log.region import Limits
-from kdump.state.coordinator import Coordinator
-from kdump.state.partition_ends import log_end
+from kdump.state.coordinator import TransactionCoordinatorState
+from kdump.state.log_offsets import log_end
 from kdump.state.producers import EXPIRATION, MOST_PRODUCERS
 
 Answer = Producer | ProducerEvent | PartitionProducers | Finding | Note
@@ -97,19 +97,19 @@ def _of(
     place, looking = place.now()
     if is_away(place, refused):
         return
-    walk = PartitionScan(place.partition, place.known, place.options, totals, lives())
-    walk.met = met
+    scan = PartitionScan(place.partition, place.known, place.options, totals, producer_histories())
+    scan.met = met
     coordinator = place.known.coordinator
-    watch = Lives(
-        walk,
-        coordinator if isinstance(coordinator, Coordinator) else None,
+    watch = ProducerLedger(
+        scan,
+        coordinator if isinstance(coordinator, TransactionCoordinatorState) else None,
         now,
         question.expiration,
-        _base(walk, place),
+        _base(scan, place),
         with_events=question.events,
     )
     is_shown = partial(_is_told, question=question)
-    for answer in certain_answers(walk, watch, PartitionProducers, looking, is_shown, refused):
+    for answer in certain_answers(scan, watch, PartitionProducers, looking, is_shown, refused):
         if not isinstance(answer, (Producer, ProducerEvent)) or question.wants(answer):
             yield answer
         if isinstance(answer, PartitionProducers) and answer.forgotten:
@@ -125,7 +125,7 @@ def _is_told(finding: Finding, question: ProducersQuery) -> bool:
     return finding.code in REPORTED or finding.code.startswith(TOLD)
 
 
-def _base(walk: PartitionScan, place: PartitionInput) -> Target | None:
+def _base(scan: PartitionScan, place: PartitionInput) -> Target | None:
     """Return the producer snapshot from which a broker starts: the newest valid one above the log start and not above
     the log end (ProducerStateManager.truncateAndReload deletes the others); None if there is none."""
     known, segments = place.known, place.partition.segments
@@ -135,6 +135,6 @@ def _base(walk: PartitionScan, place: PartitionInput) -> Target | None:
     start = segments[0].offset if known.log_start is None else known.log_start
     for at in reversed(place.partition.snapshots):
         offset = at.name_offset or 0
-        if start < offset and (end is None or offset <= end) and walk.neighbor_files.snapshot(at) is not None:
+        if start < offset and (end is None or offset <= end) and scan.neighbor_files.snapshot(at) is not None:
             return at
     return None

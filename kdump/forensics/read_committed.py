@@ -20,14 +20,14 @@ from kdump.check.engine.neighbor_files import NeighborFiles
 from kdump.check.options import Options
 from kdump.check.rule import BatchContext, PartitionContext, SegmentContext, Watcher
 from kdump.check.totals import CheckTotals
-from kdump.forensics.committed_view import MOST_ABORTED, HiddenRecords, ReadCommittedView, said
-from kdump.forensics.index_entries import close
-from kdump.forensics.walk import PartitionScan
+from kdump.forensics.partition_scan import PartitionScan
+from kdump.forensics.read_committed_view import MOST_ABORTED, HiddenRecords, ReadCommittedView, describe_view
+from kdump.forensics.txn_index_entries import close
 from kdump.log.batch_validity import impossible_count
-from kdump.log.disk import PartitionDirectory, SegmentFiles, partition
 from kdump.log.entries import Entry
 from kdump.log.errors import SourceError
-from kdump.log.kinds import TXN_INDEX
+from kdump.log.file_kinds import TXN_INDEX
+from kdump.log.log_directory import PartitionDirectory, SegmentFiles, partition
 from kdump.log.paths import Target
 from kdump.log.region import Batch, Limits
 from kdump.log.source import Source
@@ -40,15 +40,15 @@ Say = Callable[[str], None]
 class _Collect(Watcher):
     """Fills a ReadCommittedView while a partition is scanned."""
 
-    def __init__(self, walk: PartitionScan, view: ReadCommittedView) -> None:
-        self.walk = walk
+    def __init__(self, scan: PartitionScan, view: ReadCommittedView) -> None:
+        self.scan = scan
         self.view = view
-        found = walk.snapshot_at_start()
+        found = scan.snapshot_at_start()
         if found is not None:
             at, rows = found
             view.snapshot = os.path.basename(at.path)
             for position, entry in rows:
-                walk.transactions.state.seed(at, position, 38, entry)
+                scan.transactions.state.seed(at, position, 38, entry)
 
     def begin(self, part: SegmentContext) -> None:
         self.view.segments += 1
@@ -57,7 +57,7 @@ class _Collect(Watcher):
         self._by_index()
         if seen.batch.isTransactional:
             self.view.has_transactions = True
-        ended = self.walk.transactions.ended
+        ended = self.scan.transactions.ended
         if ended is not None and ended.marker.type == ABORT and ended.transaction is not None:
             self.view.add(ended.producer_id, ended.transaction.first_offset, ended.offset)
 
@@ -66,7 +66,7 @@ class _Collect(Watcher):
 
     def _by_index(self) -> None:
         """Add the transactions that only the .txnindex lists."""
-        entries = self.walk.entries_of_index
+        entries = self.scan.entries_of_index
         for found in (entries.lost, entries.unmatched):
             for lost in found:
                 self.view.add_entry(lost.entry)
@@ -74,8 +74,8 @@ class _Collect(Watcher):
 
 
 class ReadCommitted:
-    """The gate of one run (kdump.log.select.Gate): call `turn_to` for each file before its batches are shown. `say` is
-    called with lines on what was taken into account and what was left out."""
+    """The gate of one run (kdump.log.selection.BatchFilter): call `turn_to` for each file before its batches are shown.
+    `say` is called with lines on what was taken into account and what was left out."""
 
     def __init__(self, limits: Limits, say: Say) -> None:
         self.limits = limits
@@ -125,45 +125,45 @@ class ReadCommitted:
             index = names.index(name) if name in names else None
         if place is None or index is None:
             self._folder = None
-            self._look(_one(at), window, alone=True, name=name)
+            self._read_view(_one(at), window, alone=True, name=name)
             return
         if folder == self._folder and self.view.start <= place.segments[index].offset:
             return
         self._folder = folder
         place.segments = place.segments[_start(place, index, self._options()) :]
-        self._look(place, None, alone=False, name=os.path.basename(folder))
+        self._read_view(place, None, alone=False, name=os.path.basename(folder))
 
     def _options(self, window: Window | None = None) -> Options:
         if window is None:
             return Options(limits=self.limits)
         return Options(limits=self.limits, open_source=lambda path: _Shared(window.source))
 
-    def _look(self, place: PartitionDirectory, window: Window | None, *, alone: bool, name: str) -> None:
+    def _read_view(self, place: PartitionDirectory, window: Window | None, *, alone: bool, name: str) -> None:
         totals = CheckTotals()
         first = place.segments[0].offset
         self.view = view = ReadCommittedView(start=first, alone=alone)
-        walk = PartitionScan(place, PartitionContext(last=None), self._options(window), totals)
-        walk.met = self._met
-        for _ in walk.run(_Collect(walk, view)):
+        scan = PartitionScan(place, PartitionContext(last=None), self._options(window), totals)
+        scan.met = self._met
+        for _ in scan.run(_Collect(scan, view)):
             pass
         for at in place.orphans:  # of segments that are missing here
             if at.kind is TXN_INDEX and (at.name_offset or 0) >= first:
                 view.indexes += 1
-                for item in walk.neighbor_files.entries(at, TXN_INDEX):
+                for item in scan.neighbor_files.entries(at, TXN_INDEX):
                     if isinstance(item, Entry):
-                        close(walk.transactions, item.values)
+                        close(scan.transactions, item.values)
                         view.add_entry(item.values)
-        view.indexes += walk.entries_of_index.files
+        view.indexes += scan.entries_of_index.files
         view.sort()
-        tracker = walk.transactions.state
+        tracker = scan.transactions.state
         if view.is_full or tracker.untracked:
-            many = f"{len(tracker.open)} open" if tracker.untracked else f"{MOST_ABORTED} aborted"
-            raise SourceError(f"{place.path}: more than {many} transactions; pass its segments one by one")
+            limit_text = f"{len(tracker.open)} open" if tracker.untracked else f"{MOST_ABORTED} aborted"
+            raise SourceError(f"{place.path}: more than {limit_text} transactions; pass its segments one by one")
         view.stable, view.held_by = tracker.first_undecided, next(iter(tracker.open), None)
-        view.damages = walk.transactions.damages
+        view.damages = scan.transactions.damages
         view.unread = totals.unread
         concerned = view.has_transactions or view.count or view.damages or view.snapshot or view.unread
-        for line in () if not concerned else said(view, name, starts_late=first > 0 and not view.snapshot):
+        for line in () if not concerned else describe_view(view, name, starts_late=first > 0 and not view.snapshot):
             self.say(line)
 
     def end(self) -> None:

@@ -9,9 +9,8 @@ from collections.abc import Callable, Iterable, Iterator
 from kdump.check.options import Options
 from kdump.forensics.copies import of_places, refuse_others
 from kdump.forensics.damage import FilePosition
-from kdump.forensics.spread import LATE
-from kdump.forensics.stats import Codec, RecordLocation, Stats
-from kdump.forensics.tally import (
+from kdump.forensics.distribution import LATE
+from kdump.forensics.record_counts import (
     AT,
     EXTREMES,
     LATE_RECORDS,
@@ -21,22 +20,23 @@ from kdump.forensics.tally import (
     RECORD_BYTES,
     RECORDS,
     UNTIMED,
-    tally,
+    count_records,
 )
+from kdump.forensics.stats import Codec, RecordLocation, Stats
 from kdump.format.batch import BATCH_HEADER, COMPRESSION, CONTROL, LOG_OVERHEAD, TIMESTAMP_TYPE, TRANSACTIONAL
-from kdump.format.columns import WIDTH, Columns, decode
-from kdump.format.counted import many
+from kdump.format.count_text import count_text
 from kdump.format.errors import DecodeError
+from kdump.format.record_columns import WIDTH, RecordColumns, decode
+from kdump.log.batch_records import decode_columns, records
 from kdump.log.batch_validity import damage_of, impossible_count
-from kdump.log.disk import PartitionDirectory, current
 from kdump.log.errors import Refused, SourceError, raise_it
-from kdump.log.legacy import look_inside
+from kdump.log.legacy_records import read_wrapper
 from kdump.log.legacy_skim import Skimmed
+from kdump.log.log_directory import PartitionDirectory, current
 from kdump.log.partition_reader import PartitionReader
 from kdump.log.paths import Target
-from kdump.log.payload import columns_of, records
 from kdump.log.reader import CHECKED
-from kdump.log.region import PADDING, TORN, Batch, BatchLegacy, BatchV2, Region, Stretch
+from kdump.log.region import PADDING, TORN, Batch, BatchRun, DefaultRecordBatch, LegacyRecordBatch, Region
 
 Met = Callable[[int], None]
 
@@ -75,7 +75,7 @@ def stats(
             yield read(segments, made, options, met)
 
 
-def together(parts: Iterable[Stats]) -> Stats:
+def sum_stats(parts: Iterable[Stats]) -> Stats:
     """Return the sum of several."""
     total = Stats("", partitions=0)
     for each in parts:
@@ -102,7 +102,7 @@ class _Many:
     """Records of several batches in the same columns, with the end row, base timestamp, base offset and position of
     each batch."""
 
-    def __init__(self, columns: Columns, block: array[int]) -> None:
+    def __init__(self, columns: RecordColumns, block: array[int]) -> None:
         self.columns = columns
         columns.block = block
         self.clear()
@@ -120,7 +120,7 @@ class _Many:
         self.batches.append((offset, place))
 
 
-def _decodes(columns: Columns, start: int, end: int, count: int) -> bool:
+def _decodes(columns: RecordColumns, start: int, end: int, count: int) -> bool:
     """Decode `count` records and return True if they take up exactly columns.data[start:end]; otherwise decode none."""
     before = columns.count
     try:
@@ -163,8 +163,8 @@ class StatsReader:
     def region(self, at: Target, region: Region, last: bool) -> None:
         """Add one region of the segment `at`. `last`: whether it is the newest segment."""
         stats, self.path = self.stats, at.path
-        if isinstance(region, Stretch):
-            self._stretch(region)
+        if isinstance(region, BatchRun):
+            self._batch_run(region)
         elif isinstance(region, Batch):
             self._batch(region)
         elif region.kind == PADDING or (region.kind == TORN and last):
@@ -173,40 +173,40 @@ class StatsReader:
         else:
             stats.miss(FilePosition(at.path, region.position, region.size), region.reason)
 
-    def _stretch(self, stretch: Stretch) -> None:
+    def _batch_run(self, run: BatchRun) -> None:
         """Add a run of valid batches. Uncompressed data batches with CreateTime are counted many at a time, because
         they may be very small."""
-        stats, buffer = self.stats, stretch.buffer
+        stats, buffer = self.stats, run.buffer
         unpack, header_size = BATCH_HEADER.struct.unpack_from, BATCH_HEADER.size
-        shift = stretch.position - stretch.start
-        many = _Many(Columns(buffer), self.block)
-        at = stretch.start
-        while at < stretch.stop:
+        shift = run.position - run.start
+        small_batches = _Many(RecordColumns(buffer), self.block)
+        at = run.start
+        while at < run.stop:
             base, length, _, _, _, attributes, delta, base_timestamp, _, producer, _, _, count = unpack(buffer, at)
             end = at + LOG_OVERHEAD + length
             stats.batches += 1
             if attributes & SPECIAL or count > ROWS:
-                self._flush(many)
-                self._v2(stretch.batch(at))
+                self._flush(small_batches)
+                self._v2(run.batch(at))
             else:
-                if many.columns.count + count > ROWS:
-                    self._flush(many)
-                if _decodes(many.columns, at + header_size, end, count):
+                if small_batches.columns.count + count > ROWS:
+                    self._flush(small_batches)
+                if _decodes(small_batches.columns, at + header_size, end, count):
                     place = FilePosition(self.path, at + shift, end - at)
                     self._header(place, base, base + delta, count, attributes, producer)
                     stats.timestampTypes["CreateTime"] += count
                     self._codec("none", count, end - at - header_size, end - at - header_size)
-                    many.add(base_timestamp, base, place)
+                    small_batches.add(base_timestamp, base, place)
                 else:
-                    self._flush(many)
-                    self._v2(stretch.batch(at))
+                    self._flush(small_batches)
+                    self._v2(run.batch(at))
             at = end
-        self._flush(many)
+        self._flush(small_batches)
 
-    def _flush(self, many: _Many) -> None:
-        if many.columns.count:
-            self._tally(many.columns, many.bases, many.ends, True, many.batches)
-        many.clear()
+    def _flush(self, small_batches: _Many) -> None:
+        if small_batches.columns.count:
+            self._tally(small_batches.columns, small_batches.bases, small_batches.ends, True, small_batches.batches)
+        small_batches.clear()
 
     def _header(self, place: FilePosition, base: int, last: int, count: int, attributes: int, producer: int) -> None:
         """Add the header of a valid v2 batch."""
@@ -227,12 +227,12 @@ class StatsReader:
         damage = damage_of(batch) or impossible_count(batch)
         if damage is not None:
             self.stats.miss(place, damage.reason)
-        elif isinstance(batch, BatchLegacy):
+        elif isinstance(batch, LegacyRecordBatch):
             self._legacy(batch, place)
-        elif isinstance(batch, BatchV2):
+        elif isinstance(batch, DefaultRecordBatch):
             self._v2(batch)
 
-    def _v2(self, batch: BatchV2) -> None:
+    def _v2(self, batch: DefaultRecordBatch) -> None:
         stats, header = self.stats, batch.header
         base, attributes, count = header.baseOffset, header.attributes, header.possible_records
         place = FilePosition(self.path, batch.position, batch.size)
@@ -245,7 +245,7 @@ class StatsReader:
             return
         before = stats.sums[RECORDS], stats.sums[RECORD_BYTES]
         appended = bool(attributes & TIMESTAMP_TYPE.mask)
-        for columns, _ in columns_of(batch, values=False):
+        for columns, _ in decode_columns(batch, values=False):
             self._columns(columns, header.baseTimestamp, not appended, base, place)
         decoded = stats.sums[RECORDS] - before[0]
         stats.timestampTypes["LogAppendTime" if appended else "CreateTime"] += decoded
@@ -266,7 +266,7 @@ class StatsReader:
     def _undecoded(self, batch: Batch, place: FilePosition, count: int) -> None:
         self.stats.undecoded += count
         reason = batch.problems[0].reason if batch.problems else "its records do not decode"
-        lost = f" has {many(count, 'record')} not counted" if count else ""
+        lost = f" has {count_text(count, 'record')} not counted" if count else ""
         self.stats.note(f"{place.file}: the batch at byte {place.position}{lost}: {reason}")
 
     def _codec(self, name: str, records: int, stored: int, unpacked: int) -> None:
@@ -278,13 +278,13 @@ class StatsReader:
         codec.storedBytes += stored
         codec.unpackedBytes += unpacked
 
-    def _columns(self, columns: Columns, base: int, timed: bool, offset: int, place: FilePosition) -> None:
+    def _columns(self, columns: RecordColumns, base: int, timed: bool, offset: int, place: FilePosition) -> None:
         """Add records of one batch."""
         self._tally(columns, array("q", (base,)), array("q", (len(columns),)), timed, [(offset, place)])
 
     def _tally(
         self,
-        columns: Columns,
+        columns: RecordColumns,
         bases: array[int],
         ends: array[int],
         timed: bool,
@@ -294,7 +294,7 @@ class StatsReader:
         sums = stats.sums
         before = sums[min(EXTREMES) : max(EXTREMES) + 1]
         sizes = stats.keySizes, stats.valueSizes
-        tally(columns, bases, ends, timed, sums, *sizes, stats.late, stats.moments, stats.keys)
+        count_records(columns, bases, ends, timed, sums, *sizes, stats.late, stats.moments, stats.keys)
         if before != sums[min(EXTREMES) : max(EXTREMES) + 1]:
             for extreme, old in zip(EXTREMES, before):
                 if sums[extreme] != old:
@@ -321,24 +321,24 @@ class StatsReader:
             sums[NEWEST] = timestamp
             stats.extremes[NEWEST] = RecordLocation(offset, place)
 
-    def _late(self, behind: int, count: int, offset: int, place: FilePosition) -> None:
+    def _late(self, milliseconds: int, count: int, offset: int, place: FilePosition) -> None:
         stats = self.stats
-        stats.late[1 + sum(behind > bound for bound in LATE)] += count
+        stats.late[1 + sum(milliseconds > bound for bound in LATE)] += count
         stats.sums[LATE_RECORDS] += count
-        if behind > stats.sums[LATEST]:
-            stats.sums[LATEST] = behind
+        if milliseconds > stats.sums[LATEST]:
+            stats.sums[LATEST] = milliseconds
             stats.extremes[LATEST] = RecordLocation(offset, place)
 
-    def _legacy(self, batch: BatchLegacy, place: FilePosition) -> None:
+    def _legacy(self, batch: LegacyRecordBatch, place: FilePosition) -> None:
         """Add a message of magic 0 or 1, or a wrapper of several: their records one by one, each as columns with one
         row."""
         stats = self.stats
-        look_inside(batch)
+        read_wrapper(batch)
         before = stats.sums[RECORD_BYTES]
         decoded = 0
         for record in records(batch, values=False):
             decoded += 1
-            columns = Columns(bytes(record.data[record.start : record.end]))
+            columns = RecordColumns(bytes(record.data[record.start : record.end]))
             columns.digest = record.data.digest if isinstance(record.data, Skimmed) else b""
             start = record.start
             end = record.end - start

@@ -10,9 +10,8 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from kdump.forensics.damage import FilePosition
-from kdump.forensics.sketch import SpaceSaving
-from kdump.forensics.spread import SIZES, Moments, class_of
-from kdump.forensics.tally import (
+from kdump.forensics.distribution import SIZES, TimeHistogram, class_of
+from kdump.forensics.record_counts import (
     AT,
     EXTREMES,
     KEY_BYTES,
@@ -28,8 +27,9 @@ from kdump.forensics.tally import (
     RECORDS,
     UNTIMED,
     VALUE_BYTES,
-    fresh,
+    new_counts,
 )
+from kdump.forensics.space_saving import SpaceSaving
 
 MOST_DAMAGE = 100
 """Maximum number of damaged places, and of notes, that are kept; more damage is only counted."""
@@ -49,7 +49,7 @@ class RecordLocation(NamedTuple):
     place: FilePosition
 
 
-class Missed(NamedTuple):
+class SkippedBytes(NamedTuple):
     """Bytes that the statistics leave out, and the reason."""
 
     place: FilePosition
@@ -111,7 +111,7 @@ class Stats:
     """Number of batches by magic."""
     timestampTypes: Counter[str] = field(default_factory=Counter)
     """Number of data records by timestamp type."""
-    sums: array[int] = field(default_factory=fresh)
+    sums: array[int] = field(default_factory=new_counts)
     extremes: dict[int, RecordLocation] = field(default_factory=dict)
     batchRecords: array[int] = field(default_factory=_classes)
     batchSizes: array[int] = field(default_factory=_classes)
@@ -120,10 +120,10 @@ class Stats:
     keySizes: array[int] = field(default_factory=_classes)
     valueSizes: array[int] = field(default_factory=_classes)
     late: array[int] = field(default_factory=lambda: array("q", bytes(8 * 8)))
-    moments: Moments = field(default_factory=Moments)
+    moments: TimeHistogram = field(default_factory=TimeHistogram)
     keys: SpaceSaving = field(default_factory=SpaceSaving)
     producers: SpaceSaving = field(default_factory=SpaceSaving)
-    missed: list[Missed] = field(default_factory=list)
+    missed: list[SkippedBytes] = field(default_factory=list)
     damaged: int = 0
     damagedBytes: int = 0
     padding: int = 0
@@ -227,7 +227,7 @@ class Stats:
         self.damaged += 1
         self.damagedBytes += place.size
         if len(self.missed) < MOST_DAMAGE:
-            self.missed.append(Missed(place, reason))
+            self.missed.append(SkippedBytes(place, reason))
 
     def note(self, text: str) -> None:
         """Add a note; only the first MOST_DAMAGE are kept."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Annotated, NamedTuple
 
 from kdump.answer import BYTES, EPOCH_MS, NESTED, OFFSET, Doc, PathText, answer
-from kdump.forensics.spread import Class
+from kdump.forensics.distribution import SizeClass
 
 
 class At(NamedTuple):
@@ -60,7 +60,7 @@ class Lateness(NamedTuple):
     records: Annotated[int, Doc()]
     most: Annotated[int | None, Doc("ms")]
     mostAt: Annotated[At | None, Doc()]
-    histogram: Annotated[list[Class], Doc()]
+    histogram: Annotated[list[SizeClass], Doc()]
 
 
 class BatchFullness(NamedTuple):
@@ -71,7 +71,7 @@ class BatchFullness(NamedTuple):
     mostAt: At | None
     ones: int
     empty: int
-    histogram: list[Class]
+    histogram: list[SizeClass]
 
 
 class BatchLengths(NamedTuple):
@@ -80,7 +80,7 @@ class BatchLengths(NamedTuple):
     mean: float | None
     most: int | None
     mostAt: At | None
-    histogram: list[Class]
+    histogram: list[SizeClass]
 
 
 class KeyLengths(NamedTuple):
@@ -91,7 +91,7 @@ class KeyLengths(NamedTuple):
     mean: float | None
     most: int | None
     mostAt: At | None
-    histogram: list[Class]
+    histogram: list[SizeClass]
 
 
 class ValueLengths(NamedTuple):
@@ -102,7 +102,7 @@ class ValueLengths(NamedTuple):
     mean: Annotated[float | None, Doc()]
     most: Annotated[int | None, Doc()]
     mostAt: Annotated[At | None, Doc()]
-    histogram: Annotated[list[Class], Doc()]
+    histogram: Annotated[list[SizeClass], Doc()]
 
 
 class MagicUse(NamedTuple):

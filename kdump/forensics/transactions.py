@@ -20,12 +20,12 @@ from kdump.forensics.answers import (
     PartitionTransactions,
     Transaction,
 )
-from kdump.forensics.ledger import TransactionLedger
-from kdump.forensics.places import PartitionInput, find_partitions, is_away
-from kdump.forensics.walk import REPORTED, PartitionScan, certain_answers
+from kdump.forensics.find_partitions import PartitionInput, find_partitions, is_away
+from kdump.forensics.partition_scan import REPORTED, PartitionScan, certain_answers
+from kdump.forensics.transaction_ledger import TransactionLedger
 from kdump.log.errors import Refused, raise_it
 from kdump.log.region import Limits
-from kdump.state.coordinator import Coordinator
+from kdump.state.coordinator import TransactionCoordinatorState
 
 Answer = Transaction | PartitionTransactions | CoordinatorTransaction | Difference | Finding | Note
 TRANSACTION_TIMEOUT = 900_000
@@ -99,18 +99,18 @@ def transactions(
 
 
 def _coordinators(found: list[PartitionInput], question: TransactionsQuery, now: int) -> Iterator[Answer]:
-    seen: list[Coordinator] = []
+    seen: list[TransactionCoordinatorState] = []
     for place in found:
         coordinator = place.known.coordinator
-        if not isinstance(coordinator, Coordinator) or coordinator in seen:
+        if not isinstance(coordinator, TransactionCoordinatorState) or coordinator in seen:
             continue
         seen.append(coordinator)
         for problem in coordinator.problems:
             yield Note("", problem)
         for name, record in coordinator.by_id.items():
-            told = coordinator.history.told.get(name)
+            last_record = coordinator.history.last_records.get(name)
             question.on_producer(record.producerId, name)
-            if told is None or (question.producer_ids and record.producerId not in question.producer_ids):
+            if last_record is None or (question.producer_ids and record.producerId not in question.producer_ids):
                 continue
             if question.transactional_ids and name not in question.transactional_ids:
                 continue
@@ -119,8 +119,8 @@ def _coordinators(found: list[PartitionInput], question: TransactionsQuery, now:
             updated = record.transactionLastUpdateTimestampMs
             yield CoordinatorTransaction(
                 source=place.partition.source,
-                path=told.name,
-                offset=told.offset,
+                path=last_record.name,
+                offset=last_record.offset,
                 transactionalId=name,
                 producerId=record.producerId,
                 producerEpoch=record.producerEpoch,
@@ -146,18 +146,18 @@ def _of(
     place, looking = place.now()
     if is_away(place, refused):
         return
-    walk = PartitionScan(place.partition, place.known, place.options, totals)
-    walk.met = met
+    scan = PartitionScan(place.partition, place.known, place.options, totals)
+    scan.met = met
     coordinator = place.known.coordinator
     ledger = TransactionLedger(
-        walk, coordinator if isinstance(coordinator, Coordinator) else None, now, question.timeout
+        scan, coordinator if isinstance(coordinator, TransactionCoordinatorState) else None, now, question.timeout
     )
-    for answer in certain_answers(walk, ledger, PartitionTransactions, looking, told_beside, refused):
+    for answer in certain_answers(scan, ledger, PartitionTransactions, looking, is_shown_with_transactions, refused):
         if not isinstance(answer, Transaction) or question.wants(answer):
             yield answer
 
 
-def told_beside(finding: Finding) -> bool:
+def is_shown_with_transactions(finding: Finding) -> bool:
     """Return True if a finding is about damaged bytes, or about transactions and their index and not repeated by a
     row."""
     if finding.code in TOLD_BY_ROWS:

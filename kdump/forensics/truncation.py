@@ -14,7 +14,7 @@ Epochs = Sequence[tuple[int, int]]
 """(epoch, start offset), ascending in both."""
 
 
-class Lineage(NamedTuple):
+class EpochLineage(NamedTuple):
     """The leader epochs of a replica, its log start offset, log end offset and high watermark (None: unknown)."""
 
     epochs: tuple[tuple[int, int], ...]
@@ -22,7 +22,7 @@ class Lineage(NamedTuple):
     end: int
     highWatermark: int | None = None
 
-    def loaded(self) -> Lineage:
+    def loaded(self) -> EpochLineage:
         """Return it as a broker has it after loading the log: without entries at or above the log end offset, and with
         those below the log start offset replaced by one that starts there."""
         kept = [(epoch, start) for epoch, start in self.epochs if start < self.end]
@@ -32,7 +32,7 @@ class Lineage(NamedTuple):
             kept.insert(0, (below[-1], self.start))
         return self._replace(epochs=tuple(kept))
 
-    def cut(self, offset: int) -> Lineage:
+    def cut(self, offset: int) -> EpochLineage:
         """Return it for the log truncated to an offset."""
         return self._replace(epochs=tuple(each for each in self.epochs if each[1] < offset), end=min(self.end, offset))
 
@@ -57,7 +57,7 @@ def end_offset_for(epochs: Epochs, requested: int, end: int) -> tuple[int, int] 
     return (requested if above == 0 else epochs[above - 1][0]), epochs[above][1]
 
 
-def truncation(leader: Lineage, follower: Lineage) -> Truncation:
+def truncation(leader: EpochLineage, follower: EpochLineage) -> Truncation:
     """Return what the follower does if the leader has just been elected, in an epoch above all that either replica
     has."""
     leader, follower = leader.loaded(), follower.loaded()
@@ -68,14 +68,14 @@ def truncation(leader: Lineage, follower: Lineage) -> Truncation:
         answer = end_offset_for(epochs, follower.epochs[-1][0], leader.end)
         if answer is None:
             break
-        epoch, behind = answer
+        epoch, epoch_end = answer
         own = end_offset_for(follower.epochs, epoch, follower.end)
         if own is None:
-            offset = min(behind, follower.end)
+            offset = min(epoch_end, follower.end)
         elif own[0] != epoch:
             offset = min(own[1], follower.end)
         else:
-            offset = min(own[1], behind, follower.end)
+            offset = min(own[1], epoch_end, follower.end)
         if offset == follower.end:
             return _fetching(leader, offset, whole, "epochs")
         follower = follower.cut(offset)
@@ -85,7 +85,7 @@ def truncation(leader: Lineage, follower: Lineage) -> Truncation:
     return _fetching(leader, None if mark is None else min(mark, whole), whole, "highWatermark")
 
 
-def _fetching(leader: Lineage, offset: int | None, whole: int, by: str) -> Truncation:
+def _fetching(leader: EpochLineage, offset: int | None, whole: int, by: str) -> Truncation:
     if offset is not None and offset < leader.start:
         return Truncation(leader.start, whole, "logStart")
     return Truncation(offset, None if offset is None else whole - offset, by)

@@ -59,7 +59,7 @@ def _int32(data: cython.const[cython.uchar][::1], at: cython.Py_ssize_t):
 @cython.returns(cython.bint)
 def _has_producer_fields(data: cython.const[cython.uchar][::1], at: cython.Py_ssize_t):
     """Return True if producerId, producerEpoch and baseSequence of the v2 header at data[at] are all -1, or those of a
-    producer (as in kdump.format.heads, with an ID below 2^56)."""
+    producer (as in kdump.format.header_columns, with an ID below 2^56)."""
     if data[at + 43] == 0:
         return data[at + 51] < 128 and _int32(data, at + 53) >= -1
     return (
@@ -103,7 +103,7 @@ def _could(data: cython.const[cython.uchar][::1], at: cython.Py_ssize_t, size: c
     return -1 <= key <= length - 14
 
 
-def candidates(data: bytes, start: int, stop: int) -> list[int]:
+def find_candidates(data: bytes, start: int, stop: int) -> list[int]:
     """Return the positions in start..stop-1, in order, where a batch or message with its header in `data` may begin."""
     if not cython.compiled:
         return _by_patterns(data, start, stop)

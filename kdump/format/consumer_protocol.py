@@ -12,7 +12,7 @@ from typing import Annotated, Any, NamedTuple
 
 from kdump.format.errors import DecodeError
 from kdump.format.layout import INT16, Field, Span, layout
-from kdump.format.messages import Decoded, attempt, kafka_json
+from kdump.format.messages import Decoded, kafka_json, try_decode
 from kdump.format.schema import load
 
 PROTOCOL_TYPE = "consumer"
@@ -29,7 +29,7 @@ class ConsumerProtocolPrefix(NamedTuple):
 PREFIX = layout(ConsumerProtocolPrefix, "ConsumerProtocol")
 
 
-class Inner(NamedTuple):
+class NestedMessage(NamedTuple):
     """A decoded field: the message in Kafka's JSON form, None if it does not decode. `note` states what is unusual or
     invalid."""
 
@@ -37,7 +37,7 @@ class Inner(NamedTuple):
     note: str = ""
 
 
-def attempt_inner(
+def try_decode_nested(
     field: str, data: bytes, spans: list[Span] | None = None
 ) -> tuple[Decoded | None, DecodeError | None]:
     """Decode the bytes of the field `subscription` or `assignment` as far as possible; return the message and the error
@@ -50,18 +50,18 @@ def attempt_inner(
         return None, error
     if spans is not None:
         spans.extend(PREFIX.walk(data, 0, PREFIX.size))
-    return attempt(load(MESSAGES[field]), version, data, PREFIX.size, spans=spans)
+    return try_decode(load(MESSAGES[field]), version, data, PREFIX.size, spans=spans)
 
 
-def decode_inner(field: str, data: bytes) -> Inner:
+def decode_nested(field: str, data: bytes) -> NestedMessage:
     """Decode the bytes of the field `subscription` or `assignment`; `value` is None on any error. Never raises."""
     name = MESSAGES[field]
-    decoded, error = attempt_inner(field, data)
+    decoded, error = try_decode_nested(field, data)
     if error is not None:
-        return Inner(None, f"{name}.{error.field} at byte {error.position}: {error.reason}")
+        return NestedMessage(None, f"{name}.{error.field} at byte {error.position}: {error.reason}")
     if decoded is None:
-        return Inner(None)
-    return Inner(kafka_json(load(name), decoded), f"{name}: {decoded.note}" if decoded.note else "")
+        return NestedMessage(None)
+    return NestedMessage(kafka_json(load(name), decoded), f"{name}: {decoded.note}" if decoded.note else "")
 
 
 def with_members(data: dict[str, Any], members: list[dict[str, Any]]) -> list[str]:
@@ -70,7 +70,7 @@ def with_members(data: dict[str, Any], members: list[dict[str, Any]]) -> list[st
     notes = []
     for shown, member in zip(data["members"], members):
         for field in MESSAGES:
-            inner = decode_inner(field, member[field])
+            inner = decode_nested(field, member[field])
             if inner.value is not None:
                 shown[field] = inner.value
             if inner.note:
@@ -78,13 +78,13 @@ def with_members(data: dict[str, Any], members: list[dict[str, Any]]) -> list[st
     return notes
 
 
-def inner_spans(span: Span) -> list[Span]:
+def nested_spans(span: Span) -> list[Span]:
     """Return the spans that tile the span of a `subscription` or `assignment`: its length, the fields of the message,
     and bytes that belong to no known field."""
     data: bytes = span.value
     start = span.size - len(data)
     inner: list[Span] = []
-    attempt_inner(span.field.name, data, inner)
+    try_decode_nested(span.field.name, data, inner)
     if not inner:
         return [span]
     length = span.field._replace(meaning="number of bytes that follow", unit="bytes")

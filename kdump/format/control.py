@@ -13,10 +13,10 @@ from __future__ import annotations
 from contextlib import suppress
 from typing import Annotated, Any, NamedTuple
 
-from kdump.format.counted import many
+from kdump.format.count_text import count_text
 from kdump.format.errors import DecodeError
 from kdump.format.layout import BYTES, INT16, Bits, Field, Span, layout
-from kdump.format.messages import attempt
+from kdump.format.messages import try_decode
 from kdump.format.schema import load
 
 
@@ -142,10 +142,10 @@ def _decode_value(record: ControlRecord, control: ControlType, value: bytes | No
     assert value is not None
     start = VALUE.size if control.marker else 0
     spans.extend(VALUE.walk(value, 0, start) if control.marker else ())
-    decoded, problem = attempt(load(control.message), version, value, start, spans=spans)
+    decoded, problem = try_decode(load(control.message), version, value, start, spans=spans)
     note = decoded.note
     if decoded.rest and not problem:
-        note = "; ".join(filter(None, (note, f"{many(len(decoded.rest), 'byte')} left over after the message")))
+        note = "; ".join(filter(None, (note, f"{count_text(len(decoded.rest), 'byte')} left over after the message")))
     return record._replace(
         version=version,
         value=decoded.value,

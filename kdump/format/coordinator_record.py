@@ -12,11 +12,11 @@ from __future__ import annotations
 
 from typing import Annotated, Any, NamedTuple
 
-from kdump.format.counted import many
+from kdump.format.count_text import count_text
 from kdump.format.errors import DecodeError
 from kdump.format.layout import INT16, Field, Layout, Span, layout
-from kdump.format.messages import Decoded, attempt, note_of
-from kdump.format.schema import Schema, by_api_key
+from kdump.format.messages import Decoded, decode_problem, try_decode
+from kdump.format.schema import MessageSchema, by_api_key
 
 
 class KeyPrefix(NamedTuple):
@@ -41,7 +41,7 @@ class MessagePart(NamedTuple):
     known for it. The position of `problem` is relative to the key or value. `note` states what is unusual but legal."""
 
     number: int | None = None
-    schema: Schema | None = None
+    schema: MessageSchema | None = None
     decoded: Decoded | None = None
     problem: DecodeError | None = None
     note: str = ""
@@ -57,8 +57,8 @@ class CoordinatorRecord(NamedTuple):
 def decode_coordinator_record(folder: str, key: bytes | None, value: bytes | None) -> CoordinatorRecord:
     """Decode a record of the coordinator whose schemas are in `folder` (group-coordinator, transaction-coordinator,
     share-coordinator). Never raises: a decoding error becomes the `problem` of its part."""
-    said = decode_key(folder, key)
-    return CoordinatorRecord(said, decode_value(folder, said, value))
+    decoded = decode_key(folder, key)
+    return CoordinatorRecord(decoded, decode_value(folder, decoded, value))
 
 
 def coordinator_spans(folder: str, key: bytes | None, value: bytes | None) -> tuple[list[Span], list[Span]]:
@@ -78,7 +78,7 @@ def decode_key(folder: str, data: bytes | None, spans: list[Span] | None = None)
     if schema is None:
         return MessagePart(number, problem=DecodeError(STRUCT, "type", 0, f"type {number} is unknown"))
     # The type implies the version of the key's message: the lowest, whatever else the schema lists.
-    return _message(number, schema, *attempt(schema, schema.valid.lowest, data, KEY.size, spans=spans))
+    return _message(number, schema, *try_decode(schema, schema.valid.lowest, data, KEY.size, spans=spans))
 
 
 def decode_value(
@@ -92,14 +92,14 @@ def decode_value(
     number, problem = _prefix(VALUE, STRUCT if schema is None else schema.name, data, spans)
     if number is None or schema is None:
         return MessagePart(number, schema, problem=problem)
-    return _message(number, schema, *attempt(schema, number, data, VALUE.size, spans=spans))
+    return _message(number, schema, *try_decode(schema, number, data, VALUE.size, spans=spans))
 
 
-def _message(number: int, schema: Schema, decoded: Decoded, problem: DecodeError | None) -> MessagePart:
-    notes = [note_of(decoded)]
+def _message(number: int, schema: MessageSchema, decoded: Decoded, problem: DecodeError | None) -> MessagePart:
+    notes = [decode_problem(decoded)]
     # Kafka ignores leftover bytes. A newer version may have fields that are not known here.
     if problem is None and decoded.rest:
-        notes.append(f"{many(len(decoded.rest), 'byte')} left over after the message")
+        notes.append(f"{count_text(len(decoded.rest), 'byte')} left over after the message")
     return MessagePart(number, schema, decoded, problem, "; ".join(filter(None, notes)))
 
 

@@ -22,7 +22,7 @@ class Polynomial(NamedTuple):
     """The polynomial without its highest term, with its lowest power in the highest bit."""
     order: int
     """Number of bits after which the powers of x repeat: flips that far apart cannot be distinguished."""
-    odd: bool
+    detects_odd: bool
     """Whether x + 1 divides it: a flip then always makes a difference with an odd number of bits set."""
 
 
@@ -35,14 +35,14 @@ def polynomial(magic: int) -> Polynomial:
     return CRC32C if magic > 1 else CRC32
 
 
-class Flip(NamedTuple):
+class BitFlip(NamedTuple):
     """A bit: the index of its byte among the bytes that the checksum covers, and its number, 0 for the lowest."""
 
     byte: int
     bit: int
 
 
-def flips(magic: int, difference: int, size: int) -> Iterator[Flip]:
+def single_bit_flips(magic: int, difference: int, size: int) -> Iterator[BitFlip]:
     """Yield the bits of `size` covered bytes that, if flipped, change the checksum of format `magic` by XOR with
     `difference`; the last one first.
 
@@ -50,13 +50,13 @@ def flips(magic: int, difference: int, size: int) -> Iterator[Flip]:
     difference has one with a probability of size * 8 / 2^32.
     """
     poly = polynomial(magic)
-    if difference == 0 or size <= 0 or (poly.odd and difference.bit_count() % 2 == 0):
+    if difference == 0 or size <= 0 or (poly.detects_odd and difference.bit_count() % 2 == 0):
         return
     power = _logarithm(poly, difference, min(8 * size, poly.order))
     while power is not None and power <= 8 * size:
         # Bit 0 of the last byte is the 8th power, its bit 7 the first, because reflected CRCs take low bits first.
-        behind, past = divmod(power - 1, 8)
-        yield Flip(size - 1 - behind, 7 - past)
+        bytes_after, past = divmod(power - 1, 8)
+        yield BitFlip(size - 1 - bytes_after, 7 - past)
         power += poly.order
 
 

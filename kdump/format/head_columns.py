@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 from kdump.format.batch import BATCH_HEADER, COMPRESSION
 from kdump.format.batch import sequence as sequence_of
-from kdump.format.heads import WIDTH, Heads
+from kdump.format.header_columns import WIDTH, HeaderColumns
 
 try:
     import cython
@@ -27,7 +27,7 @@ assert (WIDTH, BATCH_HEADER.positions["crc"], COMPRESSION.mask) == (12, 17, 7)
 
 
 def numbers(
-    out: array[int], heads: Heads, first: cython.Py_ssize_t, stop: cython.Py_ssize_t,
+    out: array[int], heads: HeaderColumns, first: cython.Py_ssize_t, stop: cython.Py_ssize_t,
     column: cython.Py_ssize_t, less: cython.Py_ssize_t = -1, more: cython.longlong = 0,
 ) -> None:  # fmt: skip
     """Append `column` of the batches first..stop, minus the column `less` unless that is negative, plus `more`."""
@@ -44,7 +44,7 @@ def numbers(
             made[at + row] = minus(made[at + row], rows[row * 12 + less])
 
 
-def checksums(out: array[int], heads: Heads, first: cython.Py_ssize_t, stop: cython.Py_ssize_t) -> None:
+def checksums(out: array[int], heads: HeaderColumns, first: cython.Py_ssize_t, stop: cython.Py_ssize_t) -> None:
     """Append the stored checksums of the batches first..stop."""
     data: cython.const[cython.uchar][::1] = heads.data
     rows: cython.longlong[::1] = heads.block
@@ -65,7 +65,7 @@ def checksums(out: array[int], heads: Heads, first: cython.Py_ssize_t, stop: cyt
         )
 
 
-def last_sequences(out: array[int], heads: Heads, first: cython.Py_ssize_t, stop: cython.Py_ssize_t) -> None:
+def last_sequences(out: array[int], heads: HeaderColumns, first: cython.Py_ssize_t, stop: cython.Py_ssize_t) -> None:
     """Append the last sequence numbers of the batches first..stop, as format.batch.sequence computes them."""
     rows: cython.longlong[::1] = heads.block
     at: cython.Py_ssize_t = len(out) - first
@@ -89,7 +89,7 @@ def last_sequences(out: array[int], heads: Heads, first: cython.Py_ssize_t, stop
             made[at + row] = base + delta
 
 
-class Sums(NamedTuple):
+class CodecTotals(NamedTuple):
     """Number of batches, records and bytes of one codec."""
 
     codec: int
@@ -98,7 +98,7 @@ class Sums(NamedTuple):
     bytes: int
 
 
-def by_codec(heads: Heads, first: cython.Py_ssize_t, stop: cython.Py_ssize_t) -> list[Sums]:
+def by_codec(heads: HeaderColumns, first: cython.Py_ssize_t, stop: cython.Py_ssize_t) -> list[CodecTotals]:
     """Return the totals of the batches first..stop by codec; a negative record count is ignored."""
     rows: cython.longlong[::1] = heads.block
     row: cython.Py_ssize_t
@@ -114,13 +114,13 @@ def by_codec(heads: Heads, first: cython.Py_ssize_t, stop: cython.Py_ssize_t) ->
             sums[place + 1] += rows[at + 10]
         sums[place + 2] += rows[at + 1] - rows[at]
     return [
-        Sums(codec, block[3 * codec], block[3 * codec + 1], block[3 * codec + 2])
+        CodecTotals(codec, block[3 * codec], block[3 * codec + 1], block[3 * codec + 2])
         for codec in range(8)
         if block[3 * codec]
     ]
 
 
-class Ages(NamedTuple):
+class BatchAges(NamedTuple):
     """The smallest baseTimestamp and the largest maxTimestamp of batches with a non-negative maxTimestamp (epoch ms, -1
     if there is none), and the number of batches with records and a negative maxTimestamp."""
 
@@ -129,8 +129,8 @@ class Ages(NamedTuple):
     negative: int
 
 
-def ages(heads: Heads, first: cython.Py_ssize_t, stop: cython.Py_ssize_t) -> Ages:
-    """Return the Ages of the batches first..stop, none of which may have a delete horizon."""
+def batch_ages(heads: HeaderColumns, first: cython.Py_ssize_t, stop: cython.Py_ssize_t) -> BatchAges:
+    """Return the BatchAges of the batches first..stop, none of which may have a delete horizon."""
     rows: cython.longlong[::1] = heads.block
     row: cython.Py_ssize_t
     at: cython.Py_ssize_t
@@ -147,4 +147,4 @@ def ages(heads: Heads, first: cython.Py_ssize_t, stop: cython.Py_ssize_t) -> Age
             newest = rows[at + 6]
         if rows[at + 11] >= 0 and (oldest < 0 or rows[at + 11] < oldest):
             oldest = rows[at + 11]
-    return Ages(oldest, newest, negative)
+    return BatchAges(oldest, newest, negative)

@@ -1,7 +1,7 @@
 # cython: language_level=3, boundscheck=False, wraparound=False, initializedcheck=False
 """Reads the messages of format v0 or v1 inside a wrapper, many at a time, if nothing about them is unusual.
 
-kdump.log.legacy reads all others one by one; a test checks that both agree. Compiled if there is a C compiler;
+kdump.log.legacy_records reads all others one by one; a test checks that both agree. Compiled if there is a C compiler;
 otherwise runs as plain Python.
 """
 
@@ -10,20 +10,20 @@ from __future__ import annotations
 from array import array
 from zlib import crc32
 
-from kdump.format.columns import WIDTH, Columns
 from kdump.format.message import MESSAGE_V0, MESSAGE_V1
+from kdump.format.record_columns import WIDTH, RecordColumns
 
 try:
     import cython
 except ImportError:
     from kdump.format import nocython as cython
 
-from kdump.format.runs import crc_tables
+from kdump.format.batch_runs import crc_tables
 
 if cython.compiled:
-    from cython.cimports.kdump.format.runs import crc, int32, int64
+    from cython.cimports.kdump.format.batch_runs import crc, int32, int64
 else:
-    from kdump.format.runs import int32, int64
+    from kdump.format.batch_runs import int32, int64
 
 POLYNOMIAL = 0xEDB88320
 """CRC-32, as in zlib."""
@@ -31,7 +31,7 @@ assert (MESSAGE_V0.size, MESSAGE_V1.size, WIDTH) == (22, 30, 11)
 _TABLES = crc_tables(POLYNOMIAL) if cython.compiled else array("I", [0])
 
 
-def read_set(payload: bytes, magic: cython.int) -> Columns | None:
+def read_message_set(payload: bytes, magic: cython.int) -> RecordColumns | None:
     """Return the messages that fill a wrapper's decompressed payload; None if there are none or any is unusual.
 
     The columns for the deltas contain each message's own timestamp (0 in v0) and offset, the column for the start of
@@ -58,7 +58,7 @@ def read_set(payload: bytes, magic: cython.int) -> Columns | None:
         count += 1
     if at != end or not count:
         return None
-    columns = Columns(payload)
+    columns = RecordColumns(payload)
     columns.block = array("q", bytes(8 * 11 * count))
     columns.count = count
     rows = columns.block

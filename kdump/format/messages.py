@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 
 from kdump.format.errors import DecodeError
 from kdump.format.layout import BYTES, Field, Span
-from kdump.format.schema import FIXED, UNSIGNED_VARINT, Node, Schema, Struct
+from kdump.format.schema import FIXED, UNSIGNED_VARINT, MessageSchema, SchemaField, SchemaStruct
 from kdump.format.utf8 import java_text
 from kdump.format.varint import Bytes, read_unsigned
 
@@ -48,21 +48,21 @@ class Decoded(NamedTuple):
     unknown_tags: frozenset[int] = frozenset()
 
 
-def decode(schema: Schema, version: int, data: Bytes, position: int = 0, end: int | None = None) -> Decoded:
+def decode(schema: MessageSchema, version: int, data: Bytes, position: int = 0, end: int | None = None) -> Decoded:
     """Decode the message at `position` as `version` of `schema`, reading at most up to `end` (default: all of `data`).
 
     The value has Kafka's names in Kafka's order, with every field of the version: an absent tagged field has its
     default. Bytes stay bytes; a Uuid is text, as Kafka prints it. A version newer than the schema's newest is decoded
     as the newest. Raises DecodeError with a position in `data`.
     """
-    decoded, error = attempt(schema, version, data, position, end)
+    decoded, error = try_decode(schema, version, data, position, end)
     if error is not None:
         raise error
     return decoded
 
 
-def attempt(
-    schema: Schema,
+def try_decode(
+    schema: MessageSchema,
     version: int,
     data: Bytes,
     position: int = 0,
@@ -96,7 +96,7 @@ def attempt(
     return Decoded(value, known, stop, note, bytes(data[stop:end]), frozenset(reader.unknown_tags)), problem
 
 
-def note_of(decoded: Decoded) -> str:
+def decode_problem(decoded: Decoded) -> str:
     """Return a note on what is unusual but legal about a message, empty if nothing is."""
     if not decoded.unknown_tags:
         return decoded.note
@@ -104,7 +104,7 @@ def note_of(decoded: Decoded) -> str:
     return f"{decoded.note}; {tags}" if decoded.note else tags
 
 
-def kafka_json(schema: Schema, decoded: Decoded) -> dict[str, Any]:
+def kafka_json(schema: MessageSchema, decoded: Decoded) -> dict[str, Any]:
     """Return the value of a message in the form of Kafka's JsonConverters: bytes in base64, records as an empty string,
     without unknown tagged fields and tagged fields that have their default. If decoding failed, returns the fields
     before the error.
@@ -112,7 +112,7 @@ def kafka_json(schema: Schema, decoded: Decoded) -> dict[str, Any]:
     return _json(schema.struct(decoded.version), decoded.value)
 
 
-def _json(struct: Struct, value: dict[str, Any]) -> dict[str, Any]:
+def _json(struct: SchemaStruct, value: dict[str, Any]) -> dict[str, Any]:
     return {
         node.name: _json_value(node, value[node.name])
         for node in struct.fields
@@ -120,7 +120,7 @@ def _json(struct: Struct, value: dict[str, Any]) -> dict[str, Any]:
     }
 
 
-def _json_value(node: Node, value: Any) -> Any:
+def _json_value(node: SchemaField, value: Any) -> Any:
     if value is None:
         return None
     if node.element is not None:
@@ -144,7 +144,7 @@ class _MessageReader:
         self.room = MOST_VALUES
         self.unknown_tags: set[int] = set()
 
-    def fill(self, value: dict[str, Any], struct: Struct, depth: int) -> None:
+    def fill(self, value: dict[str, Any], struct: SchemaStruct, depth: int) -> None:
         """Read the fields of `struct` into `value`."""
         for node in struct.plain:
             value[node.name] = self.read(node, depth)
@@ -158,7 +158,7 @@ class _MessageReader:
         if unknown:
             value[UNKNOWN_TAGS] = unknown
 
-    def tagged_fields(self, value: dict[str, Any], struct: Struct, depth: int) -> list[dict[str, Any]]:
+    def tagged_fields(self, value: dict[str, Any], struct: SchemaStruct, depth: int) -> list[dict[str, Any]]:
         """Read the tagged fields that the schema defines into `value`; return the others undecoded."""
         unknown: list[dict[str, Any]] = []
         start, last, end = self.position, -1, self.end
@@ -193,7 +193,7 @@ class _MessageReader:
                 raise self.error(node.path, self.position, f"{stop - self.position} bytes left over in tag {tag}")
         return unknown
 
-    def read(self, node: Node, depth: int) -> Any:
+    def read(self, node: SchemaField, depth: int) -> Any:
         """Read the value of `node` at the current position."""
         if node.inner is not None:
             return self.structure(node, node.inner, depth)
@@ -219,7 +219,7 @@ class _MessageReader:
         self.span(node.field, start, value, depth)
         return value
 
-    def array(self, node: Node, element: Node, start: int, count: int, depth: int) -> list[Any]:
+    def array(self, node: SchemaField, element: SchemaField, start: int, count: int, depth: int) -> list[Any]:
         left = self.end - self.position
         if count * element.least > left:
             raise self.error(node.path, start, f"{count} elements of at least {element.least} bytes, {left} bytes left")
@@ -230,7 +230,7 @@ class _MessageReader:
             return [self.read(element, depth + 1) for _ in range(count)]
         return [self.structure(element, element.inner, depth) for _ in range(count)]
 
-    def structure(self, node: Node, inner: Struct, depth: int) -> dict[str, Any] | None:
+    def structure(self, node: SchemaField, inner: SchemaStruct, depth: int) -> dict[str, Any] | None:
         if node.nullable:
             start = self.position
             if node.compact:
@@ -245,7 +245,7 @@ class _MessageReader:
         self.fill(value, inner, depth + 1)
         return value
 
-    def length(self, node: Node) -> int | None:
+    def length(self, node: SchemaField) -> int | None:
         """Read a length or count: the bytes or elements that follow, None for null."""
         start = self.position
         if node.compact:
@@ -261,7 +261,7 @@ class _MessageReader:
             raise self.error(node.path, start, "null, but the field is not nullable")
         return None
 
-    def head(self, node: Node) -> Any:
+    def head(self, node: SchemaField) -> Any:
         """Read the number of fixed size, or the 16 bytes of a Uuid, at the current position."""
         start, self.position = self.position, self.position + node.head_size
         if self.position > self.end:

@@ -81,6 +81,6 @@ METADATA_VERSION = dict(
 """Release of each level of the feature metadata.version."""
 
 
-def name_of(names: dict[int, str], number: int) -> str:
+def enum_name(names: dict[int, str], number: int) -> str:
     """Return the name, UNKNOWN(9) for a number that has none."""
     return names.get(number, f"UNKNOWN({number})")

@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 
 from kdump.format.errors import DecodeError
 from kdump.format.layout import Field, Span
-from kdump.format.messages import Decoded, attempt, kafka_json, note_of
+from kdump.format.messages import Decoded, decode_problem, kafka_json, try_decode
 from kdump.format.schema import UNSIGNED_VARINT, by_api_key, load_folder
 from kdump.format.varint import read_unsigned
 
@@ -47,7 +47,7 @@ class MetadataRecord(NamedTuple):
     note: str = ""
 
 
-class Frame(NamedTuple):
+class MetadataRecordFrame(NamedTuple):
     """The frame before a message."""
 
     apiKey: int
@@ -71,12 +71,14 @@ def decode_metadata_record(
     if schema is None:
         problem = DecodeError(FRAME, "apiKey", 1, f"apiKey {frame.apiKey} is unknown")
         return MetadataRecord(f"UNKNOWN({frame.apiKey})", frame.apiKey, frame.version, None, problem)
-    decoded, error_in_message = attempt(schema, frame.version, value, frame.position, spans=spans)
+    decoded, error_in_message = try_decode(schema, frame.version, value, frame.position, spans=spans)
     # A newer version may have fields that are not known here; in a known version, Kafka throws on leftover bytes.
     if error_in_message is None and decoded.rest and not decoded.note:
         reason = f"{len(decoded.rest)} bytes are left over after the message"
         error_in_message = DecodeError(schema.name, "", decoded.position, reason)
-    return MetadataRecord(schema.name, frame.apiKey, frame.version, decoded.value, error_in_message, note_of(decoded))
+    return MetadataRecord(
+        schema.name, frame.apiKey, frame.version, decoded.value, error_in_message, decode_problem(decoded)
+    )
 
 
 def metadata_json(record: MetadataRecord, folder: str = "metadata") -> dict[str, Any]:
@@ -98,7 +100,7 @@ def metadata_record_name(value: bytes | None) -> str:
     return schema.name if schema else f"UNKNOWN({frame.apiKey})"
 
 
-def read_frame(value: bytes | None, spans: list[Span] | None = None) -> Frame:
+def read_frame(value: bytes | None, spans: list[Span] | None = None) -> MetadataRecordFrame:
     """Read the frame at the start of a value. Raises DecodeError."""
     if value is None:
         raise DecodeError(FRAME, "frameVersion", 0, "null")
@@ -114,4 +116,4 @@ def read_frame(value: bytes | None, spans: list[Span] | None = None) -> Frame:
         numbers.append(number)
         if spans is not None:
             spans.append(Span(start, position - start, field, number, 0))
-    return Frame(numbers[1], numbers[2], position)
+    return MetadataRecordFrame(numbers[1], numbers[2], position)

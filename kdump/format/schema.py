@@ -1,7 +1,7 @@
 """Schemas of Kafka's own messages, and their fields in one version.
 
 The schemas are package data (kdump/format/schemas, written by tools/condense_schemas.py). A schema is resolved once for
-each version that occurs, into a Struct with the fields of that version; messages.py decodes with it.
+each version that occurs, into a SchemaStruct with the fields of that version; messages.py decodes with it.
 
 Source: clients/src/main/resources/common/message/README.md, KIP-482 (flexible versions and tagged fields), and
 org.apache.kafka.message.FieldSpec and MessageDataGenerator.
@@ -58,7 +58,7 @@ class Versions(NamedTuple):
         return self.lowest <= version <= self.highest
 
 
-class Node(NamedTuple):
+class SchemaField(NamedTuple):
     """A field, or the element of an array, in one version. `path` is its place in the message, for errors.
 
     `kind` is the name of a fixed-size type, "string", "bytes", "records", "array" (of `element`) or "struct" (with the
@@ -77,17 +77,17 @@ class Node(NamedTuple):
     compact: bool = False
     head: Callable[[Bytes, int], tuple[Any, ...]] = _INT8.unpack_from
     head_size: int = 1
-    element: Node | None = None
-    inner: Struct | None = None
+    element: SchemaField | None = None
+    inner: SchemaStruct | None = None
     tag: int | None = None
 
 
-class Struct(NamedTuple):
+class SchemaStruct(NamedTuple):
     """One version of a message or structure: all fields as declared, and the same split into plain and tagged ones."""
 
-    fields: tuple[Node, ...]
-    plain: tuple[Node, ...]
-    tagged: dict[int, Node]
+    fields: tuple[SchemaField, ...]
+    plain: tuple[SchemaField, ...]
+    tagged: dict[int, SchemaField]
     foreign_tags: frozenset[int]
     """Tags of the schema that this version does not have. Kafka throws on them, but accepts tags of no schema."""
     flexible: bool
@@ -100,7 +100,7 @@ class Struct(NamedTuple):
         return {node.name: node.default() for node in self.fields}
 
 
-class Schema:
+class MessageSchema:
     """The schema of a message. `apiKey` identifies it among those that share a log or topic; None for others."""
 
     def __init__(self, name: str, condensed: dict[str, Any]) -> None:
@@ -111,9 +111,9 @@ class Schema:
         self.flexible = Versions.parse(condensed["flexibleVersions"])
         self.fields: list[dict[str, Any]] = condensed["fields"]
         self.common: dict[str, list[dict[str, Any]]] = condensed.get("commonStructs", {})
-        self._structs: dict[int, Struct] = {}
+        self._structs: dict[int, SchemaStruct] = {}
 
-    def struct(self, version: int) -> Struct:
+    def struct(self, version: int) -> SchemaStruct:
         """Return the fields of `version`, which must be valid."""
         if version not in self._structs:
             self._structs[version] = _Resolver(self, version).struct(self.fields, "")
@@ -121,22 +121,22 @@ class Schema:
 
 
 @cache
-def load_folder(name: str) -> dict[str, Schema]:
+def load_folder(name: str) -> dict[str, MessageSchema]:
     """Load the messages of one of Kafka's modules, by name; its file in kdump/format/schemas has the module's name."""
     data = pkgutil.get_data("kdump.format", f"schemas/{name}.json")
     assert data is not None
-    return {message: Schema(message, condensed) for message, condensed in json.loads(data).items()}
+    return {message: MessageSchema(message, condensed) for message, condensed in json.loads(data).items()}
 
 
 @cache
-def by_api_key(folder: str, kind: str = "") -> dict[int, Schema]:
+def by_api_key(folder: str, kind: str = "") -> dict[int, MessageSchema]:
     """Return the messages of a module that have an apiKey, by apiKey; with `kind`, only those of this type."""
     known = load_folder(folder).values()
     return {each.apiKey: each for each in known if each.apiKey is not None and kind in ("", each.type)}
 
 
 @cache
-def load(message: str) -> Schema:
+def load(message: str) -> MessageSchema:
     """Load the schema of a message by its Kafka name. Raises KeyError if kdump does not have it."""
     # Imported here: it is slow to import, and most runs load no schema.
     from importlib.resources import files
@@ -149,12 +149,12 @@ def load(message: str) -> Schema:
 
 
 class _Resolver:
-    """Builds the Struct of one version of one schema.
+    """Builds the SchemaStruct of one version of one schema.
 
     No Kafka structure contains itself, so the recursion ends, and no input can make a reader recurse deeper.
     """
 
-    def __init__(self, schema: Schema, version: int) -> None:
+    def __init__(self, schema: MessageSchema, version: int) -> None:
         self.schema = schema
         self.version = version
         self.flexible = schema.flexible.hold(version)
@@ -162,13 +162,13 @@ class _Resolver:
     def holds(self, field: dict[str, Any], key: str, absent: str = "none") -> bool:
         return Versions.parse(field.get(key, absent)).hold(self.version)
 
-    def struct(self, fields: list[dict[str, Any]], prefix: str) -> Struct:
+    def struct(self, fields: list[dict[str, Any]], prefix: str) -> SchemaStruct:
         nodes = tuple(self.field(field, prefix) for field in fields if self.holds(field, "versions"))
         tagged = {node.tag: node for node in nodes if node.tag is not None}
         foreign = frozenset(field["tag"] for field in fields if "tag" in field) - tagged.keys()
-        return Struct(nodes, tuple(node for node in nodes if node.tag is None), tagged, foreign, self.flexible)
+        return SchemaStruct(nodes, tuple(node for node in nodes if node.tag is None), tagged, foreign, self.flexible)
 
-    def field(self, field: dict[str, Any], prefix: str) -> Node:
+    def field(self, field: dict[str, Any], prefix: str) -> SchemaField:
         # Kafka's JsonConverters lowercase only the first letter: kRaftVersion.
         name = field["name"][0].lower() + field["name"][1:]
         tag = field["tag"] if self.holds(field, "taggedVersions") else None
@@ -179,29 +179,33 @@ class _Resolver:
             node = node._replace(default=_always(field["default"]))
         return node._replace(tag=tag)
 
-    def node(self, field: dict[str, Any], kind: str, name: str, path: str, nullable: bool) -> Node:
+    def node(self, field: dict[str, Any], kind: str, name: str, path: str, nullable: bool) -> SchemaField:
         """Return the node for a value of type `kind`: of the field itself or of an element."""
         if kind in FIXED:
             code = struct.Struct(">" + FIXED[kind].code)
             shown = Field(FIXED[kind], "", name=name)
             zero = _always(ZEROS.get(kind, 0))
-            return Node(name, path, kind, shown, code.size, zero, head=code.unpack_from, head_size=code.size)
+            return SchemaField(name, path, kind, shown, code.size, zero, head=code.unpack_from, head_size=code.size)
         if kind in EMPTY:
             # In Kafka, a single field may be flexible from a later version on than its message.
             compact = self.flexible and self.holds(field, "flexibleVersions", "0+")
-            return self.counted(Node(name, path, kind, Field(BYTES, ""), 0, _always(EMPTY[kind]), nullable, compact))
+            return self.counted(
+                SchemaField(name, path, kind, Field(BYTES, ""), 0, _always(EMPTY[kind]), nullable, compact)
+            )
         if kind.startswith("[]"):
             element = self.node(field, kind[2:], name, path + "[]", nullable=False)
             if element.least == 0:
                 raise ValueError(f"{self.schema.name}.{path}: elements of 0 bytes, whose count would be unbounded")
             shown = Field(ARRAY, "number of elements that follow")
-            return self.counted(Node(name, path, "array", shown, 0, list, nullable, self.flexible, element=element))
+            return self.counted(
+                SchemaField(name, path, "array", shown, 0, list, nullable, self.flexible, element=element)
+            )
         inner = self.struct(self.schema.common.get(kind) or field.get("fields", []), path + ".")
         least = 1 if nullable else inner.least
         shown = Field(INT8, "-1 if the structure is null", name=name)
-        return Node(name, path, "struct", shown, least, inner.default, nullable, inner=inner)
+        return SchemaField(name, path, "struct", shown, least, inner.default, nullable, inner=inner)
 
-    def counted(self, node: Node) -> Node:
+    def counted(self, node: SchemaField) -> SchemaField:
         """Return the node with the attributes that its length prefix implies."""
         # Names as in the protocol guide: COMPACT_NULLABLE_STRING and so on.
         wire = ("COMPACT_" if node.compact else "") + ("NULLABLE_" if node.nullable else "") + node.kind.upper()

@@ -8,8 +8,8 @@ from typing import Any, NamedTuple
 
 from kdump.format.layout import ARRAY, BYTES, Bits, Field
 from kdump.format.messages import TAG_COUNT
-from kdump.format.schema import FIXED, Node, Schema, Struct
-from kdump.format.structs import Named
+from kdump.format.schema import FIXED, MessageSchema, SchemaField, SchemaStruct
+from kdump.format.structs import NamedStruct
 
 NOT_GIVEN = object()
 
@@ -34,7 +34,7 @@ class StructField(NamedTuple):
     default: Any = NOT_GIVEN
 
 
-def rows(struct: Named, version: int | None = None) -> Iterator[StructField]:
+def rows(struct: NamedStruct, version: int | None = None) -> Iterator[StructField]:
     """Yield the fields of a structure in the order of their bytes. For a message: the fields of all versions in the
     order of the schema, or those of `version`, which must be valid."""
     if struct.schema is None:
@@ -57,7 +57,7 @@ def _layout_rows(fields: tuple[Field, ...], positions: dict[str, int], depth: in
             yield from _layout_rows(field.of.fields, {}, depth + 1)
 
 
-def type_name(node: Node, declared: str) -> str:
+def type_name(node: SchemaField, declared: str) -> str:
     """Return the type as the protocol guide names it; structures have the names that the schema declares."""
     if node.element is not None:
         return f"{node.field.wire.name} of {type_name(node.element, declared.removeprefix('[]'))}"
@@ -66,14 +66,14 @@ def type_name(node: Node, declared: str) -> str:
     return node.field.wire.name
 
 
-def _inner(node: Node) -> Struct | None:
+def _inner(node: SchemaField) -> SchemaStruct | None:
     """Return the structure in a field or in the elements of its array, None if there is none."""
     while node.element is not None:
         node = node.element
     return node.inner
 
 
-def _declared_fields(schema: Schema, field: dict[str, Any]) -> list[dict[str, Any]]:
+def _declared_fields(schema: MessageSchema, field: dict[str, Any]) -> list[dict[str, Any]]:
     kind = field["type"].replace("[]", "")
     return schema.common.get(kind) or field.get("fields", [])
 
@@ -83,12 +83,12 @@ def _name(field: dict[str, Any]) -> str:
     return name[0].lower() + name[1:]
 
 
-def _version_rows(schema: Schema, version: int) -> Iterator[StructField]:
+def _version_rows(schema: MessageSchema, version: int) -> Iterator[StructField]:
     yield from _struct_rows(schema, schema.struct(version), schema.fields, 0, 0)
 
 
 def _struct_rows(
-    schema: Schema, struct: Struct, declared: list[dict[str, Any]], depth: int, position: int | None
+    schema: MessageSchema, struct: SchemaStruct, declared: list[dict[str, Any]], depth: int, position: int | None
 ) -> Iterator[StructField]:
     by_name = {_name(field): field for field in declared}
     for node in struct.plain:
@@ -109,7 +109,9 @@ def _struct_rows(
                 yield from _struct_rows(schema, inner, _declared_fields(schema, field), depth + 2, None)
 
 
-def _node_row(node: Node, field: dict[str, Any], depth: int, position: int | None, size: int | None) -> StructField:
+def _node_row(
+    node: SchemaField, field: dict[str, Any], depth: int, position: int | None, size: int | None
+) -> StructField:
     return StructField(
         node.name,
         depth,
@@ -128,7 +130,7 @@ def _node_row(node: Node, field: dict[str, Any], depth: int, position: int | Non
 class _Merged:
     """All versions of a message, merged into one list of fields."""
 
-    def __init__(self, schema: Schema) -> None:
+    def __init__(self, schema: MessageSchema) -> None:
         self.schema = schema
         self.versions = range(schema.valid.lowest, schema.valid.highest + 1)
 
@@ -136,7 +138,9 @@ class _Merged:
         structs = {version: self.schema.struct(version) for version in self.versions}
         yield from self._rows(structs, self.schema.fields, 0)
 
-    def _rows(self, structs: dict[int, Struct], declared: list[dict[str, Any]], depth: int) -> Iterator[StructField]:
+    def _rows(
+        self, structs: dict[int, SchemaStruct], declared: list[dict[str, Any]], depth: int
+    ) -> Iterator[StructField]:
         for field in declared:
             name = _name(field)
             # A name may be declared twice, for different versions.

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 from kdump.format.layout import Field, Layout
 from kdump.format.message_about import ABOUT
-from kdump.format.schema import Schema, load_folder
+from kdump.format.schema import MessageSchema, load_folder
 
 LAYOUTS = {
     "Batches and records": ("batch", "record", "message"),
@@ -36,7 +36,7 @@ MESSAGES = {
 """Headings of schema folders, in the order of display; other folders come after these."""
 
 
-class Named(NamedTuple):
+class NamedStruct(NamedTuple):
     """A structure. A message has a `schema`; others have `fields`, with the positions of the leading ones. `size` is in
     bytes, None if it depends on the data. `source` is the section of the specification or Kafka's class."""
 
@@ -47,42 +47,44 @@ class Named(NamedTuple):
     fields: tuple[Field, ...] = ()
     positions: dict[str, int] = {}
     size: int | None = None
-    schema: Schema | None = None
+    schema: MessageSchema | None = None
 
 
-def structs() -> Iterator[Named]:
+def structs() -> Iterator[NamedStruct]:
     """Yield all structures, group by group, in the order in which they are declared."""
     for group, modules in LAYOUTS.items():
         for name in modules:
             yield from _declared(import_module(f"kdump.format.{name}"), group)
-    there = (entry.name.removesuffix(".json") for entry in files("kdump.format").joinpath("schemas").iterdir())
-    for folder in dict.fromkeys([*MESSAGES, *sorted(there)]):
+    names = (entry.name.removesuffix(".json") for entry in files("kdump.format").joinpath("schemas").iterdir())
+    for folder in dict.fromkeys([*MESSAGES, *sorted(names)]):
         group = MESSAGES.get(folder, f"Messages of {folder}")
         for schema in load_folder(folder).values():
-            yield Named(schema.name, group, f"Kafka's schema {schema.name}.json", about_message(schema), schema=schema)
+            yield NamedStruct(
+                schema.name, group, f"Kafka's schema {schema.name}.json", describe_message(schema), schema=schema
+            )
 
 
-def _declared(module: Any, group: str) -> Iterator[Named]:
+def _declared(module: Any, group: str) -> Iterator[NamedStruct]:
     layouts = [value for value in vars(module).values() if isinstance(value, Layout)]
     for layout in layouts:
         if layout.cls.__module__ == module.__name__:
             fixed = all(field.wire.size is not None for field in layout.fields)
             about = " ".join((layout.cls.__doc__ or "").split())
             size = layout.size if fixed else None
-            yield Named(layout.name, group, layout.source, about, layout.fields, layout.positions, size)
+            yield NamedStruct(layout.name, group, layout.source, about, layout.fields, layout.positions, size)
     if hasattr(module, "FRAME"):
         source = "AbstractApiMessageSerde"
-        yield Named(
+        yield NamedStruct(
             module.FRAME, group, source, "The prefix of every message; the record's key is null.", module.FIELDS
         )
 
 
-def about_message(schema: Schema) -> str:
+def describe_message(schema: MessageSchema) -> str:
     """Describe a message: its purpose, and from its type and number where it is stored."""
     return "; ".join(filter(None, (ABOUT.get(schema.name, ""), _place(schema))))
 
 
-def _place(schema: Schema) -> str:
+def _place(schema: MessageSchema) -> str:
     from kdump.format.control import CONTROL_TYPES
 
     number = schema.apiKey
@@ -100,7 +102,7 @@ class UnknownStruct(ValueError):
     """Raised if a name matches no structure, or several; the message suggests candidates."""
 
 
-def find(name: str) -> Named:
+def find(name: str) -> NamedStruct:
     """Find the structure that `name` denotes, ignoring case and punctuation: its full name, its name without a version
     suffix (RecordV2), or a prefix or part of only one name. Raises UnknownStruct."""
     known = list(structs())

@@ -128,5 +128,5 @@ def json_object(data: bytes) -> Iterator[TextLine]:
     yield TextLine(0, len(data), "object", {}, problem)
     if isinstance(value, dict):
         for name, member in value.items():
-            said = member if isinstance(member, str) else json.dumps(member, ensure_ascii=False)
-            yield TextLine(0, 0, "property", {"name": name, "value": said})
+            text = member if isinstance(member, str) else json.dumps(member, ensure_ascii=False)
+            yield TextLine(0, 0, "property", {"name": name, "value": text})

@@ -63,4 +63,4 @@ TEXT_FIELDS: dict[str, tuple[TextField, ...]] = {
         TextField("brokerEpoch", "number", "broker epoch at the clean shutdown (KIP-966)"),
     ),
 }
-"""Fields by the name of the kind of file (kdump.log.kinds)."""
+"""Fields by the name of the kind of file (kdump.log.file_kinds)."""

@@ -58,24 +58,24 @@ class TransactionMetadata(NamedTuple):
 
 def decode_transaction(key: bytes | None, value: bytes | None) -> TransactionMetadata:
     """Decode the record with this key and value. Never raises: a decoding error becomes its `problem`."""
-    said_key, said_value = decode_coordinator_record("transaction-coordinator", key, value)
-    if said_key.decoded is None or said_key.problem is not None:
-        error = said_key.problem
+    decoded_key, decoded_value = decode_coordinator_record("transaction-coordinator", key, value)
+    if decoded_key.decoded is None or decoded_key.problem is not None:
+        error = decoded_key.problem
         assert error is not None
         problem = DecodeError("TransactionLogKey", error.field, error.position, error.reason)
         return TransactionMetadata(None, tombstone=value is None, problem=problem)
-    transaction = TransactionMetadata(said_key.decoded.value["transactionalId"], tombstone=value is None)
-    if said_value is None:
+    transaction = TransactionMetadata(decoded_key.decoded.value["transactionalId"], tombstone=value is None)
+    if decoded_value is None:
         return transaction
-    if said_value.decoded is None:
-        return transaction._replace(problem=said_value.problem)
-    said = said_value.decoded.value
-    fields = {name: said[name] for name in TransactionMetadata._fields if name in said}
-    transaction = transaction._replace(**fields, problem=said_value.problem, note=said_value.decoded.note)
-    if "transactionStatus" not in said:
+    if decoded_value.decoded is None:
+        return transaction._replace(problem=decoded_value.problem)
+    record_fields = decoded_value.decoded.value
+    fields = {name: record_fields[name] for name in TransactionMetadata._fields if name in record_fields}
+    transaction = transaction._replace(**fields, problem=decoded_value.problem, note=decoded_value.decoded.note)
+    if "transactionStatus" not in record_fields:
         return transaction
-    transaction, wrong = _with_state(transaction, said)
-    return transaction if said_value.problem or not wrong else transaction._replace(problem=wrong)
+    transaction, wrong = _with_state(transaction, record_fields)
+    return transaction if decoded_value.problem or not wrong else transaction._replace(problem=wrong)
 
 
 def _with_state(

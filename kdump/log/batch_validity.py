@@ -6,8 +6,8 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from kdump.format.batch import BATCH_HEADER, max_records
-from kdump.log.legacy import last_record_offset, look_inside
-from kdump.log.region import Batch, BatchLegacy, BatchV2, Problem
+from kdump.log.legacy_records import last_record_offset, read_wrapper
+from kdump.log.region import Batch, DefaultRecordBatch, LegacyRecordBatch, Problem
 
 
 class Invalid(NamedTuple):
@@ -40,8 +40,8 @@ def invalidity(batch: Batch) -> Invalid | None:
     messages inside it (magic 0 and 1) can be parsed. Whether its offsets fit those of the batches around it is not
     decided here."""
     found = damage_of(batch)
-    if found is None and isinstance(batch, BatchLegacy):
-        look_inside(batch)
+    if found is None and isinstance(batch, LegacyRecordBatch):
+        read_wrapper(batch)
         found = damage_of(batch)
     return found or impossible_count(batch) or (None if has_possible_offsets(batch) else OFFSETS)
 
@@ -49,7 +49,7 @@ def invalidity(batch: Batch) -> Invalid | None:
 def impossible_count(batch: Batch) -> Invalid | None:
     """Return why the record count of a header cannot be true, whatever the records are; None if it can be. The records
     of such a batch are counted nowhere (Batch.possible_records)."""
-    if not isinstance(batch, BatchV2) or batch.recordCount == batch.possible_records:
+    if not isinstance(batch, DefaultRecordBatch) or batch.recordCount == batch.possible_records:
         return None
     count = batch.header.recordCount
     reason = f"recordCount {count} is negative"
@@ -59,7 +59,7 @@ def impossible_count(batch: Batch) -> Invalid | None:
     return Invalid(COUNT, reason)
 
 
-def count_problem(batch: BatchV2, reason: str, expected: int | None = None) -> Problem:
+def count_problem(batch: DefaultRecordBatch, reason: str, expected: int | None = None) -> Problem:
     """Return the problem of a record count that is not the number of records; `expected`: that number, if known."""
     position, actual = batch.position + BATCH_HEADER.positions["recordCount"], batch.header.recordCount
     return Problem(COUNT, "RecordBatch", "recordCount", position, reason, expected, actual, size=4)
@@ -71,12 +71,12 @@ def undecoded_count_problem(batch: Batch) -> Problem | None:
     impossible = impossible_count(batch)
     if impossible is None or any(problem.code == COUNT for problem in batch.problems):
         return None
-    assert isinstance(batch, BatchV2)
+    assert isinstance(batch, DefaultRecordBatch)
     return count_problem(batch, impossible.reason)
 
 
 def has_possible_offsets(batch: Batch) -> bool:
-    """Return True if the offsets of a batch ascend from a base offset of at least 0. For magic 0 and 1, look_inside
+    """Return True if the offsets of a batch ascend from a base offset of at least 0. For magic 0 and 1, read_wrapper
     must have been called before."""
     base = batch.baseOffset
     return base is not None and 0 <= base <= last_record_offset(batch)

@@ -8,13 +8,13 @@ from typing import Any, NamedTuple
 
 from kdump.format import java_properties, text
 from kdump.format.checksum import checksum
-from kdump.format.counted import many
+from kdump.format.count_text import count_text
 from kdump.format.index import INDEX_ENTRY, TIME_INDEX_ENTRY, TXN_INDEX_ENTRY
 from kdump.format.layout import Layout
 from kdump.format.snapshot import CRC_START, PRODUCER_ENTRY, SNAPSHOT_HEADER, VERSIONS
-from kdump.log import kinds
+from kdump.log import file_kinds
 from kdump.log.errors import SourceError
-from kdump.log.kinds import Kind
+from kdump.log.file_kinds import FileKind
 from kdump.log.region import JUNK, PADDING, TORN, Problem, Region
 from kdump.log.window import Window
 
@@ -41,10 +41,10 @@ class Entry(NamedTuple):
 Item = Entry | Region | Problem
 
 
-def entries(kind: Kind, window: Window, base: int) -> Iterator[Item]:
+def entries(kind: FileKind, window: Window, base: int) -> Iterator[Item]:
     """Yield everything in a file of that kind. `base` is the base offset in its name. A producer snapshot is read
     twice, the second time for its checksum, so the source must keep it. Raises SourceError."""
-    if kind is kinds.PRODUCER_SNAPSHOT:
+    if kind is file_kinds.PRODUCER_SNAPSHOT:
         yield from _snapshot(window)
     elif kind in FIXED:
         layout, type_name, values = FIXED[kind]
@@ -65,10 +65,10 @@ def _as_stored(row: Any, base: int) -> dict[str, Any]:
     return dict(row._asdict())
 
 
-FIXED: dict[Kind, tuple[Layout[Any], str, Callable[[Any, int], dict[str, Any]]]] = {
-    kinds.INDEX: (INDEX_ENTRY, "indexEntry", _index),
-    kinds.TIME_INDEX: (TIME_INDEX_ENTRY, "timeIndexEntry", _time_index),
-    kinds.TXN_INDEX: (TXN_INDEX_ENTRY, "txnIndexEntry", _as_stored),
+FIXED: dict[FileKind, tuple[Layout[Any], str, Callable[[Any, int], dict[str, Any]]]] = {
+    file_kinds.INDEX: (INDEX_ENTRY, "indexEntry", _index),
+    file_kinds.TIME_INDEX: (TIME_INDEX_ENTRY, "timeIndexEntry", _time_index),
+    file_kinds.TXN_INDEX: (TXN_INDEX_ENTRY, "txnIndexEntry", _as_stored),
 }
 
 
@@ -98,7 +98,7 @@ def _fixed(
                 continue
             if zeros:
                 # A preallocated index in which something was written: a million rows of zeros would not be useful.
-                count = many(zeros // size, "entry", "entries")
+                count = count_text(zeros // size, "entry", "entries")
                 reason = f"{count} of zeros before another entry: a broker reads them as entries"
                 yield Region(PADDING, position + start - zeros, zeros, reason)
                 zeros = 0
@@ -117,7 +117,7 @@ def _fixed(
                 TORN,
                 position,
                 len(left),
-                f"{many(len(left), 'byte')} left at the end, less than one entry ({size} bytes)",
+                f"{count_text(len(left), 'byte')} left at the end, less than one entry ({size} bytes)",
             )
         return
 
@@ -128,9 +128,12 @@ def _snapshot(window: Window) -> Iterator[Item]:
     if len(data) < SNAPSHOT_HEADER.size:
         if data:
             yield Region(
-                TORN, 0, len(data), f"{many(len(data), 'byte')}, less than a header ({SNAPSHOT_HEADER.size} bytes)"
+                TORN,
+                0,
+                len(data),
+                f"{count_text(len(data), 'byte')}, less than a header ({SNAPSHOT_HEADER.size} bytes)",
             )
-        reason = f"{many(len(data), 'byte')}, less than a header ({SNAPSHOT_HEADER.size} bytes)"
+        reason = f"{count_text(len(data), 'byte')}, less than a header ({SNAPSHOT_HEADER.size} bytes)"
         yield Problem("snapshot-invalid", name, "version", 0, reason)
         return
     header = SNAPSHOT_HEADER.read(data)
@@ -155,17 +158,17 @@ def _snapshot(window: Window) -> Iterator[Item]:
         yield Problem("snapshot-invalid", name, "crc", at, reason, computed, header.crc)
 
 
-TEXTS: dict[Kind, tuple[Callable[[bytes], Iterator[text.TextLine]], str, str]] = {
-    kinds.OFFSET_CHECKPOINT: (text.offset_checkpoint, "checkpointEntry", "checkpoint-invalid"),
-    kinds.EPOCH_CHECKPOINT: (text.epoch_checkpoint, "checkpointEntry", "checkpoint-invalid"),
-    kinds.PARTITION_METADATA: (text.properties, "property", "partition-metadata-invalid"),
-    kinds.META_PROPERTIES: (java_properties.properties, "property", "meta-properties-invalid"),
-    kinds.QUORUM_STATE: (text.json_object, "property", "quorum-state-invalid"),
-    kinds.CLEAN_SHUTDOWN: (text.json_object, "property", ""),
+TEXTS: dict[FileKind, tuple[Callable[[bytes], Iterator[text.TextLine]], str, str]] = {
+    file_kinds.OFFSET_CHECKPOINT: (text.offset_checkpoint, "checkpointEntry", "checkpoint-invalid"),
+    file_kinds.EPOCH_CHECKPOINT: (text.epoch_checkpoint, "checkpointEntry", "checkpoint-invalid"),
+    file_kinds.PARTITION_METADATA: (text.properties, "property", "partition-metadata-invalid"),
+    file_kinds.META_PROPERTIES: (java_properties.properties, "property", "meta-properties-invalid"),
+    file_kinds.QUORUM_STATE: (text.json_object, "property", "quorum-state-invalid"),
+    file_kinds.CLEAN_SHUTDOWN: (text.json_object, "property", ""),
 }
 
 
-def _text(kind: Kind, window: Window) -> Iterator[Item]:
+def _text(kind: FileKind, window: Window) -> Iterator[Item]:
     data = b"".join(bytes(chunk) for chunk in window.chunks(0, LARGEST_TEXT + 1))
     if len(data) > LARGEST_TEXT:
         raise SourceError(f"{window.source.name}: more than {LARGEST_TEXT} bytes, too large for {kind.title}")

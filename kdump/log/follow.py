@@ -17,12 +17,12 @@ POLL = 0.25
 
 
 def follow(
-    at: Target, window: Window, start: int, limits: Limits, waiting: Callable[[], None], say: Callable[[str], None]
+    at: Target, window: Window, start: int, limits: Limits, waiting: Callable[[], None], note: Callable[[str], None]
 ) -> Iterator[Region]:
     """Yield the regions of a growing file, until the partition has a newer segment or the file is deleted, and all of
     it has been read. A last region that is not a batch may still be being written, so it is yielded only at that end.
 
-    `waiting` is called before each pause; `say` is called with a message if the file is truncated or deleted."""
+    `waiting` is called before each pause; `note` is called with a message if the file is truncated or deleted."""
     source = window.source
     assert isinstance(source, FileSource)
     position = start
@@ -33,7 +33,7 @@ def follow(
         window.forget()
         source.extend()
         if source.size is not None and source.size < position:
-            say(f"was truncated to {source.size} bytes; continuing from there")
+            note(f"was truncated to {source.size} bytes; continuing from there")
             position = source.size
         for region in regions(window, name_offset=at.name_offset, start=position, limits=limits):
             if not isinstance(region, Batch) and region.end == source.size and not ended:
@@ -49,7 +49,7 @@ def follow(
             if not ended:
                 time.sleep(POLL)
         if source.is_deleted() and newer(at) is None:
-            say("was deleted; there is nothing more to read")
+            note("was deleted; there is nothing more to read")
 
 
 def newer(at: Target) -> Target | None:

@@ -12,7 +12,7 @@ from kdump.log.errors import SourceError, is_missing, listing_error
 from kdump.log.failures import note
 
 
-class Item(NamedTuple):
+class DirectoryEntry(NamedTuple):
     """A file or directory in a directory."""
 
     name: str
@@ -47,7 +47,7 @@ def is_no_file(path: str) -> bool:
         return False
 
 
-def items(directory: str) -> list[Item]:
+def items(directory: str) -> list[DirectoryEntry]:
     """Return the contents of a directory, sorted by name. Raises OSError."""
     if is_url(directory):
         return _of_store(directory)
@@ -56,9 +56,9 @@ def items(directory: str) -> list[Item]:
         with os.scandir(directory) as entries:
             for entry in entries:
                 try:
-                    found.append(Item(entry.name, entry.path, entry.is_dir()))
+                    found.append(DirectoryEntry(entry.name, entry.path, entry.is_dir()))
                 except OSError:  # a circular link
-                    found.append(Item(entry.name, entry.path, False))
+                    found.append(DirectoryEntry(entry.name, entry.path, False))
     except OSError as error:
         if not is_missing(error):
             note(directory, listing_error(error, directory))
@@ -92,9 +92,9 @@ def version(url: str) -> tuple[int, str]:
     be reached."""
     try:
         store, inside = _store(url)
-        said = store.info(inside)
-        mark = next((str(said[name]) for name in MARKS if said.get(name) is not None), "")
-        return int(said.get("size") or 0), mark
+        details = store.info(inside)
+        mark = next((str(details[name]) for name in MARKS if details.get(name) is not None), "")
+        return int(details.get("size") or 0), mark
     except Exception:  # every store has its own errors
         return -1, ""
 
@@ -104,17 +104,17 @@ def parent(path: str) -> str:
     return path.rstrip("/").rpartition("/")[0] if is_url(path) else os.path.dirname(os.path.abspath(path))
 
 
-def lies_in(path: str, directory: str) -> bool:
+def is_inside(path: str, directory: str) -> bool:
     """Return True if a path is that directory or below it; both must be absolute."""
     return path == directory or path.startswith(directory.rstrip("/") + "/")
 
 
-def same_place(path: str) -> str:
+def real_path(path: str) -> str:
     """Return the canonical path of a file or directory, the same for every path that leads to it."""
     return path.rstrip("/") if is_url(path) else os.path.realpath(path)
 
 
-def _of_store(url: str) -> list[Item]:
+def _of_store(url: str) -> list[DirectoryEntry]:
     try:
         store, inside = _store(url)
         rows = store.ls(inside, detail=True)
@@ -130,7 +130,7 @@ def _of_store(url: str) -> list[Item]:
         path = row["name"].rstrip("/")
         name = path.rpartition("/")[2]
         if name and not (name == own and path == inside.rstrip("/")):  # some stores list the directory itself
-            found.append(Item(name, f"{url.rstrip('/')}/{name}", row["type"] == "directory"))
+            found.append(DirectoryEntry(name, f"{url.rstrip('/')}/{name}", row["type"] == "directory"))
     return sorted(found)
 
 

@@ -7,10 +7,10 @@ import re
 from collections.abc import Callable, Iterable, Iterator
 from typing import NamedTuple
 
+from kdump.log.command_line_paths import no_kafka_files
 from kdump.log.errors import Refused, SourceError, Unlisted, is_gone, listing_error
-from kdump.log.kinds import SEGMENT, Kind, by_name
-from kdump.log.listing import is_no_file, is_url, items, lies_in, names
-from kdump.log.named import nothing_in
+from kdump.log.file_kinds import SEGMENT, FileKind, by_name
+from kdump.log.listing import is_inside, is_no_file, is_url, items, names
 
 # topic-partition, with the suffix that a broker appends to a directory that is being deleted or moved, or is a stray.
 PARTITION = re.compile(
@@ -26,12 +26,12 @@ class Target(NamedTuple):
     name_offset: int | None
     topic: str | None
     partition: int | None
-    kind: Kind | None = None
+    kind: FileKind | None = None
     source: str = ""
     """The log directory it was found in, or the path that was given."""
 
 
-def target(path: str, kind: Kind | None = None, source: str = "") -> Target:
+def target(path: str, kind: FileKind | None = None, source: str = "") -> Target:
     """Return the Target for a path, from its name; `kind` overrides that of the name."""
     named, offset = by_name(path)
     directory = PARTITION.match(os.path.basename(os.path.dirname(path if "://" in path else os.path.abspath(path))))
@@ -46,14 +46,14 @@ def target(path: str, kind: Kind | None = None, source: str = "") -> Target:
     )
 
 
-def refuse_pipe(at: Target) -> None:
+def reject_pipe(at: Target) -> None:
     """Raise SourceError if the file was found in a directory and is not a regular file: opening a pipe there would
     block forever."""
     if at.source != at.path and "://" not in at.path and is_no_file(at.path):
         raise SourceError(f"{at.path}: not a file")
 
 
-def targets(path: str, kind: Kind | None = None, refused: Refused | None = None) -> Iterator[Target]:
+def targets(path: str, kind: FileKind | None = None, refused: Refused | None = None) -> Iterator[Target]:
     """Yield the files that `path` denotes: a file itself (with the given `kind`), a directory's live segments in offset
     order, then those of the directories below it, in order of their names. Calls `refused` for a directory that cannot
     be read. Raises SourceError if there are no segments, and all directories could be read."""
@@ -71,7 +71,7 @@ def targets(path: str, kind: Kind | None = None, refused: Refused | None = None)
         for name in chosen:
             yield target(os.path.join(directory, name), source=path)
     if not found and not refusals.unlisted:
-        raise nothing_in(path, f"{path}: no segment (<20 digits>.log) in this directory or below it")
+        raise no_kafka_files(path, f"{path}: no segment (<20 digits>.log) in this directory or below it")
 
 
 def segments_in(directory: str) -> list[str]:
@@ -100,7 +100,7 @@ class Refusals:
     def apart_from(self, places: Iterable[str]) -> list[str]:
         """Return those directories that are not in one of `places`: any of them may be a log directory."""
         above = [os.path.abspath(each) for each in places if not is_url(each)]
-        return [each for each in self.unlisted if not any(lies_in(os.path.abspath(each), it) for it in above)]
+        return [each for each in self.unlisted if not any(is_inside(os.path.abspath(each), it) for it in above)]
 
 
 def directories(path: str, refused: Refused | None) -> Iterator[str]:

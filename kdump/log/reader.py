@@ -10,12 +10,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from kdump.format.batch import LOG_OVERHEAD, BatchHeader
+from kdump.format.batch_runs import FURTHEST, scan_valid_batches
 from kdump.format.message import MessageHeader
-from kdump.format.runs import FURTHEST, run
-from kdump.log.claim import HEADER, LEAST, REACH, Claim, claim_at, near
+from kdump.log.embedded_batch import LOOK_BACK
 from kdump.log.errors import SourceError
-from kdump.log.nested import LOOK_BACK
-from kdump.log.region import HEADER_SIZES, JUNK, PADDING, TORN, Batch, Limits, Problem, Region, Stretch, make_batch
+from kdump.log.header_candidate import HEADER, LEAST, REACH, HeaderCandidate, candidate_at, near
+from kdump.log.region import HEADER_SIZES, JUNK, PADDING, TORN, Batch, BatchRun, Limits, Problem, Region, make_batch
 from kdump.log.resync import NOT_ZERO, Resync
 from kdump.log.window import Window
 
@@ -36,7 +36,7 @@ def regions(
     """Yield the regions of the file in `window`, from `start` (the beginning of one) to its end.
 
     `name_offset` is the offset in the file's name, None for a name without one. A Batch can be read until the next
-    region is requested. `stretches` requests a Stretch in place of v2 batches that are valid beyond doubt: WALKED by
+    region is requested. `stretches` requests a BatchRun in place of v2 batches that are valid beyond doubt: WALKED by
     their headers, CHECKED by their checksums. `unordered`: the batch after damage may have any offset; by default, its
     offset must be above those before it and near the file's name. Raises SourceError if the device fails, and instead
     of any region if the file does not look like Kafka's (see Window.is_nameless).
@@ -55,8 +55,8 @@ def _recognized(window: Window, found: Iterator[Region]) -> Iterator[Region]:
             yield from found
             return
     if window.source.error is None:
-        what = f"no record batch in {window.source.size} bytes" if window.source.size else "is empty"
-        raise SourceError(f"{window.source.name}: {what}, and its name is not that of a segment (<20 digits>.log)")
+        problem = f"no record batch in {window.source.size} bytes" if window.source.size else "is empty"
+        raise SourceError(f"{window.source.name}: {problem}, and its name is not that of a segment (<20 digits>.log)")
 
 
 class Reader:
@@ -87,16 +87,16 @@ class Reader:
             head = self.window.view(position, HEADER)
             if not head:
                 return
-            stretch = self._stretch(position) if self.stretches else None
-            if stretch is not None:
-                yield stretch
-                position = stretch.end
+            run = self._batch_run(position) if self.stretches else None
+            if run is not None:
+                yield run
+                position = run.end
                 continue
             for region in self._next(position, head):
                 yield region
                 position = region.end
 
-    def _stretch(self, position: int) -> Stretch | None:
+    def _batch_run(self, position: int) -> BatchRun | None:
         """Return the batches from `position` on that are in the window and valid beyond doubt, and record their
         offsets. They are the same batches that would be returned one by one."""
         window, name = self.window, self.name_offset
@@ -107,7 +107,7 @@ class Reader:
         if at < 0 or (name is not None and name > FURTHEST):
             return None
         end = window.source.size
-        found = run(
+        found = scan_valid_batches(
             buffer,
             at,
             source_end=len(buffer) if end is None else end - position + at,
@@ -124,23 +124,23 @@ class Reader:
             self.last_good = found.before
         self.latest = found.last_offset
         self.resync.work_left -= found.unchained
-        return Stretch(self.limits, position, buffer, at, found, self.stretches == CHECKED)
+        return BatchRun(self.limits, position, buffer, at, found, self.stretches == CHECKED)
 
     def _next(self, position: int, head: memoryview) -> Iterator[Region]:
         if not any(head[:LEAST]):
             yield from self._padding(position)
             return
-        claim = claim_at(self.window, position, self.limits)
+        claim = candidate_at(self.window, position, self.limits)
         if claim.header is None or claim.error is not None or not self.window.reaches(claim.end):
             yield self._broken(claim)
         elif self.resync.follows(claim):
             yield self._batch(claim)
-        elif self.resync.checksum_holds(position, claim.size, claim.header.magic, claim.header.crc):
+        elif self.resync.checksum_matches(position, claim.size, claim.header.magic, claim.header.crc):
             yield self._batch(claim, claim.header.crc)
         else:
             yield self._contradicted(claim)
 
-    def _batch(self, claim: Claim, crc: int | None = None) -> Batch:
+    def _batch(self, claim: HeaderCandidate, crc: int | None = None) -> Batch:
         """Return an accepted batch; `crc` is its checksum if that was computed."""
         assert claim.header is not None
         self._learn(claim.first_offset, claim.last_offset)
@@ -163,43 +163,43 @@ class Reader:
             self.last_good = min(self.last_good, first - 1) if first else None
         self.latest = last
 
-    def _contradicted(self, claim: Claim) -> Region:
+    def _contradicted(self, claim: HeaderCandidate) -> Region:
         """Return the region for a header that fits, but that neither the next batch nor the checksum confirms."""
         header, position = claim.header, claim.position
         assert header is not None
-        sound = self.resync.next_sound(position + 1, claim.end + LOOK_BACK, position, self.last_good)
-        recovered = self._recovered(claim, sound)
+        next_valid = self.resync.next_valid(position + 1, claim.end + LOOK_BACK, position, self.last_good)
+        recovered = self._recovered(claim, next_valid)
         if recovered is not None:
             return recovered
-        if (sound is None or claim.end <= sound) and self._fits_in(claim):
+        if (next_valid is None or claim.end <= next_valid) and self._fits_in(claim):
             return make_batch(self.window, position, claim.size, self.limits, header)
-        if sound is None:
-            sound = self.resync.next_sound(position + 1, None, position, self.last_good)
-        end = self._end() if sound is None else sound
-        if sound is None or claim.end <= sound:
+        if next_valid is None:
+            next_valid = self.resync.next_valid(position + 1, None, position, self.last_good)
+        end = self._end() if next_valid is None else next_valid
+        if next_valid is None or claim.end <= next_valid:
             return self._junk(position, end, "its checksum does not match, and its offset is impossible here", header)
         reason = f"its header states {claim.size} bytes, but a valid batch starts after {end - position}"
         return self._junk(position, end, reason, header, "batch-length-invalid" if self._fits_in(claim) else "")
 
-    def _broken(self, claim: Claim) -> Region:
+    def _broken(self, claim: HeaderCandidate) -> Region:
         """Return the region for an invalid header, or for a length that extends past the end."""
         header, error, position = claim.header, claim.error, claim.position
         head = bytes(self.window.peek(position, LEAST))  # the search may read a pipe past it
-        sound = self.resync.next_sound(position + 1, None, position, self.last_good)
-        recovered = self._recovered(claim, sound)
+        next_valid = self.resync.next_valid(position + 1, None, position, self.last_good)
+        recovered = self._recovered(claim, next_valid)
         if recovered is not None:
             return recovered
-        end = self._end() if sound is None else sound
-        if sound is None and error is not None and error.code == "trailing-bytes":
+        end = self._end() if next_valid is None else next_valid
+        if next_valid is None and error is not None and error.code == "trailing-bytes":
             return Region(TORN, position, end - position, error.reason, code=error.code)
         if error is not None:
             code = error.code if self._in_place(claim, head, end) else ""
             return self._junk(position, end, error.reason, header, code)
         assert header is not None
-        if sound is None and self._fits_in(claim):
+        if next_valid is None and self._fits_in(claim):
             reason = f"a batch of {claim.size} bytes, of which the last {claim.end - end} are missing"
             return Region(TORN, position, end - position, reason, header)
-        follows = "the end of the file" if sound is None else "the next valid batch"
+        follows = "the end of the file" if next_valid is None else "the next valid batch"
         reason = f"its header states {claim.size} bytes, but {follows} comes after {end - position}"
         return self._junk(position, end, reason, header, "batch-length-invalid" if self._fits_in(claim) else "")
 
@@ -210,7 +210,7 @@ class Reader:
             return Region(PADDING, position, end - position, "zeros")
         return Region(JUNK, position, end - position, reason, header, code)
 
-    def _in_place(self, claim: Claim, head: bytes, end: int) -> bool:
+    def _in_place(self, claim: HeaderCandidate, head: bytes, end: int) -> bool:
         """Return True if the invalid bytes up to `end` are a batch except for one wrong field: its offset fits or, if
         the magic is wrong, its length leads to the next batch."""
         if claim.header is not None:
@@ -218,12 +218,12 @@ class Reader:
         length = int.from_bytes(head[8:12], "big", signed=True)
         return len(head) == LEAST and claim.position + LOG_OVERHEAD + length == end
 
-    def _fits_in(self, claim: Claim) -> bool:
+    def _fits_in(self, claim: HeaderCandidate) -> bool:
         """Return True if the offset suggests a batch: it is in range of the known offsets, or none is known."""
         base = self.last_good if self.last_good is not None else self.name_offset
         return claim.first_offset >= 0 if base is None else base - 1 < claim.last_offset < base + REACH
 
-    def _recovered(self, claim: Claim, sound: int | None) -> Batch | None:
+    def _recovered(self, claim: HeaderCandidate, sound: int | None) -> Batch | None:
         """Return the batch if its length is wrong, but its checksum matches the bytes up to `sound` (None: the end).
         The checksum does not cover the length in any format."""
         header = claim.header
@@ -232,7 +232,7 @@ class Reader:
         size = (self._end() if sound is None else sound) - claim.position
         if size < HEADER_SIZES[header.magic] or size == claim.size or size > LOOK_BACK:
             return None
-        if not self.resync.checksum_holds(claim.position, size, header.magic, header.crc):
+        if not self.resync.checksum_matches(claim.position, size, header.magic, header.crc):
             return None
         at = claim.position + 8
         field = header._fields[1]
@@ -249,18 +249,18 @@ class Reader:
         # The zeros may be the first bytes of the next batch's small base offset.
         begin = max(position + 1, run_end - LOG_OVERHEAD)
         boundary = position if run_end - position <= HEADER else run_end
-        sound = self.resync.next_sound(begin, None, boundary, self.last_good)
-        if sound is not None and sound <= run_end:
-            yield Region(PADDING, position, sound - position, "zeros")
+        next_valid = self.resync.next_valid(begin, None, boundary, self.last_good)
+        if next_valid is not None and next_valid <= run_end:
+            yield Region(PADDING, position, next_valid - position, "zeros")
             return
-        if sound is None:
+        if next_valid is None:
             for start in range(max(position + 1, run_end - LOG_OVERHEAD), run_end + 1):
-                claim = claim_at(self.window, start, self.limits)
+                claim = candidate_at(self.window, start, self.limits)
                 if claim.header and not claim.error and not self.window.reaches(claim.end) and self._fits_in(claim):
                     yield Region(PADDING, position, start - position, "zeros")
                     return  # the torn batch itself is the next region
         yield Region(PADDING, position, run_end - position, "zeros")
-        end = self._end() if sound is None else sound
+        end = self._end() if next_valid is None else next_valid
         yield Region(JUNK, run_end, end - run_end, "no batch starts here")
 
     def _zeros_end(self, position: int) -> int | None:

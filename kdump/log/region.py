@@ -11,14 +11,14 @@ from kdump.answer import BYTES, EPOCH_MS, FILE_BYTE, OFFSET, Doc
 from kdump.format import batch as v2
 from kdump.format import message as legacy
 from kdump.format.batch import BATCH_HEADER, BatchHeader
+from kdump.format.batch_runs import ValidRun, checksum_holds
 from kdump.format.checksum import checksum
-from kdump.format.columns import Columns
-from kdump.format.counted import many
+from kdump.format.count_text import count_text
 from kdump.format.errors import DecodeError
 from kdump.format.message import MessageHeader
-from kdump.format.runs import ValidRun, checksum_holds
+from kdump.format.record_columns import RecordColumns
 from kdump.format.varint import Bytes
-from kdump.log.window import Held, Window
+from kdump.log.window import BufferWindow, Window
 
 DEFAULT_MAX_DECOMPRESSED = 256 * 1024 * 1024
 
@@ -165,7 +165,7 @@ class Batch(Region):
         return self.window.chunks(self.position + start, min(size, self.size - start))
 
 
-class BatchV2(Batch):
+class DefaultRecordBatch(Batch):
     """A record batch of message format v2."""
 
     crc_start = v2.CRC_START
@@ -190,10 +190,10 @@ class BatchV2(Batch):
 
 # The fields, and properties derived from them, are declared once, on the header.
 for _name in (name for name in dir(BatchHeader) if not name.startswith("_") and name not in ("size", "count", "index")):
-    setattr(BatchV2, _name, property(attrgetter(f"header.{_name}")))
+    setattr(DefaultRecordBatch, _name, property(attrgetter(f"header.{_name}")))
 
 
-class Stretch(Region):
+class BatchRun(Region):
     """A batch run: consecutive valid v2 batches as one region, yielded only on request (log.reader). `checked`: their
     checksums match; otherwise each is accepted because the next one begins where it ends.
 
@@ -209,7 +209,7 @@ class Stretch(Region):
         self.run = run
         self.checked = checked
 
-    def batches(self) -> Iterator[BatchV2]:
+    def batches(self) -> Iterator[DefaultRecordBatch]:
         """Yield the batches, one by one."""
         at = self.start
         while at < self.stop:
@@ -217,23 +217,24 @@ class Stretch(Region):
             yield batch
             at += batch.size
 
-    def batch(self, at: int) -> BatchV2:
+    def batch(self, at: int) -> DefaultRecordBatch:
         """Return the batch that begins at buffer[at]."""
         shift = self.position - self.start
         header = v2.BATCH_HEADER.read(self.buffer, at)
-        held: Any = Held(self.buffer, shift)  # has all of a Window that reading a batch needs
-        batch = BatchV2(held, at + shift, header.size, self.limits, header)
+        held: Any = BufferWindow(self.buffer, shift)  # has all of a Window that reading a batch needs
+        batch = DefaultRecordBatch(held, at + shift, header.size, self.limits, header)
         if self.checked:
             batch._computed = header.crc
         return batch
 
-    def holds(self, at: int, end: int) -> bool:
+    def checksum_matches(self, at: int, end: int) -> bool:
         """Return True if the checksum of the batch at buffer[at:end] matches."""
         return self.checked or checksum_holds(self.buffer, at, end)
 
 
-class BatchLegacy(Batch):
-    """A message of format v0 or v1. baseOffset and recordCount of a wrapper are set by kdump.log.legacy.look_inside."""
+class LegacyRecordBatch(Batch):
+    """A message of format v0 or v1. kdump.log.legacy_records.read_wrapper sets baseOffset and recordCount of a
+    wrapper."""
 
     crc_start = legacy.CRC_START
     partitionLeaderEpoch = lastOffsetDelta = baseTimestamp = None
@@ -263,7 +264,7 @@ class BatchLegacy(Batch):
         self.looked_inside = False
         self.inner_base: int | None = None  # base of the relative inner offsets of a v1 wrapper
         self.inner_last: int | None = None  # the last inner offset of a v0 wrapper
-        self.inner: Columns | None = None
+        self.inner: RecordColumns | None = None
         """The messages of a wrapper as format.message_set returns them; set by look_inside if none is unusual."""
 
 
@@ -275,9 +276,11 @@ def make_batch(
     header: BatchHeader | MessageHeader,
     problem: Problem | None = None,
     crc: int | None = None,
-) -> BatchV2 | BatchLegacy:
+) -> DefaultRecordBatch | LegacyRecordBatch:
     """Return the batch or message; `crc` is the checksum of its bytes, if it has been computed."""
-    kind: type[BatchV2] | type[BatchLegacy] = BatchV2 if isinstance(header, BatchHeader) else BatchLegacy
+    kind: type[DefaultRecordBatch] | type[LegacyRecordBatch] = (
+        DefaultRecordBatch if isinstance(header, BatchHeader) else LegacyRecordBatch
+    )
     batch = kind(window, position, size, limits, header, problem)  # type: ignore[arg-type]
     batch._computed = crc
     return batch
@@ -290,7 +293,7 @@ def read_header(data: Bytes) -> BatchHeader | MessageHeader:
     """Read the header at the start of `data`, by its magic. Raises DecodeError: too few bytes, or an unknown magic."""
     magic = data[v2.MAGIC_POSITION] if len(data) > v2.MAGIC_POSITION else 0
     if len(data) < HEADER_SIZES.get(magic, 0):
-        reason = f"{many(len(data), 'byte')} left, less than a header"
+        reason = f"{count_text(len(data), 'byte')} left, less than a header"
         raise DecodeError("RecordBatch", "baseOffset", 0, reason, "trailing-bytes")
     if magic == 2:
         return v2.BATCH_HEADER.read(data)

@@ -14,8 +14,8 @@ from kdump.format.batch import CRC_START as BATCH_CRC_START
 from kdump.format.batch import LOG_OVERHEAD, BatchHeader
 from kdump.format.checksum import checksum
 from kdump.format.message import CRC_START as MESSAGE_CRC_START
-from kdump.log.claim import LEAST, REACH, Claim, claim_at, near
-from kdump.log.nested import LOOK_BACK, Nesting
+from kdump.log.embedded_batch import LOOK_BACK, EmbeddedBatchCheck
+from kdump.log.header_candidate import LEAST, REACH, HeaderCandidate, candidate_at, near
 from kdump.log.region import Limits
 from kdump.log.window import Window
 
@@ -39,13 +39,13 @@ class Resync:
         self.limits = limits
         self.unordered = unordered
         self.name_offset = None if unordered else name_offset
-        self.nesting = Nesting(window, lambda at: self._sound(claim_at(window, at, limits), None))
+        self.nesting = EmbeddedBatchCheck(window, lambda at: self._is_valid(candidate_at(window, at, limits), None))
         self.work_left = FREE_WORK
         self.paid_to = 0
         self.searched: tuple[int | None, int, int, int | None] = (None, 0, 0, None)
         """The last search: the offset it had to exceed, its start, the end of the part without a batch, the result."""
 
-    def next_sound(self, start: int, stop: int | None, boundary: int, last_good: int | None) -> int | None:
+    def next_valid(self, start: int, stop: int | None, boundary: int, last_good: int | None) -> int | None:
         """Return the position of the first valid batch at or after `start`, None if there is none before `stop` (None:
         the end). The damage begins at `boundary`; with a `stop`, bytes from `start` on can still be read afterwards."""
         if self.unordered:
@@ -94,9 +94,9 @@ class Resync:
                 inside += 1
                 if claimed > (self.window.source.size or at + LOOK_BACK):
                     continue  # excludes most false candidates
-                candidate = claim_at(self.window, at, self.limits)
-                if self._sound(candidate, last_good):
-                    end = self.nesting.around(candidate)
+                candidate = candidate_at(self.window, at, self.limits)
+                if self._is_valid(candidate, last_good):
+                    end = self.nesting.end_of_container(candidate)
                     if end is None:
                         return candidate.position, candidate.position
                     inside = end - position
@@ -113,7 +113,7 @@ class Resync:
             upper = b"(?:" + b"|".join(re.escape(half.to_bytes(4, "big")) for half in sorted(halves)) + b")"
         return re.compile(upper + rb".{4}[\x00-\x7f].{3}.{4}[\x00-\x02]", re.DOTALL)
 
-    def _sound(self, candidate: Claim, last_good: int | None) -> bool:
+    def _is_valid(self, candidate: HeaderCandidate, last_good: int | None) -> bool:
         header = candidate.header
         if header is None or candidate.error is not None:
             return False
@@ -133,9 +133,9 @@ class Resync:
             return False
         if candidate.size > self.work_left - RESERVE and not self.chains(candidate):
             return False
-        return self.checksum_holds(candidate.position, candidate.size, header.magic, header.crc)
+        return self.checksum_matches(candidate.position, candidate.size, header.magic, header.crc)
 
-    def checksum_holds(self, position: int, size: int, magic: int, crc: int) -> bool:
+    def checksum_matches(self, position: int, size: int, magic: int, crc: int) -> bool:
         """Return True if the batch or message in bytes position..position+size-1 has the checksum `crc`. Always False
         once the work budget is spent."""
         if size > self.work_left:
@@ -144,7 +144,7 @@ class Resync:
         start = BATCH_CRC_START if magic > 1 else MESSAGE_CRC_START
         return checksum(magic, self.window.peeks(position + start, size - start)) == crc
 
-    def chains(self, claim: Claim) -> bool:
+    def chains(self, claim: HeaderCandidate) -> bool:
         """Return True if the bytes after `claim` may follow a batch: a header, zeros, or fewer bytes than a header. One
         field of that header may be damaged."""
         data = self.window.peek(claim.end, LEAST)
@@ -155,7 +155,7 @@ class Resync:
             return magic_known or length_fits
         return magic_known and length_fits and near(offset, claim.last_offset)
 
-    def follows(self, claim: Claim) -> bool:
+    def follows(self, claim: HeaderCandidate) -> bool:
         """Return True if a plausible header with exactly the next offset starts where `claim` ends."""
         data = self.window.peek(claim.end, LEAST)
         if len(data) < LEAST:
@@ -163,7 +163,7 @@ class Resync:
         offset, length_fits, magic_known = self._successor(claim, data)
         return offset == claim.last_offset + 1 and length_fits and magic_known
 
-    def _successor(self, claim: Claim, data: memoryview) -> tuple[int, bool, bool]:
+    def _successor(self, claim: HeaderCandidate, data: memoryview) -> tuple[int, bool, bool]:
         """Parse `data` after `claim`: its offset, whether its length is possible, and whether its magic is known."""
         length = int.from_bytes(data[8:12], "big", signed=True)
         length_fits = length >= LEAST - LOG_OVERHEAD and self.window.reaches(claim.end + LOG_OVERHEAD + length)

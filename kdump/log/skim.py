@@ -1,7 +1,7 @@
 """Reads a large record without its value: its fields are decoded, and its bytes are discarded as they come.
 
 For callers that need sizes and not the values themselves: memory must not grow with one record, nor with a million
-headers. Errors are those that format.columns.decode would report for the whole record.
+headers. Errors are those that format.record_columns.decode would report for the whole record.
 """
 
 from __future__ import annotations
@@ -12,8 +12,8 @@ from collections.abc import Callable, Iterator
 from hashlib import blake2b
 from typing import NamedTuple
 
-from kdump.format.columns import Columns, past_end, walk_headers
 from kdump.format.errors import DecodeError
+from kdump.format.record_columns import RecordColumns, past_end, walk_headers
 from kdump.format.varint import Bytes, read_varint, read_varlong
 
 HEAD = 64 * 1024
@@ -76,7 +76,7 @@ class Skim:
         """Bytes taken from `pieces` that follow the record."""
         return self._piece[self._at :]
 
-    def record(self) -> Columns:
+    def record(self) -> RecordColumns:
         """Return the record as columns of one row, whose positions are relative to its first byte. Raises DecodeError
         with the position in the payload."""
         length = self._varint("length", 5)
@@ -94,7 +94,7 @@ class Skim:
                     raise past_end(self.start, length, self.position - begun) from None
             raise
 
-    def _record(self, length: int) -> Columns:
+    def _record(self, length: int) -> RecordColumns:
         stop = self.stop
         self._need(1)
         attributes = self._piece[self._at]
@@ -120,7 +120,7 @@ class Skim:
         if self.position != stop:
             reason = f"{stop - self.position} bytes are left over in the record"
             raise DecodeError("Record", "length", self.start, f"length {length}: {reason}")
-        found = Columns(self.kept if self.keep.header_keys else key + value)
+        found = RecordColumns(self.kept if self.keep.header_keys else key + value)
         found.skimmed, found.digest, found.odd, found.count = True, digest, self.odd, 1
         signed = attributes - 256 if attributes > 127 else attributes
         row = (0, stop - self.start, signed, timestamp_delta, offset_delta, 0, key_size, value_start, value_size)
@@ -187,15 +187,15 @@ class Skim:
     def _headers(self, left: int) -> None:
         while left > 0:
             self._need(VARINT)
-            begun, many = self._at, left
+            begun, total = self._at, left
             end = min(len(self._piece), self.stop - self._base)
-            self._at, left, odd = walk_headers(Columns(self._piece), begun, end, left)
+            self._at, left, odd = walk_headers(RecordColumns(self._piece), begun, end, left)
             if self.keep.header_keys:
-                self._keep_keys(begun, many - left)
+                self._keep_keys(begun, total - left)
             if odd >= 0 and not self.odd:
                 size, key = read_varint(self._piece, odd, end, "RecordHeader", "headerKeySize")
                 self._look([self._piece[key : key + size]])
-            if left == many:  # a header that is larger than the piece, or invalid
+            if left == total:  # a header that is larger than the piece, or invalid
                 self._header()
                 left -= 1
 

@@ -12,8 +12,8 @@ from itertools import pairwise
 
 from kdump.format.batch import BatchHeader
 from kdump.format.index import TIME_INDEX_ENTRY
-from kdump.log.claim import claim_at
-from kdump.log.index import Hints, begins_batch, index_bytes
+from kdump.log.header_candidate import candidate_at
+from kdump.log.index_lookup import IndexLookup, begins_batch, index_bytes
 from kdump.log.paths import Target
 from kdump.log.region import Limits
 from kdump.log.window import Window
@@ -22,7 +22,7 @@ STEPS = 10_000
 """Maximum batches read from an entry of the .index to the batch of a time index entry."""
 
 
-def offset_before(window: Window, at: Target, hints: Hints, timestamp: int) -> int | None:
+def offset_before(window: Window, at: Target, hints: IndexLookup, timestamp: int) -> int | None:
     """Return the largest offset in the .timeindex up to which all records of the segment are older than `timestamp`
     (epoch ms), None if there is none. `hints` are those of the segment's .index, to find the batch."""
     entries = read_times(at)
@@ -50,14 +50,14 @@ def read_times(at: Target) -> list[tuple[int, int]]:
     return found if rises and (not found or found[0][1] >= at.name_offset) else []
 
 
-def _has(window: Window, at: Target, hints: Hints, offset: int, newest: int) -> bool:
+def _has(window: Window, at: Target, hints: IndexLookup, offset: int, newest: int) -> bool:
     """Return True if the batch with `offset` has `newest` as its maxTimestamp."""
     entry = bisect_right(hints.offsets, offset) - 1
     if entry < 0 or not begins_batch(window, hints.positions[entry], hints.offsets[entry], at.name_offset):
         return False
     position = hints.positions[entry]
     for _ in range(STEPS):
-        claim = claim_at(window, position, Limits())
+        claim = candidate_at(window, position, Limits())
         if not isinstance(claim.header, BatchHeader) or claim.error is not None or claim.first_offset > offset:
             return False
         if offset <= claim.last_offset:

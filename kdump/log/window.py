@@ -100,7 +100,7 @@ class Window:
         self.source.release(position)
 
 
-class Held:
+class BufferWindow:
     """Bytes in memory, by their position in the source: a Window over only these bytes."""
 
     def __init__(self, data: bytes, start: int) -> None:

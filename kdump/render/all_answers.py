@@ -16,12 +16,12 @@ from kdump.forensics.reindex import run as reindex
 from kdump.forensics.restart import plan as restart
 from kdump.forensics.restart.summary import PlanSummary
 from kdump.forensics.retention import answers as retention
-from kdump.forensics.salvage.fates import LedgerHole, LedgerSpan
+from kdump.forensics.salvage.byte_outcomes import LedgerHole, LedgerSpan
 from kdump.forensics.salvage.result import Salvaged, SalvageSummary
 from kdump.forensics.scan_answer import FleetSummary
 from kdump.forensics.stats_answer import PartitionStatistics
 from kdump.log import inspect_answer
-from kdump.state.lag import Position, SharePosition
+from kdump.state.lag import CommittedPosition, SharePosition
 
 TYPES: dict[str, tuple[Key, ...]] = {
     **keys_by_type(
@@ -43,7 +43,7 @@ TYPES: dict[str, tuple[Key, ...]] = {
     **keys_by_type(
         groups.DescribedGroup,
         groups.GroupMember,
-        Position,
+        CommittedPosition,
         SharePosition,
         cluster.Cluster,
         cluster.ClusterVoter,
@@ -67,7 +67,7 @@ TYPES: dict[str, tuple[Key, ...]] = {
         forensic.ProducerEvent,
         forensic.PartitionProducers,
     ),
-    **keys_by_type(retention.SegmentRetention, retention.Hold, retention.PartitionRetention),
+    **keys_by_type(retention.SegmentRetention, retention.RetentionBlocker, retention.PartitionRetention),
     **keys_by_type(diff.CopyDifference, diff.PartitionDiff, diff.DiffSummary),
     **keys_by_type(restart.PartitionPlan, restart.DirectoryPlan, PlanSummary),
     **keys_by_type(PartitionStatistics),

@@ -22,10 +22,10 @@ def duration(milliseconds: int) -> str:
     return f"{days:,} d" + (f" {hours} h" if hours else "")
 
 
-def per(count: int, seconds: float, show: Callable[[float], str], what: str = " records") -> str:
+def per(count: int, seconds: float, show: Callable[[float], str], unit: str = " records") -> str:
     """Format a rate per second (1,234 records/s), or per day if it is below one per second."""
     rate = count / seconds
-    return f"{show(rate)}{what}/s" if rate >= 1 else f"{show(rate * 86_400)}{what} a day"
+    return f"{show(rate)}{unit}/s" if rate >= 1 else f"{show(rate * 86_400)}{unit} a day"
 
 
 def number(value: float) -> str:

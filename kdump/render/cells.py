@@ -11,9 +11,9 @@ from __future__ import annotations
 from array import array
 from collections.abc import Sequence
 
-from kdump.format.columns import Columns, decode
 from kdump.format.errors import DecodeError
-from kdump.format.heads import Heads
+from kdump.format.header_columns import HeaderColumns
+from kdump.format.record_columns import RecordColumns, decode
 
 try:
     import cython
@@ -21,11 +21,11 @@ except ImportError:
     from kdump.format import nocython as cython
 
 if cython.compiled:
-    from cython.cimports.kdump.format.heads import sequence_at
+    from cython.cimports.kdump.format.header_columns import sequence_at
     from cython.cimports.kdump.format.numbers import minus, plus
     from cython.cimports.kdump.render.record_lines import header_size, put_number, put_piece, put_text
 else:
-    from kdump.format.heads import sequence_at
+    from kdump.format.header_columns import sequence_at
     from kdump.format.numbers import minus, plus
     from kdump.render.record_lines import header_size, put_number, put_piece, put_text
 
@@ -44,7 +44,7 @@ FIXED = 100
 """Maximum bytes per cell, except for keys, values and headers."""
 
 
-class Plan:
+class RowPlan:
     """Layout of a line: the kind of each cell (an index into the tuples above), the text before each cell and after the
     last, the minimum widths, and which cells are right-aligned. `empty`: kinds of the columns that are not displayed; a
     row that has a value for one of them is not written. `most`: maximum bytes per line, except for keys, values and
@@ -124,14 +124,14 @@ def _span(out: cython.p_uchar, to: cython.Py_ssize_t, first: cython.longlong, la
 @cython.exceptval(check=False)
 @cython.returns(cython.Py_ssize_t)
 def _digits(
-    out: cython.p_uchar, at: cython.Py_ssize_t, number: cython.longlong, size: cython.Py_ssize_t, behind: cython.uchar
+    out: cython.p_uchar, at: cython.Py_ssize_t, number: cython.longlong, size: cython.Py_ssize_t, after: cython.uchar
 ):
     """Write `number` with `size` digits, then one more character, at out[at:]. Returns the position after it."""
     i: cython.Py_ssize_t
     for i in range(size):
         out[at + size - 1 - i] = cython.cast(cython.uchar, 48 + number % 10)
         number = number // 10
-    out[at + size] = behind
+    out[at + size] = after
     return at + size + 1
 
 
@@ -270,8 +270,13 @@ def _batch_cell(
     return put_text(out, to, b"ok", 2)
 
 
-def batch_cells(
-    room: bytearray, used: cython.Py_ssize_t, heads: Heads, row: cython.Py_ssize_t, stop: cython.Py_ssize_t, plan: Plan
+def write_batch_rows(
+    room: bytearray,
+    used: cython.Py_ssize_t,
+    heads: HeaderColumns,
+    row: cython.Py_ssize_t,
+    stop: cython.Py_ssize_t,
+    plan: RowPlan,
 ) -> tuple[int, int]:
     """Write the lines of the batches row..stop, whose checksums match, into `room` after its `used` bytes. Returns the
     first batch that is not written, because it is a special case or there is no room, and the number of bytes used."""
@@ -422,13 +427,13 @@ def _record_cell(
     return _bytes(out, to, data, rows[at + 7], rows[at + 8])
 
 
-def record_cells(
+def write_record_rows(
     room: bytearray,
     used: cython.Py_ssize_t,
-    columns: Columns,
+    columns: RecordColumns,
     row: cython.Py_ssize_t,
-    plan: Plan,
-    heads: Heads,
+    plan: RowPlan,
+    heads: HeaderColumns,
     batch: cython.Py_ssize_t,
 ) -> tuple[int, int]:
     """Write the lines of the columns' records from number `row` on, which belong to batch number `batch`, into `room`
@@ -494,18 +499,18 @@ def record_cells(
     return row, used
 
 
-def batches_records(
+def write_batches_records(
     room: bytearray,
     used: cython.Py_ssize_t,
-    columns: Columns,
-    plan: Plan,
-    heads: Heads,
+    columns: RecordColumns,
+    plan: RowPlan,
+    heads: HeaderColumns,
     batch: cython.Py_ssize_t,
     stop: cython.Py_ssize_t,
 ) -> tuple[int, int]:
-    """Write the lines of all records of the batches batch..stop, like record_cells. Returns the first batch that is not
-    completely written, and the number of bytes used. Such a batch is compressed, is a control batch, cannot be decoded,
-    contains a special case, or does not fit. `columns` must refer to the data of `heads`."""
+    """Write the lines of all records of the batches batch..stop, like write_record_rows. Returns the first batch that
+    is not completely written, and the number of bytes used. Such a batch is compressed, is a control batch, cannot be
+    decoded, contains a special case, or does not fit. `columns` must refer to the data of `heads`."""
     rows: cython.longlong[::1] = heads.block
     at: cython.Py_ssize_t
     before: cython.Py_ssize_t
@@ -522,7 +527,7 @@ def batches_records(
         if columns.count != rows[at + 10]:
             break
         before = used
-        row, used = record_cells(room, used, columns, 0, plan, heads, batch)
+        row, used = write_record_rows(room, used, columns, 0, plan, heads, batch)
         if row < columns.count:
             used = before
             break

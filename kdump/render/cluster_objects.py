@@ -22,9 +22,9 @@ from kdump.forensics.cluster import (
     ClusterVoter,
     QuotaEntity,
 )
-from kdump.format.metadata_names import CONFIG_RESOURCE, METADATA_VERSION, name_of
+from kdump.format.metadata_names import CONFIG_RESOURCE, METADATA_VERSION, enum_name
 from kdump.format.numbers import parse_int
-from kdump.state.image import Metadata, PartitionInfo, Topic
+from kdump.state.image import MetadataImage, PartitionRegistration, TopicImage
 from kdump.state.secrets import HIDDEN, is_secret
 from kdump.state.topic_config import effective
 
@@ -35,7 +35,7 @@ Wanted = Callable[[str], bool]
 LEVEL = "metadata.version"
 
 
-def trouble(metadata: Metadata, topic: Topic, info: PartitionInfo) -> list[str]:
+def trouble(metadata: MetadataImage, topic: TopicImage, info: PartitionRegistration) -> list[str]:
     """Return the problems of a partition that matter to an operator, in words."""
     least = parse_int(effective(metadata, topic.name, "min.insync.replicas", None))
     found = {
@@ -48,7 +48,7 @@ def trouble(metadata: Metadata, topic: Topic, info: PartitionInfo) -> list[str]:
     return [name for name, is_so in found.items() if is_so]
 
 
-def cluster_object(metadata: Metadata, source: str, identity: dict[str, str], committed: int | None) -> Object:
+def cluster_object(metadata: MetadataImage, source: str, identity: dict[str, str], committed: int | None) -> Object:
     """Return the object of the cluster as a whole. `identity`: contents of meta.properties; `committed` as in
     MetadataFiles."""
     troubles = Counter(
@@ -64,7 +64,7 @@ def cluster_object(metadata: Metadata, source: str, identity: dict[str, str], co
             source=source,
             clusterId=identity.get("cluster.id"),
             nodeId=identity.get("node.id", identity.get("broker.id")),
-            metadataVersion=None if level is None else name_of(METADATA_VERSION, level),
+            metadataVersion=None if level is None else enum_name(METADATA_VERSION, level),
             leaderId=metadata.leader.leaderId if metadata.leader else None,
             leaderEpoch=metadata.leader.leaderEpoch if metadata.leader else None,
             kraftVersion=metadata.kraft_version,
@@ -91,7 +91,7 @@ def cluster_object(metadata: Metadata, source: str, identity: dict[str, str], co
     )
 
 
-def voters(metadata: Metadata, wanted: Wanted) -> Iterator[Object]:
+def voters(metadata: MetadataImage, wanted: Wanted) -> Iterator[Object]:
     leader = metadata.leader.leaderId if metadata.leader else None
     for number, voter in sorted(metadata.voters.items()):
         yield answer_object(
@@ -104,20 +104,20 @@ def voters(metadata: Metadata, wanted: Wanted) -> Iterator[Object]:
         )
 
 
-def controllers(metadata: Metadata, wanted: Wanted) -> Iterator[Object]:
+def controllers(metadata: MetadataImage, wanted: Wanted) -> Iterator[Object]:
     for _, controller in sorted(metadata.controllers.items()):
         yield answer_object(ClusterController(**controller._asdict()))
 
 
-def brokers(metadata: Metadata, wanted: Wanted) -> Iterator[Object]:
+def brokers(metadata: MetadataImage, wanted: Wanted) -> Iterator[Object]:
     leads: Counter[int] = Counter()
     has: Counter[int] = Counter()
-    behind: Counter[int] = Counter()
+    lagging: Counter[int] = Counter()
     for topic in metadata.topics.values():
         for info in topic.partitions.values():
             leads[info.leader] += 1
             has.update(info.replicas)
-            behind.update(replica for replica in info.replicas if replica not in info.isr)
+            lagging.update(replica for replica in info.replicas if replica not in info.isr)
     for number, broker in sorted(metadata.brokers.items()):
         state = "shutting down" if broker.inControlledShutdown else "active"
         yield answer_object(
@@ -126,22 +126,22 @@ def brokers(metadata: Metadata, wanted: Wanted) -> Iterator[Object]:
                 state="fenced" if broker.fenced else state,
                 leaders=leads[number],
                 replicas=has[number],
-                outOfSync=behind[number],
+                outOfSync=lagging[number],
             )
         )
 
 
-def features(metadata: Metadata, wanted: Wanted) -> Iterator[Object]:
+def features(metadata: MetadataImage, wanted: Wanted) -> Iterator[Object]:
     for name, level in sorted(metadata.features.items()):
-        release = name_of(METADATA_VERSION, level) if name == LEVEL else None
+        release = enum_name(METADATA_VERSION, level) if name == LEVEL else None
         yield answer_object(ClusterFeature(name, level, release))
 
 
-def _topics(metadata: Metadata, wanted: Wanted) -> Iterator[Topic]:
+def _topics(metadata: MetadataImage, wanted: Wanted) -> Iterator[TopicImage]:
     yield from (topic for name, topic in sorted(metadata.topics.items()) if wanted(name))
 
 
-def topics(metadata: Metadata, wanted: Wanted) -> Iterator[Object]:
+def topics(metadata: MetadataImage, wanted: Wanted) -> Iterator[Object]:
     for topic in _topics(metadata, wanted):
         found = Counter(word for info in topic.partitions.values() for word in trouble(metadata, topic, info))
         factors = [len(info.replicas) - len(info.addingReplicas) for info in topic.partitions.values()]
@@ -160,7 +160,7 @@ def topics(metadata: Metadata, wanted: Wanted) -> Iterator[Object]:
         )
 
 
-def partitions(metadata: Metadata, wanted: Wanted) -> Iterator[Object]:
+def partitions(metadata: MetadataImage, wanted: Wanted) -> Iterator[Object]:
     for topic in _topics(metadata, wanted):
         for number, info in sorted(topic.partitions.items()):
             state = ", ".join(trouble(metadata, topic, info))
@@ -174,9 +174,9 @@ def partitions(metadata: Metadata, wanted: Wanted) -> Iterator[Object]:
             )
 
 
-def configs(metadata: Metadata, wanted: Wanted, show_secrets: bool = False) -> Iterator[Object]:
+def configs(metadata: MetadataImage, wanted: Wanted, show_secrets: bool = False) -> Iterator[Object]:
     for (kind, resource), values in sorted(metadata.configs.items()):
-        kind_name = name_of(CONFIG_RESOURCE, kind)
+        kind_name = enum_name(CONFIG_RESOURCE, kind)
         if kind_name == "TOPIC" and not wanted(resource):
             continue
         for name, value in sorted(values.items()):
@@ -184,25 +184,25 @@ def configs(metadata: Metadata, wanted: Wanted, show_secrets: bool = False) -> I
             yield answer_object(ClusterConfig(kind_name, resource, name, shown))
 
 
-def quotas(metadata: Metadata, wanted: Wanted) -> Iterator[Object]:
+def quotas(metadata: MetadataImage, wanted: Wanted) -> Iterator[Object]:
     for entity, values in sorted(metadata.quotas.items(), key=str):
         parts = tuple(QuotaEntity(kind, name) for kind, name in entity)
         for name, value in sorted(values.items()):
             yield answer_object(ClusterQuota(parts, name, value))
 
 
-def acls(metadata: Metadata, wanted: Wanted) -> Iterator[Object]:
+def acls(metadata: MetadataImage, wanted: Wanted) -> Iterator[Object]:
     for acl in sorted(metadata.acls.values(), key=lambda acl: acl[1:]):
         if acl.resourceType != "TOPIC" or acl.patternType != "LITERAL" or wanted(acl.resourceName):
             yield answer_object(ClusterAcl(**acl._asdict()))
 
 
-def scram(metadata: Metadata, wanted: Wanted) -> Iterator[Object]:
+def scram(metadata: MetadataImage, wanted: Wanted) -> Iterator[Object]:
     for _, credential in sorted(metadata.scram.items()):
         yield answer_object(ClusterScram(**credential._asdict()))
 
 
-def tokens(metadata: Metadata, wanted: Wanted) -> Iterator[Object]:
+def tokens(metadata: MetadataImage, wanted: Wanted) -> Iterator[Object]:
     for _, token in sorted(metadata.tokens.items()):
         yield answer_object(ClusterToken(**token._asdict()))
 

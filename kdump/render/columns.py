@@ -7,15 +7,15 @@ from datetime import timezone, tzinfo
 from typing import Any, NamedTuple
 
 from kdump.answer import ANSWERS, Key, answer_keys
-from kdump.decode.said import DecodedRecord
-from kdump.format.columns import each_header
+from kdump.decode.decoded import DecodedRecord
+from kdump.format.record_columns import each_header
 from kdump.log.inspect_answer import InspectedBatch, InspectedRecord
 from kdump.log.record import Record
 from kdump.log.region import Batch
 from kdump.render import jsonl
-from kdump.render.decoded import key_cell, put_reading, value_cell
-from kdump.render.escape import printable, shown
-from kdump.render.long_value import PIECE, shown_in_pieces
+from kdump.render.decoded import add_decoded, key_cell, value_cell
+from kdump.render.escape import bytes_text, printable
+from kdump.render.long_value import PIECE, bytes_text_pieces
 from kdump.render.objects import control_object
 from kdump.render.table import Column, UnknownColumn
 from kdump.render.times import iso
@@ -35,7 +35,7 @@ DECODED = ("keyDecoded", "valueDecoded", "keyProblem", "valueProblem", "keyNote"
 """Columns of records that need their decoder."""
 
 
-class Decodes(NamedTuple):
+class TableDecoder(NamedTuple):
     """A decoder for the records of a table. `is_keyless`: keys are null, and the decoded key is the kind of record;
     `is_wide`: decoded text is long, and gets room from other columns; `is_stacked`: decoded text is below the row."""
 
@@ -46,7 +46,7 @@ class Decodes(NamedTuple):
 
 
 def columns_of(
-    type_name: str, zone: tzinfo, names: list[str] | None, full: bool, decodes: Decodes | None = None
+    type_name: str, zone: tzinfo, names: list[str] | None, full: bool, decodes: TableDecoder | None = None
 ) -> list[Column]:
     """Return the columns of a table of these JSON objects: the default ones, or `names`. Raises UnknownColumn."""
     if type_name == "batch":
@@ -110,7 +110,9 @@ def batch_columns(zone: tzinfo, names: list[str] | None) -> list[Column]:
     return _choose(default, {key.name: _batch_key(key, zone) for key in answer_keys(InspectedBatch)[1:]}, names)
 
 
-def record_columns(zone: tzinfo, names: list[str] | None, full: bool, decodes: Decodes | None = None) -> list[Column]:
+def record_columns(
+    zone: tzinfo, names: list[str] | None, full: bool, decodes: TableDecoder | None = None
+) -> list[Column]:
     """Return the default columns of the record table, or `names`. Raises UnknownColumn. With a decoder, the default
     columns show decoded keys and values, and the bytes of those that are not decoded."""
     limit = None if full else SHOWN_BYTES
@@ -120,9 +122,11 @@ def record_columns(zone: tzinfo, names: list[str] | None, full: bool, decodes: D
 
     def value(record: Record) -> str:
         if record.is_control:
-            said = control_object(record)
-            parts = [f"{k} {said[k]}" for k in ("version", "coordinatorEpoch") if said.get(k) is not None]
-            parts += [jsonl.line(said["value"])] if "value" in said else []
+            decoded_record = control_object(record)
+            parts = [
+                f"{k} {decoded_record[k]}" for k in ("version", "coordinatorEpoch") if decoded_record.get(k) is not None
+            ]
+            parts += [jsonl.line(decoded_record["value"])] if "value" in decoded_record else []
             return printable(", ".join(parts)) or _bytes(record, "value", limit)
         return _bytes(record, "value", limit)
 
@@ -137,10 +141,12 @@ def record_columns(zone: tzinfo, names: list[str] | None, full: bool, decodes: D
     def decoded(record: Record, part: int) -> str:
         raw = (key, value)[part]
         reading = decodes.read(record) if decodes else None
-        said = None
+        decoded_record = None
         if decodes and reading:
-            said = (key_cell, value_cell)[part](reading, zone, titles=decodes.is_keyless or decodes.is_stacked)
-        return raw(record) if said is None else said[: None if limit is None else 4 * limit]
+            decoded_record = (key_cell, value_cell)[part](
+                reading, zone, titles=decodes.is_keyless or decodes.is_stacked
+            )
+        return raw(record) if decoded_record is None else decoded_record[: None if limit is None else 4 * limit]
 
     def decoded_column(name: str, label: str, part: int) -> Column:
         rank, least = ((9, 64), (9, 92))[part] if decodes and decodes.is_wide else ((8, 8), (9, 28))[part]
@@ -166,12 +172,12 @@ def record_columns(zone: tzinfo, names: list[str] | None, full: bool, decodes: D
     return _choose(default, others, names)
 
 
-def _said(record: Record, name: str, decodes: Decodes | None) -> str:
+def _said(record: Record, name: str, decodes: TableDecoder | None) -> str:
     """Return what a decoder returns under one key of the JSON object; "-" for nothing."""
     reading = decodes.read(record) if decodes else None
     out: dict[str, Any] = {}
     if reading is not None:
-        put_reading(out, reading)
+        add_decoded(out, reading)
     if name not in out:
         return "-"
     return printable(out[name] if isinstance(out[name], str) else jsonl.line(out[name]))
@@ -251,7 +257,7 @@ def _bytes(record: Record, name: str, limit: int | None) -> str:
     if size < 0:
         return "null"
     cut = size if limit is None else min(size, limit + 1)
-    return shown(bytes(record.data[start : start + cut]), limit)
+    return bytes_text(bytes(record.data[start : start + cut]), limit)
 
 
 def header_pieces(record: Record, limit: int | None = None) -> Iterator[str]:
@@ -268,9 +274,9 @@ def header_pieces(record: Record, limit: int | None = None) -> Iterator[str]:
             yield "".join(gathered)
             gathered, size = [], 0
             yield comma
-            yield from shown_in_pieces(key)
+            yield from bytes_text_pieces(key)
             yield "="
-            yield from iter(("null",)) if value is None else shown_in_pieces(value)
+            yield from iter(("null",)) if value is None else bytes_text_pieces(value)
         else:
             text = f"{comma}{_shown(key, limit)}={_shown(value, limit)}"
             gathered.append(text)
@@ -283,4 +289,4 @@ def header_pieces(record: Record, limit: int | None = None) -> Iterator[str]:
 
 
 def _shown(data: memoryview | None, limit: int | None) -> str:
-    return shown(None if data is None else bytes(data[: None if limit is None else limit + 1]), limit)
+    return bytes_text(None if data is None else bytes(data[: None if limit is None else limit + 1]), limit)

@@ -8,8 +8,8 @@ from datetime import tzinfo
 from functools import cache
 from typing import Any
 
-from kdump.decode.said import RAW, WITHOUT_KEY, DecodedPart, DecodedRecord
-from kdump.format.meanings import is_timestamp, meanings
+from kdump.decode.decoded import RAW, WITHOUT_KEY, DecodedPart, DecodedRecord
+from kdump.format.enum_names import enum_names, is_timestamp
 from kdump.render import jsonl
 from kdump.render.escape import printable
 from kdump.render.times import iso
@@ -18,15 +18,15 @@ Object = dict[str, Any]
 _BARE = re.compile(r"[^\s\"'(){}\[\],=]+")
 
 
-def put_reading(out: Object, reading: DecodedRecord) -> None:
+def add_decoded(out: Object, reading: DecodedRecord) -> None:
     """Add the decoder's results for a record to its JSON object."""
-    for part, said in (("key", reading.key), ("value", reading.value)):
-        if said.value is not RAW:
-            out[f"{part}Decoded"] = said.value
-        if said.problem:
-            out[f"{part}Problem"] = said.problem
-        if said.note:
-            out[f"{part}Note"] = said.note
+    for part, decoded in (("key", reading.key), ("value", reading.value)):
+        if decoded.value is not RAW:
+            out[f"{part}Decoded"] = decoded.value
+        if decoded.problem:
+            out[f"{part}Problem"] = decoded.problem
+        if decoded.note:
+            out[f"{part}Note"] = decoded.note
     if reading.names:
         out["names"] = reading.names
 
@@ -45,14 +45,14 @@ def value_cell(reading: DecodedRecord, zone: tzinfo, *, titles: bool = False) ->
     return f"{cell(reading.key._replace(title=''), reading.names, zone)} → {value}"
 
 
-def cell(said: DecodedPart, names: dict[str, str], zone: tzinfo) -> str | None:
+def cell(decoded: DecodedPart, names: dict[str, str], zone: tzinfo) -> str | None:
     """Return a decoded key or value as one line; None if it stays raw."""
-    value = said.value
+    value = decoded.value
     if value is RAW:
         return None
-    if said.message:
-        fields = _fields(value["data"], said.message, names, zone)
-        return " ".join(filter(None, [*([] if not said.title or "version" in value else [said.title]), fields]))
+    if decoded.message:
+        fields = _fields(value["data"], decoded.message, names, zone)
+        return " ".join(filter(None, [*([] if not decoded.title or "version" in value else [decoded.title]), fields]))
     if isinstance(value, str):
         return printable(value)
     return printable(jsonl.line(value))
@@ -60,12 +60,12 @@ def cell(said: DecodedPart, names: dict[str, str], zone: tzinfo) -> str | None:
 
 def lines(reading: DecodedRecord) -> Iterator[tuple[str, str]]:
     """Yield a line and its style for each problem or note of a record."""
-    for part, said in (("key", reading.key), ("value", reading.value)):
-        if said.problem and said.problem != WITHOUT_KEY:
-            beyond = " beyond this" if said.value is not RAW else ""
-            yield f"  ! the {part} does not decode{beyond}: {printable(said.problem)}", "bad"
-        if said.note:
-            yield f"  ~ {part}: {printable(said.note)}", "note"
+    for part, decoded in (("key", reading.key), ("value", reading.value)):
+        if decoded.problem and decoded.problem != WITHOUT_KEY:
+            beyond = " beyond this" if decoded.value is not RAW else ""
+            yield f"  ! the {part} does not decode{beyond}: {printable(decoded.problem)}", "bad"
+        if decoded.note:
+            yield f"  ~ {part}: {printable(decoded.note)}", "note"
 
 
 def _fields(data: Object, message: str, names: dict[str, str], zone: tzinfo) -> str:
@@ -92,4 +92,4 @@ def _value(field: str, value: Any, message: str, names: dict[str, str], zone: tz
 @cache
 def _number(message: str, field: str) -> tuple[bool, dict[int, str] | None]:
     """Return whether the field is a timestamp, and the names of its values, if it has any."""
-    return is_timestamp(field), meanings(message, field)
+    return is_timestamp(field), enum_names(message, field)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from kdump.answer import Object, answer_object
+from kdump.forensics.comparable_records import ComparableRecord
 from kdump.forensics.copy_facts import CopyFacts
 from kdump.forensics.damage import UnreadableSpan
 from kdump.forensics.diff import Diff
@@ -22,7 +23,6 @@ from kdump.forensics.diff_answer import (
     SampleRecord,
 )
 from kdump.forensics.differences import Comparison, DifferingRange
-from kdump.forensics.rows import ComparableRecord
 
 
 def diff_objects(found: Diff | DiffSummary) -> Iterator[Object]:
@@ -125,8 +125,8 @@ def epochs(found: Diff) -> list[EpochThere]:
 def epoch_at(found: Diff, number: int) -> int | None:
     """Return the epoch in the header of the copy's batch that contains the first divergent offset; None if it has
     none."""
-    standing = found.standing(number)
-    return None if standing is None else standing.leaderEpoch
+    batch = found.batch_at(number)
+    return None if batch is None else batch.leaderEpoch
 
 
 def _pair(pair: Comparison, left: str, right: str) -> ComparedPair:
@@ -143,7 +143,7 @@ def _pair(pair: Comparison, left: str, right: str) -> ComparedPair:
 
 def _copy(found: Diff, number: int) -> ComparedCopy:
     copy: CopyFacts = found.copies[number]
-    behind = found.behind(number)
+    tail = found.tail(number)
     return ComparedCopy(
         path=copy.path,
         logStartOffset=copy.logStartOffset,
@@ -155,8 +155,8 @@ def _copy(found: Diff, number: int) -> ComparedCopy:
         batchEpochs=[
             EpochStart(each.epoch, each.offset, each.place.file, each.place.position) for each in copy.batchEpochs
         ],
-        recordsBehind=None if behind is None else behind.records,
-        newestBehind=None if behind is None else behind.newest,
+        recordsBehind=None if tail is None else tail.records,
+        newestBehind=None if tail is None else tail.newest,
         damage=[_damage(each) for each in copy.damages],
         damagedPlaces=copy.damaged,
         tail=None if copy.tail is None else _damage(copy.tail),

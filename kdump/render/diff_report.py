@@ -6,9 +6,10 @@ import os
 from collections.abc import Iterator
 from datetime import tzinfo
 
+from kdump.forensics.comparable_records import ComparableRecord
 from kdump.forensics.copy_facts import CopyFacts
 from kdump.forensics.damage import UnreadableSpan
-from kdump.forensics.diff import Choice, Diff
+from kdump.forensics.diff import Diff, FollowerOutcome
 from kdump.forensics.diff_answer import DiffSummary
 from kdump.forensics.differences import (
     CLEANED,
@@ -25,10 +26,9 @@ from kdump.forensics.differences import (
     DifferingRange,
     Sample,
 )
-from kdump.forensics.rows import ComparableRecord
-from kdump.format.counted import many
+from kdump.format.count_text import count_text
 from kdump.render.diff_objects import epoch_at
-from kdump.render.escape import path_text, printable, shown
+from kdump.render.escape import bytes_text, path_text, printable
 from kdump.render.output import Output
 from kdump.render.sink import Sink
 from kdump.render.style import painter
@@ -66,7 +66,7 @@ class DiffReport(Sink["Diff | DiffSummary"]):
     def add(self, found: Diff | DiffSummary) -> None:
         if isinstance(found, DiffSummary):
             self._summary(found)
-        elif found.relation == SAME and found.copies[0].path not in self.named and not found.is_odd:
+        elif found.relation == SAME and found.copies[0].path not in self.named and not found.has_remarks:
             if self.everything:
                 self.short(found)
         elif found.topic is not None or not all(copy.unread for copy in found.copies):  # else no logs
@@ -86,15 +86,15 @@ class DiffReport(Sink["Diff | DiffSummary"]):
         if self.written:
             self.output.line("")
         self.written = True
-        word, said = verdict(found)
-        self.output.line(f"{name_of(found)}: {self.paint(word, STYLE[found.relation])}{said}")
+        word, details = verdict(found)
+        self.output.line(f"{name_of(found)}: {self.paint(word, STYLE[found.relation])}{details}")
         self.output.line("")
         self._copies(found)
         lines = [*self._epochs(found), *self._votes(found)]
         for pair in found.pairs:
             lines += list(self._pair(found, pair))
         for number, copy in enumerate(found.copies):
-            lines += list(_around(number, copy))
+            lines += list(_copy_remarks(number, copy))
         lines += [f"note: {note}" for note in found.notes]
         if lines:
             self.output.line("")
@@ -109,8 +109,8 @@ class DiffReport(Sink["Diff | DiffSummary"]):
 
     def short(self, found: Diff) -> None:
         """Write one line."""
-        word, said = verdict(found)
-        self._text(f"{name_of(found)}: {word}{said}")
+        word, details = verdict(found)
+        self._text(f"{name_of(found)}: {word}{details}")
 
     def _text(self, text: str) -> None:
         indent = len(text) - len(text.lstrip()) + 4
@@ -118,7 +118,7 @@ class DiffReport(Sink["Diff | DiffSummary"]):
             self.output.line(line)
 
     def _copies(self, found: Diff) -> None:
-        behind = found.history
+        has_tails = found.history
         columns = [
             Column("copy", "", lambda n: letter(n)),
             Column("path", "copy", lambda n: printable(path_text(found.copies[n].path)), least=16),
@@ -128,7 +128,7 @@ class DiffReport(Sink["Diff | DiffSummary"]):
             Column("segments", "segments", lambda n: str(found.copies[n].segments), True, 1),
             Column("epochs", "epochs@offsets", lambda n: _epochs(found.copies[n]), False, 8, 14),
             Column("damage", "damage", lambda n: _damage_cell(found.copies[n]), False, 7),
-            Column("behind", f"from {behind} on", lambda n: _behind(found, n), False, 5),
+            Column("behind", f"from {has_tails} on", lambda n: _tail_text(found, n), False, 5),
         ]
         table = Table(columns, self.output, full=self.full)
         for number in range(len(found.copies)):
@@ -142,16 +142,16 @@ class DiffReport(Sink["Diff | DiffSummary"]):
             return
         numbers = range(len(found.copies))
         own = [(letter(n), epoch_at(found, n)) for n in numbers]
-        noted = [(letter(n), found.copies[n].checkpoint_epoch(offset)) for n in numbers]
+        checkpointed = [(letter(n), found.copies[n].checkpoint_epoch(offset)) for n in numbers]
         parts = [f"{epoch} in {name}" for name, epoch in own if epoch is not None]
-        said = f"at offset {offset}: leader epoch {', '.join(parts)}" if parts else ""
-        parts = [f"{epoch} in {name}" for name, epoch in noted if epoch is not None]
-        if said and own == noted:
-            said += "; leader-epoch-checkpoint agrees"
+        text = f"at offset {offset}: leader epoch {', '.join(parts)}" if parts else ""
+        parts = [f"{epoch} in {name}" for name, epoch in checkpointed if epoch is not None]
+        if text and own == checkpointed:
+            text += "; leader-epoch-checkpoint agrees"
         elif parts:
-            said = (said or f"at offset {offset}") + f"; leader-epoch-checkpoint has {', '.join(parts)}"
-        if said:
-            yield said
+            text = (text or f"at offset {offset}") + f"; leader-epoch-checkpoint has {', '.join(parts)}"
+        if text:
+            yield text
         yield from _strange(found, offset)
         marks = [(letter(n), found.copies[n].highWatermark) for n in numbers]
         above = [f"{mark} of {name}" for name, mark in marks if mark is not None and mark > offset]
@@ -178,13 +178,13 @@ class DiffReport(Sink["Diff | DiffSummary"]):
             heads = [group[0] for group in found.votes]
             if heads and not self.full and not (heads[0] in pair and set(pair) <= set(heads)):
                 return
-        told = 0
+        reported = 0
         for each in comparison.differences:
-            told += each.parts
-            if each.parts and told > TOLD and not self.full:
+            reported += each.parts
+            if each.parts and reported > TOLD and not self.full:
                 continue
             yield from self._difference(each, pair)
-        left = comparison.more + (max(0, told - TOLD) if not self.full else 0)
+        left = comparison.more + (max(0, reported - TOLD) if not self.full else 0)
         if left:
             yield f"  and {left} more differences (--full and --json show {'them' if not comparison.more else 'more'})"
 
@@ -192,7 +192,7 @@ class DiffReport(Sink["Diff | DiffSummary"]):
         one, other = map(letter, pair)
         lacks = letter(pair[each.lacking]) if each.lacking is not None else ""
         where = f"offset {each.first}" if each.first == each.last else f"offsets {each.first}..{each.last}"
-        count = many(each.records, "record")
+        count = count_text(each.records, "record")
         names = ", ".join(each.fields)
         texts = {
             RECORDS: f"  {where}: {count} of {one} and {other} differ, in {names}",
@@ -229,10 +229,10 @@ class DiffReport(Sink["Diff | DiffSummary"]):
             return f"timestamp {iso(row.timestamp, self.zone)}"
         if name in ("key", "value"):
             size = sizes[name == "value"]
-            text = shown(getattr(row, name), limit)
+            text = bytes_text(getattr(row, name), limit)
             return f"{name} {text}" + (f" ({size} bytes)" if size > CELL else "")
         if name == "headers":
-            return f"{row.headers[0]} headers, {shown(row.headers[1], limit)}"
+            return f"{row.headers[0]} headers, {bytes_text(row.headers[1], limit)}"
         return f"{name} {getattr(row, name)}"
 
 
@@ -309,28 +309,28 @@ def _mark(copy: CopyFacts) -> str:
 def _epochs(copy: CopyFacts) -> str:
     if copy.epochs is not None:
         return ", ".join(f"{each.epoch}@{each.startOffset}" for each in copy.epochs)
-    said = ", ".join(f"{each.epoch}@{each.offset}" for each in copy.batchEpochs)
-    return f"{said} (batches)" if said else ""
+    text = ", ".join(f"{each.epoch}@{each.offset}" for each in copy.batchEpochs)
+    return f"{text} (batches)" if text else ""
 
 
 def _damage_cell(copy: CopyFacts) -> str:
     return f"{copy.damaged} place" + ("s" if copy.damaged != 1 else "") if copy.damaged else ""
 
 
-def _behind(found: Diff, number: int) -> str:
-    behind = found.behind(number)
-    return "" if behind is None else f"{behind.records:,} records"
+def _tail_text(found: Diff, number: int) -> str:
+    tail = found.tail(number)
+    return "" if tail is None else f"{tail.records:,} records"
 
 
-def _around(number: int, copy: CopyFacts) -> Iterator[str]:
+def _copy_remarks(number: int, copy: CopyFacts) -> Iterator[str]:
     """Yield the remaining facts about a copy: damage, read errors, notes."""
     for damage in copy.damages[:TOLD]:
         yield f"{letter(number)} is damaged: {_bytes(damage)}: {damage.reason}"
     if copy.damaged > TOLD:
         yield f"{letter(number)} is damaged in {copy.damaged - TOLD} more places; run kdump verify to list all"
     if copy.tail is not None:
-        said = f"{letter(number)} ends with {_bytes(copy.tail)}, {_tail(copy.tail)}"
-        yield f"{said}: a broker truncates it at startup"
+        ending = f"{letter(number)} ends with {_bytes(copy.tail)}, {_tail(copy.tail)}"
+        yield f"{ending}: a broker truncates it at startup"
     yield from (f"{letter(number)} could not be read: {text}" for text in copy.unread)
     yield from (f"note: {text}" for text in copy.notes)
 
@@ -363,7 +363,7 @@ def _next(found: Diff) -> Iterator[str]:
         yield f"before you delete one, save what it has from offset {found.history} on: {lost[0]}"
 
 
-def _choice(found: Diff, each: Choice) -> str:
+def _choice(found: Diff, each: FollowerOutcome) -> str:
     leader, follower, does = letter(each.leader), letter(each.follower), each.does
     text = f"{leader} elected: {follower} "
     if does.by == "logStart":

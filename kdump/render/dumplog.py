@@ -17,15 +17,15 @@ from kdump.format.index import INDEX_ENTRY, TIME_INDEX_ENTRY
 from kdump.format.numbers import parse_long
 from kdump.log.entries import Entry
 from kdump.log.errors import SourceError
-from kdump.log.kinds import INDEX, KRAFT_SNAPSHOT, TIME_INDEX, Kind
+from kdump.log.file_kinds import INDEX, KRAFT_SNAPSHOT, TIME_INDEX, FileKind
+from kdump.log.file_log_input_stream import batch_at
 from kdump.log.paths import Target, target
 from kdump.log.source import open_source
-from kdump.log.stream import batch_at
 from kdump.log.window import Window
 from kdump.render import dumplog_index as index_text
 from kdump.render.dumplog_findings import Findings
 from kdump.render.dumplog_log import DumpOptions, LogDump
-from kdump.render.dumplog_out import Out
+from kdump.render.dumplog_out import DumpOutput
 from kdump.render.java import file_text
 from kdump.render.progress import Progress
 
@@ -38,7 +38,7 @@ INDEX_KINDS = {".index": INDEX, ".timeindex": TIME_INDEX}
 class Dump:
     """One run of the command; afterwards, `out.status` is the exit status."""
 
-    def __init__(self, options: DumpOptions, out: Out) -> None:
+    def __init__(self, options: DumpOptions, out: DumpOutput) -> None:
         self.options = options
         self.out = out
         self._findings = Findings()
@@ -52,9 +52,9 @@ class Dump:
                 self._file(path)
             except SourceError as error:
                 self.out.fail(str(error))
-            except index_text.Unsound as error:
-                self.out.say(f"{path}: {error}")
-            except index_text.Corrupt as error:
+            except index_text.RejectedFile as error:
+                self.out.error_line(f"{path}: {error}")
+            except index_text.CorruptFile as error:
                 self.out.fail(f"{path}: {error}")
         self.out.output.flush()
         for line in self._findings.lines():
@@ -91,7 +91,7 @@ class Dump:
         if path.endswith(".log"):
             offset = at.name_offset if offset is None else offset
             if offset is None:
-                self.out.say(f"{path}: no offset in its name")
+                self.out.error_line(f"{path}: no offset in its name")
             else:
                 self.out.lines([f"Log starting offset: {offset}"])
         elif name == BOOTSTRAP:
@@ -100,7 +100,7 @@ class Dump:
             end_offset, _, epoch = name.partition(".")[0].partition("-")
             self.out.lines([f"Snapshot end offset: {int(end_offset)}, epoch: {int(epoch)}"])
         else:
-            self.out.say(f"{path}: no offset and epoch in its name")
+            self.out.error_line(f"{path}: no offset and epoch in its name")
         window = self._open(path)
         try:
             LogDump(self.options, self.out, path, window, offset, self._findings.gaps(os.path.abspath(path))).run()
@@ -109,12 +109,12 @@ class Dump:
         finally:
             window.source.close()
 
-    def _index(self, path: str, at: Target, kind: Kind) -> None:
+    def _index(self, path: str, at: Target, kind: FileKind) -> None:
         options = self.options
         base = _offset(path)
         if base is None and (base := at.name_offset) is None:
             base = 0
-            self.out.say(f"{path}: no base offset in its name: offsets are relative")
+            self.out.error_line(f"{path}: no base offset in its name: offsets are relative")
         window = self._open(path)
         try:
             entry = INDEX_ENTRY if kind is INDEX else TIME_INDEX_ENTRY
@@ -128,11 +128,11 @@ class Dump:
             if not options.verify_index_only:
                 text = index_text.index_lines if kind is INDEX else index_text.time_index_lines
                 self.out.each(text(window, base))
-            self._hold(path, at._replace(name_offset=base), kind, window)
+            self._compare(path, at._replace(name_offset=base), kind, window)
         finally:
             window.source.close()
 
-    def _hold(self, path: str, at: Target, kind: Kind, window: Window) -> None:
+    def _compare(self, path: str, at: Target, kind: FileKind, window: Window) -> None:
         """Compare an index with its segment, and collect its wrong entries."""
         stem, _, _ = os.path.basename(path).partition(".")
         log = target(os.path.join(os.path.dirname(path), stem + ".log"))._replace(name_offset=at.name_offset)
@@ -151,7 +151,7 @@ class Dump:
         finally:
             log_window.source.close()
 
-    def _wrong(self, path: str, kind: Kind, wrong: IndexMismatch, log: Window) -> None:
+    def _wrong(self, path: str, kind: FileKind, wrong: IndexMismatch, log: Window) -> None:
         offset = None
         if kind is INDEX and isinstance(wrong.entry, Entry):
             batch = batch_at(log, wrong.entry.values["position"])

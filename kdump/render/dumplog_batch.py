@@ -22,15 +22,15 @@ from kdump.format.batch import (
     codec_name,
     sequence,
 )
-from kdump.format.columns import Columns, each_header, each_row, headers
 from kdump.format.control import CONTROL_TYPES, decode_control
 from kdump.format.messages import Decoded, kafka_json
 from kdump.format.numbers import int32, int64
+from kdump.format.record_columns import RecordColumns, each_header, each_row, headers
 from kdump.format.schema import load
 from kdump.format.utf8 import java_text, java_texts
-from kdump.log.legacy import messages
-from kdump.log.payload import columns_of
-from kdump.log.region import Batch, BatchLegacy, BatchV2
+from kdump.log.batch_records import decode_columns
+from kdump.log.legacy_records import messages
+from kdump.log.region import Batch, DefaultRecordBatch, LegacyRecordBatch
 from kdump.log.skim import HEAD, Keep
 from kdump.render.java import boolean, jackson, optional_long
 
@@ -61,7 +61,7 @@ Undecodable."""
 
 
 @runtime_checkable
-class InPieces(Protocol):
+class StreamingDecoder(Protocol):
     """Contents of keys and values of any size, of which no copy is made. Raises Undecodable before the first piece."""
 
     def pieces(
@@ -73,7 +73,7 @@ class Undecodable(Exception):
     """The selected decoder cannot read a key or value; kafka-dump-log stops here."""
 
 
-class RecordLine:
+class RecordLineFormat:
     """How records are printed. `metadata`: offset, timestamp and so on; `contents`: key and payload, None for
     neither."""
 
@@ -89,29 +89,29 @@ class RecordLine:
             return ""
         prefix = " " if self.metadata else "| "
         try:
-            said, payload = self.contents(offset, key, value)
+            key_text, payload = self.contents(offset, key, value)
         except Undecodable as error:
             self.refuse(offset, str(error))
             return ""
-        if said is None:
+        if key_text is None:
             return "" if payload is None else f"{prefix}payload: {payload}"
         if payload is None:
-            return f"{prefix}key: {said}"
-        return f"{prefix}key: {said} payload: {payload}"
+            return f"{prefix}key: {key_text}"
+        return f"{prefix}key: {key_text} payload: {payload}"
 
     def in_pieces(self, offset: int, key: memoryview | None, value: memoryview | None) -> Iterator[str]:
         """Return what `shown` returns, in pieces."""
-        if not isinstance(self.contents, InPieces):
+        if not isinstance(self.contents, StreamingDecoder):
             return iter((self.shown(offset, _bytes(key), _bytes(value)),))
         prefix = " " if self.metadata else "| "
         try:
-            said, payload = self.contents.pieces(key, value, PIECE)
+            key_pieces, payload = self.contents.pieces(key, value, PIECE)
         except Undecodable as error:
             self.refuse(offset, str(error))
             return iter(())
-        parts: Iterable[str] = () if said is None else chain((f"{prefix}key: ",), said)
+        parts: Iterable[str] = () if key_pieces is None else chain((f"{prefix}key: ",), key_pieces)
         if payload is not None:
-            parts = chain(parts, (f"{prefix if said is None else ' '}payload: ",), payload)
+            parts = chain(parts, (f"{prefix if key_pieces is None else ' '}payload: ",), payload)
         return iter(parts)
 
 
@@ -145,7 +145,7 @@ def _attributes(attributes: int) -> Attributes:
 
 def batch_line(batch: Batch) -> str:
     """Return the line of a batch, or of a message of v0 or v1."""
-    if not isinstance(batch, BatchV2):
+    if not isinstance(batch, DefaultRecordBatch):
         timestamp = -1 if batch.maxTimestamp is None else batch.maxTimestamp
         return (
             f"offset: {batch.lastOffset} position: {batch.position} {batch.timestampType}: {timestamp}"
@@ -153,16 +153,16 @@ def batch_line(batch: Batch) -> str:
             f" isvalid: {boolean(batch.crcValid)}"
         )
     head = batch.header
-    said = _attributes(head.attributes)
-    sound = batch.size >= BATCH_HEADER.size and batch.crcValid
+    fields = _attributes(head.attributes)
+    is_valid = batch.size >= BATCH_HEADER.size and batch.crcValid
     return (
         f"baseOffset: {head.baseOffset} lastOffset: {int64(head.lastOffset)} count: {head.recordCount}"
         f" baseSequence: {head.baseSequence} lastSequence: {_last_sequence(head.baseSequence, head.lastOffsetDelta)}"
         f" producerId: {head.producerId} producerEpoch: {head.producerEpoch}"
-        f" partitionLeaderEpoch: {head.partitionLeaderEpoch} isTransactional: {said.transactional}"
-        f" isControl: {said.control} deleteHorizonMs: {optional_long(head.deleteHorizonMs)}"
-        f" position: {batch.position} {said.kind}: {head.maxTimestamp} size: {batch.size} magic: {head.magic}"
-        f" compresscodec: {said.codec} crc: {head.crc} isvalid: {boolean(sound)}"
+        f" partitionLeaderEpoch: {head.partitionLeaderEpoch} isTransactional: {fields.transactional}"
+        f" isControl: {fields.control} deleteHorizonMs: {optional_long(head.deleteHorizonMs)}"
+        f" position: {batch.position} {fields.kind}: {head.maxTimestamp} size: {batch.size} magic: {head.magic}"
+        f" compresscodec: {fields.codec} crc: {head.crc} isvalid: {boolean(is_valid)}"
     )
 
 
@@ -178,23 +178,23 @@ def _increment(base: int, delta: int) -> int:
     return int32(base + delta)
 
 
-def record_lines(batch: Batch, form: RecordLine) -> Iterator[tuple[Lines, list[int]]]:
+def record_lines(batch: Batch, form: RecordLineFormat) -> Iterator[tuple[Lines, list[int]]]:
     """Yield the lines of a batch's records, several at a time or one in pieces, with their offsets. Afterwards
     batch.problems has what cannot be decoded."""
-    if isinstance(batch, BatchLegacy):
+    if isinstance(batch, LegacyRecordBatch):
         yield from _legacy(batch, form)
-    elif isinstance(batch, BatchV2) and batch.recordCount:  # Kafka does not decode a batch with a count of 0
+    elif isinstance(batch, DefaultRecordBatch) and batch.recordCount:  # Kafka does not decode a batch with a count of 0
         yield from _v2(batch, form)
 
 
-def _v2(batch: BatchV2, form: RecordLine) -> Iterator[tuple[Lines, list[int]]]:
+def _v2(batch: DefaultRecordBatch, form: RecordLineFormat) -> Iterator[tuple[Lines, list[int]]]:
     head = batch.header
     base_offset, base_timestamp, base_sequence = head.baseOffset, head.baseTimestamp, head.baseSequence
     control, kind, metadata = head.isControlBatch, head.timestampType, form.metadata
     appended = head.maxTimestamp if kind == "LogAppendTime" else None
     shown, silent = form.shown, form.contents is None
     keep = Keep(control, metadata, _is_shown) if silent or control else None
-    for columns, _ in columns_of(batch, keep=keep):
+    for columns, _ in decode_columns(batch, keep=keep):
         lines: list[str] = []
         offsets: list[int] = []
         data = columns.data
@@ -245,12 +245,12 @@ def _v2(batch: BatchV2, form: RecordLine) -> Iterator[tuple[Lines, list[int]]]:
 
 def _is_shown(key: bytes) -> bool:
     """Return True if the value of the control record with this key is printed, which is not one of six bytes."""
-    said = decode_control(key, None).type
-    return said in NAMES
+    kind = decode_control(key, None).type
+    return kind in NAMES
 
 
 def _long(
-    form: RecordLine, columns: Columns, row: tuple[int, ...], offset: int, line: str, control: bool
+    form: RecordLineFormat, columns: RecordColumns, row: tuple[int, ...], offset: int, line: str, control: bool
 ) -> Iterator[str]:
     """Return the pieces of the line of a long record; `line` is its metadata without header keys."""
     (_, end, _, _, _, key_start, key_size, value_start, value_size, at, count) = row
@@ -291,27 +291,27 @@ def _header_keys(data: memoryview, position: int, count: int, end: int) -> Itera
         yield comma + ",".join(gathered)
 
 
-def _control(form: RecordLine, offset: int, key: bytes | None, value: bytes | None) -> str:
+def _control(form: RecordLineFormat, offset: int, key: bytes | None, value: bytes | None) -> str:
     """Return the text of a control record."""
-    said = decode_control(key, value)
-    if said.problem is not None:
-        form.refuse(offset, f"control record {said.type}: {said.problem}")
-        if said.typeId is None:
+    control = decode_control(key, value)
+    if control.problem is not None:
+        form.refuse(offset, f"control record {control.type}: {control.problem}")
+        if control.typeId is None:
             return ""
-    if said.type in ("COMMIT", "ABORT"):
-        epoch = "" if said.coordinatorEpoch is None else f" coordinatorEpoch: {said.coordinatorEpoch}"
-        return f" endTxnMarker: {said.type}{epoch}"
-    name = NAMES.get(said.type)
+    if control.type in ("COMMIT", "ABORT"):
+        epoch = "" if control.coordinatorEpoch is None else f" coordinatorEpoch: {control.coordinatorEpoch}"
+        return f" endTxnMarker: {control.type}{epoch}"
+    name = NAMES.get(control.type)
     if name is None:
-        return f" controlType: UNKNOWN({said.typeId})"
-    if said.value is None or said.problem is not None:
+        return f" controlType: UNKNOWN({control.typeId})"
+    if control.value is None or control.problem is not None:
         return f" {name}"
-    schema = load(CONTROL_TYPES[said.typeId or 0].message)
-    version = min(said.version or 0, schema.valid.highest)
-    return f" {name} {jackson(kafka_json(schema, Decoded(said.value, version, 0, '', b'')))}"
+    schema = load(CONTROL_TYPES[control.typeId or 0].message)
+    version = min(control.version or 0, schema.valid.highest)
+    return f" {name} {jackson(kafka_json(schema, Decoded(control.value, version, 0, '', b'')))}"
 
 
-def _legacy(batch: BatchLegacy, form: RecordLine) -> Iterator[tuple[Lines, list[int]]]:
+def _legacy(batch: LegacyRecordBatch, form: RecordLineFormat) -> Iterator[tuple[Lines, list[int]]]:
     if not batch.is_compressed:
         yield from _lone(batch, form)
         return
@@ -346,7 +346,7 @@ def _legacy(batch: BatchLegacy, form: RecordLine) -> Iterator[tuple[Lines, list[
         yield lines, offsets
 
 
-def _lone(batch: BatchLegacy, form: RecordLine) -> Iterator[tuple[Lines, list[int]]]:
+def _lone(batch: LegacyRecordBatch, form: RecordLineFormat) -> Iterator[tuple[Lines, list[int]]]:
     """Yield the line of a message that is not a wrapper. Kafka does not check whether key and value fill it
     (LegacyRecord)."""
     try:
@@ -373,15 +373,15 @@ def _lone(batch: BatchLegacy, form: RecordLine) -> Iterator[tuple[Lines, list[in
         yield [line + form.shown(batch.lastOffset, _bytes(key), _bytes(value))], [batch.lastOffset]
 
 
-def _sized(batch: BatchLegacy, position: int) -> tuple[int, int]:
+def _sized(batch: LegacyRecordBatch, position: int) -> tuple[int, int]:
     """Return the size stored at `position`, and the end of the bytes that have this size. Raises struct.error."""
     (size,) = SIZE.unpack(b"".join(batch.chunks(position, SIZE.size)))
     return size, position + SIZE.size + max(0, size)
 
 
 def _message_line(
-    form: RecordLine,
-    batch: BatchLegacy,
+    form: RecordLineFormat,
+    batch: LegacyRecordBatch,
     offset: int | None,
     timestamp: int | None,
     sizes: tuple[int, int],

@@ -15,9 +15,9 @@ from typing import Any
 from kdump.format.consumer_protocol import PROTOCOL_TYPE, with_members
 from kdump.format.coordinator_record import MessagePart, decode_coordinator_record
 from kdump.format.errors import DecodeError
-from kdump.format.messages import UNKNOWN_TAGS, Decoded, attempt, kafka_json
+from kdump.format.messages import UNKNOWN_TAGS, Decoded, kafka_json, try_decode
 from kdump.format.metadata_record import FRAME_VERSION, read_frame
-from kdump.format.schema import Schema, by_api_key
+from kdump.format.schema import MessageSchema, by_api_key
 from kdump.format.utf8 import java_text, java_texts, texts
 from kdump.format.varint import Bytes
 from kdump.render.dumplog_batch import Contents, Undecodable
@@ -56,7 +56,7 @@ _PIECES: dict[Text, Callable[[memoryview, int], Iterator[str]]] = {
 }
 
 
-class ByClass:
+class ClassDecoder:
     """A decoder that uses two classes of DECODER_CLASSES."""
 
     def __init__(self, key_class: str, value_class: str) -> None:
@@ -83,23 +83,23 @@ def _coordinator(folder: str, offset: int, key: bytes | None, value: bytes | Non
     """Decode a record of a coordinator's topic with the schemas in `folder`."""
     if key is None:
         raise Undecodable("a record without a key, which this decoder cannot read")
-    said = decode_coordinator_record(folder, key, value)
-    if said.key.number is not None and said.key.schema is None:
-        return f"Unknown record type {said.key.number} at offset {offset}, skipping.", None
-    wrong = _wrong(said.key, "key")
-    if not wrong and said.value is not None:
-        wrong = _unknown_version(said.value) or _wrong(said.value, "value")
+    decoded = decode_coordinator_record(folder, key, value)
+    if decoded.key.number is not None and decoded.key.schema is None:
+        return f"Unknown record type {decoded.key.number} at offset {offset}, skipping.", None
+    wrong = _wrong(decoded.key, "key")
+    if not wrong and decoded.value is not None:
+        wrong = _unknown_version(decoded.value) or _wrong(decoded.value, "value")
     if wrong:
         return f"Error at offset {offset}, skipping. {wrong}", None
-    schema, data = _data(said.key)
+    schema, data = _data(decoded.key)
     text = jackson({"type": str(schema.apiKey), "data": data})
-    if said.value is None:
+    if decoded.value is None:
         return text, "<DELETE>"
-    schema, data = _data(said.value)
+    schema, data = _data(decoded.value)
     if schema.name == "GroupMetadataValue" and data.get("protocolType") == PROTOCOL_TYPE:
-        assert said.value.decoded is not None
-        with_members(data, said.value.decoded.value["members"])
-    return text, jackson({"version": str(said.value.number), "data": data})
+        assert decoded.value.decoded is not None
+        with_members(data, decoded.value.decoded.value["members"])
+    return text, jackson({"version": str(decoded.value.number), "data": data})
 
 
 def _wrong(part: MessagePart, name: str) -> str:
@@ -121,7 +121,7 @@ def _unknown_version(value: MessagePart) -> str:
     return f"Found an unknown record version {value.number} for {schema.apiKey} type"
 
 
-def _data(part: MessagePart) -> tuple[Schema, dict[str, Any]]:
+def _data(part: MessagePart) -> tuple[MessageSchema, dict[str, Any]]:
     """Return schema and JSON of a decoded key or value."""
     assert part.schema is not None
     assert part.decoded is not None
@@ -155,7 +155,7 @@ def _remote(offset: int, key: bytes | None, value: bytes | None) -> Said:
     return None, remote_text(schema.name, decoded.value)
 
 
-def _framed(folder: str, value: bytes | None) -> tuple[Schema, int, Decoded] | str:
+def _framed(folder: str, value: bytes | None) -> tuple[MessageSchema, int, Decoded] | str:
     """Decode a framed message. Returns its schema, the version in the frame, and the decoded message; otherwise the
     message of the exception that AbstractApiMessageSerde throws."""
     try:
@@ -166,7 +166,7 @@ def _framed(folder: str, value: bytes | None) -> tuple[Schema, int, Decoded] | s
     if schema is None:
         return f"org.apache.kafka.common.errors.UnsupportedVersionException: Unknown metadata id {frame.apiKey}"
     assert value is not None
-    decoded, problem = attempt(schema, frame.version, value, frame.position)
+    decoded, problem = try_decode(schema, frame.version, value, frame.position)
     # Kafka's generated classes check the version only when they read a nested structure.
     unknown = not schema.valid.hold(frame.version) and _holds_structures(decoded.value)
     if problem is not None or unknown:

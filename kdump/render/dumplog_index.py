@@ -22,11 +22,11 @@ SNAPSHOT_VERSION = 1
 """The only version that Kafka's tool reads."""
 
 
-class Corrupt(Exception):
+class CorruptFile(Exception):
     """Raised if the file fails Kafka's sanity check, or if Kafka's tool cannot read it."""
 
 
-class Unsound(Corrupt):
+class RejectedFile(CorruptFile):
     """Raised if Kafka rejects the file or the end of it, but its tool still exits with 0."""
 
 
@@ -60,19 +60,19 @@ def time_index_lines(window: Window, base: int) -> Iterator[str]:
 
 
 def check_sanity(window: Window, entry: Layout[Any], base: int) -> None:
-    """Check an index like a broker that loads it (sanityCheck). Raises Corrupt."""
+    """Check an index like a broker that loads it (sanityCheck). Raises CorruptFile."""
     size = _size(window)
     count = size // entry.size
     if count:
         first = entry.read(window.view(0, entry.size))
         last = entry.read(window.view((count - 1) * entry.size, entry.size))
         if entry is TIME_INDEX_ENTRY and last.timestamp < first.timestamp:
-            raise Corrupt(f"the last timestamp, {last.timestamp}, is less than the first, {first.timestamp}")
+            raise CorruptFile(f"the last timestamp, {last.timestamp}, is less than the first, {first.timestamp}")
         if last.relativeOffset < 0:
             offset = base + last.relativeOffset
-            raise Corrupt(f"the last offset, {offset}, is less than the base offset, {base}")
+            raise CorruptFile(f"the last offset, {offset}, is less than the base offset, {base}")
     if size % entry.size:
-        raise Corrupt(f"{size} bytes, which is not a multiple of {entry.size}")
+        raise CorruptFile(f"{size} bytes, which is not a multiple of {entry.size}")
 
 
 def _size(window: Window) -> int:
@@ -86,13 +86,13 @@ def _size(window: Window) -> int:
 
 
 def txn_index_lines(window: Window) -> Iterator[str]:
-    """Yield the entries of a .txnindex. Raises Corrupt for an unknown version, and Unsound for a partial entry at the
-    end."""
+    """Yield the entries of a .txnindex. Raises CorruptFile for an unknown version, and RejectedFile for a partial entry
+    at the end."""
     end = 0
     for row in rows(window, TXN_INDEX_ENTRY):
         version = row.version >> 8  # AbortedTxn.version uses only the first of the two bytes
         if version > 0:
-            raise Corrupt(f"position {end}: the entry has version {row.version}, only 0 is supported")
+            raise CorruptFile(f"position {end}: the entry has version {row.version}, only 0 is supported")
         yield (
             f"version: {version} producerId: {row.producerId} firstOffset: {row.firstOffset}"
             f" lastOffset: {row.lastOffset} lastStableOffset: {row.lastStableOffset}"
@@ -100,21 +100,25 @@ def txn_index_lines(window: Window) -> Iterator[str]:
         end += TXN_INDEX_ENTRY.size
     left = len(window.view(end, TXN_INDEX_ENTRY.size))
     if left:
-        raise Unsound(f"position {end}: {left} bytes left over, less than one entry ({TXN_INDEX_ENTRY.size} bytes)")
+        raise RejectedFile(
+            f"position {end}: {left} bytes left over, less than one entry ({TXN_INDEX_ENTRY.size} bytes)"
+        )
 
 
 def snapshot_lines(window: Window) -> Iterator[str]:
-    """Yield the producers in a .snapshot, or none if its checksum does not match. Raises Unsound."""
+    """Yield the producers in a .snapshot, or none if its checksum does not match. Raises RejectedFile."""
     data = window.view(0, SNAPSHOT_HEADER.size)
     if len(data) < SNAPSHOT_HEADER.size:
-        raise Unsound(f"Snapshot failed schema validation: {len(data)} bytes, fewer than a header")
+        raise RejectedFile(f"Snapshot failed schema validation: {len(data)} bytes, fewer than a header")
     header = SNAPSHOT_HEADER.read(data)
     if header.version != SNAPSHOT_VERSION:
-        raise Unsound(f"Snapshot failed schema validation: Snapshot contained an unknown file version {header.version}")
+        raise RejectedFile(
+            f"Snapshot failed schema validation: Snapshot contained an unknown file version {header.version}"
+        )
     size = _size(window)
     computed = checksum(2, window.chunks(CRC_START, size - CRC_START))
     if computed != header.crc:
-        raise Unsound(
+        raise RejectedFile(
             f"Snapshot is corrupt (CRC is no longer valid). Stored crc: {header.crc}. Computed crc: {computed}"
         )
     for number, row in enumerate(rows(window, PRODUCER_ENTRY, SNAPSHOT_HEADER.size)):

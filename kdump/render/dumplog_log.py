@@ -10,12 +10,12 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from kdump.format.batch import CODECS
+from kdump.log.file_log_input_stream import StreamStop, kafka_batches
 from kdump.log.region import Batch, Limits
 from kdump.log.source import FileSource
-from kdump.log.stream import StreamStop, stream
 from kdump.log.window import Window
-from kdump.render.dumplog_batch import Contents, RecordLine, batch_line, record_lines
-from kdump.render.dumplog_out import Out
+from kdump.render.dumplog_batch import Contents, RecordLineFormat, batch_line, record_lines
+from kdump.render.dumplog_out import DumpOutput
 from kdump.render.progress import Progress
 
 MOST_COMPLAINTS = 20
@@ -43,7 +43,7 @@ class LogDump:
     def __init__(
         self,
         options: DumpOptions,
-        out: Out,
+        out: DumpOutput,
         path: str,
         window: Window,
         offset: int | None,
@@ -61,11 +61,13 @@ class LogDump:
 
     def run(self) -> None:
         out, options = self.out, self.options
-        form = RecordLine(not options.skip_record_metadata, options.contents, self.refuse)
+        form = RecordLineFormat(not options.skip_record_metadata, options.contents, self.refuse)
         end = 0
         source = self.window.source
         with Progress(self.path, out.output) as progress:
-            for item in stream(self.window, name_offset=self.offset, limits=options.limits, most=options.max_bytes):
+            for item in kafka_batches(
+                self.window, name_offset=self.offset, limits=options.limits, most=options.max_bytes
+            ):
                 progress.at(item.position, source.size)
                 if isinstance(item, StreamStop):
                     self._stopped(item)
@@ -89,12 +91,12 @@ class LogDump:
                     out.fail(f"{self.path}: position {item.position}: compression codec {item.compression}")
                 end = item.end
         if self.complaints > MOST_COMPLAINTS:
-            out.say(f"{self.path}: {self.complaints - MOST_COMPLAINTS} more such records")
+            out.error_line(f"{self.path}: {self.complaints - MOST_COMPLAINTS} more such records")
         if options.max_bytes is None and source.size is not None and source.size > end:
             out.lines([f"Found {source.size - end} invalid bytes at the end of {os.path.basename(self.path)}"])
         if isinstance(source, FileSource) and (grown := source.grown()):
-            what = f"grew by {grown} bytes" if grown > 0 else f"was truncated by {-grown} bytes"
-            out.say(f"{self.path}: {what} while being read")
+            change = f"grew by {grown} bytes" if grown > 0 else f"was truncated by {-grown} bytes"
+            out.error_line(f"{self.path}: {change} while being read")
 
     def _follow(self, offsets: list[int]) -> None:
         last = self.last
@@ -111,20 +113,20 @@ class LogDump:
             self.out.fail(f"{self.path}: position {batch.position}: {problem.reason}{where}")
 
     def _stopped(self, stop: StreamStop) -> None:
-        goes_on = "" if stop.sound is None else f"; the next valid batch starts at byte {stop.sound}"
-        if stop.sound == stop.position:
+        goes_on = "" if stop.next_valid is None else f"; the next valid batch starts at byte {stop.next_valid}"
+        if stop.next_valid == stop.position:
             goes_on = "; the checksum matches for a different length"
         text = f"{self.path}: position {stop.position}: {stop.reason}{goes_on}"
-        if stop.thrown and (stop.sound is not None or not stop.zeros):
+        if stop.thrown and (stop.next_valid is not None or not stop.zeros):
             self.out.fail(text)
-        elif stop.sound is not None:
-            self.out.say(f"{text} (run kdump inspect to see it)")
+        elif stop.next_valid is not None:
+            self.out.error_line(f"{text} (run kdump inspect to see it)")
         else:
-            self.out.say(text)
+            self.out.error_line(text)
 
     def refuse(self, offset: int, why: str) -> None:
         """Report a record that the decoder cannot read."""
         self.out.status = 1
         self.complaints += 1
         if self.complaints <= MOST_COMPLAINTS:
-            self.out.say(f"{self.path}: offset {offset}: {why}")
+            self.out.error_line(f"{self.path}: offset {offset}: {why}")

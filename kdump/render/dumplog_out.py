@@ -13,7 +13,7 @@ LONG = 1 << 20
 """Number of characters above which a line is written in pieces."""
 
 
-class Out:
+class DumpOutput:
     """Writes output and errors. `complain` receives lines for standard error; `status` is the exit status so far."""
 
     def __init__(self, output: Output, complain: Callable[[str], None]) -> None:
@@ -54,15 +54,15 @@ class Out:
             if kept:
                 self.lines(kept)
 
-    def say(self, text: str) -> None:
+    def error_line(self, text: str) -> None:
         """Write a line to standard error, after everything written to standard output so far."""
         self.output.flush()
         self.complain(f"kdump: {text}")
 
     def fail(self, text: str) -> None:
-        """Like `say`, for errors for which Kafka's tool exits with 1."""
+        """Like `error_line`, for errors for which Kafka's tool exits with 1."""
         self.status = 1
-        self.say(text)
+        self.error_line(text)
 
 
 def _bytes(text: str) -> bytes:

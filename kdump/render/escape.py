@@ -31,7 +31,7 @@ def printable(text: str) -> str:
     return text if text.isascii() and text.isprintable() else _SUSPECT.sub(_escape, text)
 
 
-def shown(data: bytes | None, limit: int | None = None) -> str:
+def bytes_text(data: bytes | None, limit: int | None = None) -> str:
     """Return bytes as text for people: decoded if they are UTF-8, else 0x and hex; null for None. Truncated after
     `limit` bytes, so that no more of a long value is read than a line shows."""
     if data is None:

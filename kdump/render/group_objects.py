@@ -8,18 +8,18 @@ from typing import Any
 from kdump.answer import answer_object
 from kdump.forensics.answers import ChangedField, RecordedChange
 from kdump.forensics.groups import DescribedGroup, GroupMember
+from kdump.state.as_of import Change
 from kdump.state.groups import Assigned, Group
-from kdump.state.lag import LagContext, Position, SharePosition
-from kdump.state.moment import Change
+from kdump.state.lag import CommittedPosition, LagContext, SharePosition
 from kdump.state.secrets import HIDDEN, is_secret
 
 Object = dict[str, Any]
 ASSIGNMENTS = ("assigned", "revoking", "target", "standby", "warmup")
 
 
-def group_object(group: Group, positions: list[Position], shares: list[SharePosition]) -> Object:
+def group_object(group: Group, positions: list[CommittedPosition], shares: list[SharePosition]) -> Object:
     """Return a group with totals over its `positions` and `shares`."""
-    places: list[Position | SharePosition] = [*positions, *shares]
+    places: list[CommittedPosition | SharePosition] = [*positions, *shares]
     lags = [each.lag for each in places if each.lag is not None]
     times = [each.commitTimestamp for each in positions if each.commitTimestamp is not None]
     return answer_object(
@@ -53,18 +53,18 @@ def group_object(group: Group, positions: list[Position], shares: list[SharePosi
     )
 
 
-def member_objects(group: Group, around: LagContext) -> list[Object]:
+def member_objects(group: Group, context: LagContext) -> list[Object]:
     found = []
     for member in group.members.values():
         named: dict[str, Any] = {
-            name: tuple(_with_name(each, around) for each in getattr(member, name)) for name in ASSIGNMENTS
+            name: tuple(_with_name(each, context) for each in getattr(member, name)) for name in ASSIGNMENTS
         }
         found.append(answer_object(GroupMember(group.groupId, member._replace(**named))))
     return found
 
 
-def _with_name(assigned: Assigned, around: LagContext) -> Assigned:
-    return assigned._replace(topic=around.topic_name(assigned.topic))
+def _with_name(assigned: Assigned, context: LagContext) -> Assigned:
+    return assigned._replace(topic=context.topic_name(assigned.topic))
 
 
 def change_object(

@@ -13,13 +13,13 @@ from kdump.render.sink import Sink
 from kdump.render.state_tables import StateTables
 from kdump.render.style import painter
 from kdump.render.times import iso
-from kdump.state.groups import Groups
+from kdump.state.groups import GroupCoordinatorState
 from kdump.state.lag import LagContext, SharePosition, positions, share_positions
 
 Object = dict[str, Any]
 
 
-class Described(NamedTuple):
+class GroupDescription(NamedTuple):
     """A group as JSON objects: itself, its members and its offsets."""
 
     group: Object
@@ -28,23 +28,23 @@ class Described(NamedTuple):
     shares: list[Object]
 
 
-def describe(
-    groups: Groups, around: LagContext, name: Callable[[str], bool], topic: Callable[[str], bool]
-) -> Iterator[Described]:
+def describe_groups(
+    groups: GroupCoordinatorState, context: LagContext, name: Callable[[str], bool], topic: Callable[[str], bool]
+) -> Iterator[GroupDescription]:
     """Yield the selected groups, with their offsets in the selected topics."""
     waiting = groups.pending_by_group()
     for group in (groups.groups[each] for each in sorted(groups.groups) if name(each)):
-        own = [each for each in positions(groups, group.groupId, waiting, around) if topic(each.topic)]
-        shares = [each for each in share_positions(groups, group.groupId, around) if topic(each.topic)]
-        yield Described(
+        own = [each for each in positions(groups, group.groupId, waiting, context) if topic(each.topic)]
+        shares = [each for each in share_positions(groups, group.groupId, context) if topic(each.topic)]
+        yield GroupDescription(
             group_object(group, own, shares),
-            member_objects(group, around),
+            member_objects(group, context),
             list(map(answer_object, own)),
             list(map(answer_object, shares)),
         )
 
 
-def by(name: str | None) -> Callable[[Object], Any]:
+def sort_key(name: str | None) -> Callable[[Object], Any]:
     """Return a sort key for the JSON key of that name: numbers first, in descending order, then texts in ascending
     order, unknown values last."""
 
@@ -57,7 +57,7 @@ def by(name: str | None) -> Callable[[Object], Any]:
     return order
 
 
-def group_parts(each: Described, *, members: bool, offsets: bool) -> Iterator[Object]:
+def group_parts(each: GroupDescription, *, members: bool, offsets: bool) -> Iterator[Object]:
     """Yield the JSON objects of a group: itself and, as asked for, its members and offsets."""
     yield each.group
     if members:
@@ -71,7 +71,7 @@ SUMMARY, MEMBERS, OFFSETS, DETAILS = "summary", "members", "offsets", "details"
 """What a GroupReport shows: a table of groups, of members or of offsets, or groups one by one."""
 
 
-class GroupReport(Sink[Described]):
+class GroupReport(Sink[GroupDescription]):
     """Writes described groups, `shown` as one of the above. If not `is_now`, they are as of an earlier time, and no lag
     is known."""
 
@@ -82,9 +82,9 @@ class GroupReport(Sink[Described]):
         self.sort = sort
         self.is_now = is_now
         self.paint = painter(output.colour)
-        self._found: list[Described] = []
+        self._found: list[GroupDescription] = []
 
-    def add(self, found: Described) -> None:
+    def add(self, found: GroupDescription) -> None:
         if self.shown != DETAILS:
             self._found.append(found)
             return
@@ -98,19 +98,21 @@ class GroupReport(Sink[Described]):
         if write is not None:
             write(self._found)
 
-    def summary(self, found: Iterable[Described]) -> None:
+    def summary(self, found: Iterable[GroupDescription]) -> None:
         without = () if self.is_now else ("lagUnknown",)
-        self.tables.write("group", sorted((each.group for each in found), key=by(self.sort)), without)
+        self.tables.write("group", sorted((each.group for each in found), key=sort_key(self.sort)), without)
 
-    def members(self, found: Iterable[Described]) -> None:
-        self.tables.write("groupMember", sorted((m for each in found for m in each.members), key=by(self.sort)))
+    def members(self, found: Iterable[GroupDescription]) -> None:
+        self.tables.write("groupMember", sorted((m for each in found for m in each.members), key=sort_key(self.sort)))
 
-    def offsets(self, found: Iterable[Described]) -> None:
+    def offsets(self, found: Iterable[GroupDescription]) -> None:
         """Write the offsets of all groups in one table, and those of share groups in another if it has the selected
         columns."""
         kept = list(found)
-        rows = self.tables.write("groupOffset", sorted((o for each in kept for o in each.offsets), key=by(self.sort)))
-        shares = sorted((o for each in kept for o in each.shares), key=by(self.sort))
+        rows = self.tables.write(
+            "groupOffset", sorted((o for each in kept for o in each.offsets), key=sort_key(self.sort))
+        )
+        shares = sorted((o for each in kept for o in each.shares), key=sort_key(self.sort))
         names = self.tables.names
         if names is not None and not set(names) <= {key.name for key in answer_keys(SharePosition)}:
             return  # the selected columns are those of the other table
@@ -118,7 +120,7 @@ class GroupReport(Sink[Described]):
             self.output.line("")
         self.tables.write("groupShare", shares)
 
-    def details(self, each: Described) -> None:
+    def details(self, each: GroupDescription) -> None:
         """Write one group: its facts, its members, its offsets."""
         group = each.group
         name = printable(group["groupId"])
@@ -127,7 +129,7 @@ class GroupReport(Sink[Described]):
         for kind, values in (("groupMember", each.members), ("groupOffset", each.offsets), ("groupShare", each.shares)):
             if values:
                 self.output.line("")
-                self.tables.write(kind, sorted(values, key=by(self.sort)), without=("groupId",))
+                self.tables.write(kind, sorted(values, key=sort_key(self.sort)), without=("groupId",))
 
     def _facts(self, group: Object) -> str:
         zone = self.tables.zone

@@ -10,7 +10,7 @@ from itertools import zip_longest
 from typing import Any
 
 from kdump.check.finding import Finding
-from kdump.decode.decoding import Decoding
+from kdump.decode.record_decoder import RecordDecoder
 from kdump.format.batch import BATCH_HEADER, MAGIC_POSITION
 from kdump.format.control import control_spans
 from kdump.format.errors import DecodeError
@@ -18,17 +18,17 @@ from kdump.format.layout import LARGE, Layout, Span
 from kdump.format.message import MESSAGES
 from kdump.format.record import RECORD
 from kdump.format.varint import Bytes
+from kdump.log.batch_records import unpacked
 from kdump.log.entries import Entry
 from kdump.log.errors import SourceError
-from kdump.log.legacy import messages, value_bounds
+from kdump.log.legacy_records import messages, value_bounds
 from kdump.log.paths import Target
-from kdump.log.payload import unpacked
 from kdump.log.record import Record
-from kdump.log.region import JUNK, PADDING, Batch, BatchLegacy, BatchV2, Problem, Region
+from kdump.log.region import JUNK, PADDING, Batch, DefaultRecordBatch, LegacyRecordBatch, Problem, Region
 from kdump.log.window import Window
 from kdump.render.decoded import lines
 from kdump.render.escape import printable
-from kdump.render.explain import (
+from kdump.render.field_meanings import (
     BatchFieldMeanings,
     FieldMeaning,
     MessageFieldMeanings,
@@ -61,7 +61,7 @@ class Hexdump:
         *,
         full: bool = False,
         zone: tzinfo = timezone.utc,
-        decoding: Decoding | None = None,
+        decoding: RecordDecoder | None = None,
     ) -> None:
         self.output = output
         self.decoding = decoding
@@ -100,13 +100,13 @@ class Hexdump:
         self._text(title(batch), "head")
         words = BatchFieldMeanings(batch, self.zone)
         self._labels()
-        if isinstance(batch, BatchV2):
+        if isinstance(batch, DefaultRecordBatch):
             data = b"".join(batch.chunks(0, BATCH_HEADER.size))
             self._walk(BATCH_HEADER, data, batch.position, words)
             self._payload_title(batch, BATCH_HEADER.size, batch.size - BATCH_HEADER.size)
-        elif isinstance(batch, BatchLegacy) and batch.is_compressed:
+        elif isinstance(batch, LegacyRecordBatch) and batch.is_compressed:
             self._wrapper(batch, words)
-        elif isinstance(batch, BatchLegacy) and not self._sound_message(batch):
+        elif isinstance(batch, LegacyRecordBatch) and not self._sound_message(batch):
             self.output.line("")
             return
         self._records(batch, chosen, words)
@@ -118,13 +118,13 @@ class Hexdump:
             for span in entry.layout.walk(entry.data, 0, entry.size):
                 self._span(span, entry.data, entry.position, self._general)
             names = entry.layout.names
-            said = ", ".join(f"{key} {value}" for key, value in entry.values.items() if key not in names)
-            if said:
-                self._text(f"{'':11}{said}", "dim")
+            values = ", ".join(f"{key} {value}" for key, value in entry.values.items() if key not in names)
+            if values:
+                self._text(f"{'':11}{values}", "dim")
             return
         if entry.size:
-            told = ", ".join(f"{key} {printable(str(value))}" for key, value in entry.values.items())
-            self._bytes(entry.position, entry.data, entry.what, FieldMeaning("", told))
+            values = ", ".join(f"{key} {printable(str(value))}" for key, value in entry.values.items())
+            self._bytes(entry.position, entry.data, entry.what, FieldMeaning("", values))
         elif entry.values:
             self._text(f"{'':11}" + " ".join(printable(str(value)) for value in entry.values.values()), "")
 
@@ -135,7 +135,7 @@ class Hexdump:
         names = f"{'position':>10} {'bytes':{3 * self.per_line}} {'ascii':{self.per_line}}  field"
         self.output.line(self.paint(names, "dim"))
 
-    def _wrapper(self, batch: BatchLegacy, words: BatchFieldMeanings) -> None:
+    def _wrapper(self, batch: LegacyRecordBatch, words: BatchFieldMeanings) -> None:
         layout = MESSAGES[batch.magic]
         end = layout.size
         with suppress(DecodeError):
@@ -188,7 +188,7 @@ class Hexdump:
         magic = data[MAGIC_POSITION] if len(data) > MAGIC_POSITION else 2
         return MESSAGES.get(magic) or BATCH_HEADER
 
-    def _sound_message(self, batch: BatchLegacy) -> bool:
+    def _sound_message(self, batch: LegacyRecordBatch) -> bool:
         """Return True if the body of a single message is valid, so that it is shown like a record; otherwise write its
         header and what is wrong."""
         with suppress(DecodeError):
@@ -331,9 +331,9 @@ class Hexdump:
                 start = paint(label, "name") + value if i == 0 else " " * indent
                 yield start + (paint(line, "bad") if words.wrong else line)
             return
-        told = f"{name} {words.value}".rstrip()
-        told = "  ".join(filter(None, (told, words.meaning)))
-        for i, line in enumerate(textwrap.wrap(told, room, subsequent_indent="  ")):
+        heading = f"{name} {words.value}".rstrip()
+        heading = "  ".join(filter(None, (heading, words.meaning)))
+        for i, line in enumerate(textwrap.wrap(heading, room, subsequent_indent="  ")):
             yield paint(name, "name") + line[len(name) :] if i == 0 and line.startswith(name) else line
         for line in textwrap.wrap(wrong, room - 2):
             yield "  " + paint(line, "bad")

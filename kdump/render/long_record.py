@@ -6,8 +6,8 @@ from __future__ import annotations
 import base64
 from collections.abc import Iterator
 
-from kdump.decode.said import DecodedRecord
-from kdump.format.columns import each_header
+from kdump.decode.decoded import DecodedRecord
+from kdump.format.record_columns import each_header
 from kdump.log.paths import Target
 from kdump.log.record import Record
 from kdump.render import jsonl

@@ -32,7 +32,7 @@ def texts(data: memoryview) -> Iterator[str]:
         yield decoder.decode(data[start : start + PIECE])
 
 
-def shown_in_pieces(data: memoryview) -> Iterator[str]:
+def bytes_text_pieces(data: memoryview) -> Iterator[str]:
     """Yield the result of escape.shown in pieces."""
     if is_text(data):
         yield from map(printable, texts(data))

@@ -12,14 +12,14 @@ from kdump.answer import answer_object
 from kdump.check.finding import SEVERITIES, Code
 from kdump.check.summary import CheckSummary
 from kdump.check.totals import CheckTotals
-from kdump.decode.said import DecodedRecord
+from kdump.decode.decoded import DecodedRecord
 from kdump.format.control import decode_control
 from kdump.log.entries import Entry
 from kdump.log.inspect_answer import InspectedBatch, InspectedRegion
 from kdump.log.paths import Target
 from kdump.log.record import Record
 from kdump.log.region import Batch, Region
-from kdump.render.decoded import put_reading
+from kdump.render.decoded import add_decoded
 from kdump.render.escape import path_text
 
 
@@ -80,7 +80,7 @@ def after_headers(record: Record, reading: DecodedRecord | None) -> Object:
     if record.is_control:
         out["control"] = control_object(record)
     if reading is not None:
-        put_reading(out, reading)
+        add_decoded(out, reading)
     if not record.batch.crcValid or record.crcValid is False:
         out["damaged"] = True
     return out

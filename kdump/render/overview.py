@@ -9,7 +9,7 @@ from textwrap import wrap
 from typing import NamedTuple
 
 from kdump.answer import Object
-from kdump.format.counted import many
+from kdump.format.count_text import count_text
 from kdump.render.amounts import size_text
 from kdump.render.escape import path_text, printable
 from kdump.render.output import Output
@@ -25,9 +25,9 @@ from kdump.render.sink import Sink
 from kdump.render.style import painter
 from kdump.render.table import Table
 from kdump.render.times import iso
-from kdump.state.logdir import LogDirectorySummary
+from kdump.state.directory_summary import LogDirectorySummary
 from kdump.state.overview import OverviewRow
-from kdump.state.partition_log import PartitionSummary
+from kdump.state.partition_summary import PartitionSummary
 
 SHOWN = 5
 """Maximum names that are printed of a list."""
@@ -129,12 +129,12 @@ class TableOverview(Sink[OverviewPart]):
             self.output.line(("    " if number else "  ") + self.paint(line, style))
 
     def _row(self, row: OverviewRow) -> None:
-        said = row_object(row)
-        self._partial = self._partial or said["partial"]
+        fields = row_object(row)
+        self._partial = self._partial or fields["partial"]
         if self.table is None:
-            columns = overview_columns(said["type"], self.zone, self.names, self._widest)
+            columns = overview_columns(fields["type"], self.zone, self.names, self._widest)
             self.table = Table(columns, self.output, full=self.full, chosen=self.names is not None)
-        self.table.add({**said, "name": row.name}, "bad" if said["damage"] or said["errors"] else "")
+        self.table.add({**fields, "name": row.name}, "bad" if fields["damage"] or fields["errors"] else "")
 
     def tick(self) -> None:
         if self.table is not None:
@@ -156,35 +156,39 @@ class TableOverview(Sink[OverviewPart]):
 
 def directory_lines(facts: LogDirectorySummary, zone: tzinfo) -> list[tuple[str, str]]:
     """Return a few lines that describe a log directory, each with its style."""
-    said = directory_object(facts)
-    if said["clusterId"] is None and said["nodeId"] is None:
+    fields = directory_object(facts)
+    if fields["clusterId"] is None and fields["nodeId"] is None:
         lines = [("no meta.properties with cluster and node IDs", "")]
     else:
-        directory = f", directory {said['directoryId']}" if said["directoryId"] else ""
-        version = said["metaPropertiesVersion"]
+        directory = f", directory {fields['directoryId']}" if fields["directoryId"] else ""
+        version = fields["metaPropertiesVersion"]
         lines = [
-            (f"cluster {said['clusterId']}, node {said['nodeId']}{directory} (meta.properties version {version})", "")
+            (
+                f"cluster {fields['clusterId']}, node {fields['nodeId']}{directory} (meta.properties version"
+                f" {version})",
+                "",
+            )
         ]
     written = f" {iso(facts.dated, zone)}" if facts.dated is not None else ""
     if facts.clean:
-        epoch = f", broker epoch {said['brokerEpoch']}" if said["brokerEpoch"] else ""
+        epoch = f", broker epoch {fields['brokerEpoch']}" if fields["brokerEpoch"] else ""
         lines.append((f"clean shutdown: .kafka_cleanshutdown written{written}{epoch}", ""))
     elif facts.clean is False:
         lines.append(
             (f"no clean shutdown: the broker is running or has crashed; last checkpoint written{written}", "torn")
         )
-    counts = [many(said[name], name[:-1]) for name in ("topics", "partitions", "segments")]
-    lines.append((f"{', '.join(counts)}: {size_text(said['size'])}{_beside(said)}", ""))
+    counts = [count_text(fields[name], name[:-1]) for name in ("topics", "partitions", "segments")]
+    lines.append((f"{', '.join(counts)}: {size_text(fields['size'])}{_beside(fields)}", ""))
     stray = [f"{each.name} ({size_text(whole_size(each))})" for each in facts.partitions if each.partition.state]
     if facts.broken:
-        lines.append((f"damaged or unreadable: {_some(said['broken'])}", "bad"))
+        lines.append((f"damaged or unreadable: {_some(fields['broken'])}", "bad"))
     lists = (
         ("not live", stray),
-        ("not named topic-partition", said["unknown"]),
-        ("not Kafka's files", said["otherFiles"]),
-        ("directory missing", said["absent"]),
+        ("not named topic-partition", fields["unknown"]),
+        ("not Kafka's files", fields["otherFiles"]),
+        ("directory missing", fields["absent"]),
     )
-    lines += [(f"{what}: {_some(names)}", "torn") for what, names in lists if names]
+    lines += [(f"{heading}: {_some(names)}", "torn") for heading, names in lists if names]
     if facts.remote_cache:
         lines.append((f"cached remote indexes: {size_text(facts.remote_cache)}", ""))
     return lines
@@ -192,19 +196,19 @@ def directory_lines(facts: LogDirectorySummary, zone: tzinfo) -> list[tuple[str,
 
 def partition_lines(facts: PartitionSummary) -> list[str]:
     """Return one or two lines that describe a partition directory."""
-    said = partition_object(facts)
-    lines = [f"{many(said['segments'], 'segment')}: {size_text(said['size'])}{_beside(said)}"]
-    noted = {"log start": facts.log_start, "high watermark": facts.high_watermark}
-    noted["recovery point"] = facts.checkpoints.get("recovery-point-offset")
-    offsets = ", ".join(f"{what} {offset}" for what, offset in noted.items() if offset is not None)
+    fields = partition_object(facts)
+    lines = [f"{count_text(fields['segments'], 'segment')}: {size_text(fields['size'])}{_beside(fields)}"]
+    checkpointed = {"log start": facts.log_start, "high watermark": facts.high_watermark}
+    checkpointed["recovery point"] = facts.checkpoints.get("recovery-point-offset")
+    offsets = ", ".join(f"{name} {offset}" for name, offset in checkpointed.items() if offset is not None)
     return lines + ([offsets] if offsets else [])
 
 
-def _beside(said: Object) -> str:
+def _beside(fields: Object) -> str:
     """Return the sizes of the files that are not segments."""
-    text = f"; {size_text(said['besideSize'])} of indexes and other files" if said["besideSize"] else ""
-    text += f"; {size_text(said['deletedSize'])} of .deleted files" if said["deletedSize"] else ""
-    return text + (f"; {size_text(said['unfinishedSize'])} of .swap and .cleaned" if said["unfinishedSize"] else "")
+    text = f"; {size_text(fields['besideSize'])} of indexes and other files" if fields["besideSize"] else ""
+    text += f"; {size_text(fields['deletedSize'])} of .deleted files" if fields["deletedSize"] else ""
+    return text + (f"; {size_text(fields['unfinishedSize'])} of .swap and .cleaned" if fields["unfinishedSize"] else "")
 
 
 def _some(names: list[str]) -> str:

@@ -83,10 +83,10 @@ def _column(name: str, unit: str, zone: tzinfo) -> Column:
         show = _text
     more = MORE if name in ("formats", "compressions") else ""
 
-    def cell(said: Object) -> str:
-        value = said.get(name)
+    def cell(fields: Object) -> str:
+        value = fields.get(name)
         text = "-" if value is None else show(value)
-        return text + more if said["partial"] else text
+        return text + more if fields["partial"] else text
 
     right = unit in ("bytes", "offset") or name in ("segments", "partitions", "offsets", "records", "batches")
     return Column(name, name, cell, right=right)
@@ -100,18 +100,18 @@ def _text(value: Any) -> str:
     return printable(str(value))
 
 
-def _notes(said: Object) -> str:
+def _notes(fields: Object) -> str:
     """Return what is unusual about a row."""
-    start, local = said.get("logStartOffset"), said.get("localLogStartOffset")
+    start, local = fields.get("logStartOffset"), fields.get("localLogStartOffset")
     words = [f"on this disk from {local} on"] if local is not None and local != start else []
-    if None not in (said.get("highWatermark"), said.get("logEndOffset")):
-        words += ["high watermark above the log end"] if said["highWatermark"] > said["logEndOffset"] else []
-    words += [f"UNREADABLE: {error}" for error in said["errors"][:1]]
-    if said["damage"]:
-        words.append(f"DAMAGED: {said['damage']}")
+    if None not in (fields.get("highWatermark"), fields.get("logEndOffset")):
+        words += ["high watermark above the log end"] if fields["highWatermark"] > fields["logEndOffset"] else []
+    words += [f"UNREADABLE: {error}" for error in fields["errors"][:1]]
+    if fields["damage"]:
+        words.append(f"DAMAGED: {fields['damage']}")
     else:
-        words += [f"{size_text(said[name])} {name}" for name in ("torn", "padding") if said[name]]
-    words += [f"{size_text(said[name])} {label}" for name, label in _LEFT if said.get(name)]
+        words += [f"{size_text(fields[name])} {name}" for name in ("torn", "padding") if fields[name]]
+    words += [f"{size_text(fields[name])} {label}" for name, label in _LEFT if fields.get(name)]
     return printable("; ".join(words))
 
 

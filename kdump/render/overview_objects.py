@@ -15,11 +15,11 @@ from kdump.forensics.ls import (
     SegmentOverview,
     TopicOverview,
 )
-from kdump.log.header_sums import Headers
+from kdump.log.header_totals import HeaderTotals
 from kdump.render.escape import path_text
-from kdump.state.logdir import LogDirectorySummary
+from kdump.state.directory_summary import LogDirectorySummary
 from kdump.state.missing_partitions import name_of
-from kdump.state.partition_log import PartitionSummary, SegmentSummary, segment_damage
+from kdump.state.partition_summary import PartitionSummary, SegmentSummary, segment_damage
 
 
 def directory_object(facts: LogDirectorySummary) -> Object:
@@ -53,7 +53,7 @@ def directory_object(facts: LogDirectorySummary) -> Object:
 
 def whole_size(facts: PartitionSummary) -> int:
     """Return the size of all files in bytes."""
-    return facts.size + facts.beside + facts.deleted + facts.unfinished
+    return facts.size + facts.others_size + facts.deleted + facts.unfinished
 
 
 def _name(path: str) -> str:
@@ -65,18 +65,18 @@ def _sizes(parts: Iterable[PartitionSummary]) -> FileSizes:
     return FileSizes(
         segments=sum(len(each.segments) for each in every),
         size=sum(each.size for each in every),
-        besideSize=sum(each.beside for each in every),
+        besideSize=sum(each.others_size for each in every),
         deletedSize=sum(each.deleted for each in every),
         unfinishedSize=sum(each.unfinished for each in every),
         onDisk=sum(each.on_disk for each in every),
     )
 
 
-def _headers(headers: Headers, damage: str, errors: list[str]) -> HeadersOverview:
+def _headers(headers: HeaderTotals, damage: str, errors: list[str]) -> HeadersOverview:
     return HeadersOverview(headers.first, headers.last, _batches(headers, damage, errors))
 
 
-def _batches(headers: Headers, damage: str, errors: list[str]) -> BatchesOverview:
+def _batches(headers: HeaderTotals, damage: str, errors: list[str]) -> BatchesOverview:
     partial = headers.partial or bool(errors)
     return BatchesOverview(
         batches=None if partial else headers.batches,
@@ -116,7 +116,7 @@ def partition_object(facts: PartitionSummary) -> Object:
 
 def topic_object(parts: list[PartitionSummary]) -> Object:
     """Return the overview of all partitions of one topic."""
-    headers = Headers()
+    headers = HeaderTotals()
     for each in parts:
         headers.add(each.headers)
     offsets = [each.offsets for each in parts]
@@ -144,7 +144,7 @@ def segment_object(facts: SegmentSummary, clean: bool | None) -> Object:
             partition=at.partition,
             baseOffset=facts.segment.offset,
             size=facts.size,
-            beside=list(facts.beside),
+            beside=list(facts.sibling_kinds),
             headers=_headers(facts.headers, damage, [facts.error] if facts.error else []),
         )
     )

@@ -7,12 +7,12 @@ from typing import Any
 from kdump.answer import answer_object
 from kdump.check.finding import Finding
 from kdump.forensics.answers import PartitionProducers, Producer, ProducerEvent
-from kdump.format.counted import many
+from kdump.format.count_text import count_text
 from kdump.render.durations import duration_text
-from kdump.render.forensic_text import Lines, file_text, place_text
 from kdump.render.output import Output
 from kdump.render.sink import Sink
 from kdump.render.state_tables import StateTables, style
+from kdump.render.summary_lines import SummaryLines, file_text, place_text
 from kdump.render.table import Table
 
 BREAKS = (
@@ -31,7 +31,7 @@ class ProducerReport(Sink[Any]):
         self.output = output
         self.tables = tables
         self.expiration = expiration
-        self.lines = Lines(output)
+        self.lines = SummaryLines(output)
         self.rows: Table | None = None
         self.shown = 0
         self.lists = lists
@@ -76,7 +76,7 @@ class ProducerReport(Sink[Any]):
     def _totals(self, partition: PartitionProducers) -> None:
         name = place_text(partition)
         count = partition.producers
-        text = f"{name}: {many(count, 'producer')}"
+        text = f"{name}: {count_text(count, 'producer')}"
         parts = [
             f"{getattr(partition, word):,} {word}"
             for word in ("live", "expired", "unknown")
@@ -85,7 +85,7 @@ class ProducerReport(Sink[Any]):
         text += f": {', '.join(parts)}" if parts else ""
         for key, one, more in BREAKS:
             number = getattr(partition, key)
-            text += f"; {many(number, one, more)}" if number else ""
+            text += f"; {count_text(number, one, more)}" if number else ""
         self.lines.text(text, name)
         if partition.stateOffset is not None:
             text = f"  at startup, a broker loads {file_text(partition.stateFrom)}"

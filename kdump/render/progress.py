@@ -37,14 +37,14 @@ class Progress:
         if self._bar is not None:
             self._bar.stop()
 
-    def say(self, what: str) -> None:
+    def show(self, activity: str) -> None:
         """Show what is being done after everything has been read; "" removes the text."""
         if not self.wanted:
             return
         if self._bar is not None:
             self._bar.stop()
             self._bar = None
-        sys.stderr.write(f"\r\x1b[K{what} …" if what else "\r\x1b[K")
+        sys.stderr.write(f"\r\x1b[K{activity} …" if activity else "\r\x1b[K")
         sys.stderr.flush()
 
     def at(self, position: int, size: int | None) -> None:

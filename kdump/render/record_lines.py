@@ -10,9 +10,9 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from kdump.format.batch import MAX_SEQUENCE
-from kdump.format.columns import WIDTH, Columns, decode, keep_keys
 from kdump.format.errors import DecodeError
-from kdump.format.heads import Heads
+from kdump.format.header_columns import HeaderColumns
+from kdump.format.record_columns import WIDTH, RecordColumns, decode, keep_keys
 from kdump.render import jsonl
 
 try:
@@ -21,11 +21,11 @@ except ImportError:
     from kdump.format import nocython as cython
 
 if cython.compiled:
-    from cython.cimports.kdump.format.heads import sequence_at
+    from cython.cimports.kdump.format.header_columns import sequence_at
     from cython.cimports.kdump.format.numbers import plus
     from cython.cimports.libc.string import memcpy
 else:
-    from kdump.format.heads import sequence_at
+    from kdump.format.header_columns import sequence_at
     from kdump.format.numbers import plus
 
 COMPILED: bool = cython.compiled
@@ -406,11 +406,11 @@ def _lines(
 
 
 def write(
-    room: bytearray, used: cython.Py_ssize_t, columns: Columns, row: cython.Py_ssize_t, frame: LineTemplate
+    room: bytearray, used: cython.Py_ssize_t, columns: RecordColumns, row: cython.Py_ssize_t, frame: LineTemplate
 ) -> tuple[int, int]:
     """Write the lines of the columns' records from number `row` on into `room`, after its `used` bytes. Returns the
     first record that is not yet written, and the number of bytes used. Records that do not fit are left for the next
-    call, with more room (see `needed`)."""
+    call, with more room (see `bytes_needed`)."""
     source: cython.const[cython.uchar][::1] = columns.data
     target: cython.uchar[::1] = room
     rows: cython.longlong[::1] = columns.block
@@ -456,8 +456,8 @@ def write(
 def write_batches(
     room: bytearray,
     used: cython.Py_ssize_t,
-    columns: Columns,
-    heads: Heads,
+    columns: RecordColumns,
+    heads: HeaderColumns,
     batch: cython.Py_ssize_t,
     stop: cython.Py_ssize_t,
     head: bytes,
@@ -527,7 +527,7 @@ def write_batches(
     return batch, used
 
 
-def needed(columns: Columns, row: int, frame: LineTemplate) -> int:
+def bytes_needed(columns: RecordColumns, row: int, frame: LineTemplate) -> int:
     """Return a number of bytes that is certainly enough for the line of record number `row`."""
     at = row * WIDTH
     size = columns.block[at + 1] - columns.block[at]

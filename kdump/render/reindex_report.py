@@ -19,7 +19,7 @@ from kdump.forensics.reindex.verdict import (
     Verdict,
     WrongEntry,
 )
-from kdump.log.kinds import INDEX, TIME_INDEX, TXN_INDEX, Kind
+from kdump.log.file_kinds import INDEX, TIME_INDEX, TXN_INDEX, FileKind
 from kdump.render.escape import path_text, printable
 from kdump.render.output import Output
 from kdump.render.sink import Sink
@@ -27,7 +27,7 @@ from kdump.render.table import Column, Table
 
 TOLD = 3
 """Maximum wrong entries per file, and damaged byte ranges per segment, that are printed unless --full is given."""
-NAMES: dict[Kind, str] = {INDEX: ".index", TIME_INDEX: ".timeindex", TXN_INDEX: ".txnindex"}
+NAMES: dict[FileKind, str] = {INDEX: ".index", TIME_INDEX: ".timeindex", TXN_INDEX: ".txnindex"}
 
 
 class ReindexReport(Sink[Reindexed | ReindexSummary]):
@@ -88,8 +88,8 @@ class ReindexReport(Sink[Reindexed | ReindexSummary]):
         if self.written:
             self.output.line("")
         names = (IDENTICAL, LEGAL, WRONG, MISSING)
-        said = ", ".join(f"{getattr(found, name):,} {name}" for name in names if getattr(found, name)) or "none"
-        text = f"{found.segments:,} segment{'s' * (found.segments > 1)}; indexes: {said}"
+        statuses = ", ".join(f"{getattr(found, name):,} {name}" for name in names if getattr(found, name)) or "none"
+        text = f"{found.segments:,} segment{'s' * (found.segments > 1)}; indexes: {statuses}"
         if self.hidden:
             text += f"; {self.hidden:,} segments with identical indexes are not shown; use --all to show them"
         self._text(text)
@@ -135,20 +135,20 @@ class ReindexReport(Sink[Reindexed | ReindexSummary]):
             for reason, count in verdict.reasons.items():
                 times = f" ({count:,} times)" if count > 1 else ""
                 yield f"  {name}, legal: {REASONS[reason]}{times}"
-        told = verdict.wrong[: None if self.full else TOLD]
-        for wrong in told:
+        wrong_entries = verdict.wrong[: None if self.full else TOLD]
+        for wrong in wrong_entries:
             yield f"  {name}, {_wrong(wrong)}"
-        more = verdict.wrongCount - len(told)
+        more = verdict.wrongCount - len(wrong_entries)
         if more:
             yield f"  {name}, {more:,} more {'is' if more == 1 else 'are'} wrong or missing (--full, --json)"
 
 
-def _cell(kind: Kind) -> Callable[[Reindexed], str]:
+def _cell(kind: FileKind) -> Callable[[Reindexed], str]:
     def cell(made: Reindexed) -> str:
         for verdict in made.verdicts:
             if verdict.kind is kind and verdict.status != NOT_NEEDED:
-                there = verdict.status not in (MISSING, UNREAD)
-                return f"{verdict.status} {verdict.entries}" if there else verdict.status
+                exists = verdict.status not in (MISSING, UNREAD)
+                return f"{verdict.status} {verdict.entries}" if exists else verdict.status
         return ""
 
     return cell

@@ -13,7 +13,7 @@ from kdump.check.catalogue import CATALOGUE
 from kdump.check.finding import ERROR, INFO, WARNING, Code, Finding
 from kdump.check.rule import LOST
 from kdump.check.totals import CheckTotals
-from kdump.format.counted import first_of, many
+from kdump.format.count_text import count_text, first_of
 from kdump.render.amounts import size_text
 from kdump.render.escape import path_text, printable
 from kdump.render.objects import summary_object
@@ -71,7 +71,7 @@ class PartitionFindings:
     def __init__(self, name: str) -> None:
         self.name = name
         self.stories: list[FindingGroup] = []
-        self.untold = 0
+        self.not_shown = 0
         self._by_code: dict[tuple[str, str], FindingGroup] = {}
 
     def add(self, finding: Finding) -> None:
@@ -84,7 +84,7 @@ class PartitionFindings:
         story = None if damage else self._by_code.get((finding.code, finding.file))
         if story is None:
             if len(self.stories) >= STORIES:
-                self.untold += 1
+                self.not_shown += 1
                 return
             story = FindingGroup(finding)
             self.stories.append(story)
@@ -129,7 +129,7 @@ class FindingsReport(Sink["Finding | CheckEnd"]):
         self.width = min(output.width or PLAIN_WIDTH, 160)
         self.groups: list[PartitionFindings] = []
         self.counts: Counter[str] = Counter()
-        self.told_info: Counter[str] = Counter()
+        self.shown_info: Counter[str] = Counter()
         self.hit: set[str] = set()
 
     def part(self, name: str, *, was_named: bool = False) -> None:
@@ -149,7 +149,7 @@ class FindingsReport(Sink["Finding | CheckEnd"]):
         if finding.consequence == LOST and self.groups[-1].explains(finding):
             return
         if finding.severity == INFO and not self.info:
-            self.told_info[finding.code] += 1
+            self.shown_info[finding.code] += 1
             return
         self.hit.add(self.groups[-1].name)
         self.groups[-1].add(finding)
@@ -168,12 +168,12 @@ class FindingsReport(Sink["Finding | CheckEnd"]):
         for code, groups in everywhere.items():
             self._fold(code, groups)
         self.output.line("")
-        if self.told_info:
-            kinds = ", ".join(f"{count} {code}" for code, count in self.told_info.most_common())
+        if self.shown_info:
+            kinds = ", ".join(f"{count} {code}" for code, count in self.shown_info.most_common())
             self._text(f"informational: {kinds} (show with --info)", "dim")
         if totals.known:
             self._text(f"{totals.known} findings in the baseline are not shown", "dim")
-        self._text(f"checked {families}: {checked(totals, seconds if self.output.terminal else None)}", "")
+        self._text(f"checked {families}: {totals_text(totals, seconds if self.output.terminal else None)}", "")
         for note in totals.notes:
             self._text(f"note: {printable(path_text(note))}", "dim")
 
@@ -184,19 +184,21 @@ class FindingsReport(Sink["Finding | CheckEnd"]):
             for story in group.stories:
                 if story.first.severity != ERROR:
                     by_code.setdefault(story.first.code, []).append((group, story))
-        many = {code: told for code, told in by_code.items() if len({id(group) for group, _ in told}) > EVERYWHERE}
-        for told in many.values():
-            for group, story in told:
+        repeated = {
+            code: groups for code, groups in by_code.items() if len({id(group) for group, _ in groups}) > EVERYWHERE
+        }
+        for groups in repeated.values():
+            for group, story in groups:
                 group.stories.remove(story)
-        return many
+        return repeated
 
-    def _fold(self, code: str, told: list[tuple[PartitionFindings, FindingGroup]]) -> None:
-        finding = told[0][1].first
-        names = list(dict.fromkeys(os.path.basename(os.path.abspath(group.name)) for group, _ in told))
+    def _fold(self, code: str, groups: list[tuple[PartitionFindings, FindingGroup]]) -> None:
+        finding = groups[0][1].first
+        names = list(dict.fromkeys(os.path.basename(os.path.abspath(group.name)) for group, _ in groups))
         shown = ", ".join(printable(path_text(name)) for name in names[:EVERYWHERE])
         head = f"  {finding.severity:7} {code}"
         self.output.line("")
-        self.output.line(self.paint(f"{len({id(group) for group, _ in told}):,} partitions", "head"))
+        self.output.line(self.paint(f"{len({id(group) for group, _ in groups}):,} partitions", "head"))
         self.output.line(self.paint(head, STYLE[finding.severity]))
         self._text(f"          {printable(finding.message)}", "")
         self._text(f"          {shown} … (--json)", "")
@@ -204,11 +206,11 @@ class FindingsReport(Sink["Finding | CheckEnd"]):
 
     def _verdict(self, totals: CheckTotals) -> None:
         errors, warnings = self.counts[ERROR], self.counts[WARNING]
-        parts = [many(count, what) for count, what in ((errors, "error"), (warnings, "warning")) if count]
+        parts = [count_text(count, noun) for count, noun in ((errors, "error"), (warnings, "warning")) if count]
         places = f"{len(self.hit)} of {len(self.groups)} places" if len(self.groups) > 1 else ""
         word, style = verdict(errors, warnings, totals)
-        said = ", ".join(parts) + (f" in {places}" if places and parts else "")
-        headline = "; ".join([word + (f": {said}" if said else ""), *incomplete(totals)])
+        counts = ", ".join(parts) + (f" in {places}" if places and parts else "")
+        headline = "; ".join([word + (f": {counts}" if counts else ""), *incomplete(totals)])
         first, *rest = wrap(headline, self.width, subsequent_indent="  ", break_on_hyphens=False)
         self.output.line(self.paint(word, style) + first[len(word) :])
         for line in rest:
@@ -221,8 +223,8 @@ class FindingsReport(Sink["Finding | CheckEnd"]):
         )
         for story in group.stories:
             self._story(story, group.name)
-        if group.untold:
-            self._text(f"  and {group.untold} more findings (--json)", "dim")
+        if group.not_shown:
+            self._text(f"  and {group.not_shown} more findings (--json)", "dim")
 
     def _story(self, story: FindingGroup, place: str) -> None:
         finding = story.first
@@ -272,16 +274,16 @@ def verdict(errors: int, warnings: int, totals: CheckTotals) -> tuple[str, str]:
 
 def incomplete(totals: CheckTotals) -> list[str]:
     """Return what is missing, and how much was not read, for the headline of any verdict."""
-    unread = [f"{many(len(totals.unread), 'path')} not read"] if totals.unread else []
+    unread = [f"{count_text(len(totals.unread), 'path')} not read"] if totals.unread else []
     return [printable(totals.missing.text), *unread] if totals.missing else unread
 
 
-def checked(totals: CheckTotals, seconds: float | None) -> str:
+def totals_text(totals: CheckTotals, seconds: float | None) -> str:
     """Format the totals: 12 partitions, 96 files, 1.2 GiB, 3,910 batches, 652,915 records in 2.5 s. Pass None as
     `seconds` for a pipe, so that the same disk always gives the same output."""
-    parts = [many(totals.partitions, "partition")] if totals.partitions else []
-    parts += [many(totals.files, "file"), size_text(totals.bytes)]
-    parts += [many(totals.batches, "batch", "batches"), many(totals.records, "record")]
+    parts = [count_text(totals.partitions, "partition")] if totals.partitions else []
+    parts += [count_text(totals.files, "file"), size_text(totals.bytes)]
+    parts += [count_text(totals.batches, "batch", "batches"), count_text(totals.records, "record")]
     return ", ".join(parts) + (f" in {seconds:.1f} s" if seconds is not None else "")
 
 

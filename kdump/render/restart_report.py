@@ -26,7 +26,7 @@ from kdump.forensics.restart.plan import (
     Step,
 )
 from kdump.forensics.restart.summary import summary, totals
-from kdump.format.counted import first_of, many
+from kdump.format.count_text import count_text, first_of
 from kdump.log.internal_topics import METADATA_TOPIC
 from kdump.render.amounts import size_text
 from kdump.render.escape import path_text, printable
@@ -81,11 +81,11 @@ class RestartReport(Sink[PartitionPlan | PlanEnd]):
 
     def write(self, plan: RestartPlan) -> None:
         names = ", ".join(each.path for each in plan.directories)
-        head, said = verdict(plan)
+        head, details = verdict(plan)
         if self.of_topics:
-            said += "; other topics were not examined"
+            details += "; other topics were not examined"
         style = "bad" if plan.loses else "torn" if plan.withoutMetadata else STYLE[plan.verdict]
-        self._text(f"{names}: {head}{said}", head, style)
+        self._text(f"{names}: {head}{details}", head, style)
         for stop in plan.allStops:
             self._stop(stop)
         for directory in plan.directories:
@@ -106,9 +106,9 @@ class RestartReport(Sink[PartitionPlan | PlanEnd]):
     # --- parts ---
 
     def _stop(self, stop: StartupFailure) -> None:
-        what = "the broker exits" if stop.kind == "exit" else "the log directory goes offline"
+        effect = "the broker exits" if stop.kind == "exit" else "the log directory goes offline"
         self.output.line("")
-        self._text(f"{what}: {stop.message}", what, "bad")
+        self._text(f"{effect}: {stop.message}", effect, "bad")
         where = stop.file if stop.position is None else f"{stop.file}, byte {stop.position}"
         self._text(f"  where: {where}" + (f", offset {stop.offset}" if stop.offset is not None else ""))
         self._text(f"  its log will show: {stop.exception}")
@@ -153,16 +153,16 @@ class RestartReport(Sink[PartitionPlan | PlanEnd]):
             for each in shown:
                 table.add(each, "bad" if each.loses or each.stops else "")
             table.flush()
-        told = {id(each) for each in shown}
-        left = [each for each in plan.partitions if id(each) not in told]
+        listed = {id(each) for each in shown}
+        left = [each for each in plan.partitions if id(each) not in listed]
         recovered = sum(1 for each in left if each.recovered)
         if left:
-            text = f"{many(len(left), 'more partition')}, with no losses"
+            text = f"{count_text(len(left), 'more partition')}, with no losses"
             self._text(text + (f", {recovered:,} of them recovered" if recovered else "") + " (--all)")
 
     def _steps(self, plan: RestartPlan) -> None:
-        told = [step for each in plan.directories for step in each.steps if step.kind != "delete"]
-        lines = [step_text(step) for step in told]
+        listed = [step for each in plan.directories for step in each.steps if step.kind != "delete"]
+        lines = [step_text(step) for step in listed]
         for each in plan.partitions:
             steps = [step for step in each.steps if not each.missing and (self.full or is_notable(step, each))]
             shown = steps if self.full else steps[:TOLD]
@@ -193,32 +193,32 @@ def verdict(plan: RestartPlan) -> tuple[str, str]:
     logs = [each for each in plan.partitions if each.topic != METADATA_TOPIC and not each.missing]
     numbers = totals(logs)
     read = size_text(numbers.bytesRead)
-    work = f"recovers {many(numbers.recoveredPartitions, 'log')}, reading {read}"
+    work = f"recovers {count_text(numbers.recoveredPartitions, 'log')}, reading {read}"
     new = sum(1 for each in plan.partitions if each.losesOnlyNew)
     gone = [each for each in plan.partitions if each.missing]
     lost = sum(1 for each in plan.partitions if each.loses and not each.missing) - new
     parts = []
     if gone:
-        what = f"{many(len(gone), 'MISSING PARTITION', 'MISSING PARTITIONS')}"
+        heading = f"{count_text(len(gone), 'MISSING PARTITION', 'MISSING PARTITIONS')}"
         names = printable(first_of([each.name for each in gone]))
         is_created = any(each.steps for each in gone)
-        parts.append(f"CREATES {what} EMPTY ({names})" if is_created else f"LACKS {what} ({names})")
+        parts.append(f"CREATES {heading} EMPTY ({names})" if is_created else f"LACKS {heading} ({names})")
     if lost:
-        parts.append(f"LOSES RECORDS of {many(lost, 'partition')}")
+        parts.append(f"LOSES RECORDS of {count_text(lost, 'partition')}")
     if new:
-        parts.append(f"LOSES NEW RECORDS of {many(new, 'partition')}")
+        parts.append(f"LOSES NEW RECORDS of {count_text(new, 'partition')}")
     if numbers.strays:
         every = "all " if 1 < numbers.strays == numbers.partitions else ""
-        parts.append(f"MAKES {every}{many(numbers.strays, 'partition')} STRAY")
+        parts.append(f"MAKES {every}{count_text(numbers.strays, 'partition')} STRAY")
     if plan.verdict == STOPPED:
         return "DOES NOT START", f"; once it does, it {' and '.join(parts)}" if parts else ""
     if plan.withoutMetadata:
         logs = [each for each in logs if each.state not in ("delete", "stray")]
-        count = f"{'all ' if len(logs) > 1 else ''}{many(len(logs), 'partition')}"
-        what = "there is no metadata log here"
+        count = f"{'all ' if len(logs) > 1 else ''}{count_text(len(logs), 'partition')}"
+        heading = "there is no metadata log here"
         if plan.withoutTopics:
-            what = "the metadata log here has no topics"
-        parts.append(f"{what}: if the controllers have none either, MAKES {count} STRAY" if logs else what)
+            heading = "the metadata log here has no topics"
+        parts.append(f"{heading}: if the controllers have none either, MAKES {count} STRAY" if logs else heading)
     tail = f"; {', '.join(parts)}" if parts else f"; nothing is lost; {unchecked(plan)}"
     if plan.unread:
         tail += ", as far as the files could be read; unreadable files may change this"
@@ -236,8 +236,8 @@ def unchecked(plan: RestartPlan) -> str:
     batches either, so the prediction does not cover damage there."""
     segments = sum(each.segments for each in plan.partitions)
     left = segments - sum(each.recovered for each in plan.partitions)
-    what = f"{many(left, 'segment is', 'segments are')} not re-read" if left > 0 else "records are not read"
-    return f"{what}, so damage there stays; run kdump verify"
+    text = f"{count_text(left, 'segment is', 'segments are')} not re-read" if left > 0 else "records are not read"
+    return f"{text}, so damage there stays; run kdump verify"
 
 
 def columns() -> list[Column]:
@@ -250,7 +250,7 @@ def columns() -> list[Column]:
         Column("recovered", "re-read", lambda each: str(each.recovered) if each.recovered else "", True, 8),
         Column("bytesRead", "reads", lambda each: size_text(each.bytesRead) if each.bytesRead else "", True, 7),
         Column("bytesCut", "removed", lambda each: size_text(each.bytesCut) if each.bytesCut else "", True, 8),
-        Column("does", "", does, False, 6, 12),
+        Column("does", "", startup_remarks, False, 6, 12),
     ]
 
 
@@ -279,8 +279,8 @@ def strays(plans: list[PartitionPlan], *, everything: bool) -> Iterator[str]:
         names = [each.name for each in group]
         shown = names if everything else names[:TOLD]
         text = ", ".join(shown) + (f" and {len(names) - len(shown):,} more (--full)" if len(shown) < len(names) else "")
-        what = "its directory is" if len(names) == 1 else "their directories are"
-        yield f"  {text}: {what} renamed to -stray and no longer served: {stray}"
+        subject = "its directory is" if len(names) == 1 else "their directories are"
+        yield f"  {text}: {subject} renamed to -stray and no longer served: {stray}"
         if remedy:
             yield f"    {remedy}"
 
@@ -288,11 +288,11 @@ def strays(plans: list[PartitionPlan], *, everything: bool) -> Iterator[str]:
 def missing(plans: list[PartitionPlan], *, everything: bool) -> Iterator[str]:
     """Yield lines on partitions without a directory, and what to do."""
     for each in plans if everything else plans[:NAMED]:
-        said = "the broker creates an empty log" if each.steps else "the broker does not create it"
+        effect = "the broker creates an empty log" if each.steps else "the broker does not create it"
         if each.acknowledged:
             offsets = f"the offsets below the high watermark {each.highWatermark}"
-            said += f"; {offsets} are no longer on this disk: consumers may have read them"
-        yield f"  {each.name}: its directory is missing; {said}"
+            effect += f"; {offsets} are no longer on this disk: consumers may have read them"
+        yield f"  {each.name}: its directory is missing; {effect}"
     if len(plans) > NAMED and not everything:
         yield f"  … and {len(plans) - NAMED:,} more (--full)"
     for remedy in dict.fromkeys(each.remedy for each in plans):
@@ -305,31 +305,31 @@ def losses(each: PartitionPlan) -> Iterator[str]:
         return
     checked = [cut for cut in each.cuts if cut.kind != DELETED]
     unchecked = [cut for cut in each.cuts if cut.kind == DELETED and cut.batches]
-    sound = sum(cut.batches for cut in checked)
+    valid = sum(cut.batches for cut in checked)
     damaged = sum(cut.damagedBatches for cut in each.cuts)
     first = min((cut.offset for cut in each.cuts if cut.offset is not None), default=None)
     last = max((cut.lastOffset for cut in each.cuts if cut.lastOffset is not None), default=None)
     end = first if each.logEndOffset is None else each.logEndOffset
     span = f", offsets {first}..{last}" if first is not None else ""
     yield f"  {each.name}: {size_text(each.bytesCut)}; the log ends at offset {end}{span and ' and loses' + span[1:]}"
-    if sound:
-        batches = f"{many(sound, 'VALID batch', 'VALID batches')} ({_records(checked)})"
-        verb, them = ("are", "them") if sound > 1 else ("is", "it")
+    if valid:
+        batches = f"{count_text(valid, 'VALID batch', 'VALID batches')} ({_records(checked)})"
+        verb, them = ("are", "them") if valid > 1 else ("is", "it")
         yield f"    {batches} {verb} lost because of the damage before {them}; save {them} first"
     if unchecked:
-        behind = sum(cut.batches for cut in unchecked)
-        batches = f"{many(behind, 'batch', 'batches')} ({_records(unchecked)}, from headers alone)"
-        verb, them = ("are", "them") if behind > 1 else ("is", "it")
+        unreachable = sum(cut.batches for cut in unchecked)
+        batches = f"{count_text(unreachable, 'batch', 'batches')} ({_records(unchecked)}, from headers alone)"
+        verb, them = ("are", "them") if unreachable > 1 else ("is", "it")
         yield f"    {batches} {verb} lost with deleted segments; save {them} first"
     if damaged:
-        yield f"    {many(damaged, 'damaged batch', 'damaged batches')}"
+        yield f"    {count_text(damaged, 'damaged batch', 'damaged batches')}"
     if any(cut.kind == HIDDEN for cut in each.cuts):
         yield "    new records are appended after these bytes, where no consumer can read them"
         if each.logEndIfRecovered is not None:
             instead = f"ends at offset {each.logEndIfRecovered}, with nothing after it"
             yield f"    without .kafka_cleanshutdown, the broker recovers its logs, and this one then {instead}"
     if each.acknowledged:
-        offsets = many(each.acknowledged, "of these offsets is", "of these offsets are")
+        offsets = count_text(each.acknowledged, "of these offsets is", "of these offsets are")
         below = f"{offsets} below the high watermark {each.highWatermark}"
 
         yield f"    {below}: consumers may have read them, and another replica may have them"
@@ -338,7 +338,7 @@ def losses(each: PartitionPlan) -> Iterator[str]:
 def _records(cuts: list[RemovedBytes]) -> str:
     known = [cut.records for cut in cuts]
     count = sum(count for count in known if count is not None)
-    return f"{many(count, 'record')}{' and more' if None in known else ''}"
+    return f"{count_text(count, 'record')}{' and more' if None in known else ''}"
 
 
 def cut_lines(cuts: list[RemovedBytes], *, apart: bool) -> Iterator[str]:
@@ -353,31 +353,31 @@ def cut_lines(cuts: list[RemovedBytes], *, apart: bool) -> Iterator[str]:
             yield f"{GOES[kind]}: {size}, {where}: {reason}"
 
 
-def does(each: PartitionPlan) -> str:
+def startup_remarks(each: PartitionPlan) -> str:
     """Return what is unusual, in few words."""
-    said = []
+    remarks = []
     if each.stops:
-        said.append("startup fails")
+        remarks.append("startup fails")
     if each.stray:
-        said.append("becomes stray")
+        remarks.append("becomes stray")
     if each.missing:
-        said.append("missing")
+        remarks.append("missing")
     if each.state == "delete":
-        said.append("deleted")
+        remarks.append("deleted")
     words = {"truncated": f"truncated to offset {each.logEndOffset}", "deleted": "segments deleted"}
     words["hidden"] = f"ends early at offset {each.logEndOffset}"
     for kind in dict.fromkeys(cut.kind for cut in each.cuts):
-        said.append(words.get(kind, kind))
+        remarks.append(words.get(kind, kind))
     kinds = [step.kind for step in each.steps]
     if "rebuild" in kinds or ("create" in kinds and not each.missing):
-        said.append("index or snapshot rebuilt")
+        remarks.append("index or snapshot rebuilt")
     if "split" in kinds:
-        said.append("segment split")
+        remarks.append("segment split")
     if "rename" in kinds and not each.stray:
-        said.append("renames files")
+        remarks.append("renames files")
     if each.unread:
-        said.append("not all was read")
-    return printable(", ".join(said))
+        remarks.append("not all was read")
+    return printable(", ".join(remarks))
 
 
 def step_text(step: Step) -> str:

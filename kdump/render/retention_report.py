@@ -8,15 +8,15 @@ from typing import Any
 
 from kdump.answer import answer_object
 from kdump.forensics.retention import answers
-from kdump.forensics.retention.answers import Hold, PartitionRetention, SegmentRetention
+from kdump.forensics.retention.answers import PartitionRetention, RetentionBlocker, SegmentRetention
 from kdump.forensics.retention.configs import ASSUMED, DEFAULT, FILE, FOREVER
-from kdump.format.counted import many
+from kdump.format.count_text import count_text
 from kdump.render.amounts import duration
 from kdump.render.escape import printable
-from kdump.render.forensic_text import Lines, file_text, place_text
 from kdump.render.output import Output
 from kdump.render.sink import Sink
 from kdump.render.state_tables import StateTables, style
+from kdump.render.summary_lines import SummaryLines, file_text, place_text
 from kdump.render.times import iso
 
 MOST_ROWS = 1_000
@@ -49,15 +49,15 @@ class HoldTable(Sink[Any]):
 
     def __init__(self, tables: StateTables) -> None:
         self.tables = tables
-        self._holds: list[Hold] = []
+        self._blockers: list[RetentionBlocker] = []
 
     def add(self, found: Any) -> None:
-        if isinstance(found, Hold):
-            self._holds.append(found)
+        if isinstance(found, RetentionBlocker):
+            self._blockers.append(found)
 
     def end(self) -> None:
-        without = () if len({hold.source for hold in self._holds}) > 1 else ("source",)
-        self.tables.write("retentionHold", map(answer_object, self._holds), without)
+        without = () if len({blocker.source for blocker in self._blockers}) > 1 else ("source",)
+        self.tables.write("retentionHold", map(answer_object, self._blockers), without)
 
 
 class RetentionReport(Sink[Any]):
@@ -69,14 +69,14 @@ class RetentionReport(Sink[Any]):
         self.tables = tables
         self.now = now
         self.single = single
-        self.lines = Lines(output)
+        self.lines = SummaryLines(output)
         self.partitions = 0
         self._begun = False
         self._segments: list[SegmentRetention] = []
         self._unshown = 0
-        self._holds: list[Hold] = []
+        self._blockers: list[RetentionBlocker] = []
         self._rows: list[PartitionRetention] = []
-        self._held: list[tuple[PartitionRetention, list[Hold]]] = []
+        self._held: list[tuple[PartitionRetention, list[RetentionBlocker]]] = []
 
     def part(self, name: str, *, was_named: bool = False) -> None:
         self.single = self.single or (was_named and not self._begun and self.tables.names is None)
@@ -90,8 +90,8 @@ class RetentionReport(Sink[Any]):
                 self._segments.append(found)
             else:
                 self._unshown += 1
-        elif isinstance(found, Hold):
-            self._holds.append(found)
+        elif isinstance(found, RetentionBlocker):
+            self._blockers.append(found)
         elif isinstance(found, PartitionRetention):
             self._partition(found)
 
@@ -102,10 +102,10 @@ class RetentionReport(Sink[Any]):
             self._whole(found)
         else:
             self._rows.append(found)
-            if self._holds:
-                self._held.append((found, self._holds))
+            if self._blockers:
+                self._held.append((found, self._blockers))
         self.partitions += 1
-        self._segments, self._holds, self._unshown = [], [], 0
+        self._segments, self._blockers, self._unshown = [], [], 0
 
     def end(self) -> None:
         """Write what has waited for the end: the table of partitions, and their retention blockers."""
@@ -115,10 +115,10 @@ class RetentionReport(Sink[Any]):
             self._summary()
         without = () if len({row.source for row in self._rows}) > 1 else ("source",)
         self.tables.write("retention", map(answer_object, self._rows), without)
-        for found, kept in self._held:
+        for found, blockers in self._held:
             self.output.line("")
-            self._verdict(found, kept)
-            self._all_holds(kept)
+            self._verdict(found, blockers)
+            self._all_blockers(blockers)
         self.output.line("")
         self._defaults(self._rows)
 
@@ -133,20 +133,20 @@ class RetentionReport(Sink[Any]):
 
     def _summary(self) -> None:
         held = [row for row in self._rows if row.verdict == answers.HELD]
-        text = f"{many(len(self._rows), 'partition')}: "
+        text = f"{count_text(len(self._rows), 'partition')}: "
         text += (
             f"{len(held)} held for longer than the configs require" if held else "nothing is kept except by the configs"
         )
         due = sum(row.deletableBytes for row in self._rows)
         if due:
             count = sum(bool(row.deletableBytes) for row in self._rows)
-            text += f"; {due:,} bytes in {many(count, 'partition')} are due now"
+            text += f"; {due:,} bytes in {count_text(count, 'partition')} are due now"
         self.lines.text(text, text.partition(":")[0], "bad" if held else "head")
         self.output.line("")
 
     def _whole(self, found: PartitionRetention) -> None:
-        self._verdict(found, self._holds)
-        self._all_holds(self._holds)
+        self._verdict(found, self._blockers)
+        self._all_blockers(self._blockers)
         for text in self._of_cleaner(found):
             self.lines.text(f"  {text}")
         for text in found.notes:
@@ -165,21 +165,21 @@ class RetentionReport(Sink[Any]):
                 table.add(value, style(value))
             table.flush()
         if self._unshown:
-            self.lines.text(f"  … and {many(self._unshown, 'segment')} more (--json)")
+            self.lines.text(f"  … and {count_text(self._unshown, 'segment')} more (--json)")
 
-    def _verdict(self, found: PartitionRetention, kept: list[Hold]) -> None:
+    def _verdict(self, found: PartitionRetention, blockers: list[RetentionBlocker]) -> None:
         name = place_text(found)
-        against = [hold for hold in kept if hold.isAgainstPolicy]
+        against = [blocker for blocker in blockers if blocker.isAgainstPolicy]
         parts = []
         if against:
-            by = ", ".join(dict.fromkeys(TITLES[hold.hold] for hold in against))
+            by = ", ".join(dict.fromkeys(TITLES[blocker.hold] for blocker in against))
             parts.append(f"held by {by}")
         elif found.verdict == answers.UNKNOWN:
             parts.append("incomplete: something could not be read or is unknown")
         if found.state in ("", "future"):
             parts.append(self._deletion(found))
             if found.wouldClean is not None:
-                parts.append(self._cleaning(found, any(hold.keeps == "compaction" for hold in against)))
+                parts.append(self._cleaning(found, any(blocker.keeps == "compaction" for blocker in against)))
         elif found.state == "delete":
             parts.append(f"{found.bytes:,} bytes are deleted with it")
         self.lines.text(f"{name}: {'; '.join(part for part in parts if part)}", name, "bad" if against else "head")
@@ -191,11 +191,11 @@ class RetentionReport(Sink[Any]):
             which = (
                 "everything"
                 if found.deletableSegments == found.segments
-                else f"{found.deletableSegments} of {many(found.segments, 'segment')}"
+                else f"{found.deletableSegments} of {count_text(found.segments, 'segment')}"
             )
             return f"the next check deletes {which}, {found.deletableBytes:,} bytes{by}"
         if found.heldSegments:
-            return f"{many(found.heldSegments, 'segment')} ({found.heldBytes:,} bytes) kept"
+            return f"{count_text(found.heldSegments, 'segment')} ({found.heldBytes:,} bytes) kept"
         if any(each.blockedBy == "roll" for each in self._segments):
             return "the next check rolls the active segment, which is deleted once remote storage has it"
         if found.nextDeletionAt is not None:
@@ -229,8 +229,8 @@ class RetentionReport(Sink[Any]):
         yield text
         if found.droppedRecords is not None and found.cleanedRecords:
             yield (
-                f"a cleaning now would remove {found.droppedRecords:,} of {many(found.cleanedRecords, 'record')}, "
-                f"{found.droppedBytes:,} bytes uncompressed; {many(found.keys or 0, 'key')} in the dirty part"
+                f"a cleaning now would remove {found.droppedRecords:,} of {count_text(found.cleanedRecords, 'record')},"
+                f" {found.droppedBytes:,} bytes uncompressed; {count_text(found.keys or 0, 'key')} in the dirty part"
                 + ("" if found.keysFit else ", too many for the cleaner's map: several cleanings are needed")
             )
         if found.resetBecause:
@@ -257,8 +257,8 @@ class RetentionReport(Sink[Any]):
             return
         text = "tombstones were not counted"
         if found.tombstones is not None:
-            text = many(found.tombstones, "tombstone")
-        text += f", {many(found.markers or 0, 'transaction marker')}"
+            text = count_text(found.tombstones, "tombstone")
+        text += f", {count_text(found.markers or 0, 'transaction marker')}"
         due = (found.tombstonesDue or 0) + (found.markersDue or 0)
         if due:
             text += f": the next cleaning removes {due}, whose delete horizon has passed"
@@ -269,31 +269,31 @@ class RetentionReport(Sink[Any]):
             text += " left of their transaction"
         yield text
 
-    def _all_holds(self, kept: list[Hold]) -> None:
-        for hold in kept:
-            self._hold(hold)
+    def _all_blockers(self, blockers: list[RetentionBlocker]) -> None:
+        for blocker in blockers:
+            self._blocker(blocker)
 
-    def _hold(self, hold: Hold) -> None:
-        head = f"{hold.keeps} held" if hold.isAgainstPolicy else f"{hold.keeps} waits"
+    def _blocker(self, blocker: RetentionBlocker) -> None:
+        head = f"{blocker.keeps} held" if blocker.isAgainstPolicy else f"{blocker.keeps} waits"
         text = f"  {head}: "
-        if hold.producerId is not None:
-            whose = f"producer {hold.producerId}"
-            named = "" if hold.transactionalId is None else f"{printable(hold.transactionalId)}, "
+        if blocker.producerId is not None:
+            whose = f"producer {blocker.producerId}"
+            named = "" if blocker.transactionalId is None else f"{printable(blocker.transactionalId)}, "
             text += f"{named}{whose}, "
-        if hold.offset is not None:
-            text += f"offset {hold.offset}, "
-        if hold.timestamp is not None:
-            ago = self.now - hold.timestamp
+        if blocker.offset is not None:
+            text += f"offset {blocker.offset}, "
+        if blocker.timestamp is not None:
+            ago = self.now - blocker.timestamp
             when = f"in {duration(-ago)}" if ago < 0 else f"{duration(ago)} ago"
-            text += f"{self._iso(hold.timestamp)} ({when}), "
-        text += f"{printable(hold.message)}; {many(hold.segments, 'segment')}, {hold.bytes:,} bytes"
-        if hold.until is not None:
-            text += f", until {self._iso(hold.until)}"
-        self.lines.text(text, f"{head}:", "bad" if hold.isAgainstPolicy else "torn")
-        if hold.position is not None:
-            self.lines.text(f"    at byte {hold.position} of {file_text(hold.file)}")
-        if hold.fix is not None:
-            self.lines.text(f"    action: {printable(hold.fix)}")
+            text += f"{self._iso(blocker.timestamp)} ({when}), "
+        text += f"{printable(blocker.message)}; {count_text(blocker.segments, 'segment')}, {blocker.bytes:,} bytes"
+        if blocker.until is not None:
+            text += f", until {self._iso(blocker.until)}"
+        self.lines.text(text, f"{head}:", "bad" if blocker.isAgainstPolicy else "torn")
+        if blocker.position is not None:
+            self.lines.text(f"    at byte {blocker.position} of {file_text(blocker.file)}")
+        if blocker.fix is not None:
+            self.lines.text(f"    action: {printable(blocker.fix)}")
 
     def _settings(self, found: PartitionRetention) -> str:
         """Return the configs that matter here, with the source of each."""

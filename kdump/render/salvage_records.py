@@ -6,9 +6,9 @@ from contextlib import ExitStack
 from typing import BinaryIO
 
 from kdump.forensics.output_directory import OutputDirectory
+from kdump.forensics.salvage.salvage_reader import SalvageCandidate
 from kdump.forensics.salvage.sources import SalvageInput
-from kdump.forensics.salvage.strand import SalvageCandidate
-from kdump.log.payload import records
+from kdump.log.batch_records import records
 from kdump.render import jsonl
 from kdump.render.objects import record_object
 
@@ -27,7 +27,7 @@ class RecordLines:
         """The file, if one has been started."""
         return [self.name] if self._file is not None else []
 
-    def take(self, head: SalvageCandidate) -> tuple[str, None]:
+    def write(self, head: SalvageCandidate) -> tuple[str, None]:
         """Write the records of a batch."""
         if self._file is None:
             self._file = self._stack.enter_context(self.out.writing(self.name))

@@ -6,9 +6,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from kdump.forensics.abort import abort_command
-from kdump.forensics.salvage.fates import FATES, LOST, RECOVERED, UNUSED, WRITTEN, ByteRange, MissingOffsetRange
+from kdump.forensics.salvage.byte_outcomes import FATES, LOST, RECOVERED, UNUSED, WRITTEN, ByteRange, MissingOffsetRange
 from kdump.forensics.salvage.result import Salvaged, SalvageSummary
-from kdump.format.counted import many
+from kdump.format.count_text import count_text
 from kdump.render.escape import path_text, printable
 from kdump.render.output import Output
 from kdump.render.sink import Sink
@@ -67,16 +67,16 @@ class SalvageReport(Sink[Salvaged | SalvageSummary]):
         if not made.is_written:
             self._loud(f"{name}: NOTHING could be kept", "NOTHING")
             return
-        said = many(kept, "record")
+        counts = count_text(kept, "record")
         if made.logStartOffset is not None and made.logEndOffset is not None:
-            said += f", offsets {made.logStartOffset}..{made.logEndOffset - 1}"
+            counts += f", offsets {made.logStartOffset}..{made.logEndOffset - 1}"
         if not made.is_whole:
-            self._loud(f"{name}: kept {said}" + (f"; LOST {_lost_text(made)}" if made.lostPlaces else ""), "LOST")
+            self._loud(f"{name}: kept {counts}" + (f"; LOST {_lost_text(made)}" if made.lostPlaces else ""), "LOST")
         elif made.lostPlaces:
-            places = many(made.lostPlaces, "place is", "places are")
-            self._text(f"{name}: complete: {said}; {places} damaged, but no offsets are missing because of that")
+            places = count_text(made.lostPlaces, "place is", "places are")
+            self._text(f"{name}: complete: {counts}; {places} damaged, but no offsets are missing because of that")
         else:
-            self._text(f"{name}: complete: {said}")
+            self._text(f"{name}: complete: {counts}")
 
     def _table(self, made: Salvaged) -> None:
         fates = [fate for fate in FATES if fate in made.bytes]
@@ -107,27 +107,27 @@ class SalvageReport(Sink[Salvaged | SalvageSummary]):
         for hole in known[:most]:
             yield f"no record of {hole_text(hole)}"
         if made.absentOffsets:
-            where = f"{made.absentOffsets:,} offsets in {many(made.absentHoles, 'gap')}"
+            where = f"{made.absentOffsets:,} offsets in {count_text(made.absentHoles, 'gap')}"
             which = "no source" + (", or only in batches that compaction may have removed" if _has_unused(made) else "")
             yield f"{where} are in {which}: compaction, retention or a missing file"
 
     def _changed(self, made: Salvaged) -> Iterator[str]:
         for name, count in made.mended.items():
-            yield f"{name} corrected in {many(count, 'batch', 'batches')}: no checksum covers it (see the ledger)"
+            yield f"{name} corrected in {count_text(count, 'batch', 'batches')}: no checksum covers it (see the ledger)"
         for code, count in made.odd.items():
-            yield f"{code} in {many(count, 'batch', 'batches')} is unchanged; run kdump verify for its impact"
+            yield f"{code} in {count_text(count, 'batch', 'batches')} is unchanged; run kdump verify for its impact"
 
     def _open(self, made: Salvaged) -> None:
         if not made.openTransactions:
             return
         offset = made.lastStableOffset
         lost = [each for each in made.openTransactions if each.lost]
-        count = many(len(made.openTransactions), "transaction is", "transactions are")
+        count = count_text(len(made.openTransactions), "transaction is", "transactions are")
         self._text(f"  {count} open in the output: read_committed consumers STOP at offset {offset}", "bad")
         for each in made.openTransactions[: None if self.full else FEW]:
             why = "its marker may be lost" if each.lost else "nothing after it was lost: it was already open"
             who = f"producer {each.producerId}, epoch {each.producerEpoch}, from offset {each.firstOffset}"
-            self._text(f"    {who}: {many(each.records, 'record', 'records')}; {why}")
+            self._text(f"    {who}: {count_text(each.records, 'record', 'records')}; {why}")
         if lost:
             command = abort_command(made.topic, made.partition, lost[0].firstOffset)
             self._text("    once the broker serves it, abort those whose marker is lost, each by its first offset:")
@@ -180,7 +180,7 @@ def span_text(span: ByteRange) -> str:
     offsets = "" if span.offset is None else f"offsets {span.offset}..{span.lastOffset}: "
     if span.offset is not None and span.offset == span.lastOffset:
         offsets = f"offset {span.offset}: "
-    size = "the rest" if span.size is None else many(span.size, "byte", "bytes")
+    size = "the rest" if span.size is None else count_text(span.size, "byte", "bytes")
     code = f"{span.code}: " if span.code else f"{span.fate}: "
     where = f"{offsets}{size} at byte {span.position} of {span.file}"
 
@@ -205,8 +205,8 @@ def _has_unused(made: Salvaged) -> bool:
 
 def _lost_text(made: Salvaged) -> str:
     size = sum(made.bytes.get(fate, 0) for fate in LOST)
-    offsets = f"{many(made.lostOffsets, 'offset', 'offsets')}, " if made.lostOffsets else ""
-    return f"{offsets}{many(size, 'byte', 'bytes')} in {many(made.lostPlaces, 'place', 'places')}"
+    offsets = f"{count_text(made.lostOffsets, 'offset', 'offsets')}, " if made.lostOffsets else ""
+    return f"{offsets}{count_text(size, 'byte', 'bytes')} in {count_text(made.lostPlaces, 'place', 'places')}"
 
 
 def _count(number: int) -> str:

@@ -45,7 +45,7 @@ class ScanReport(Sink[FleetEnd]):
     def add(self, found: FleetEnd) -> None:
         self.write(found.summary, found.units(), found.counts())
 
-    def write(self, said: Object, units: Iterable[tuple[str, list[Finding]]], counts: Counter[str]) -> None:
+    def write(self, summary: Object, units: Iterable[tuple[str, list[Finding]]], counts: Counter[str]) -> None:
         """Write the report. `units`: each with those of its findings that are printed; `counts`: codes of findings that
         are only counted."""
         report = FindingsReport(self.output, info=False)
@@ -55,29 +55,29 @@ class ScanReport(Sink[FleetEnd]):
             for finding in findings:
                 report.add(finding)
                 missing.add(finding)
-        report.counts = Counter(said["findings"])
-        report.told_info = counts
-        totals = CheckTotals(**{name: said[name] for name in ("partitions", "files", "bytes", "batches", "records")})
+        report.counts = Counter(summary["findings"])
+        report.shown_info = counts
+        totals = CheckTotals(**{name: summary[name] for name in ("partitions", "files", "bytes", "batches", "records")})
         totals.missing = missing
-        totals.unread, totals.notes = list(said["unread"]), list(said["notes"])
-        report.write(totals, said["seconds"], "everything")
-        self._copies(said)
-        self._replicas(said)
-        self._transactions(said)
-        self._table("groups with lag", [g for g in said["groups"] if g["lag"]], GROUPS)
-        self._table("topics", said["topics"], TOPICS)
-        self._table("producers", said["producers"], PRODUCERS)
-        self._table("formats and codecs", said["formats"], FORMATS)
-        self._table("smallest batches", said["fill"], FILL)
-        self._table("older than retention.ms", said["retention"], RETENTION)
-        self._table("not compacted yet", said["compaction"], COMPACTION)
-        units_said = said["units"]
-        kept = f", {units_said['kept']:,} unchanged" if units_said["kept"] else ""
-        on = f" ({units_said['continued']:,} only from a later segment on)" if units_said["continued"] else ""
-        gone = f", {units_said['gone']:,} gone" if units_said["gone"] else ""
+        totals.unread, totals.notes = list(summary["unread"]), list(summary["notes"])
+        report.write(totals, summary["seconds"], "everything")
+        self._copies(summary)
+        self._replicas(summary)
+        self._transactions(summary)
+        self._table("groups with lag", [g for g in summary["groups"] if g["lag"]], GROUPS)
+        self._table("topics", summary["topics"], TOPICS)
+        self._table("producers", summary["producers"], PRODUCERS)
+        self._table("formats and codecs", summary["formats"], FORMATS)
+        self._table("smallest batches", summary["fill"], FILL)
+        self._table("older than retention.ms", summary["retention"], RETENTION)
+        self._table("not compacted yet", summary["compaction"], COMPACTION)
+        unit_counts = summary["units"]
+        kept = f", {unit_counts['kept']:,} unchanged" if unit_counts["kept"] else ""
+        on = f" ({unit_counts['continued']:,} only from a later segment on)" if unit_counts["continued"] else ""
+        gone = f", {unit_counts['gone']:,} gone" if unit_counts["gone"] else ""
         self._line("")
-        self._line(f"{units_said['read']:,} partitions and files read{on}{kept}{gone}")
-        out = printable(path_text(said["out"]))
+        self._line(f"{unit_counts['read']:,} partitions and files read{on}{kept}{gone}")
+        out = printable(path_text(summary["out"]))
         self._line(f"tables in {out}; query them: kdump query {out} 'select * from findings'")
         self.output.flush()
 
@@ -85,15 +85,15 @@ class ScanReport(Sink[FleetEnd]):
         for line in self.output.wrapped(text, 2) if text else [""]:
             self.output.line(self.paint(line, style) if style else line)
 
-    def _copies(self, said: Object) -> None:
-        for each in said["copies"]:
+    def _copies(self, summary: Object) -> None:
+        for each in summary["copies"]:
             self._line(f"{printable(each['source'])}: a copy of {printable(each['copyOf'])}, not counted", "dim")
 
-    def _replicas(self, said: Object) -> None:
-        if not said["replicas"]:
+    def _replicas(self, summary: Object) -> None:
+        if not summary["replicas"]:
             return
         self._title("replicas that differ")
-        for each in said["replicas"]:
+        for each in summary["replicas"]:
             place = f"{each['topic']}-{each['partition']}"
             head = f"  {each['severity']} {place}: {each['kind']} at offset {each['firstDivergentOffset']}"
             self._line(printable(head), "bad" if each["severity"] == "error" else "torn")
@@ -102,8 +102,8 @@ class ScanReport(Sink[FleetEnd]):
                 self._line(f"    {owner}{printable(source)}: up to offset {last}")
             self._line(f"    {printable(each['explanation'])}", "dim")
 
-    def _transactions(self, said: Object) -> None:
-        rows = said["openTransactions"]
+    def _transactions(self, summary: Object) -> None:
+        rows = summary["openTransactions"]
         if not rows:
             return
         self._title("open transactions")

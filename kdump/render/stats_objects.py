@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Hashable
 
 from kdump.answer import Object, answer_object
-from kdump.forensics.sketch import FrequentItem, LongKey
-from kdump.forensics.spread import late_classes, size_classes
+from kdump.forensics.distribution import late_classes, size_classes
+from kdump.forensics.record_counts import HEADER_BYTES, HEADERS, LATEST, LONGEST_KEY, LONGEST_VALUE, NEWEST, OLDEST
+from kdump.forensics.space_saving import FrequentItem, LongKey
 from kdump.forensics.stats import RecordLocation, Stats, TopicKey, codecs_of
 from kdump.forensics.stats_answer import (
     At,
@@ -29,7 +30,6 @@ from kdump.forensics.stats_answer import (
     TopProducers,
     ValueLengths,
 )
-from kdump.forensics.tally import HEADER_BYTES, HEADERS, LATEST, LONGEST_KEY, LONGEST_VALUE, NEWEST, OLDEST
 from kdump.log.errors import is_gone
 
 PutBytes = Callable[[Object, str, bytes | None], None]
@@ -150,7 +150,7 @@ def _mean(total: int, count: int) -> float | None:
     return round(total / count, 3) if count else None
 
 
-def split(stats: Stats, item: Hashable) -> tuple[str | None, bytes, int, bool]:
+def split_key(stats: Stats, item: Hashable) -> tuple[str | None, bytes, int, bool]:
     """Return the topic of a counted key, the key or its beginning, its size in bytes, and whether it is truncated."""
     topic = stats.topic
     if isinstance(item, TopicKey):
@@ -162,7 +162,7 @@ def split(stats: Stats, item: Hashable) -> tuple[str | None, bytes, int, bool]:
 
 
 def _key(stats: Stats, each: FrequentItem, put_bytes: PutBytes) -> TopKey:
-    topic, key, size, is_cut = split(stats, each.item)
+    topic, key, size, is_cut = split_key(stats, each.item)
     text: Object = {}
     put_bytes(text, "key", key)
     return TopKey(

@@ -8,17 +8,17 @@ from collections.abc import Callable
 from datetime import tzinfo
 from typing import NamedTuple
 
-from kdump.forensics.sketch import SpaceSaving
-from kdump.forensics.spread import Class, late_classes, median, size_classes
+from kdump.forensics.distribution import SizeClass, late_classes, median, size_classes
+from kdump.forensics.record_counts import HEADER_BYTES, LATEST, LONGEST_KEY, LONGEST_VALUE, NEWEST, OLDEST
+from kdump.forensics.space_saving import SpaceSaving
 from kdump.forensics.stats import RecordLocation, Stats, codecs_of
-from kdump.forensics.tally import HEADER_BYTES, LATEST, LONGEST_KEY, LONGEST_VALUE, NEWEST, OLDEST
-from kdump.format.counted import many
+from kdump.format.count_text import count_text
 from kdump.render.amounts import average, duration, number, per, size_text
 from kdump.render.charts import bar, heights, share, spread_over
-from kdump.render.escape import path_text, printable, shown
+from kdump.render.escape import bytes_text, path_text, printable
 from kdump.render.output import Output
 from kdump.render.sink import Sink
-from kdump.render.stats_objects import split
+from kdump.render.stats_objects import split_key
 from kdump.render.style import cut, painter
 from kdump.render.table import Column, Table
 from kdump.render.times import iso
@@ -156,7 +156,7 @@ class StatsReport(Sink[StatsPart]):
 
     def _overview(self, stats: Stats) -> None:
         parts = f" of {stats.partitions:,} partitions" if stats.partitions != 1 else ""
-        self._pair("size", f"{size_text(stats.bytes)} in {many(stats.files, 'file')}{parts}")
+        self._pair("size", f"{size_text(stats.bytes)} in {count_text(stats.files, 'file')}{parts}")
         control = f", including {stats.controlRecords:,} control records" if stats.controlRecords else ""
         damaged = stats.batches - stats.soundBatches
         broken = f" (and {damaged:,} damaged)" if damaged else ""
@@ -213,9 +213,11 @@ class StatsReport(Sink[StatsPart]):
         self._pair("bytes", f"{size} on average, {half}, largest {largest}")
         ones = stats.batchRecords[1]
         if ones:
-            self._pair("single", f"{many(ones, 'batch', 'batches')} of one record, {share(ones, stats.soundBatches)}")
+            self._pair(
+                "single", f"{count_text(ones, 'batch', 'batches')} of one record, {share(ones, stats.soundBatches)}"
+            )
         if stats.emptyBatches:
-            self._pair("empty", f"{many(stats.emptyBatches, 'batch', 'batches')} emptied by compaction")
+            self._pair("empty", f"{count_text(stats.emptyBatches, 'batch', 'batches')} emptied by compaction")
         self._histogram(size_classes(stats.batchRecords), lambda each: _range(each, str), "records each")
 
     def _codecs(self, stats: Stats) -> None:
@@ -286,8 +288,8 @@ class StatsReport(Sink[StatsPart]):
         self._head("top keys", _error(stats.keys))
         rows = []
         for each in stats.keys.top(self.top):
-            topic, key, size, is_cut = split(stats, each.item)
-            text = shown(key, None if self.full else 200) + (f"… ({size} bytes)" if is_cut else "")
+            topic, key, size, is_cut = split_key(stats, each.item)
+            text = bytes_text(key, None if self.full else 200) + (f"… ({size} bytes)" if is_cut else "")
             text = f"{topic}: {text}" if stats.topic is None and topic is not None else text
             rows.append((printable(text), each.times, each.weight))
         self._tops(rows, stats.keys)
@@ -311,7 +313,7 @@ class StatsReport(Sink[StatsPart]):
 
     # -- lines
 
-    def _histogram(self, classes: list[Class], label: Callable[[Class], str], unit: str) -> None:
+    def _histogram(self, classes: list[SizeClass], label: Callable[[SizeClass], str], unit: str) -> None:
         if len(classes) < 2 and not any(each.amount for each in classes):
             return
         total = sum(each.amount for each in classes)
@@ -379,13 +381,13 @@ def _few(part: int, whole: int) -> str:
     return share(part, whole) if part else ""
 
 
-def _range(each: Class, show: Callable[[int], str]) -> str:
+def _range(each: SizeClass, show: Callable[[int], str]) -> str:
     if each.last is None:
         return f"{show(each.first)} and more"
     return show(each.first) if each.first == each.last else f"{show(each.first)}..{show(each.last)}"
 
 
-def _late_range(each: Class) -> str:
+def _late_range(each: SizeClass) -> str:
     return f"more than {duration(each.first - 1)}" if each.last is None else f"up to {duration(each.last)}"
 
 

@@ -9,10 +9,10 @@ from kdump.forensics.schema import BitsOfField, FieldAnswer, StructAnswer
 from kdump.format.layout import Bits
 from kdump.format.schema import Versions
 from kdump.format.struct_fields import NOT_GIVEN, StructField, rows
-from kdump.format.structs import Named
+from kdump.format.structs import NamedStruct
 
 
-def struct_object(struct: Named) -> Object:
+def struct_object(struct: NamedStruct) -> Object:
     schema = struct.schema
     return answer_object(
         StructAnswer(
@@ -37,7 +37,7 @@ def versions_text(versions: Versions) -> str:
     return str(low) if low == high else f"{low}+" if high == Versions.parse("0+").highest else f"{low}-{high}"
 
 
-def field_object(struct: Named, row: StructField) -> Object:
+def field_object(struct: NamedStruct, row: StructField) -> Object:
     return answer_object(
         FieldAnswer(
             struct=struct.name,
@@ -58,7 +58,7 @@ def field_object(struct: Named, row: StructField) -> Object:
     )
 
 
-def schema_objects(struct: Named, version: int | None) -> Iterator[Object]:
+def schema_objects(struct: NamedStruct, version: int | None) -> Iterator[Object]:
     """Yield the object of a structure, then those of its fields; of a message, those of one `version`, or of all."""
     yield struct_object(struct)
     for row in rows(struct, version):

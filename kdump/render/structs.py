@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 from kdump.format.layout import Bits
 from kdump.format.struct_fields import NOT_GIVEN, StructField, rows
-from kdump.format.structs import Named
+from kdump.format.structs import NamedStruct
 from kdump.render.escape import printable
 from kdump.render.output import Output
 from kdump.render.sink import Sink
@@ -21,14 +21,14 @@ ROOM = 24
 """Columns of the terminal reserved for meanings; less important columns are omitted to make room."""
 
 
-class StructList(Sink[Named]):
+class StructList(Sink[NamedStruct]):
     """Writes all structures, one line each, under the headings of their groups."""
 
     def __init__(self, output: Output) -> None:
         self.output = output
-        self._found: list[Named] = []
+        self._found: list[NamedStruct] = []
 
-    def add(self, found: Named) -> None:
+    def add(self, found: NamedStruct) -> None:
         self._found.append(found)
 
     def end(self) -> None:
@@ -43,21 +43,21 @@ class StructList(Sink[Named]):
                 output.line(line if output.width is None else cut(line, output.width))
 
 
-def _extent(struct: Named) -> str:
+def _extent(struct: NamedStruct) -> str:
     if struct.schema is not None:
         valid = versions_text(struct.schema.valid)
         return f"version {valid}" if valid.isdigit() else f"versions {valid}"
     return "any size" if struct.size is None else f"{struct.size} bytes"
 
 
-class StructReport(Sink[Named]):
+class StructReport(Sink[NamedStruct]):
     """Writes one structure: its description and its fields; of a message, those of one `version`, or of all."""
 
     def __init__(self, output: Output, version: int | None) -> None:
         self.output = output
         self.version = version
 
-    def add(self, found: Named) -> None:
+    def add(self, found: NamedStruct) -> None:
         struct, output, version = found, self.output, self.version
         paint = painter(output.colour)
         output.line(paint(f"{struct.name}: {_title(struct, version)}", "head"))
@@ -85,7 +85,7 @@ class StructReport(Sink[Named]):
         fields.flush()
 
 
-def _title(struct: Named, version: int | None) -> str:
+def _title(struct: NamedStruct, version: int | None) -> str:
     schema = struct.schema
     if schema is None:
         return "variable size" if struct.size is None else f"{struct.size} bytes"
@@ -188,5 +188,5 @@ def _default(cells: Cells) -> str:
 def _bits_meaning(bits: Bits) -> str:
     values = ", ".join(f"{number} {text}" for number, text in bits.meanings.items())
     # If only the 1 has a name, it repeats the name of the bit.
-    told = values if len(bits.meanings) > 1 or not bits.about else ""
-    return f"{bits.about} ({told})" if bits.about and told else bits.about or told
+    meaning = values if len(bits.meanings) > 1 or not bits.about else ""
+    return f"{bits.about} ({meaning})" if bits.about and meaning else bits.about or meaning

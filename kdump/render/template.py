@@ -6,12 +6,12 @@ import re
 import struct
 from collections.abc import Callable
 
-from kdump.decode.decoding import Decoding
-from kdump.decode.said import RAW, DecodedPart
+from kdump.decode.decoded import RAW, DecodedPart
+from kdump.decode.record_decoder import RecordDecoder
 from kdump.log.paths import Target
 from kdump.log.record import Record
 from kdump.render import jsonl
-from kdump.render.escape import shown
+from kdump.render.escape import bytes_text
 from kdump.render.objects import put_bytes
 
 Part = Callable[[Target, Record], bytes]
@@ -22,7 +22,7 @@ def _headers(record: Record, show: Callable[[bytes], bytes] = bytes) -> bytes:
 
 
 def _escaped(data: bytes) -> bytes:
-    return shown(data).encode()
+    return bytes_text(data).encode()
 
 
 TOKENS: dict[str, tuple[str, Part]] = {
@@ -51,7 +51,7 @@ class TemplateError(ValueError):
     """Raised for a format string with an unknown token or escape."""
 
 
-def compile_template(text: str, decoding: Decoding | None = None) -> list[bytes | Part]:
+def compile_template(text: str, decoding: RecordDecoder | None = None) -> list[bytes | Part]:
     """Return the parts of a format string: literal text, and functions that return a field of a record. Raises
     TemplateError."""
     parts: list[bytes | Part] = []
@@ -81,14 +81,14 @@ def shows_decoded(text: str) -> bool:
     return any(match["token"] in DECODED for match in _PIECE.finditer(text))
 
 
-def _decoded(name: str, decoding: Decoding | None) -> Part:
+def _decoded(name: str, decoding: RecordDecoder | None) -> Part:
     """Return a function that formats the decoded key or value as one line of JSON."""
 
     def part(target: Target, record: Record) -> bytes:
         reading = decoding.read(target, record) if decoding else None
-        said: DecodedPart | None = getattr(reading, name) if reading else None
-        if said is not None and said.value is not RAW:
-            return jsonl.line(said.value).encode()
+        decoded: DecodedPart | None = getattr(reading, name) if reading else None
+        if decoded is not None and decoded.value is not RAW:
+            return jsonl.line(decoded.value).encode()
         out: dict[str, object] = {}
         put_bytes(out, name, getattr(record, name))
         return jsonl.line(out[name]).encode()

@@ -14,13 +14,13 @@ from kdump.forensics.answers import (
     PartitionTransactions,
     Transaction,
 )
-from kdump.format.counted import many
+from kdump.format.count_text import count_text
 from kdump.render.durations import duration_text
 from kdump.render.escape import printable
-from kdump.render.forensic_text import Lines, file_text, place_text
 from kdump.render.output import Output
 from kdump.render.sink import Sink
 from kdump.render.state_tables import StateTables, style
+from kdump.render.summary_lines import SummaryLines, file_text, place_text
 from kdump.render.table import Table
 from kdump.render.times import iso
 
@@ -38,7 +38,7 @@ class TransactionReport(Sink[Any]):
         self.tables = tables
         self.ledger = ledger
         self.selected = selected
-        self.lines = Lines(output)
+        self.lines = SummaryLines(output)
         self.rows: Table | None = None
         self.shown = 0
         self._begun = False
@@ -125,7 +125,7 @@ class TransactionReport(Sink[Any]):
             text += f"; last checkpointed high watermark {partition.highWatermark}"
         self.lines.text(text, name)
         if partition.emptyMarkers:
-            emptied = many(partition.emptyMarkers, "marker")
+            emptied = count_text(partition.emptyMarkers, "marker")
             self.lines.text(f"  {emptied} emptied by compaction: nothing is left of the transactions")
         if partition.seededFrom is not None:
             self.lines.text(
@@ -143,7 +143,7 @@ class TransactionReport(Sink[Any]):
         if row.transactionalId is not None:
             whose = f"{printable(row.transactionalId)}, {whose}"
         text = f"  {row.state}: {whose}, from offset {row.firstOffset}"
-        text += f", {many(row.records, 'record')}"
+        text += f", {count_text(row.records, 'record')}"
         if row.begun is not None:
             text += f", started {iso(row.begun, zone)}, {duration_text(row.age)} ago"
         if row.idle is not None and row.idle != row.age:

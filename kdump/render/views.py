@@ -9,8 +9,8 @@ from typing import Protocol
 from kdump.answer import answer_object
 from kdump.check.finding import Finding
 from kdump.check.rules.records import noted_and_count_findings, noted_findings, record_findings
-from kdump.decode.decoding import Decoding
-from kdump.decode.said import DecodedRecord
+from kdump.decode.decoded import DecodedRecord
+from kdump.decode.record_decoder import RecordDecoder
 from kdump.log.entries import Entry
 from kdump.log.inspect_answer import (
     InspectedBatch,
@@ -27,12 +27,12 @@ from kdump.log.record import Record
 from kdump.log.region import Batch, Region
 from kdump.log.window import Window
 from kdump.render import jsonl
-from kdump.render.columns import DECODED, Decodes, columns_of, header_pieces, refuse_unknown
+from kdump.render.columns import DECODED, TableDecoder, columns_of, header_pieces, refuse_unknown
 from kdump.render.decoded import lines
 from kdump.render.escape import path_text, printable
 from kdump.render.hexdump import Hexdump
 from kdump.render.long_record import record_line
-from kdump.render.long_value import LARGE, shown_in_pieces
+from kdump.render.long_value import LARGE, bytes_text_pieces
 from kdump.render.objects import batch_object, entry_object, record_object, region_object
 from kdump.render.output import Output
 from kdump.render.sink import CsvRows
@@ -94,7 +94,7 @@ class TableView:
         full: bool,
         zone: tzinfo,
         titles: bool,
-        decoding: Decoding | None = None,
+        decoding: RecordDecoder | None = None,
     ) -> None:
         self.output = output
         self.records = records
@@ -135,7 +135,7 @@ class TableView:
             self.type = type_name
         return self.table
 
-    def _decodes(self) -> Decodes | None:
+    def _decodes(self) -> TableDecoder | None:
         """Return the decoder for the records of the current file; None if there is none."""
         at, decoding = self.at, self.decoding
         decoder = decoding.decoder(at) if at is not None and decoding is not None else None
@@ -147,7 +147,7 @@ class TableView:
             assert self.at is not None
             return decoding.read(self.at, record)
 
-        return Decodes(read, decoder.is_keyless, decoder.is_wide)
+        return TableDecoder(read, decoder.is_keyless, decoder.is_wide)
 
     @property
     def _current(self) -> Table:
@@ -211,7 +211,7 @@ class TableView:
             start, size = record.value_start, record.valueSize
         if name not in ("key", "value") or size <= LARGE or record.is_control:
             return None
-        return shown_in_pieces(memoryview(record.data)[start : start + size])
+        return bytes_text_pieces(memoryview(record.data)[start : start + size])
 
     def _value_below(self, table: Table, column: Column, record: Record) -> None:
         """Write the value in lines of its own, because the terminal has no room for it next to the key."""
@@ -245,7 +245,7 @@ class TableView:
 class JsonView:
     """JSON Lines: batches, or records."""
 
-    def __init__(self, output: Output, *, records: bool, decoding: Decoding | None = None) -> None:
+    def __init__(self, output: Output, *, records: bool, decoding: RecordDecoder | None = None) -> None:
         self.output = output
         self.records = records
         self.decoding = decoding
@@ -309,7 +309,7 @@ class CsvView:
         records: bool,
         names: list[str] | None,
         complain: Complain,
-        decoding: Decoding | None = None,
+        decoding: RecordDecoder | None = None,
     ) -> None:
         self.output = output
         self.records = records
@@ -370,7 +370,7 @@ class HexView:
         full: bool,
         zone: tzinfo,
         titles: bool,
-        decoding: Decoding | None = None,
+        decoding: RecordDecoder | None = None,
     ) -> None:
         self.output = output
         self.dump = Hexdump(output, full=full, zone=zone, decoding=decoding)
@@ -416,7 +416,7 @@ class TemplateView:
     `decoding`, so is the number of records that did not decode, once at the end."""
 
     def __init__(
-        self, output: Output, parts: list[bytes | Part], complain: Complain, decoding: Decoding | None = None
+        self, output: Output, parts: list[bytes | Part], complain: Complain, decoding: RecordDecoder | None = None
     ) -> None:
         self.output = output
         self.parts = parts

@@ -9,7 +9,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from kdump.format.gather import Lists, Strings
+from kdump.format.arrow_buffers import ArrowLists, ArrowStrings
 from kdump.format.numbers import int64
 from kdump.spark.tables import SparkColumn, SparkTable
 
@@ -60,14 +60,14 @@ def numbers(values: array[int], nulls: Iterable[int], kind: pa.DataType) -> pa.A
     return found if kind == pa.int64() else found.cast(kind, safe=False)
 
 
-def strings(values: Strings, kind: pa.DataType) -> pa.Array:
+def strings(values: ArrowStrings, kind: pa.DataType) -> pa.Array:
     """Return the collected byte strings as an array."""
     there = None if 0 not in values.there else flags(values.there).buffers()[1]
     buffers = [there, pa.py_buffer(values.ends), pa.py_buffer(values.data)]
     return pa.Array.from_buffers(kind, len(values), buffers)
 
 
-def header_lists(values: Lists, kind: pa.DataType) -> pa.Array:
+def header_lists(values: ArrowLists, kind: pa.DataType) -> pa.Array:
     """Return the collected record headers as an array of lists of {key, value}."""
     each = kind.value_type
     pairs = pa.StructArray.from_arrays(
@@ -77,9 +77,9 @@ def header_lists(values: Lists, kind: pa.DataType) -> pa.Array:
     return pa.Array.from_buffers(kind, len(values.ends) - 1, [None, pa.py_buffer(values.ends)], children=[pairs])
 
 
-def flags(there: bytearray) -> pa.Array:
+def flags(values: bytearray) -> pa.Array:
     """Convert bytes that are 0 or 1 to booleans."""
-    return pa.Array.from_buffers(pa.uint8(), len(there), [None, pa.py_buffer(there)]).cast(pa.bool_())
+    return pa.Array.from_buffers(pa.uint8(), len(values), [None, pa.py_buffer(values)]).cast(pa.bool_())
 
 
 class Rows:

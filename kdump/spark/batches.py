@@ -19,7 +19,7 @@ from kdump.format.batch import (
     TRANSACTIONAL,
     codec_name,
 )
-from kdump.format.heads import (
+from kdump.format.header_columns import (
     ATTRIBUTES,
     BASE,
     END,
@@ -32,20 +32,20 @@ from kdump.format.heads import (
     RECORDS,
     SEQUENCE,
     START,
-    Heads,
-    read_heads,
+    HeaderColumns,
+    read_header_columns,
 )
 from kdump.format.message import NO_TIMESTAMP_TYPE
 from kdump.format.numbers import int64
-from kdump.log.legacy import look_inside
+from kdump.log.legacy_records import read_wrapper
 from kdump.log.reader import CHECKED, WALKED
-from kdump.log.region import Batch, BatchLegacy, Region, Stretch
-from kdump.log.select import NO, Selection
+from kdump.log.region import Batch, BatchRun, LegacyRecordBatch, Region
+from kdump.log.selection import NO, Selection
 from kdump.log.window import Window
 from kdump.spark import arrow
 from kdump.spark.options import ReadOptions
+from kdump.spark.segment_split import SegmentSplit, own_regions
 from kdump.spark.tables import BATCHES
-from kdump.spark.walk import SegmentSplit, own_regions
 
 INSIDE = ("baseOffset", "recordCount")
 """Columns for which a compressed message of magic 0 or 1 has to be decompressed."""
@@ -66,7 +66,8 @@ FROM_HEADS: dict[str, tuple[int, int, int]] = {
     "baseSequence": (SEQUENCE, -1, 0),
     "recordCount": (RECORDS, -1, 0),
 }
-"""Columns computed from kdump.format.heads: the column, another one to subtract (-1: none), a constant to add."""
+"""Columns computed from kdump.format.header_columns: the column, another one to subtract (-1: none), a constant to
+add."""
 NUMBERS = ("position", "magic", "crc", "lastSequence", *FROM_HEADS)
 FLAGS = {each.name: each for each in (TRANSACTIONAL, CONTROL, DELETE_HORIZON)}
 HORIZON = "deleteHorizonMs"
@@ -101,8 +102,8 @@ class BatchColumns:
 
     def add(self, batch: Batch, common: dict[str, Any]) -> bool:
         """Add a batch; `common` has the other columns of its row. Returns True if the rows should be taken now."""
-        if self.looks_inside and isinstance(batch, BatchLegacy):
-            look_inside(batch)
+        if self.looks_inside and isinstance(batch, LegacyRecordBatch):
+            read_wrapper(batch)
         for name, values in self.numbers.items():
             value = getattr(batch, name)
             if value is None:
@@ -112,7 +113,7 @@ class BatchColumns:
             self.valid.append(batch.crcValid)
         return self._also(1, common)
 
-    def add_many(self, heads: Heads, first: int, stop: int, common: dict[str, Any]) -> bool:
+    def add_many(self, heads: HeaderColumns, first: int, stop: int, common: dict[str, Any]) -> bool:
         """Add the batches first..stop-1. If the table has crcValid, their checksums must have been verified."""
         for name, values in self.numbers.items():
             if name == "position":
@@ -156,8 +157,8 @@ class BatchColumns:
             return arrow.flags(self.valid)
         if name in NEEDS:
             return self._derived(name)
-        said = arrow.plain([common.get(name) for common in self.commons], kind)
-        return said.take(pa.Array.from_buffers(pa.int32(), len(self.common_of), [None, pa.py_buffer(self.common_of)]))
+        values = arrow.plain([common.get(name) for common in self.commons], kind)
+        return values.take(pa.Array.from_buffers(pa.int32(), len(self.common_of), [None, pa.py_buffer(self.common_of)]))
 
     def _derived(self, name: str) -> pa.Array:
         """Return a column that is derived from the attributes."""
@@ -189,8 +190,8 @@ class BatchRows:
         selection = self.selection
         first = selection.offsets.first if selection.offsets else None
         for region in own_regions(part, window, self.limits, self.stretches, first):
-            if isinstance(region, Stretch) and selection.is_all:
-                heads = read_heads(region.buffer, region.start, region.stop, region.position - region.start)
+            if isinstance(region, BatchRun) and selection.is_all:
+                heads = read_header_columns(region.buffer, region.start, region.stop, region.position - region.start)
                 if self.columns.add_many(heads, 0, len(heads), common):
                     yield from self.columns.take()
                 continue
@@ -207,7 +208,7 @@ class BatchRows:
 
 def batches_of(region: Region) -> Iterator[Batch]:
     """Yield the batches in a region, if it has any."""
-    if isinstance(region, Stretch):
+    if isinstance(region, BatchRun):
         yield from region.batches()
     elif isinstance(region, Batch):
         yield region

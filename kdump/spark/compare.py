@@ -20,7 +20,7 @@ from kdump.check.finding import ERROR, INFO, WARNING
 DIVERGED, COMPACTED, DAMAGED, MISSING = "diverged", "compacted", "damaged", "missing"
 
 
-class BatchFact(NamedTuple):
+class ComparedBatch(NamedTuple):
     """A batch of one replica, as in the table batches. Rows are ordered by base offset, then by replica."""
 
     replica: str
@@ -54,8 +54,8 @@ class FirstDifference:
         if self.kind == COMPACTED:
             return INFO
         known = {epoch for epoch in self.epochs.values() if epoch is not None and epoch >= 0}
-        mends = self.kind == MISSING or (self.kind == DIVERGED and len(known) > 1)
-        return WARNING if mends else ERROR
+        is_repaired = self.kind == MISSING or (self.kind == DIVERGED and len(known) > 1)
+        return WARNING if is_repaired else ERROR
 
     def explained(self, names: Mapping[str, str | None] | None = None) -> str:
         """Return an explanation, for divergence by the leader epochs. `names`: brokers of the replicas, if known."""
@@ -98,7 +98,7 @@ class _Side:
     passed: int | None = None
 
 
-def first_differences(rows: Iterable[BatchFact]) -> list[FirstDifference]:
+def first_differences(rows: Iterable[ComparedBatch]) -> list[FirstDifference]:
     """Return the first difference of each kind between the replicas of one partition. `rows`: their batches, ordered by
     baseOffset. Memory does not grow with the partition."""
     pair = _Replicas()
@@ -115,9 +115,9 @@ class _Replicas:
         self.found: dict[str, FirstDifference] = {}
         self.cleaned = False
 
-    def at(self, offset: int, rows: list[BatchFact]) -> None:
+    def at(self, offset: int, rows: list[ComparedBatch]) -> None:
         """Compare the batches that begin at an offset."""
-        here: dict[str, BatchFact] = {}
+        here: dict[str, ComparedBatch] = {}
         for row in rows:
             here.setdefault(row.replica, row)
             self.cleaned = self.cleaned or row.compacted
@@ -136,7 +136,7 @@ class _Replicas:
             before = self.sides.get(replica)
             self.sides[replica] = _Side(max(row.lastOffset, before.end if before else -1), row.leaderEpoch)
 
-    def _note(self, kind: str, offset: int, here: dict[str, BatchFact], other: str | None = None) -> None:
+    def _note(self, kind: str, offset: int, here: dict[str, ComparedBatch], other: str | None = None) -> None:
         if kind in self.found:
             return
         epochs = {replica: row.leaderEpoch for replica, row in here.items()}
@@ -156,14 +156,14 @@ class _Replicas:
         return sorted(self.found.values(), key=lambda each: each.offset)
 
 
-def _kind(rows: Iterable[BatchFact]) -> str:
+def _kind(rows: Iterable[ComparedBatch]) -> str:
     every = list(rows)
     if not all(row.sound for row in every):
         return DAMAGED
     return COMPACTED if any(row.compacted for row in every) else DIVERGED
 
 
-def partitions(rows: Iterable[tuple[Any, BatchFact]]) -> Iterator[tuple[Any, list[FirstDifference]]]:
+def partitions(rows: Iterable[tuple[Any, ComparedBatch]]) -> Iterator[tuple[Any, list[FirstDifference]]]:
     """Yield the differences of every partition that has any. The rows of a partition must be consecutive."""
     for name, group in groupby(rows, key=itemgetter(0)):
         found = first_differences(row for _, row in group)

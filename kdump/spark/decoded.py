@@ -9,21 +9,21 @@ from typing import Any
 
 import pyarrow as pa
 
-from kdump.decode.decoding import DecodeOptions, Decoding
+from kdump.decode.record_decoder import DecodeOptions, RecordDecoder
 from kdump.format.control import decode_control
 from kdump.format.transaction_record import decode_transaction
-from kdump.log.payload import records
+from kdump.log.batch_records import records
 from kdump.log.reader import CHECKED
 from kdump.log.record import Record
-from kdump.log.select import Selection
+from kdump.log.selection import Selection
 from kdump.log.window import Window
-from kdump.render.decoded import put_reading
+from kdump.render.decoded import add_decoded
 from kdump.render.objects import plain
 from kdump.spark.arrow import Rows
 from kdump.spark.batches import batches_of
 from kdump.spark.options import ReadOptions
-from kdump.spark.walk import SegmentSplit, own_regions
-from kdump.state.records import too_large
+from kdump.spark.segment_split import SegmentSplit, own_regions
+from kdump.state.internal_records import too_large
 
 Row = dict[str, Any]
 NOT_THE_RECORDS = ("topic", "partition", "state")
@@ -41,22 +41,22 @@ class DecodedRows:
     def read(self, part: SegmentSplit, window: Window, common: Row) -> Iterator[pa.RecordBatch]:
         """Yield the rows of a slice. Raises SourceError."""
         own = {name: value for name, value in common.items() if name not in NOT_THE_RECORDS}
-        decoder = Decoding(DecodeOptions()).decoder(part.at)
+        decoder = RecordDecoder(DecodeOptions()).decoder(part.at)
         for region in own_regions(part, window, self.limits, CHECKED):
             for batch in batches_of(region):
                 if not batch.crcValid:
                     continue
                 for record in records(batch):
-                    said: Row = {}
+                    row_values: Row = {}
                     if too_large(record):
-                        said["valueProblem"] = f"too large to decode: {record.keySize} + {record.valueSize} bytes"
+                        row_values["valueProblem"] = f"too large to decode: {record.keySize} + {record.valueSize} bytes"
                     elif decoder is not None and not record.is_control:
-                        put_reading(said, decoder.read(part.at, record))
-                    row = self.read_record(record, said)
+                        add_decoded(row_values, decoder.read(part.at, record))
+                    row = self.read_record(record, row_values)
                     if row is None:
                         continue
                     row |= own | {"recordOffset": record.offset, "timestamp": record.timestamp}
-                    row["problem"] = said.get("keyProblem") or said.get("valueProblem")
+                    row["problem"] = row_values.get("keyProblem") or row_values.get("valueProblem")
                     if self.rows.add(row):
                         yield from self.rows.take()
 
@@ -65,18 +65,18 @@ class DecodedRows:
         yield from self.rows.take()
 
 
-def _data(said: Row, part: str) -> Row:
+def _data(fields: Row, part: str) -> Row:
     """Return the fields of a decoded key or value."""
-    found = said.get(f"{part}Decoded")
+    found = fields.get(f"{part}Decoded")
     data = found.get("data") if isinstance(found, dict) else None
     return data if isinstance(data, dict) else {}
 
 
-def _group_offset(record: Record, said: Row) -> Row | None:
-    key = said.get("keyDecoded")
+def _group_offset(record: Record, fields: Row) -> Row | None:
+    key = fields.get("keyDecoded")
     if not isinstance(key, dict) or key.get("name") != "OffsetCommitKey":
         return None
-    names, value = _data(said, "key"), _data(said, "value")
+    names, value = _data(fields, "key"), _data(fields, "value")
     return {
         "groupId": names.get("group"),
         "topic": names.get("topic"),
@@ -88,12 +88,12 @@ def _group_offset(record: Record, said: Row) -> Row | None:
     }
 
 
-def _transaction(record: Record, said: Row) -> Row | None:
+def _transaction(record: Record, fields: Row) -> Row | None:
     if record.is_control:
         return None
     found = decode_transaction(record.key, record.value)
     if found.problem is not None:
-        said.setdefault("valueProblem", str(found.problem))
+        fields.setdefault("valueProblem", str(found.problem))
     row: Row = {"transactionalId": found.transactionalId, "tombstone": found.tombstone}
     if not found.tombstone:
         row |= {name: getattr(found, name) for name in OF_TRANSACTION}
@@ -101,12 +101,12 @@ def _transaction(record: Record, said: Row) -> Row | None:
     return row
 
 
-def _metadata_record(record: Record, said: Row) -> Row | None:
+def _metadata_record(record: Record, fields: Row) -> Row | None:
     if record.is_control:
         control = decode_control(record.key, record.value)
         data = None if control.value is None else json.dumps(plain(control.value), ensure_ascii=False)
         return {"name": control.type, "version": control.version, "data": data}
-    found = said.get("valueDecoded")
+    found = fields.get("valueDecoded")
     if not isinstance(found, dict):
         return {}
     data = json.dumps(found["data"], ensure_ascii=False) if "data" in found else None

@@ -12,7 +12,7 @@ from typing import Any
 
 from kdump.extras import how_to_install
 from kdump.log.listing import is_directory, is_url
-from kdump.spark.result_files import written
+from kdump.spark.result_files import parquet_files
 from kdump.spark.schema import arrow_schema
 from kdump.spark.store import Store, StoreError
 from kdump.spark.tables import RESULTS
@@ -58,6 +58,6 @@ def _actions(root: str) -> Iterator[Any]:
     """Yield an `add` action for each Parquet file in a table's directory."""
     from deltalake.transaction import AddAction
 
-    for file in written(root):
+    for file in parquet_files(root):
         rows = json.dumps({"numRecords": file.rows})
         yield AddAction(file.relative, file.size, file.values, file.modified, True, rows)

@@ -9,7 +9,7 @@ from datetime import datetime, timezone
 from typing import Any
 
 from kdump.log.paths import Target
-from kdump.log.select import Range, Selection
+from kdump.log.selection import Range, Selection
 
 OFFSETS = ("offset", "baseOffset", "lastOffset")
 """Columns with offsets. A batch matches a bound on either of its ends if any of its offsets is within that bound."""
@@ -49,14 +49,14 @@ class PushedFilters:
             return self._range("times", operator, tuple(_milliseconds(value) for value in values))
         return self
 
-    def _range(self, what: str, operator: str, values: tuple[Any, ...]) -> PushedFilters:
+    def _range(self, name: str, operator: str, values: tuple[Any, ...]) -> PushedFilters:
         if not values or not all(isinstance(value, int) for value in values):
             return self
-        before = getattr(self.selection, what) or Range(None, None)
+        before = getattr(self.selection, name) or Range(None, None)
         first = None if operator == "<=" else min(values)
         last = None if operator == ">=" else max(values)
         made = Range(_both(max, before.first, first), _both(min, before.last, last))
-        offsets = what == "offsets"
+        offsets = name == "offsets"
         selection = replace(self.selection, offsets=made) if offsets else replace(self.selection, times=made)
         return replace(self, selection=selection)
 

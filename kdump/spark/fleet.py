@@ -11,9 +11,9 @@ from dataclasses import dataclass, field
 
 from kdump.check.log_dir_context import ids
 from kdump.check.options import Options
-from kdump.log.disk import LogDirectory, PartitionDirectory, Place, places
 from kdump.log.errors import SourceError, is_gone
-from kdump.log.listing import globbed, is_url, lies_in, parent, same_place
+from kdump.log.listing import globbed, is_inside, is_url, parent, real_path
+from kdump.log.log_directory import LogDirectory, PartitionDirectory, Place, find_directories
 from kdump.log.paths import Target, natural, target
 
 MAGIC = re.compile(r"[*?\[]")
@@ -65,13 +65,13 @@ def find(
                     fleet.refused.append((path, str(error)))
 
             try:
-                for place in places(path, refuse):
-                    seen.setdefault(same_place(place.path), place)
+                for place in find_directories(path, refuse):
+                    seen.setdefault(real_path(place.path), place)
             except SourceError as error:
                 refuse(error)
     directories = [real for real, place in seen.items() if not isinstance(place, Target)]
     for real, place in seen.items():
-        if not any(real != other and lies_in(real, other) for other in directories):
+        if not any(real != other and is_inside(real, other) for other in directories):
             fleet.found.append(FoundDirectory(place, _identity(place, options, broker, brokers or {})))
     _mark_copies(fleet)
     return fleet
@@ -92,16 +92,16 @@ def _identity(place: Place, options: Options, broker: str | None, brokers: Mappi
         above = [parent(place.path)] if isinstance(place, PartitionDirectory) else []
     if isinstance(place, Target):
         above = [parent(place.path), parent(parent(place.path))]
-    said: dict[str, str] = {}
+    properties: dict[str, str] = {}
     for directory in above:
-        if not said:
+        if not properties:
             at = target(f"{directory.rstrip('/')}/meta.properties", source=directory)
-            said = ids(LogDirectory(directory, files={"meta.properties": at}), options)
-    named = said.get("node.id")
+            properties = ids(LogDirectory(directory, files={"meta.properties": at}), options)
+    named = properties.get("node.id")
     if named is None:
-        fitting = [path for path in brokers if lies_in(place.path, path.rstrip("/"))]
+        fitting = [path for path in brokers if is_inside(place.path, path.rstrip("/"))]
         named = brokers[max(fitting, key=len)] if fitting else broker
-    return DiskIdentity(said.get("cluster.id"), named, said.get("directory.id"))
+    return DiskIdentity(properties.get("cluster.id"), named, properties.get("directory.id"))
 
 
 def _mark_copies(fleet: Fleet) -> None:

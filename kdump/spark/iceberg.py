@@ -21,8 +21,8 @@ import pyarrow as pa
 
 from kdump.extras import how_to_install
 from kdump.log.listing import is_directory, is_url
-from kdump.spark.result_files import Written, written
-from kdump.spark.scan_sink import apart
+from kdump.spark.result_files import ParquetFile, parquet_files
+from kdump.spark.scan_sink import partition_columns
 from kdump.spark.schema import arrow_schema
 from kdump.spark.store import Store, StoreError
 from kdump.spark.tables import RESULTS, SparkTable
@@ -74,7 +74,7 @@ def publish(store: Store) -> list[str]:
 def _publish(catalog: Catalog, store: Store, table: SparkTable) -> None:
     place = f"{PLACE}/{table.name}/metadata"
     version = _version(store, place)
-    files = list(written(store.path(table.name)))
+    files = list(parquet_files(store.path(table.name)))
     if version:
         known = catalog.register_table((NAMESPACE, table.name), f"file://{store.path(place)}/v{version}.metadata.json")
     else:
@@ -93,8 +93,8 @@ def _publish(catalog: Catalog, store: Store, table: SparkTable) -> None:
 
 def _version(store: Store, place: str) -> int:
     """Return the number of the newest metadata file; 0 if there is none."""
-    said = store.read(f"{place}/{HINT}")
-    text = (said or b"0").decode("ascii", "replace").strip()
+    version_text = store.read(f"{place}/{HINT}")
+    text = (version_text or b"0").decode("ascii", "replace").strip()
     return int(text) if text.isdecimal() and os.path.exists(f"{store.path(place)}/v{text}.metadata.json") else 0
 
 
@@ -104,7 +104,7 @@ def _new(catalog: Catalog, store: Store, table: SparkTable) -> Iceberg:
     with made.transaction() as change:
         change.set_properties({"schema.name-mapping.default": made.schema().name_mapping.model_dump_json()})
         with change.update_spec() as spec:
-            for name in apart(table.name):
+            for name in partition_columns(table.name):
                 spec.add_identity(name)
     return made
 
@@ -117,7 +117,7 @@ def _live(known: Iceberg) -> Iterator[Any]:
             yield entry.data_file
 
 
-def _data_file(known: Iceberg, file: Written) -> Any:
+def _data_file(known: Iceberg, file: ParquetFile) -> Any:
     from pyiceberg.manifest import DataFile, DataFileContent, FileFormat
     from pyiceberg.typedef import Record
 

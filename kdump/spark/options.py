@@ -65,8 +65,8 @@ def parse(given: Mapping[str, str]) -> ReadOptions:
         raise OptionError(f"kdump has no option {unknown[0]!r}; its options are {', '.join(ABOUT)}")
     name = named.get("table")
     if name not in TABLES:
-        said = "no table is set" if name is None else f"there is no table {name!r}"
-        raise OptionError(f'{said}; use .option("table", T) with T one of {", ".join(TABLES)}')
+        problem = "no table is set" if name is None else f"there is no table {name!r}"
+        raise OptionError(f'{problem}; use .option("table", T) with T one of {", ".join(TABLES)}')
     table = TABLES[name]
     columns = None
     if "columns" in named:

@@ -9,19 +9,19 @@ from itertools import pairwise
 
 from kdump.check.engine.units import CheckUnit, units_of
 from kdump.check.options import Options
-from kdump.log import kinds
-from kdump.log.disk import LogDirectory, PartitionDirectory, SegmentFiles
+from kdump.log import file_kinds
 from kdump.log.internal_topics import METADATA_TOPIC, OFFSETS_TOPIC, TRANSACTION_TOPIC
 from kdump.log.listing import is_url, length
+from kdump.log.log_directory import LogDirectory, PartitionDirectory, SegmentFiles
 from kdump.log.paths import PARTITION, Target
 from kdump.spark.filters import PushedFilters
 from kdump.spark.fleet import DiskIdentity, Fleet, FoundDirectory
 from kdump.spark.options import ReadOptions
-from kdump.spark.parts import ReadTask, TaskItem, largest_first, packed
-from kdump.spark.walk import SegmentSplit
-from kdump.state.coordinator import OPEN, Coordinator
-from kdump.state.logdir import was_clean
-from kdump.state.partition_log import SegmentSummary, segments_of
+from kdump.spark.read_task import ReadTask, TaskItem, largest_first, packed
+from kdump.spark.segment_split import SegmentSplit
+from kdump.state.coordinator import OPEN, TransactionCoordinatorState
+from kdump.state.directory_summary import had_clean_shutdown
+from kdump.state.partition_summary import SegmentSummary, segments_of
 
 COMPRESSED = (".gz", ".zst")
 
@@ -60,9 +60,13 @@ def _segments(fleet: Fleet, options: ReadOptions, check: Options, wanted: Pushed
             logs = [segment.log for segment in place.segments if segment.log is not None and wanted.place(segment.log)]
             for at in _in_range(logs, wanted):
                 yield from _slices(at, found, options, _state(place))
-        lone = found.place
-        if isinstance(lone, Target) and (lone.kind is None or lone.kind in kinds.BATCHES) and wanted.place(lone):
-            yield from _slices(lone, found, options, _state_of_file(lone))
+        single = found.place
+        if (
+            isinstance(single, Target)
+            and (single.kind is None or single.kind in file_kinds.BATCHES)
+            and wanted.place(single)
+        ):
+            yield from _slices(single, found, options, _state_of_file(single))
 
 
 def _of_topic(topic: str) -> Callable[..., Iterator[TaskItem]]:
@@ -111,7 +115,7 @@ def _has_index(at: Target) -> bool:
 def _overview(fleet: Fleet, options: ReadOptions, check: Options, wanted: PushedFilters) -> Iterator[TaskItem]:
     """Yield one piece per segment: its facts, and whether its broker shut down cleanly."""
     for found in fleet.found:
-        clean = was_clean(found.place) if isinstance(found.place, LogDirectory) else None
+        clean = had_clean_shutdown(found.place) if isinstance(found.place, LogDirectory) else None
         for place in _partitions(found):
             for facts in segments_of(place):
                 assert facts.segment.log is not None
@@ -120,7 +124,7 @@ def _overview(fleet: Fleet, options: ReadOptions, check: Options, wanted: Pushed
                     ended = False if place.topic == METADATA_TOPIC else clean
                     yield TaskItem((facts, ended), found.identity, facts.size // 8, _state(place))
         at = found.place
-        if isinstance(at, Target) and at.kind in (None, kinds.SEGMENT) and wanted.place(at):
+        if isinstance(at, Target) and at.kind in (None, file_kinds.SEGMENT) and wanted.place(at):
             facts = _alone(at)
             yield TaskItem((facts, None), found.identity, facts.size // 8, _state_of_file(at))
 
@@ -130,7 +134,7 @@ def _alone(at: Target) -> SegmentSummary:
 
 
 def _files(
-    choose: Callable[[PartitionDirectory], list[Target]], root: bool, *own: kinds.Kind
+    choose: Callable[[PartitionDirectory], list[Target]], root: bool, *own: file_kinds.FileKind
 ) -> Callable[..., Iterator[TaskItem]]:
     """Return a plan for small files of the kinds `own`: those that `choose` returns for a partition, those at the root
     of a log directory if `root` is set, and single files."""
@@ -177,7 +181,7 @@ def _findings(fleet: Fleet, options: ReadOptions, check: Options, wanted: Pushed
 def slimmed(unit: CheckUnit) -> CheckUnit:
     """Reduce the unit's coordinator state to the open transactions of its partition: units are sent to tasks."""
     known = unit.known
-    if isinstance(known.coordinator, Coordinator):
+    if isinstance(known.coordinator, TransactionCoordinatorState):
         mine = {
             name: each
             for name, each in known.coordinator.by_id.items()
@@ -195,7 +199,7 @@ PLANS: dict[str, Callable[[Fleet, ReadOptions, Options, PushedFilters], Iterator
     "group_offsets": _of_topic(OFFSETS_TOPIC),
     "transactions": _of_topic(TRANSACTION_TOPIC),
     "metadata_records": _of_topic(METADATA_TOPIC),
-    "index_entries": _files(_indexes, False, kinds.INDEX, kinds.TIME_INDEX, kinds.TXN_INDEX),
-    "producer_states": _files(lambda place: place.snapshots, False, kinds.PRODUCER_SNAPSHOT),
-    "checkpoints": _files(lambda place: place.texts, True, kinds.OFFSET_CHECKPOINT, kinds.EPOCH_CHECKPOINT),
+    "index_entries": _files(_indexes, False, file_kinds.INDEX, file_kinds.TIME_INDEX, file_kinds.TXN_INDEX),
+    "producer_states": _files(lambda place: place.snapshots, False, file_kinds.PRODUCER_SNAPSHOT),
+    "checkpoints": _files(lambda place: place.texts, True, file_kinds.OFFSET_CHECKPOINT, file_kinds.EPOCH_CHECKPOINT),
 }

@@ -13,22 +13,30 @@ from typing import Any
 
 import pyarrow as pa
 
-from kdump.format.columns import HEADERS_START, KEY_START, OFFSET_DELTA, TIMESTAMP_DELTA, VALUE_START, WIDTH, Columns
-from kdump.format.gather import Lists, Strings, header_lists, numbers, pieces, sequences
+from kdump.format.arrow_buffers import ArrowLists, ArrowStrings, header_lists, numbers, pieces, sequences
 from kdump.format.numbers import int64
-from kdump.log.legacy import look_inside
-from kdump.log.payload import columns_of
+from kdump.format.record_columns import (
+    HEADERS_START,
+    KEY_START,
+    OFFSET_DELTA,
+    TIMESTAMP_DELTA,
+    VALUE_START,
+    WIDTH,
+    RecordColumns,
+)
+from kdump.log.batch_records import decode_columns
+from kdump.log.legacy_records import read_wrapper
 from kdump.log.reader import CHECKED
 from kdump.log.record import Record
-from kdump.log.region import Batch, BatchLegacy, BatchV2
-from kdump.log.select import NO, Selection
+from kdump.log.region import Batch, DefaultRecordBatch, LegacyRecordBatch
+from kdump.log.selection import NO, Selection
 from kdump.log.window import Window
 from kdump.render.objects import control_object
 from kdump.spark import arrow
 from kdump.spark.batches import batches_of
 from kdump.spark.options import ReadOptions
+from kdump.spark.segment_split import SegmentSplit, own_regions
 from kdump.spark.tables import FROM_BATCH
-from kdump.spark.walk import SegmentSplit, own_regions
 
 MOST_ROWS, MOST_BYTES = 16_384, 16 << 20
 """Rows and bytes at which a record batch is complete."""
@@ -40,7 +48,7 @@ STORED = {
     "keySize": KEY_START + 1,
     "valueSize": VALUE_START + 1,
 }
-"""Columns that records store directly, and their numbers in kdump.format.columns."""
+"""Columns that records store directly, and their numbers in kdump.format.record_columns."""
 NUMBERS = (*STORED, "offset", "timestamp", "sequence")
 TEXTS = {"key": KEY_START, "value": VALUE_START}
 NO_MESSAGE_HAS = ("offsetDelta", "timestampDelta", "sequence")
@@ -65,8 +73,8 @@ class RecordRows:
         self.count = 0
         self.numbers = {name: array("q") for name in NUMBERS if name in wanted}
         self.nulls: dict[str, list[int]] = {name: [] for name in self.numbers}
-        self.texts = {name: Strings() for name in TEXTS if name in wanted}
-        self.headers = Lists() if "headers" in wanted else None
+        self.texts = {name: ArrowStrings() for name in TEXTS if name in wanted}
+        self.headers = ArrowLists() if "headers" in wanted else None
         self.rare: dict[str, dict[int, Any]] = {name: {} for name in RARE if name in wanted}
         self.damaged: list[int] = []
         """Rows that are damaged although their batch is not: messages of magic 0 and 1."""
@@ -81,10 +89,10 @@ class RecordRows:
             for batch in batches_of(region):
                 if not selection.is_all and selection.batch(batch) == NO:
                     continue
-                if not isinstance(batch, BatchV2) or batch.isControlBatch:
+                if not isinstance(batch, DefaultRecordBatch) or batch.isControlBatch:
                     yield from self._others(batch, common)
                     continue
-                for columns, _ in columns_of(batch):
+                for columns, _ in decode_columns(batch):
                     if selection.chooses_records:
                         selection.keep(batch, columns)
                     if len(columns):
@@ -92,7 +100,7 @@ class RecordRows:
                         if self._full():
                             yield from self.rest()
 
-    def _columns(self, batch: BatchV2, columns: Columns, common: dict[str, Any]) -> None:
+    def _columns(self, batch: DefaultRecordBatch, columns: RecordColumns, common: dict[str, Any]) -> None:
         header = batch.header
         count = len(columns)
         self._in_batch(batch, count, common)
@@ -115,8 +123,8 @@ class RecordRows:
         self.count += count
 
     def _others(self, batch: Batch, common: dict[str, Any]) -> Iterator[pa.RecordBatch]:
-        if isinstance(batch, BatchLegacy) and batch.is_compressed and not self.selection.chooses_records:
-            look_inside(batch)
+        if isinstance(batch, LegacyRecordBatch) and batch.is_compressed and not self.selection.chooses_records:
+            read_wrapper(batch)
             if batch.inner is not None and not batch.problems:
                 self._messages(batch, batch.inner, common)
                 if self._full():
@@ -124,7 +132,7 @@ class RecordRows:
                 return
         yield from self._one_by_one(batch, common)
 
-    def _messages(self, batch: BatchLegacy, columns: Columns, common: dict[str, Any]) -> None:
+    def _messages(self, batch: LegacyRecordBatch, columns: RecordColumns, common: dict[str, Any]) -> None:
         """Add the messages of a wrapper, as kdump.format.message_set returns them."""
         count = len(columns)
         rows = range(self.count, self.count + count)
@@ -178,13 +186,13 @@ class RecordRows:
 
     def _in_batch(self, batch: Batch, count: int, common: dict[str, Any]) -> None:
         """Record that the next `count` rows belong to this batch."""
-        said = dict(common)
+        values = dict(common)
         for name in self.of_batch:
-            said[name] = getattr(batch, name)
+            values[name] = getattr(batch, name)
         if "damaged" in self.wanted:
-            said["damaged"] = not batch.crcValid
+            values["damaged"] = not batch.crcValid
         self.batch_of.extend(array("i", [len(self.batches)]) * count)
-        self.batches.append(said)
+        self.batches.append(values)
 
     def _full(self) -> bool:
         held = sum(len(text.data) for text in self.texts.values())
@@ -217,7 +225,7 @@ class RecordRows:
             if not held:
                 return pa.nulls(self.count, kind)
             return arrow.plain([held.get(row) for row in range(self.count)], kind)
-        found = arrow.plain([said.get(name) for said in self.batches], kind)
+        found = arrow.plain([values.get(name) for values in self.batches], kind)
         found = found.take(pa.Array.from_buffers(pa.int32(), self.count, [None, pa.py_buffer(self.batch_of)]))
         if name == "damaged" and self.damaged:
             gone = set(self.damaged)
@@ -229,7 +237,7 @@ def _control(record: Record) -> dict[str, Any] | None:
     """Return the contents of a control record, with its decoded value as JSON; None for any other record."""
     if not record.is_control:
         return None
-    said = control_object(record)
-    if "value" in said:
-        said["value"] = json.dumps(said["value"], ensure_ascii=False)
-    return {name: said.get(name) for name in ("type", "version", "coordinatorEpoch", "value")}
+    control = control_object(record)
+    if "value" in control:
+        control["value"] = json.dumps(control["value"], ensure_ascii=False)
+    return {name: control.get(name) for name in ("type", "version", "coordinatorEpoch", "value")}

@@ -9,7 +9,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from kdump.log.listing import is_directory, is_url
-from kdump.spark.compare import BatchFact, partitions
+from kdump.spark.compare import ComparedBatch, partitions
 from kdump.spark.schema import arrow_schema
 from kdump.spark.session import reason
 from kdump.spark.store import OWN, Store, StoreError
@@ -49,12 +49,12 @@ def require_readable(spark: SparkSession, store: Store) -> None:
     try:
         context._jvm.org.apache.hadoop.fs.Path(store.root).getFileSystem(context._jsc.hadoopConfiguration())
     except Exception as error:
-        said = reason(error)
-        if said is None:
+        cause = reason(error)
+        if cause is None:
             raise
         version = context._jvm.org.apache.hadoop.util.VersionInfo.getVersion()
         raise StoreError(
-            f"{store.root}: Spark cannot read from there ({said}); use a local directory and copy it, or for S3 an"
+            f"{store.root}: Spark cannot read from there ({cause}); use a local directory and copy it, or for S3 an"
             f" s3a://… URL with --conf spark.jars.packages=org.apache.hadoop:hadoop-aws:{version}"
         ) from None
 
@@ -106,8 +106,8 @@ def _compared(rows: Iterable[Row]) -> Iterator[tuple[Any, ...]]:
             )
 
 
-def _facts(rows: Iterable[Row], brokers: dict[str, str | None]) -> Iterator[tuple[Any, BatchFact]]:
-    for cluster, topic, partition, source, broker, *said in rows:
+def _facts(rows: Iterable[Row], brokers: dict[str, str | None]) -> Iterator[tuple[Any, ComparedBatch]]:
+    for cluster, topic, partition, source, broker, *fields in rows:
         brokers[source] = broker
-        base, last, crc, sound, epoch, count, compacted = said
-        yield (cluster, topic, partition), BatchFact(source, base, last, crc, bool(sound), epoch, count, compacted)
+        base, last, crc, valid, epoch, count, compacted = fields
+        yield (cluster, topic, partition), ComparedBatch(source, base, last, crc, bool(valid), epoch, count, compacted)

@@ -12,7 +12,7 @@ import pyarrow.parquet as pq
 from kdump.spark.store import NULL
 
 
-class Written(NamedTuple):
+class ParquetFile(NamedTuple):
     """A Parquet file: absolute path, path below the table's directory, size in bytes, modification time in epoch ms,
     number of rows, and the column values in its directory names."""
 
@@ -24,7 +24,7 @@ class Written(NamedTuple):
     values: dict[str, str | None]
 
 
-def written(root: str) -> Iterator[Written]:
+def parquet_files(root: str) -> Iterator[ParquetFile]:
     """Yield every Parquet file below a table's directory, in a fixed order. Raises OSError, or what pyarrow raises."""
     for directory, below, files in os.walk(root):
         below[:] = sorted(name for name in below if not name.startswith("_"))
@@ -34,10 +34,10 @@ def written(root: str) -> Iterator[Written]:
             if name.startswith(".") or not name.endswith(".parquet"):
                 continue
             path = os.path.join(directory, name)
-            said = os.stat(path)
+            status = os.stat(path)
             relative = name if inside == "." else f"{inside}/{name}"
             rows = pq.read_metadata(path).num_rows
-            yield Written(path, relative, said.st_size, int(said.st_mtime * 1000), rows, values)
+            yield ParquetFile(path, relative, status.st_size, int(status.st_mtime * 1000), rows, values)
 
 
 def _value(part: str) -> tuple[str, str | None]:

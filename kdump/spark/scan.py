@@ -12,14 +12,14 @@ from typing import TYPE_CHECKING, Any
 from kdump.check.engine.workers import careful_source
 from kdump.check.options import Options
 from kdump.log.region import Limits
+from kdump.spark.checkpoint import STATES, state_of
 from kdump.spark.fleet import find
-from kdump.spark.kept import STATES, state_of
 from kdump.spark.options import SPLIT, ReadOptions
-from kdump.spark.parts import OPENING
+from kdump.spark.read_task import OPENING
 from kdump.spark.result import require_readable
-from kdump.spark.scan_plan import RecordJob, going_on, jobs_of, record_jobs
+from kdump.spark.scan_plan import RecordJob, jobs_of, record_jobs, resumed_job
+from kdump.spark.scan_result import ScanResult
 from kdump.spark.scan_task import UnitJob, run_job
-from kdump.spark.scanned import Scanned
 from kdump.spark.store import Store
 from kdump.spark.tables import RECORDS
 
@@ -51,7 +51,7 @@ class ScanOptions:
     """Read everything again, regardless of earlier scans."""
 
 
-def scan(spark: SparkSession, options: ScanOptions, store: Store, met: Met = lambda done, total: None) -> Scanned:
+def scan(spark: SparkSession, options: ScanOptions, store: Store, met: Met = lambda done, total: None) -> ScanResult:
     """Read what has changed, and write its rows. `met` is called with the bytes read so far and the total. Raises
     StoreError, or what Spark raises."""
     check = Options(
@@ -68,7 +68,7 @@ def scan(spark: SparkSession, options: ScanOptions, store: Store, met: Met = lam
     jobs = jobs_of(fleet, check, options.tables)
     reading = ReadOptions(RECORDS, options.paths, limits=options.limits, split_bytes=options.split_bytes)
     slices = list(record_jobs(fleet, reading, check)) if options.records else []
-    done = Scanned(fleet, check, jobs, [])
+    done = ScanResult(fleet, check, jobs, [])
     wanted = {job.key for job in jobs} | {job.key for job in slices}
     for key in known.keys() - wanted:
         entry = known.pop(key)
@@ -77,7 +77,7 @@ def scan(spark: SparkSession, options: ScanOptions, store: Store, met: Met = lam
     store.sweep(STATES, {name for entry in known.values() for name in state_of(entry)})
     as_it_was = {} if options.from_scratch else known
     left = [job for job in jobs if not _is_known(job.key, job.fingerprint, as_it_was)]
-    todo = [going_on(job, as_it_was.get(job.key), check) for job in left]
+    todo = [resumed_job(job, as_it_was.get(job.key), check) for job in left]
     todo_records = [job for job in slices if not _is_known(job.key, job.fingerprint, as_it_was)]
     total = sum(job.size for job in todo) + sum(job.size for job in todo_records)
     context = spark.sparkContext

@@ -9,18 +9,18 @@ from typing import Any
 
 from kdump.check.engine.units import CheckUnit, units_of
 from kdump.check.options import Options
-from kdump.log.disk import PartitionDirectory
 from kdump.log.listing import length
-from kdump.spark.coordination import retention_of
+from kdump.log.log_directory import PartitionDirectory
+from kdump.spark.checkpoint import is_unchanged, parse_checkpoint
+from kdump.spark.coordinators import retention_of
+from kdump.spark.file_stamps import file_stamp
 from kdump.spark.filters import PushedFilters
 from kdump.spark.fleet import DiskIdentity, Fleet
-from kdump.spark.kept import parsed, still_holds
 from kdump.spark.options import ReadOptions
 from kdump.spark.plan import parts_of, slimmed
 from kdump.spark.scan_task import UnitJob
-from kdump.spark.stamps import stamp
+from kdump.spark.segment_split import SegmentSplit
 from kdump.spark.store import LAYOUT, key_of
-from kdump.spark.walk import SegmentSplit
 from kdump.version import __version__
 
 MOST_FILES = 500
@@ -56,18 +56,18 @@ def _fingerprint(unit: CheckUnit, identity: DiskIdentity, check: Options, tables
     files = list(unit.partition.files()) if unit.partition else [unit.target] if unit.target else []
     options = (check.limits, check.transaction_timeout, check.max_message_bytes)
     known = replace(unit.known, now=0)
-    stamps = sorted((at.path, *stamp(at)) for at in files)
+    stamps = sorted((at.path, *file_stamp(at)) for at in files)
     return key_of(LAYOUT, __version__, repr(options), repr(tables), repr(identity), repr(known), repr(stamps))
 
 
-def going_on(job: UnitJob, entry: dict[str, Any] | None, check: Options) -> UnitJob:
+def resumed_job(job: UnitJob, entry: dict[str, Any] | None, check: Options) -> UnitJob:
     """Return the job, resumed from what an earlier scan has kept of the partition if that is still valid."""
-    kept, place = parsed((entry or {}).get("kept")), job.place
+    kept, place = parse_checkpoint((entry or {}).get("kept")), job.place
     if kept is None or not isinstance(place, PartitionDirectory) or not isinstance(job.unit, CheckUnit):
         return job
     if len(kept.files) > MOST_FILES:
         return job
-    if not still_holds(kept, place, job.unit.known, check, job.tables, job.identity):
+    if not is_unchanged(kept, place, job.unit.known, check, job.tables, job.identity):
         return job
     done = sum(length(each.log.path) or 0 for each in place.segments[: kept.segments] if each.log is not None)
     return replace(job, kept=kept, size=max(0, job.size - done))
@@ -89,8 +89,8 @@ def record_jobs(fleet: Fleet, options: ReadOptions, check: Options) -> Iterator[
     """Yield a job for every slice of every segment. The rows of a segment that has not been written to are kept."""
     for part in parts_of(fleet, replace(options, parallelism=1), check, PushedFilters()):
         for piece in part.pieces:
-            own: SegmentSplit = piece.what
-            seen = (own.at.path, *stamp(own.at))
+            own: SegmentSplit = piece.input
+            seen = (own.at.path, *file_stamp(own.at))
             print_ = key_of(LAYOUT, __version__, repr(options.limits), repr(piece.identity), repr(seen), repr(own[1:]))
             key = key_of("records", own.at.source, own.at.path, str(own.start))
             yield RecordJob(key, piece.identity, own, piece.state, piece.size, print_)

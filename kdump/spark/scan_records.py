@@ -9,14 +9,14 @@ from kdump.check.options import Options
 from kdump.log.errors import SourceError
 from kdump.render.escape import path_text
 from kdump.spark.options import ReadOptions
-from kdump.spark.parts import TaskItem
-from kdump.spark.reading import TableRead
+from kdump.spark.read_task import TaskItem
 from kdump.spark.records import RecordRows
 from kdump.spark.scan_plan import RecordJob
 from kdump.spark.scan_sink import TableWriter
+from kdump.spark.segment_split import opened
 from kdump.spark.store import Store, folder
+from kdump.spark.table_read import TableRead
 from kdump.spark.tables import RECORDS
-from kdump.spark.walk import opened
 from kdump.version import __version__
 
 

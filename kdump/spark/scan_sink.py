@@ -21,7 +21,7 @@ BY_TOPIC = ("segments", "batches", "records", "index_entries", "producer_states"
 """Tables with directories by broker and topic; the others have directories by broker."""
 
 
-def apart(table: str) -> tuple[str, ...]:
+def partition_columns(table: str) -> tuple[str, ...]:
     """Return the columns whose values are in the directory names. The files have them, too, so that each file is
     complete for readers that ignore directory names."""
     return () if table == REPLICAS.name else ("broker", "topic") if table in BY_TOPIC else ("broker",)
@@ -42,10 +42,10 @@ class UnitSink:
 
     def name(self, table: str) -> str:
         """Return the file name for a table, whether or not the file exists."""
-        return f"{folder(table, self._apart(table))}/{self.stem}.parquet"
+        return f"{folder(table, self._partition_values(table))}/{self.stem}.parquet"
 
-    def _apart(self, table: str) -> dict[str, str | None]:
-        return {name: self.common.get(name) for name in apart(table)}
+    def _partition_values(self, table: str) -> dict[str, str | None]:
+        return {name: self.common.get(name) for name in partition_columns(table)}
 
     def add(self, table: str, row: dict[str, Any]) -> None:
         writer = self.writers.get(table)

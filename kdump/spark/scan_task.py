@@ -2,7 +2,7 @@
 files; everything else becomes an entry in the result's list of units.
 
 The rows of a partition's last segment are in files of their own, separate from those of the earlier segments: the next
-scan resumes there if the earlier segments are unchanged (kdump.spark.kept).
+scan resumes there if the earlier segments are unchanged (kdump.spark.checkpoint).
 """
 
 from __future__ import annotations
@@ -18,31 +18,31 @@ from kdump.check.engine.units import CheckUnit
 from kdump.check.finding import INFO
 from kdump.check.resume_state import StateError
 from kdump.check.totals import CheckTotals
-from kdump.log import kinds
-from kdump.log.disk import PartitionDirectory
+from kdump.log import file_kinds
 from kdump.log.internal_topics import METADATA_TOPIC
 from kdump.log.listing import length
+from kdump.log.log_directory import PartitionDirectory
 from kdump.log.paths import Target
 from kdump.render.escape import path_text
-from kdump.spark.fleet import DiskIdentity
-from kdump.spark.kept import (
+from kdump.spark.checkpoint import (
     ScanCheckpoint,
     compared_now,
     epochs_until,
-    lasts,
-    prefix_print,
-    put_state,
+    file_stamps,
+    is_time_independent,
+    prefix_fingerprint,
     read_state,
     recovered,
-    stamps_of,
     state_of,
+    write_state,
 )
+from kdump.spark.fleet import DiskIdentity
 from kdump.spark.scan_sink import UnitSink
+from kdump.spark.small_tables import entry_rows, finding_rows, segment_rows, unread_rows
 from kdump.spark.store import Store
-from kdump.spark.tally import Tally
-from kdump.spark.tasks import entry_rows, finding_rows, segment_rows, unread_rows
-from kdump.spark.watch import UnitObserver
-from kdump.state.partition_log import segments_of
+from kdump.spark.unit_observer import UnitObserver
+from kdump.spark.unit_totals import UnitTotals
+from kdump.state.partition_summary import segments_of
 
 SPAN = 8 * 1024 * 1024 * 1024
 """Bytes of a partition's segments after which progress is saved, in case the scan is interrupted."""
@@ -90,14 +90,14 @@ class _UnitRead:
         self.totals = CheckTotals()
         self.codes: Counter[str] = Counter()
         self.infos: Counter[str] = Counter()
-        self.tally = Tally(job.retention)
+        self.tally = UnitTotals(job.retention)
         self.common = self._common()
         self.files = list(kept.files) if kept else []
         self.span = 0
         self.sound = True
         """Whether no segment so far was unreadable, deleted or growing."""
         self.facts = segments_of(self.place) if isinstance(self.place, PartitionDirectory) else []
-        self.stamps = stamps_of(self.place) if isinstance(self.place, PartitionDirectory) else {}
+        self.stamps = file_stamps(self.place) if isinstance(self.place, PartitionDirectory) else {}
         self.sink = self._sink(self.first)
 
     def _common(self) -> dict[str, Any]:
@@ -153,7 +153,7 @@ class _UnitRead:
         return [sink.name(table) for sink in sinks.values() for table in ("findings", *self.job.tables)]
 
     def _kept(self) -> dict[str, Any]:
-        return {"kept": self.kept.said() if self.kept else None}
+        return {"kept": self.kept.as_json() if self.kept else None}
 
     def _name(self) -> str:
         return path_text(self.unit.name if isinstance(self.unit, CheckUnit) else self.unit[0])
@@ -195,7 +195,7 @@ class _UnitRead:
         for row in segment_rows((facts, clean)):
             self.tally.segment(row)
             self.sink.add("segments", row)
-        self.sound = self.sound and not (facts.error or facts.gone or facts.grows)
+        self.sound = self.sound and not (facts.error or facts.is_deleted or facts.grows)
         for at in facts.segment.beside.values():
             self._entries(at)
         self.span += facts.size
@@ -216,18 +216,18 @@ class _UnitRead:
         """Return the resume point; None if the findings so far may be incomplete, or if the state is too large."""
         place, known = self.place, check.known
         assert isinstance(place, PartitionDirectory)
-        if not self.sound or self.totals.unread or self.totals.notes or not lasts(place, self.codes):
+        if not self.sound or self.totals.unread or self.totals.notes or not is_time_independent(place, self.codes):
             return None
         if isinstance(self.unit, CheckUnit) and self.unit.looking is not None and self.unit.looking.doubted:
             return None  # findings of these segments may be confirmed later, and are not among the rows so far
         try:
-            state, digest = put_state(self.store, self.job.key, number, self._state(check))
+            state, digest = write_state(self.store, self.job.key, number, self._state(check))
         except StateError:
             return None
         identity, tables = self.job.identity, self.job.tables
         return ScanCheckpoint(
             number,
-            prefix_print(place, known, check.options, tables, identity, number, self.stamps),
+            prefix_fingerprint(place, known, check.options, tables, identity, number, self.stamps),
             check.reached,
             check.recovery_sensitive,
             recovered(place, known, number),
@@ -249,12 +249,12 @@ class _UnitRead:
         try:
             for name in COUNTED:
                 setattr(self.totals, name, int(state["totals"][name]))
-            for counter, said in (
+            for counter, counts in (
                 (self.totals.findings, state["totals"]["findings"]),
                 (self.codes, state["codes"]),
                 (self.infos, state["infos"]),
             ):
-                counter.update({str(name): int(count) for name, count in said.items()})
+                counter.update({str(name): int(count) for name, count in counts.items()})
             self.tally.resume(state["tally"])
         except (KeyError, TypeError, ValueError, AttributeError) as error:
             raise StateError(str(error)) from None
@@ -319,10 +319,10 @@ def _open(unit: CheckUnit | tuple[str, str]) -> list[dict[str, Any]]:
 
 
 TABLE_OF = {
-    kinds.INDEX: "index_entries",
-    kinds.TIME_INDEX: "index_entries",
-    kinds.TXN_INDEX: "index_entries",
-    kinds.PRODUCER_SNAPSHOT: "producer_states",
-    kinds.OFFSET_CHECKPOINT: "checkpoints",
-    kinds.EPOCH_CHECKPOINT: "checkpoints",
+    file_kinds.INDEX: "index_entries",
+    file_kinds.TIME_INDEX: "index_entries",
+    file_kinds.TXN_INDEX: "index_entries",
+    file_kinds.PRODUCER_SNAPSHOT: "producer_states",
+    file_kinds.OFFSET_CHECKPOINT: "checkpoints",
+    file_kinds.EPOCH_CHECKPOINT: "checkpoints",
 }

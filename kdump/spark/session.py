@@ -56,8 +56,8 @@ def session(master: str | None = None, conf: dict[str, str] | None = None) -> Sp
 
     if java() is None:
         home = os.environ.get("JAVA_HOME")
-        said = f"JAVA_HOME ({home}) contains no bin/java" if home else "there is no java on the PATH"
-        raise NoSpark(f"Spark needs Java 17 or later, but {said}; install it, or set JAVA_HOME")
+        problem = f"JAVA_HOME ({home}) contains no bin/java" if home else "there is no java on the PATH"
+        raise NoSpark(f"Spark needs Java 17 or later, but {problem}; install it, or set JAVA_HOME")
     # PySpark logs a failed query with the same text that it raises.
     logging.getLogger("SQLQueryContextLogger").setLevel(logging.CRITICAL)
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
@@ -129,9 +129,9 @@ def reason(error: Exception) -> str | None:
     if java is not None:
         text = str(java.toString())
     lines = [line.strip() for line in text.splitlines() if line.strip()]
-    told = [line for line in lines if "StoreError:" in line]
-    if told:
-        return told[-1].partition("StoreError:")[2].strip()
+    errors = [line for line in lines if "StoreError:" in line]
+    if errors:
+        return errors[-1].partition("StoreError:")[2].strip()
     return lines[0] if lines else type(error).__name__
 
 

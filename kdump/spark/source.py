@@ -11,9 +11,9 @@ from pyspark.sql.types import StructType
 
 from kdump.spark.filters import wanted_by
 from kdump.spark.options import OptionError, ReadOptions, parse
-from kdump.spark.parts import ReadTask
-from kdump.spark.reading import TableRead
+from kdump.spark.read_task import ReadTask
 from kdump.spark.stream import KdumpStream
+from kdump.spark.table_read import TableRead
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -81,5 +81,5 @@ def _check(options: ReadOptions, schema: StructType) -> None:
                 f"table {options.table.name} has no column {field.name!r}; its columns are {names}"
             ) from None
         if field.dataType.simpleString() != column.type:
-            said = field.dataType.simpleString()
-            raise OptionError(f"column {field.name} of table {options.table.name} has type {column.type}, not {said}")
+            name = field.dataType.simpleString()
+            raise OptionError(f"column {field.name} of table {options.table.name} has type {column.type}, not {name}")

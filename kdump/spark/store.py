@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from typing import Any, BinaryIO
 from urllib.parse import quote
 
-from kdump.log.listing import is_directory, is_url, items, names, same_place
+from kdump.log.listing import is_directory, is_url, items, names, real_path
 
 OWN = "_kdump"
 LAYOUT = "2"
@@ -39,11 +39,11 @@ class Store:
     def begin(self, sources: list[str]) -> None:
         """Create the directory if it does not exist. Raises StoreError if something else is there, or if it is inside
         one of the sources, which are never written to."""
-        own = same_place(self.root)
+        own = real_path(self.root)
         for source in sources:
-            if own == same_place(source) or own.startswith(same_place(source) + "/"):
-                said = f"refusing to write to {self.root}: it is in {source}, which is read"
-                raise StoreError(f"{said}; choose another directory")
+            if own == real_path(source) or own.startswith(real_path(source) + "/"):
+                message = f"refusing to write to {self.root}: it is in {source}, which is read"
+                raise StoreError(f"{message}; choose another directory")
         if is_directory(self.root):
             try:
                 here = names(self.root)

@@ -14,17 +14,17 @@ from pyspark.sql.datasource import DataSourceStreamReader, InputPartition
 from pyspark.sql.pandas.types import to_arrow_schema
 from pyspark.sql.types import StructType
 
-from kdump.log.disk import LogDirectory, PartitionDirectory
 from kdump.log.errors import SourceError
-from kdump.log.index import begins_batch, read_hints
+from kdump.log.index_lookup import begins_batch, open_index_lookup
+from kdump.log.log_directory import LogDirectory, PartitionDirectory
 from kdump.log.paths import Target
 from kdump.log.reader import WALKED, regions
-from kdump.log.region import Batch, Limits, Stretch
+from kdump.log.region import Batch, BatchRun, Limits
 from kdump.spark.fleet import DiskIdentity, find
 from kdump.spark.options import OptionError, ReadOptions
-from kdump.spark.parts import ReadTask, TaskItem, packed
-from kdump.spark.reading import TableRead
-from kdump.spark.walk import SegmentSplit, opened
+from kdump.spark.read_task import ReadTask, TaskItem, packed
+from kdump.spark.segment_split import SegmentSplit, opened
+from kdump.spark.table_read import TableRead
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -81,14 +81,14 @@ class KdumpStream(DataSourceStreamReader, SupportsTriggerAvailableNow):
         order. Partitions share equally; what one does not need goes to the others, and each gets at least one batch."""
         logs = {at.path: at for at, _, _, _ in self._segments()}
         reached = dict(ends)
-        behind: dict[str, list[str]] = {}
+        later: dict[str, list[str]] = {}
         for path, end in ends.items():
             if path in logs and end > start.get(path, 0):
-                behind.setdefault(path.rpartition("/")[0], []).append(path)
-        sizes = {name: sum(ends[path] - start.get(path, 0) for path in paths) for name, paths in behind.items()}
-        for number, name in enumerate(sorted(behind, key=lambda name: sizes[name])):
-            share = max(1, most // (len(behind) - number))
-            for path in behind[name]:
+                later.setdefault(path.rpartition("/")[0], []).append(path)
+        sizes = {name: sum(ends[path] - start.get(path, 0) for path in paths) for name, paths in later.items()}
+        for number, name in enumerate(sorted(later, key=lambda name: sizes[name])):
+            share = max(1, most // (len(later) - number))
+            for path in later[name]:
                 first = start.get(path, 0)
                 reached[path] = first
                 if share > 0:
@@ -137,7 +137,7 @@ def some_end(at: Target, position: int, end: int, most: int, limits: Limits) -> 
         return end
     try:
         for region in regions(window, name_offset=at.name_offset, start=position, limits=limits, stretches=WALKED):
-            for each in region.batches() if isinstance(region, Stretch) else (region,):
+            for each in region.batches() if isinstance(region, BatchRun) else (region,):
                 if each.end - position >= most:
                     return min(end, each.end)
     except SourceError:
@@ -159,7 +159,7 @@ def whole_end(at: Target, position: int, last: bool, limits: Limits) -> int:
         size = window.source.size or 0
         if not last or size <= position:
             return size
-        hints = read_hints(at.path, at.name_offset)
+        hints = open_index_lookup(at.path, at.name_offset)
         begin = next(
             (
                 place
@@ -170,7 +170,7 @@ def whole_end(at: Target, position: int, last: bool, limits: Limits) -> int:
         )
         end = position
         for region in regions(window, name_offset=at.name_offset, start=begin, limits=limits, stretches=WALKED):
-            if isinstance(region, (Batch, Stretch)) or region.end != size:
+            if isinstance(region, (Batch, BatchRun)) or region.end != size:
                 end = region.end
         return end
     except SourceError:

@@ -20,13 +20,13 @@ from kdump.forensics.scan_answer import (
 )
 from kdump.format.batch import BATCH_HEADER, COMPRESSION, MAX_EXPANSION, MIN_RECORD_SIZE
 from kdump.spark.compare import COMPACTED
-from kdump.spark.coordination import groups_behind, open_transactions
+from kdump.spark.coordinators import groups_behind, open_transactions
 from kdump.spark.result import compare_replicas, open_result, put_replicas, view
 from kdump.spark.scan import ScanOptions
-from kdump.spark.scanned import Scanned
+from kdump.spark.scan_result import ScanResult
 from kdump.spark.store import Store
 from kdump.spark.tables import REPLICAS
-from kdump.spark.tally import added_up
+from kdump.spark.unit_totals import sum_units
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -58,7 +58,7 @@ KEYS = """
 """
 
 
-def summarize(spark: SparkSession, options: ScanOptions, store: Store, done: Scanned, began: float) -> Object:
+def summarize(spark: SparkSession, options: ScanOptions, store: Store, done: ScanResult, began: float) -> Object:
     """Return the object of summary.json; `began` is the start by time.monotonic. Creates views of the tables in the
     session, and writes the table replicas."""
     open_result(spark, store)
@@ -75,7 +75,7 @@ def summarize(spark: SparkSession, options: ScanOptions, store: Store, done: Sca
     for entry in done.entries:
         severities.update(entry["totals"]["findings"])
         codes.update(entry["codes"])
-    sums = added_up(own, MOST)
+    sums = sum_units(own, MOST)
     return answer_object(
         FleetSummary(
             paths=list(options.paths),
@@ -119,7 +119,7 @@ def rows(spark: SparkSession, sql: str) -> list[dict[str, Any]]:
     return [row.asDict(recursive=True) for row in found]
 
 
-def infos(done: Scanned) -> Counter[str]:
+def info_counts(done: ScanResult) -> Counter[str]:
     """Return the number of informational findings by code."""
     found = Counter[str]()
     for entry in done.entries:
@@ -127,14 +127,14 @@ def infos(done: Scanned) -> Counter[str]:
     return found
 
 
-def _brokers(done: Scanned) -> list[ScannedBroker]:
+def _brokers(done: ScanResult) -> list[ScannedBroker]:
     by: dict[tuple[str | None, str | None], list[str]] = {}
     for each in done.fleet.found:
         by.setdefault((each.identity.cluster, each.identity.broker), []).append(each.place.path)
     return [ScannedBroker(cluster, broker, sources) for (cluster, broker), sources in sorted(by.items(), key=str)]
 
 
-def told(spark: SparkSession, done: Scanned) -> Iterator[tuple[str, list[Finding]]]:
+def units_with_findings(spark: SparkSession, done: ScanResult) -> Iterator[tuple[str, list[Finding]]]:
     """Yield every unit with its errors and warnings, at most TOLD of them in total."""
     names = [key.name for key in answer_keys(Finding)]
     columns = ", ".join(f"`{name}`" for name in names)

@@ -19,7 +19,7 @@ from kdump.log.paths import segments_in
 from kdump.log.record import Record
 from kdump.log.region import Limits
 from kdump.state.coordinator_history import TransactionHistory
-from kdump.state.records import ENTRY, MOST_PROBLEMS, ROOM, bounded, read_records, too_large
+from kdump.state.internal_records import ENTRY, MOST_PROBLEMS, ROOM, bounded, read_records, too_large
 
 DIRECTORY = re.compile(rf"{TRANSACTION_TOPIC}-([0-9]{{1,10}})")
 OPEN = ("Ongoing", "PrepareCommit", "PrepareAbort", "PrepareEpochFence")
@@ -27,7 +27,7 @@ OPEN = ("Ongoing", "PrepareCommit", "PrepareAbort", "PrepareEpochFence")
 
 
 @dataclass
-class Coordinator:
+class TransactionCoordinatorState:
     """Combined contents of the __transaction_state partitions on a disk. `partitions`: their numbers;
     `partition_count`: how many the cluster has, None if unknown. `problems`: one line for each thing that could not be
     read; if there are any, the transactions may be outdated or incomplete."""
@@ -75,13 +75,13 @@ class Coordinator:
 
 def read_coordinator(
     directories: Sequence[str], partition_count: int | None = None, limits: Limits | None = None
-) -> Coordinator | None:
+) -> TransactionCoordinatorState | None:
     """Read `directories`, every __transaction_state-N on the disk. Returns None if none of them is one.
 
     `partition_count`: how many partitions the topic has in the cluster (see Metadata.topics). Never raises: what cannot
     be read is listed in `problems`, and reading continues after it, because the records are independent of each other.
     """
-    found = Coordinator(partition_count=partition_count)
+    found = TransactionCoordinatorState(partition_count=partition_count)
     replay = _Replay(found)
     for directory in directories:
         match = DIRECTORY.fullmatch(os.path.basename(os.path.abspath(directory)))
@@ -110,7 +110,7 @@ def read_coordinator(
 class _Replay:
     """Replays records into the last value of each transactional ID, with bounded memory."""
 
-    def __init__(self, found: Coordinator) -> None:
+    def __init__(self, found: TransactionCoordinatorState) -> None:
         self.found = found
         self.name = ""
         self.room = ROOM
@@ -128,18 +128,18 @@ class _Replay:
                 f"{record.valueSize} bytes"
             )
             return
-        said = decode_transaction(record.key, record.value)
-        if said.problem is not None or said.transactionalId is None:
-            self.note(f"offset {record.offset}: {said.problem}")
+        decoded = decode_transaction(record.key, record.value)
+        if decoded.problem is not None or decoded.transactionalId is None:
+            self.note(f"offset {record.offset}: {decoded.problem}")
             return
-        self.found.history.add(said, self.name, record.offset or 0, record.timestamp)
-        before = self.found.by_id.pop(said.transactionalId, None)
+        self.found.history.add(decoded, self.name, record.offset or 0, record.timestamp)
+        before = self.found.by_id.pop(decoded.transactionalId, None)
         self.room += _size(before) if before else 0
-        if said.tombstone:
+        if decoded.tombstone:
             return
-        if _size(said) <= self.room:
-            self.room -= _size(said)
-            self.found.by_id[said.transactionalId] = said
+        if _size(decoded) <= self.room:
+            self.room -= _size(decoded)
+            self.found.by_id[decoded.transactionalId] = decoded
         elif not self.is_full:
             self.is_full = True
             self.note(f"offset {record.offset}: too many transactions to keep in memory ({ROOM} bytes)")

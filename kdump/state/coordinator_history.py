@@ -11,8 +11,8 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from kdump.format.transaction_record import TransactionMetadata
+from kdump.state.internal_records import ENTRY
 from kdump.state.marker import ABORT, COMMIT
-from kdump.state.records import ENTRY
 
 ROOM = 48 * 1024 * 1024
 """Maximum memory for the history, in bytes."""
@@ -54,32 +54,32 @@ class TransactionHistory:
     done: set[Life] = field(default_factory=set)
     """Producer IDs and epochs whose transaction the coordinator recorded as complete: every partition has its
     marker."""
-    told: dict[str, LastRecord] = field(default_factory=dict)
+    last_records: dict[str, LastRecord] = field(default_factory=dict)
     is_whole: bool = True
     _room: int = ROOM
 
-    def add(self, said: TransactionMetadata, name: str, offset: int, timestamp: int | None) -> None:
+    def add(self, record: TransactionMetadata, name: str, offset: int, timestamp: int | None) -> None:
         """Add a record. Records must be added in the order of the log."""
-        assert said.transactionalId is not None
-        if said.tombstone:
-            self.told.pop(said.transactionalId, None)
+        assert record.transactionalId is not None
+        if record.tombstone:
+            self.last_records.pop(record.transactionalId, None)
             return
-        if not self._takes(0 if said.transactionalId in self.told else ENTRY):
+        if not self._takes(0 if record.transactionalId in self.last_records else ENTRY):
             return
-        self.told[said.transactionalId] = LastRecord(name, offset, timestamp)
-        for number in (said.producerId, said.previousProducerId, said.nextProducerId):
+        self.last_records[record.transactionalId] = LastRecord(name, offset, timestamp)
+        for number in (record.producerId, record.previousProducerId, record.nextProducerId):
             if number >= 0 and number not in self.names and self._takes(ENTRY // 2):
-                self.names[number] = said.transactionalId
-        kind = DECISIONS.get(said.state)
+                self.names[number] = record.transactionalId
+        kind = DECISIONS.get(record.state)
         if kind is not None:
-            self._decided(said, CoordinatorDecision(kind, said.transactionalId, offset, name))
-        elif said.state in ("CompleteCommit", "CompleteAbort") and self._takes(ENTRY // 2):
-            self.done.add((said.producerId, said.producerEpoch))
+            self._decided(record, CoordinatorDecision(kind, record.transactionalId, offset, name))
+        elif record.state in ("CompleteCommit", "CompleteAbort") and self._takes(ENTRY // 2):
+            self.done.add((record.producerId, record.producerEpoch))
 
-    def _decided(self, said: TransactionMetadata, decision: CoordinatorDecision) -> None:
-        life = (said.producerId, said.producerEpoch)
+    def _decided(self, record: TransactionMetadata, decision: CoordinatorDecision) -> None:
+        life = (record.producerId, record.producerEpoch)
         self.done.discard(life)
-        for topic, numbers in said.partitions.items():
+        for topic, numbers in record.partitions.items():
             for number in numbers:
                 lives = self.decided.setdefault((topic, number), {})
                 if life in lives or self._takes(ENTRY):

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from kdump.format.consumer_protocol import PROTOCOL_TYPE, attempt_inner
+from kdump.format.consumer_protocol import PROTOCOL_TYPE, try_decode_nested
 from kdump.state.groups import STREAMS, Assigned, Group, Member
 
 STATES = {0: "STABLE", 1: "UNREVOKED_PARTITIONS", 2: "UNRELEASED_PARTITIONS"}
@@ -23,25 +23,25 @@ Values = dict[str, Any]
 def classic(value: Values, problem: Callable[[str], None]) -> Iterator[Member]:
     """Yield the members in the GroupMetadata record of a classic group."""
     is_consumer = value["protocolType"] == PROTOCOL_TYPE
-    for said in value["members"]:
+    for member_values in value["members"]:
         subscribed: tuple[str, ...] = ()
         assigned: tuple[Assigned, ...] = ()
         if is_consumer:
-            subscription = _protocol("subscription", said, problem)
-            assignment = _protocol("assignment", said, problem)
+            subscription = _protocol("subscription", member_values, problem)
+            assignment = _protocol("assignment", member_values, problem)
             subscribed = tuple(subscription.get("topics") or ())
             assigned = tuple(
                 Assigned(each["topic"], tuple(each["partitions"]))
                 for each in assignment.get("assignedPartitions") or ()
             )
         yield Member(
-            said["memberId"],
-            said.get("groupInstanceId"),
-            clientId=said["clientId"],
-            clientHost=said["clientHost"],
+            member_values["memberId"],
+            member_values.get("groupInstanceId"),
+            clientId=member_values["clientId"],
+            clientHost=member_values["clientHost"],
             subscribedTopicNames=subscribed,
-            rebalanceTimeoutMs=said.get("rebalanceTimeout"),
-            sessionTimeoutMs=said["sessionTimeout"],
+            rebalanceTimeoutMs=member_values.get("rebalanceTimeout"),
+            sessionTimeoutMs=member_values["sessionTimeout"],
             assigned=assigned,
         )
 
@@ -49,7 +49,7 @@ def classic(value: Values, problem: Callable[[str], None]) -> Iterator[Member]:
 def _protocol(field: str, member: Values, problem: Callable[[str], None]) -> Values:
     """Return the values of a consumer protocol message, as far as it decodes. The client wrote it, and the coordinator
     loads the group even if it is invalid (ClassicGroup.computeSubscribedTopics)."""
-    decoded, error = attempt_inner(field, member[field])
+    decoded, error = try_decode_nested(field, member[field])
     if decoded is None:
         return {}
     if error is not None:
@@ -126,10 +126,10 @@ def current(group: Group, key: Values, value: Values | None) -> None:
 
 def _assigned(value: Values, *names: str) -> tuple[Assigned, ...]:
     """Return the list in the first of the fields `names` that the message has; empty if it has none."""
-    said = next((value[name] for name in names if name in value), ())
+    assigned = next((value[name] for name in names if name in value), ())
     return tuple(
         Assigned(each["topicId"] if "topicId" in each else each["subtopologyId"], tuple(each["partitions"]))
-        for each in said
+        for each in assigned
     )
 
 

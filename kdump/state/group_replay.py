@@ -13,10 +13,10 @@ from typing import Any
 from kdump.format.control import decode_control
 from kdump.log.record import Record
 from kdump.state import group_members
-from kdump.state.groups import CLASSIC, Group, Groups, Member
-from kdump.state.moment import SAYS_NOTHING
+from kdump.state.as_of import SAYS_NOTHING
+from kdump.state.groups import CLASSIC, Group, GroupCoordinatorState, Member
+from kdump.state.internal_records import ENTRY, memory
 from kdump.state.offset_replay import NO_PRODUCER_ID, OffsetReplay, number
-from kdump.state.records import ENTRY, memory
 
 MODERN = re.compile(r"(Consumer|Share|Streams)Group(\w+)Key")
 """Names of the key schemas of consumer, share and streams groups."""
@@ -31,14 +31,14 @@ class GroupReplay(OffsetReplay):
         if not self.fits(record):
             return
         if record.is_control:
-            said_control = decode_control(record.key, record.value)
-            if said_control.type in ("COMMIT", "ABORT"):
-                self.end_transaction(record.batch.producerId or 0, said_control.type)
+            control = decode_control(record.key, record.value)
+            if control.type in ("COMMIT", "ABORT"):
+                self.end_transaction(record.batch.producerId or 0, control.type)
             return
-        said = self.read("group-coordinator", record)
-        if said is None:
+        decoded = self.read("group-coordinator", record)
+        if decoded is None:
             return
-        key, value = said
+        key, value = decoded
         modern = MODERN.fullmatch(f"{self.record}Key")
         if self.record in ("OffsetCommit", "LegacyOffsetCommit"):
             producer_id = record.batch.producerId
@@ -68,11 +68,11 @@ class GroupReplay(OffsetReplay):
         before = self.groups.groups.get(name)
         if self.charge(group_size(group) - (group_size(before) if before else 0)):
             self.groups.groups[name] = group
-            self.tell_group(before, group)
+            self.report_group(before, group)
 
-    def modern(self, kind: str, what: str, key: dict[str, Any], value: dict[str, Any] | None) -> None:
-        """Apply a record of a consumer, share or streams group. `kind` is the type of the group, `what` that of the
-        record."""
+    def modern(self, kind: str, record_kind: str, key: dict[str, Any], value: dict[str, Any] | None) -> None:
+        """Apply a record of a consumer, share or streams group. `kind` is the type of the group, `record_kind` that of
+        the record."""
         name = key["groupId"]
         before = self.groups.groups.get(name)
         if before is not None and (before.type != kind or before.is_deleted):
@@ -83,16 +83,16 @@ class GroupReplay(OffsetReplay):
             before = None
         if before is None and value is None:
             return  # the group is gone already
-        if value is None and what == "Metadata":
+        if value is None and record_kind == "Metadata":
             self.remove(name)
             return
         group = before or Group(name, kind, self.partition)
         member = key.get("memberId", "")
         # A record changes at most one member, and there may be thousands: measure only that one.
         old_size = _own_size(before, member) if before else 0
-        old = _fields(group) if before and self.told else {}
+        old = _fields(group) if before and self.on_change else {}
         old_member = group.members.get(member)
-        apply = MODERN_RECORDS.get(what)
+        apply = MODERN_RECORDS.get(record_kind)
         if apply is None:
             return
         apply(group, key, value)
@@ -101,36 +101,36 @@ class GroupReplay(OffsetReplay):
             self.room += old_size - _own_size(group, member)
             return
         self.groups.groups[name] = group
-        if self.told is not None:
-            self.tell("group", name, name, old, _fields(group))
+        if self.on_change is not None:
+            self.report_change("group", name, name, old, _fields(group))
             new_member = group.members.get(member)
-            self.tell_members(name, *({} if m is None else {member: m} for m in (old_member, new_member)))
+            self.report_members(name, *({} if m is None else {member: m} for m in (old_member, new_member)))
 
     def remove(self, name: str) -> None:
         before = self.groups.groups.pop(name, None)
         if before is None:
             return
         self.room += group_size(before)
-        if self.told is not None and not before.is_simple:
-            self.tell("group", name, name, _fields(before), {})
+        if self.on_change is not None and not before.is_simple:
+            self.report_change("group", name, name, _fields(before), {})
         if self.groups.offsets.get(name):
             # Offsets have tombstones of their own. Until these are read, keep a deleted group for the offsets.
             self.groups.groups[name] = Group(name, before.type, self.partition, is_deleted=True)
             self.charge(group_size(self.groups.groups[name]))
 
-    def tell_group(self, before: Group | None, after: Group) -> None:
-        if self.told is not None:
+    def report_group(self, before: Group | None, after: Group) -> None:
+        if self.on_change is not None:
             old = _fields(before) if before and not before.is_simple and not before.is_deleted else {}
-            self.tell("group", after.groupId, after.groupId, old, _fields(after))
-            self.tell_members(after.groupId, before.members if before else {}, after.members)
+            self.report_change("group", after.groupId, after.groupId, old, _fields(after))
+            self.report_members(after.groupId, before.members if before else {}, after.members)
 
-    def tell_members(self, group: str, old: dict[str, Member], new: dict[str, Member]) -> None:
+    def report_members(self, group: str, old: dict[str, Member], new: dict[str, Member]) -> None:
         for name in {**old, **new}:
             before, after = (each[name]._asdict() if name in each else {} for each in (old, new))
-            self.tell("member", name, group, before, after)
+            self.report_change("member", name, group, before, after)
 
 
-def finish(groups: Groups) -> None:
+def finish(groups: GroupCoordinatorState) -> None:
     """Remove simple and deleted groups that have no offsets left, and transactions without pending commits."""
     for key in [key for key, waiting in groups.pending.items() if not waiting]:
         del groups.pending[key]
@@ -154,10 +154,10 @@ def _own_size(group: Group, member: str) -> int:
 
 def _fields(group: Group) -> dict[str, Any]:
     """Return the fields of a group, without its members, that --history shows."""
-    told: dict[str, Any] = {name: getattr(group, name) for name in TOLD}
-    told |= {f"regex {regex}": ", ".join(topics) for regex, topics in group.regexes.items()}
-    told |= {f"share topic {topic}": state for topic, state in group.share_topics.items()}
-    return {name: value for name, value in told.items() if value not in SAYS_NOTHING and value != -1}
+    fields: dict[str, Any] = {name: getattr(group, name) for name in TOLD}
+    fields |= {f"regex {regex}": ", ".join(topics) for regex, topics in group.regexes.items()}
+    fields |= {f"share topic {topic}": state for topic, state in group.share_topics.items()}
+    return {name: value for name, value in fields.items() if value not in SAYS_NOTHING and value != -1}
 
 
 TOLD: tuple[str, ...] = (

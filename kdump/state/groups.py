@@ -104,7 +104,7 @@ class Group:
         return "Stable" if done else "Reconciling"
 
 
-class Commit(NamedTuple):
+class OffsetAndMetadata(NamedTuple):
     """A committed offset. None if unset; times are epoch ms. `recordOffset` is the offset of its record."""
 
     offset: int
@@ -141,21 +141,21 @@ class LogRead(NamedTuple):
 
 
 @dataclass
-class Groups:
+class GroupCoordinatorState:
     """The combined state of all logs that were read. `pending`: the commits of open transactions, by partition of
     __consumer_offsets and producer ID. `share`: by group, then by topic ID and partition. `problems`: one line for each
     thing that could not be read; if there are any, the rest may be out of date or incomplete."""
 
     groups: dict[str, Group] = field(default_factory=dict)
-    offsets: dict[str, dict[PartitionName, Commit]] = field(default_factory=dict)
-    pending: dict[tuple[int, int], dict[tuple[str, str, int], Commit]] = field(default_factory=dict)
+    offsets: dict[str, dict[PartitionName, OffsetAndMetadata]] = field(default_factory=dict)
+    pending: dict[tuple[int, int], dict[tuple[str, str, int], OffsetAndMetadata]] = field(default_factory=dict)
     share: dict[str, dict[PartitionName, ShareState]] = field(default_factory=dict)
     logs: list[LogRead] = field(default_factory=list)
     problems: list[str] = field(default_factory=list)
 
-    def pending_by_group(self) -> dict[str, dict[PartitionName, list[tuple[int, Commit]]]]:
+    def pending_by_group(self) -> dict[str, dict[PartitionName, list[tuple[int, OffsetAndMetadata]]]]:
         """Return the pending commits by group and partition, each with the producer ID of its transaction."""
-        found: dict[str, dict[PartitionName, list[tuple[int, Commit]]]] = {}
+        found: dict[str, dict[PartitionName, list[tuple[int, OffsetAndMetadata]]]] = {}
         for (_, producer_id), commits in self.pending.items():
             for (group, topic, partition), commit in commits.items():
                 found.setdefault(group, {}).setdefault((topic, partition), []).append((producer_id, commit))

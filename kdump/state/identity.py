@@ -9,9 +9,9 @@ import json
 import os
 
 from kdump.format.numbers import parse_int
-from kdump.log.disk import LogDirectory
+from kdump.log.log_directory import LogDirectory
 from kdump.log.paths import target
-from kdump.state.image import Metadata, QuorumLeader, Voter
+from kdump.state.image import MetadataImage, QuorumLeader, Voter
 from kdump.state.small_files import properties
 
 
@@ -21,18 +21,18 @@ def meta_properties(directory: LogDirectory) -> dict[str, str]:
     return properties(directory.files.get("meta.properties"))
 
 
-def complete_quorum(metadata: Metadata, folder: str) -> None:
+def complete_quorum(metadata: MetadataImage, folder: str) -> None:
     """Complete `metadata` from the quorum-state file in `folder`, a metadata log directory: the leader if its epoch is
     higher than that found in the log, and the voters if the log has none."""
     path = os.path.join(folder, "quorum-state")
-    said = properties(target(path) if os.path.isfile(path) else None)
-    leader, epoch = (parse_int(said.get(name)) for name in ("leaderId", "leaderEpoch"))
+    quorum = properties(target(path) if os.path.isfile(path) else None)
+    leader, epoch = (parse_int(quorum.get(name)) for name in ("leaderId", "leaderEpoch"))
     if leader is not None and epoch is not None and leader >= 0:
         known = metadata.leader
         if known is None or known.leaderEpoch < epoch:
             metadata.leader = QuorumLeader(leader, epoch)
     try:
-        voters = json.loads(said.get("currentVoters", "[]"))
+        voters = json.loads(quorum.get("currentVoters", "[]"))
         numbers = [each["voterId"] for each in voters]
     except (ValueError, TypeError, KeyError, RecursionError):
         return

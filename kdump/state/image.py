@@ -12,7 +12,7 @@ TOPIC, BROKER = 2, 4
 """IDs of ConfigResource.Type."""
 
 
-class PartitionInfo(NamedTuple):
+class PartitionRegistration(NamedTuple):
     """A partition. `directories`: the log directory ID of each replica, in the same order; empty if the record has
     none. `leader` is -1 if there is none. The eligible leader replicas are those outside the ISR that have all
     committed records (KIP-966)."""
@@ -45,13 +45,13 @@ class PartitionInfo(NamedTuple):
 
 
 @dataclass
-class Topic:
+class TopicImage:
     """A topic. `id` is in Kafka's base64 form; `configs` are the topic's own."""
 
     name: str
     id: str
     configs: dict[str, str] = field(default_factory=dict)
-    partitions: dict[int, PartitionInfo] = field(default_factory=dict)
+    partitions: dict[int, PartitionRegistration] = field(default_factory=dict)
 
 
 class Endpoint(NamedTuple):
@@ -61,7 +61,7 @@ class Endpoint(NamedTuple):
     securityProtocol: str = ""
 
 
-class Supported(NamedTuple):
+class SupportedFeature(NamedTuple):
     """A feature that a node supports, with its range of versions."""
 
     name: str
@@ -69,7 +69,7 @@ class Supported(NamedTuple):
     maxSupportedVersion: int
 
 
-class Broker(NamedTuple):
+class BrokerRegistration(NamedTuple):
     """A registered broker. A fenced one serves no clients and leads no partitions. `logDirs`: the IDs of its log
     directories (none before metadata.version 3.7). The cordoned ones accept no new replicas (None: unknown)."""
 
@@ -82,18 +82,18 @@ class Broker(NamedTuple):
     logDirs: tuple[str, ...]
     cordonedLogDirs: tuple[str, ...] | None
     endPoints: tuple[Endpoint, ...]
-    features: tuple[Supported, ...]
+    features: tuple[SupportedFeature, ...]
     isMigratingZkBroker: bool = False
 
 
-class Controller(NamedTuple):
+class ControllerRegistration(NamedTuple):
     """A registered controller."""
 
     controllerId: int
     incarnationId: str
     zkMigrationReady: bool
     endPoints: tuple[Endpoint, ...]
-    features: tuple[Supported, ...]
+    features: tuple[SupportedFeature, ...]
 
 
 class Voter(NamedTuple):
@@ -112,7 +112,7 @@ class QuorumLeader(NamedTuple):
     offset: int | None = None
 
 
-class Acl(NamedTuple):
+class StandardAcl(NamedTuple):
     id: str
     resourceType: str
     resourceName: str
@@ -156,7 +156,7 @@ QuotaEntity = tuple[tuple[str, str | None], ...]
 
 
 @dataclass
-class Metadata:
+class MetadataImage:
     """The known state of the cluster as of `end_offset`, the offset after the last record that was read.
 
     `configs`: the dynamic ones by resource type and name (a broker's name is its ID as text, "" for the cluster-wide
@@ -165,14 +165,14 @@ class Metadata:
     incomplete.
     """
 
-    topics: dict[str, Topic] = field(default_factory=dict)
-    by_id: dict[str, Topic] = field(default_factory=dict)
+    topics: dict[str, TopicImage] = field(default_factory=dict)
+    by_id: dict[str, TopicImage] = field(default_factory=dict)
     configs: dict[tuple[int, str], dict[str, str]] = field(default_factory=dict)
-    brokers: dict[int, Broker] = field(default_factory=dict)
-    controllers: dict[int, Controller] = field(default_factory=dict)
+    brokers: dict[int, BrokerRegistration] = field(default_factory=dict)
+    controllers: dict[int, ControllerRegistration] = field(default_factory=dict)
     features: dict[str, int] = field(default_factory=dict)
     quotas: dict[QuotaEntity, dict[str, float]] = field(default_factory=dict)
-    acls: dict[str, Acl] = field(default_factory=dict)
+    acls: dict[str, StandardAcl] = field(default_factory=dict)
     scram: dict[tuple[str, str], ScramCredential] = field(default_factory=dict)
     tokens: dict[str, DelegationToken] = field(default_factory=dict)
     producer_ids: dict[str, ProducerIds] = field(default_factory=dict)
@@ -211,12 +211,12 @@ def endpoints(values: list[dict[str, Any]] | None, protocols: dict[int, str]) ->
     """Convert the endpoints of a record."""
     return tuple(
         Endpoint(
-            said["name"],
-            said["host"],
-            said["port"],
-            protocols.get(said["securityProtocol"], str(said["securityProtocol"]))
-            if "securityProtocol" in said
+            endpoint["name"],
+            endpoint["host"],
+            endpoint["port"],
+            protocols.get(endpoint["securityProtocol"], str(endpoint["securityProtocol"]))
+            if "securityProtocol" in endpoint
             else "",
         )
-        for said in values or ()
+        for endpoint in values or ()
     )

@@ -6,11 +6,11 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Annotated, NamedTuple
 
 from kdump.answer import EPOCH_MS, OFFSET, Doc, answer
-from kdump.state.groups import Commit, Groups, PartitionName, ShareState
-from kdump.state.image import Metadata
-from kdump.state.partition_ends import Disks, PartitionEnd
+from kdump.state.groups import GroupCoordinatorState, OffsetAndMetadata, PartitionName, ShareState
+from kdump.state.image import MetadataImage
+from kdump.state.log_offsets import LogOffsets, LogOffsetsByPartition
 
-Waiting = Mapping[str, Mapping[PartitionName, Sequence[tuple[int, Commit]]]]
+Waiting = Mapping[str, Mapping[PartitionName, Sequence[tuple[int, OffsetAndMetadata]]]]
 
 GroupId = Annotated[str, Doc("group ID")]
 TopicName = Annotated[str, Doc("topic name; the topic ID if the name is unknown")]
@@ -23,7 +23,7 @@ RecordOffset = Annotated[int | None, Doc("offset of the record with this state i
 """Fields that both kinds of offsets share."""
 
 
-class Pending(NamedTuple):
+class PendingCommit(NamedTuple):
     """An offset in an open transaction, which may commit it or not."""
 
     producerId: int
@@ -32,7 +32,7 @@ class Pending(NamedTuple):
 
 
 @answer("groupOffset")
-class Position(NamedTuple):
+class CommittedPosition(NamedTuple):
     """A group's offset in a partition. `offset` is None if only an open transaction has one."""
 
     groupId: GroupId
@@ -46,7 +46,7 @@ class Position(NamedTuple):
     commitTimestamp: Annotated[int | None, Doc("when it was committed", EPOCH_MS)]
     expireTimestamp: Annotated[int | None, Doc("when it expires, if a client older than Kafka 2.1 set this", EPOCH_MS)]
     topicId: TopicId
-    pending: Annotated[tuple[Pending, ...], Doc("of {…}: offsets in open transactions")]
+    pending: Annotated[tuple[PendingCommit, ...], Doc("of {…}: offsets in open transactions")]
     logStartOffset: LogStart
     logEndOffset: LogEnd
     highWatermark: HighWatermark
@@ -82,7 +82,7 @@ class LagContext:
     """The disks around the groups. `metadata` is None if the cluster's metadata is not there. If `is_now` is false, the
     groups are as of an earlier time, to which the current ends of the partitions do not apply."""
 
-    def __init__(self, disks: Disks, metadata: Metadata | None, is_now: bool = True) -> None:
+    def __init__(self, disks: LogOffsetsByPartition, metadata: MetadataImage | None, is_now: bool = True) -> None:
         self.disks = disks
         self.metadata = metadata
         self.is_now = is_now
@@ -92,7 +92,7 @@ class LagContext:
         known = self.metadata.by_id.get(topic) if self.metadata else None
         return known.name if known else topic
 
-    def end(self, topic: str, partition: int) -> PartitionEnd | None:
+    def end(self, topic: str, partition: int) -> LogOffsets | None:
         return self.disks.end(topic, partition) if self.is_now else None
 
     def missing(self, topic: str, partition: int, topic_id: str | None) -> str:
@@ -111,25 +111,34 @@ class LagContext:
         return "topic not in the cluster's metadata" if self.metadata is not None and self.metadata.topics else ""
 
 
-def positions(groups: Groups, group: str, waiting_of: Waiting, around: LagContext) -> Iterator[Position]:
+def positions(
+    groups: GroupCoordinatorState, group: str, waiting_of: Waiting, context: LagContext
+) -> Iterator[CommittedPosition]:
     """Yield every partition in which the group has an offset, in order. `waiting_of` is groups.pending_by_group()."""
     offsets = groups.offsets.get(group, {})
     pending = waiting_of.get(group, {})
     for topic, partition in sorted({*offsets, *pending}):
         commit = offsets.get((topic, partition))
-        waiting = tuple(Pending(number, c.offset, c.recordOffset) for number, c in pending.get((topic, partition), ()))
-        yield _position(group, topic, partition, commit, waiting, around)
+        waiting = tuple(
+            PendingCommit(number, c.offset, c.recordOffset) for number, c in pending.get((topic, partition), ())
+        )
+        yield _position(group, topic, partition, commit, waiting, context)
 
 
 def _position(
-    group: str, topic: str, partition: int, commit: Commit | None, waiting: tuple[Pending, ...], around: LagContext
-) -> Position:
-    end = around.end(topic, partition)
-    remark = around.missing(topic, partition, commit.topicId if commit else None)
+    group: str,
+    topic: str,
+    partition: int,
+    commit: OffsetAndMetadata | None,
+    waiting: tuple[PendingCommit, ...],
+    context: LagContext,
+) -> CommittedPosition:
+    end = context.end(topic, partition)
+    remark = context.missing(topic, partition, commit.topicId if commit else None)
     if commit is not None and end is not None and not remark:
         remark = out_of_range(commit.offset, end)
     lag = max(0, end.logEndOffset - commit.offset) if commit is not None and end is not None else None
-    return Position(
+    return CommittedPosition(
         group,
         topic,
         partition,
@@ -149,7 +158,7 @@ def _position(
     )
 
 
-def out_of_range(offset: int, end: PartitionEnd) -> str:
+def out_of_range(offset: int, end: LogOffsets) -> str:
     """Return why a consumer cannot continue from `offset`; empty if it can."""
     if offset < end.logStartOffset:
         return f"{end.logStartOffset - offset} below the log start offset: auto.offset.reset applies"
@@ -158,15 +167,15 @@ def out_of_range(offset: int, end: PartitionEnd) -> str:
     return ""
 
 
-def share_positions(groups: Groups, group: str, around: LagContext) -> Iterator[SharePosition]:
+def share_positions(groups: GroupCoordinatorState, group: str, context: LagContext) -> Iterator[SharePosition]:
     """Yield every partition of which the share group has state, ordered by topic name."""
     states: Mapping[tuple[str, int], ShareState] = groups.share.get(group, {})
-    for topic_id, partition in sorted(states, key=lambda at: (around.topic_name(at[0]), at[1])):
+    for topic_id, partition in sorted(states, key=lambda at: (context.topic_name(at[0]), at[1])):
         state = states[topic_id, partition]
-        topic = around.topic_name(topic_id)
-        end = around.end(topic, partition)
+        topic = context.topic_name(topic_id)
+        end = context.end(topic, partition)
         remark, lag = "", None
-        if around.is_now and around.metadata and around.metadata.topics and topic_id not in around.metadata.by_id:
+        if context.is_now and context.metadata and context.metadata.topics and topic_id not in context.metadata.by_id:
             remark = "topic not in the cluster's metadata"
         elif state.startOffset < 0:
             remark = "not started: share.auto.offset.reset applies"

@@ -5,12 +5,12 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator
 
-from kdump.log.disk import LogDirectory, PartitionDirectory, Place, place_of, places
+from kdump.log.command_line_paths import missing
 from kdump.log.errors import Refused, SourceError, listing_error
+from kdump.log.file_kinds import KRAFT_SNAPSHOT, SEGMENT
 from kdump.log.internal_topics import METADATA_TOPIC, OFFSETS_TOPIC, SHARE_TOPIC
-from kdump.log.kinds import KRAFT_SNAPSHOT, SEGMENT
 from kdump.log.listing import is_no_file
-from kdump.log.named import missing
+from kdump.log.log_directory import LogDirectory, PartitionDirectory, Place, directory_at, find_directories
 from kdump.log.paths import Target
 from kdump.state.metadata_files import BOOTSTRAP, SNAPSHOT, MetadataFiles, metadata_files
 from kdump.state.read_groups import CoordinatorLog
@@ -32,10 +32,10 @@ def metadata_in(path: str, refused: Refused) -> Iterator[tuple[MetadataFiles, Lo
 def _places(path: str, refused: Refused) -> Iterator[Place]:
     if path == "-" or "://" in path:
         raise SourceError(f"{path}: not supported here; give a file or directory on a local disk")
-    yield from places(path, refused)
+    yield from find_directories(path, refused)
 
 
-def _metadata_of(place: Place, asked: str, refused: Refused) -> Iterator[tuple[MetadataFiles, LogDirectory | None]]:
+def _metadata_of(place: Place, path: str, refused: Refused) -> Iterator[tuple[MetadataFiles, LogDirectory | None]]:
     if isinstance(place, Target):
         if _is_file(place, refused):
             files = _of_file(place)
@@ -44,10 +44,10 @@ def _metadata_of(place: Place, asked: str, refused: Refused) -> Iterator[tuple[M
         return
     if isinstance(place, PartitionDirectory):
         # A copy may have any name if its directory is the given path.
-        known = place.topic == METADATA_TOPIC or (place.topic is None and place.path == asked)
+        known = place.topic == METADATA_TOPIC or (place.topic is None and place.path == path)
         if known and not place.state:
-            around = place_of(os.path.dirname(os.path.abspath(place.path)))
-            yield from _of_folder(place, around if isinstance(around, LogDirectory) else None, refused)
+            log_directory = directory_at(os.path.dirname(os.path.abspath(place.path)))
+            yield from _of_folder(place, log_directory if isinstance(log_directory, LogDirectory) else None, refused)
         return
     own = [each for each in place.partitions if each.topic == METADATA_TOPIC and not each.state]
     for each in own:
@@ -58,7 +58,7 @@ def _metadata_of(place: Place, asked: str, refused: Refused) -> Iterator[tuple[M
 
 
 def _of_folder(
-    folder: PartitionDirectory, around: LogDirectory | None, refused: Refused
+    folder: PartitionDirectory, log_directory: LogDirectory | None, refused: Refused
 ) -> Iterator[tuple[MetadataFiles, LogDirectory | None]]:
     try:
         files = metadata_files(folder.path)
@@ -66,7 +66,7 @@ def _of_folder(
         refused(SourceError(listing_error(error, folder.path)))
         return
     if files.snapshots or files.segments:
-        yield files, around
+        yield files, log_directory
 
 
 def _of_file(at: Target) -> MetadataFiles | None:
@@ -96,20 +96,20 @@ def coordinator_logs(path: str, refused: Refused) -> tuple[list[CoordinatorLog],
     also have the partitions that the groups read. `path`: a log directory, a __consumer_offsets-N directory, or a
     segment of one. Raises SourceError if there are no Kafka files."""
     logs: list[CoordinatorLog] = []
-    around: list[LogDirectory] = []
+    directories: list[LogDirectory] = []
     for place in _places(path, refused):
         if isinstance(place, LogDirectory):
             logs.extend(log for each in place.partitions for log in _of_partition(each))
-            around.append(place)
+            directories.append(place)
         elif isinstance(place, PartitionDirectory):
             logs.extend(_of_partition(place))
-            around.extend(_above(place.path))
+            directories.extend(_above(place.path))
         elif _is_file(place, refused) and place.kind is SEGMENT:
             topic = place.topic or OFFSETS_TOPIC
             if topic in (OFFSETS_TOPIC, SHARE_TOPIC):
                 logs.append(CoordinatorLog(topic, place.partition or 0, place.path, (place.path,)))
-                around.extend(_above(os.path.dirname(os.path.abspath(place.path))) if place.topic else ())
-    return logs, around
+                directories.extend(_above(os.path.dirname(os.path.abspath(place.path))) if place.topic else ())
+    return logs, directories
 
 
 def _of_partition(partition: PartitionDirectory) -> Iterator[CoordinatorLog]:
@@ -120,5 +120,5 @@ def _of_partition(partition: PartitionDirectory) -> Iterator[CoordinatorLog]:
 
 
 def _above(directory: str) -> list[LogDirectory]:
-    above = place_of(os.path.dirname(os.path.abspath(directory)))
+    above = directory_at(os.path.dirname(os.path.abspath(directory)))
     return [above] if isinstance(above, LogDirectory) else []

@@ -24,11 +24,11 @@ from kdump.log.paths import target
 from kdump.log.record import Record
 from kdump.log.region import Limits
 from kdump.state import replay_nodes, replay_topics
-from kdump.state.image import Metadata
+from kdump.state.as_of import AsOf, ChangeListener
+from kdump.state.image import MetadataImage
+from kdump.state.internal_records import MOST_PROBLEMS, ROOM, bounded, read_records, too_large
 from kdump.state.metadata_files import BOOTSTRAP, MetadataFiles, Unreachable, metadata_files, too_early
-from kdump.state.moment import Moment, Told
-from kdump.state.records import MOST_PROBLEMS, ROOM, bounded, read_records, too_large
-from kdump.state.replay import Replay
+from kdump.state.replay import MetadataReplay
 
 MOST_RANGES = 100_000
 """Maximum number of offset ranges that are ignored because their transaction was aborted."""
@@ -44,7 +44,7 @@ FOR_VERIFY = frozenset(
 """The records that a check needs."""
 
 
-def read_metadata(directory: str, limits: Limits | None = None) -> Metadata | None:
+def read_metadata(directory: str, limits: Limits | None = None) -> MetadataImage | None:
     """Read what a check needs from __cluster_metadata-0 in the log directory `directory`: topics, configs and the
     brokers' directories. Returns None if there is no such directory, or no snapshot or segment in it. Never raises:
     `problems` has what cannot be read."""
@@ -54,44 +54,44 @@ def read_metadata(directory: str, limits: Limits | None = None) -> Metadata | No
     except (FileNotFoundError, NotADirectoryError):
         return None
     except OSError as error:
-        return Metadata(problems=[unread(SourceError(listing_error(error, folder)))])
+        return MetadataImage(problems=[unread(SourceError(listing_error(error, folder)))])
     if not files.snapshots and not files.segments:
         return None
-    return _MetadataReader(files, Moment(), bounded(limits), ROOM, FOR_VERIFY, None, go_on=False).read(
+    return _MetadataReader(files, AsOf(), bounded(limits), ROOM, FOR_VERIFY, None, go_on=False).read(
         files.snapshots[::-1]
     )
 
 
 def replay_metadata(
     files: MetadataFiles,
-    moment: Moment | None = None,
+    moment: AsOf | None = None,
     *,
-    told: Told | None = None,
+    on_change: ChangeListener | None = None,
     room: int = ROOM,
     limits: Limits | None = None,
-) -> Metadata:
+) -> MetadataImage:
     """Return the full state of the cluster in `files` as of `moment` (None: the end of the log).
 
-    With `told`, the replay starts as early as possible, and `told` is called with every change that a record of the log
-    makes. Invalid bytes are added to `problems`, and the replay continues after them. Raises Unreachable if no snapshot
-    is old enough for the moment and the log does not start at offset 0.
+    With `on_change`, the replay starts as early as possible, and `on_change` is called with every change that a record
+    of the log makes. Invalid bytes are added to `problems`, and the replay continues after them. Raises Unreachable if
+    no snapshot is old enough for the moment and the log does not start at offset 0.
     """
-    moment = moment or Moment()
-    reader = _MetadataReader(files, moment, bounded(limits), room, None, told, go_on=True)
+    moment = moment or AsOf()
+    reader = _MetadataReader(files, moment, bounded(limits), room, None, on_change, go_on=True)
     start = files.log_start
     if files.bootstrap is not None and not files.snapshots and start is None:
         return reader.read(((0, files.bootstrap),))
     fitting = [each for each in files.snapshots if moment.offset is None or each[0] <= moment.offset + 1]
-    if told is not None:
+    if on_change is not None:
         # As little as possible from a snapshot, because it contains no history.
         usable = [] if start == 0 else [each for each in fitting if start is None or each[0] >= start]
     else:
         usable = fitting[::-1]
-    asked = moment != Moment()
-    if asked and not usable and start != 0:
+    is_limited = moment != AsOf()
+    if is_limited and not usable and start != 0:
         raise Unreachable(too_early(files, ()))
     metadata = reader.read(usable)
-    if asked and metadata.snapshot is None and start != 0:
+    if is_limited and metadata.snapshot is None and start != 0:
         raise Unreachable(too_early(files, reader.refused))
     return metadata
 
@@ -101,23 +101,23 @@ class _MetadataReader:
     """One read of the files."""
 
     files: MetadataFiles
-    moment: Moment
+    moment: AsOf
     limits: Limits
     room: int
     only: frozenset[str] | None
-    told: Told | None
+    on_change: ChangeListener | None
     go_on: bool
     refused: list[str] = field(default_factory=list)
     """Why snapshots were rejected."""
 
-    def read(self, snapshots: Sequence[tuple[int, str]]) -> Metadata:
+    def read(self, snapshots: Sequence[tuple[int, str]]) -> MetadataImage:
         """Read the first of the `snapshots` that is valid and old enough, and the log after it; or the log alone."""
         replay = self._replay()
-        unsound: list[str] = []
+        skipped: list[str] = []
         start = None
         for end, path in snapshots:
             tried = self._replay()
-            tried.told = None
+            tried.on_change = None
             reason, time = self._read_snapshot(tried, path)
             if self.moment.time is not None and time is not None and time > self.moment.time:
                 continue
@@ -126,21 +126,21 @@ class _MetadataReader:
                 replay.metadata.snapshot = replay.metadata.end_offset = end
                 replay.metadata.end_time = time
                 break
-            unsound.append(f"{os.path.basename(path)}: not a valid snapshot: {reason}")
-        if unsound and start is None and self.go_on and not self.files.segments and self.moment == Moment():
+            skipped.append(f"{os.path.basename(path)}: not a valid snapshot: {reason}")
+        if skipped and start is None and self.go_on and not self.files.segments and self.moment == AsOf():
             # There is nothing else: use what can be read of it.
             self._read_snapshot(replay, snapshots[0][1], go_on=True)
             replay.metadata.snapshot = replay.metadata.end_offset = snapshots[0][0]
-        self.refused = unsound
-        replay.told = self.told
-        replay.metadata.problems[:0] = unsound[:MOST_PROBLEMS]
+        self.refused = skipped
+        replay.on_change = self.on_change
+        replay.metadata.problems[:0] = skipped[:MOST_PROBLEMS]
         self._read_log(replay, start)
         return replay.metadata
 
-    def _replay(self) -> Replay:
-        return Replay(Metadata(), self.room, self.only)
+    def _replay(self) -> MetadataReplay:
+        return MetadataReplay(MetadataImage(), self.room, self.only)
 
-    def _read_snapshot(self, replay: Replay, path: str, go_on: bool = False) -> tuple[str, int | None]:
+    def _read_snapshot(self, replay: MetadataReplay, path: str, go_on: bool = False) -> tuple[str, int | None]:
         """Apply a snapshot's records. Return why it is invalid, empty if it is valid, and the time that its header
         states."""
         first, last, time = None, "", None
@@ -157,25 +157,25 @@ class _MetadataReader:
                     continue
                 return told, time
             is_control = record.is_control and not too_large(record)
-            said = decode_control(record.key, record.value) if is_control else None
-            last = said.type if said else ""
+            control = decode_control(record.key, record.value) if is_control else None
+            last = control.type if control else ""
             first = last if first is None else first
-            if last == "SNAPSHOT_HEADER" and said and said.value:
-                time = said.value.get("lastContainedLogTimestamp")
+            if last == "SNAPSHOT_HEADER" and control and control.value:
+                time = control.value.get("lastContainedLogTimestamp")
                 if self.moment.time is not None and time is not None and time > self.moment.time:
                     return "", time  # too late: the rest is not needed
             if not record.is_control:
                 replay.apply(record)
-            elif said is not None and self.only is None:
-                replay_nodes.control(replay, said, None, None)
+            elif control is not None and self.only is None:
+                replay_nodes.control(replay, control, None, None)
         if first != "SNAPSHOT_HEADER" and os.path.basename(path) != BOOTSTRAP:
             return "the first record is not its header", time
         # A bootstrap.checkpoint that kafka-storage writes may have no footer in old releases; a snapshot always has
         # one.
-        sound = last == "SNAPSHOT_FOOTER" or os.path.basename(path) == BOOTSTRAP
-        return "" if sound else "the last record is not its footer", time
+        is_complete = last == "SNAPSHOT_FOOTER" or os.path.basename(path) == BOOTSTRAP
+        return "" if is_complete else "the last record is not its footer", time
 
-    def _read_log(self, replay: Replay, start: int | None) -> None:
+    def _read_log(self, replay: MetadataReplay, start: int | None) -> None:
         """Apply the log's records from offset `start` on; None if there is no snapshot."""
         paths = self.files.segments
         bases = [target(path).name_offset or 0 for path in paths]
@@ -183,7 +183,7 @@ class _MetadataReader:
         needed = [path for i, path in enumerate(paths) if start is None or i + 1 == len(paths) or bases[i + 1] > start]
         if self.moment.offset is not None:
             needed = [path for path in needed if (target(path).name_offset or 0) <= self.moment.offset]
-        dropped = uncounted(replay, self._log(needed, start, lambda problem: None))
+        dropped = uncommitted_ranges(replay, self._log(needed, start, lambda problem: None))
         dropped.reverse()
         for record in self._log(needed, start, replay.note):
             assert record.offset is not None
@@ -194,8 +194,8 @@ class _MetadataReader:
             if record.is_control:
                 if self.only is None and not too_large(record):
                     replay.offset, replay.timestamp = record.offset, record.timestamp
-                    said = decode_control(record.key, record.value)
-                    replay_nodes.control(replay, said, record.batch.partitionLeaderEpoch, record.offset)
+                    control = decode_control(record.key, record.value)
+                    replay_nodes.control(replay, control, record.batch.partitionLeaderEpoch, record.offset)
             elif not (dropped and dropped[-1][0] <= record.offset):
                 replay.apply(record)
 
@@ -231,7 +231,7 @@ class _MetadataReader:
                 yield record
 
 
-def uncounted(replay: Replay, log: Iterator[Record]) -> list[tuple[int, int]]:
+def uncommitted_ranges(replay: MetadataReplay, log: Iterator[Record]) -> list[tuple[int, int]]:
     """Return the first and last offsets of the metadata transactions that were aborted or never ended."""
     ranges: list[tuple[int, int]] = []
     begun = None

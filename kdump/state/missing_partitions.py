@@ -43,8 +43,8 @@ from kdump.format.numbers import parse_int
 from kdump.log.errors import SourceError
 from kdump.log.listing import items
 from kdump.log.paths import PARTITION, Target, natural
-from kdump.state.image import Metadata, PartitionInfo
-from kdump.state.partition_log import Open, open_window
+from kdump.state.image import MetadataImage, PartitionRegistration
+from kdump.state.partition_summary import Open, open_window
 from kdump.state.small_files import read_entries
 
 Key = tuple[str, int]
@@ -70,15 +70,15 @@ class Noted(NamedTuple):
 
 class Expected(NamedTuple):
     """What names a log directory's partitions. `path`: the log directory; `others`: the node's other ones; `node` and
-    `directory`: node.id and directory.id; `noted`: the partitions in its checkpoints; `metadata`: of the cluster, None
-    if the disk has none."""
+    `directory`: node.id and directory.id; `checkpointed`: the partitions in its checkpoints; `metadata`: of the
+    cluster, None if the disk has none."""
 
     path: str
     others: tuple[str, ...]
     node: int | None
     directory: str | None
-    noted: Noted
-    metadata: Metadata | None
+    checkpointed: Noted
+    metadata: MetadataImage | None
 
     @classmethod
     def of(
@@ -87,7 +87,7 @@ class Expected(NamedTuple):
         others: Iterable[str],
         ids: Mapping[str, str],
         noted: Noted,
-        metadata: Metadata | None,
+        metadata: MetadataImage | None,
     ) -> Expected:
         """Return the same for a log directory with the meta.properties `ids`."""
         return cls(path, tuple(others), parse_int(ids.get("node.id")), ids.get("directory.id"), noted, metadata)
@@ -116,7 +116,7 @@ class MissingPartitions(NamedTuple):
     blocked: dict[Key, str]
 
 
-def noted_in(checkpoints: Mapping[str, Target], open_: Open = open_window) -> Noted:
+def checkpointed_partitions(checkpoints: Mapping[str, Target], open_: Open = open_window) -> Noted:
     """Return the partitions in the first valid one of a log directory's checkpoints that name all its logs; if there is
     none, because each is missing, empty or damaged, those in the valid lines. One that cannot be read is not lost, so
     that nothing shows that others are missing. `checkpoints`: the files of the log directory by name."""
@@ -143,7 +143,7 @@ def noted_in(checkpoints: Mapping[str, Target], open_: Open = open_window) -> No
 def missing_partitions(expected: Expected) -> MissingPartitions:
     """Return the partitions that the log directory should contain and does not, in the order of their names. Looks at
     the directories as they are now; one that cannot be listed contains anything."""
-    noted = set(expected.noted.keys)
+    checkpointed = set(expected.checkpointed.keys)
     try:
         found, in_place = _states(expected.path)
         live = {key for path in expected.others for key, states in _states(path)[0].items() if "" in states}
@@ -153,14 +153,14 @@ def missing_partitions(expected: Expected) -> MissingPartitions:
         assigned = dict(expected.assigned())
         here = {key for key, directory in assigned.items() if directory and directory == expected.directory}
         anywhere = {key for key, directory in assigned.items() if not directory}
-        wanted = here | (anywhere & (noted | in_place.keys()))
+        wanted = here | (anywhere & (checkpointed | in_place.keys()))
     else:
-        wanted = noted
+        wanted = checkpointed
     # A -future directory takes the place of a live one that is gone (LogManager.recoverAbandonedFutureLogs). Without
     # metadata, any directory explains why a checkpoint names the partition.
     instead = {"", "future"} if expected.is_known else {"", "future", "delete", "stray"}
     gone = {key for key in wanted if key not in live and not found.get(key, set()) & instead}
-    lost = gone & (noted | in_place.keys()) if expected.noted.is_whole else gone
+    lost = gone & (checkpointed | in_place.keys()) if expected.checkpointed.is_whole else gone
     return MissingPartitions(
         _ordered(lost), _ordered(gone - lost), {key: in_place[key] for key in lost if key in in_place}
     )
@@ -197,7 +197,7 @@ def _ordered(keys: Iterable[Key]) -> list[Key]:
     return sorted(keys, key=lambda key: (natural(key[0]), key[1]))
 
 
-def _directory(info: PartitionInfo, node: int) -> str | None:
+def _directory(info: PartitionRegistration, node: int) -> str | None:
     number = info.replicas.index(node)
     directory = info.directories[number] if number < len(info.directories) else None
     return None if directory in NO_DIRECTORY else directory

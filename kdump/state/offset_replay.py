@@ -10,9 +10,9 @@ from typing import Any
 from kdump.format.coordinator_record import decode_coordinator_record
 from kdump.log.errors import within
 from kdump.log.record import Record
-from kdump.state.groups import CLASSIC, Commit, Group, Groups
-from kdump.state.moment import Change, Told, differences
-from kdump.state.records import ENTRY, MOST_PROBLEMS, ROOM, memory, too_large
+from kdump.state.as_of import Change, ChangeListener, differences
+from kdump.state.groups import CLASSIC, Group, GroupCoordinatorState, OffsetAndMetadata
+from kdump.state.internal_records import ENTRY, MOST_PROBLEMS, ROOM, memory, too_large
 
 NO_PRODUCER_ID = -1
 ZERO_ID = "A" * 22
@@ -21,12 +21,15 @@ QUIET = ("commitTimestamp", "expireTimestamp", "recordOffset")
 
 
 class OffsetReplay:
-    """Applies the commits of a log to `groups`, using at most `room` bytes of memory; calls `told` with each change."""
+    """Applies the commits of a log to `groups`, using at most `room` bytes of memory; calls `on_change` with each
+    change."""
 
-    def __init__(self, groups: Groups, room: int = ROOM, told: Told | None = None) -> None:
+    def __init__(
+        self, groups: GroupCoordinatorState, room: int = ROOM, on_change: ChangeListener | None = None
+    ) -> None:
         self.groups = groups
         self.room = self.all_room = room
-        self.told = told
+        self.on_change = on_change
         self.is_full = False
         self.partition = 0
         self.name = ""
@@ -64,15 +67,18 @@ class OffsetReplay:
         """Return the decoded key and value of a record of the coordinator whose schemas are in `folder`; the value is
         None in a tombstone. Sets `record` to the name of its schema. Returns None, and notes a problem, if the record
         does not decode."""
-        said = decode_coordinator_record(folder, record.key, record.value)
-        problem = said.key.problem or (said.value.problem if said.value else None)
+        decoded = decode_coordinator_record(folder, record.key, record.value)
+        problem = decoded.key.problem or (decoded.value.problem if decoded.value else None)
         if problem is not None:
             self.at(str(problem))
             return None
-        assert said.key.schema is not None
-        assert said.key.decoded is not None
-        self.record = said.key.schema.name.removesuffix("Key")
-        return said.key.decoded.value, said.value.decoded.value if said.value and said.value.decoded else None
+        assert decoded.key.schema is not None
+        assert decoded.key.decoded is not None
+        self.record = decoded.key.schema.name.removesuffix("Key")
+        return (
+            decoded.key.decoded.value,
+            decoded.value.decoded.value if decoded.value and decoded.value.decoded else None,
+        )
 
     def charge(self, size: int) -> bool:
         """Take `size` bytes from the memory budget. Returns False if there is no room; the caller then drops the
@@ -91,7 +97,7 @@ class OffsetReplay:
             self.forget_offset(group, at)
             return
         topic_id = value.get("topicId")
-        commit = Commit(
+        commit = OffsetAndMetadata(
             value["offset"],
             number(value.get("leaderEpoch")),
             value["metadata"],
@@ -111,28 +117,28 @@ class OffsetReplay:
             self.groups.pending[self.partition, producer_id] = waiting
             waiting[group, at[0], at[1]] = commit
             self.open.setdefault(group, set()).add(producer_id)
-            self.tell_offset(group, at, self.groups.offsets.get(group, {}).get(at), commit, "pending")
+            self.report_offset(group, at, self.groups.offsets.get(group, {}).get(at), commit, "pending")
 
-    def put_offset(self, group: str, at: tuple[str, int], commit: Commit) -> None:
+    def put_offset(self, group: str, at: tuple[str, int], commit: OffsetAndMetadata) -> None:
         known = self.groups.offsets.get(group, {})
         before = known.get(at)
         if self.charge(_size(commit) - (_size(before) if before else 0)):
             self.groups.offsets[group] = known
             known[at] = commit
-            self.tell_offset(group, at, before, commit)
+            self.report_offset(group, at, before, commit)
 
     def forget_offset(self, group: str, at: tuple[str, int]) -> None:
         """Apply a tombstone: remove the committed offset and any pending ones."""
         before = self.groups.offsets.get(group, {}).pop(at, None)
         if before is not None:
             self.room += _size(before)
-            self.tell_offset(group, at, before, None)
+            self.report_offset(group, at, before, None)
         for producer_id in self.open.get(group, ()):
             waiting = self.groups.pending.get((self.partition, producer_id), {})
             gone = waiting.pop((group, at[0], at[1]), None)
             if gone is not None:
                 self.room += _size(gone)
-                self.tell_offset(group, at, gone, None)
+                self.report_offset(group, at, gone, None)
 
     def end_transaction(self, producer_id: int, marker: str) -> None:
         waiting = self.groups.pending.pop((self.partition, producer_id), None)
@@ -143,19 +149,24 @@ class OffsetReplay:
             self.open.get(group, set()).discard(producer_id)
             known = self.groups.offsets.get(group, {}).get(at)
             if marker == "ABORT":
-                self.tell_offset(group, at, commit, known, "aborted")
+                self.report_offset(group, at, commit, known, "aborted")
             # The newer record wins, whatever the order in which transactions end.
             elif known is None or commit.recordOffset > known.recordOffset:
                 self.put_offset(group, at, commit)
 
-    def tell_offset(
-        self, group: str, at: tuple[str, int], old: Commit | None, new: Commit | None, action: str = ""
+    def report_offset(
+        self,
+        group: str,
+        at: tuple[str, int],
+        old: OffsetAndMetadata | None,
+        new: OffsetAndMetadata | None,
+        action: str = "",
     ) -> None:
-        if self.told is not None:
+        if self.on_change is not None:
             before, after = ({} if each is None else each._asdict() for each in (old, new))
-            self.tell("offset", f"{at[0]}-{at[1]}", group, before, after, action, quiet=QUIET)
+            self.report_change("offset", f"{at[0]}-{at[1]}", group, before, after, action, quiet=QUIET)
 
-    def tell(
+    def report_change(
         self,
         entity: str,
         name: str,
@@ -165,19 +176,19 @@ class OffsetReplay:
         action: str = "",
         quiet: tuple[str, ...] = (),
     ) -> None:
-        """Pass a change to `told`; old is empty for a created entity, new for a removed one. Changes only in `quiet`
-        fields are not passed."""
-        if self.told is None:
+        """Pass a change to `on_change`; old is empty for a created entity, new for a removed one. Changes only in
+        `quiet` fields are not passed."""
+        if self.on_change is None:
             return
         found = {n: pair for n, pair in differences(old or None, new or None).items() if n not in quiet}
         if old and new and not found and not action:
             return
         action = action or ("created" if not old else "removed" if not new else "changed")
         change = Change(self.offset, self.timestamp, self.record, entity, name, action, found, group, self.partition)
-        self.told(change)
+        self.on_change(change)
 
 
-def _size(commit: Commit) -> int:
+def _size(commit: OffsetAndMetadata) -> int:
     return ENTRY + 100 + memory(commit.metadata)
 
 

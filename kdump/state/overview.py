@@ -8,10 +8,10 @@ from dataclasses import dataclass
 from itertools import groupby
 from typing import Any
 
-from kdump.log.header_sums import Headers
-from kdump.log.headers import Met
+from kdump.log.header_totals import HeaderTotals
 from kdump.log.paths import natural
-from kdump.state.partition_log import PartitionSummary, SegmentSummary, read_segment, segment_damage
+from kdump.log.segment_summary import Met
+from kdump.state.partition_summary import PartitionSummary, SegmentSummary, read_segment, segment_damage
 
 SORTS = ("name", "size", "segments", "offsets", "oldest", "newest")
 BY_READING = ("offsets", "oldest", "newest")
@@ -47,9 +47,9 @@ class OverviewRow:
         return 1 if self.segment else sum(len(part.segments) for part in self.parts)
 
     @property
-    def is_gone(self) -> bool:
+    def is_deleted(self) -> bool:
         """Whether the segment was deleted before it could be read."""
-        return self.segment is not None and self.segment.gone
+        return self.segment is not None and self.segment.is_deleted
 
     def read(self, *, quick: bool, met: Met) -> None:
         """Read the headers of this row's segments. Never raises SourceError."""
@@ -59,11 +59,11 @@ class OverviewRow:
             for part in self.parts:
                 part.read(quick=quick, met=met)
 
-    def headers(self) -> Headers:
+    def headers(self) -> HeaderTotals:
         """Return the combined headers of everything that was read."""
         if self.segment is not None:
             return self.segment.headers
-        together = Headers()
+        together = HeaderTotals()
         for part in self.parts:
             together.add(part.headers)
         return together
@@ -107,7 +107,7 @@ def chosen(
     if sort in BY_READING:
         for row in rows:
             row.read(quick=quick, met=met)
-    found = [row for row in rows if not row.is_gone]
+    found = [row for row in rows if not row.is_deleted]
     if sort != "name":
         found.sort(key=_KEYS[sort], reverse=sort in LARGEST_FIRST)
     if reverse:
@@ -118,7 +118,7 @@ def chosen(
             return
         if sort not in BY_READING:
             row.read(quick=quick, met=met)
-        if not row.is_gone:
+        if not row.is_deleted:
             count += 1
             yield row
 

@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 from kdump.format.batch import sequence
 from kdump.log.region import Batch
-from kdump.state.marker import Marker
+from kdump.state.marker import EndTxnMarker
 
 MOST_PRODUCERS = 1_000_000
 """Maximum number of producers kept; beyond that, the one that was idle for longest is removed."""
@@ -80,12 +80,12 @@ class SequenceBreak(NamedTuple):
 
 
 class ProducerState:
-    """Producers by ID, as of the batches passed in so far. `forgotten` counts those removed to limit memory; `make`
-    creates the state of a new producer from its first epoch."""
+    """Producers by ID, as of the batches passed in so far. `forgotten` counts those removed to limit memory;
+    `new_state` creates the state of a new producer from its first epoch."""
 
-    def __init__(self, make: Callable[[int], ProducerStateEntry] | None = None) -> None:
+    def __init__(self, new_state: Callable[[int], ProducerStateEntry] | None = None) -> None:
         self.by_id: OrderedDict[int, ProducerStateEntry] = OrderedDict()
-        self.make = make or (lambda epoch: ProducerStateEntry(epoch, epoch))
+        self.new_state = new_state or (lambda epoch: ProducerStateEntry(epoch, epoch))
         self.forgotten = 0
 
     def get(self, producer_id: int) -> ProducerStateEntry | None:
@@ -97,7 +97,7 @@ class ProducerState:
         if producer is not None:
             self.by_id.move_to_end(producer_id)
             return producer
-        producer = self.by_id[producer_id] = self.make(epoch)
+        producer = self.by_id[producer_id] = self.new_state(epoch)
         if len(self.by_id) > MOST_PRODUCERS:
             self.by_id.popitem(last=False)
             self.forgotten += 1
@@ -139,7 +139,7 @@ class ProducerState:
         if transaction is not None and now.txn_first_offset < 0:
             now.txn_first_offset = transaction
 
-    def marker(self, batch: Batch, marker: Marker) -> None:
+    def marker(self, batch: Batch, marker: EndTxnMarker) -> None:
         """Apply a transaction marker (ProducerAppendInfo.appendEndTxnMarker). Since transaction version 2 its epoch is
         one above that of the data."""
         assert batch.producerId is not None

@@ -10,10 +10,10 @@ from kdump.log.errors import within
 from kdump.log.internal_topics import SHARE_TOPIC
 from kdump.log.paths import target
 from kdump.log.region import Limits
+from kdump.state.as_of import AsOf, ChangeListener
 from kdump.state.group_replay import GroupReplay, finish
-from kdump.state.groups import Groups, LogRead
-from kdump.state.moment import Moment, Told
-from kdump.state.records import ROOM, bounded, read_records
+from kdump.state.groups import GroupCoordinatorState, LogRead
+from kdump.state.internal_records import ROOM, bounded, read_records
 from kdump.state.share_replay import apply_share
 
 STEP = 1 << 20
@@ -32,30 +32,30 @@ class CoordinatorLog(NamedTuple):
 
 def read_groups(
     logs: Iterable[CoordinatorLog],
-    moment: Moment | None = None,
+    moment: AsOf | None = None,
     *,
-    told: Told | None = None,
+    on_change: ChangeListener | None = None,
     room: int = ROOM,
     limits: Limits | None = None,
     met: Callable[[int], None] = lambda size: None,
-) -> Groups:
+) -> GroupCoordinatorState:
     """Read `logs` as of `moment` (None: their ends). A moment given by offset makes sense only for a single log.
 
-    Calls `told` with each change and `met` with the number of bytes read since its last call. Never raises for what is
-    on the disk: whatever is not valid is listed in `problems`, and reading continues after it, because the records are
-    independent of each other.
+    Calls `on_change` with each change and `met` with the number of bytes read since its last call. Never raises for
+    what is on the disk: whatever is not valid is listed in `problems`, and reading continues after it, because the
+    records are independent of each other.
     """
-    groups = Groups()
-    replay = GroupReplay(groups, room, told)
+    groups = GroupCoordinatorState()
+    replay = GroupReplay(groups, room, on_change)
     for log in logs:
         replay.begin(log.partition, "")
-        groups.logs.append(_read(replay, log, moment or Moment(), bounded(limits), met))
+        groups.logs.append(_read(replay, log, moment or AsOf(), bounded(limits), met))
     finish(groups)
     return groups
 
 
 def _read(
-    replay: GroupReplay, log: CoordinatorLog, moment: Moment, limits: Limits, met: Callable[[int], None]
+    replay: GroupReplay, log: CoordinatorLog, moment: AsOf, limits: Limits, met: Callable[[int], None]
 ) -> LogRead:
     end, time = 0, None
     place = os.path.join(os.path.basename(os.path.dirname(os.path.abspath(path := log.path))), os.path.basename(path))

@@ -16,7 +16,7 @@ from kdump.format.metadata_record import decode_metadata_record
 from kdump.log.internal_topics import REMOTE_METADATA_TOPIC
 from kdump.log.paths import segments_in
 from kdump.log.region import Limits
-from kdump.state.records import MOST_PROBLEMS, bounded, read_records, too_large
+from kdump.state.internal_records import MOST_PROBLEMS, bounded, read_records, too_large
 
 COPIED = 1
 """COPY_SEGMENT_FINISHED. Segments in the delete states (2, 3) had this state before."""
@@ -63,11 +63,11 @@ def read_remote_log(directories: Sequence[str], partition_count: int | None, lim
             for record in read_records(os.path.join(directory, name), bounded(limits), note):
                 if record is None or record.is_control or too_large(record):
                     continue
-                said = decode_metadata_record(record.value, "storage")
-                if said.values is None or said.problem is not None:
+                decoded = decode_metadata_record(record.value, "storage")
+                if decoded.values is None or decoded.problem is not None:
                     note(f"{REMOTE_METADATA_TOPIC}: the record at offset {record.offset} cannot be decoded")
                 else:
-                    _apply(found, begun, said.values)
+                    _apply(found, begun, decoded.values)
     numbers = {directory.rpartition("-")[2] for directory in directories}
     whole = partition_count is not None and len(numbers) >= partition_count
     found.is_complete = whole and not found.problems

@@ -12,9 +12,9 @@ from typing import Any
 from kdump.format.metadata_record import decode_metadata_record, metadata_record_name
 from kdump.log.record import Record
 from kdump.state import replay_access, replay_nodes, replay_topics
-from kdump.state.image import Metadata
-from kdump.state.moment import Told
-from kdump.state.records import ROOM, too_large
+from kdump.state.as_of import ChangeListener
+from kdump.state.image import MetadataImage
+from kdump.state.internal_records import ROOM, too_large
 from kdump.state.replay_state import ReplayState
 
 HANDLERS: dict[str, Callable[[ReplayState, dict[str, Any]], None]] = {
@@ -32,14 +32,18 @@ NO_EFFECT = {
 """Records without an effect of their own, and the reason."""
 
 
-class Replay(ReplayState):
+class MetadataReplay(ReplayState):
     """Applies records in order. `room`: memory budget in bytes; `only`: names of the records to apply (None: all);
-    `told` is called with each change."""
+    `on_change` is called with each change."""
 
     def __init__(
-        self, metadata: Metadata, room: int = ROOM, only: frozenset[str] | None = None, told: Told | None = None
+        self,
+        metadata: MetadataImage,
+        room: int = ROOM,
+        only: frozenset[str] | None = None,
+        on_change: ChangeListener | None = None,
     ) -> None:
-        super().__init__(metadata, room, told)
+        super().__init__(metadata, room, on_change)
         self.only = only
 
     def apply(self, record: Record) -> None:
@@ -54,10 +58,10 @@ class Replay(ReplayState):
         # Records without a handler are not decoded; unknown ones are, to note the problem.
         if handler is None and not name.startswith("UNKNOWN"):
             return
-        said = decode_metadata_record(value)
-        if said.problem is not None:
-            self.at(str(said.problem))
+        decoded = decode_metadata_record(value)
+        if decoded.problem is not None:
+            self.at(str(decoded.problem))
         elif handler is not None:
-            assert said.values is not None
+            assert decoded.values is not None
             self.record = name
-            handler(self, said.values)
+            handler(self, decoded.values)

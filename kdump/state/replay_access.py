@@ -16,10 +16,10 @@ from kdump.format.metadata_names import (
     CONFIG_RESOURCE,
     PATTERN,
     SCRAM_MECHANISM,
-    name_of,
+    enum_name,
 )
-from kdump.state.image import Acl, DelegationToken, QuotaEntity, ScramCredential
-from kdump.state.records import ENTRY
+from kdump.state.image import DelegationToken, QuotaEntity, ScramCredential, StandardAcl
+from kdump.state.internal_records import ENTRY
 from kdump.state.replay_state import ReplayState
 
 
@@ -39,8 +39,8 @@ def config(replay: ReplayState, values: dict[str, Any]) -> None:
         configs[name] = value
     else:
         return
-    named = f"{name_of(CONFIG_RESOURCE, resource[0])} {resource[1] or '<default>'}"
-    replay.tell("config", named, *({name: each} if each is not None else None for each in (before, value)))
+    named = f"{enum_name(CONFIG_RESOURCE, resource[0])} {resource[1] or '<default>'}"
+    replay.report_change("config", named, *({name: each} if each is not None else None for each in (before, value)))
 
 
 def _config_size(name: str, value: str) -> int:
@@ -48,7 +48,7 @@ def _config_size(name: str, value: str) -> int:
 
 
 def quota(replay: ReplayState, values: dict[str, Any]) -> None:
-    entity: QuotaEntity = tuple(sorted((said["entityType"], said["entityName"]) for said in values["entity"]))
+    entity: QuotaEntity = tuple(sorted((part["entityType"], part["entityName"]) for part in values["entity"]))
     key, known = values["key"], replay.metadata.quotas
     if values["remove"]:
         if key in known.get(entity, ()):
@@ -65,15 +65,15 @@ def quota_name(entity: QuotaEntity) -> str:
 
 
 def acl(replay: ReplayState, values: dict[str, Any]) -> None:
-    entry = Acl(
+    entry = StandardAcl(
         values["id"],
-        name_of(ACL_RESOURCE, values["resourceType"]),
+        enum_name(ACL_RESOURCE, values["resourceType"]),
         values["resourceName"],
-        name_of(PATTERN, values["patternType"]),
+        enum_name(PATTERN, values["patternType"]),
         values["principal"],
         values["host"],
-        name_of(ACL_OPERATION, values["operation"]),
-        name_of(ACL_PERMISSION, values["permissionType"]),
+        enum_name(ACL_OPERATION, values["operation"]),
+        enum_name(ACL_PERMISSION, values["permissionType"]),
     )
     replay.keep(replay.metadata.acls, entry.id, entry, "acl", entry.id)
 
@@ -84,19 +84,19 @@ def remove_acl(replay: ReplayState, values: dict[str, Any]) -> None:
 
 
 def scram(replay: ReplayState, values: dict[str, Any]) -> None:
-    mechanism = name_of(SCRAM_MECHANISM, values["mechanism"])
+    mechanism = enum_name(SCRAM_MECHANISM, values["mechanism"])
     entry = ScramCredential(values["name"], mechanism, values["iterations"])
     known, key, name = replay.metadata.scram, (entry.name, mechanism), f"{entry.name} {mechanism}"
     if known.get(key) == entry:
         # Salt and keys are not kept, so a new password would not show as a change.
-        replay.tell(
+        replay.report_change(
             "scram", name, entry._asdict() | {"password": "before"}, entry._asdict() | {"password": "set again"}
         )
     replay.keep(known, key, entry, "scram", name)
 
 
 def remove_scram(replay: ReplayState, values: dict[str, Any]) -> None:
-    mechanism = name_of(SCRAM_MECHANISM, values["mechanism"])
+    mechanism = enum_name(SCRAM_MECHANISM, values["mechanism"])
     replay.drop(replay.metadata.scram, (values["name"], mechanism), "scram", f"{values['name']} {mechanism}")
 
 

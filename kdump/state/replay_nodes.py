@@ -10,8 +10,16 @@ from collections.abc import Callable
 from typing import Any
 
 from kdump.format.control import ControlRecord
-from kdump.format.metadata_names import SECURITY_PROTOCOL, ZK_MIGRATION, name_of
-from kdump.state.image import Broker, Controller, ProducerIds, QuorumLeader, Supported, Voter, endpoints
+from kdump.format.metadata_names import SECURITY_PROTOCOL, ZK_MIGRATION, enum_name
+from kdump.state.image import (
+    BrokerRegistration,
+    ControllerRegistration,
+    ProducerIds,
+    QuorumLeader,
+    SupportedFeature,
+    Voter,
+    endpoints,
+)
 from kdump.state.replay_state import ReplayState
 
 METADATA_VERSION = "metadata.version"
@@ -20,7 +28,7 @@ FENCE, UNFENCE, NO_CHANGE, SHUTTING_DOWN = 1, -1, 0, 1
 
 def register_broker(replay: ReplayState, values: dict[str, Any]) -> None:
     cordoned = values.get("cordonedLogDirs")
-    broker = Broker(
+    broker = BrokerRegistration(
         values["brokerId"],
         values["brokerEpoch"],
         values["incarnationId"],
@@ -75,7 +83,7 @@ def _change(replay: ReplayState, number: int, epoch: int, **changed: Any) -> Non
 
 
 def register_controller(replay: ReplayState, values: dict[str, Any]) -> None:
-    controller = Controller(
+    controller = ControllerRegistration(
         values["controllerId"],
         values["incarnationId"],
         values["zkMigrationReady"],
@@ -86,8 +94,10 @@ def register_controller(replay: ReplayState, values: dict[str, Any]) -> None:
     replay.keep(replay.metadata.controllers, number, controller, "controller", str(number))
 
 
-def _features(values: dict[str, Any]) -> tuple[Supported, ...]:
-    return tuple(Supported(*(said[name] for name in Supported._fields)) for said in values["features"])
+def _features(values: dict[str, Any]) -> tuple[SupportedFeature, ...]:
+    return tuple(
+        SupportedFeature(*(feature[name] for name in SupportedFeature._fields)) for feature in values["features"]
+    )
 
 
 def feature_level(replay: ReplayState, values: dict[str, Any]) -> None:
@@ -99,7 +109,7 @@ def feature_level(replay: ReplayState, values: dict[str, Any]) -> None:
 
 
 def zk_migration(replay: ReplayState, values: dict[str, Any]) -> None:
-    state = name_of(ZK_MIGRATION, values["zkMigrationState"])
+    state = enum_name(ZK_MIGRATION, values["zkMigrationState"])
     replay.keep(replay.metadata.zk_migration, "", state, "zkMigration", "")
 
 
@@ -108,30 +118,30 @@ def producer_ids(replay: ReplayState, values: dict[str, Any]) -> None:
     replay.keep(replay.metadata.producer_ids, "", block, "producerIds", "")
 
 
-def control(replay: ReplayState, said: ControlRecord, epoch: int | None, offset: int | None) -> None:
+def control(replay: ReplayState, record: ControlRecord, epoch: int | None, offset: int | None) -> None:
     """Apply a control record of the log or of a snapshot: leader, KRaft version or voters (KIP-595, KIP-853)."""
-    metadata, value = replay.metadata, said.value
-    if said.problem is not None:
-        replay.at(str(said.problem))
+    metadata, value = replay.metadata, record.value
+    if record.problem is not None:
+        replay.at(str(record.problem))
         return
     if value is None:
         return
-    replay.record = said.type
-    if said.type == "LEADER_CHANGE":
+    replay.record = record.type
+    if record.type == "LEADER_CHANGE":
         leader = QuorumLeader(value["leaderId"], -1 if epoch is None else epoch, offset)
-        replay.tell("quorum", "leader", metadata.leader, leader)
+        replay.report_change("quorum", "leader", metadata.leader, leader)
         metadata.leader = leader
         if not any(voter.voterDirectoryId for voter in metadata.voters.values()):
             metadata.voters = {each["voterId"]: Voter(each["voterId"]) for each in value["voters"]}
-    elif said.type == "KRAFT_VERSION":
-        replay.tell("quorum", "kraft.version", metadata.kraft_version, value["kRaftVersion"])
+    elif record.type == "KRAFT_VERSION":
+        replay.report_change("quorum", "kraft.version", metadata.kraft_version, value["kRaftVersion"])
         metadata.kraft_version = value["kRaftVersion"]
-    elif said.type == "KRAFT_VOTERS":
+    elif record.type == "KRAFT_VOTERS":
         voters = {
             each["voterId"]: Voter(each["voterId"], each["voterDirectoryId"], endpoints(each["endpoints"], {}))
             for each in value["voters"]
         }
-        replay.tell("quorum", "voters", {"voters": tuple(metadata.voters)}, {"voters": tuple(voters)})
+        replay.report_change("quorum", "voters", {"voters": tuple(metadata.voters)}, {"voters": tuple(voters)})
         metadata.voters = voters
 
 

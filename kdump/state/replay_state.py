@@ -5,21 +5,21 @@ from __future__ import annotations
 from collections.abc import Hashable
 from typing import Any, TypeVar
 
-from kdump.state.image import Metadata, Topic
-from kdump.state.moment import Change, Told, differences
-from kdump.state.records import ENTRY, MOST_PROBLEMS, ROOM, memory
+from kdump.state.as_of import Change, ChangeListener, differences
+from kdump.state.image import MetadataImage, TopicImage
+from kdump.state.internal_records import ENTRY, MOST_PROBLEMS, ROOM, memory
 
 K = TypeVar("K", bound=Hashable)
 V = TypeVar("V")
 
 
 class ReplayState:
-    """What the handlers of records change. `room`: memory budget in bytes; `told` is called with each change."""
+    """What the handlers of records change. `room`: memory budget in bytes; `on_change` is called with each change."""
 
-    def __init__(self, metadata: Metadata, room: int = ROOM, told: Told | None = None) -> None:
+    def __init__(self, metadata: MetadataImage, room: int = ROOM, on_change: ChangeListener | None = None) -> None:
         self.metadata = metadata
         self.room = self.all_room = room
-        self.told = told
+        self.on_change = on_change
         self.is_full = False
         self.known_ids: dict[str, str] = {}
         self.with_elr: dict[str, set[int]] = {}
@@ -53,7 +53,7 @@ class ReplayState:
         if not self.charge(size(value) - (size(before) if before is not None else 0), reserve):
             return False
         where[key] = value
-        self.tell(entity, name, before, value)
+        self.report_change(entity, name, before, value)
         return True
 
     def drop(self, where: dict[K, V], key: K, entity: str, name: str) -> bool:
@@ -62,19 +62,19 @@ class ReplayState:
         if before is None:
             return False
         self.room += size(before)
-        self.tell(entity, name, before, None)
+        self.report_change(entity, name, before, None)
         return True
 
-    def tell(self, entity: str, name: str, old: Any, new: Any) -> None:
-        """Pass a change to `told`. Old and new are NamedTuples, dicts or single values; None for no value."""
-        if self.told is None or self.offset is None or old == new:
+    def report_change(self, entity: str, name: str, old: Any, new: Any) -> None:
+        """Pass a change to `on_change`. Old and new are NamedTuples, dicts or single values; None for no value."""
+        if self.on_change is None or self.offset is None or old == new:
             return
         action = "created" if old is None else "removed" if new is None else "changed"
         before, after = (_as_fields(each, entity) for each in (old, new))
         change = Change(self.offset, self.timestamp, self.record, entity, name, action, differences(before, after))
-        self.told(change)
+        self.on_change(change)
 
-    def find(self, values: dict[str, Any]) -> Topic | None:
+    def find(self, values: dict[str, Any]) -> TopicImage | None:
         """Return the topic with the ID in `values`; None, with a problem noted, if there is no such topic."""
         topic = self.metadata.by_id.get(values["topicId"])
         if topic is None and not self.is_full:

@@ -9,9 +9,9 @@ from collections.abc import Callable
 from sys import getsizeof
 from typing import Any
 
-from kdump.format.metadata_names import RECOVERY_STATE, name_of
-from kdump.state.image import TOPIC, PartitionInfo, Topic
-from kdump.state.records import ENTRY
+from kdump.format.metadata_names import RECOVERY_STATE, enum_name
+from kdump.state.image import TOPIC, PartitionRegistration, TopicImage
+from kdump.state.internal_records import ENTRY
 from kdump.state.replay_state import ReplayState
 
 NO_LEADER_CHANGE = -2
@@ -26,9 +26,9 @@ def topic(replay: ReplayState, values: dict[str, Any]) -> None:
             _forget(replay, known)
     if replay.charge(2 * ENTRY + 2 * getsizeof(name)):
         # Configs refer to a topic by name, and their records may precede the topic's.
-        made = Topic(name, topic_id, metadata.configs.setdefault((TOPIC, name), {}))
+        made = TopicImage(name, topic_id, metadata.configs.setdefault((TOPIC, name), {}))
         metadata.topics[name] = metadata.by_id[topic_id] = made
-        replay.tell("topic", name, None, {"topicId": topic_id})
+        replay.report_change("topic", name, None, {"topicId": topic_id})
 
 
 def remove_topic(replay: ReplayState, values: dict[str, Any]) -> None:
@@ -38,10 +38,10 @@ def remove_topic(replay: ReplayState, values: dict[str, Any]) -> None:
     _forget(replay, known)
     gone = replay.metadata.configs.pop((TOPIC, known.name), {})
     replay.room += sum(ENTRY + getsizeof(name) + getsizeof(value) for name, value in gone.items())
-    replay.tell("topic", known.name, {"topicId": known.id, "partitions": len(known.partitions)}, None)
+    replay.report_change("topic", known.name, {"topicId": known.id, "partitions": len(known.partitions)}, None)
 
 
-def _forget(replay: ReplayState, known: Topic) -> None:
+def _forget(replay: ReplayState, known: TopicImage) -> None:
     replay.room += 2 * ENTRY + 2 * getsizeof(known.name) + sum(map(_size, known.partitions.values()))
     replay.metadata.topics.pop(known.name, None)
     replay.metadata.by_id.pop(known.id, None)
@@ -55,7 +55,7 @@ def partition(replay: ReplayState, values: dict[str, Any]) -> None:
         replay,
         known,
         values["partitionId"],
-        PartitionInfo(
+        PartitionRegistration(
             tuple(values["replicas"]),
             replay.ids(values.get("directories")),
             values["leader"],
@@ -65,7 +65,7 @@ def partition(replay: ReplayState, values: dict[str, Any]) -> None:
             tuple(values["removingReplicas"]),
             tuple(values.get("eligibleLeaderReplicas") or ()),
             tuple(values.get("lastKnownElr") or ()),
-            name_of(RECOVERY_STATE, values["leaderRecoveryState"]),
+            enum_name(RECOVERY_STATE, values["leaderRecoveryState"]),
             values["partitionEpoch"],
         ),
     )
@@ -83,7 +83,7 @@ def partition_change(replay: ReplayState, values: dict[str, Any]) -> None:
     _put(replay, known, values["partitionId"], _merge(replay, before, values))
 
 
-def _merge(replay: ReplayState, before: PartitionInfo, values: dict[str, Any]) -> PartitionInfo:
+def _merge(replay: ReplayState, before: PartitionRegistration, values: dict[str, Any]) -> PartitionRegistration:
     """Return the partition with the changes in `values`; fields that are null or absent there keep their values."""
     changed: dict[str, Any] = {"partitionEpoch": before.partitionEpoch + 1}
     for name in ("replicas", "isr", "addingReplicas", "removingReplicas", "eligibleLeaderReplicas", "lastKnownElr"):
@@ -94,11 +94,11 @@ def _merge(replay: ReplayState, before: PartitionInfo, values: dict[str, Any]) -
     if values["leader"] != NO_LEADER_CHANGE:
         changed |= {"leader": values["leader"], "leaderEpoch": before.leaderEpoch + 1}
     if values["leaderRecoveryState"] != NO_RECOVERY_CHANGE:
-        changed["leaderRecoveryState"] = name_of(RECOVERY_STATE, values["leaderRecoveryState"])
+        changed["leaderRecoveryState"] = enum_name(RECOVERY_STATE, values["leaderRecoveryState"])
     return before._replace(**changed)
 
 
-def _put(replay: ReplayState, known: Topic, number: int, after: PartitionInfo) -> None:
+def _put(replay: ReplayState, known: TopicImage, number: int, after: PartitionRegistration) -> None:
     if after.isr == after.replicas:
         after = after._replace(isr=after.replicas)  # true of most partitions: share the tuple
     before = known.partitions.get(number)
@@ -107,7 +107,7 @@ def _put(replay: ReplayState, known: Topic, number: int, after: PartitionInfo) -
         known.partitions[number] = after
         if after.eligibleLeaderReplicas or after.lastKnownElr:
             replay.with_elr.setdefault(known.name, set()).add(number)
-        replay.tell("partition", f"{known.name}-{number}", before, after)
+        replay.report_change("partition", f"{known.name}-{number}", before, after)
 
 
 def clear_elr(replay: ReplayState, values: dict[str, Any]) -> None:
@@ -126,7 +126,7 @@ def clear_elr(replay: ReplayState, values: dict[str, Any]) -> None:
                 _put(replay, known, number, after)
 
 
-def _size(info: PartitionInfo) -> int:
+def _size(info: PartitionRegistration) -> int:
     shared = 0 if info.isr is info.replicas else 64
     moving = sum(56 + 8 * len(each) for each in info[5:9] if each)
     return ENTRY + 8 * (len(info.replicas) + len(info.directories)) + shared + moving

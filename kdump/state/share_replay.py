@@ -9,7 +9,7 @@ from __future__ import annotations
 from kdump.log.record import Record
 from kdump.state.group_replay import GroupReplay
 from kdump.state.groups import ShareState
-from kdump.state.records import ENTRY, memory
+from kdump.state.internal_records import ENTRY, memory
 
 NONE = -1
 
@@ -19,10 +19,10 @@ def apply_share(replay: GroupReplay, record: Record) -> None:
     replay.go_to(record)
     if record.is_control or not replay.fits(record):
         return
-    said = replay.read("share-coordinator", record)
-    if said is None:
+    decoded = replay.read("share-coordinator", record)
+    if decoded is None:
         return
-    key, value = said
+    key, value = decoded
     group, at = key["groupId"], (key["topicId"], key["partition"])
     states = replay.groups.share.get(group, {})
     before = states.get(at)
@@ -38,7 +38,7 @@ def apply_share(replay: GroupReplay, record: Record) -> None:
         if not states:
             del replay.groups.share[group]
     old, new = ({} if each is None else each._asdict() for each in (before, after))
-    replay.tell("shareState", f"{at[0]}-{at[1]}", group, old, new, quiet=("recordOffset", "writeTimestamp"))
+    replay.report_change("shareState", f"{at[0]}-{at[1]}", group, old, new, quiet=("recordOffset", "writeTimestamp"))
 
 
 def _after(before: ShareState | None, value: dict[str, int], is_update: bool, offset: int) -> ShareState:

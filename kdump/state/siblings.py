@@ -7,9 +7,9 @@ from collections.abc import Iterable, Mapping
 from functools import cached_property
 from typing import NamedTuple
 
-from kdump.log.disk import LogDirectory, places
 from kdump.log.errors import SourceError
 from kdump.log.listing import is_url
+from kdump.log.log_directory import LogDirectory, find_directories
 from kdump.log.paths import Refusals
 from kdump.state.small_files import properties
 
@@ -62,7 +62,7 @@ class Siblings:
         directories, every = [], []
         for path in self.paths:
             try:
-                for place in places(path, refusals):
+                for place in find_directories(path, refusals):
                     every.append(place.path)
                     if isinstance(place, LogDirectory):
                         ids = with_node_id(properties(place.files.get("meta.properties")))

@@ -5,11 +5,11 @@ from __future__ import annotations
 import os
 import time
 
-from kdump.log.at_work import PAUSES, identity, is_young
 from kdump.log.entries import Entry, entries
 from kdump.log.errors import SourceError, is_gone
+from kdump.log.live_files import PAUSES, identity, is_young
 from kdump.log.paths import Target
-from kdump.state.partition_log import Open, open_window
+from kdump.state.partition_summary import Open, open_window
 
 Offsets = dict[tuple[str, int], int]
 

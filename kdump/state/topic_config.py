@@ -5,7 +5,7 @@ Source: org.apache.kafka.server.config.ServerTopicConfigSynonyms.
 
 from __future__ import annotations
 
-from kdump.state.image import BROKER, Metadata
+from kdump.state.image import BROKER, MetadataImage
 
 _SAME = "compression.type compression.gzip.level compression.lz4.level compression.zstd.level min.insync.replicas"
 _SAME += " unclean.leader.election.enable"
@@ -30,7 +30,7 @@ SYNONYMS = {
 (ServerTopicConfigSynonyms.TOPIC_CONFIG_SYNONYMS). A broker's other defaults are in its server.properties."""
 
 
-def effective(metadata: Metadata, topic: str, key: str, node_id: int | None) -> str | None:
+def effective(metadata: MetadataImage, topic: str, key: str, node_id: int | None) -> str | None:
     """Return the value of topic config `key` on broker `node_id` (None: unknown broker): the topic's own, else the
     broker's dynamic config, else the cluster-wide one. None if none of these is set or the topic is unknown: then the
     value is that in server.properties, or Kafka's default."""

@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 from kdump.log.paths import Target
 from kdump.log.region import Batch
-from kdump.state.marker import Marker
+from kdump.state.marker import EndTxnMarker
 
 MOST_OPEN = 1_000_000
 """Maximum number of open transactions, and of producers with their epochs, that are kept; no log written by a broker
@@ -57,7 +57,7 @@ class CompletedTxn(NamedTuple):
     last stable offset after the marker, as stored in a .txnindex."""
 
     producer_id: int
-    marker: Marker
+    marker: EndTxnMarker
     epoch: int
     offset: int
     transaction: OngoingTxn | None
@@ -110,7 +110,7 @@ class OpenTransactions:
         if len(self.epochs) < MOST_OPEN:
             self.epochs[producer_id] = max(epoch, self.epochs.get(producer_id, -1))
 
-    def marker(self, batch: Batch, marker: Marker) -> CompletedTxn:
+    def marker(self, batch: Batch, marker: EndTxnMarker) -> CompletedTxn:
         """Apply a transaction marker."""
         producer_id, epoch = batch.producerId, batch.producerEpoch or 0
         assert producer_id is not None

@@ -11,9 +11,9 @@ from typing import Any
 from textual import events
 from textual.pilot import Pilot
 
-from kdump.browse.app import BrowseApp, Typed
+from kdump.browse.app import BrowseApp, PromptParsers
 from kdump.browse.browser import Browser
-from kdump.browse.make import Maker
+from kdump.browse.row_factory import RowFactory
 from kdump.commands.browse import typed_selection, typed_time
 
 NAMES = {" ": "space", "/": "slash", "?": "question_mark", "@": "at", "-": "minus", ".": "full_stop", "*": "asterisk"}
@@ -54,7 +54,7 @@ class Driver:
             quiet = quiet + 1 if self._is_quiet() else 0
             if quiet == 3:
                 return
-        raise AssertionError(f"still busy: {[job.what for job in self.app.jobs.running.values()]}")
+        raise AssertionError(f"still busy: {[job.description for job in self.app.jobs.running.values()]}")
 
     def _is_quiet(self) -> bool:
         app = self.app
@@ -87,8 +87,8 @@ class Driver:
 
 
 def app_of(path: Path | str) -> BrowseApp:
-    typed = Typed(typed_selection(timezone.utc), typed_time(timezone.utc))
-    return BrowseApp(Browser(str(path), Maker()), typed)
+    typed = PromptParsers(typed_selection(timezone.utc), typed_time(timezone.utc))
+    return BrowseApp(Browser(str(path), RowFactory()), typed)
 
 
 def drive(path: Path | str, script: Callable[[Driver], Awaitable[None]], size: tuple[int, int] = (80, 24)) -> None:

@@ -17,15 +17,15 @@ from crc32c import crc32c
 from kdump.browse import levels as browsing
 from kdump.browse import pages as paging
 from kdump.browse.browser import Browser
-from kdump.browse.levels import NotThere
+from kdump.browse.export import row_commands, row_json
+from kdump.browse.levels import NotFound
 from kdump.browse.pages import Pages
 from kdump.browse.places import Level
 from kdump.browse.rows import BrowseRow, Cancelled
-from kdump.browse.say import command_of, json_of
 from kdump.cli import cli
 from kdump.commands.browse import typed_selection
 from kdump.format.batch import BATCH_HEADER
-from kdump.log.careful import CarefulSource
+from kdump.log.fault_tolerant import FaultTolerantSource
 from tests.conftest import FIXTURES, sample, seeded
 from tests.craft import patch, split
 from tests.test_damaged_disks import DAMAGES, LARGE, files
@@ -79,7 +79,7 @@ def backwards(found: Browser, count: int) -> list[BrowseRow]:
 
 
 def said(found: Browser, rows: list[BrowseRow]) -> list[dict[str, Any]]:
-    return [json.loads(json_of(found, found.level, row) or "null") for row in rows]
+    return [json.loads(row_json(found, found.level, row) or "null") for row in rows]
 
 
 SEGMENTS = [
@@ -188,7 +188,7 @@ def everything(found: Browser, row: BrowseRow) -> None:
     level = found.level
     dump = found.places.dump(row, level, 80)
     assert all(is_harmless(line.text) for line in dump.lines)
-    json_of(found, level, row)
+    row_json(found, level, row)
     found.places.dump(row, level, 200, full=True)
     inside = found.places.into(row, level)
     if inside is None:
@@ -261,14 +261,14 @@ def test_going_to_every_offset_and_position() -> None:
         found.settle(found.to_offset(value["offset"], met))
         row = found.level.row
         assert row is not None
-        assert json.loads(json_of(found, found.level, row) or "") == value | {"file": str(PAYMENTS / ZERO)}
+        assert json.loads(row_json(found, found.level, row) or "") == value | {"file": str(PAYMENTS / ZERO)}
     for value in listed(PAYMENTS / ZERO)[::5]:
         for position in (value["position"], value["position"] + value["size"] - 1):
             found.settle(found.to_position(position, met))
             row = found.level.row
             assert row is not None
             assert row.key == value["position"]
-    with pytest.raises(NotThere):
+    with pytest.raises(NotFound):
         found.to_offset(120, met)
 
 
@@ -290,7 +290,7 @@ def test_searching_keys_and_values() -> None:
     while True:
         try:
             found.settle(found.search("sku-1", met))
-        except NotThere:
+        except NotFound:
             break
         assert found.level.row is not None
         hits.append(found.level.row.item.offset)
@@ -299,7 +299,7 @@ def test_searching_keys_and_values() -> None:
     found.settle(found.search("TxnIndex", met))
     assert found.level.row is not None
     assert "txnindex" in found.level.row.label
-    with pytest.raises(NotThere):
+    with pytest.raises(NotFound):
         found.search("(", met)
 
 
@@ -308,13 +308,13 @@ def test_the_command_shows_the_same() -> None:
     found.settle(found.levels[:3])
     row = found.level.row
     assert row is not None
-    commands = command_of(found)
+    commands = row_commands(found)
     assert len(commands) == 2
     result = CliRunner().invoke(cli, [*commands[1].split()[1:], "--json"])
     assert result.exit_code == 2  # the row of --hex is shown
     options = commands[1].replace(" --hex", " --json").split()[1:]
     shown = json.loads(CliRunner().invoke(cli, options).stdout)
-    assert shown == json.loads(json_of(found, found.level, row) or "")
+    assert shown == json.loads(row_json(found, found.level, row) or "")
 
 
 class Counter:
@@ -323,12 +323,12 @@ class Counter:
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         self.read = 0
 
-        def counted(source: CarefulSource, position: int, count: int) -> bytes | None:
+        def counted(source: FaultTolerantSource, position: int, count: int) -> bytes | None:
             data = os.pread(source.fd, count, position)
             self.read += len(data)
             return data
 
-        monkeypatch.setattr(CarefulSource, "_try", counted)
+        monkeypatch.setattr(FaultTolerantSource, "_try", counted)
 
     def taken(self) -> int:
         """Return the number of bytes read since the last call."""

@@ -16,7 +16,7 @@ from click.testing import CliRunner
 from kdump.check.engine.batch_runs import BatchRunChecker
 from kdump.cli import cli
 from kdump.format.batch import CODECS
-from kdump.format.heads import Heads
+from kdump.format.header_columns import HeaderColumns
 from tests import craft
 from tests.conftest import DISKS, sample, seeded
 from tests.test_damaged_disks import DAMAGES
@@ -41,7 +41,7 @@ class Counted:
         self.first_suspect: Callable[..., int] = BatchRunChecker._first_suspect
 
     def both(self, path: Path, *options: str) -> tuple[Any, Any]:
-        def counting(it: BatchRunChecker, heads: Heads, first: int, stop: int, *more: Any) -> int:
+        def counting(it: BatchRunChecker, heads: HeaderColumns, first: int, stop: int, *more: Any) -> int:
             free = self.first_suspect(it, heads, first, stop, *more)
             assert first <= free <= stop
             self.together += free - first

@@ -15,7 +15,7 @@ from kdump.check.diagnosis import diagnose as diagnosis
 from kdump.check.diagnosis.diagnose import CERTAIN, UNKNOWN, Diagnosis, diagnose
 from kdump.check.diagnosis.foreign_block import MAX_MISMATCHES
 from kdump.format.batch import BATCH_HEADER
-from kdump.format.crc_flip import CRC32, CRC32C, Flip, flips
+from kdump.format.crc_flip import CRC32, CRC32C, BitFlip, single_bit_flips
 from kdump.format.errors import DecodeError
 from kdump.format.message import MESSAGES
 from kdump.format.record import RECORD
@@ -419,7 +419,7 @@ def test_flips_of_large_data(magic: int) -> None:
     sound = crc(magic, bytes(data))
     for byte, bit in [(0, 0), (0, 7), (1, 3), (size // 2, 5), (size - 1, 0), (size - 1, 7)]:
         data[byte] ^= 1 << bit
-        assert list(flips(magic, crc(magic, bytes(data)) ^ sound, size)) == [Flip(byte, bit)]
+        assert list(single_bit_flips(magic, crc(magic, bytes(data)) ^ sound, size)) == [BitFlip(byte, bit)]
         data[byte] ^= 1 << bit
 
 
@@ -450,10 +450,10 @@ def test_bits_that_cannot_be_told_apart() -> None:
     """In 256 MiB and more, bits of a v2 batch have the same effect on the checksum; this follows without computing
     one."""
     order = CRC32C.order
-    (near,) = flips(2, crc(2, b"\1") ^ crc(2, b"\0"), 1)
-    assert near == Flip(0, 0)
-    found = list(flips(2, crc(2, b"\1") ^ crc(2, b"\0"), 1 << 30))
-    assert found[0] == Flip((1 << 30) - 1, 0)
+    (near,) = single_bit_flips(2, crc(2, b"\1") ^ crc(2, b"\0"), 1)
+    assert near == BitFlip(0, 0)
+    found = list(single_bit_flips(2, crc(2, b"\1") ^ crc(2, b"\0"), 1 << 30))
+    assert found[0] == BitFlip((1 << 30) - 1, 0)
     powers = [8 * ((1 << 30) - flip.byte) - flip.bit for flip in found]
     assert powers == [8 + i * order for i in range(4)]
 
@@ -462,7 +462,7 @@ def test_bits_that_cannot_be_told_apart() -> None:
 def test_how_often_chance_looks_like_a_bit(magic: int) -> None:
     dice = random.Random(magic)
     for size in (100, CERTAIN):
-        hits = sum(bool(list(flips(magic, dice.getrandbits(32), size))) for _ in range(300))
+        hits = sum(bool(list(single_bit_flips(magic, dice.getrandbits(32), size))) for _ in range(300))
         assert hits <= 6
 
 

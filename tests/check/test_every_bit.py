@@ -13,7 +13,7 @@ from kdump.check.finding import Finding
 from kdump.check.options import Options
 from kdump.check.rule import CheckpointedEpoch, PartitionContext
 from kdump.check.totals import CheckTotals
-from kdump.log.disk import PartitionDirectory, SegmentFiles
+from kdump.log.log_directory import PartitionDirectory, SegmentFiles
 from kdump.log.paths import target
 from kdump.log.source import SeekableSource
 from tests import craft

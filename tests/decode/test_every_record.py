@@ -9,8 +9,8 @@ from typing import Any, NamedTuple
 
 import pytest
 
+from kdump.decode.id_names import IdNames
 from kdump.decode.kafka import kafka_decoder
-from kdump.decode.topic_names import IdNames
 from kdump.decode.topics import KAFKA
 from kdump.format.messages import decode, kafka_json
 from kdump.format.schema import load_folder

@@ -11,8 +11,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from kdump.decode.decoded import FormatError
 from kdump.decode.formats import FORMATS
-from kdump.decode.said import FormatError
 from tests.conftest import FIXTURES
 from tests.craft import batch, record
 from tests.decode.test_kafka import objects, run

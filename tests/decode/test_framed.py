@@ -14,7 +14,7 @@ import pytest
 from google.protobuf import descriptor_pb2, message_factory
 from google.protobuf.descriptor_pool import DescriptorPool
 
-from kdump.decode.said import MOST_FRAMED
+from kdump.decode.decoded import MOST_FRAMED
 from tests.craft import batch, flip, record, varint
 from tests.decode.test_kafka import objects, run
 

@@ -12,15 +12,15 @@ from typing import Any
 
 import pytest
 
-from kdump.decode.decoding import DecodeOptions, Decoding
+from kdump.decode.decoded import RAW, DecodedRecord
+from kdump.decode.id_names import IdNames
 from kdump.decode.kafka import kafka_decoder
-from kdump.decode.said import RAW, DecodedRecord
-from kdump.decode.topic_names import IdNames
+from kdump.decode.record_decoder import DecodeOptions, RecordDecoder
 from kdump.decode.topics import KAFKA
-from kdump.format.meanings import MEANINGS
+from kdump.format.enum_names import MEANINGS
 from kdump.format.schema import load_folder
+from kdump.log.batch_records import records
 from kdump.log.paths import target
-from kdump.log.payload import records
 from kdump.log.record import Record
 from tests import command
 from tests.conftest import FIXTURES, batches, oracle_files, read_regions, segments
@@ -129,10 +129,10 @@ def printed(name: str, data: dict[str, Any]) -> str:
     ],
 )
 def test_the_topic_chooses(path: str, name: str | None) -> None:
-    decoder = Decoding(DecodeOptions()).decoder(target(path))
+    decoder = RecordDecoder(DecodeOptions()).decoder(target(path))
     assert (decoder.name if decoder else None) == name
-    assert Decoding(DecodeOptions(by_topic=False)).decoder(target(path)) is None
-    chosen = Decoding(DecodeOptions(decoder="offsets")).decoder(target(path))
+    assert RecordDecoder(DecodeOptions(by_topic=False)).decoder(target(path)) is None
+    chosen = RecordDecoder(DecodeOptions(decoder="offsets")).decoder(target(path))
     assert chosen is not None
     assert chosen.name == "offsets"
 
@@ -372,13 +372,13 @@ VALUE_OF_GROUP = b"\0\3" + b"\0\x05\x1b[31m" + bytes(4) + b"\xff\xff" + b"\0\x05
 
 def test_no_decoder_is_asked_for_what_is_not_shown(monkeypatch: pytest.MonkeyPatch) -> None:
     asked: list[int | None] = []
-    plain = Decoding.read
+    plain = RecordDecoder.read
 
-    def read(self: Decoding, at: Any, record: Record) -> DecodedRecord | None:
+    def read(self: RecordDecoder, at: Any, record: Record) -> DecodedRecord | None:
         asked.append(record.offset)
         return plain(self, at, record)
 
-    monkeypatch.setattr(Decoding, "read", read)
+    monkeypatch.setattr(RecordDecoder, "read", read)
     run(OFFSETS)
     run(OFFSETS, "--json")
     run(OFFSETS, "--records", "--columns", "offset,timestamp,key")

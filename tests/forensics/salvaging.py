@@ -12,7 +12,7 @@ from typing import Any
 from click.testing import CliRunner
 
 from kdump.cli import cli
-from kdump.forensics.salvage.fates import DUPLICATE, KEPT, LOST
+from kdump.forensics.salvage.byte_outcomes import DUPLICATE, KEPT, LOST
 from kdump.forensics.salvage.result import Salvaged
 from kdump.forensics.salvage.run import LEDGER, salvage
 

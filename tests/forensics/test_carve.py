@@ -97,10 +97,10 @@ def test_no_code_finds_other_candidates_than_the_other() -> None:
         dice.choice([b"\0", b"\0\0\0\0", b"\1", b"\2", b"\xff\xff\xff\xff", b"\x0e"]) for _ in range(60_000)
     )
     for data in (mixed, dice.randbytes(1 << 18), b"".join(segments()), bytes(5000)):
-        assert candidates.candidates(data, 0, len(data)) == candidates._by_patterns(data, 0, len(data))
-    assert candidates.candidates(mixed, 0, len(mixed))
-    assert candidates.candidates(mixed, 500, 900) == [
-        at for at in candidates.candidates(mixed, 0, len(mixed)) if 500 <= at < 900
+        assert candidates.find_candidates(data, 0, len(data)) == candidates._by_patterns(data, 0, len(data))
+    assert candidates.find_candidates(mixed, 0, len(mixed))
+    assert candidates.find_candidates(mixed, 500, 900) == [
+        at for at in candidates.find_candidates(mixed, 0, len(mixed)) if 500 <= at < 900
     ]
 
 

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from kdump.check.options import Options
 from kdump.forensics.compare import compare
 from kdump.forensics.diff import LITTLE, Diff, diff
-from kdump.log.payload import records
+from kdump.log.batch_records import records
 from kdump.log.region import PADDING, TORN, Batch, Limits
 from tests import craft
 from tests.conftest import DISKS, FIXTURES, iter_regions, sample, seeded
@@ -114,9 +114,9 @@ def test_the_two_replicas_after_an_unclean_election() -> None:
     """They diverge at 50: the second was elected in epoch 2 with 50 records, and the first had 20 more of epoch 0."""
     found = only(KAFKA / "diverged-1" / "ledger-0", KAFKA / "diverged-2" / "ledger-0")
     assert (found.relation, found.firstDivergentOffset, found.cause) == ("divergent", 50, "records")
-    assert [found.standing(number).leaderEpoch for number in (0, 1)] == [0, 2]  # type: ignore[union-attr]
+    assert [found.batch_at(number).leaderEpoch for number in (0, 1)] == [0, 2]  # type: ignore[union-attr]
     assert [copy.checkpoint_epoch(50) for copy in found.copies] == [0, 2]
-    assert [found.behind(number).records for number in (0, 1)] == [20, 15]  # type: ignore[union-attr]
+    assert [found.tail(number).records for number in (0, 1)] == [20, 15]  # type: ignore[union-attr]
     does = {(each.leader, each.follower): each.does for each in found.choices}
     assert {pair: (each.offset, each.loses, each.by) for pair, each in does.items()} == {
         (1, 0): (50, 20, "epochs"),
@@ -449,4 +449,4 @@ def test_any_two_histories(
     assert found.firstDivergentOffset == (common if parted else None)
     assert found.pairs[(0, 1)].alike == common
     if parted:
-        assert [found.behind(number).records for number in (0, 1)] == [len(one) - common, len(other) - common]  # type: ignore[union-attr]
+        assert [found.tail(number).records for number in (0, 1)] == [len(one) - common, len(other) - common]  # type: ignore[union-attr]

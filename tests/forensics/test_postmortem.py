@@ -8,12 +8,18 @@ from hypothesis import strategies as some
 
 from kdump.check.rules.bytes import CRC_MISMATCH
 from kdump.forensics.postmortem.buckets import Buckets, doubling, eras, main_part, of_time
-from kdump.forensics.postmortem.marks import MOST, Marks
-from kdump.forensics.postmortem.strip import DAMAGED, Look, Strip, coarser
+from kdump.forensics.postmortem.finding_ranges import MOST, FindingRanges
+from kdump.forensics.postmortem.segment_strip import DAMAGED, CellContent, SegmentStrip, coarser
 from kdump.log.paths import Target
 from tests.conftest import seeded
 
-LOOKS = [Look("none"), Look("zstd", 1), Look("lz4", 2, (2, 0)), Look(DAMAGED), Look("junk")]
+LOOKS = [
+    CellContent("none"),
+    CellContent("zstd", 1),
+    CellContent("lz4", 2, (2, 0)),
+    CellContent(DAMAGED),
+    CellContent("junk"),
+]
 AT = Target("t-0/0.log", None, "t", 0, 0, "disk")
 
 
@@ -22,7 +28,7 @@ AT = Target("t-0/0.log", None, "t", 0, 0, "disk")
 def test_cells_cover_the_file_however_they_come(runs: list[tuple[int, int, int]], is_known: bool) -> None:
     """Batches added one by one, and equal ones added together, give the same cells; no batch is lost."""
     total = sum(size * count for size, _, count in runs)
-    one, many = Strip(total if is_known else None, 16), Strip(total if is_known else None, 16)
+    one, many = SegmentStrip(total if is_known else None, 16), SegmentStrip(total if is_known else None, 16)
     position = offset = 0
     for size, number, count in runs:
         starts = [position + size * i for i in range(count)]
@@ -50,7 +56,7 @@ def test_cells_cover_the_file_however_they_come(runs: list[tuple[int, int, int]]
 
 
 def test_fourteen_bytes_of_damage_in_a_gigabyte_are_seen() -> None:
-    strip = Strip(1 << 30)
+    strip = SegmentStrip(1 << 30)
     for number in range(1 << 14):
         start = number << 16
         strip.add(start, start + 65_522, LOOKS[1], number, number, 1, 1)
@@ -95,7 +101,7 @@ def test_times_with_long_nothing_between_are_told_apart() -> None:
 
 @pytest.mark.parametrize("seed", range(3))
 def test_marks_stay_few_and_count_all(seed: int) -> None:
-    dice, marks = seeded(seed), Marks()
+    dice, marks = seeded(seed), FindingRanges()
     places = sorted(dice.randrange(1 << 40) for _ in range(3000))
     for position in places:
         severity = dice.choice(("error", "warning"))

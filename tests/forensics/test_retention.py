@@ -11,11 +11,11 @@ import pytest
 from kdump.forensics.retention.compaction import compaction
 from kdump.forensics.retention.configs import CONFIGS, STATIC, ConfigOverrides, Settings, settings
 from kdump.forensics.retention.deletion import HELD, KEPT, LATER, NOW, LogFacts, deletions
-from kdump.forensics.retention.properties import read_properties
 from kdump.forensics.retention.segments import ObservedSegment
+from kdump.forensics.retention.server_properties import read_properties
 from kdump.log.errors import SourceError
 from kdump.log.paths import Target
-from kdump.state.image import BROKER, Metadata, Topic
+from kdump.state.image import BROKER, MetadataImage, TopicImage
 from kdump.state.topic_config import SYNONYMS
 
 HERE = Path(__file__).parent
@@ -186,8 +186,10 @@ def test_defaults_and_names_are_kafkas() -> None:
         assert (mine if each.is_topics else names) == names, name
 
 
-def metadata(topic: dict[str, str], broker: dict[str, str], cluster: dict[str, str]) -> Metadata:
-    return Metadata(topics={"t": Topic("t", "id", topic)}, configs={(BROKER, "1"): broker, (BROKER, ""): cluster})
+def metadata(topic: dict[str, str], broker: dict[str, str], cluster: dict[str, str]) -> MetadataImage:
+    return MetadataImage(
+        topics={"t": TopicImage("t", "id", topic)}, configs={(BROKER, "1"): broker, (BROKER, ""): cluster}
+    )
 
 
 def test_the_first_that_has_a_value_counts() -> None:

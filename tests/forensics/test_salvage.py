@@ -16,7 +16,7 @@ import pytest
 import kdump
 from kdump.forensics.output_directory import OutputDirectory, OutputError
 from kdump.forensics.salvage.batch_index import BatchIndex
-from kdump.forensics.salvage.fates import (
+from kdump.forensics.salvage.byte_outcomes import (
     CONTRADICTS,
     DAMAGED,
     DIVERGED,
@@ -31,9 +31,9 @@ from kdump.forensics.salvage.fates import (
     UNTAKEN,
     UNUSED,
 )
-from kdump.forensics.salvage.losses import Losses
+from kdump.forensics.salvage.lost_offsets import LostOffsets
 from kdump.format.batch import BATCH_HEADER
-from kdump.log.careful import BLOCK, CarefulSource
+from kdump.log.fault_tolerant import BLOCK, FaultTolerantSource
 from kdump.log.source import FileSource, Source, open_source
 from tests import craft, damages
 from tests.conftest import DISKS, FIXTURES
@@ -720,7 +720,7 @@ def test_large_batches_and_small_windows(tmp_path: Path) -> None:
 def test_bad_sectors(tmp_path: Path) -> None:
     """Unreadable bytes are reported, and what follows them is kept; a replica fills the gap."""
 
-    class Failing(CarefulSource):
+    class Failing(FaultTolerantSource):
         def _pread(self, count: int, position: int) -> bytes:
             if position // BLOCK <= 2 < -(-(position + count) // BLOCK) and self.name.startswith(str(tmp_path / "bad")):
                 raise OSError(errno.EIO, "Input/output error")
@@ -816,7 +816,7 @@ def test_bad_sectors_are_read_around_by_default(tmp_path: Path, monkeypatch: pyt
 def test_offsets_beyond_a_long_may_be_lost() -> None:
     """A header claims offsets up to the largest number: no offset above it is read, and no offset below it is
     included."""
-    losses = Losses()
+    losses = LostOffsets()
     losses.add(2**63 - 4, 2**63 + 8)
     assert losses.claims(2**63 - 1, 2**63 - 1)
     assert not losses.claims(0, 2**63 - 5)

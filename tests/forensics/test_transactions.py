@@ -15,7 +15,7 @@ import kdump
 import kdump.state.transactions as tracker
 from kdump.check.finding import Finding
 from kdump.forensics.answers import CoordinatorTransaction, Difference, Note, PartitionTransactions, Transaction
-from kdump.forensics.ledger import DAMAGE_WITHIN, NO_DATA, NO_DATA_BELOW, NO_DATA_COMPACTED, ONLY_INDEX
+from kdump.forensics.transaction_ledger import DAMAGE_WITHIN, NO_DATA, NO_DATA_BELOW, NO_DATA_COMPACTED, ONLY_INDEX
 from kdump.format.transaction_record import STATES
 from kdump.log.errors import SourceError
 from tests import craft

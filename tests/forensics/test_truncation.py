@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from kdump.forensics.truncation import Lineage, Truncation, end_offset_for, truncation
+from kdump.forensics.truncation import EpochLineage, Truncation, end_offset_for, truncation
 
 GOLDEN = Path(__file__).with_name("epoch_cache.tsv").read_text().splitlines()
 
@@ -19,7 +19,7 @@ def entries(text: str) -> tuple[tuple[int, int], ...]:
 @pytest.mark.parametrize("line", GOLDEN, ids=range(len(GOLDEN)))
 def test_kafkas_own_cache_says_the_same(line: str) -> None:
     stored, start, end, loaded, answers = line.split("\t")
-    lineage = Lineage(entries(stored), int(start), int(end)).loaded()
+    lineage = EpochLineage(entries(stored), int(start), int(end)).loaded()
     assert lineage.epochs == entries(loaded)
     for word in answers.split():
         requested, _, answer = word.partition(":")
@@ -28,8 +28,8 @@ def test_kafkas_own_cache_says_the_same(line: str) -> None:
         assert (mine or (-1, -1)) == (epoch, offset), word
 
 
-def history(*epochs: tuple[int, int], end: int, start: int = 0, mark: int | None = None) -> Lineage:
-    return Lineage(epochs, start, end, mark)
+def history(*epochs: tuple[int, int], end: int, start: int = 0, mark: int | None = None) -> EpochLineage:
+    return EpochLineage(epochs, start, end, mark)
 
 
 CASES = {

@@ -8,10 +8,10 @@ from operator import attrgetter
 import pytest
 
 from kdump.format.batch import BATCH_HEADER, BatchHeader
-from kdump.format.columns import Columns, decode, odd_header
-from kdump.format.head_columns import ages, by_codec, checksums, last_sequences, numbers
-from kdump.format.heads import ATTRIBUTES, END, FIRST_TIMESTAMP, LAST, RECORDS, START, read_heads
-from kdump.log.region import BatchV2
+from kdump.format.head_columns import batch_ages, by_codec, checksums, last_sequences, numbers
+from kdump.format.header_columns import ATTRIBUTES, END, FIRST_TIMESTAMP, LAST, RECORDS, START, read_header_columns
+from kdump.format.record_columns import RecordColumns, decode, invalid_header
+from kdump.log.region import DefaultRecordBatch
 from tests.conftest import iter_regions, segments
 
 FIELDS = (
@@ -38,7 +38,7 @@ def stretch() -> bytes:
     made = b""
     for path in segments():
         for batch in iter_regions(path, 1 << 20):
-            if isinstance(batch, BatchV2) and batch.crcValid and not batch.problems and batch.size < 100_000:
+            if isinstance(batch, DefaultRecordBatch) and batch.crcValid and not batch.problems and batch.size < 100_000:
                 made += b"".join(batch.chunks(0, batch.size))
         if len(made) > 2_000_000:
             break
@@ -51,7 +51,7 @@ def stretch() -> bytes:
 
 @pytest.mark.parametrize("bounds", [(0, 0), (0, 1), (3, 8), (0, None)])
 def test_columns(stretch: bytes, bounds: tuple[int, int | None]) -> None:
-    heads = read_heads(stretch, 0, len(stretch), 1000)
+    heads = read_header_columns(stretch, 0, len(stretch), 1000)
     first, stop = bounds[0], len(heads) if bounds[1] is None else bounds[1]
     headers = headers_of(stretch)[first:stop]
     assert len(headers) == stop - first
@@ -69,19 +69,19 @@ def test_columns(stretch: bytes, bounds: tuple[int, int | None]) -> None:
 
 
 def test_sums(stretch: bytes) -> None:
-    heads = read_heads(stretch, 0, len(stretch), 0)
+    heads = read_header_columns(stretch, 0, len(stretch), 0)
     headers = headers_of(stretch)
     assert len({header.codec for header in headers}) > 2
     for sums in by_codec(heads, 2, len(heads)):
         mine = [header for header in headers[2:] if header.codec == sums.codec]
         said = (len(mine), sum(header.recordCount for header in mine), sum(header.size for header in mine))
         assert (sums.batches, sums.records, sums.bytes) == said
-    seen = ages(heads, 2, len(heads))
+    seen = batch_ages(heads, 2, len(heads))
     timed = [header for header in headers[2:] if header.maxTimestamp >= 0]
     assert seen.newest == max(header.maxTimestamp for header in timed)
     assert seen.oldest == min(header.baseTimestamp for header in timed if header.baseTimestamp >= 0)
     assert seen.negative == sum(header.maxTimestamp < 0 and header.recordCount > 0 for header in headers[2:])
-    assert ages(heads, 0, 0) == (-1, -1, 0)
+    assert batch_ages(heads, 0, 0) == (-1, -1, 0)
 
 
 def record(key: bytes) -> bytes:
@@ -104,6 +104,6 @@ def test_header_keys_are_text_as_python_has_it() -> None:
     keys += [bytes([a, b, c, 0x80]) for a in edges for b in edges for c in (0x7F, 0x80)]
     keys += [b"", "clé".encode(), "鍵🔑".encode(), b"a\0b"]
     for key in keys:
-        columns = Columns(record(key))
+        columns = RecordColumns(record(key))
         assert decode(columns, 0, len(columns.data), 1, True) == len(columns.data)
-        assert odd_header(columns, 0) == is_text(key), key
+        assert invalid_header(columns, 0) == is_text(key), key

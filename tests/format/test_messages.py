@@ -17,8 +17,8 @@ from hypothesis import strategies as st
 
 from kdump.format.errors import DecodeError
 from kdump.format.layout import Span
-from kdump.format.messages import UNKNOWN_TAGS, attempt, decode, kafka_json, uuid_text
-from kdump.format.schema import Schema, Versions, load, load_folder
+from kdump.format.messages import UNKNOWN_TAGS, decode, kafka_json, try_decode, uuid_text
+from kdump.format.schema import MessageSchema, Versions, load, load_folder
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -101,7 +101,7 @@ def tool() -> ModuleType:
 
 
 @pytest.fixture(scope="module")
-def everything(tool: ModuleType, tmp_path_factory: pytest.TempPathFactory) -> Schema:
+def everything(tool: ModuleType, tmp_path_factory: pytest.TempPathFactory) -> MessageSchema:
     folder = tmp_path_factory.mktemp("schemas")
     (folder / "Everything.json").write_text(EVERYTHING, encoding="utf-8")
     text = tool.condense(folder)
@@ -109,10 +109,10 @@ def everything(tool: ModuleType, tmp_path_factory: pytest.TempPathFactory) -> Sc
     assert "about" not in text
     assert "here" not in text
     assert max(len(line) for line in text.splitlines()) <= 120
-    return Schema("Everything", json.loads(text)["Everything"])
+    return MessageSchema("Everything", json.loads(text)["Everything"])
 
 
-def test_version_0(everything: Schema) -> None:
+def test_version_0(everything: MessageSchema) -> None:
     decoded = decode(everything, 0, VERSION_0)
     assert decoded.value == {
         **FIXED_VALUES,
@@ -129,7 +129,7 @@ def test_version_0(everything: Schema) -> None:
     assert decoded[1:] == (0, len(VERSION_0), "", b"", frozenset())
 
 
-def test_version_1_has_nulls(everything: Schema) -> None:
+def test_version_1_has_nulls(everything: MessageSchema) -> None:
     decoded = decode(everything, 1, VERSION_1)
     assert decoded.value == {
         **FIXED_VALUES,
@@ -145,7 +145,7 @@ def test_version_1_has_nulls(everything: Schema) -> None:
     }
 
 
-def test_version_2_is_flexible(everything: Schema) -> None:
+def test_version_2_is_flexible(everything: MessageSchema) -> None:
     value = decode(everything, 2, VERSION_2).value
     assert value == {
         **FIXED_VALUES,
@@ -165,7 +165,7 @@ def test_version_2_is_flexible(everything: Schema) -> None:
     assert [*value][13:17] == ["numbers", "tagged", "names", "points"]
 
 
-def test_absent_tagged_fields_have_their_defaults(everything: Schema) -> None:
+def test_absent_tagged_fields_have_their_defaults(everything: MessageSchema) -> None:
     nothing = VERSION_2[: VERSION_2.index(bytes.fromhex("0400040000"))] + b"\x00"
     decoded = decode(everything, 3, nothing)
     assert (decoded.value["tagged"], decoded.value["taggedInner"], decoded.value["late"]) == (-1, None, "none")
@@ -174,7 +174,7 @@ def test_absent_tagged_fields_have_their_defaults(everything: Schema) -> None:
     assert everything.struct(2).default()["inner"] == {"deep": []}
 
 
-def test_kafka_json_leaves_out_defaults(everything: Schema) -> None:
+def test_kafka_json_leaves_out_defaults(everything: MessageSchema) -> None:
     printed = kafka_json(everything, decode(everything, 2, VERSION_2))
     assert printed["data"] == "AQ=="
     assert printed["taggedInner"] == {"word": "w"}
@@ -185,23 +185,23 @@ def test_kafka_json_leaves_out_defaults(everything: Schema) -> None:
     assert json.loads(json.dumps(kafka_json(everything, decode(everything, 1, VERSION_1))))["log"] == ""
 
 
-def test_a_newer_version_is_decoded_as_the_newest_known(everything: Schema) -> None:
+def test_a_newer_version_is_decoded_as_the_newest_known(everything: MessageSchema) -> None:
     decoded = decode(everything, 9, VERSION_2 + b"more")
     assert decoded.version == 3
     assert "version 9" in decoded.note
     assert decoded.rest == b"more"
     assert decoded.position == len(VERSION_2)
-    _, error = attempt(everything, 9, VERSION_2[:30])
+    _, error = try_decode(everything, 9, VERSION_2[:30])
     assert error is not None
     assert "version 9 is newer" in error.reason
 
 
-def test_versions_below_the_oldest_are_errors(everything: Schema) -> None:
+def test_versions_below_the_oldest_are_errors(everything: MessageSchema) -> None:
     with pytest.raises(DecodeError, match="version -1"):
         decode(everything, -1, VERSION_0)
 
 
-def test_a_message_inside_a_buffer(everything: Schema) -> None:
+def test_a_message_inside_a_buffer(everything: MessageSchema) -> None:
     data = b"before" + VERSION_2 + b"behind"
     decoded = decode(everything, 2, data, 6, 6 + len(VERSION_2))
     assert decoded == decode(everything, 2, VERSION_2)._replace(position=6 + len(VERSION_2))
@@ -216,10 +216,10 @@ CASES = [(0, VERSION_0), (1, VERSION_1), (2, VERSION_2)]
 
 
 @pytest.mark.parametrize(("version", "data"), CASES, ids=["0", "1", "2"])
-def test_spans_tile_the_message(everything: Schema, version: int, data: bytes) -> None:
+def test_spans_tile_the_message(everything: MessageSchema, version: int, data: bytes) -> None:
     position = 0
     spans: list[Span] = []
-    attempt(everything, version, data, spans=spans)
+    try_decode(everything, version, data, spans=spans)
     for span in spans:
         assert span.position == position
         assert span.size > 0 or span.field.name == UNKNOWN_TAGS
@@ -227,9 +227,9 @@ def test_spans_tile_the_message(everything: Schema, version: int, data: bytes) -
     assert position == len(data)
 
 
-def test_spans_name_and_type_the_fields(everything: Schema) -> None:
+def test_spans_name_and_type_the_fields(everything: MessageSchema) -> None:
     found: list[Span] = []
-    attempt(everything, 2, VERSION_2, spans=found)
+    try_decode(everything, 2, VERSION_2, spans=found)
     spans = [(s.field.name, s.field.wire.name, s.value, s.depth) for s in found]
     assert spans[0] == ("flag", "BOOLEAN", True, 0)
     assert ("text", "COMPACT_NULLABLE_STRING", "é", 0) in spans
@@ -244,7 +244,7 @@ def test_spans_name_and_type_the_fields(everything: Schema) -> None:
 
 
 @pytest.mark.parametrize(("version", "data"), CASES, ids=["0", "1", "2"])
-def test_truncated_anywhere(everything: Schema, version: int, data: bytes) -> None:
+def test_truncated_anywhere(everything: MessageSchema, version: int, data: bytes) -> None:
     whole = decode(everything, version, data).value
     for size in range(len(data)):
         with pytest.raises(DecodeError) as caught:
@@ -252,7 +252,7 @@ def test_truncated_anywhere(everything: Schema, version: int, data: bytes) -> No
         assert 0 <= caught.value.position <= size
         # The values before the end stay known, and the spans agree with them.
         spans: list[Span] = []
-        decoded, error = attempt(everything, version, data[:size], spans=spans)
+        decoded, error = try_decode(everything, version, data[:size], spans=spans)
         assert error is not None
         assert decoded.rest == data[decoded.position : size]
         assert all(whole[name] == value for name, value in decoded.value.items())
@@ -260,15 +260,15 @@ def test_truncated_anywhere(everything: Schema, version: int, data: bytes) -> No
 
 
 @pytest.mark.parametrize(("version", "data"), CASES, ids=["0", "1", "2"])
-def test_every_flipped_bit(everything: Schema, version: int, data: bytes) -> None:
+def test_every_flipped_bit(everything: MessageSchema, version: int, data: bytes) -> None:
     for bit in range(len(data) * 8):
         damaged = bytearray(data)
         damaged[bit // 8] ^= 1 << bit % 8
         for as_version in (version, 3):
-            decoded, error = attempt(everything, as_version, damaged)
+            decoded, error = try_decode(everything, as_version, damaged)
             spans: list[Any] = []
             # Compare their text, because `real` may have become NaN.
-            assert repr(attempt(everything, as_version, damaged, spans=spans)[0]) == repr(decoded)
+            assert repr(try_decode(everything, as_version, damaged, spans=spans)[0]) == repr(decoded)
             if error is None:
                 assert sum(span.size for span in spans) == decoded.position
                 json.dumps(kafka_json(everything, decoded))
@@ -276,15 +276,17 @@ def test_every_flipped_bit(everything: Schema, version: int, data: bytes) -> Non
 
 @given(st.binary(max_size=120), st.integers(0, 5))
 def test_any_bytes(data: bytes, version: int) -> None:
-    attempt(load("VotersRecord"), version, data)
-    attempt(load("ConsumerProtocolSubscription"), version, data)
+    try_decode(load("VotersRecord"), version, data)
+    try_decode(load("ConsumerProtocolSubscription"), version, data)
 
 
-def schema(*fields: dict[str, Any], flexible: str = "0+") -> Schema:
-    return Schema("T", {"type": "data", "validVersions": "0-1", "flexibleVersions": flexible, "fields": [*fields]})
+def schema(*fields: dict[str, Any], flexible: str = "0+") -> MessageSchema:
+    return MessageSchema(
+        "T", {"type": "data", "validVersions": "0-1", "flexibleVersions": flexible, "fields": [*fields]}
+    )
 
 
-def lie(schema: Schema, data: str) -> str:
+def lie(schema: MessageSchema, data: str) -> str:
     """Return the reason and position of the error, which must come immediately: no count is trusted before it is
     bounded."""
     start = time.monotonic()
@@ -374,7 +376,7 @@ TRANSACTION_SCHEMA = {
 
 
 def test_a_real_message_prints_as_kafka_prints_it() -> None:
-    real = Schema("TransactionLogValue", TRANSACTION_SCHEMA)
+    real = MessageSchema("TransactionLogValue", TRANSACTION_SCHEMA)
     decoded = decode(real, 1, TRANSACTION)
     assert decoded.value["nextProducerId"] == -1
     # kafka-dump-log 4.3.1 on that record

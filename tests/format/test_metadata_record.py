@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from kdump.format.messages import Decoded, kafka_json
 from kdump.format.metadata_record import MetadataRecord, decode_metadata_record, metadata_record_name
 from kdump.format.schema import load, load_folder
-from kdump.log.payload import records
+from kdump.log.batch_records import records
 from tests.conftest import DISKS, FIXTURES, ORACLE, batches, read_regions
 
 ORACLES = {

@@ -20,9 +20,9 @@ from kdump.check.rules.records import noted_findings
 from kdump.format.codec import decompress, snappy_stream, snappy_tags, whole
 from kdump.format.codec import snappy as blocks
 from kdump.format.errors import DecodeError
+from kdump.log.batch_records import records
 from kdump.log.paths import target
-from kdump.log.payload import records
-from kdump.log.region import BatchV2
+from kdump.log.region import DefaultRecordBatch
 from tests import craft
 from tests.conftest import iter_regions, seeded
 
@@ -169,7 +169,7 @@ def test_a_finding_of_a_copy_from_too_far_back_says_that_it_is_the_limit_of_kdum
 
     def met() -> list[Finding]:
         (batch,) = iter_regions(data)
-        assert isinstance(batch, BatchV2)
+        assert isinstance(batch, DefaultRecordBatch)
         list(records(batch))
         return list(noted_findings(target(f"{0:020}.log"), batch))
 

@@ -12,7 +12,7 @@ import snappy
 import zstandard
 
 from kdump.format.codec import decompress
-from kdump.format.codec.whole import whole
+from kdump.format.codec.whole import decompress_small
 from kdump.format.errors import DecodeError
 from tests import craft
 from tests.conftest import batches, each_segment, read_regions
@@ -34,7 +34,7 @@ def streamed(codec: str, payload: bytes) -> bytes | None:
 
 def check(codec: str, payload: bytes) -> bool:
     """Return True if the payload was decompressed in one call, after checking the output."""
-    found = whole(codec, memoryview(payload), LIMIT)
+    found = decompress_small(codec, memoryview(payload), LIMIT)
     if found is not None:
         assert isinstance(found, bytes)
         assert found == streamed(codec, payload)
@@ -80,17 +80,17 @@ def test_damage(codec: str) -> None:
 @pytest.mark.parametrize("codec", SMALL)
 def test_limits(codec: str) -> None:
     for most in (0, 1, 299, 300, 301):
-        found = whole(codec, memoryview(SMALL[codec]), most)
+        found = decompress_small(codec, memoryview(SMALL[codec]), most)
         assert found == (TEXT[:300] if most >= 300 else None)
     bomb = craft.compress(codec, bytes(4 << 20))
-    assert whole(codec, memoryview(bomb), 1 << 20) is None
+    assert decompress_small(codec, memoryview(bomb), 1 << 20) is None
 
 
 def test_no_codec_and_nothing() -> None:
-    assert whole("none", memoryview(b"x"), 9) is None
-    assert whole("unknown(5)", memoryview(b"x"), 9) is None
+    assert decompress_small("none", memoryview(b"x"), 9) is None
+    assert decompress_small("unknown(5)", memoryview(b"x"), 9) is None
     for codec in SMALL:
-        assert whole(codec, memoryview(b""), 9) is None
+        assert decompress_small(codec, memoryview(b""), 9) is None
 
 
 def test_frames_of_other_writers() -> None:

@@ -16,7 +16,7 @@ from kdump.cli import cli
 from kdump.format.index import INDEX_ENTRY, TIME_INDEX_ENTRY, TXN_INDEX_ENTRY
 from kdump.format.snapshot import PRODUCER_ENTRY
 from kdump.log.entries import Entry, entries
-from kdump.log.kinds import KINDS, by_content, by_name
+from kdump.log.file_kinds import KINDS, by_content, by_name
 from kdump.log.region import Problem, Region
 from tests.conftest import FIXTURES, oracle_files, seeded, window_of
 

@@ -13,8 +13,8 @@ from click.testing import CliRunner
 
 from kdump.cli import cli
 from kdump.commands import show
-from kdump.log import legacy
-from kdump.log.region import BatchLegacy
+from kdump.log import legacy_records
+from kdump.log.region import LegacyRecordBatch
 from tests import craft
 from tests.conftest import each_segment, facts, iter_regions
 
@@ -25,9 +25,9 @@ def both(data: bytes, monkeypatch: pytest.MonkeyPatch) -> tuple[list[dict[str, A
     quick, ordinary = [], 0
     for region in iter_regions(data):
         quick.append(facts(region))
-        ordinary += isinstance(region, BatchLegacy) and region.inner is not None
+        ordinary += isinstance(region, LegacyRecordBatch) and region.inner is not None
     with monkeypatch.context() as patch:
-        patch.setattr(legacy, "_columns", lambda batch: None)
+        patch.setattr(legacy_records, "_columns", lambda batch: None)
         slow = [facts(region) for region in iter_regions(data)]
     assert quick == slow
     return quick, ordinary
@@ -85,7 +85,7 @@ def test_lines(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     for quick in (True, False):
         with monkeypatch.context() as patch:
             if not quick:
-                patch.setattr(legacy, "_columns", lambda batch: None)
+                patch.setattr(legacy_records, "_columns", lambda batch: None)
             lines = CliRunner().invoke(cli, ["verify", "--json", str(path)]).stdout.splitlines()
             found.append([json.loads(line) | {"seconds": 0} for line in lines])
     assert found[0] == found[1]

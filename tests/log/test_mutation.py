@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 
 from kdump.format.batch import LOG_OVERHEAD
-from kdump.log.payload import records
-from kdump.log.region import Batch, BatchLegacy, Region
+from kdump.log.batch_records import records
+from kdump.log.region import Batch, LegacyRecordBatch, Region
 from tests import craft
 from tests.conftest import FIXTURES, SEED, iter_regions, record_facts, sample, seeded, segment, segments, tiles
 
@@ -29,7 +29,7 @@ def look(data: bytes) -> list[tuple[Region, dict[str, Any]]]:
             said["crcValid"] = region.crcValid
             said["header"] = region.header  # type: ignore[attr-defined]
             said["problems"] = list(region.problems)
-            if isinstance(region, BatchLegacy):
+            if isinstance(region, LegacyRecordBatch):
                 said["inside"] = (region.baseOffset, region.recordCount)
         found.append((region, said))
     assert tiles([region for region, _ in found], len(data))

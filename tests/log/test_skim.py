@@ -8,13 +8,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kdump.check.rules.records import _bad_header, record_findings
-from kdump.forensics.sketch import known_by
-from kdump.format.columns import check_records, headers
-from kdump.log import legacy, legacy_skim, payload, skim
-from kdump.log.legacy import messages
+from kdump.forensics.space_saving import known_by
+from kdump.format.record_columns import check_records, headers
+from kdump.log import batch_records, legacy_records, legacy_skim, skim
+from kdump.log.batch_records import decode_columns, records
+from kdump.log.legacy_records import messages
 from kdump.log.paths import target
-from kdump.log.payload import columns_of, records
-from kdump.log.region import BatchLegacy, BatchV2
+from kdump.log.region import DefaultRecordBatch, LegacyRecordBatch
 from tests import craft
 from tests.conftest import iter_regions
 
@@ -38,10 +38,10 @@ DAMAGE = st.lists(st.tuples(st.integers(0, 200), st.sampled_from([0, 1, 2, 3, 0x
 def said(data: bytes, window: int, **options: bool) -> tuple[object, ...]:
     """Return the facts about the records of a batch and their positions, and the batch's problems."""
     (batch,) = iter_regions(data, window)
-    assert isinstance(batch, BatchV2)
+    assert isinstance(batch, DefaultRecordBatch)
     rows: list[object] = []
     headers = []
-    for columns, base in columns_of(batch, **options):
+    for columns, base in decode_columns(batch, **options):
         for row in range(len(columns)):
             numbers = columns.block[11 * row : 11 * row + 11]
             start = 0 if columns.skimmed else numbers[0]
@@ -69,9 +69,9 @@ def test_the_same_is_said(
         [], payload=packed, count=max(0, len(records) + count), attributes=craft.CODECS.index(codec), lastOffsetDelta=9
     )
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(payload, "_at_one_go", lambda batch, space, size, limit: None)
+        patch.setattr(batch_records, "_at_one_go", lambda batch, space, size, limit: None)
         whole = said(data, 61)
-        patch.setattr(payload, "LARGE", limit)
+        patch.setattr(batch_records, "LARGE", limit)
         assert said(data, 61, values=False) == whole
         without_keys = said(data, 1 << 20, keys=False, values=False)
         assert without_keys[1:] == whole[1:]
@@ -80,9 +80,9 @@ def test_the_same_is_said(
 def header_keys(data: bytes, window: int, keep: skim.Keep | None = None) -> tuple[object, ...]:
     """Return the keys of all headers and the values of records with the given keys, and the problems."""
     (batch,) = iter_regions(data, window)
-    assert isinstance(batch, BatchV2)
+    assert isinstance(batch, DefaultRecordBatch)
     found: list[object] = []
-    for columns, _ in columns_of(batch, keep=keep):
+    for columns, _ in decode_columns(batch, keep=keep):
         for row in range(len(columns)):
             (_, end, *_, key_at, key_size, value_at, value_size, at, count) = columns.block[11 * row : 11 * row + 11]
             if columns.skimmed:
@@ -104,7 +104,7 @@ def test_header_keys_and_some_values_are_kept(records: list[bytes], damage: list
     whole = header_keys(data, 61)
     keep = skim.Keep(header_keys=True, value=lambda key: key == b"key")
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(payload, "LARGE", limit)
+        patch.setattr(batch_records, "LARGE", limit)
         for window in (61, 67, 1 << 20):
             assert header_keys(data, window, keep) == whole
 
@@ -126,7 +126,7 @@ MESSAGES = st.lists(
 def inside(data: bytes, window: int, **options: bool) -> tuple[object, ...]:
     """Return the facts about the messages in a wrapper, or about a single message, and its problems."""
     (batch,) = iter_regions(data, window)
-    assert isinstance(batch, BatchLegacy)
+    assert isinstance(batch, LegacyRecordBatch)
     rows = []
     for found in messages(batch, **options):
         key = found.data[found.key_start : found.key_start + max(0, found.keySize)]
@@ -150,9 +150,9 @@ def test_the_same_is_said_of_messages(
     if codec == "none":
         data = craft.message(magic, bytes(content), key=b"k" * (limit * 2))
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(legacy, "_columns", lambda batch: None)
+        patch.setattr(legacy_records, "_columns", lambda batch: None)
         whole = inside(data, 61)
-        patch.setattr(legacy, "KEEP", limit)
+        patch.setattr(legacy_records, "KEEP", limit)
         patch.setattr(legacy_skim, "HEAD", 200)
         assert inside(data, 61, values=False) == whole
         assert inside(data, 1 << 20, values=False) == whole
@@ -167,7 +167,7 @@ def test_a_marker_is_read_of_a_record_that_is_cut(value: bytes | None) -> None:
     data = craft.batch([made], attributes=0x30, producerId=1, producerEpoch=0)
     whole = next(records(next(iter_regions(data, 61))))  # type: ignore[arg-type]
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(payload, "LARGE", 1)
+        patch.setattr(batch_records, "LARGE", 1)
         patch.setattr(skim, "HEAD", 64)
         cut = next(records(next(iter_regions(data, 61)), values=False))  # type: ignore[arg-type]
     assert cut.is_cut

@@ -10,9 +10,9 @@ from crc32c import crc32c
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kdump.format.runs import checksum_holds, run
+from kdump.format.batch_runs import checksum_holds, scan_valid_batches
 from kdump.log.reader import CHECKED, WALKED, regions
-from kdump.log.region import Batch, Stretch
+from kdump.log.region import Batch, BatchRun
 from tests import craft
 from tests.conftest import each_segment, facts, sample, segment, window_of
 
@@ -23,7 +23,7 @@ def expanded(data: bytes, stretches: str, size: int = 1 << 20, name_offset: int 
     """Return the facts of every region, with stretches expanded after comparing them with their batches."""
     found = []
     for region in regions(window_of(data, size), name_offset=name_offset, stretches=stretches):
-        if not isinstance(region, Stretch):
+        if not isinstance(region, BatchRun):
             found.append(facts(region))
             continue
         inside = list(region.batches())
@@ -32,7 +32,9 @@ def expanded(data: bytes, stretches: str, size: int = 1 << 20, name_offset: int 
         assert region.run.first_offset == inside[0].baseOffset
         assert region.run.last_offset == inside[-1].lastOffset
         shift = region.position - region.start
-        assert all(region.holds(batch.position - shift, batch.end - shift) == batch.crcValid for batch in inside)
+        assert all(
+            region.checksum_matches(batch.position - shift, batch.end - shift) == batch.crcValid for batch in inside
+        )
         found += [facts(batch) for batch in inside]
     return found
 
@@ -68,7 +70,7 @@ def test_it_is_used() -> None:
     data = b"".join(craft.one(b"x" * 900, offset) for offset in range(50))
     for kind, more in ((CHECKED, 0), (WALKED, 1)):
         found = list(regions(window_of(data), name_offset=0, stretches=kind))
-        assert isinstance(found[0], Stretch)
+        assert isinstance(found[0], BatchRun)
         assert found[0].run.batches == 50 - more
         assert [isinstance(region, Batch) for region in found[1:]] == [True] * more
 
@@ -84,13 +86,13 @@ def test_checksum(value: bytes, shift: int) -> None:
     data = bytes(shift) + batch + bytes(shift)
     assert crc32c(batch[21:]) == int.from_bytes(batch[17:21], "big")
     assert checksum_holds(data, shift, shift + len(batch))
-    found = run(data, shift, latest=-1, **FREE)
+    found = scan_valid_batches(data, shift, latest=-1, **FREE)
     assert found is not None
     assert (found.stop, found.batches, found.records) == (shift + len(batch), 1, 1)
     wrong = bytearray(data)
     wrong[shift + len(batch) - 1] ^= 1
     assert not checksum_holds(bytes(wrong), shift, shift + len(batch))
-    assert run(bytes(wrong), shift, latest=-1, **FREE) is None
+    assert scan_valid_batches(bytes(wrong), shift, latest=-1, **FREE) is None
 
 
 def test_where_a_run_ends() -> None:
@@ -98,7 +100,7 @@ def test_where_a_run_ends() -> None:
     behind = [sum(map(len, BATCHES[: i + 1])) for i in range(len(BATCHES))]
 
     def ends(data: bytes = data, latest: int = -1, **change: Any) -> int:
-        found = run(data, 0, latest=latest, **{**FREE, **change})
+        found = scan_valid_batches(data, 0, latest=latest, **{**FREE, **change})
         return found.stop if found else 0
 
     assert ends() == len(data)

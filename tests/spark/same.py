@@ -15,8 +15,8 @@ from kdump.format.numbers import int64
 from kdump.render.all_answers import TYPES as OBJECTS
 from kdump.spark.filters import PushedFilters
 from kdump.spark.options import parse
-from kdump.spark.reading import TableRead
 from kdump.spark.schema import TYPES
+from kdump.spark.table_read import TableRead
 from kdump.spark.tables import TABLES
 
 Row = dict[str, Any]

@@ -6,23 +6,23 @@ from typing import Any
 
 import pytest
 
-from kdump.spark.compare import COMPACTED, DAMAGED, DIVERGED, MISSING, BatchFact, first_differences
+from kdump.spark.compare import COMPACTED, DAMAGED, DIVERGED, MISSING, ComparedBatch, first_differences
 
 
-def fact(replica: str, base: int, **said: Any) -> BatchFact:
+def fact(replica: str, base: int, **said: Any) -> ComparedBatch:
     values = {"lastOffset": base + 4, "crc": base, "sound": True, "leaderEpoch": 0, "records": 5, "compacted": False}
-    return BatchFact(replica, base, **(values | said))
+    return ComparedBatch(replica, base, **(values | said))
 
 
-def merged(*replicas: list[BatchFact]) -> list[BatchFact]:
+def merged(*replicas: list[ComparedBatch]) -> list[ComparedBatch]:
     return sorted((row for rows in replicas for row in rows), key=lambda row: (row.baseOffset, row.replica))
 
 
-def log(replica: str, first: int = 0, end: int = 50) -> list[BatchFact]:
+def log(replica: str, first: int = 0, end: int = 50) -> list[ComparedBatch]:
     return [fact(replica, base) for base in range(first, end, 5)]
 
 
-def found(*replicas: list[BatchFact]) -> list[tuple[str, int]]:
+def found(*replicas: list[ComparedBatch]) -> list[tuple[str, int]]:
     return [(each.kind, each.offset) for each in first_differences(merged(*replicas))]
 
 
@@ -37,7 +37,7 @@ def found(*replicas: list[BatchFact]) -> list[tuple[str, int]]:
         (log("a"), [row._replace(leaderEpoch=3) for row in log("b")]),  # no checksum covers it
     ],
 )
-def test_replicas_that_are_right(one: list[BatchFact], other: list[BatchFact]) -> None:
+def test_replicas_that_are_right(one: list[ComparedBatch], other: list[ComparedBatch]) -> None:
     assert found(one, other) == []
 
 

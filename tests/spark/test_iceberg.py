@@ -14,7 +14,7 @@ import pytest
 
 from kdump.commands import scan as command
 from kdump.spark import iceberg
-from kdump.spark.result_files import written
+from kdump.spark.result_files import parquet_files
 from kdump.spark.scan import ScanOptions
 from kdump.spark.schema import arrow_schema
 from kdump.spark.store import Store, StoreError
@@ -34,7 +34,7 @@ def by_parquet(out: Path, name: str) -> list[str]:
     """Return the same from the Parquet files, with the columns in the directory names."""
     names = arrow_schema(RESULTS[name]).names
     rows = []
-    for file in written(str(out / name)):
+    for file in parquet_files(str(out / name)):
         for row in pq.ParquetFile(file.path).read().to_pylist():
             assert {**row, **file.values} == row
             rows.append(str([row[column] for column in names]))

@@ -22,12 +22,12 @@ import pyarrow.parquet as pq
 import pytest
 
 from kdump.log.region import Limits
-from kdump.spark.kept import STATES
-from kdump.spark.scan import Scanned, ScanOptions, scan
+from kdump.spark.checkpoint import STATES
+from kdump.spark.scan import ScanOptions, ScanResult, scan
+from kdump.spark.small_tables import segment_rows
 from kdump.spark.store import OWN, UNITS, Store, StoreError
-from kdump.spark.tally import added_up
-from kdump.spark.tasks import segment_rows
-from kdump.spark.watch import UnitObserver
+from kdump.spark.unit_observer import UnitObserver
+from kdump.spark.unit_totals import sum_units
 from tests.conftest import FIXTURES, seeded
 from tests.spark import same
 
@@ -49,7 +49,7 @@ class Here:
         return SimpleNamespace(map=mapped)
 
 
-def run(disk: Path, out: Path, store: Store | None = None, **options: Any) -> Scanned:
+def run(disk: Path, out: Path, store: Store | None = None, **options: Any) -> ScanResult:
     spark: Any = SimpleNamespace(sparkContext=Here())
     # Slices of 2 KiB: a change in one part of a segment must not leave the old rows of another.
     chosen: dict[str, Any] = {"records": True, "split_bytes": 2048, **options}
@@ -282,7 +282,7 @@ def history(seed: int, steps: int, tmp_path: Path) -> int:
         names = ("totals", "codes", "infos", "open", "tally", "unit", "state", "source", "copyOf", "topic", "partition")
         entries = [sorted(str([entry[n] for n in names]) for entry in each.entries) for each in (found, alone)]
         assert entries[0] == entries[1], done
-        assert added_up(found.entries, 20) == added_up(alone.entries, 20)
+        assert sum_units(found.entries, 20) == sum_units(alone.entries, 20)
         shutil.rmtree(scratch)
     assert run(disk, out).read == 1  # the root of the log directory, which is always read
     run(disk, out, from_scratch=True)

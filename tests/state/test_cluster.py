@@ -13,10 +13,10 @@ from typing import Any
 import pytest
 
 from kdump.format.schema import load_folder
-from kdump.state.image import Metadata
+from kdump.state.as_of import AsOf, Change
+from kdump.state.image import MetadataImage
 from kdump.state.metadata import replay_metadata
 from kdump.state.metadata_files import MetadataFiles, Unreachable, metadata_files
-from kdump.state.moment import Change, Moment
 from kdump.state.replay import HANDLERS, NO_EFFECT
 from tests.conftest import FIXTURES, ORACLE, seeded
 from tests.craft import flip, rebase, split
@@ -139,7 +139,7 @@ def naive(words: list[tuple[int, str, dict[str, Any]]], end: int) -> dict[str, A
     }
 
 
-def ours(found: Metadata) -> dict[str, Any]:
+def ours(found: MetadataImage) -> dict[str, Any]:
     return {
         "topics": {name: known.id for name, known in found.topics.items()},
         "partitions": {
@@ -171,7 +171,7 @@ def words() -> list[tuple[int, str, dict[str, Any]]]:
 
 def test_every_offset_is_what_kafka_dump_log_says(words: list[tuple[int, str, dict[str, Any]]]) -> None:
     for end in [*range(60), *range(60, 329, 7), *range(320, 329)]:
-        found = replay_metadata(only(LOG), Moment(offset=end))
+        found = replay_metadata(only(LOG), AsOf(offset=end))
         assert found.problems == []
         assert ours(found) == naive(words, end), end
         assert found.end_offset == end + 1
@@ -180,7 +180,7 @@ def test_every_offset_is_what_kafka_dump_log_says(words: list[tuple[int, str, di
 def test_the_snapshot_is_the_log_up_to_it() -> None:
     snapshot_alone = replay_metadata(only(CHECKPOINT))
     assert snapshot_alone.snapshot == snapshot_alone.end_offset == 327
-    assert ours(snapshot_alone) == ours(replay_metadata(only(LOG), Moment(offset=326)))
+    assert ours(snapshot_alone) == ours(replay_metadata(only(LOG), AsOf(offset=326)))
     both = replay_metadata(metadata_files(str(CLEAN)))
     assert (both.snapshot, both.end_offset) == (327, 329)
     assert ours(both) == ours(replay_metadata(only(LOG)))
@@ -193,10 +193,10 @@ def test_a_moment_is_the_log_cut_there(tmp_path: Path) -> None:
         part = parts[count - 1]
         end = int.from_bytes(part[:8], "big") + int.from_bytes(part[23:27], "big")
         cut = replay_metadata(files(tmp_path, l0=b"".join(parts[:count])))
-        assert ours(cut) == ours(replay_metadata(only(LOG), Moment(offset=end)))
+        assert ours(cut) == ours(replay_metadata(only(LOG), AsOf(offset=end)))
         latest = int.from_bytes(part[35:43], "big")
         if int.from_bytes(parts[count][27:35], "big") > latest:
-            assert ours(cut) == ours(replay_metadata(only(LOG), Moment(time=latest)))
+            assert ours(cut) == ours(replay_metadata(only(LOG), AsOf(time=latest)))
 
 
 def test_every_type_of_record_has_an_effect_or_a_reason() -> None:
@@ -215,28 +215,28 @@ def test_moments_and_snapshots(tmp_path: Path) -> None:
     assert found.committed == 6
     expected = {2: "a", 3: "a c", 4: "a c", 5: "b", 6: "b d"}
     for offset, names in expected.items():
-        image = replay_metadata(found, Moment(offset=offset))
+        image = replay_metadata(found, AsOf(offset=offset))
         assert " ".join(image.topics) == names
         assert image.end_offset == offset + 1
     with pytest.raises(Unreachable, match="the log starts at offset 3, and the oldest snapshot ends at offset 3"):
-        replay_metadata(found, Moment(offset=1))
+        replay_metadata(found, AsOf(offset=1))
     # With a history, as little as possible is taken from a snapshot.
     told: list[Change] = []
-    assert " ".join(replay_metadata(found, told=told.append).topics) == "a c d"
+    assert " ".join(replay_metadata(found, on_change=told.append).topics) == "a c d"
     assert [(each.offset, each.entity, each.name) for each in told] == [(3, "topic", "c"), (6, "topic", "d")]
 
 
 def test_a_moment_before_any_snapshot(tmp_path: Path) -> None:
     shutil.copy(CLEAN / CHECKPOINT, tmp_path)
     alone = metadata_files(str(tmp_path))
-    for moment in (Moment(offset=100), Moment(time=1)):
+    for moment in (AsOf(offset=100), AsOf(time=1)):
         with pytest.raises(Unreachable, match="there is no log, and the oldest snapshot ends at offset 327"):
             replay_metadata(alone, moment)
-    assert replay_metadata(alone, Moment(offset=326)).end_offset == 327
+    assert replay_metadata(alone, AsOf(offset=326)).end_offset == 327
     # An invalid snapshot is reported, because it may be the one that is needed.
     (tmp_path / CHECKPOINT).write_bytes(b"junk")
     with pytest.raises(Unreachable, match="not a valid snapshot"):
-        replay_metadata(alone, Moment(offset=326))
+        replay_metadata(alone, AsOf(offset=326))
 
 
 def test_damage_is_told_and_the_rest_is_read(tmp_path: Path) -> None:
@@ -252,8 +252,8 @@ def test_damage_is_told_and_the_rest_is_read(tmp_path: Path) -> None:
 # Crafted records.
 
 
-def replayed(tmp_path: Path, *values: bytes, told: list[Change] | None = None) -> Metadata:
-    found = replay_metadata(files(tmp_path, l0=log([*values])), told=None if told is None else told.append)
+def replayed(tmp_path: Path, *values: bytes, told: list[Change] | None = None) -> MetadataImage:
+    found = replay_metadata(files(tmp_path, l0=log([*values])), on_change=None if told is None else told.append)
     return found
 
 
@@ -374,8 +374,8 @@ def test_transactions_that_were_aborted_have_no_history(tmp_path: Path) -> None:
 
 def test_an_open_transaction_does_not_count_as_of_its_middle(tmp_path: Path) -> None:
     found = files(tmp_path, l0=log([topic("z", "Z"), BEGIN, topic("a", "A"), END]))
-    assert list(replay_metadata(found, Moment(offset=2)).topics) == ["z"]
-    assert list(replay_metadata(found, Moment(offset=3)).topics) == ["z", "a"]
+    assert list(replay_metadata(found, AsOf(offset=2)).topics) == ["z"]
+    assert list(replay_metadata(found, AsOf(offset=3)).topics) == ["z", "a"]
 
 
 @pytest.mark.parametrize("value", [ACL, SCRAM, TOKEN])
@@ -400,7 +400,7 @@ def test_a_wrong_offset_hides_nothing(tmp_path: Path) -> None:
     found = files(tmp_path, l0=parts[0] + rebase(parts[1], 1 << 40) + parts[2] + parts[3])
     whole = replay_metadata(found)
     assert (" ".join(whole.topics), whole.end_offset, len(whole.problems)) == ("a b c d", 4, 2)
-    assert " ".join(replay_metadata(found, Moment(offset=2)).topics) == "a c"
+    assert " ".join(replay_metadata(found, AsOf(offset=2)).topics) == "a c"
 
 
 @pytest.mark.parametrize("name", [LOG, CHECKPOINT])
@@ -411,6 +411,6 @@ def test_flipped_bits(tmp_path: Path, name: str) -> None:
     for bit in dice.sample(range(len(data) * 8), 25):
         (tmp_path / name).write_bytes(flip(data, bit))
         told: list[Change] = []
-        for moment in (Moment(), Moment(offset=326)):
-            found = replay_metadata(metadata_files(str(tmp_path)), moment, told=told.append)
+        for moment in (AsOf(), AsOf(offset=326)):
+            found = replay_metadata(metadata_files(str(tmp_path)), moment, on_change=told.append)
             assert found.features

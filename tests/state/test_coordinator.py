@@ -15,10 +15,10 @@ from hypothesis import strategies as st
 
 import kdump.state.coordinator as module
 from kdump.format.transaction_record import STATES, TransactionMetadata, decode_transaction
-from kdump.log.payload import records
-from kdump.state.coordinator import Coordinator, read_coordinator
+from kdump.log.batch_records import records
+from kdump.state.coordinator import TransactionCoordinatorState, read_coordinator
+from kdump.state.internal_records import MOST_PROBLEMS, MOST_VALUE
 from kdump.state.metadata import read_metadata
-from kdump.state.records import MOST_PROBLEMS, MOST_VALUE
 from tests.conftest import DISKS, FIXTURES, ORACLE, batches, read_regions
 from tests.craft import batch, flip, record, split
 
@@ -76,7 +76,9 @@ def log(*said: tuple[bytes | None, bytes | None]) -> bytes:
     return b"".join(batch([record(key=k, value=v)], offset=i) for i, (k, v) in enumerate(said))
 
 
-def read(tmp_path: Path, data: bytes | dict[int, bytes], partition_count: int | None = 1) -> Coordinator:
+def read(
+    tmp_path: Path, data: bytes | dict[int, bytes], partition_count: int | None = 1
+) -> TransactionCoordinatorState:
     directories = []
     for number, segment in (data if isinstance(data, dict) else {0: data}).items():
         folder = tmp_path / f"__transaction_state-{number}"

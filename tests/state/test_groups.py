@@ -13,11 +13,11 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from kdump.log.internal_topics import OFFSETS_TOPIC, SHARE_TOPIC
+from kdump.state.as_of import AsOf, Change
 from kdump.state.group_replay import MODERN_RECORDS
-from kdump.state.groups import Groups
-from kdump.state.moment import Change, Moment
+from kdump.state.groups import GroupCoordinatorState
+from kdump.state.internal_records import MOST_PROBLEMS
 from kdump.state.read_groups import CoordinatorLog, newest, read_groups
-from kdump.state.records import MOST_PROBLEMS
 from tests.conftest import DISKS, FIXTURES, ORACLE
 from tests.craft import batch, flip, record, split
 
@@ -31,10 +31,12 @@ def log_of(path: Path, topic: str = OFFSETS_TOPIC, partition: int = 0) -> Coordi
     return CoordinatorLog(topic, partition, str(path), (str(path),))
 
 
-def read(tmp_path: Path, data: bytes, moment: Moment | None = None, told: list[Change] | None = None) -> Groups:
+def read(
+    tmp_path: Path, data: bytes, moment: AsOf | None = None, told: list[Change] | None = None
+) -> GroupCoordinatorState:
     path = tmp_path / LOG
     path.write_bytes(data)
-    return read_groups([log_of(path)], moment, told=None if told is None else told.append)
+    return read_groups([log_of(path)], moment, on_change=None if told is None else told.append)
 
 
 # The oracle: a second, simpler replay of kafka-dump-log's output.
@@ -90,7 +92,7 @@ def naive(lines: list[tuple[int, int, int, str]]) -> dict[str, Any]:
     return found
 
 
-def ours(groups: Groups) -> dict[str, Any]:
+def ours(groups: GroupCoordinatorState) -> dict[str, Any]:
     offsets = {}
     for group, commits in groups.offsets.items():
         for (topic, partition), commit in commits.items():
@@ -150,7 +152,7 @@ def words() -> list[tuple[int, int, int, str]]:
 def test_every_offset_is_what_kafka_dump_log_says(words: list[tuple[int, int, int, str]]) -> None:
     assert len(words) == 90
     for end in range(90):
-        found = read_groups([log_of(CLEAN)], Moment(offset=end))
+        found = read_groups([log_of(CLEAN)], AsOf(offset=end))
         assert found.problems == []
         assert ours(found) == theirs(naive(words[: end + 1])), end
         assert found.logs[0].endOffset == end + 1
@@ -161,7 +163,7 @@ def test_a_moment_is_the_log_cut_there(words: list[tuple[int, int, int, str]], t
     for count, part in enumerate(parts, 1):
         end = int.from_bytes(part[:8], "big") + int.from_bytes(part[23:27], "big")
         cut = read(tmp_path, b"".join(parts[:count]))
-        for moment in (Moment(offset=end), Moment(time=words[end][1])):
+        for moment in (AsOf(offset=end), AsOf(time=words[end][1])):
             if moment.time is not None and words[min(end + 1, 89)][1] == moment.time and end < 89:
                 continue  # the next batch has the same millisecond
             assert ours(read_groups([log_of(CLEAN)], moment)) == ours(cut), (count, moment)
@@ -189,7 +191,7 @@ def test_the_whole_of_clean_1() -> None:
 
 
 def test_a_group_in_the_middle_of_its_life() -> None:
-    group = read_groups([log_of(CLEAN)], Moment(offset=60)).groups["group-consumer"]
+    group = read_groups([log_of(CLEAN)], AsOf(offset=60)).groups["group-consumer"]
     [member] = group.members.values()
     assert (group.state, group.epoch, group.assignmentEpoch, member.memberEpoch, member.state) == (
         "Stable",
@@ -201,14 +203,14 @@ def test_a_group_in_the_middle_of_its_life() -> None:
     assert member.subscribedTopicNames == ("orders-zstd", "payments")
     assert member.assigned == member.target
     assert sorted(each.partitions for each in member.assigned) == [(0,), (0,)]
-    [classic] = read_groups([log_of(CLEAN)], Moment(offset=20)).groups["group-classic"].members.values()
+    [classic] = read_groups([log_of(CLEAN)], AsOf(offset=20)).groups["group-classic"].members.values()
     assert classic.subscribedTopicNames == ("orders-zstd", "payments")
     assert {each.topic: each.partitions for each in classic.assigned} == {"orders-zstd": (0,), "payments": (0,)}
 
 
 def test_history_ends_where_the_state_does() -> None:
     told: list[Change] = []
-    groups = read_groups([log_of(CLEAN)], told=told.append)
+    groups = read_groups([log_of(CLEAN)], on_change=told.append)
     now: dict[tuple[str | None, str], Any] = {}
     for change in told:
         if change.entity != "offset" or change.action in ("pending", "aborted"):
@@ -290,7 +292,7 @@ def segment(*steps: Step | tuple[Step, int] | tuple[int, int]) -> bytes:
     return data
 
 
-def offsets(groups: Groups, group: str = "g") -> dict[tuple[str, int], int]:
+def offsets(groups: GroupCoordinatorState, group: str = "g") -> dict[tuple[str, int], int]:
     return {at: found.offset for at, found in groups.offsets.get(group, {}).items()}
 
 
@@ -438,7 +440,7 @@ def test_share_state(tmp_path: Path) -> None:
     path = tmp_path / LOG
     path.write_bytes(segment((key(0), snapshot(10)), (key(1), update(-1, 3)), (key(1), update(25, 1))))
     for offset, expected in enumerate([(10, -1, 3), (10, 3, 4), (25, 1, 4)]):
-        found = read_groups([log_of(path, SHARE_TOPIC)], Moment(offset=offset))
+        found = read_groups([log_of(path, SHARE_TOPIC)], AsOf(offset=offset))
         [state] = found.share["g"].values()
         assert (state.startOffset, state.deliveryCompleteCount, state.leaderEpoch) == expected
         assert (state.stateEpoch, found.problems) == (2, [])

@@ -18,9 +18,9 @@ from hypothesis import strategies as st
 
 import kdump.state.metadata as module
 from kdump.log.region import Limits
-from kdump.state.image import Metadata, PartitionInfo
+from kdump.state.image import MetadataImage, PartitionRegistration
+from kdump.state.internal_records import ENTRY, LIMITS, MOST_PROBLEMS, MOST_VALUE, bounded
 from kdump.state.metadata import read_metadata
-from kdump.state.records import ENTRY, LIMITS, MOST_PROBLEMS, MOST_VALUE, bounded
 from kdump.state.topic_config import effective
 from tests.conftest import DISKS, FIXTURES, ORACLE, seeded
 from tests.craft import batch, flip, rebase, record, split
@@ -112,7 +112,7 @@ def snapshot(*values: bytes, header: bytes = HEADER, footer: bytes = FOOTER) -> 
     return data + batch([footer], offset=1 + len(values), attributes=CONTROL)
 
 
-def read(tmp_path: Path, **files: bytes) -> Metadata:
+def read(tmp_path: Path, **files: bytes) -> MetadataImage:
     """Read a directory of these files: `s327` is the end offset of a snapshot, `l0` the base offset of a segment."""
     folder = tmp_path / "__cluster_metadata-0"
     folder.mkdir(exist_ok=True)
@@ -124,7 +124,7 @@ def read(tmp_path: Path, **files: bytes) -> Metadata:
     return found
 
 
-def names(found: Metadata) -> str:
+def names(found: MetadataImage) -> str:
     assert {known.id: known for known in found.topics.values()} == found.by_id
     return " ".join(found.topics)
 
@@ -169,7 +169,7 @@ def oracle_image(words: str) -> dict[str, Any]:
     }
 
 
-def image(found: Metadata) -> dict[str, Any]:
+def image(found: MetadataImage) -> dict[str, Any]:
     return {
         "topics": {name: known.id for name, known in found.topics.items()},
         "configs": {name: known.configs for name, known in found.topics.items() if known.configs},
@@ -277,8 +277,8 @@ def test_partitions(tmp_path: Path) -> None:
     )
     found = read(tmp_path, l0=data)
     assert found.topics["a"].partitions == {
-        0: PartitionInfo((1, 2), (printed("x"), printed("y")), 2, 6, isr=(2,), partitionEpoch=2),
-        1: PartitionInfo((3, 4), (printed("p"), printed("q")), 1, 5, isr=(2,), partitionEpoch=1),
+        0: PartitionRegistration((1, 2), (printed("x"), printed("y")), 2, 6, isr=(2,), partitionEpoch=2),
+        1: PartitionRegistration((3, 4), (printed("p"), printed("q")), 1, 5, isr=(2,), partitionEpoch=1),
     }
     assert found.problems == [
         f"at offset 3: there is no topic with the ID {printed('Z')}",

@@ -13,7 +13,7 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
-from kdump.forensics.restart.epoch_cache import EpochCache
+from kdump.forensics.restart.leader_epoch_file_cache import LeaderEpochFileCache
 from kdump.forensics.restart.plan import STOPPED, EpochEntry, PartitionPlan, RestartPlan
 from tools.trials.disk import Files
 
@@ -155,7 +155,7 @@ def epochs_of(path: Path) -> list[list[int]]:
 
 def elected(foretold: list[list[int]], found: list[list[int]]) -> list[list[int]]:
     """Return the predicted epochs, plus that of the leader elected after startup, which is the last one in the file."""
-    cache = EpochCache()
+    cache = LeaderEpochFileCache()
     cache.load([EpochEntry(*entry) for entry in foretold])
     if found and found[-1] not in foretold:
         cache.assign(*found[-1])

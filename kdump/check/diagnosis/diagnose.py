@@ -12,7 +12,7 @@ from kdump.check.diagnosis.foreign_block import foreign_batch
 from kdump.format import batch as v2
 from kdump.format import message as legacy
 from kdump.format.checksum import checksum
-from kdump.format.crc_flip import flips
+from kdump.format.crc_flip import single_bit_flips
 from kdump.log.region import HEADER_SIZES, Batch
 
 FLIPPED_BIT, ZEROS, BLOCK, FOREIGN, CRC_FIELD = "flipped-bit", "zeros", "block", "foreign", "crc-field"
@@ -79,7 +79,7 @@ def _crc_field(batch: Batch, difference: int) -> Diagnosis | None:
 
 
 def _flip(batch: Batch, difference: int, covered: int) -> Diagnosis | None:
-    found = next(flips(batch.magic, difference, covered), None)
+    found = next(single_bit_flips(batch.magic, difference, covered), None)
     if found is None or covered > POSSIBLE:
         return None
     byte, bit = found

@@ -8,7 +8,7 @@ from kdump.format.errors import DecodeError
 from kdump.format.layout import BYTES, VARLONG, Field, Layout
 from kdump.format.record import RECORD
 from kdump.format.varint import read_varint, read_varlong
-from kdump.log.region import HEADER_SIZES, Batch, BatchLegacy
+from kdump.log.region import HEADER_SIZES, Batch, LegacyRecordBatch
 from kdump.log.window import Window
 
 MAX_RECORDS_SKIPPED = 1 << 16
@@ -29,7 +29,7 @@ def field_at(batch: Batch, at: int) -> str:
     key or value of a message; a field of an uncompressed record, with the record's index and, if its offsetDelta is
     before the byte, its offset; or just "the records"."""
     inside = at - batch.position
-    if isinstance(batch, BatchLegacy):
+    if isinstance(batch, LegacyRecordBatch):
         layout: Layout[legacy.MessageV0] | Layout[legacy.MessageV1] = legacy.MESSAGES[batch.magic]
         if inside < layout.size:
             return _header_field(layout.positions, inside)

@@ -7,8 +7,8 @@ import re
 
 from kdump.format.batch import CODECS, MAGIC_POSITION, BatchHeader
 from kdump.format.message import MessageHeader
-from kdump.log.claim import HEADER, REACH, Claim, claim_at, near
-from kdump.log.nested import Nesting
+from kdump.log.embedded_batch import EmbeddedBatchCheck
+from kdump.log.header_candidate import HEADER, REACH, HeaderCandidate, candidate_at, near
 from kdump.log.region import Batch
 from kdump.log.resync import Resync
 
@@ -38,7 +38,7 @@ MAGIC = re.compile(
 before it, are frequent."""
 
 
-def foreign_batch(batch: Batch) -> tuple[Claim, bool] | None:
+def foreign_batch(batch: Batch) -> tuple[HeaderCandidate, bool] | None:
     """Return the first batch or message that starts inside `batch` and does not belong there, and whether its checksum
     matches; None if there is none.
 
@@ -54,34 +54,34 @@ def foreign_batch(batch: Batch) -> tuple[Claim, bool] | None:
     if found is not None or batch.size > MAX_SEARCHED_BYTES:
         return found
     start = batch.position + batch.crc_start
-    sound = resync.next_sound(start, batch.end, batch.position, None)
+    sound = resync.next_valid(start, batch.end, batch.position, None)
     if sound is None or sound >= batch.end:
         return None
-    claim = claim_at(batch.window, sound, batch.limits)
+    claim = candidate_at(batch.window, sound, batch.limits)
     return (claim, True) if near(claim.first_offset, offset) else None
 
 
-def _message_on_block(batch: Batch, offset: int, resync: Resync) -> tuple[Claim, bool] | None:
+def _message_on_block(batch: Batch, offset: int, resync: Resync) -> tuple[HeaderCandidate, bool] | None:
     """Return a valid message of v0 or v1 that starts on a block boundary."""
     first = (batch.position + batch.crc_start + BLOCK - 1) // BLOCK * BLOCK
     for position in range(first, batch.end, BLOCK):
-        claim = claim_at(batch.window, position, batch.limits)
+        claim = candidate_at(batch.window, position, batch.limits)
         header = claim.header
         if claim.error or not isinstance(header, MessageHeader) or claim.end > batch.end:
             continue
         near_by = near(claim.first_offset, offset)
-        if near_by and resync.checksum_holds(position, claim.size, header.magic, header.crc):
+        if near_by and resync.checksum_matches(position, claim.size, header.magic, header.crc):
             return claim, True
     return None
 
 
-def _by_header(batch: Batch, offset: int, resync: Resync) -> tuple[Claim, bool] | None:
+def _by_header(batch: Batch, offset: int, resync: Resync) -> tuple[HeaderCandidate, bool] | None:
     before = _before_magic(offset)
     position = batch.position + batch.crc_start
     size = max(batch.window.size, 2 * HEADER)
     held_to = 0  # end of the last record that contains a batch
     looks = 0
-    nesting = Nesting(batch.window, lambda at: at == batch.end)
+    nesting = EmbeddedBatchCheck(batch.window, lambda at: at == batch.end)
     nesting.begin(batch.position)
     while batch.end - position >= HEADER:
         data = bytes(batch.window.view(position, min(size, batch.end - position)))
@@ -92,7 +92,7 @@ def _by_header(batch: Batch, offset: int, resync: Resync) -> tuple[Claim, bool] 
             inside = match.start() - MAGIC_POSITION
             if not before.match(data, inside):
                 continue
-            claim = claim_at(batch.window, position + inside, batch.limits)
+            claim = candidate_at(batch.window, position + inside, batch.limits)
             header = claim.header
             if claim.position < held_to or claim.error or not isinstance(header, BatchHeader):
                 continue
@@ -100,13 +100,13 @@ def _by_header(batch: Batch, offset: int, resync: Resync) -> tuple[Claim, bool] 
                 continue
             if header.recordCount > header.lastOffsetDelta + 1 or not header.recordCount:
                 continue
-            holds = claim.end <= batch.end and resync.checksum_holds(claim.position, claim.size, 2, header.crc)
+            holds = claim.end <= batch.end and resync.checksum_matches(claim.position, claim.size, 2, header.crc)
             looks += not holds
             if looks > MAX_MISMATCHES:
                 return None
             if claim.position % BLOCK == 0 and not held_to:
                 return claim, holds
-            end = nesting.around(claim)
+            end = nesting.end_of_container(claim)
             if end is None:
                 return claim, holds
             held_to = end

@@ -9,12 +9,12 @@ from collections.abc import Callable, Iterator, Sequence
 
 from kdump.check.rule import Observer, PartitionContext, SegmentContext
 from kdump.format.batch import BATCH_HEADER, COMPRESSION, TIMESTAMP_TYPE, TRANSACTIONAL, codec_name
-from kdump.format.codec.whole import whole
-from kdump.format.columns import Columns
-from kdump.format.heads import ATTRIBUTES, END, START, Heads, ordinary, read_heads
-from kdump.format.runs import FURTHEST
-from kdump.format.sound import sound_batches, sound_records
-from kdump.log.region import BatchV2, Stretch
+from kdump.format.batch_runs import FURTHEST
+from kdump.format.codec.whole import decompress_small
+from kdump.format.header_columns import ATTRIBUTES, END, START, HeaderColumns, is_plain_batch, read_header_columns
+from kdump.format.record_agreement import count_valid_batches, records_agree
+from kdump.format.record_columns import RecordColumns
+from kdump.log.region import BatchRun, DefaultRecordBatch
 
 FLAGS = COMPRESSION.mask | TIMESTAMP_TYPE.mask | TRANSACTIONAL.mask
 """Attribute bits that need no check: not those of control batches or delete horizons, and no reserved ones."""
@@ -37,11 +37,13 @@ class BatchRunChecker:
         self.max_batch_bytes = largest if deep and largest is not None else FURTHEST
         self.ahead = FIRST_TRY
 
-    def split(self, stretch: Stretch, damaged: bool, accepted: Callable[[Heads, int, int], None]) -> Iterator[BatchV2]:
+    def split(
+        self, stretch: BatchRun, damaged: bool, accepted: Callable[[HeaderColumns, int, int], None]
+    ) -> Iterator[DefaultRecordBatch]:
         """Yield the batches that must be examined one by one. When one is yielded, the observers have taken the batches
         before it, and `accepted` has been called for these. `damaged`: there is damage before the first batch."""
-        heads = read_heads(stretch.buffer, stretch.start, stretch.stop, stretch.position - stretch.start)
-        own, unpacked = Columns(stretch.buffer), Columns(b"")
+        heads = read_header_columns(stretch.buffer, stretch.start, stretch.stop, stretch.position - stretch.start)
+        own, unpacked = RecordColumns(stretch.buffer), RecordColumns(b"")
         row = 0
         while row < len(heads):
             stop = min(row + self.ahead, len(heads))
@@ -56,32 +58,34 @@ class BatchRunChecker:
                 yield stretch.batch(heads.of(suspect, START))
                 row += 1
 
-    def _first_suspect(self, heads: Heads, first: int, stop: int, own: Columns, unpacked: Columns) -> int:
-        stop = ordinary(heads, first, stop, FLAGS, self.max_batch_bytes)
+    def _first_suspect(
+        self, heads: HeaderColumns, first: int, stop: int, own: RecordColumns, unpacked: RecordColumns
+    ) -> int:
+        stop = is_plain_batch(heads, first, stop, FLAGS, self.max_batch_bytes)
         for observer in self.observers:
             if stop == first:
                 return first
             stop = observer.first_suspect(self.part, heads, first, stop)
         return self._records(heads, first, stop, own, unpacked) if self.deep else stop
 
-    def _records(self, heads: Heads, row: int, stop: int, own: Columns, unpacked: Columns) -> int:
+    def _records(self, heads: HeaderColumns, row: int, stop: int, own: RecordColumns, unpacked: RecordColumns) -> int:
         """Return the first batch of row..stop (`stop` excluded) whose records may have a problem; `stop` if there is
         none."""
         keyed = bool(self.known.compacted)
         while True:
-            row = sound_batches(heads, own, row, stop, keyed)
+            row = count_valid_batches(heads, own, row, stop, keyed)
             if row == stop or not heads.of(row, ATTRIBUTES) & COMPRESSION.mask:
                 return row
             payload = self._payload(heads, row)
             if payload is None:
                 return row
             unpacked.data = payload
-            if not sound_records(heads, row, unpacked, 0, len(payload), keyed):
+            if not records_agree(heads, row, unpacked, 0, len(payload), keyed):
                 return row
             row += 1
 
-    def _payload(self, heads: Heads, row: int) -> bytes | None:
+    def _payload(self, heads: HeaderColumns, row: int) -> bytes | None:
         """Return the decompressed payload of a batch; None if it is invalid or too large for the fast path."""
         codec = codec_name(COMPRESSION.of(heads.of(row, ATTRIBUTES)))
         start = heads.of(row, START) + BATCH_HEADER.size
-        return whole(codec, memoryview(heads.data)[start : heads.of(row, END)], self.limit)
+        return decompress_small(codec, memoryview(heads.data)[start : heads.of(row, END)], self.limit)

@@ -10,13 +10,13 @@ from kdump.check.rule import BatchContext, PartitionContext, SegmentContext
 from kdump.check.rules.indexes import INDEX_PADDING, IndexRule, OffsetIndexRule
 from kdump.check.rules.time_index import TimeIndexRule
 from kdump.log.batch_validity import is_intact
-from kdump.log.disk import SegmentFiles
 from kdump.log.entries import Entry, Item, entries
-from kdump.log.kinds import INDEX, TIME_INDEX, Kind
-from kdump.log.legacy import look_inside
+from kdump.log.file_kinds import INDEX, TIME_INDEX, FileKind
+from kdump.log.legacy_records import read_wrapper
+from kdump.log.log_directory import SegmentFiles
 from kdump.log.paths import Target
 from kdump.log.reader import regions
-from kdump.log.region import Batch, BatchLegacy, Limits, Region
+from kdump.log.region import Batch, LegacyRecordBatch, Limits, Region
 from kdump.log.window import Window
 
 MAX_MISMATCHES = 100_000
@@ -36,7 +36,7 @@ class IndexMismatch(NamedTuple):
 
 def wrong_entries(
     index: Target,
-    kind: Kind,
+    kind: FileKind,
     window: Window,
     log: Target,
     log_window: Window,
@@ -55,8 +55,8 @@ def wrong_entries(
         met(region.position)
         if isinstance(region, Batch):
             sound = is_intact(region)
-            if sound and isinstance(region, BatchLegacy):
-                look_inside(region)
+            if sound and isinstance(region, LegacyRecordBatch):
+                read_wrapper(region)
             rule.batch(BatchContext(part, region, sound, None, None))
         else:
             rule.region(part, region)
@@ -72,7 +72,7 @@ def _known(log: Target) -> PartitionContext:
 class _MismatchCollector(IndexRule):
     """Collects every wrong entry (up to MAX_MISMATCHES); verify's rule keeps the first and counts the rest."""
 
-    def __init__(self, read: Callable[[Target, Kind], Iterator[Item]], known: PartitionContext) -> None:
+    def __init__(self, read: Callable[[Target, FileKind], Iterator[Item]], known: PartitionContext) -> None:
         super().__init__(read, known)
         self.wrong: list[IndexMismatch] = []
         self.count = 0
@@ -95,7 +95,7 @@ class _TimeIndexCollector(_MismatchCollector, TimeIndexRule):
     pass
 
 
-_RULES: dict[Kind, type[_OffsetIndexCollector] | type[_TimeIndexCollector]] = {
+_RULES: dict[FileKind, type[_OffsetIndexCollector] | type[_TimeIndexCollector]] = {
     INDEX: _OffsetIndexCollector,
     TIME_INDEX: _TimeIndexCollector,
 }

@@ -14,7 +14,7 @@ from kdump.check.totals import CheckTotals
 from kdump.log.entries import Entry, Item
 from kdump.log.entries import entries as read_entries
 from kdump.log.errors import SourceError
-from kdump.log.kinds import INDEX, PRODUCER_SNAPSHOT, TXN_INDEX, Kind
+from kdump.log.file_kinds import INDEX, PRODUCER_SNAPSHOT, TXN_INDEX, FileKind
 from kdump.log.paths import Target
 from kdump.log.reader import regions
 from kdump.log.region import Batch
@@ -42,14 +42,14 @@ class NeighborFiles(Resumable):
         self.walked = 0
         """Bytes of batches that have been read again."""
 
-    def entries(self, at: Target, kind: Kind) -> Iterator[Item]:
+    def entries(self, at: Target, kind: FileKind) -> Iterator[Item]:
         """Yield everything in a file next to a segment. An error that prevents reading it is added to the totals."""
         try:
             yield from self._read(at, kind)
         except SourceError as error:
             self.totals.refused(error)
 
-    def _read(self, at: Target, kind: Kind) -> Iterator[Item]:
+    def _read(self, at: Target, kind: FileKind) -> Iterator[Item]:
         """Yield everything in a file next to a segment. Raises SourceError."""
         window = self.options.open(at)
         self.totals.files += 1

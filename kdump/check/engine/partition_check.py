@@ -18,16 +18,16 @@ from kdump.check.rules.producer_snapshots import ProducerSnapshotRule
 from kdump.check.totals import CheckTotals
 from kdump.check.watchers.producers import ProducerWatcher
 from kdump.check.watchers.transactions import TransactionWatcher
-from kdump.format.counted import many
-from kdump.format.heads import BASE, LAST, RECORDS, Heads, total
+from kdump.format.count_text import count_text
+from kdump.format.header_columns import BASE, LAST, RECORDS, HeaderColumns, total
 from kdump.log.batch_validity import is_intact
-from kdump.log.disk import PartitionDirectory, SegmentFiles
 from kdump.log.errors import SourceError
 from kdump.log.internal_topics import METADATA_TOPIC
-from kdump.log.legacy import look_inside
+from kdump.log.legacy_records import read_wrapper
+from kdump.log.log_directory import PartitionDirectory, SegmentFiles
 from kdump.log.paths import Target
 from kdump.log.reader import CHECKED, regions
-from kdump.log.region import Batch, BatchLegacy, Region, Stretch
+from kdump.log.region import Batch, BatchRun, LegacyRecordBatch, Region
 from kdump.log.source import FileSource
 from kdump.log.window import Window
 from kdump.state.marker import marker_of
@@ -180,7 +180,7 @@ class PartitionCheck(Resumable):
         stretches = CHECKED if all(observer.accepts_runs for observer in observers) else ""
         for region in self._regions(part, window, stretches):
             self.met(region.size)
-            if isinstance(region, Stretch):
+            if isinstance(region, BatchRun):
                 if not observers and not decode:  # nothing examines valid batches
                     self._stretch(region)
                 else:
@@ -216,8 +216,8 @@ class PartitionCheck(Resumable):
                 yield from self._hold(part, finding)
         marker = None
         if sound and not self.options.headers_only:
-            if isinstance(batch, BatchLegacy):
-                look_inside(batch)
+            if isinstance(batch, LegacyRecordBatch):
+                read_wrapper(batch)
             if "records" in self.options.chosen:
                 yield from record_rules.findings(part, self.known, batch)
             marker = marker_of(batch)
@@ -233,11 +233,11 @@ class PartitionCheck(Resumable):
             if found:
                 yield from found
 
-    def _stretch(self, stretch: Stretch) -> None:
+    def _stretch(self, stretch: BatchRun) -> None:
         run = stretch.run
         self._count(run.batches, run.records, run.first_offset, run.last_offset)
 
-    def _count_accepted(self, heads: Heads, first: int, stop: int) -> None:
+    def _count_accepted(self, heads: HeaderColumns, first: int, stop: int) -> None:
         records = total(heads, RECORDS, first, stop)
         self._count(stop - first, records, heads.of(first, BASE), heads.of(stop - 1, LAST))
 
@@ -271,10 +271,10 @@ class PartitionCheck(Resumable):
         mark = self.known.checkpoints.get("replication-offset")
         for number, (finding, before, end) in enumerate(self._held):
             lost = self._records - before
-            what = f"losing {many(lost, 'record')} after it" if lost else "losing no valid records after it"
+            what = f"losing {count_text(lost, 'record')} after it" if lost else "losing no valid records after it"
             cut = "on restart the broker truncates the log here, " + what
             if mark is not None and mark.offset > (end or 0):
-                below = many(mark.offset - (end or 0), "offset")
+                below = count_text(mark.offset - (end or 0), "offset")
                 cut += f"; the log then ends {below} below the last checkpointed high watermark {mark.offset}: "
                 cut += "consumers may have read these records, and another replica may have them"
             if number:

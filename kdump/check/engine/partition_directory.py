@@ -16,9 +16,9 @@ from kdump.check.rules.indexes import missing_indexes
 from kdump.check.rules.kraft_snapshot import kraft_snapshot, missing_snapshot
 from kdump.check.rules.txn_index import invalid_entries
 from kdump.check.totals import CheckTotals
-from kdump.log import kinds
-from kdump.log.disk import PartitionDirectory
+from kdump.log import file_kinds
 from kdump.log.internal_topics import METADATA_TOPIC
+from kdump.log.log_directory import PartitionDirectory
 
 
 class PartitionDirectoryCheck:
@@ -59,7 +59,7 @@ class PartitionDirectoryCheck:
 
     def _transaction_indexes(self) -> Iterator[Finding]:
         for segment in self.partition.segments:
-            at = segment.beside.get(kinds.TXN_INDEX)
+            at = segment.beside.get(file_kinds.TXN_INDEX)
             if at is not None:
                 yield from invalid_entries(at, items(at, self.options, self.totals, count=False))
 

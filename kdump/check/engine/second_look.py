@@ -15,9 +15,9 @@ from kdump.check.catalogue import CATALOGUE
 from kdump.check.finding import INFO, Finding
 from kdump.check.options import Options
 from kdump.check.totals import CheckTotals
-from kdump.log.at_work import PAUSES, FileWatch, identity, is_young, stem
-from kdump.log.disk import LogDirectory, PartitionDirectory
 from kdump.log.errors import went_away
+from kdump.log.live_files import PAUSES, FileWatch, identity, is_young, stem
+from kdump.log.log_directory import LogDirectory, PartitionDirectory
 
 MAX_HELD = 1000
 """Maximum number of findings held back until it is known whether their files have changed."""
@@ -82,7 +82,7 @@ class Doubts:
     def _is_in_doubt(self, finding: Finding, changed: dict[str, bool]) -> bool:
         about = finding.file if self.unit.directory is not None else stem(finding.file)
         if about not in changed:
-            changed[about] = self.watch.changed([about] if about == finding.file else self.watch.beside(finding.file))
+            changed[about] = self.watch.changed([about] if about == finding.file else self.watch.siblings(finding.file))
         if changed[about]:
             return True
         if not CATALOGUE[finding.code].needs_log_dir and self.unit.directory is None:

@@ -12,7 +12,7 @@ from kdump.check.rules import checkpoints, identity_files, producer_snapshots
 from kdump.check.rules.identity_files import content
 from kdump.check.rules.producer_snapshots import invalid_region
 from kdump.check.totals import CheckTotals
-from kdump.log import kinds
+from kdump.log import file_kinds
 from kdump.log.entries import Entry, Item, entries
 from kdump.log.errors import SourceError
 from kdump.log.paths import Target
@@ -38,7 +38,7 @@ def read(at: Target, options: Options, totals: CheckTotals, *, count: bool = Tru
     """Yield everything in a file without batches. Raises SourceError."""
     window = options.open(at)
     with closing(window.source):
-        kind = at.kind or kinds.by_content(window)
+        kind = at.kind or file_kinds.by_content(window)
         if count:
             totals.files += 1
             totals.bytes += window.source.size or 0
@@ -56,7 +56,7 @@ def file_findings(at: Target, options: Options, totals: CheckTotals) -> Iterator
                 yield file_finding(at, item)
             elif isinstance(item, Entry) and item.type == "property" and len(said) < 1000:
                 said[item.values["name"]] = item.values["value"]
-            elif isinstance(item, Region) and at.kind is kinds.PRODUCER_SNAPSHOT:
+            elif isinstance(item, Region) and at.kind is file_kinds.PRODUCER_SNAPSHOT:
                 yield invalid_region(at, item)
     except SourceError as error:
         totals.refused(error)

@@ -25,16 +25,24 @@ from kdump.check.rules.missing_partitions import missing_from, missing_in
 from kdump.check.rules.time_index import TimeIndexRule
 from kdump.check.rules.txn_index import invalid_entries
 from kdump.check.totals import CheckTotals
-from kdump.log import kinds
-from kdump.log.at_work import FileWatch
-from kdump.log.disk import LogDirectory, PartitionDirectory, Place, SegmentFiles, partition, place_of, places
+from kdump.log import file_kinds
 from kdump.log.errors import Refused, SourceError
 from kdump.log.listing import length, parent
+from kdump.log.live_files import FileWatch
+from kdump.log.log_directory import (
+    LogDirectory,
+    PartitionDirectory,
+    Place,
+    SegmentFiles,
+    directory_at,
+    find_directories,
+    partition,
+)
 from kdump.log.paths import Refusals, Target, target
 from kdump.state.siblings import same_broker, unlisted
 
 if TYPE_CHECKING:
-    from kdump.state.image import Metadata
+    from kdump.state.image import MetadataImage
 
 Met = Callable[[int], None]
 
@@ -52,7 +60,7 @@ class CheckUnit:
     directory: LogDirectory | None = None
     here: frozenset[tuple[str, int]] = frozenset()
     duplicates: tuple[tuple[Target, str], ...] = ()
-    metadata: Metadata | None = None
+    metadata: MetadataImage | None = None
     check: PartitionCheck | None = None
     """The check of a partition or segment, once it has started."""
     watcher: Observer | None = None
@@ -102,7 +110,7 @@ class CheckUnit:
         """Return the same unit as it is on disk now, without observers; None if it is gone. `around`: also read the log
         directory's files again."""
         if self.directory is not None:
-            place = place_of(self.directory.path)
+            place = directory_at(self.directory.path)
             if not isinstance(place, LogDirectory):
                 return None
             return next(_of_directory(place, self.options, self._siblings(), self.siblings), None)
@@ -111,7 +119,7 @@ class CheckUnit:
         here = partition(self.partition.path, self.partition.source)
         if here.refused or not any(here.files()):
             return None
-        directory = place_of(parent(here.path)) if around and self.around.first else None
+        directory = directory_at(parent(here.path)) if around and self.around.first else None
         if isinstance(directory, LogDirectory):
             context = LogDirContext(directory, self.options, self._siblings())
             return CheckUnit(
@@ -128,7 +136,7 @@ class CheckUnit:
         return CheckUnit(self.name, self.size, known, self.options, here, siblings=self.siblings, around=self.around)
 
     def _siblings(self) -> list[LogDirectory]:
-        found = (place_of(path) for path in self.siblings)
+        found = (directory_at(path) for path in self.siblings)
         return [place for place in found if isinstance(place, LogDirectory)]
 
     def _run(self, totals: CheckTotals, met: Met) -> Iterator[Finding]:
@@ -157,13 +165,13 @@ class CheckUnit:
     def _root(self, directory: LogDirectory, totals: CheckTotals) -> Iterator[Finding]:
         options = self.options
         for at in directory.files.values():
-            if at.kind is kinds.KRAFT_SNAPSHOT:
+            if at.kind is file_kinds.KRAFT_SNAPSHOT:
                 yield from kraft_snapshot(at, self.known, options, totals)
             elif "checkpoints" in options.chosen:
                 yield from file_findings(at, options, totals)
                 # The controllers know the directories of log.dirs alone.
                 metadata = None if directory.only_metadata else self.metadata
-                if at.kind is kinds.META_PROPERTIES and metadata is not None:
+                if at.kind is file_kinds.META_PROPERTIES and metadata is not None:
                     yield from registered(at, ids(directory, options), metadata, bool(directory.partitions))
         if "checkpoints" in options.chosen and not directory.only_metadata:
             yield from missing_from(directory, self.here, self.siblings, self.metadata, options)
@@ -179,26 +187,26 @@ class CheckUnit:
                 totals.refused(error)
                 return
             try:
-                kind = kinds.by_content(window)
+                kind = file_kinds.by_content(window)
             except SourceError as error:
                 totals.refused(error)
                 return
             finally:
                 window.source.close()
-            if kind is not kinds.SEGMENT:  # which is what is left if nothing else fits
+            if kind is not file_kinds.SEGMENT:  # which is what is left if nothing else fits
                 at = at._replace(kind=kind)
-        if kind is None or kind is kinds.SEGMENT:
+        if kind is None or kind is file_kinds.SEGMENT:
             here = PartitionDirectory(
                 at.path, at.source, at.topic, at.partition, self.known.state, [SegmentFiles("", 0, at)]
             )
             check = self.check_class(here, self.known, options, totals, alone=True)
             self._begin(check, met)
             yield from check.findings()
-        elif kind in (kinds.INDEX, kinds.TIME_INDEX):
+        elif kind in (file_kinds.INDEX, file_kinds.TIME_INDEX):
             yield from self._index(at, totals, met)
-        elif kind is kinds.KRAFT_SNAPSHOT:
+        elif kind is file_kinds.KRAFT_SNAPSHOT:
             yield from kraft_snapshot(at, self.known, options, totals)
-        elif kind is kinds.TXN_INDEX:
+        elif kind is file_kinds.TXN_INDEX:
             yield from invalid_entries(at, items(at, options, totals))
         else:
             yield from file_findings(at, options, totals)
@@ -215,7 +223,7 @@ class CheckUnit:
             check.met = met
             yield from (finding for finding in check.findings() if finding.file == at.path)
             return
-        rule_type = OffsetIndexRule if at.kind is kinds.INDEX else TimeIndexRule
+        rule_type = OffsetIndexRule if at.kind is file_kinds.INDEX else TimeIndexRule
         check = PartitionCheck(here, self.known, self.options, totals)
         rule = rule_type(check.neighbor_files.entries, self.known)
         part = SegmentContext(segment, at, self.known.last is not False, None, self.known.now, None)
@@ -231,7 +239,7 @@ def units(paths: tuple[str, ...], options: Options, refused: Refused) -> list[Ch
     refusals = Refusals(refused)
     for path in paths:
         try:
-            found_places.extend(places(path, refusals))
+            found_places.extend(find_directories(path, refusals))
         except SourceError as error:
             refused(error)
     return units_of(found_places, options, unlisted(paths, (place.path for place in found_places), refusals))
@@ -294,7 +302,7 @@ def _of_directory(
 def _known(place: PartitionDirectory, options: Options) -> PartitionContext:
     """Return what is known about a partition directory that was given as a path, including from its log directory, if
     any."""
-    above = place_of(parent(place.path))
+    above = directory_at(parent(place.path))
     return LogDirContext(above, options, []).known(place) if isinstance(above, LogDirectory) else alone(place, options)
 
 
@@ -302,7 +310,7 @@ def _known_of_file(at: Target, options: Options) -> PartitionContext:
     if "://" in at.path or not os.path.isfile(at.path):
         return PartitionContext(now=options.now, topic=at.topic, max_message_bytes=options.max_message_bytes)
     directory = os.path.dirname(os.path.abspath(at.path))
-    place = place_of(directory)
+    place = directory_at(directory)
     if not isinstance(place, PartitionDirectory):
         return PartitionContext(now=options.now, max_message_bytes=options.max_message_bytes)
     newest = max((segment.offset for segment in place.segments), default=None)

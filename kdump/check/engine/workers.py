@@ -14,9 +14,9 @@ from kdump.check.engine.units import CheckUnit
 from kdump.check.finding import Finding
 from kdump.check.totals import CheckTotals
 from kdump.cores import usual_jobs
-from kdump.log.careful import careful
-from kdump.log.named import be_present, present
-from kdump.log.rate import Rate
+from kdump.log.command_line_paths import existing_paths, set_existing_paths
+from kdump.log.fault_tolerant import fault_tolerant
+from kdump.log.rate_limit import RateLimit
 from kdump.log.source import Source, open_source
 from kdump.signals import uninterrupted
 
@@ -28,7 +28,7 @@ MAX_HELD = 1000
 Done = tuple[list[Finding], str, CheckTotals]
 """Findings, path of the file with the rest of them (empty if there is none), and what was checked."""
 
-_rate: Rate | None = None
+_rate: RateLimit | None = None
 _directory = ""
 """Directory of the files with the rest of the findings."""
 
@@ -42,13 +42,14 @@ def usual_processes(units: list[CheckUnit]) -> int:
     return usual_jobs() if len(units) > 1 and sum(unit.size for unit in units) >= LARGE else 1
 
 
-def careful_source(path: str, rate: Rate | None = None) -> Source:
-    """Open the file at `path` so that a live broker is not disturbed (see log/careful.py). Raises SourceError."""
-    return open_source(path, wrap=partial(careful, rate=rate))
+def careful_source(path: str, rate: RateLimit | None = None) -> Source:
+    """Open the file at `path` so that a live broker is not disturbed (see log/fault_tolerant.py). Raises
+    SourceError."""
+    return open_source(path, wrap=partial(fault_tolerant, rate=rate))
 
 
-def _begin(rate: Rate | None, directory: str, named: frozenset[str]) -> None:
-    be_present(named)
+def _begin(rate: RateLimit | None, directory: str, named: frozenset[str]) -> None:
+    set_existing_paths(named)
     global _rate, _directory
     _rate, _directory = rate, directory
 
@@ -95,8 +96,8 @@ def _pool(stack: ExitStack, processes: int, max_rate: int | None) -> ProcessPool
     context = multiprocessing.get_context("spawn")
     try:
         directory = stack.enter_context(tempfile.TemporaryDirectory(prefix="kdump-"))
-        rate = Rate(max_rate, context) if max_rate else None
-        pool = ProcessPoolExecutor(processes, context, _begin, (rate, directory, present()))
+        rate = RateLimit(max_rate, context) if max_rate else None
+        pool = ProcessPoolExecutor(processes, context, _begin, (rate, directory, existing_paths()))
     except OSError:
         return None
     return stack.enter_context(pool)
@@ -120,7 +121,7 @@ def run_all(
     with ExitStack() as stack:
         pool = _pool(stack, min(jobs, len(units)), max_rate) if min(jobs, len(units)) > 1 else None
         if pool is None:
-            rate = Rate(max_rate) if max_rate else None
+            rate = RateLimit(max_rate) if max_rate else None
             for unit in units:
                 unit.options = replace(unit.options, open_source=partial(careful_source, rate=rate))
                 yield unit, unit.run(totals, met)

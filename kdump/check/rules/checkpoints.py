@@ -6,7 +6,7 @@ from collections.abc import Collection, Iterator
 
 from kdump.check.finding import ERROR, INFO, WARNING, Code, Finding
 from kdump.check.rule import PartitionContext
-from kdump.format.counted import first_of
+from kdump.format.count_text import first_of
 from kdump.log.paths import Target
 
 CHECKPOINT_INVALID = Code(

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator
 
 from kdump.check.finding import ERROR, INFO, WARNING, Code, Finding
 from kdump.format.numbers import parse_long
-from kdump.log.disk import LogDirectory, PartitionDirectory
+from kdump.log.log_directory import LogDirectory, PartitionDirectory
 from kdump.log.paths import Target
 
 PARTITION_DUPLICATE = Code(

@@ -12,12 +12,12 @@ from typing import TYPE_CHECKING
 from kdump.check.finding import ERROR, WARNING, Code, Finding
 from kdump.format.meta_properties import DIRECTORY_ID, TRIMMED
 from kdump.format.numbers import parse_int
-from kdump.log import kinds
+from kdump.log import file_kinds
 from kdump.log.entries import Entry, Item
 from kdump.log.paths import Target
 
 if TYPE_CHECKING:
-    from kdump.state.image import Metadata
+    from kdump.state.image import MetadataImage
 
 PARTITION_METADATA_INVALID = Code(
     code="partition-metadata-invalid",
@@ -73,16 +73,16 @@ QUORUM_VERSIONS = ("0", "1")
 
 def content(at: Target, values: dict[str, str]) -> Iterator[Finding]:
     """Yield findings for invalid contents of a file, given as names and values."""
-    if at.kind is kinds.PARTITION_METADATA:
+    if at.kind is file_kinds.PARTITION_METADATA:
         version, topic_id = values.get("version"), values.get("topic_id")
         if version != "0":
             mild = parse_int(version) is not None
             yield _found(PARTITION_METADATA_INVALID, at, "version", version, "0", severity=WARNING if mild else None)
         if topic_id is None or not UUID.match(topic_id):
             yield _found(PARTITION_METADATA_INVALID, at, "topic_id", topic_id, "a 22-character ID")
-    elif at.kind is kinds.META_PROPERTIES:
+    elif at.kind is file_kinds.META_PROPERTIES:
         yield from _meta_properties(at, values)
-    elif at.kind is kinds.QUORUM_STATE:
+    elif at.kind is file_kinds.QUORUM_STATE:
         version = values.get("data_version")
         if version not in QUORUM_VERSIONS:
             yield _found(QUORUM_STATE_INVALID, at, "data_version", version, "0 or 1")
@@ -106,7 +106,9 @@ def _meta_properties(at: Target, values: dict[str, str]) -> Iterator[Finding]:
         yield _found(META_PROPERTIES_INVALID, at, "directory.id", directory, "a 22-character ID")
 
 
-def registered(at: Target, values: dict[str, str], metadata: Metadata, holds_partitions: bool) -> Iterator[Finding]:
+def registered(
+    at: Target, values: dict[str, str], metadata: MetadataImage, holds_partitions: bool
+) -> Iterator[Finding]:
     """Yield a finding if node.id or directory.id differs from the registration of this log directory in the cluster's
     metadata. An unknown directory.id is only a warning if the directory has no partitions: the broker registers it at
     startup."""

@@ -13,12 +13,12 @@ from typing import Any
 
 from kdump.check.finding import ERROR, INFO, WARNING, Code, Finding
 from kdump.check.rule import NONE, BatchContext, PartitionContext, Rule, SegmentContext
-from kdump.format.counted import many
-from kdump.format.heads import BASE, LAST, START, Heads
-from kdump.log.disk import PartitionDirectory
+from kdump.format.count_text import count_text
+from kdump.format.header_columns import BASE, LAST, START, HeaderColumns
 from kdump.log.entries import Entry, Item
+from kdump.log.file_kinds import INDEX, FileKind
 from kdump.log.internal_topics import METADATA_TOPIC
-from kdump.log.kinds import INDEX, Kind
+from kdump.log.log_directory import PartitionDirectory
 from kdump.log.paths import Target
 from kdump.log.region import PADDING, TORN, Region
 
@@ -127,14 +127,14 @@ INDEX_ORPHAN = Code(
 
 
 PREALLOCATED = "the zeros are preallocated; the broker truncates them when it closes the file"
-Reader = Callable[[Target, Kind], Iterator[Item]]
+Reader = Callable[[Target, FileKind], Iterator[Item]]
 
 
 class IndexRule(Rule):
     """Base class of the rules for both indexes. Findings with the same code in one file are reported once, with the
     number of further ones."""
 
-    kind: Kind
+    kind: FileKind
     size_invalid: Code
     not_sorted: Code
     padding_severity = ERROR
@@ -163,7 +163,7 @@ class IndexRule(Rule):
     def reset(self) -> None:
         """Reset the state at the start of a segment."""
 
-    def first_suspect(self, part: SegmentContext, heads: Heads, first: int, stop: int) -> int:
+    def first_suspect(self, part: SegmentContext, heads: HeaderColumns, first: int, stop: int) -> int:
         return stop  # findings are reported at the end of the segment
 
     def is_not_above(self, before: Entry, entry: Entry) -> bool:
@@ -218,7 +218,7 @@ class IndexRule(Rule):
     def finish(self, part: SegmentContext) -> Iterable[Finding]:
         self.rest(part)
         for finding, count in self.reported.values():
-            more = f"; {many(count - 1, 'more such entry', 'more such entries')}" if count > 1 else ""
+            more = f"; {count_text(count - 1, 'more such entry', 'more such entries')}" if count > 1 else ""
             yield finding._replace(message=finding.message + more)
         self.reported = {}
 
@@ -259,7 +259,7 @@ class OffsetIndexRule(IndexRule):
             self.damage_end = batch.end
         return NONE
 
-    def accept_run(self, part: SegmentContext, heads: Heads, first: int, stop: int) -> None:
+    def accept_run(self, part: SegmentContext, heads: HeaderColumns, first: int, stop: int) -> None:
         starts, lasts = heads.column(START), heads.column(LAST)
         end = heads.of(stop - 1, START) + heads.shift
         while self.entry is not None and self.entry.values["position"] <= end:

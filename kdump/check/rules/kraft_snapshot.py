@@ -12,11 +12,11 @@ from kdump.check.rules.bytes import batch_findings, region_finding
 from kdump.check.rules.records import count_findings
 from kdump.check.totals import CheckTotals
 from kdump.format.control import decode_control
+from kdump.log.batch_records import records
 from kdump.log.batch_validity import is_intact
-from kdump.log.disk import SegmentFiles
 from kdump.log.errors import SourceError
+from kdump.log.log_directory import SegmentFiles
 from kdump.log.paths import Target
-from kdump.log.payload import records
 from kdump.log.reader import regions
 from kdump.log.region import Batch
 

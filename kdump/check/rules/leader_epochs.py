@@ -10,8 +10,8 @@ from kdump.check.advice import RESTORE
 from kdump.check.finding import ERROR, INFO, WARNING, Code, Finding
 from kdump.check.resume_state import NUMBER
 from kdump.check.rule import NONE, BatchContext, FindingMerger, PartitionContext, Rule, SegmentContext
-from kdump.format.counted import many
-from kdump.format.heads import BASE, EPOCH, Heads, within
+from kdump.format.count_text import count_text
+from kdump.format.header_columns import BASE, EPOCH, HeaderColumns, within
 
 LEADER_EPOCH_DECREASED = Code(
     code="leader-epoch-decreased",
@@ -89,7 +89,7 @@ class LeaderEpochRule(Rule):
             return NONE
         return list(self._batch(seen, epoch))
 
-    def first_suspect(self, part: SegmentContext, heads: Heads, first: int, stop: int) -> int:
+    def first_suspect(self, part: SegmentContext, heads: HeaderColumns, first: int, stop: int) -> int:
         if self.starts:
             if self.last < 0 or self.missing.first is not None or self.differing.first is not None:
                 return first
@@ -134,9 +134,8 @@ class LeaderEpochRule(Rule):
         taken = self.missing.take()
         if taken:
             first, count, end, last = taken
-            message = (
-                f"{many(count, 'batch', 'batches')} without a leader epoch, offsets {first.batch.baseOffset}..{last}"
-            )
+            batches = count_text(count, "batch", "batches")
+            message = f"{batches} without a leader epoch, offsets {first.batch.baseOffset}..{last}"
             position = first.batch.position
             yield LEADER_EPOCH_MISSING.finding(
                 first.part.target,
@@ -153,7 +152,7 @@ class LeaderEpochRule(Rule):
             first, count, end, last = taken
             batch = first.batch
             message = (
-                f"leader epoch {batch.partitionLeaderEpoch} in {many(count, 'batch', 'batches')}, offsets "
+                f"leader epoch {batch.partitionLeaderEpoch} in {count_text(count, 'batch', 'batches')}, offsets "
                 f"{batch.baseOffset}..{last}, but {self.expected} in leader-epoch-checkpoint"
             )
             yield LEADER_EPOCH_CHECKPOINT_MISMATCH.finding(

@@ -9,23 +9,23 @@ from kdump.check.finding import INFO, WARNING, Code, Finding
 from kdump.check.log_dir_context import Checkpoint, checkpoint, ids
 from kdump.check.options import Options
 from kdump.check.rules.checkpoints import absent_partitions
-from kdump.format.counted import first_of
-from kdump.log import kinds
-from kdump.log.disk import LogDirectory
+from kdump.format.count_text import first_of
+from kdump.log import file_kinds
+from kdump.log.log_directory import LogDirectory
 from kdump.log.paths import Target
 from kdump.state.missing_partitions import (
     EVIDENCE,
     Expected,
     Key,
     MissingPartitions,
+    checkpointed_partitions,
     missing_partitions,
     name_of,
-    noted_in,
     what_is_at,
 )
 
 if TYPE_CHECKING:
-    from kdump.state.image import Metadata
+    from kdump.state.image import MetadataImage
 
 
 PARTITION_MISSING = Code(
@@ -57,11 +57,11 @@ PARTITION_MISSING = Code(
 
 
 def missing_in(
-    directory: LogDirectory, others: tuple[str, ...], metadata: Metadata | None, options: Options
+    directory: LogDirectory, others: tuple[str, ...], metadata: MetadataImage | None, options: Options
 ) -> MissingPartitions:
     """Return the log directory's missing partitions. `others`: the paths of the node's other log directories, and of
     directories that cannot be listed and may be such."""
-    noted = noted_in(directory.files, options.open)
+    noted = checkpointed_partitions(directory.files, options.open)
     return missing_partitions(Expected.of(directory.path, others, ids(directory, options), noted, metadata))
 
 
@@ -69,7 +69,7 @@ def missing_from(
     directory: LogDirectory,
     here: Collection[Key],
     others: tuple[str, ...],
-    metadata: Metadata | None,
+    metadata: MetadataImage | None,
     options: Options,
 ) -> Iterator[Finding]:
     """Yield a finding for each partition that the log directory had and that is gone; and one for each checkpoint with
@@ -78,7 +78,7 @@ def missing_from(
     noted: dict[str, Checkpoint] = {
         name.removesuffix("-checkpoint"): checkpoint(at, options)
         for name, at in directory.files.items()
-        if at.kind is kinds.OFFSET_CHECKPOINT
+        if at.kind is file_kinds.OFFSET_CHECKPOINT
     }
     missing = missing_in(directory, others, metadata, options)
     lost = [key for key in missing.lost if key not in here]  # one that went away in the meantime was deleted

@@ -8,8 +8,8 @@ from kdump.check.advice import RESTORE
 from kdump.check.finding import ERROR, INFO, WARNING, Code, Finding
 from kdump.check.resume_state import FINDINGS, FLAG, NUMBER
 from kdump.check.rule import LOST, NONE, BatchContext, PartitionContext, Rule, SegmentContext
-from kdump.format.heads import BASE, LAST, Heads, missing_records, next_to, within
-from kdump.format.runs import FURTHEST
+from kdump.format.batch_runs import FURTHEST
+from kdump.format.header_columns import BASE, LAST, HeaderColumns, are_adjacent, missing_records, within
 
 OFFSET_NOT_MONOTONIC = Code(
     code="offset-not-monotonic",
@@ -118,16 +118,16 @@ class OffsetRule(Rule):
             return self._compare_name(seen, base) if seen.part.target.name_offset is not None else NONE
         return list(self._compare(seen, base, last, first))
 
-    def first_suspect(self, part: SegmentContext, heads: Heads, first: int, stop: int) -> int:
+    def first_suspect(self, part: SegmentContext, heads: HeaderColumns, first: int, stop: int) -> int:
         if self.last is None or self.first_of_part:
             return first
         name = part.target.name_offset
         if name is not None and not self.named_wrong:
             stop = within(heads, BASE, first, stop, name, FURTHEST)
             stop = within(heads, LAST, first, stop, name, name + MAX_RELATIVE_OFFSET)
-        return next_to(heads, first, stop, self.last)
+        return are_adjacent(heads, first, stop, self.last)
 
-    def accept_run(self, part: SegmentContext, heads: Heads, first: int, stop: int) -> None:
+    def accept_run(self, part: SegmentContext, heads: HeaderColumns, first: int, stop: int) -> None:
         self.compacted = self.compacted or missing_records(heads, first, stop)
         self.last = heads.of(stop - 1, LAST)
 

@@ -12,7 +12,7 @@ from kdump.check.finding import ERROR, Code, Finding
 from kdump.check.resume_state import NAMES, NUMBER
 from kdump.check.rule import NONE, BatchContext, Rule, SegmentContext
 from kdump.check.watchers.producers import ProducerWatcher
-from kdump.format.heads import BASE, Heads, within
+from kdump.format.header_columns import BASE, HeaderColumns, within
 from kdump.log.paths import Target
 from kdump.log.region import Region
 from kdump.state.producers import ProducerStateEntry
@@ -91,7 +91,7 @@ class ProducerSnapshotRule(Rule):
             findings.extend(self._compare(self.waiting.pop(0)))
         return findings
 
-    def first_suspect(self, part: SegmentContext, heads: Heads, first: int, stop: int) -> int:
+    def first_suspect(self, part: SegmentContext, heads: HeaderColumns, first: int, stop: int) -> int:
         if not self.waiting:
             return stop
         return (

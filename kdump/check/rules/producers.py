@@ -10,7 +10,7 @@ from collections.abc import Iterable
 from kdump.check.finding import INFO, WARNING, Code, Finding
 from kdump.check.rule import LOST, NONE, BatchContext, Rule, SegmentContext
 from kdump.check.watchers.producers import ProducerWatcher
-from kdump.format.heads import Heads
+from kdump.format.header_columns import HeaderColumns
 from kdump.state.producers import (
     DUPLICATE,
     EPOCH_DECREASED,
@@ -110,7 +110,7 @@ class ProducerSequenceRule(Rule):
         self.producers = producers
         self.known = producers.known
 
-    def first_suspect(self, part: SegmentContext, heads: Heads, first: int, stop: int) -> int:
+    def first_suspect(self, part: SegmentContext, heads: HeaderColumns, first: int, stop: int) -> int:
         return stop  # the watcher examines every batch that does not follow its producer's previous one
 
     def batch(self, seen: BatchContext) -> Iterable[Finding]:

@@ -11,16 +11,16 @@ from kdump.check.finding import ERROR, INFO, WARNING, Code, Finding, codes_in
 from kdump.check.rules import bytes as byte_rules
 from kdump.check.rules.bytes import crc_mismatch, first_offset, inner_crc_mismatch, problem_finding
 from kdump.format.batch import BATCH_ATTRIBUTES
-from kdump.format.columns import Columns, check_records, headers, odd_header
 from kdump.format.control import CONTROL_TYPES, decode_control
-from kdump.format.counted import many
+from kdump.format.count_text import count_text
 from kdump.format.numbers import int64
-from kdump.log import legacy
+from kdump.format.record_columns import RecordColumns, check_records, headers, invalid_header
+from kdump.log import legacy_records
+from kdump.log.batch_records import decode_columns, records
 from kdump.log.batch_validity import undecoded_count_problem
 from kdump.log.paths import Target
-from kdump.log.payload import columns_of, records
 from kdump.log.record import Record
-from kdump.log.region import Batch, BatchLegacy, BatchV2, Problem
+from kdump.log.region import Batch, DefaultRecordBatch, LegacyRecordBatch, Problem
 
 if TYPE_CHECKING:  # inspect needs no rules
     from kdump.check.rule import PartitionContext, SegmentContext
@@ -235,10 +235,10 @@ def findings(part: SegmentContext, known: PartitionContext, batch: Batch) -> Ite
     limit = known.max_message_bytes
     if limit is not None and batch.size > limit:
         yield make(SIZE_OVER_LIMIT, message=f"{batch.size} bytes, but max.message.bytes is {limit}", expected=limit)
-    if isinstance(batch, BatchV2):
+    if isinstance(batch, DefaultRecordBatch):
         yield from _header(make, batch)
         yield from _control(part, make, batch) if batch.isControlBatch else _data(make, known, batch)
-    elif isinstance(batch, BatchLegacy):
+    elif isinstance(batch, LegacyRecordBatch):
         yield from _messages(part, make, known, batch)
     for problem in batch.problems:
         yield _noted(part.target, batch, problem)
@@ -249,7 +249,7 @@ def _found(part: SegmentContext, batch: Batch, code: Code, *, offset: int | None
     return code.finding(part.target, position=batch.position, size=batch.size, offset=at, **more)
 
 
-def _header(make: Make, batch: BatchV2) -> Iterator[Finding]:
+def _header(make: Make, batch: DefaultRecordBatch) -> Iterator[Finding]:
     unknown = batch.attributes & 0xFFFF & ~KNOWN_BITS
     if unknown:
         yield make(
@@ -267,14 +267,14 @@ def _header(make: Make, batch: BatchV2) -> Iterator[Finding]:
         yield make(PRODUCER_FIELDS_INVALID, message=f"a data batch with a producer ID, but without a sequence: {said}")
 
 
-def _data(make: Make, known: PartitionContext, batch: BatchV2) -> Iterator[Finding]:
+def _data(make: Make, known: PartitionContext, batch: DefaultRecordBatch) -> Iterator[Finding]:
     last = -1
     largest = None
     reserved = unkeyed = misplaced = 0
     first_unkeyed = 0
     bad_header: tuple[int, str] | None = None
     end = batch.lastOffsetDelta or 0
-    for columns, _ in columns_of(batch, keys=False, values=False):
+    for columns, _ in decode_columns(batch, keys=False, values=False):
         seen = check_records(columns, last, end, batch.header.baseTimestamp)
         if seen.misplaced and not misplaced:
             delta, behind = seen.wrong_delta, seen.wrong_behind
@@ -298,11 +298,13 @@ def _data(make: Make, known: PartitionContext, batch: BatchV2) -> Iterator[Findi
     base = batch.header.baseOffset
     if reserved:
         yield make(
-            ATTRIBUTES_RESERVED, message=f"{many(reserved, 'record')} with attributes other than 0", severity=INFO
+            ATTRIBUTES_RESERVED, message=f"{count_text(reserved, 'record')} with attributes other than 0", severity=INFO
         )
     if unkeyed:
         yield make(
-            NULL_KEY_COMPACTED, message=f"{many(unkeyed, 'record')} without a key", offset=int64(base + first_unkeyed)
+            NULL_KEY_COMPACTED,
+            message=f"{count_text(unkeyed, 'record')} without a key",
+            offset=int64(base + first_unkeyed),
         )
     if bad_header is not None:
         delta, reason = bad_header
@@ -321,13 +323,13 @@ FIRST_ONLY = "brokers and consumers read the first record of such a batch and ig
 NOT_TEXT = "consumers receive the key with U+FFFD or a null character in it"
 
 
-def _bad_header(columns: Columns) -> tuple[int, str] | None:
+def _bad_header(columns: RecordColumns) -> tuple[int, str] | None:
     """Return the offsetDelta of the first record with a header key that is not UTF-8 or contains a null character, and
     the reason; None if there is none."""
     if columns.skimmed:
         return (columns.offset_delta[0], columns.odd) if columns.odd else None
     i = -1
-    while (i := odd_header(columns, i + 1)) < len(columns):
+    while (i := invalid_header(columns, i + 1)) < len(columns):
         for key, _ in headers(columns.data, columns.headers_start[i], columns.headers_count[i], columns.end[i]):
             if b"\0" in key:
                 return columns.offset_delta[i], "a header key with a null character"
@@ -338,7 +340,7 @@ def _bad_header(columns: Columns) -> tuple[int, str] | None:
     return None
 
 
-def _control(part: SegmentContext, make: Make, batch: BatchV2) -> Iterator[Finding]:
+def _control(part: SegmentContext, make: Make, batch: DefaultRecordBatch) -> Iterator[Finding]:
     count = 0
     markers = False
     for record in records(batch, values=False):
@@ -360,7 +362,7 @@ def _control(part: SegmentContext, make: Make, batch: BatchV2) -> Iterator[Findi
         yield make(CONTROL_BATCH_INVALID, message=message, severity=WARNING, consequence=FIRST_ONLY)
 
 
-def _messages(part: SegmentContext, make: Make, known: PartitionContext, batch: BatchLegacy) -> Iterator[Finding]:
+def _messages(part: SegmentContext, make: Make, known: PartitionContext, batch: LegacyRecordBatch) -> Iterator[Finding]:
     last = largest = None
     count = unkeyed = 0
     other_magic: int | None = None
@@ -369,7 +371,7 @@ def _messages(part: SegmentContext, make: Make, known: PartitionContext, batch: 
         seen = check_records(ordinary, 0, 0, 0)
         last, count, unkeyed = int64(ordinary.offset_delta[-1] + (batch.inner_base or 0)), len(ordinary), seen.unkeyed
         largest = seen.largest_timestamp if batch.magic else None
-    for record in legacy.messages(batch, keys=False, values=False) if ordinary is None else ():
+    for record in legacy_records.messages(batch, keys=False, values=False) if ordinary is None else ():
         count += 1
         yield from record_findings(part.target, record)
         last = record.offset
@@ -379,7 +381,7 @@ def _messages(part: SegmentContext, make: Make, known: PartitionContext, batch: 
             other_magic = record.magic
         unkeyed += record.keySize < 0
     if known.compacted and unkeyed:
-        yield make(NULL_KEY_COMPACTED, message=f"{many(unkeyed, 'message')} without a key")
+        yield make(NULL_KEY_COMPACTED, message=f"{count_text(unkeyed, 'message')} without a key")
     if not batch.is_compressed:
         if batch.attributes & ~0x0F:
             yield make(ATTRIBUTES_RESERVED, message=f"attributes 0x{batch.attributes & 0xFF:02x}: reserved bits set")

@@ -11,9 +11,9 @@ from collections.abc import Iterable
 from kdump.check.finding import ERROR, WARNING, Code, Finding
 from kdump.check.rule import NONE, BatchContext, SegmentContext
 from kdump.check.rules.indexes import IGNORED, REBUILD, IndexRule
-from kdump.format.heads import BASE, LAST, MAX_TIMESTAMP, Heads, largest
+from kdump.format.header_columns import BASE, LAST, MAX_TIMESTAMP, HeaderColumns, largest
 from kdump.log.entries import Entry
-from kdump.log.kinds import TIME_INDEX
+from kdump.log.file_kinds import TIME_INDEX
 from kdump.log.region import Region
 
 TIME_INDEX_SIZE_INVALID = Code(
@@ -86,7 +86,7 @@ class TimeIndexRule(IndexRule):
         self.largest = max(self.largest, timestamp)
         return NONE
 
-    def accept_run(self, part: SegmentContext, heads: Heads, first: int, stop: int) -> None:
+    def accept_run(self, part: SegmentContext, heads: HeaderColumns, first: int, stop: int) -> None:
         lasts = heads.column(LAST)
         row = first
         while self.entry is not None and self.entry.values["offset"] <= lasts[stop - 1]:

@@ -7,7 +7,7 @@ from datetime import datetime, timezone
 
 from kdump.check.finding import WARNING, Code, Finding
 from kdump.check.rule import DAY, NONE, BatchContext, FindingMerger, Rule, SegmentContext
-from kdump.format.heads import MAX_TIMESTAMP, Heads, within
+from kdump.format.header_columns import MAX_TIMESTAMP, HeaderColumns, within
 
 TIMESTAMP_IN_FUTURE = Code(
     code="timestamp-in-future",
@@ -53,7 +53,7 @@ class TimestampRule(Rule):
             return NONE
         return list(self._report()) if self.run.first else NONE
 
-    def first_suspect(self, part: SegmentContext, heads: Heads, first: int, stop: int) -> int:
+    def first_suspect(self, part: SegmentContext, heads: HeaderColumns, first: int, stop: int) -> int:
         return first if self.run.first else within(heads, MAX_TIMESTAMP, first, stop, LOWEST, part.modified + DAY)
 
     def finish(self, part: SegmentContext) -> Iterable[Finding]:

@@ -12,7 +12,7 @@ from kdump.check.finding import ERROR, INFO, WARNING, Code, Finding
 from kdump.check.rule import NONE, BatchContext, PartitionContext, Rule, SegmentContext
 from kdump.check.rules.timestamps import utc
 from kdump.check.watchers.transactions import TransactionWatcher
-from kdump.format.heads import Heads
+from kdump.format.header_columns import HeaderColumns
 from kdump.state.transactions import CompletedTxn, OngoingTxn
 
 TRANSACTION_OPEN = Code(
@@ -78,7 +78,7 @@ class TransactionRule(Rule):
         self.transactions = transactions
         self.known = known
 
-    def first_suspect(self, part: SegmentContext, heads: Heads, first: int, stop: int) -> int:
+    def first_suspect(self, part: SegmentContext, heads: HeaderColumns, first: int, stop: int) -> int:
         return stop  # the watcher examines batches that begin or end a transaction, or write outside of one
 
     def batch(self, seen: BatchContext) -> Iterable[Finding]:

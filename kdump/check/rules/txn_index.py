@@ -13,7 +13,7 @@ from kdump.check.resume_state import NUMBER
 from kdump.check.rule import NONE, BatchContext, PartitionContext, Rule, SegmentContext
 from kdump.check.rules.indexes import REBUILD
 from kdump.check.watchers.transactions import TransactionWatcher
-from kdump.format.heads import Heads
+from kdump.format.header_columns import HeaderColumns
 from kdump.log.entries import Entry, Item
 from kdump.log.paths import Target
 from kdump.log.region import Region
@@ -116,7 +116,7 @@ class TxnIndexRule(Rule):
             self.aborts[ended.offset] = Aborted(ended, whole, seen.batch.position, seen.batch.size)
         return NONE
 
-    def first_suspect(self, part: SegmentContext, heads: Heads, first: int, stop: int) -> int:
+    def first_suspect(self, part: SegmentContext, heads: HeaderColumns, first: int, stop: int) -> int:
         return first if self.first is None else stop
 
     def finish(self, part: SegmentContext) -> Iterable[Finding]:

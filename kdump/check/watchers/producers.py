@@ -9,7 +9,7 @@ from kdump.check.resume_state import NUMBER
 from kdump.check.resume_state import PRODUCERS as STATE
 from kdump.check.rule import BatchContext, PartitionContext, SegmentContext, Watcher, may_hide_batches
 from kdump.format.batch import TRANSACTIONAL, sequence
-from kdump.format.heads import (
+from kdump.format.header_columns import (
     ATTRIBUTES,
     BASE,
     LAST,
@@ -17,9 +17,9 @@ from kdump.format.heads import (
     PRODUCER,
     PRODUCER_EPOCH,
     SEQUENCE,
-    Chain,
-    Heads,
-    chains,
+    HeaderColumns,
+    ProducerWrites,
+    producer_writes,
 )
 from kdump.log.region import Region
 from kdump.state.producers import MOST_PRODUCERS, ProducerState, SequenceBreak, follows
@@ -64,16 +64,16 @@ class ProducerWatcher(Watcher):
             self.broken = follows(before, batch, self.damages)
         self.state.data(batch, self.damages)
 
-    def first_suspect(self, part: SegmentContext, heads: Heads, first: int, stop: int) -> int:
+    def first_suspect(self, part: SegmentContext, heads: HeaderColumns, first: int, stop: int) -> int:
         start = self.known.log_start
         if start is not None and heads.of(first, LAST) < start:
             return first
         if len(self.state.by_id) + stop - first > MOST_PRODUCERS:  # at the limit, producers must be removed one by one
             return first
-        stop, found = chains(heads, first, stop, not self.quiet)
+        stop, found = producer_writes(heads, first, stop, not self.quiet)
         return stop if self.quiet else min((chain.first for chain in found if self._odd(heads, chain)), default=stop)
 
-    def _odd(self, heads: Heads, chain: Chain) -> bool:
+    def _odd(self, heads: HeaderColumns, chain: ProducerWrites) -> bool:
         """Return True if the first batch of a chain does not continue its producer's last known epoch and sequence."""
         before = self.state.get(heads.of(chain.first, PRODUCER))
         if before is None:
@@ -84,9 +84,9 @@ class ProducerWatcher(Watcher):
         known = before.last_sequence >= 0 and before.batch_epoch == epoch
         return known and heads.of(chain.first, SEQUENCE) != sequence(before.last_sequence, 1)
 
-    def accept_run(self, part: SegmentContext, heads: Heads, first: int, stop: int) -> None:
+    def accept_run(self, part: SegmentContext, heads: HeaderColumns, first: int, stop: int) -> None:
         self.broken = None
-        for chain in chains(heads, first, stop, False)[1]:
+        for chain in producer_writes(heads, first, stop, False)[1]:
             row = chain.last
             offset, begins = heads.of(row, LAST), heads.of(chain.first, BASE)
             delta = offset - heads.of(row, BASE)

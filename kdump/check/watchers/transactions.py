@@ -8,16 +8,16 @@ from __future__ import annotations
 from kdump.check.resume_state import NUMBER, TRANSACTIONS
 from kdump.check.rule import DAY, BatchContext, SegmentContext, Watcher, may_hide_batches
 from kdump.format.batch import TRANSACTIONAL
-from kdump.format.heads import (
+from kdump.format.header_columns import (
     ATTRIBUTES,
     LAST,
     MAX_TIMESTAMP,
     PRODUCER,
     PRODUCER_EPOCH,
-    Chain,
-    Heads,
-    chains,
+    HeaderColumns,
+    ProducerWrites,
     largest,
+    producer_writes,
 )
 from kdump.log.region import Region
 from kdump.state.transactions import CompletedTxn, OngoingTxn, OpenTransactions
@@ -59,19 +59,19 @@ class TransactionWatcher(Watcher):
         elif seen.marker is not None:
             self.ended = self.state.marker(batch, seen.marker)
 
-    def first_suspect(self, part: SegmentContext, heads: Heads, first: int, stop: int) -> int:
-        stop, found = chains(heads, first, stop, False)
+    def first_suspect(self, part: SegmentContext, heads: HeaderColumns, first: int, stop: int) -> int:
+        stop, found = producer_writes(heads, first, stop, False)
         return min((chain.first for chain in found if self._odd(heads, chain)), default=stop)
 
-    def _odd(self, heads: Heads, chain: Chain) -> bool:
+    def _odd(self, heads: HeaderColumns, chain: ProducerWrites) -> bool:
         """Return True if a producer begins a transaction, or writes outside of an open one."""
         transactional = bool(heads.of(chain.first, ATTRIBUTES) & TRANSACTIONAL.mask)
         return transactional != (heads.of(chain.first, PRODUCER) in self.state.open)
 
-    def accept_run(self, part: SegmentContext, heads: Heads, first: int, stop: int) -> None:
+    def accept_run(self, part: SegmentContext, heads: HeaderColumns, first: int, stop: int) -> None:
         self.ended = self.open_before = None
         self.newest = max(self.newest, largest(heads, MAX_TIMESTAMP, first, stop, part.modified + DAY))
-        for chain in chains(heads, first, stop, False)[1]:
+        for chain in producer_writes(heads, first, stop, False)[1]:
             producer_id, epoch = heads.of(chain.first, PRODUCER), heads.of(chain.first, PRODUCER_EPOCH)
             last, timestamp = heads.of(chain.last, LAST), heads.of(chain.last, MAX_TIMESTAMP)
             self.state.wrote(producer_id, epoch)

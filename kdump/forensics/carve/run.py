@@ -14,8 +14,8 @@ from kdump.forensics.carve.runs import CarvedRun, Runs
 from kdump.forensics.carve.search import CarvedBatch, Search
 from kdump.forensics.carve.write import Writer
 from kdump.forensics.output_directory import OutputDirectory
-from kdump.log.careful import CarefulSource
 from kdump.log.errors import Refused, SourceError, is_missing, listing_error, raise_it
+from kdump.log.fault_tolerant import FaultTolerantSource
 from kdump.log.paths import Target, target
 
 
@@ -124,7 +124,7 @@ def _file(
         done = CarvedFile(at.path, source.size or 0, search.skipped, search.unchecked)
         if source.error:
             done.notes.append(source.error)
-        if isinstance(source, CarefulSource):
+        if isinstance(source, FaultTolerantSource):
             done.unreadable = sum(size for _, size in source.unreadable)
         yield done
 

@@ -11,8 +11,8 @@ from typing import Annotated
 
 from kdump.answer import BYTES, EPOCH_MS, FILE_BYTE, OFFSET, Doc, PathText, answer
 from kdump.forensics.reindex.build import LARGEST_SEGMENT
-from kdump.log.legacy import look_inside
-from kdump.log.region import Batch, BatchLegacy
+from kdump.log.legacy_records import read_wrapper
+from kdump.log.region import Batch, LegacyRecordBatch
 from kdump.state.producers import GAP, ProducerState, follows
 
 SECTOR = 512
@@ -132,6 +132,6 @@ def _has_sequence(batch: Batch) -> bool:
 
 def _first(batch: Batch) -> int:
     """Return the first offset; for a wrapper that does not state it, the last."""
-    if isinstance(batch, BatchLegacy):
-        look_inside(batch)
+    if isinstance(batch, LegacyRecordBatch):
+        read_wrapper(batch)
     return batch.lastOffset if batch.baseOffset is None else batch.baseOffset

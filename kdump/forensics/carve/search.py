@@ -11,15 +11,15 @@ from dataclasses import dataclass
 
 from kdump.format.batch import BATCH_HEADER, BatchHeader
 from kdump.format.batch import CRC_START as BATCH_CRC_START
-from kdump.format.candidates import LEAST, candidates
+from kdump.format.candidates import LEAST, find_candidates
 from kdump.format.checksum import checksum
 from kdump.format.errors import DecodeError
 from kdump.format.message import CRC_START as MESSAGE_CRC_START
 from kdump.format.message import VALUE_SIZE, MessageHeader, key_problem
 from kdump.format.record import MIN_RECORD_SIZE
 from kdump.format.varint import read_varint
-from kdump.log.claim import HEADER, Claim, claim_at
-from kdump.log.nested import LOOK_BACK
+from kdump.log.embedded_batch import LOOK_BACK
+from kdump.log.header_candidate import HEADER, HeaderCandidate, candidate_at
 from kdump.log.region import Batch, Limits, make_batch
 from kdump.log.resync import FREE_WORK, RESERVE, WORK_PER_BYTE
 from kdump.log.window import Window
@@ -61,7 +61,7 @@ class Search:
         """Yield the batches found. A batch can be read only until you request the next one. Raises SourceError."""
         outer, outer_end = 0, 0
         for at in self._candidates():
-            claim = claim_at(self.window, at, self.limits)
+            claim = candidate_at(self.window, at, self.limits)
             if not self._is_sound(claim):
                 continue
             within = outer if at < outer_end else None
@@ -82,20 +82,20 @@ class Search:
                 position = ahead - EDGE
             # A header that begins in the last bytes of a piece extends into the next one.
             data, start = window.at_hand(position, PIECE + HEADER)
-            there = len(data) - start
-            if there < LEAST:
+            length = len(data) - start
+            if length < LEAST:
                 return
-            stop = start + min(PIECE, there)
+            stop = start + min(PIECE, length)
             if data.startswith(ZEROS[: stop - start], start):
                 start = max(start, stop - EDGE)
-            for at in candidates(data, start, stop):
-                yield position + at - (stop - min(PIECE, there))
-            position += min(PIECE, there)
+            for at in find_candidates(data, start, stop):
+                yield position + at - (stop - min(PIECE, length))
+            position += min(PIECE, length)
             self.work_left += WORK_PER_BYTE * PIECE
             self.met(position)
             window.release(position - LOOK_BACK)
 
-    def _is_sound(self, claim: Claim) -> bool:
+    def _is_sound(self, claim: HeaderCandidate) -> bool:
         """Return True if the batch is complete in the source and its checksum matches."""
         header = claim.header
         if header is None or claim.error is not None:
@@ -115,7 +115,7 @@ class Search:
         pieces = self.window.peeks(claim.position + start, claim.size - start)
         return checksum(header.magic, pieces) == header.crc
 
-    def _begins_records(self, claim: Claim) -> bool:
+    def _begins_records(self, claim: HeaderCandidate) -> bool:
         """Return True if the first bytes after a header look like records. Used when the work budget runs low."""
         header = claim.header
         if not isinstance(header, BatchHeader):

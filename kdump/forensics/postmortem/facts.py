@@ -10,8 +10,8 @@ from kdump.check.finding import ERROR, WARNING, Finding
 from kdump.check.totals import CheckTotals
 from kdump.forensics.answers import Difference, PartitionTransactions, Transaction
 from kdump.forensics.postmortem.buckets import Buckets, doubling, of_time
-from kdump.forensics.postmortem.marks import Mark
-from kdump.forensics.postmortem.strip import Cell, Ref
+from kdump.forensics.postmortem.finding_ranges import FindingRange
+from kdump.forensics.postmortem.segment_strip import Cell, Ref
 from kdump.forensics.stats import Stats
 
 
@@ -28,7 +28,7 @@ class SegmentFacts:
     oldest: int | None = None
     newest: int | None = None
     cells: list[Cell] = field(default_factory=list)
-    marks: list[Mark] = field(default_factory=list)
+    marks: list[FindingRange] = field(default_factory=list)
 
 
 class Gap(NamedTuple):

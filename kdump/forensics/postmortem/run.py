@@ -15,16 +15,16 @@ from kdump.check.engine.workers import careful_source, stop, usual_processes
 from kdump.check.finding import SEVERITIES, Finding
 from kdump.check.options import Options
 from kdump.check.totals import CheckTotals
+from kdump.forensics.distribution import TimeHistogram
 from kdump.forensics.postmortem.buckets import Buckets, of_time
-from kdump.forensics.postmortem.check import PostMortemCheck
 from kdump.forensics.postmortem.facts import Directory, PartitionFacts, PostMortem, Series
-from kdump.forensics.sketch import SpaceSaving
-from kdump.forensics.spread import Moments
-from kdump.log.disk import LogDirectory
+from kdump.forensics.postmortem.partition_scan import PostMortemCheck
+from kdump.forensics.space_saving import SpaceSaving
 from kdump.log.errors import Refused, SourceError, raise_it
-from kdump.log.rate import Rate
+from kdump.log.log_directory import LogDirectory
+from kdump.log.rate_limit import RateLimit
 from kdump.signals import uninterrupted
-from kdump.state.logdir import was_clean
+from kdump.state.directory_summary import had_clean_shutdown
 from kdump.state.small_files import properties
 
 if TYPE_CHECKING:
@@ -42,7 +42,7 @@ together."""
 
 Wanted = Callable[[CheckUnit], bool]
 Done = tuple[PartitionFacts, CheckTotals]
-_rate: Rate | None = None
+_rate: RateLimit | None = None
 
 
 def postmortem(
@@ -115,7 +115,7 @@ class _Gather:
         self.sizes[topic] = self.sizes.get(topic, 0) + facts.stats.batchBytes
         self._fewer()
         facts.time = Buckets(of_time)
-        facts.stats.moments, facts.stats.keys, facts.stats.producers = Moments(), NONE, NONE
+        facts.stats.moments, facts.stats.keys, facts.stats.producers = TimeHistogram(), NONE, NONE
         made.partitions.append(facts)
         self.drawn.append(facts)
         if len(self.drawn) > DRAWN:
@@ -141,7 +141,7 @@ def _slim(facts: PartitionFacts) -> None:
 
 
 def _directory(found: LogDirectory) -> Directory:
-    return Directory(found.path, properties(found.files.get("meta.properties")), was_clean(found))
+    return Directory(found.path, properties(found.files.get("meta.properties")), had_clean_shutdown(found))
 
 
 def read_unit(unit: CheckUnit, met: Callable[[int], None]) -> Done:
@@ -173,7 +173,7 @@ def read_unit(unit: CheckUnit, met: Callable[[int], None]) -> Done:
     return facts, totals
 
 
-def _begin(rate: Rate | None) -> None:
+def _begin(rate: RateLimit | None) -> None:
     global _rate
     _rate = rate
 
@@ -189,7 +189,7 @@ def _run_all(
 ) -> Iterator[tuple[CheckUnit, Done]]:
     """Yield each unit, in order, with its facts and totals."""
     if jobs <= 1 or len(work) < 2:
-        rate = Rate(max_rate) if max_rate else None
+        rate = RateLimit(max_rate) if max_rate else None
         for unit in work:
             unit.options = replace(unit.options, open_source=partial(careful_source, rate=rate))
             yield unit, read_unit(unit, met)
@@ -199,7 +199,7 @@ def _run_all(
 
     # Not forked: a thread may already be drawing progress.
     context = multiprocessing.get_context("spawn")
-    shared = Rate(max_rate, context) if max_rate else None
+    shared = RateLimit(max_rate, context) if max_rate else None
     with ProcessPoolExecutor(min(jobs, len(work)), context, _begin, (shared,)) as pool:
         futures: deque[Future[Done]] = deque()
         rest = iter(work)

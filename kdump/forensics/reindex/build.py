@@ -14,10 +14,10 @@ from typing import NamedTuple
 
 from kdump.format.control import decode_control
 from kdump.format.index import INDEX_ENTRY, TIME_INDEX_ENTRY, TXN_INDEX_ENTRY, TxnIndexEntry
+from kdump.log.batch_records import records
 from kdump.log.paths import Target, target
-from kdump.log.payload import records
-from kdump.log.region import Batch, BatchLegacy
-from kdump.state.marker import ABORT, COMMIT, Marker
+from kdump.log.region import Batch, LegacyRecordBatch
+from kdump.state.marker import ABORT, COMMIT, EndTxnMarker
 from kdump.state.transactions import OpenTransactions
 
 INTERVAL = 4096
@@ -43,7 +43,7 @@ class RecoveryStop(Exception):
 
 
 @dataclass(frozen=True)
-class Indexes:
+class IndexBytes:
     """The bytes of the three files, without preallocation. A broker does not create an empty .txnindex."""
 
     index: bytes
@@ -51,7 +51,7 @@ class Indexes:
     txnindex: bytes
 
 
-class Added(NamedTuple):
+class BatchEffects(NamedTuple):
     """Effects of a batch. `indexed`: whether it has an entry in the .index; `began`: first offset of the transaction
     that it began; for an ABORT marker, `aborted` is its producer ID, and `entry` its entry in the .txnindex (None if no
     data of its transaction is known)."""
@@ -93,7 +93,7 @@ class IndexBuilder:
         self._last_time = (-1, base_offset)
         self._last_aborted = -1
 
-    def add(self, batch: Batch, position: int | None = None) -> Added:
+    def add(self, batch: Batch, position: int | None = None) -> BatchEffects:
         """Add the next batch, at byte `position` of the segment (by default the position where it was read). Its
         checksum is not verified. Raises RecoveryStop if recovery rejects the batch: it is not indexed, and none may
         follow it."""
@@ -107,8 +107,8 @@ class IndexBuilder:
         is_due = position - self._indexed_to > self.interval
         if is_due:
             self._can_index(last, *(newest or (self.last_timestamp, self.last_timestamp_offset)))
-        added = Added(is_due)
-        if not isinstance(batch, BatchLegacy):
+        added = BatchEffects(is_due)
+        if not isinstance(batch, LegacyRecordBatch):
             added = self._producer(batch, added)
         if newest:
             self.last_timestamp, self.last_timestamp_offset = newest
@@ -118,13 +118,13 @@ class IndexBuilder:
             self._add_time()
         return added
 
-    def finish(self) -> Indexes:
+    def finish(self) -> IndexBytes:
         """Return the files as they are once the segment is closed, rolled or recovered: the last entry of the time
         index has the largest timestamp of all (LogSegment.recover, close, onBecomeInactiveSegment). Raises
         RecoveryStop."""
         self._check_time(self.last_timestamp_offset)
         self._add_time()
-        return Indexes(bytes(self._index), bytes(self._time), bytes(self._txn))
+        return IndexBytes(bytes(self._index), bytes(self._time), bytes(self._txn))
 
     def _can_index(self, last: int, timestamp: int, offset: int) -> None:
         """Raise RecoveryStop for entries that OffsetIndex.append or TimeIndex.maybeAppend rejects."""
@@ -153,7 +153,7 @@ class IndexBuilder:
                 self.last_timestamp, self.last_timestamp_offset - self.base_offset
             )
 
-    def _producer(self, batch: Batch, added: Added) -> Added:
+    def _producer(self, batch: Batch, added: BatchEffects) -> BatchEffects:
         """Do what LogSegment.updateProducerState does, as far as the transaction index depends on it."""
         if batch.producerId is None or batch.producerId < 0:
             return added
@@ -170,7 +170,7 @@ class IndexBuilder:
             raise RecoveryStop(f"more than {len(self.transactions.open)} transactions are open", THROWS)
         return added._replace(began=batch.baseOffset) if batch.isTransactional and not is_open else added
 
-    def _ended(self, batch: Batch, marker: Marker, added: Added) -> Added:
+    def _ended(self, batch: Batch, marker: EndTxnMarker, added: BatchEffects) -> BatchEffects:
         ended = self.transactions.marker(batch, marker)
         offset = batch.lastOffset if batch.baseOffset is None else batch.baseOffset
         if marker.type != ABORT:
@@ -190,7 +190,7 @@ class IndexBuilder:
         return added._replace(aborted=ended.producer_id, entry=entry)
 
 
-def _marker(batch: Batch) -> Marker | None:
+def _marker(batch: Batch) -> EndTxnMarker | None:
     """Return the marker in a control batch of a producer: COMMIT or ABORT; None if it has no records, because nothing
     is left of its transaction. Raises RecoveryStop for what EndTransactionMarker.deserialize rejects."""
     for record in records(batch, values=False):
@@ -199,7 +199,7 @@ def _marker(batch: Batch) -> Marker | None:
             raise RecoveryStop(f"its control record cannot be decoded: {control.problem.reason}", TRUNCATES)
         if control.type not in (COMMIT, ABORT):
             raise RecoveryStop(f"a producer's control record has type {control.type}, not COMMIT or ABORT", THROWS)
-        return Marker(control.type, control.coordinatorEpoch, record.timestamp)
+        return EndTxnMarker(control.type, control.coordinatorEpoch, record.timestamp)
     if batch.problems:
         raise RecoveryStop(f"its marker cannot be decoded: {batch.problems[-1].reason}", TRUNCATES)
     return None

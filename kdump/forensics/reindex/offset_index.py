@@ -8,13 +8,13 @@ LogSegment.append, OffsetIndex.
 from __future__ import annotations
 
 from kdump.forensics.reindex.build import INTERVAL
-from kdump.forensics.reindex.judge import Judge
+from kdump.forensics.reindex.index_comparer import IndexComparer
 from kdump.log.entries import Entry
-from kdump.log.kinds import INDEX
+from kdump.log.file_kinds import INDEX
 from kdump.log.region import Batch
 
 
-class OffsetJudge(Judge):
+class OffsetIndexComparer(IndexComparer):
     """Compares an .index. `interval`: index.interval.bytes, set by the caller. `here`: an entry has the last offset of
     the latest batch, which it indexes alone or together with batches before it."""
 
@@ -94,4 +94,4 @@ class OffsetJudge(Judge):
             self.verdict.because("intervalAnew")
         if self.pending or self.verdict.reasons.keys() & {"perAppend", "firstOffset"}:
             self.verdict.reasons.pop("intervalAnew", None)  # batches appended together have at most one entry
-        self.told(rebuilt)
+        self.report(rebuilt)

@@ -16,17 +16,17 @@ from kdump.answer import BYTES, NESTED, OFFSET, Doc, PathText, answer
 from kdump.check.engine.workers import careful_source
 from kdump.check.options import Options
 from kdump.forensics.output_directory import OutputDirectory, OutputError
-from kdump.forensics.reindex.places import ReindexInput, find_segments, may_be_open, now
+from kdump.forensics.reindex.find_segments import ReindexInput, find_segments, may_be_open, now
+from kdump.forensics.reindex.open_transactions import first_needed, snapshot_at
 from kdump.forensics.reindex.segment import RebuildOptions, RebuiltSegment, RecoveryEnd, rebuild
-from kdump.forensics.reindex.starts import first_needed, snapshot_at
 from kdump.forensics.reindex.verdict import IDENTICAL, NOT_NEEDED, UNREAD, Verdict
-from kdump.log.disk import SegmentFiles
 from kdump.log.errors import Refused, SourceError, raise_it, went_away
-from kdump.log.kinds import INDEX, TIME_INDEX, TXN_INDEX, Kind
+from kdump.log.file_kinds import INDEX, TIME_INDEX, TXN_INDEX, FileKind
+from kdump.log.log_directory import SegmentFiles
 from kdump.log.paths import is_live
 from kdump.state.transactions import OpenTransactions
 
-ENDINGS: dict[Kind, str] = {INDEX: ".index", TIME_INDEX: ".timeindex", TXN_INDEX: ".txnindex"}
+ENDINGS: dict[FileKind, str] = {INDEX: ".index", TIME_INDEX: ".timeindex", TXN_INDEX: ".txnindex"}
 LITTLE = frozenset({"offsets"})
 """Rule families for which as little as possible is read from the files around a partition."""
 
@@ -260,8 +260,8 @@ class _Partition:
         if offset == 0 or loaded is not None:
             return []
         self.question.known_from = offset
-        what = f"no valid producer snapshot at offset {offset}"
-        return [f"{what}: a transaction that started before it is unknown, to a broker as well"]
+        problem = f"no valid producer snapshot at offset {offset}"
+        return [f"{problem}: a transaction that started before it is unknown, to a broker as well"]
 
     def _segment(self, segment: SegmentFiles, notes: list[str], *, judged: bool = True) -> Reindexed | None:
         assert segment.log is not None
@@ -280,6 +280,6 @@ class _Partition:
         matters = bool(self.transactions.epochs) or any(each.size for each in rebuilt.verdicts[2:])
         at, interval = segment.log, self.question.interval
         topic, number = place.partition.topic, place.partition.partition
-        behind = sum(each.offset > segment.offset for each in place.partition.segments)
+        following = sum(each.offset > segment.offset for each in place.partition.segments)
         notes = notes if matters else []
-        return Reindexed(topic, number, at.path, segment.offset, interval, rebuilt, notes, behind)
+        return Reindexed(topic, number, at.path, segment.offset, interval, rebuilt, notes, following)

@@ -18,23 +18,23 @@ from kdump.forensics.reindex.build import (
     LARGEST_SEGMENT,
     THROWS,
     TRUNCATES,
-    Added,
+    BatchEffects,
     IndexBuilder,
-    Indexes,
+    IndexBytes,
     RecoveryStop,
 )
-from kdump.forensics.reindex.offset_index import OffsetJudge
-from kdump.forensics.reindex.time_index import TimeJudge
-from kdump.forensics.reindex.txn_index import TxnJudge
+from kdump.forensics.reindex.offset_index import OffsetIndexComparer
+from kdump.forensics.reindex.time_index import TimeIndexComparer
+from kdump.forensics.reindex.txn_index import TxnIndexComparer
 from kdump.forensics.reindex.verdict import Verdict
 from kdump.format.batch import BATCH_HEADER
-from kdump.log.disk import SegmentFiles
 from kdump.log.entries import Item, entries
 from kdump.log.errors import SourceError
-from kdump.log.kinds import INDEX, TIME_INDEX, TXN_INDEX, Kind
+from kdump.log.file_kinds import INDEX, TIME_INDEX, TXN_INDEX, FileKind
+from kdump.log.file_log_input_stream import StreamStop, kafka_batches
+from kdump.log.log_directory import SegmentFiles
 from kdump.log.paths import Target
 from kdump.log.region import Batch
-from kdump.log.stream import StreamStop, stream
 from kdump.state.transactions import OpenTransactions
 
 MOST_ENDINGS = 1000
@@ -79,7 +79,7 @@ class RebuiltSegment:
     batches: int = 0
     lastOffset: int | None = None
     endings: list[RecoveryEnd] = field(default_factory=list)
-    indexes: Indexes | None = None
+    indexes: IndexBytes | None = None
     """None if a broker writes none, because it fails to start or splits the segment."""
     verdicts: list[Verdict] = field(default_factory=list)
 
@@ -89,18 +89,18 @@ class RebuiltSegment:
         return self.endings[0] if self.endings else None
 
 
-class _Judges:
+class _IndexComparers:
     """Compares the existing indexes of a segment."""
 
     def __init__(self, segment: SegmentFiles, question: RebuildOptions, options: Options) -> None:
-        base, beside = segment.offset, segment.beside
-        self.verdicts = {kind: Verdict(kind, beside.get(kind)) for kind in (INDEX, TIME_INDEX, TXN_INDEX)}
+        base, existing = segment.offset, segment.beside
+        self.verdicts = {kind: Verdict(kind, existing.get(kind)) for kind in (INDEX, TIME_INDEX, TXN_INDEX)}
         items = {kind: _items(each.at, kind, options, each) for kind, each in self.verdicts.items()}
         open_end = question.open_end
-        self.offsets = OffsetJudge(items[INDEX], self.verdicts[INDEX], base, open_end=open_end)
+        self.offsets = OffsetIndexComparer(items[INDEX], self.verdicts[INDEX], base, open_end=open_end)
         self.offsets.interval = question.interval
-        self.times = TimeJudge(items[TIME_INDEX], self.verdicts[TIME_INDEX], base, open_end=open_end)
-        self.aborted = TxnJudge(
+        self.times = TimeIndexComparer(items[TIME_INDEX], self.verdicts[TIME_INDEX], base, open_end=open_end)
+        self.aborted = TxnIndexComparer(
             items[TXN_INDEX],
             self.verdicts[TXN_INDEX],
             base,
@@ -109,7 +109,7 @@ class _Judges:
             known_from=question.known_from,
         )
 
-    def batch(self, batch: Batch, added: Added) -> None:
+    def batch(self, batch: Batch, added: BatchEffects) -> None:
         """Process a batch that the builder has accepted."""
         self.offsets.batch(batch)
         self.times.batch(batch)
@@ -118,7 +118,7 @@ class _Judges:
             self.times.due()
         self.aborted.added(batch, added)
 
-    def finish(self, indexes: Indexes, found: RebuiltSegment, options: Options) -> None:
+    def finish(self, indexes: IndexBytes, found: RebuiltSegment, options: Options) -> None:
         pairs = ((self.offsets, indexes.index), (self.times, indexes.timeindex), (self.aborted, indexes.txnindex))
         for judge, rebuilt in pairs:
             verdict = judge.verdict
@@ -146,11 +146,11 @@ def rebuild(
             reason = f"{found.size} bytes: a broker does not open segments larger than {LARGEST_SEGMENT}"
             found.endings.append(RecoveryEnd(0, reason, THROWS))
             return found
-        judges = _Judges(segment, question, options) if judged else None
+        judges = _IndexComparers(segment, question, options) if judged else None
         builder = IndexBuilder(
             segment.offset, question.interval, largest=question.largest, transactions=transactions, at=segment.log
         )
-        for item in stream(window, name_offset=segment.offset, limits=options.limits):
+        for item in kafka_batches(window, name_offset=segment.offset, limits=options.limits):
             ending = _take(item, builder, judges) if isinstance(item, Batch) else _ending(item, question)
             if isinstance(item, Batch):
                 question.met(item.size)
@@ -177,17 +177,17 @@ def rebuild(
         return found
 
 
-def _take(batch: Batch, builder: IndexBuilder, judges: _Judges | None) -> RecoveryEnd | None:
+def _take(batch: Batch, builder: IndexBuilder, judges: _IndexComparers | None) -> RecoveryEnd | None:
     """Add the next batch; return the RecoveryEnd if recovery rejects it."""
-    what = f"the batch with offset {batch.lastOffset}"
+    description = f"the batch with offset {batch.lastOffset}"
     if batch.magic > 1 and batch.size < BATCH_HEADER.size:
         return RecoveryEnd(batch.position, f"a batch of {batch.size} bytes, less than a header", TRUNCATES)
     if not batch.crcValid:
-        return RecoveryEnd(batch.position, f"the checksum of {what} does not match", TRUNCATES)
+        return RecoveryEnd(batch.position, f"the checksum of {description} does not match", TRUNCATES)
     try:
         added = builder.add(batch)
     except RecoveryStop as stop:
-        return RecoveryEnd(batch.position, f"{what}: {stop}", stop.does)
+        return RecoveryEnd(batch.position, f"{description}: {stop}", stop.does)
     if judges is not None:
         judges.batch(batch, added)
     return None
@@ -195,11 +195,11 @@ def _take(batch: Batch, builder: IndexBuilder, judges: _Judges | None) -> Recove
 
 def _ending(stop: StreamStop, question: RebuildOptions) -> RecoveryEnd:
     """Return the RecoveryEnd for bytes that are not a batch."""
-    usual = question.open_end and stop.sound is None and (stop.zeros or not stop.thrown)
-    return RecoveryEnd(stop.position, stop.reason, TRUNCATES, usual, stop.sound)
+    usual = question.open_end and stop.next_valid is None and (stop.zeros or not stop.thrown)
+    return RecoveryEnd(stop.position, stop.reason, TRUNCATES, usual, stop.next_valid)
 
 
-def _items(at: Target | None, kind: Kind, options: Options, verdict: Verdict) -> Iterator[Item]:
+def _items(at: Target | None, kind: FileKind, options: Options, verdict: Verdict) -> Iterator[Item]:
     """Yield everything in an index; a read error is recorded in `verdict`."""
     if at is None:
         return

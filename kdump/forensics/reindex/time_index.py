@@ -6,20 +6,20 @@ and when it rolls, closes or recovers the segment. Source: LogSegment.append, on
 
 from __future__ import annotations
 
-from kdump.forensics.reindex.judge import Judge
+from kdump.forensics.reindex.index_comparer import IndexComparer
 from kdump.log.entries import Entry
-from kdump.log.kinds import TIME_INDEX
+from kdump.log.file_kinds import TIME_INDEX
 from kdump.log.region import Batch
 
 
-class TimeJudge(Judge):
+class TimeIndexComparer(IndexComparer):
     """Compares a .timeindex. The caller passes each batch to the OffsetJudge first, then here, and calls `due` if the
     .index has an entry for it."""
 
     kind = TIME_INDEX
     telling = ("timestamp", "offset")
     _newest, _newest_offset = -1, -1
-    _said: Entry | None = None  # the last correct entry
+    _previous: Entry | None = None  # the last correct entry
     _with_index = True  # whether it was added with an entry of the .index
 
     def rises(self, before: Entry, entry: Entry) -> bool:
@@ -40,32 +40,34 @@ class TimeJudge(Judge):
     def due(self) -> None:
         """Check that there is an entry to go with that of the .index for the last batch."""
         self._with_index = True
-        said = self._said.values["timestamp"] if self._said is not None else -1
-        if self._newest > said and not (self.entry is not None and self.entry.values["timestamp"] == self._newest):
+        entry_time = self._previous.values["timestamp"] if self._previous is not None else -1
+        if self._newest > entry_time and not (
+            self.entry is not None and self.entry.values["timestamp"] == self._newest
+        ):
             expected = {"timestamp": self._newest, "offset": self._newest_offset}
-            what = "this entry, which accompanies an .index entry, is missing"
-            self.lacks(expected, what)
-            self._said = Entry("", 0, 0, b"", expected)  # report it only once
+            reason = "this entry, which accompanies an .index entry, is missing"
+            self.lacks(expected, reason)
+            self._previous = Entry("", 0, 0, b"", expected)  # report it only once
 
     def _reached(self, entry: Entry, batch: Batch, timestamp: int) -> None:
         """Compare an entry whose offset is at or below the batch's last offset."""
-        said, offset = entry.values["timestamp"], entry.values["offset"]
+        entry_time, offset = entry.values["timestamp"], entry.values["offset"]
         base = batch.baseOffset
-        if said != timestamp:
-            what = f"the batch with that offset has maxTimestamp {timestamp}"
-            self.is_wrong(entry, what if base is None or offset >= base else "no batch has that offset")
+        if entry_time != timestamp:
+            reason = f"the batch with that offset has maxTimestamp {timestamp}"
+            self.is_wrong(entry, reason if base is None or offset >= base else "no batch has that offset")
         elif timestamp <= self._newest:
             self.is_wrong(entry, f"an earlier batch has maxTimestamp {self._newest}")
         else:
             if offset != batch.lastOffset:
                 self.verdict.because("recordOffset")
             self._closed_before()
-            self._said, self._with_index = entry, False
+            self._previous, self._with_index = entry, False
 
     def _closed_before(self) -> None:
         """Explain the last correct entry, if no .index entry goes with it and it is not the final one: the segment was
         closed there, and appended to later."""
-        if self._said is not None and not self._with_index:
+        if self._previous is not None and not self._with_index:
             self.verdict.because("closedBefore")
             self._with_index = True
 
@@ -76,14 +78,14 @@ class TimeJudge(Judge):
             else:
                 self.is_wrong(self.entry, "its offset is above the segment's last offset")
             self.advance()
-        said = self._said.values["timestamp"] if self._said is not None else -1
-        if self._newest > said:
+        entry_time = self._previous.values["timestamp"] if self._previous is not None else -1
+        if self._newest > entry_time:
             self._closed_before()
-        if self._newest > said and self.verdict.path is not None and not is_stopped:
+        if self._newest > entry_time and self.verdict.path is not None and not is_stopped:
             if self.open_end:
                 self.verdict.because("notClosed")
             else:
                 expected = {"timestamp": self._newest, "offset": self._newest_offset}
-                what = "this last entry is missing, though the segment was closed: time-based retention uses it"
-                self.lacks(expected, what)
-        self.told(rebuilt)
+                reason = "this last entry is missing, though the segment was closed: time-based retention uses it"
+                self.lacks(expected, reason)
+        self.report(rebuilt)

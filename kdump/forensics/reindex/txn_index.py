@@ -8,16 +8,16 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from kdump.forensics.reindex.build import Added
-from kdump.forensics.reindex.judge import Judge
+from kdump.forensics.reindex.build import BatchEffects
+from kdump.forensics.reindex.index_comparer import IndexComparer
 from kdump.forensics.reindex.verdict import Verdict
 from kdump.format.index import TxnIndexEntry
 from kdump.log.entries import Entry, Item
-from kdump.log.kinds import TXN_INDEX
+from kdump.log.file_kinds import TXN_INDEX
 from kdump.log.region import Batch
 
 
-class TxnJudge(Judge):
+class TxnIndexComparer(IndexComparer):
     """Compares a .txnindex. `compacted`: the log cleaner may have cleaned the segment; `known_from`: every transaction
     that began at or above this offset is known."""
 
@@ -43,7 +43,7 @@ class TxnJudge(Judge):
     def rises(self, before: Entry, entry: Entry) -> bool:
         return bool(entry.values["lastOffset"] > before.values["lastOffset"])
 
-    def added(self, batch: Batch, added: Added) -> None:
+    def added(self, batch: Batch, added: BatchEffects) -> None:
         """Process the next batch; `added` states which transaction it began or aborted, if any."""
         if added.began is not None:
             self._began(added.began)
@@ -73,8 +73,8 @@ class TxnJudge(Judge):
         if self.compacted:
             self.verdict.because("compacted")
         else:
-            what = "no entry for this ABORT marker: read_committed consumers receive the records that it aborted"
-            self.lacks(dict(rebuilt._asdict()), what)
+            reason = "no entry for this ABORT marker: read_committed consumers receive the records that it aborted"
+            self.lacks(dict(rebuilt._asdict()), reason)
 
     def _without_data(self, entry: Entry) -> None:
         if entry.values["firstOffset"] < self.known_from:
@@ -136,4 +136,4 @@ class TxnJudge(Judge):
             self.advance()
         for number, entry in self._later.values():
             self._too_high(number, entry)
-        self.told(rebuilt)
+        self.report(rebuilt)

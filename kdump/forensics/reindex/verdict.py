@@ -10,8 +10,8 @@ from dataclasses import dataclass, field
 from typing import Annotated, Any, NamedTuple
 
 from kdump.answer import NESTED, Doc, PathText
-from kdump.log import kinds
-from kdump.log.kinds import Kind
+from kdump.log import file_kinds
+from kdump.log.file_kinds import FileKind
 from kdump.log.paths import Target
 
 IDENTICAL, LEGAL, WRONG, MISSING = "identical", "legal", "wrong", "missing"
@@ -58,7 +58,7 @@ class Verdict:
     """One index file of one segment. `at` is None if it does not exist. Sizes are in bytes; `entries` excludes the
     zeros of preallocation; `reasons` has the names in REASONS as keys."""
 
-    kind: Annotated[Kind, Doc("index, timeindex, txnindex", of="name")]
+    kind: Annotated[FileKind, Doc("index, timeindex, txnindex", of="name")]
     at: Target | None
     status: Annotated[str, Doc("identical, legal, wrong, missing, notNeeded, unread")] = IDENTICAL
     size: Annotated[int, Doc()] = 0
@@ -107,7 +107,7 @@ class Verdict:
         """Set the status, once everything is known. `is_same`: whether it equals the rebuilt index, except for zeros at
         the end."""
         if self.path is None:
-            needed = self.kind is not kinds.TXN_INDEX or self.rebuiltSize > 0
+            needed = self.kind is not file_kinds.TXN_INDEX or self.rebuiltSize > 0
             self.status = MISSING if needed else NOT_NEEDED
             self.reasons, self.wrong, self.wrongCount = {}, [], 0
         elif self.unread:

@@ -8,14 +8,14 @@ from __future__ import annotations
 import os
 
 from kdump.check.options import Options
-from kdump.forensics.restart.batches import CorruptRecord, walk
+from kdump.forensics.restart.access_rights import Rights
+from kdump.forensics.restart.file_records import CorruptRecord, read_batches
 from kdump.forensics.restart.plan import EXIT, DirectoryPlan, StartupFailure
-from kdump.forensics.restart.rights import Rights
 from kdump.format.metadata_record import decode_metadata_record
+from kdump.log.batch_records import records
 from kdump.log.errors import SourceError
 from kdump.log.paths import target
-from kdump.log.payload import records
-from kdump.log.region import BatchV2
+from kdump.log.region import DefaultRecordBatch
 from kdump.log.window import Window
 from kdump.state.metadata_files import BOOTSTRAP
 
@@ -55,17 +55,17 @@ def _problem(window: Window, path: str, options: Options) -> tuple[str | None, i
     file. Like Kafka, does not verify checksums. Raises SourceError."""
     has_version = False
     try:
-        for head in walk(window, 0, window.source.size or 0):
+        for head in read_batches(window, 0, window.source.size or 0):
             if head.header is None:
                 return f"RuntimeException: a message of magic {head.magic}", head.position
-            batch = BatchV2(window, head.position, head.size, options.limits, head.header)
+            batch = DefaultRecordBatch(window, head.position, head.size, options.limits, head.header)
             for record in records(batch):
                 if record.is_control:
                     continue
-                said = decode_metadata_record(record.value)
-                if said.problem is not None or said.values is None:
+                decoded = decode_metadata_record(record.value)
+                if decoded.problem is not None or decoded.values is None:
                     return f"RuntimeException: unable to deserialize record at offset {record.offset}", head.position
-                if said.name == FEATURE and said.values.get("name") == METADATA_VERSION:
+                if decoded.name == FEATURE and decoded.values.get("name") == METADATA_VERSION:
                     has_version = True
             if batch.problems:
                 return f"InvalidRecordException: {batch.problems[0].reason}", head.position
@@ -73,5 +73,5 @@ def _problem(window: Window, path: str, options: Options) -> tuple[str | None, i
         return f"{error.exception}: {error}", error.position
     if has_version:
         return None, None
-    what = f"No FeatureLevelRecord for {METADATA_VERSION} was found in the bootstrap metadata from"
-    return f"RuntimeException: {what} the binary bootstrap metadata file: {path}", None
+    exception = f"No FeatureLevelRecord for {METADATA_VERSION} was found in the bootstrap metadata from"
+    return f"RuntimeException: {exception} the binary bootstrap metadata file: {path}", None

@@ -177,15 +177,15 @@ def topic_id(path: str) -> str | None:
     if lines is None:
         return None
     if not lines:
-        message, what = "partition.metadata is empty", "NullPointerException"
-        raise StartupFailed(StartupFailure(EXIT, path, 0, None, message, what, remedy))
+        message, exception = "partition.metadata is empty", "NullPointerException"
+        raise StartupFailed(StartupFailure(EXIT, path, 0, None, message, exception, remedy))
     for number_of, line in enumerate(lines[:2]):
         words = SPACES.split(line.text)
         value = number(words[1], 32) if len(words) == 2 and number_of == 0 else 0
         if len(words) != 2 or value is None or value < 0:
             message = f"partition.metadata cannot be read: {_short(line.text)}"
-            what = "IOException: Malformed line in partition metadata file"
-            raise StartupFailed(StartupFailure(OFFLINE, path, line.position, None, message, what, remedy))
+            exception = "IOException: Malformed line in partition metadata file"
+            raise StartupFailed(StartupFailure(OFFLINE, path, line.position, None, message, exception, remedy))
     if len(lines) < 2:
         raise StartupFailed(
             StartupFailure(
@@ -199,6 +199,6 @@ def topic_id(path: str) -> str | None:
             StartupFailure(EXIT, path, lines[1].position, None, message, "IllegalArgumentException", remedy)
         )
     if found == "A" * 22:
-        message, what = "partition.metadata has the zero topic ID", "IOException: Invalid topic ID"
-        raise StartupFailed(StartupFailure(OFFLINE, path, lines[1].position, None, message, what, remedy))
+        message, exception = "partition.metadata has the zero topic ID", "IOException: Invalid topic ID"
+        raise StartupFailed(StartupFailure(OFFLINE, path, lines[1].position, None, message, exception, remedy))
     return found

@@ -11,12 +11,12 @@ from __future__ import annotations
 
 import os
 
+from kdump.forensics.restart.lock_holder import lock_holder
 from kdump.forensics.restart.plan import DirectoryPlan
-from kdump.forensics.restart.running import holder
-from kdump.log.disk import CLEAN_MARK, LOCK, LogDirectory, place_of, places
 from kdump.log.errors import SourceError, Unlisted
 from kdump.log.internal_topics import METADATA_TOPIC
 from kdump.log.listing import is_url, names
+from kdump.log.log_directory import CLEAN_MARK, LOCK, LogDirectory, directory_at, find_directories
 from kdump.log.paths import Refusals
 from kdump.state.metadata_files import BOOTSTRAP
 
@@ -60,7 +60,7 @@ def _failure(path: str) -> str:
 def _log_directories(path: str, several: bool) -> list[DirectoryPlan]:
     """Return the plan of the one log directory at or below `path`. `several`: other paths were given too. Raises
     SourceError."""
-    place = place_of(path)
+    place = directory_at(path)
     if place is None and several and set(names(path)) <= {LOCK, "lost+found"}:
         return [_directory(LogDirectory(path))]  # a new disk: log.dirs may name it
     refused: list[SourceError] = []
@@ -69,19 +69,19 @@ def _log_directories(path: str, several: bool) -> list[DirectoryPlan]:
     if isinstance(place, LogDirectory):
         found.append(place)
     else:
-        found += [each for each in places(path, refusals) if isinstance(each, LogDirectory)]
+        found += [each for each in find_directories(path, refusals) if isinstance(each, LogDirectory)]
     if not found and refused:
         raise refused[0]
     if not found:
         raise SourceError(f"{path}: not a log directory; a partition alone does not show how its broker was shut down")
     if len(found) > 1:
-        said = ", ".join(each.path for each in found[:4])
-        raise SourceError(f"{path}: contains {len(found)} log directories ({said} …); pass those of one broker")
+        listed = ", ".join(each.path for each in found[:4])
+        raise SourceError(f"{path}: contains {len(found)} log directories ({listed} …); pass those of one broker")
     holds_metadata = several and any(each.topic == METADATA_TOPIC for each in found[0].partitions)
     if not holds_metadata and not any(name != BOOTSTRAP for name in found[0].files):
         reason = "a copy of partitions, without a broker's own files (meta.properties, checkpoints)"
-        asked = "it does not show how the broker was shut down; pass a log directory"
-        raise SourceError(f"{found[0].path}: {reason}: {asked}")
+        advice = "it does not show how the broker was shut down; pass a log directory"
+        raise SourceError(f"{found[0].path}: {reason}: {advice}")
     plan = _directory(found[0])
     plan.unlisted = refusals.apart_from([found[0].path])
     plan.unread += [str(error) for error in refused if isinstance(error, Unlisted) and error.path in plan.unlisted]
@@ -94,7 +94,7 @@ def _directory(place: LogDirectory) -> DirectoryPlan:
     plan = DirectoryPlan(place.path, clean)
     plan.logDir = not place.only_metadata
     plan.metadataLogDir = os.path.exists(os.path.join(place.path, METADATA_LOG))
-    process = holder(place.path)
+    process = lock_holder(place.path)
     if process is not None:
         plan.warnings.append(
             f"process {process} holds {os.path.join(place.path, LOCK)}: a broker is running on these files. The plan "

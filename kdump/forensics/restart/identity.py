@@ -8,15 +8,15 @@ from __future__ import annotations
 import base64
 import os
 
+from kdump.forensics.restart.access_rights import ENTER, WRITE, Rights
 from kdump.forensics.restart.checkpoint_file import read_small
-from kdump.forensics.restart.log_files import denied, left_over_stop
+from kdump.forensics.restart.log_files import denied, temporary_file_stop
 from kdump.forensics.restart.plan import EXIT, OFFLINE, DirectoryPlan, RestartPlan, StartupFailure, Step
-from kdump.forensics.restart.rights import ENTER, WRITE, Rights
 from kdump.format.java_properties import MALFORMED, properties
 from kdump.format.meta_properties import meta_properties
 from kdump.log.errors import SourceError
 from kdump.log.internal_topics import METADATA_TOPIC
-from kdump.state.image import Metadata
+from kdump.state.image import MetadataImage
 
 META = "meta.properties"
 
@@ -38,14 +38,14 @@ def identify(directories: list[DirectoryPlan], plan: RestartPlan, rights: Rights
         if reason is None:
             valid.append(directory)
             if directory.failed:
-                what = f"IOException: {os.path.abspath(directory.path)} is not a readable log directory."
-                directory.stops.append(denied(directory.path, "list", what, rights))
+                exception = f"IOException: {os.path.abspath(directory.path)} is not a readable log directory."
+                directory.stops.append(denied(directory.path, "list", exception, rights))
         elif reason == "":
             message = f"{directory.path if directory.failed else path} is missing"
-            what = "RuntimeException: No readable meta.properties files found."
+            exception = "RuntimeException: No readable meta.properties files found."
             if len(directories) > 1:
-                what = f"RuntimeException: No `meta.properties` found in {directory.path}"
-            directory.stops.append(StartupFailure(EXIT, path, None, None, message, what, _remedy(directory)))
+                exception = f"RuntimeException: No `meta.properties` found in {directory.path}"
+            directory.stops.append(StartupFailure(EXIT, path, None, None, message, exception, _remedy(directory)))
         else:
             stop = _unreadable(directory, path, reason, alone=len(directories) == 1)
             if barrier is not None:
@@ -58,8 +58,10 @@ def identify(directories: list[DirectoryPlan], plan: RestartPlan, rights: Rights
             directory.stops.append(stop)
     if not valid and len(directories) > 1 and not any(each.unread for each in directories):
         message = "no directory has a readable meta.properties"
-        what = "RuntimeException: No readable meta.properties files found."
-        plan.stops.append(StartupFailure(EXIT, directories[0].path, None, None, message, what, _remedy(directories[0])))
+        exception = "RuntimeException: No readable meta.properties files found."
+        plan.stops.append(
+            StartupFailure(EXIT, directories[0].path, None, None, message, exception, _remedy(directories[0]))
+        )
     _agree(sorted(valid, key=lambda each: each.path), rights)
     _one_metadata_log(valid, directories)
     _complete(valid)
@@ -68,18 +70,20 @@ def identify(directories: list[DirectoryPlan], plan: RestartPlan, rights: Rights
 def _unreadable(directory: DirectoryPlan, path: str, reason: str, alone: bool) -> StartupFailure:
     """Return the stop for a meta.properties that cannot be read. The directory goes offline and the broker uses the
     others; without others, or if it is metadata.log.dir, the node exits."""
-    kind, what = OFFLINE, reason
+    kind, exception = OFFLINE, reason
     if alone:
-        kind, what = EXIT, "RuntimeException: No readable meta.properties files found."
+        kind, exception = EXIT, "RuntimeException: No readable meta.properties files found."
     elif directory.metadataLogDir:
         kind = EXIT
-        what = f"RuntimeException: Encountered I/O error in metadata log directory {directory.path}. Cannot continue."
+        exception = (
+            f"RuntimeException: Encountered I/O error in metadata log directory {directory.path}. Cannot continue."
+        )
     elif "Exception" not in reason:
-        what = f"RuntimeException: {reason}"
+        exception = f"RuntimeException: {reason}"
     message = f"{directory.path} is {directory.failed}" if directory.failed else f"{META}: {reason}"
     if directory.failed and not directory.failed.startswith("not "):
         message = f"{directory.path} cannot be read: {directory.failed}"
-    return StartupFailure(kind, path, None, None, message, what, _remedy(directory))
+    return StartupFailure(kind, path, None, None, message, exception, _remedy(directory))
 
 
 def _one_metadata_log(valid: list[DirectoryPlan], directories: list[DirectoryPlan]) -> None:
@@ -90,10 +94,10 @@ def _one_metadata_log(valid: list[DirectoryPlan], directories: list[DirectoryPla
         if directory.metadataLogDir or not os.path.exists(path):
             continue
         message = f"there is a metadata log here and in {configured}: a node has only one, in metadata.log.dir"
-        what = f"KafkaException: Found unexpected metadata location in data directory `{path}`"
+        exception = f"KafkaException: Found unexpected metadata location in data directory `{path}`"
         remedy = f"check metadata.log.dir for the node's own, and move the other out of log.dirs (not {configured}"
         directory.stops.append(
-            StartupFailure(EXIT, path, None, None, message, what, f"{remedy} unless it is the older one)")
+            StartupFailure(EXIT, path, None, None, message, exception, f"{remedy} unless it is the older one)")
         )
 
 
@@ -117,11 +121,11 @@ def _read(directory: DirectoryPlan) -> str | None:
     if any(line.problem for line in lines):
         return f"IllegalArgumentException: {MALFORMED}"
     try:
-        said = meta_properties({line.values["name"]: line.values["value"] for line in lines if line.values})
+        meta = meta_properties({line.values["name"]: line.values["value"] for line in lines if line.values})
     except ValueError as error:
         return str(error)
-    directory.version = str(said.version)
-    directory.nodeId, directory.clusterId, directory.directoryId = said.node_id, said.cluster_id, said.directory_id
+    directory.version = str(meta.version)
+    directory.nodeId, directory.clusterId, directory.directoryId = meta.node_id, meta.cluster_id, meta.directory_id
     return None
 
 
@@ -134,11 +138,11 @@ def _complete(directories: list[DirectoryPlan]) -> None:
         ]
         if missing:
             path = os.path.join(directory.path, META)
-            what = f"RuntimeException: Error: {missing[0]} ID not found in {directory.path}"
+            exception = f"RuntimeException: Error: {missing[0]} ID not found in {directory.path}"
             message = f"{META} states no {' and no '.join(missing)} ID"
             if directory.version == "0":
                 message += ": it has version 0, or no version, in which only broker.id and cluster.id are read"
-            directory.stops.append(StartupFailure(EXIT, path, None, None, message, what, _remedy(directory)))
+            directory.stops.append(StartupFailure(EXIT, path, None, None, message, exception, _remedy(directory)))
 
 
 def _agree(directories: list[DirectoryPlan], rights: Rights) -> None:
@@ -151,17 +155,19 @@ def _agree(directories: list[DirectoryPlan], rights: Rights) -> None:
         here = f"check that {directory.path} belongs to this broker"
         if directory.clusterId not in (None, cluster.clusterId):
             message = f"cluster.id {directory.clusterId}, but {cluster.path} has {cluster.clusterId}"
-            what = f"RuntimeException: Invalid cluster.id in: {path}. Expected {cluster.clusterId}, but read"
+            exception = f"RuntimeException: Invalid cluster.id in: {path}. Expected {cluster.clusterId}, but read"
             directory.stops.append(
-                StartupFailure(EXIT, path, None, None, message, f"{what} {directory.clusterId}", here)
+                StartupFailure(EXIT, path, None, None, message, f"{exception} {directory.clusterId}", here)
             )
         if directory.nodeId not in (None, node.nodeId):
             message = f"node.id {directory.nodeId}, but {node.path} has {node.nodeId}"
-            what = f"RuntimeException: Stored node id {directory.nodeId} doesn't match previous node id {node.nodeId}"
-            directory.stops.append(StartupFailure(EXIT, path, None, None, message, what, here))
+            exception = (
+                f"RuntimeException: Stored node id {directory.nodeId} doesn't match previous node id {node.nodeId}"
+            )
+            directory.stops.append(StartupFailure(EXIT, path, None, None, message, exception, here))
         if directory.directoryId is None:
             directory.steps.append(Step("write", path, None, None, 0, "with a new directory.id, because it has none"))
-            stop = left_over_stop(path, rights)
+            stop = temporary_file_stop(path, rights)
             if not rights.can(directory.path, WRITE | ENTER):
                 stop = denied(f"{path}.tmp", "write", f"FileNotFoundException: {path}.tmp (Permission denied)", rights)
             if stop is not None:  # the node exits: MetaPropertiesEnsemble.Copier
@@ -169,17 +175,17 @@ def _agree(directories: list[DirectoryPlan], rights: Rights) -> None:
             continue
         if is_reserved(directory.directoryId):
             message = f"directory.id {directory.directoryId} is reserved"
-            what = "RuntimeException: Invalid reserved directory ID"
-            directory.stops.append(StartupFailure(EXIT, path, None, None, message, what, _remedy(directory)))
+            exception = "RuntimeException: Invalid reserved directory ID"
+            directory.stops.append(StartupFailure(EXIT, path, None, None, message, exception, _remedy(directory)))
         other = seen.setdefault(directory.directoryId, directory.path)
         if other != directory.path:
             message = f"directory.id {directory.directoryId} is also that of {other}"
-            what = f"RuntimeException: Duplicate directory ID {directory.directoryId}"
+            exception = f"RuntimeException: Duplicate directory ID {directory.directoryId}"
             remedy = "one of them is a copy of the other: start the broker with only one"
-            directory.stops.append(StartupFailure(EXIT, path, None, None, message, what, remedy))
+            directory.stops.append(StartupFailure(EXIT, path, None, None, message, exception, remedy))
 
 
-def registered(directories: list[DirectoryPlan], metadata: Metadata, plan: RestartPlan) -> None:
+def registered(directories: list[DirectoryPlan], metadata: MetadataImage, plan: RestartPlan) -> None:
     """Compare the IDs with the cluster's metadata, which lists the directories of each broker: the node's own
     configuration is not on the disk."""
     owners = {each: number for number, ids in metadata.broker_directories.items() for each in ids}
@@ -190,9 +196,9 @@ def registered(directories: list[DirectoryPlan], metadata: Metadata, plan: Resta
         owner = owners.get(directory.directoryId)
         if owner is not None and owner != directory.nodeId:
             message = f"node.id {directory.nodeId}, but the cluster's metadata has this directory.id for broker {owner}"
-            what = f"RuntimeException: Stored node id {directory.nodeId} doesn't match previous node id {owner}"
+            exception = f"RuntimeException: Stored node id {directory.nodeId} doesn't match previous node id {owner}"
             remedy = f"set node.id={owner} in {path}, if the broker's configuration has that ID"
-            directory.stops.append(StartupFailure(EXIT, path, None, None, message, what, remedy))
+            directory.stops.append(StartupFailure(EXIT, path, None, None, message, exception, remedy))
             plan.assumptions.append(f"the broker's configuration has node.id={owner}")
         known = metadata.broker_directories.get(directory.nodeId)
         if owner is None and known:

@@ -5,10 +5,10 @@ from __future__ import annotations
 import os
 
 from kdump.forensics.restart.log_files import LogFiles
-from kdump.forensics.restart.producer_state import SnapshotFiles
+from kdump.forensics.restart.producer_state_manager import SnapshotFiles
 
 
-def tell_epochs(files: LogFiles) -> None:
+def report_epoch_changes(files: LogFiles) -> None:
     """Add the step that rewrites leader-epoch-checkpoint, with the lines that are removed and added."""
     path = os.path.join(files.plan.path, "leader-epoch-checkpoint")
     before, after = files.plan.epochsBefore or (), files.plan.epochsAfter or ()
@@ -19,7 +19,7 @@ def tell_epochs(files: LogFiles) -> None:
     )
 
 
-def tell_snapshots(files: LogFiles, snapshots: SnapshotFiles, before: dict[int, str]) -> None:
+def report_snapshot_changes(files: LogFiles, snapshots: SnapshotFiles, before: dict[int, str]) -> None:
     """Add a step for each producer snapshot that is deleted, overwritten or new."""
     now = snapshots.files
     for offset, path in sorted(before.items()):

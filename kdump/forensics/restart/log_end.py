@@ -8,13 +8,13 @@ from __future__ import annotations
 from itertools import pairwise
 
 from kdump.forensics.restart.log_files import LogFiles
-from kdump.forensics.restart.losses import cut_from
+from kdump.forensics.restart.log_segment import LogEnd, LogSegment
 from kdump.forensics.restart.plan import HIDDEN
-from kdump.forensics.restart.segment import LogEnd, LogSegment
+from kdump.forensics.restart.removed_bytes import removed_bytes
 from kdump.log.region import Limits
 
 
-def tell_hidden(last: LogSegment, end: LogEnd, files: LogFiles, limits: Limits) -> None:
+def report_hidden_bytes(last: LogSegment, end: LogEnd, files: LogFiles, limits: Limits) -> None:
     """Report the bytes of the last segment after the log end: they stay in the file, but are not part of the log.
     Raises SourceError."""
     if end.position >= last.size and end.highest < end.offset:
@@ -28,7 +28,7 @@ def tell_hidden(last: LogSegment, end: LogEnd, files: LogFiles, limits: Limits) 
         reason = f"the last batch goes back to offset {end.offset - 1}: the broker ends the log there"
     else:
         reason = "no batch starts there, and after a clean shutdown nothing is truncated"
-    cut = cut_from(last, position, HIDDEN, reason, last.size, limits)
+    cut = removed_bytes(last, position, HIDDEN, reason, last.size, limits)
     if cut.loses or position > last.first:
         files.plan.cuts.append(cut)
 

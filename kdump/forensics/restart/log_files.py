@@ -9,11 +9,11 @@ from __future__ import annotations
 import os
 from contextlib import suppress
 
+from kdump.forensics.restart.access_rights import ENTER, READ, WRITE, Rights
 from kdump.forensics.restart.checkpoint_file import number
+from kdump.forensics.restart.log_segment import segment_at
 from kdump.forensics.restart.plan import EXIT, OFFLINE, PartitionPlan, StartupFailed, StartupFailure, Step
-from kdump.forensics.restart.producer_state import Open
-from kdump.forensics.restart.rights import ENTER, READ, WRITE, Rights
-from kdump.forensics.restart.segment import segment_at
+from kdump.forensics.restart.producer_state_manager import Open
 from kdump.log.errors import SourceError
 from kdump.log.listing import items
 
@@ -57,9 +57,9 @@ class LogFiles:
     def needs(self, path: str, want: int = READ | WRITE, *, random: bool = False) -> None:
         """Check that the broker's user may open a file, or create it if it is missing; `random`: as a RandomAccessFile.
         Raises StartupFailed if not."""
-        there = os.path.lexists(path)
-        refused = self.rights.java_error(path, want) if there else None
-        if not there and not self.rights.can(os.path.dirname(path), WRITE | ENTER):
+        exists = os.path.lexists(path)
+        refused = self.rights.java_error(path, want) if exists else None
+        if not exists and not self.rights.can(os.path.dirname(path), WRITE | ENTER):
             refused = f"AccessDeniedException: {path}"
             random = False
         if refused is None or os.path.isdir(path):
@@ -76,8 +76,8 @@ class LogFiles:
         if found is None:
             message = f"the name {name!r} does not start with an offset"
             remedy = "move the file out of the directory: no broker wrote it"
-            what = f'NumberFormatException: For input string: "{name.partition(".")[0]}"'
-            raise StartupFailed(StartupFailure(EXIT, self.files[name], None, None, message, what, remedy))
+            exception = f'NumberFormatException: For input string: "{name.partition(".")[0]}"'
+            raise StartupFailed(StartupFailure(EXIT, self.files[name], None, None, message, exception, remedy))
         return found
 
     def has_directory(self, base: int) -> bool:
@@ -107,8 +107,8 @@ class LogFiles:
         lowest, cleaned, swaps = FOREVER, [], []
         for name in sorted(self.files):
             if not self.rights.can(self.files[name], READ):
-                what = f"IOException: Could not read file {self.files[name]}"
-                raise StartupFailed(denied(self.files[name], "read", what, self.rights))
+                exception = f"IOException: Could not read file {self.files[name]}"
+                raise StartupFailed(denied(self.files[name], "read", exception, self.rights))
             if not os.access(self.files[name], os.R_OK):
                 raise SourceError(f"{self.files[name]}: permission denied; the broker may be allowed to read it")
             if name.endswith(".deleted") and not name.endswith(".checkpoint.deleted"):
@@ -152,18 +152,18 @@ class LogFiles:
             self.step("rename", path, f"to {name.removesuffix('.swap')}: completes the compaction")
 
 
-def denied(path: str, word: str, what: str, rights: Rights) -> StartupFailure:
-    """Return the stop for a file access (the verb `word`) that the broker's user has no right to; `what` is the
+def denied(path: str, word: str, exception: str, rights: Rights) -> StartupFailure:
+    """Return the stop for a file access (the verb `word`) that the broker's user has no right to; `exception` is the
     exception."""
     where = path if os.path.isdir(path) else os.path.dirname(path) or os.curdir
     message = f"user {rights.name} has no permission to {word} {path}"
     if not os.path.lexists(path):
         message = f"user {rights.name} has no permission to write in {where}"
     remedy = f"give {where} to {rights.name} (chown -R); if the broker runs as another user, run kdump as that user"
-    return StartupFailure(OFFLINE, path, None, None, message, what, remedy)
+    return StartupFailure(OFFLINE, path, None, None, message, exception, remedy)
 
 
-def left_over_stop(path: str, rights: Rights) -> StartupFailure | None:
+def temporary_file_stop(path: str, rights: Rights) -> StartupFailure | None:
     """Return the stop if the temporary file that a broker writes before it renames it to `path` exists, and cannot be
     overwritten (FileOutputStream); None if it can."""
     path += ".tmp"
@@ -171,8 +171,8 @@ def left_over_stop(path: str, rights: Rights) -> StartupFailure | None:
         return directory_stop(path)._replace(exception=f"FileNotFoundException: {path} (Is a directory)")
     if not os.path.exists(path) or rights.can(path, WRITE):
         return None
-    what = f"FileNotFoundException: {path} (Permission denied)"
-    return denied(path, "write", what, rights)._replace(
+    exception = f"FileNotFoundException: {path} (Permission denied)"
+    return denied(path, "write", exception, rights)._replace(
         remedy=f"delete {path}: a write that was interrupted has left it; if the broker runs as another user than "
         f"{rights.name}, run kdump as that user"
     )
@@ -181,8 +181,8 @@ def left_over_stop(path: str, rights: Rights) -> StartupFailure | None:
 def directory_stop(path: str) -> StartupFailure:
     """Return the stop for a directory in the place of a file."""
     mapped = path.endswith((".index", ".timeindex"))
-    what = (
+    exception = (
         f"FileNotFoundException: {path} (Is a directory)" if mapped else f"FileSystemException: {path}: Is a directory"
     )
     remedy = f"move {path} out of the directory: no broker created it"
-    return StartupFailure(OFFLINE, path, None, None, "there is a directory in place of a file", what, remedy)
+    return StartupFailure(OFFLINE, path, None, None, "there is a directory in place of a file", exception, remedy)

@@ -11,25 +11,25 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from kdump.forensics.restart import checkpoint_file
-from kdump.forensics.restart.epoch_cache import EpochCache
-from kdump.forensics.restart.index_file import txn_index_problem
-from kdump.forensics.restart.log_changes import tell_epochs, tell_snapshots
-from kdump.forensics.restart.log_end import below_start, tell_hidden
+from kdump.forensics.restart.access_rights import ENTER, READ, WRITE, Rights
+from kdump.forensics.restart.leader_epoch_file_cache import LeaderEpochFileCache
+from kdump.forensics.restart.log_changes import report_epoch_changes, report_snapshot_changes
+from kdump.forensics.restart.log_end import below_start, report_hidden_bytes
 from kdump.forensics.restart.log_files import FOREVER, INDEXES, LogFiles, denied, directory_stop, padded
-from kdump.forensics.restart.losses import cut_from, left_of_segment
+from kdump.forensics.restart.log_segment import LogSegment, segment_at
+from kdump.forensics.restart.offset_index import txn_index_problem
 from kdump.forensics.restart.plan import DELETED, EXIT, TRUNCATED, PartitionPlan, StartupFailed, StartupFailure
 from kdump.forensics.restart.producer_rebuild import rebuild_producers
-from kdump.forensics.restart.producer_state import Open, ProducerStateManager, SnapshotFiles
+from kdump.forensics.restart.producer_state_manager import Open, ProducerStateManager, SnapshotFiles
 from kdump.forensics.restart.recovery import INTERVAL, InvalidOffset, Overflow, Recovered, recover
-from kdump.forensics.restart.rights import ENTER, READ, WRITE, Rights
-from kdump.forensics.restart.segment import LogSegment, segment_at
+from kdump.forensics.restart.removed_bytes import bytes_of_deleted_segment, removed_bytes
 from kdump.forensics.restart.split import split
 from kdump.log.paths import target
 from kdump.log.region import Limits
 
 
 @dataclass
-class Loading:
+class LoadParameters:
     """What the loading of a log depends on. `log_start`, `recovery_point`: offsets from the checkpoints, 0 without a
     line. `interval`: index.interval.bytes. `remote`: whether the topic uses remote storage."""
 
@@ -44,19 +44,19 @@ class Loading:
     met: Callable[[int], None] = lambda count: None
 
 
-def load(plan: PartitionPlan, how: Loading) -> None:
+def load(plan: PartitionPlan, how: LoadParameters) -> None:
     """Load the log, and fill in its plan. Raises StartupFailed, SourceError, OSError."""
     _LogLoader(plan, how).load()
 
 
 class _LogLoader:
-    def __init__(self, plan: PartitionPlan, how: Loading) -> None:
+    def __init__(self, plan: PartitionPlan, how: LoadParameters) -> None:
         self.plan, self.how = plan, how
         self.files = LogFiles(plan, how.open, how.rights)
         self.sizes: dict[int, int] = {}
         """Size of each segment in bytes, by base offset, before the recovery in progress."""
         self.segments: list[LogSegment] = []
-        self.epochs = EpochCache()
+        self.epochs = LeaderEpochFileCache()
         self.snapshots = SnapshotFiles({}, how.open, self._snapshot_written, self._snapshot_deleted)
 
     def load(self) -> None:
@@ -90,8 +90,8 @@ class _LogLoader:
         plan.logEndOffset = next_offset
         plan.epochsAfter = tuple(self.epochs.entries)
         if self.epochs.written and plan.epochsAfter != plan.epochsBefore:
-            tell_epochs(self.files)
-        tell_snapshots(self.files, self.snapshots, {offset: at.path for offset, at in before.items()})
+            report_epoch_changes(self.files)
+        report_snapshot_changes(self.files, self.snapshots, {offset: at.path for offset, at in before.items()})
 
     # --- producer snapshots ---
 
@@ -137,10 +137,10 @@ class _LogLoader:
                 self.sizes[base] = segment.size
                 if segment.size > (1 << 31) - 1:
                     message = f"the segment has {segment.size} bytes, the maximum is 2147483647"
-                    what = "KafkaException: The size of segment is larger than the maximum allowed segment size"
+                    exception = "KafkaException: The size of segment is larger than the maximum allowed segment size"
                     raise StartupFailed(
                         StartupFailure(
-                            EXIT, path, None, None, message, what, "no broker wrote it so: truncate a copy of it"
+                            EXIT, path, None, None, message, exception, "no broker wrote it so: truncate a copy of it"
                         )
                     )
                 if any(each.base == base for each in self.segments):
@@ -181,8 +181,8 @@ class _LogLoader:
         except InvalidOffset as error:
             head = error.head
             remedy = f"move {segment.at.path} away, or salvage it: its offsets decrease at byte {head.position}"
-            what = f"InvalidOffsetException: Attempt to append an offset {head.last}"
-            stop = StartupFailure(EXIT, segment.at.path, head.position, head.base, str(error), what, remedy)
+            exception = f"InvalidOffsetException: Attempt to append an offset {head.last}"
+            stop = StartupFailure(EXIT, segment.at.path, head.position, head.base, str(error), exception, remedy)
             raise StartupFailed(stop) from error
         except Overflow as error:
             return self._split(error)
@@ -226,7 +226,7 @@ class _LogLoader:
         whole = self.sizes[segment.base]
         if valid >= whole:
             return False
-        cut = cut_from(segment, valid, TRUNCATED, reason, whole, self.how.limits)
+        cut = removed_bytes(segment, valid, TRUNCATED, reason, whole, self.how.limits)
         self.plan.cuts.append(cut)
         self.files.step("truncate", segment.at.path, cut.reason, position=valid, size=whole - valid)
         self.sizes[segment.base] = valid
@@ -283,7 +283,7 @@ class _LogLoader:
             self.files.needs(path)
             self.files.step("create", path, "a new, empty segment: the log has no segments left", offset=how.log_start)
             return how.log_start
-        tell_hidden(last, end, self.files, how.limits)
+        report_hidden_bytes(last, end, self.files, how.limits)
         return end.offset
 
     def _recover_unflushed(self) -> None:
@@ -295,7 +295,7 @@ class _LogLoader:
             try:
                 for number, segment in enumerate(unflushed):
                     if self._recover_one(segment):
-                        self._drop_behind(segment, unflushed[number + 1 :])
+                        self._drop_following(segment, unflushed[number + 1 :])
                         return
                     if segment is not unflushed[-1]:
                         segment.index = None  # frees memory: only the last segment's is needed again
@@ -316,17 +316,17 @@ class _LogLoader:
             self.files.step("recover", path, reason, position=error.head.position, offset=segment.base, size=size)
             return self._cut(segment, segment.first, reason)
 
-    def _drop_behind(self, segment: LogSegment, behind: list[LogSegment]) -> None:
+    def _drop_following(self, segment: LogSegment, following: list[LogSegment]) -> None:
         name = os.path.basename(segment.at.path)
-        self._drop(behind, f"follows the truncation in {name}: all of it is deleted, valid or not")
-        self.segments = [each for each in self.segments if each not in behind]
+        self._drop(following, f"follows the truncation in {name}: all of it is deleted, valid or not")
+        self.segments = [each for each in self.segments if each not in following]
 
     def _drop(self, segments: list[LogSegment], reason: str) -> None:
         """Delete segments with their indexes and producer snapshots."""
         for segment in segments:
             size = self.sizes[segment.base] - segment.first
             if size > 0:  # truncated bytes have been reported already
-                self.plan.cuts.append(left_of_segment(segment, size, DELETED, reason))
+                self.plan.cuts.append(bytes_of_deleted_segment(segment, size, DELETED, reason))
             self.files.step("delete", segment.at.path, reason, offset=segment.base, size=size)
             if segment.base in self.snapshots.files:
                 self.snapshots.remove(segment.base, "its segment is deleted")

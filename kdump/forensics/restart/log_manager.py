@@ -15,13 +15,13 @@ from functools import partial
 
 from kdump.check.options import Options
 from kdump.forensics.restart import checkpoint_file
+from kdump.forensics.restart.access_rights import ENTER, READ, WRITE, Rights
 from kdump.forensics.restart.checkpoint_file import BadLine
 from kdump.forensics.restart.directories import METADATA_LOG
-from kdump.forensics.restart.log_files import denied, left_over_stop
-from kdump.forensics.restart.log_loader import Loading, load
+from kdump.forensics.restart.log_files import denied, temporary_file_stop
+from kdump.forensics.restart.log_loader import LoadParameters, load
 from kdump.forensics.restart.metadata_log import load_metadata_log
 from kdump.forensics.restart.missing_logs import missing_logs
-from kdump.forensics.restart.moves import Moves, parse_name
 from kdump.forensics.restart.plan import (
     EXIT,
     HIDDEN,
@@ -33,18 +33,25 @@ from kdump.forensics.restart.plan import (
     Step,
 )
 from kdump.forensics.restart.recovery import INTERVAL
-from kdump.forensics.restart.rights import ENTER, READ, WRITE, Rights
-from kdump.forensics.restart.root_files import CLEANER, OFFSETS, mark_stop, metadata_stops, write_stops, write_warning
-from kdump.forensics.restart.strays import Strays
+from kdump.forensics.restart.replica_moves import Moves, parse_name
+from kdump.forensics.restart.root_files import (
+    CLEANER,
+    OFFSETS,
+    clean_shutdown_file_stop,
+    metadata_stops,
+    write_stops,
+    write_warning,
+)
+from kdump.forensics.restart.stray_partitions import StrayPartitions
 from kdump.format.numbers import parse_int
-from kdump.log.at_work import PAUSES, identities, identity, is_changing, steady
-from kdump.log.disk import CLEAN_MARK, REMOTE_CACHE
 from kdump.log.errors import SourceError
 from kdump.log.internal_topics import METADATA_TOPIC
 from kdump.log.listing import items
+from kdump.log.live_files import PAUSES, identities, identity, is_changing, read_stable
+from kdump.log.log_directory import CLEAN_MARK, REMOTE_CACHE
 from kdump.log.paths import natural
 from kdump.log.source import Identity
-from kdump.state.image import Metadata
+from kdump.state.image import MetadataImage
 from kdump.state.topic_config import effective
 
 
@@ -64,8 +71,8 @@ class LogManager:
 
     directories: list[DirectoryPlan]
     options: Options
-    strays: Strays
-    metadata: Metadata | None
+    strays: StrayPartitions
+    metadata: MetadataImage | None
     wanted: Callable[[str], bool]
     met: Callable[[int], None]
     rights: Rights
@@ -80,13 +87,13 @@ class LogManager:
             directory.stops += metadata_stops(directory, self.rights)
             path = os.path.join(directory.path, METADATA_LOG)
             if os.path.isfile(path):
-                what = f"FileAlreadyExistsException: {path}"
+                exception = f"FileAlreadyExistsException: {path}"
                 remedy = "move it out of the directory: the node fetches the metadata again"
                 message = "there is a file in place of the metadata log's directory"
-                directory.stops.append(StartupFailure(EXIT, path, None, None, message, what, remedy))
+                directory.stops.append(StartupFailure(EXIT, path, None, None, message, exception, remedy))
             if os.path.isdir(path):
                 plan = PartitionPlan(METADATA_TOPIC, 0, path, directory.path, "", clean=False)
-                how = Loading(self.options.open, self.rights, False, limits=self.options.limits, met=self.met)
+                how = LoadParameters(self.options.open, self.rights, False, limits=self.options.limits, met=self.met)
                 plan = self._settled(plan, partial(self._carry_out, how=how, act=load_metadata_log))
                 plan.stops = [stop._replace(kind=EXIT) for stop in plan.stops]
                 yield plan
@@ -106,12 +113,12 @@ class LogManager:
         if directory.clean:
             path = os.path.join(directory.path, CLEAN_MARK)
             directory.steps.append(Step("delete", path, None, None, 0, "so that a crash during startup is detected"))
-            stop = mark_stop(directory, self.rights)
+            stop = clean_shutdown_file_stop(directory, self.rights)
             if stop is not None:  # its logs are not loaded
                 directory.stops.append(stop)
                 return
-        noted = {name: self._offsets(directory, name) for name in OFFSETS}
-        points, starts, marks = (noted[name] for name in OFFSETS)
+        checkpoints = {name: self._offsets(directory, name) for name in OFFSETS}
+        points, starts, marks = (checkpoints[name] for name in OFFSETS)
         self._cleaner(directory)
         try:
             listed = items(directory.path) if self.rights.can(directory.path, READ) else []
@@ -126,12 +133,12 @@ class LogManager:
             if parsed is None:
                 message = f"a directory name is not of the form topic-partition: {item.name!r}"
                 form = "topic-partition or topic-partition.uniqueId-delete (if marked for deletion)"
-                what = f"KafkaException: Found directory {item.path}, '{item.name}' is not in the form of {form}."
+                exception = f"KafkaException: Found directory {item.path}, '{item.name}' is not in the form of {form}."
                 remedy = (
                     "move it out of the log directory (if it is a mount point's lost+found, use a subdirectory as the "
                     "log directory)"
                 )
-                directory.stops.append(StartupFailure(EXIT, item.path, None, None, message, what, remedy))
+                directory.stops.append(StartupFailure(EXIT, item.path, None, None, message, exception, remedy))
                 continue
             topic, partition, state = parsed
             if topic == METADATA_TOPIC or not self.wanted(topic):
@@ -139,7 +146,7 @@ class LogManager:
             key = (topic, partition)
             plan = PartitionPlan(topic, partition, item.path, directory.path, state, clean, points.get(key))
             plan.highWatermark = None if state else marks.get(key)
-            how = Loading(
+            how = LoadParameters(
                 self.options.open,
                 self.rights,
                 clean,
@@ -150,7 +157,7 @@ class LogManager:
             )
             how = self._configured(how, topic)
 
-            def act(plan: PartitionPlan, how: Loading = how) -> None:
+            def act(plan: PartitionPlan, how: LoadParameters = how) -> None:
                 self._carry_out(plan, how, load)
                 if any(cut.kind == HIDDEN for cut in plan.cuts):
                     instead = replace(plan, clean=False, steps=[], cuts=[], stops=[], notes=[], unread=[])
@@ -165,11 +172,11 @@ class LogManager:
         others = [each.path for each in self.directories if each is not directory and (each.logDir or each.failed)]
         others += [path for each in self.directories for path in each.unlisted]
         metadata = None if self.strays.of_zookeeper else self.metadata
-        for plan in missing_logs(directory, others, noted, metadata, is_created=not self.strays.of_zookeeper):
+        for plan in missing_logs(directory, others, checkpoints, metadata, is_created=not self.strays.of_zookeeper):
             if plan.name not in names and self.wanted(plan.topic):  # or it was deleted in the meantime
                 yield plan
 
-    def _configured(self, how: Loading, topic: str) -> Loading:
+    def _configured(self, how: LoadParameters, topic: str) -> LoadParameters:
         """Apply the topic's own configs, as far as the metadata on the disk contains them."""
         if self.metadata is None or topic not in self.metadata.topics:
             return how
@@ -200,7 +207,9 @@ class LogManager:
         made.notes.append(f"{plan.path}: kept changing while kdump read it; what a startup does with it is unknown")
         return made
 
-    def _carry_out(self, plan: PartitionPlan, how: Loading, act: Callable[[PartitionPlan, Loading], None]) -> None:
+    def _carry_out(
+        self, plan: PartitionPlan, how: LoadParameters, act: Callable[[PartitionPlan, LoadParameters], None]
+    ) -> None:
         try:
             act(plan, how)
         except StartupFailed as stopped:
@@ -220,9 +229,11 @@ class LogManager:
                 f"the log directory is already offline because of {os.path.basename(failed.file)}; {plan.name} has an "
                 "open transaction, for which the broker reads the log again, and exits"
             )
-            what = f"The log dir {directory.path} is already offline due to a previous IO exception."
-            what = f"KafkaStorageException: {what}"
-            plan.stops.append(StartupFailure(EXIT, failed.file, failed.position, None, message, what, failed.remedy))
+            exception = f"The log dir {directory.path} is already offline due to a previous IO exception."
+            exception = f"KafkaStorageException: {exception}"
+            plan.stops.append(
+                StartupFailure(EXIT, failed.file, failed.position, None, message, exception, failed.remedy)
+            )
             return
         try:
             topic_id_at = os.path.join(plan.path, "partition.metadata")
@@ -241,8 +252,8 @@ class LogManager:
                 Step("delete", plan.path, None, None, 0, "the directory, file.delete.delay.ms (1 min) after startup")
             )
             if not self.rights.can(plan.path, WRITE | ENTER):  # UnifiedLog.delete fails the log directory
-                what = f"AccessDeniedException: {plan.path}"
-                stop = denied(plan.path, "delete", what, self.rights)
+                exception = f"AccessDeniedException: {plan.path}"
+                stop = denied(plan.path, "delete", exception, self.rights)
                 message = f"{stop.message}, as a start does after file.delete.delay.ms (1 min)"
                 remedy = f"{stop.remedy}, or delete the directory: its topic or replica was deleted"
                 plan.stops.append(stop._replace(message=message, remedy=remedy))
@@ -262,11 +273,11 @@ class LogManager:
         if other is not plan:
             message = f"{plan.name} is also live in {other.source}"
             both = f"{other.path} and {plan.path}"
-            what = f"IllegalStateException: Duplicate log directories for {plan.name} are found in both {both}"
+            exception = f"IllegalStateException: Duplicate log directories for {plan.name} are found in both {both}"
             remedy = (
                 "keep the right one (kdump diff shows how they differ), and move the other out of the log directory"
             )
-            plan.stops.append(StartupFailure(EXIT, plan.path, None, None, message, what, remedy))
+            plan.stops.append(StartupFailure(EXIT, plan.path, None, None, message, exception, remedy))
         elif plan.state == "future":
             self._future(plan, topic_id, directory)
         elif (moved := self.moves.of(plan)) is not None:
@@ -277,10 +288,10 @@ class LogManager:
             return
         path = os.path.join(plan.path, "leader-epoch-checkpoint")  # written when a leader is elected
         if not self.rights.can(plan.path, WRITE):
-            what = f"FileNotFoundException: {path}.tmp (Permission denied)"
-            plan.stops.append(denied(f"{path}.tmp", "write", what, self.rights))
+            exception = f"FileNotFoundException: {path}.tmp (Permission denied)"
+            plan.stops.append(denied(f"{path}.tmp", "write", exception, self.rights))
         else:
-            plan.stops += filter(None, [left_over_stop(path, self.rights)])
+            plan.stops += filter(None, [temporary_file_stop(path, self.rights)])
 
     def _future(self, plan: PartitionPlan, topic_id: str | None, directory: DirectoryPlan) -> None:
         """recoverAbandonedFutureLogs: a future log that the controller has assigned to this log directory takes the
@@ -302,9 +313,11 @@ class LogManager:
             f"the cluster has assigned {plan.name} to this log directory, so the broker renames this directory to "
             f"{plan.name}, which already exists"
         )
-        what = f"KafkaStorageException: Error while renaming dir for {plan.name}; DirectoryNotEmptyException: {name}"
+        exception = (
+            f"KafkaStorageException: Error while renaming dir for {plan.name}; DirectoryNotEmptyException: {name}"
+        )
         remedy = f"decide which of the two to keep (kdump diff), name it {plan.name}, and move the other one away"
-        plan.stops.append(StartupFailure(EXIT, plan.path, None, None, message, what, remedy))
+        plan.stops.append(StartupFailure(EXIT, plan.path, None, None, message, exception, remedy))
 
     # --- checkpoints ---
 
@@ -313,7 +326,7 @@ class LogManager:
         if self._refused(directory, path):
             return {}
         try:
-            return steady(path, lambda: checkpoint_file.offsets(path), BadLine)
+            return read_stable(path, lambda: checkpoint_file.offsets(path), BadLine)
         except SourceError as error:
             directory.unread.append(str(error))
         except BadLine as error:
@@ -334,7 +347,7 @@ class LogManager:
         if self._refused(directory, path):
             return
         try:
-            steady(path, lambda: checkpoint_file.offsets(path), BadLine)
+            read_stable(path, lambda: checkpoint_file.offsets(path), BadLine)
         except SourceError as error:
             directory.unread.append(str(error))
         except BadLine as error:

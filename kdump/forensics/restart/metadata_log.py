@@ -11,9 +11,9 @@ import json
 import os
 import re
 
-from kdump.forensics.restart.batches import UP_TO_MAGIC, CorruptRecord, check, walk
 from kdump.forensics.restart.checkpoint_file import topic_id
-from kdump.forensics.restart.log_loader import Loading, load
+from kdump.forensics.restart.file_records import UP_TO_MAGIC, CorruptRecord, ensure_valid, read_batches
+from kdump.forensics.restart.log_loader import LoadParameters, load
 from kdump.forensics.restart.plan import EXIT, PartitionPlan, StartupFailed, StartupFailure, Step
 from kdump.log.listing import names
 from kdump.log.paths import target
@@ -29,7 +29,7 @@ QUORUM_FIELDS = (
 """Mandatory fields of quorum-state, by data_version (QuorumStateData)."""
 
 
-def load_metadata_log(plan: PartitionPlan, how: Loading) -> None:
+def load_metadata_log(plan: PartitionPlan, how: LoadParameters) -> None:
     """Load the metadata log, and fill in its plan. Raises StartupFailed, SourceError, OSError."""
     load(plan, how)
     topic_id(os.path.join(plan.path, "partition.metadata"))
@@ -70,26 +70,28 @@ def _snapshots(plan: PartitionPlan) -> tuple[int, str] | None:
     newest = max(kept, default=None)
     if start > 0 and newest is None:
         message = f"the metadata log starts at offset {start}, and no snapshot reaches that offset"
-        what = "Inconsistent snapshot state: there must be a snapshot at an offset larger then the current log start"
-        what = f"IllegalStateException: {what} offset {start}"
+        exception = (
+            "Inconsistent snapshot state: there must be a snapshot at an offset larger then the current log start"
+        )
+        exception = f"IllegalStateException: {exception} offset {start}"
         remedy = (
             f"move {plan.path} out of the directory: a broker, or one of several controllers, fetches the metadata "
             "again; for a single controller, restore the snapshot instead"
         )
-        raise StartupFailed(StartupFailure(EXIT, plan.path, None, start, message, what, remedy))
+        raise StartupFailed(StartupFailure(EXIT, plan.path, None, start, message, exception, remedy))
     return newest
 
 
-def _readable(plan: PartitionPlan, path: str, how: Loading) -> None:
+def _readable(plan: PartitionPlan, path: str, how: LoadParameters) -> None:
     """Check a metadata snapshot: it must begin with a control batch, contain other batches, and be valid up to its last
     complete batch, because a node does not recover snapshots. Raises StartupFailed, SourceError."""
     window = how.open(target(path))
     remedy = f"move {path} out of the directory: the node uses an older one, or fetches it from the controllers"
     try:
         size, control, data, end = window.source.size or 0, None, 0, 0
-        for number, head in enumerate(walk(window, 0, size, whole=True)):
+        for number, head in enumerate(read_batches(window, 0, size, whole=True)):
             _known_magic(head.position, head.magic)
-            check(window, head)
+            ensure_valid(window, head)
             end = head.end
             is_control = head.header is not None and head.header.isControlBatch
             control = is_control if number == 0 else control
@@ -106,12 +108,12 @@ def _readable(plan: PartitionPlan, path: str, how: Loading) -> None:
         window.source.close()
     if not control:
         message = "the snapshot does not start with its header"
-        what = "IllegalStateException: First batch is not a control batch with at least one record"
-        raise StartupFailed(StartupFailure(EXIT, path, 0, None, message, what, remedy))
+        exception = "IllegalStateException: First batch is not a control batch with at least one record"
+        raise StartupFailed(StartupFailure(EXIT, path, 0, None, message, exception, remedy))
     if not data:
         message = "the snapshot contains only its header: the records after it change objects that are missing"
-        what = "IllegalStateException: Tried to change broker"
-        raise StartupFailed(StartupFailure(EXIT, path, size, None, message, what, remedy))
+        exception = "IllegalStateException: Tried to change broker"
+        raise StartupFailed(StartupFailure(EXIT, path, size, None, message, exception, remedy))
 
 
 def _known_magic(position: int, magic: int) -> None:
@@ -130,12 +132,12 @@ def _quorum_state(path: str) -> None:
     finally:
         source.close()
     remedy = f"move {path} out of the directory: the node learns leader and epoch again (a controller may vote twice)"
-    what = "Error while reading the Quorum status"
+    error_text = "Error while reading the Quorum status"
     # Kafka reads only the first line.
     line = data.splitlines()[0] if data else b""
     if not line:
         raise StartupFailed(
-            StartupFailure(EXIT, path, 0, None, "quorum-state is empty", f"EOFException: {what}", remedy)
+            StartupFailure(EXIT, path, 0, None, "quorum-state is empty", f"EOFException: {error_text}", remedy)
         )
     try:
         found, _ = json.JSONDecoder().raw_decode(line.decode("utf-8").lstrip())  # Java ignores what follows
@@ -144,10 +146,10 @@ def _quorum_state(path: str) -> None:
         kind = "MalformedInputException" if isinstance(error, UnicodeDecodeError) else "JsonParseException"
         if isinstance(error, json.JSONDecodeError) and (error.pos >= len(error.doc) or "Unterminated" in error.msg):
             kind = "JsonEOFException"
-        raise StartupFailed(StartupFailure(EXIT, path, 0, None, message, f"{kind}: {what}", remedy)) from error
+        raise StartupFailed(StartupFailure(EXIT, path, 0, None, message, f"{kind}: {error_text}", remedy)) from error
     if not isinstance(found, dict) or "data_version" not in found:
         message = "quorum-state has no data_version"
-        raise StartupFailed(StartupFailure(EXIT, path, 0, None, message, f"UncheckedIOException: {what}", remedy))
+        raise StartupFailed(StartupFailure(EXIT, path, 0, None, message, f"UncheckedIOException: {error_text}", remedy))
     version = found["data_version"]
     if version not in (0, 1):
         message = f"quorum-state has data_version {str(version)[:40]}, but only 0 and 1 are supported"
@@ -156,7 +158,7 @@ def _quorum_state(path: str) -> None:
     missing = next((name for name in QUORUM_FIELDS[version] if name not in found), None)
     if missing is not None:
         message = f"quorum-state has no {missing}"
-        what = f"unable to locate field '{missing}', which is mandatory in version {version}"
+        error_text = f"unable to locate field '{missing}', which is mandatory in version {version}"
         raise StartupFailed(
-            StartupFailure(EXIT, path, 0, None, message, f"RuntimeException: QuorumStateData: {what}", remedy)
+            StartupFailure(EXIT, path, 0, None, message, f"RuntimeException: QuorumStateData: {error_text}", remedy)
         )

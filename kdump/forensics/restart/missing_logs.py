@@ -13,8 +13,15 @@ from collections.abc import Iterator, Mapping, Sequence
 from kdump.forensics.restart.plan import OFFLINE, DirectoryPlan, PartitionPlan, StartupFailure, Step
 from kdump.forensics.restart.root_files import OFFSETS
 from kdump.log.paths import target
-from kdump.state.image import Metadata
-from kdump.state.missing_partitions import Expected, Key, missing_partitions, name_of, noted_in, what_is_at
+from kdump.state.image import MetadataImage
+from kdump.state.missing_partitions import (
+    Expected,
+    Key,
+    checkpointed_partitions,
+    missing_partitions,
+    name_of,
+    what_is_at,
+)
 
 REMEDY = (
     "before startup, look for the directory on file systems that are not mounted, in other directories and in backups, "
@@ -26,24 +33,24 @@ REMEDY = (
 def missing_logs(
     directory: DirectoryPlan,
     others: Sequence[str],
-    noted: Mapping[str, Mapping[Key, int]],
-    metadata: Metadata | None,
+    checkpoints: Mapping[str, Mapping[Key, int]],
+    metadata: MetadataImage | None,
     *,
     is_created: bool,
 ) -> Iterator[PartitionPlan]:
     """Yield the plans of the partitions that the log directory had and that are gone. `others`: the paths of the node's
-    other log directories; `noted`: the offsets in the checkpoints, by file name; `is_created`: whether the cluster may
-    have the partitions, so that the broker creates them."""
-    paths = {name: os.path.join(directory.path, name) for name in noted}
-    known = noted_in(
+    other log directories; `checkpoints`: the offsets in the checkpoints, by file name; `is_created`: whether the
+    cluster may have the partitions, so that the broker creates them."""
+    paths = {name: os.path.join(directory.path, name) for name in checkpoints}
+    known = checkpointed_partitions(
         {name: target(path, source=directory.path) for name, path in paths.items() if os.path.lexists(path)}
     )
     expected = Expected(directory.path, tuple(others), directory.nodeId, directory.directoryId, known, metadata)
     missing = missing_partitions(expected)
     for key in missing.lost:
         path = os.path.join(directory.path, name_of(key))
-        plan = PartitionPlan(*key, path, directory.path, "", bool(directory.clean), noted[OFFSETS[0]].get(key))
-        plan.highWatermark = noted[OFFSETS[2]].get(key)
+        plan = PartitionPlan(*key, path, directory.path, "", bool(directory.clean), checkpoints[OFFSETS[0]].get(key))
+        plan.highWatermark = checkpoints[OFFSETS[2]].get(key)
         plan.missing, plan.remedy = True, REMEDY
         if is_created:
             plan.logStartOffset = plan.logEndOffset = 0
@@ -60,8 +67,8 @@ def missing_logs(
 def _blocked(path: str, condition: str) -> StartupFailure:
     """Return the stop for something else in place of a partition's directory (LogManager.createLogDirectory)."""
     message = f"there is {what_is_at(path)} in place of a partition's directory, which the broker creates{condition}"
-    what = f"FileAlreadyExistsException: {path}"
+    exception = f"FileAlreadyExistsException: {path}"
     remedy = f"make the link's target available again (is its file system mounted?), or move {path} away"
     if not os.path.islink(path):
         remedy = f"move {path} out of the directory, and put the partition's directory back if you have it"
-    return StartupFailure(OFFLINE, path, None, None, message, what, remedy)
+    return StartupFailure(OFFLINE, path, None, None, message, exception, remedy)

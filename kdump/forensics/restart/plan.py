@@ -213,8 +213,8 @@ class PartitionPlan:
     def is_plain(self) -> bool:
         """Whether there is nothing to report except that it is loaded or recovered."""
         usual = all(step.kind in USUAL for step in self.steps)
-        said = self.stops or self.stray or self.missing or self.notes or self.unread
-        return usual and not (self.cuts or said or self.state)
+        remarks = self.stops or self.stray or self.missing or self.notes or self.unread
+        return usual and not (self.cuts or remarks or self.state)
 
     @property
     def copyFirst(self) -> CopyFirst:

@@ -8,11 +8,11 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from kdump.forensics.restart.batches import CorruptRecord, RecordBatchView, check, walk
-from kdump.forensics.restart.epoch_cache import EpochCache
-from kdump.forensics.restart.index_file import OffsetIndexWriter
-from kdump.forensics.restart.producer_state import ProducerStateManager
-from kdump.forensics.restart.segment import LogSegment
+from kdump.forensics.restart.file_records import CorruptRecord, RecordBatchView, ensure_valid, read_batches
+from kdump.forensics.restart.leader_epoch_file_cache import LeaderEpochFileCache
+from kdump.forensics.restart.log_segment import LogSegment
+from kdump.forensics.restart.offset_index import OffsetIndexWriter
+from kdump.forensics.restart.producer_state_manager import ProducerStateManager
 from kdump.log.window import Window
 
 INTERVAL = 4096
@@ -49,7 +49,11 @@ class Overflow(Exception):
 
 
 def recover(
-    segment: LogSegment, state: ProducerStateManager, epochs: EpochCache, interval: int, met: Callable[[int], None]
+    segment: LogSegment,
+    state: ProducerStateManager,
+    epochs: LeaderEpochFileCache,
+    interval: int,
+    met: Callable[[int], None],
 ) -> Recovered:
     """Perform LogSegment.recover: truncate the segment, and replace its index. Raises InvalidOffset, Overflow,
     StartupFailed, SourceError."""
@@ -62,7 +66,7 @@ class _Recovery:
         self,
         segment: LogSegment,
         state: ProducerStateManager,
-        epochs: EpochCache,
+        epochs: LeaderEpochFileCache,
         interval: int,
         window: Window,
         met: Callable[[int], None],
@@ -78,8 +82,8 @@ class _Recovery:
         segment = self.segment
         found = Recovered(segment.first)
         try:
-            for head in walk(self.window, segment.first, segment.size, whole=True):
-                check(self.window, head)
+            for head in read_batches(self.window, segment.first, segment.size, whole=True):
+                ensure_valid(self.window, head)
                 if not segment.fits(head.last):
                     raise Overflow(head, segment)
                 self._index(head, found.valid)

@@ -6,18 +6,18 @@ import os
 from collections.abc import Callable, Iterable
 
 from kdump.check.options import Options
+from kdump.forensics.restart.access_rights import Rights, broker_rights
 from kdump.forensics.restart.bootstrap import read_bootstrap
 from kdump.forensics.restart.directories import METADATA_LOG, node_directories
 from kdump.forensics.restart.identity import identify, registered
 from kdump.forensics.restart.log_manager import LogManager
 from kdump.forensics.restart.plan import PartitionPlan, RestartPlan
-from kdump.forensics.restart.rights import Rights, broker_rights
 from kdump.forensics.restart.root_files import read_only_stop
-from kdump.forensics.restart.strays import Strays
-from kdump.log.disk import LogDirectory, place_of
+from kdump.forensics.restart.stray_partitions import StrayPartitions
 from kdump.log.internal_topics import METADATA_TOPIC
+from kdump.log.log_directory import LogDirectory, directory_at
 from kdump.state.identity import complete_quorum
-from kdump.state.image import Metadata
+from kdump.state.image import MetadataImage
 from kdump.state.metadata import read_metadata
 
 VERSION = "4.3.1"
@@ -55,7 +55,7 @@ def restart_plan(
     if metadata is not None:
         registered(plan.directories, metadata, plan)
     is_broker = _is_broker(plan, metadata)
-    strays = Strays(metadata, of_zookeeper=_is_of_zookeeper(plan))
+    strays = StrayPartitions(metadata, of_zookeeper=_is_of_zookeeper(plan))
     manager = LogManager(plan.directories, options, strays, metadata, wanted, met, rights)
 
     def add(each: PartitionPlan) -> None:
@@ -71,7 +71,7 @@ def restart_plan(
     # topics next to partitions is not what they have.
     has_topics = metadata is not None and bool(metadata.topics)
     if not (is_whole and (has_topics or is_alone)) and not strays.of_zookeeper:
-        manager.strays = Strays(None)
+        manager.strays = StrayPartitions(None)
     if is_broker:
         for each in manager.logs():
             add(each)
@@ -87,21 +87,21 @@ def restart_plan(
     return plan
 
 
-def _is_alone(plan: RestartPlan, metadata: Metadata) -> bool:
+def _is_alone(plan: RestartPlan, metadata: MetadataImage) -> bool:
     """Return True if the node is the quorum's only voter, so that no other node has metadata that this disk lacks."""
-    quorum = Metadata(voters=dict(metadata.voters))
+    quorum = MetadataImage(voters=dict(metadata.voters))
     for directory in plan.directories:
         if directory.metadataLogDir:
             complete_quorum(quorum, os.path.join(directory.path, METADATA_LOG))
     return set(quorum.voters) == {each.nodeId for each in plan.directories}
 
 
-def _is_cut(plan: RestartPlan, metadata: Metadata) -> bool:
+def _is_cut(plan: RestartPlan, metadata: MetadataImage) -> bool:
     """Return True if the metadata on the disk is incomplete because of damage; an unfinished tail does not count."""
     return bool(metadata.problems) and any(each.loses or each.stops for each in plan.partitions)
 
 
-def _metadata(plan: RestartPlan, options: Options) -> Metadata | None:
+def _metadata(plan: RestartPlan, options: Options) -> MetadataImage | None:
     """Return the cluster's metadata from one of the directories, if possible one with topics; None if there is none."""
     here = sorted(plan.directories, key=lambda each: not each.metadataLogDir)
     read = (read_metadata(directory.path, options.limits) for directory in here)
@@ -116,12 +116,12 @@ def _is_of_zookeeper(plan: RestartPlan) -> bool:
     return bool(here) and not metadata and all(each.version == "0" for each in here)
 
 
-def _is_broker(plan: RestartPlan, metadata: Metadata | None) -> bool:
+def _is_broker(plan: RestartPlan, metadata: MetadataImage | None) -> bool:
     """Return True if the node may be a broker. A controller has no logs but the metadata log, and no checkpoints."""
     if any(each.failed for each in plan.directories):
         return True
     for directory in plan.directories:
-        place = place_of(directory.path)
+        place = directory_at(directory.path)
         if isinstance(place, LogDirectory):
             logs = any(each.topic != METADATA_TOPIC for each in place.partitions)
             if logs or any(name.endswith("-offset-checkpoint") for name in place.files):
@@ -130,43 +130,43 @@ def _is_broker(plan: RestartPlan, metadata: Metadata | None) -> bool:
     return metadata is None or bool(nodes & set(metadata.brokers))
 
 
-def _assume(plan: RestartPlan, metadata: Metadata | None, is_broker: bool, is_whole: bool, rights: Rights) -> None:
-    said = [f"the node runs Kafka {VERSION}, and nothing else changes the files before it starts"]
+def _assume(plan: RestartPlan, metadata: MetadataImage | None, is_broker: bool, is_whole: bool, rights: Rights) -> None:
+    assumptions = [f"the node runs Kafka {VERSION}, and nothing else changes the files before it starts"]
     if not rights.is_root:
-        said.append(f"the node runs as user {rights.name}, with that user's permissions")
+        assumptions.append(f"the node runs as user {rights.name}, with that user's permissions")
     ids = " and ".join(sorted({f"{each.clusterId}" for each in plan.directories if each.clusterId}))
     if ids:
-        said.append(f"the cluster that the node joins has the ID {ids}: with a different one it does not start")
-    said += _assumed_directories(plan)
+        assumptions.append(f"the cluster that the node joins has the ID {ids}: with a different one it does not start")
+    assumptions += _assumed_directories(plan)
     if not is_broker:
         plan.directories[0].clean = None
-        said.append("the node is a controller: its only log is the metadata log")
+        assumptions.append("the node is a controller: its only log is the metadata log")
     elif plan.withoutMetadata:
-        said.append("other nodes are the controllers, and still have the cluster's metadata")
+        assumptions.append("other nodes are the controllers, and still have the cluster's metadata")
     elif metadata is None:
-        said.append("no cluster metadata could be read here, so stray directories and topic configs are unknown")
+        assumptions.append("no cluster metadata could be read here, so stray directories and topic configs are unknown")
     elif not is_whole:
-        said.append(
+        assumptions.append(
             f"the cluster's metadata on this disk is damaged after offset {metadata.end_offset}: which directories "
             f"are stray is unknown ({metadata.problems[0]})"
         )
     else:
-        said.append(
+        assumptions.append(
             f"the cluster's topics and replicas are those in this disk's metadata, up to offset {metadata.end_offset}; "
             "the broker fetches newer metadata from the controllers"
         )
     if is_broker and metadata is not None:
-        said.append("index.interval.bytes is the topic's own value, or 4096")
-    plan.assumptions = said + plan.assumptions
+        assumptions.append("index.interval.bytes is the topic's own value, or 4096")
+    plan.assumptions = assumptions + plan.assumptions
 
 
 def _assumed_directories(plan: RestartPlan) -> list[str]:
     """Return the assumptions about the directories in the node's configuration."""
     logs = [each for each in plan.directories if each.logDir]
-    said = f"log.dirs contains {'these directories' if len(logs) > 1 else 'this directory'} and no other"
+    assumption = f"log.dirs contains {'these directories' if len(logs) > 1 else 'this directory'} and no other"
     if len(plan.directories) == 1:
-        return [said]
+        return [assumption]
     metadata = next(each.path for each in plan.directories if each.metadataLogDir)
     if len(logs) < len(plan.directories):
-        said = f"log.dirs contains {', '.join(each.path for each in logs)} and no other directory"
-    return [said, f"metadata.log.dir is {metadata}"]
+        assumption = f"log.dirs contains {', '.join(each.path for each in logs)} and no other directory"
+    return [assumption, f"metadata.log.dir is {metadata}"]

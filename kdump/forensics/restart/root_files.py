@@ -10,11 +10,11 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator
 
+from kdump.forensics.restart.access_rights import ENTER, READ, WRITE, Rights, read_only
 from kdump.forensics.restart.directories import METADATA_LOG
-from kdump.forensics.restart.log_files import denied, left_over_stop
+from kdump.forensics.restart.log_files import denied, temporary_file_stop
 from kdump.forensics.restart.plan import EXIT, OFFLINE, DirectoryPlan, StartupFailure
-from kdump.forensics.restart.rights import ENTER, READ, WRITE, Rights, read_only
-from kdump.log.disk import CLEAN_MARK, LOCK
+from kdump.log.log_directory import CLEAN_MARK, LOCK
 
 OFFSETS = ("recovery-point-offset-checkpoint", "log-start-offset-checkpoint", "replication-offset-checkpoint")
 CLEANER = "cleaner-offset-checkpoint"
@@ -40,8 +40,8 @@ def write_stops(directory: DirectoryPlan, rights: Rights) -> Iterator[StartupFai
             yield denied(path, "write", f"AccessDeniedException: {path}", rights)._replace(kind=EXIT)
             return
     if not rights.can(directory.path, READ):
-        what = f"IOException: {os.path.abspath(directory.path)} is not a readable log directory."
-        yield denied(directory.path, "list", what, rights)
+        exception = f"IOException: {os.path.abspath(directory.path)} is not a readable log directory."
+        yield denied(directory.path, "list", exception, rights)
     elif locked is not None:
         yield denied(locked[0], "write", locked[1], rights)
     elif not writes:
@@ -49,29 +49,29 @@ def write_stops(directory: DirectoryPlan, rights: Rights) -> Iterator[StartupFai
         yield denied(path, "write", f"FileNotFoundException: {path} (Permission denied)", rights)
     else:
         # In the order in which they are written: after 5 s, and after a minute.
-        stops = (left_over_stop(os.path.join(directory.path, name), rights) for name in reversed(OFFSETS))
+        stops = (temporary_file_stop(os.path.join(directory.path, name), rights) for name in reversed(OFFSETS))
         yield from filter(None, stops)
 
 
 def write_warning(directory: DirectoryPlan, rights: Rights) -> str:
     """Return what to know about a file that a broker writes only if the log cleaner has something to do; empty if
     there is nothing."""
-    stop = left_over_stop(os.path.join(directory.path, CLEANER), rights)
+    stop = temporary_file_stop(os.path.join(directory.path, CLEANER), rights)
     if stop is None:
         return ""
     return f"{stop.message}: once the log cleaner writes there, the log directory fails; {stop.remedy}"
 
 
-def mark_stop(directory: DirectoryPlan, rights: Rights) -> StartupFailure | None:
+def clean_shutdown_file_stop(directory: DirectoryPlan, rights: Rights) -> StartupFailure | None:
     """Return the stop if .kafka_cleanshutdown cannot be deleted: no log in the directory is then loaded."""
     path = os.path.join(directory.path, CLEAN_MARK)
     if not rights.can(directory.path, WRITE | ENTER):
         return denied(path, "delete", f"AccessDeniedException: {path}", rights)
     if os.path.isdir(path) and not os.path.islink(path) and os.listdir(path):
         message = "there is a non-empty directory in place of .kafka_cleanshutdown, which startup deletes"
-        what = f"DirectoryNotEmptyException: {path}"
+        exception = f"DirectoryNotEmptyException: {path}"
         return StartupFailure(
-            OFFLINE, path, None, None, message, what, f"move {path} out of the directory: no broker created it"
+            OFFLINE, path, None, None, message, exception, f"move {path} out of the directory: no broker created it"
         )
     return None
 

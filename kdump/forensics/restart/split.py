@@ -5,10 +5,10 @@ Source: LocalLog.splitOverflowedSegment, LogSegment.appendFromFile.
 
 from __future__ import annotations
 
-from kdump.forensics.restart.batches import CorruptRecord, RecordBatchView, base_offset, walk
-from kdump.forensics.restart.index_file import OffsetIndex
+from kdump.forensics.restart.file_records import CorruptRecord, RecordBatchView, base_offset, read_batches
+from kdump.forensics.restart.log_segment import LogSegment, corrupt_stop
+from kdump.forensics.restart.offset_index import OffsetIndex
 from kdump.forensics.restart.plan import EXIT, StartupFailed, StartupFailure
-from kdump.forensics.restart.segment import LogSegment, corrupt_stop
 
 
 def split(segment: LogSegment, head: RecordBatchView) -> list[LogSegment]:
@@ -17,15 +17,15 @@ def split(segment: LogSegment, head: RecordBatchView) -> list[LogSegment]:
     segment.index = OffsetIndex(segment.base)
     last = segment.next_offset().offset - 1
     if last < segment.base or segment.fits(last):
-        what = "IllegalArgumentException: Split operation is only permitted for segments with overflow"
+        exception = "IllegalArgumentException: Split operation is only permitted for segments with overflow"
         message = f"offset {head.last} does not fit into the segment, but its last offset {last} does"
-        raise StartupFailed(_stop(segment, head.position, head.last, message, what))
+        raise StartupFailed(_stop(segment, head.position, head.last, message, exception))
     parts: list[LogSegment] = []
     with segment.window() as window:
         try:
             position = segment.first
             while position < segment.size:
-                first = next(walk(window, position, segment.size), None)
+                first = next(read_batches(window, position, segment.size), None)
                 if first is None:
                     message = "a segment that has to be split ends with an incomplete batch"
                     raise StartupFailed(_stop(segment, position, None, message, "NoSuchElementException"))
@@ -33,14 +33,14 @@ def split(segment: LogSegment, head: RecordBatchView) -> list[LogSegment]:
                 part = LogSegment(
                     base, segment.at, position, segment.open, OffsetIndex(base), True, "", False, position
                 )
-                for each in walk(window, position, segment.size):
+                for each in read_batches(window, position, segment.size):
                     if not part.fits(each.last):
                         break
                     part.size = each.end
                 if part.size == position:
                     message = "a batch does not fit into a segment named after its base offset"
-                    what = f"IllegalStateException: Failed to append records from position {position}"
-                    raise StartupFailed(_stop(segment, position, base, message, what))
+                    exception = f"IllegalStateException: Failed to append records from position {position}"
+                    raise StartupFailed(_stop(segment, position, base, message, exception))
                 parts.append(part)
                 position = part.size
         except CorruptRecord as error:
@@ -48,7 +48,7 @@ def split(segment: LogSegment, head: RecordBatchView) -> list[LogSegment]:
     return parts
 
 
-def _stop(segment: LogSegment, position: int, offset: int | None, message: str, what: str) -> StartupFailure:
+def _stop(segment: LogSegment, position: int, offset: int | None, message: str, exception: str) -> StartupFailure:
     path = segment.at.path
     remedy = f"truncate a copy of {path} at byte {position}, or salvage it"
-    return StartupFailure(EXIT, path, position, offset, message, what, remedy)
+    return StartupFailure(EXIT, path, position, offset, message, exception, remedy)

@@ -76,7 +76,7 @@ class SegmentRetention(NamedTuple):
 
 
 @answer("retentionHold")
-class Hold(NamedTuple):
+class RetentionBlocker(NamedTuple):
     """Something that keeps more than the configs would: one of HOLDS. `file`, `position` and `offset` are the evidence:
     the record with the timestamp, the first batch of the transaction, the damaged bytes."""
 

@@ -8,15 +8,15 @@ from contextlib import closing
 from kdump.check.log_dir_context import ids
 from kdump.check.options import Options
 from kdump.format.numbers import parse_int
-from kdump.log import kinds
-from kdump.log.disk import LogDirectory, place_of
+from kdump.log import file_kinds
 from kdump.log.entries import Entry, entries
 from kdump.log.errors import Refused, SourceError
 from kdump.log.internal_topics import REMOTE_METADATA_TOPIC
 from kdump.log.listing import is_url
+from kdump.log.log_directory import LogDirectory, directory_at
 from kdump.log.region import Limits
 from kdump.log.window import Window
-from kdump.state.image import Metadata
+from kdump.state.image import MetadataImage
 from kdump.state.metadata import read_metadata, replay_metadata
 from kdump.state.remote_log import RemoteLog, read_remote_log
 from kdump.state.siblings import same_broker
@@ -32,14 +32,14 @@ class Clusters:
     def __init__(self, named: str | None, directories: list[LogDirectory], options: Options, refuse: Refused) -> None:
         self.directories = directories
         self.options = options
-        self._read: dict[str, tuple[Metadata | None, int | None]] = {}
+        self._read: dict[str, tuple[MetadataImage | None, int | None]] = {}
         self._remote: dict[str, RemoteLog] = {}
         self._checkpoints: dict[str, list[str]] = {}
-        self.given: Metadata | None = None
+        self.given: MetadataImage | None = None
         if named is not None:
             self.given = _named(named, options.limits, refuse)
 
-    def of(self, directory: str) -> tuple[Metadata | None, int | None]:
+    def of(self, directory: str) -> tuple[MetadataImage | None, int | None]:
         """Return the metadata for the partitions in a directory, and the ID of its broker; None for what is unknown."""
         if directory not in self._read:
             self._read[directory] = self._of(directory)
@@ -48,8 +48,8 @@ class Clusters:
     def remote(self, directory: str) -> RemoteLog:
         """Return how far the partitions of tiered topics are copied to remote storage, as far as this disk shows."""
         if directory not in self._remote:
-            around = place_of(directory) if directory and not is_url(directory) else None
-            here = around.partitions if isinstance(around, LogDirectory) else []
+            log_directory = directory_at(directory) if directory and not is_url(directory) else None
+            here = log_directory.partitions if isinstance(log_directory, LogDirectory) else []
             paths = [each.path for each in here if each.topic == REMOTE_METADATA_TOPIC and not each.state]
             metadata, _ = self.of(directory)
             topic = metadata.topics.get(REMOTE_METADATA_TOPIC) if metadata is not None else None
@@ -65,14 +65,14 @@ class Clusters:
         return self._checkpoints[directory]
 
     def _bad_lines(self, directory: str, refuse: Refused) -> Iterator[str]:
-        around = place_of(directory) if directory and not is_url(directory) else None
+        log_directory = directory_at(directory) if directory and not is_url(directory) else None
         for name in CHECKPOINTS:
-            at = around.files.get(name) if isinstance(around, LogDirectory) else None
+            at = log_directory.files.get(name) if isinstance(log_directory, LogDirectory) else None
             if at is None:
                 continue
             try:
                 with closing(self.options.open(at).source) as source:
-                    found = entries(kinds.OFFSET_CHECKPOINT, Window(source), 0)
+                    found = entries(file_kinds.OFFSET_CHECKPOINT, Window(source), 0)
                     bad = next((item for item in found if not isinstance(item, Entry)), None)
             except SourceError as error:
                 refuse(error)
@@ -80,11 +80,11 @@ class Clusters:
             if bad is not None:
                 yield f"{name}, byte {bad.position}: {bad.reason}"
 
-    def _of(self, directory: str) -> tuple[Metadata | None, int | None]:
-        around = place_of(directory) if directory and not is_url(directory) else None
-        if not isinstance(around, LogDirectory):
+    def _of(self, directory: str) -> tuple[MetadataImage | None, int | None]:
+        log_directory = directory_at(directory) if directory and not is_url(directory) else None
+        if not isinstance(log_directory, LogDirectory):
             return self.given, None
-        own = ids(around, self.options)
+        own = ids(log_directory, self.options)
         number = parse_int(own.get("node.id"))
         if self.given is not None:
             return self.given, number
@@ -95,7 +95,7 @@ class Clusters:
         return found, number
 
 
-def _named(path: str, limits: Limits, refuse: Refused) -> Metadata | None:
+def _named(path: str, limits: Limits, refuse: Refused) -> MetadataImage | None:
     """Return the metadata at a path, of several copies the one with the highest end offset; None if it cannot be
     read."""
     from kdump.state.locate import metadata_in

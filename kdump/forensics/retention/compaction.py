@@ -27,7 +27,7 @@ ACTIVE, LAG, STABLE, WATERMARK, DAMAGE = (
 
 
 @dataclass
-class Cleaning:
+class CleaningState:
     """The cleaning state of a segment. `because`: why it must not be cleaned; `at`: epoch ms from which that reason no
     longer applies, None if it does not depend on time."""
 
@@ -48,7 +48,7 @@ class Compaction:
     `missing_bytes`: how many more bytes have to become cleanable to exceed min.cleanable.dirty.ratio.
     """
 
-    segments: list[Cleaning]
+    segments: list[CleaningState]
     checkpoint: int | None
     first_dirty: int
     reset: str
@@ -163,15 +163,15 @@ def _missing(clean: int, cleanable: int, least: float) -> int | None:
 
 def _cleaning(
     segment: ObservedSegment, upper: int, found: Compaction, log: LogFacts, stable: int, ripe: int
-) -> Cleaning:
+) -> CleaningState:
     """Return the state of a segment. `ripe`: epoch ms from which min.compaction.lag.ms allows cleaning it; 0: it does
     already."""
     if segment.base < found.stop:
-        return Cleaning(CLEAN if upper <= found.first_dirty else DIRTY)
+        return CleaningState(CLEAN if upper <= found.first_dirty else DIRTY)
     because = []
     if stable < upper:
         is_watermark = log.last_stable is None or (log.high_watermark is not None and stable < log.last_stable)
         because.append(WATERMARK if is_watermark else STABLE)
     if ripe:
         because.append(LAG)
-    return Cleaning(UNCLEANABLE, tuple(because), ripe if because == [LAG] else None)
+    return CleaningState(UNCLEANABLE, tuple(because), ripe if because == [LAG] else None)

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 from kdump.log.internal_topics import COMPACTED_TOPICS
-from kdump.state.image import BROKER, Metadata
+from kdump.state.image import BROKER, MetadataImage
 from kdump.state.topic_config import SYNONYMS
 
 OPTION, TOPIC, BROKERS, CLUSTER, FILE = "option", "topic", "broker", "cluster default", "server.properties"
@@ -180,7 +180,7 @@ def check(name: str, text: str) -> None:
 
 def settings(
     topic: str | None,
-    metadata: Metadata | None,
+    metadata: MetadataImage | None,
     node_id: int | None,
     given: ConfigOverrides,
     *,
@@ -209,7 +209,7 @@ def settings(
 
 
 def _texts(
-    config: Config, own: Mapping[str, str], metadata: Metadata | None, node_id: int | None, given: ConfigOverrides
+    config: Config, own: Mapping[str, str], metadata: MetadataImage | None, node_id: int | None, given: ConfigOverrides
 ) -> Iterator[tuple[str, int, str, str]]:
     """Yield the given values of a config in order of precedence: (text, ms of its unit or 1, source, name)."""
     name = config.name

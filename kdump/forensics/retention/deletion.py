@@ -87,7 +87,7 @@ class _Retention:
         self._log_start()
         self._by_size()
         self._by_time()
-        self._left()
+        self._mark_kept()
         return self.found
 
     def _upper(self, number: int) -> int:
@@ -108,7 +108,7 @@ class _Retention:
                 return "tier"
         return ""
 
-    def _take(self, rule: str) -> bool:
+    def _delete_first(self, rule: str) -> bool:
         """Delete the first segment that is left by this rule. Return False if something blocks it."""
         if self._blocked(self.first):
             return False
@@ -118,7 +118,7 @@ class _Retention:
 
     def _log_start(self) -> None:
         while self.first + 1 < len(self.segments) and self._upper(self.first) <= self.log.log_start:
-            if not self._take(LOG_START):
+            if not self._delete_first(LOG_START):
                 return
 
     def _by_size(self) -> None:
@@ -128,7 +128,7 @@ class _Retention:
         over = size - self.bytes
         while self.first < len(self.segments) and over - self.segments[self.first].size >= 0:
             over -= self.segments[self.first].size
-            if not self._take(self.bytes_name):
+            if not self._delete_first(self.bytes_name):
                 return
 
     def _by_time(self) -> None:
@@ -136,13 +136,13 @@ class _Retention:
             return
         while self.first < len(self.segments):
             segment = self.segments[self.first]
-            if not segment.is_read or not self._is_old(segment) or not self._take(self.ms_name):
+            if not segment.is_read or not self._is_old(segment) or not self._delete_first(self.ms_name):
                 return
 
     def _is_old(self, segment: ObservedSegment) -> bool:
         return self.log.now - segment.timestamp > self.ms
 
-    def _left(self) -> None:
+    def _mark_kept(self) -> None:
         """Set what happens to the segments that the rules have left, and why."""
         at: int | None = None
         by: int | None = None

@@ -7,26 +7,26 @@ from dataclasses import dataclass, field
 
 from kdump.check.totals import CheckTotals
 from kdump.forensics.answers import ABORTED, Note, PartitionTransactions, Transaction
-from kdump.forensics.ledger import TransactionLedger
-from kdump.forensics.places import PartitionInput
-from kdump.forensics.retention.answers import Hold, PartitionRetention, SegmentRetention
+from kdump.forensics.find_partitions import PartitionInput
+from kdump.forensics.partition_scan import PartitionScan
+from kdump.forensics.retention.answers import PartitionRetention, RetentionBlocker, SegmentRetention
+from kdump.forensics.retention.blockers import RetentionCase, find_blockers
+from kdump.forensics.retention.build_answers import leftover, partition_answer, segment_answers
+from kdump.forensics.retention.cleaning import MOST_ABORTED, MOST_KEYS, simulate_cleaning
 from kdump.forensics.retention.clusters import Clusters
 from kdump.forensics.retention.compaction import compaction, unreadable
 from kdump.forensics.retention.configs import ConfigOverrides, Settings, settings
 from kdump.forensics.retention.deletion import KEPT, Deletion, LogFacts, deletions, stopped
-from kdump.forensics.retention.holders import Case, holds
-from kdump.forensics.retention.keys import MOST_ABORTED, MOST_KEYS, drop
-from kdump.forensics.retention.report import leftover, partition_answer, segment_answers
 from kdump.forensics.retention.segments import ObservedSegment, RetentionObserver
+from kdump.forensics.transaction_ledger import TransactionLedger
 from kdump.forensics.transactions import TRANSACTION_TIMEOUT
-from kdump.forensics.walk import PartitionScan
 from kdump.log.errors import Refused, SourceError
 from kdump.log.internal_topics import METADATA_TOPIC
 from kdump.log.listing import length, parent
 from kdump.log.region import Limits
-from kdump.state.coordinator import Coordinator
+from kdump.state.coordinator import TransactionCoordinatorState
 
-Answer = SegmentRetention | Hold | PartitionRetention | Note
+Answer = SegmentRetention | RetentionBlocker | PartitionRetention | Note
 KRAFT = "topic configs do not apply to the metadata log: a controller deletes what is below its snapshots"
 MOVING = "a replica that is being moved here from another log directory: the cleaner skips it until then"
 OLD_CONFIGS = "the metadata could not be read completely, so configs may be outdated"
@@ -86,44 +86,47 @@ class OnePartition:
             return
         facts = RetentionObserver(self.now, deep=self.question.deep and config.compacts)
         totals = CheckTotals()
-        oldest, summary = self._walk(facts, totals, met)
+        oldest, summary = self._scan(facts, totals, met)
         for unread in totals.unread:
             refuse(SourceError(unread))
         for note in totals.notes:
             yield Note("", note)
         assert summary is not None
-        there = [
+        existing = [
             segment
             for segment in partition.segments
             if segment.log is not None and (segment.log.path in facts.found or length(segment.log.path) is not None)
         ]
-        if not there:  # all of them went away meanwhile
+        if not existing:  # all of them went away meanwhile
             return
-        segments = [self._facts(facts, segment) for segment in there]
+        segments = [self._facts(facts, segment) for segment in existing]
         if place.known.topic is None and not any(segment.is_read for segment in segments):  # not a log
             return
         case = self._case(segments, config, summary, oldest)
         if self.question.keys and case.compaction is not None:
             yield from self._drop(case, refuse)
-        found = list(holds(case))
+        found = list(find_blockers(case))
         yield from segment_answers(case, self.only)
         yield from found
         yield partition_answer(case, found, summary)
 
-    def _walk(
+    def _scan(
         self, facts: RetentionObserver, totals: CheckTotals, met: Callable[[int], None]
     ) -> tuple[Transaction | None, PartitionTransactions | None]:
         """Read the partition. Return the open transaction that began first, and the offsets of the partition."""
         place = self.place
-        walk = PartitionScan(place.partition, place.known, place.options, totals)
-        walk.met = met
+        scan = PartitionScan(place.partition, place.known, place.options, totals)
+        scan.met = met
         coordinator = place.known.coordinator
         ledger = TransactionLedger(
-            walk, coordinator if isinstance(coordinator, Coordinator) else None, self.now, self.question.timeout
+            scan,
+            coordinator if isinstance(coordinator, TransactionCoordinatorState) else None,
+            self.now,
+            self.question.timeout,
         )
         oldest: Transaction | None = None
         summary: PartitionTransactions | None = None
-        for answer in walk.run(ledger, facts):
+        for answer in scan.run(ledger, facts):
             if isinstance(answer, PartitionTransactions):
                 summary = answer
             elif isinstance(answer, Transaction) and answer.state == ABORTED and self.question.keys:
@@ -144,7 +147,7 @@ class OnePartition:
             found = ObservedSegment(log, log.name_offset or 0, length(log.path) or 0, 0, is_read=False)
         return found
 
-    def _drop(self, case: Case, refuse: Refused) -> Iterator[Note]:
+    def _drop(self, case: RetentionCase, refuse: Refused) -> Iterator[Note]:
         """Read the keys, to count what a cleaning would remove."""
         found = case.compaction
         assert found is not None
@@ -153,7 +156,7 @@ class OnePartition:
             yield Note(path, "its keys cannot be counted, because a pipe cannot be read twice")
             return
         try:
-            case.drop = drop(
+            case.drop = simulate_cleaning(
                 case.segments, found.first_dirty, found.stop, case.settings, self.aborted, self.place.options, self.now
             )
         except SourceError as error:
@@ -174,18 +177,18 @@ class OnePartition:
         config: Settings,
         summary: PartitionTransactions,
         oldest: Transaction | None,
-    ) -> Case:
+    ) -> RetentionCase:
         known = self.place.known
         first = segments[0].base
         end = max(summary.logEndOffset or 0, segments[-1].base)
-        noted = known.log_start
+        checkpointed = known.log_start
         mark = summary.highWatermark
         described = self.metadata.topics.get(known.topic or "") if self.metadata else None
         replicas = described.partitions.get(known.partition or 0) if described else None
         if replicas is not None and len(replicas.replicas) == 1:
             mark = end  # with one replica, the high watermark is the log end offset
         log = LogFacts(
-            log_start=max(noted, first) if noted is not None else first,
+            log_start=max(checkpointed, first) if checkpointed is not None else first,
             log_end=end,
             high_watermark=mark,
             last_stable=summary.lastStableOffset,
@@ -202,7 +205,7 @@ class OnePartition:
             stopped(gone, "cleanerDisabled")
         elif config.compacts and cleaned.is_taken and unreadable(segments, cleaned) is not None:
             stopped(gone, "damage")
-        return Case(
+        return RetentionCase(
             source=self.place.partition.source,
             topic=known.topic,
             partition=known.partition,

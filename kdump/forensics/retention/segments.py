@@ -8,15 +8,15 @@ from typing import NamedTuple
 
 from kdump.check.options import Options
 from kdump.check.rule import BatchContext, SegmentContext, Watcher, may_hide_batches
+from kdump.log.batch_records import decode_columns, records
 from kdump.log.batch_validity import CHECKSUM, damage_of, impossible_count
 from kdump.log.errors import SourceError
-from kdump.log.index import last_entry
-from kdump.log.kinds import TIME_INDEX
-from kdump.log.legacy import look_inside
+from kdump.log.file_kinds import TIME_INDEX
+from kdump.log.index_lookup import last_entry
+from kdump.log.legacy_records import read_wrapper
 from kdump.log.paths import Target
-from kdump.log.payload import columns_of, records
 from kdump.log.reader import regions
-from kdump.log.region import PADDING, TORN, Batch, BatchLegacy, BatchV2, Region
+from kdump.log.region import PADDING, TORN, Batch, DefaultRecordBatch, LegacyRecordBatch, Region
 
 BATCH, INDEX, FILE = "batch", "timeIndex", "file"
 """Sources of a segment's largest timestamp: a batch header, the last entry of its .timeindex or, if no record has one,
@@ -203,8 +203,8 @@ class RetentionObserver(Watcher):
 
 def _tombstones(batch: Batch) -> int:
     """Return how many of the batch's records have no value. What does not decode is in its `problems`."""
-    if isinstance(batch, BatchV2):
-        return sum(list(columns.value_size).count(-1) for columns, _ in columns_of(batch, keys=False, values=False))
+    if isinstance(batch, DefaultRecordBatch):
+        return sum(list(columns.value_size).count(-1) for columns, _ in decode_columns(batch, keys=False, values=False))
     return sum(record.valueSize < 0 for record in records(batch, values=False))
 
 
@@ -228,8 +228,8 @@ def latest(facts: ObservedSegment, options: Options) -> Latest | None:
             batch = next(stream, None)
             if not isinstance(batch, Batch) or batch.maxTimestamp != facts.largest:
                 return None
-            if isinstance(batch, BatchLegacy):
-                look_inside(batch)
+            if isinstance(batch, LegacyRecordBatch):
+                read_wrapper(batch)
             for record in records(batch, values=False):
                 if record.timestamp == facts.largest and record.offset is not None:
                     return Latest(batch.position, record.offset, facts.largest)

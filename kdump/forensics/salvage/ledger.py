@@ -11,7 +11,7 @@ from collections import Counter
 from typing import Any, BinaryIO
 
 from kdump.answer import answer_object
-from kdump.forensics.salvage.fates import LOSS, RECOVERED, ByteRange, LedgerHole, LedgerSpan, MissingOffsetRange
+from kdump.forensics.salvage.byte_outcomes import LOSS, RECOVERED, ByteRange, LedgerHole, LedgerSpan, MissingOffsetRange
 
 MOST = 100
 """Maximum number of losses, and of offset gaps, of a partition that are kept for its report; the ledger has them
@@ -86,10 +86,10 @@ class SalvageLedger:
         if self._file is not None:
             self._file.write(json.dumps(value, separators=(",", ":")).encode() + b"\n")
 
-    def _write(self, what: ByteRange | MissingOffsetRange) -> None:
+    def _write(self, entry: ByteRange | MissingOffsetRange) -> None:
         if self._file is not None:
-            line = LedgerSpan if isinstance(what, ByteRange) else LedgerHole
-            self.line(answer_object(line(self.topic, self.partition, what)))  # type: ignore[arg-type]
+            line = LedgerSpan if isinstance(entry, ByteRange) else LedgerHole
+            self.line(answer_object(line(self.topic, self.partition, entry)))  # type: ignore[arg-type]
 
 
 def _joined(one: ByteRange, other: ByteRange) -> ByteRange | None:

@@ -13,16 +13,24 @@ import hashlib
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
-from kdump.forensics.salvage.fates import CONTRADICTS, DIVERGED, DUPLICATE, OVERLAPS, SUPERSEDED, UNDECIDED, UNUSED
-from kdump.forensics.salvage.heads import Disordered
-from kdump.forensics.salvage.histories import Histories
-from kdump.forensics.salvage.losses import Losses
+from kdump.forensics.salvage.byte_outcomes import (
+    CONTRADICTS,
+    DIVERGED,
+    DUPLICATE,
+    OVERLAPS,
+    SUPERSEDED,
+    UNDECIDED,
+    UNUSED,
+)
+from kdump.forensics.salvage.file_parts import Disordered
+from kdump.forensics.salvage.lost_offsets import LostOffsets
+from kdump.forensics.salvage.replica_histories import ReplicaHistories
+from kdump.forensics.salvage.salvage_reader import SalvageCandidate, SalvageReader
 from kdump.forensics.salvage.source_file import SourceFile
-from kdump.forensics.salvage.strand import SalvageCandidate, SalvageReader
 from kdump.format.batch import BatchHeader
 from kdump.format.errors import DecodeError
 from kdump.log.errors import SourceError
-from kdump.log.region import Batch, BatchV2
+from kdump.log.region import Batch, DefaultRecordBatch
 
 _FIELDS = BatchHeader._fields
 _PRODUCER = slice(_FIELDS.index("producerId"), _FIELDS.index("baseSequence") + 1)
@@ -35,7 +43,7 @@ COMPACTED = "the log is compacted, and the reference copy is undamaged there: th
 
 
 @dataclass
-class Taken:
+class ChosenBatch:
     """The last batch that was chosen, with what is needed to recognize a duplicate. `head`: None when it can no longer
     be read."""
 
@@ -59,15 +67,15 @@ class Merge:
     def __init__(
         self,
         strands: Sequence[SalvageReader],
-        histories: Histories,
+        histories: ReplicaHistories,
         disposed: Disposed,
         *,
         compacted: bool,
-        losses: Losses | None = None,
+        losses: LostOffsets | None = None,
     ) -> None:
         self.waiting = sorted(strands, key=lambda each: (each.start, each.tier, each.place.copy, each.place.order))
         self.losses = losses
-        self.taken: Taken | None = None
+        self.taken: ChosenBatch | None = None
         self.active: list[SalvageReader] = []
         self.histories = histories
         self.disposed = disposed
@@ -90,7 +98,7 @@ class Merge:
             elif other is not None:
                 self._drop(first, *other)
             elif self.last is not None and first.base <= self.last:
-                self._behind(first)
+                self._drop_overlapping(first)
             elif self._is_unwanted(first):
                 self._drop(first, UNUSED, COMPACTED)
             else:
@@ -146,9 +154,9 @@ class Merge:
         if stop is not None and head.last >= stop:
             return UNDECIDED, f"histories diverge at offset {stop}, and nothing shows which is right"
         epoch = head.epoch if head.strand.tier else -1
-        parted = self.histories.parted(head.strand.place.copy, head.base, head.last, epoch)
-        if parted:
-            return DIVERGED, parted
+        divergence = self.histories.divergence_of(head.strand.place.copy, head.base, head.last, epoch)
+        if divergence:
+            return DIVERGED, divergence
         if head.epoch < 0:
             return None
         if not head.strand.tier:
@@ -172,13 +180,13 @@ class Merge:
             key=lambda other: other.base,
             default=None,
         )
-        behind = -1 if after is None or after.base <= head.last else after.epoch
-        if 0 <= behind < before:
+        next_epoch = -1 if after is None or after.base <= head.last else after.epoch
+        if 0 <= next_epoch < before:
             return ""  # the epochs decrease even without it
         if head.epoch < before:
             return f"its leader epoch {head.epoch} is below {before}, the one before it"
-        if 0 <= behind < head.epoch:
-            return f"its leader epoch {head.epoch} is above {behind}, the one after it"
+        if 0 <= next_epoch < head.epoch:
+            return f"its leader epoch {head.epoch} is above {next_epoch}, the one after it"
         return ""
 
     def _is_unwanted(self, head: SalvageCandidate) -> bool:
@@ -201,7 +209,7 @@ class Merge:
         made = any(head.recovered is not None for head in self._heads() if head.strand.tier == 0)
         return self.damaged or made or not self._followed or ended
 
-    def _behind(self, head: SalvageCandidate) -> None:
+    def _drop_overlapping(self, head: SalvageCandidate) -> None:
         """Drop a batch that begins at or below the last chosen offset."""
         assert self.last is not None
         if head.last <= self.last:
@@ -229,7 +237,7 @@ class Merge:
         """Return True if this batch and the chosen one may be the same batch before and after cleaning: the log cleaner
         keeps first offset, last offset and producer of a batch (MemoryRecords.filterTo)."""
         taken, batch = self.taken, head.batch
-        if taken is None or taken.header is None or not isinstance(batch, BatchV2):
+        if taken is None or taken.header is None or not isinstance(batch, DefaultRecordBatch):
             return True
         mine, theirs = batch.header, taken.header
         return (head.base, head.last, mine[_PRODUCER]) == (taken.base, taken.last, theirs[_PRODUCER])
@@ -257,13 +265,13 @@ def _where(head: SalvageCandidate) -> str:
     return f"the batch at byte {head.position} of {head.strand.place.at.path}"
 
 
-def _taken(head: SalvageCandidate) -> Taken:
+def _taken(head: SalvageCandidate) -> ChosenBatch:
     batch = head.batch
-    header = batch.header if isinstance(batch, BatchV2) else None
-    return Taken(head, head.strand, head.position, head.size, head.base, head.last, head.epoch, batch.crc, header)
+    header = batch.header if isinstance(batch, DefaultRecordBatch) else None
+    return ChosenBatch(head, head.strand, head.position, head.size, head.base, head.last, head.epoch, batch.crc, header)
 
 
-def _is_same(taken: Taken, other: SalvageCandidate) -> bool:
+def _is_same(taken: ChosenBatch, other: SalvageCandidate) -> bool:
     """Return True if a batch has the same bytes as the chosen one, except for the leader epoch, which no checksum
     covers."""
     if (taken.base, taken.last, taken.size, taken.crc) != (other.base, other.last, other.size, other.batch.crc):
@@ -273,7 +281,7 @@ def _is_same(taken: Taken, other: SalvageCandidate) -> bool:
     return taken.digest == _digest(other.batch)
 
 
-def _equality(taken: Taken, other: SalvageCandidate) -> str:
+def _equality(taken: ChosenBatch, other: SalvageCandidate) -> str:
     """Return in words how far a batch equals the chosen one (see `_is_same`). In the source, fields of it that were
     corrected differ, too."""
     if other.recovered is not None:
@@ -292,7 +300,7 @@ def _digest(batch: Batch) -> bytes:
     return digest.digest()
 
 
-def _digest_again(taken: Taken) -> bytes | None:
+def _digest_again(taken: ChosenBatch) -> bytes | None:
     """Read the chosen batch again, and return its digest; None if it cannot be read."""
     of = taken.strand
     file = SourceFile(of.place, of.known, of.options)

@@ -11,8 +11,7 @@ from typing import BinaryIO
 
 from kdump.check.options import Options
 from kdump.forensics.output_directory import OutputDirectory
-from kdump.forensics.salvage.epochs import EpochsWritten
-from kdump.forensics.salvage.fates import (
+from kdump.forensics.salvage.byte_outcomes import (
     ABSENT,
     DIVERGED,
     KEPT,
@@ -26,19 +25,20 @@ from kdump.forensics.salvage.fates import (
     ByteRange,
     MissingOffsetRange,
 )
-from kdump.forensics.salvage.heads import Disordered, InputFile, LostBytes
-from kdump.forensics.salvage.histories import Histories, histories_of
+from kdump.forensics.salvage.damaged_records import rescue
+from kdump.forensics.salvage.file_parts import Disordered, InputFile, LostBytes
+from kdump.forensics.salvage.leader_epochs import EpochsWritten
 from kdump.forensics.salvage.ledger import SalvageLedger
-from kdump.forensics.salvage.losses import Losses
+from kdump.forensics.salvage.lost_offsets import LostOffsets
 from kdump.forensics.salvage.merge import Merge
-from kdump.forensics.salvage.rescue import rescue
+from kdump.forensics.salvage.replica_histories import ReplicaHistories, histories_of
 from kdump.forensics.salvage.result import DoubtfulTransaction, OpenTransaction, Salvaged
-from kdump.forensics.salvage.segments import BatchWriter, Segments, Untaken
+from kdump.forensics.salvage.salvage_reader import SalvageCandidate, SalvageReader
+from kdump.forensics.salvage.segments import BatchRejected, BatchWriter, SegmentWriter
 from kdump.forensics.salvage.small_files import note_surroundings, write_epochs, write_topic_id
 from kdump.forensics.salvage.sources import FoundCopy, SalvageInput
-from kdump.forensics.salvage.strand import SalvageCandidate, SalvageReader
 from kdump.forensics.salvage.survey import survey
-from kdump.log.listing import length, lies_in, same_place
+from kdump.log.listing import is_inside, length, real_path
 from kdump.log.paths import Target
 from kdump.state.marker import marker_of
 from kdump.state.transactions import OngoingTxn
@@ -53,7 +53,7 @@ MakeSink = Callable[[OutputDirectory, SalvageInput], BatchWriter]
 
 
 @dataclass(frozen=True)
-class Wishes:
+class SalvageRequest:
     """The user's options. `prefer`: path of the reference copy. `deleted`: also use .deleted, .swap and .cleaned files.
     `damaged_records`: also recover the records of damaged batches that decode."""
 
@@ -66,8 +66,8 @@ def copy_named(job: SalvageInput, prefer: str | None) -> int | None:
     """Return the number of the only copy that is at the path `prefer`, or below it; None if there is no such copy."""
     if prefer is None:
         return None
-    places = [same_place(given.copy.path) for given in job.copies]
-    matches = [number for number, place in enumerate(places) if lies_in(place, same_place(prefer))]
+    places = [real_path(given.copy.path) for given in job.copies]
+    matches = [number for number, place in enumerate(places) if is_inside(place, real_path(prefer))]
     return matches[0] if len(matches) == 1 else None
 
 
@@ -75,7 +75,7 @@ def salvage_partition(
     job: SalvageInput,
     out: OutputDirectory,
     ledger: BinaryIO,
-    wishes: Wishes,
+    wishes: SalvageRequest,
     options: Options,
     met: Callable[[int], None],
     make: MakeSink,
@@ -89,7 +89,7 @@ def salvage_partition(
     except Disordered as found:
         ledger.seek(start)
         ledger.truncate()
-        again = PartitionRun(job, out, ledger, wishes, options, met, make, Losses())
+        again = PartitionRun(job, out, ledger, wishes, options, met, make, LostOffsets())
         made = again.run(first.histories)
         made.notes.append(f"{found}; they are written in offset order")
         return made
@@ -104,17 +104,17 @@ class PartitionRun:
         job: SalvageInput,
         out: OutputDirectory,
         ledger: BinaryIO,
-        wishes: Wishes,
+        wishes: SalvageRequest,
         options: Options,
         met: Callable[[int], None],
         make: MakeSink,
-        losses: Losses | None = None,
+        losses: LostOffsets | None = None,
     ) -> None:
         self.losses = losses
         self.job, self.out, self.wishes, self.options, self.met = job, out, wishes, options, met
         self.ledger = SalvageLedger(job.topic, job.partition, ledger)
         self.sink = make(out, job)
-        self.histories: Histories
+        self.histories: ReplicaHistories
         self.copies: list[FoundCopy] = []
         self.strands: list[SalvageReader] = []
         self.used: set[int] = set()
@@ -129,13 +129,13 @@ class PartitionRun:
         self.dropped_to = -1
         """The last of these offsets, except for those of another history: this history lacks nothing that another one
         has after its end."""
-        self.lost_behind = -2
+        self.lost_since_marker = -2
         """The offset after which something was lost most recently; -2 if nothing was."""
         self.doubtful: list[DoubtfulTransaction] = []
         self.claimed: int | None = None
         """The last offset that was lost since the last written batch, according to headers; None if unknown."""
 
-    def run(self, histories: Histories | None = None) -> Salvaged:
+    def run(self, histories: ReplicaHistories | None = None) -> Salvaged:
         """Salvage the partition. `histories`: the decisions about the copies, if they have been made before."""
         given = self.job.copies
         self.histories = histories or histories_of(
@@ -146,7 +146,9 @@ class PartitionRun:
         self.strands = list(self._strands())
         if self.losses is not None:
             self.strands = survey(self.strands, self.losses)
-            if not self.histories.noted and any(strand.surveyed and strand.tier == 0 for strand in self.strands):
+            if not self.histories.from_checkpoint and any(
+                strand.surveyed and strand.tier == 0 for strand in self.strands
+            ):
                 self.histories.epochs = []  # batches out of order do not show where an epoch begins
         self.merge = Merge(self.strands, self.histories, self._disposed, compacted=compacted, losses=self.losses)
         named = [at.name_offset for at in self.copies[0].copy.segments if at.name_offset is not None]
@@ -154,7 +156,7 @@ class PartitionRun:
         known = self.copies[0].copy.epochs
         epochs = EpochsWritten([(each.epoch, each.startOffset) for each in known] if known is not None else None)
         made = Salvaged(self.job.topic, self.job.partition, [each.copy.path for each in self.copies], self.job.name)
-        with self.out.together(self.job.name) if isinstance(self.sink, Segments) else nullcontext():
+        with self.out.together(self.job.name) if isinstance(self.sink, SegmentWriter) else nullcontext():
             try:
                 for head in self.merge.chosen():
                     self._take(head, epochs)
@@ -185,8 +187,8 @@ class PartitionRun:
             names = sorted({at.name_offset for at in live if at.name_offset is not None})
             places = []
             for at in live:
-                behind = len(names) if at.name_offset is None else bisect_right(names, at.name_offset)
-                beyond = names[behind] if behind < len(names) else None
+                following = len(names) if at.name_offset is None else bisect_right(names, at.name_offset)
+                beyond = names[following] if following < len(names) else None
                 places.append(InputFile(at, copy, False, beyond, number, tuple(names)))
                 number += 1
             for at in given.misnamed:
@@ -214,12 +216,12 @@ class PartitionRun:
                 self.next, head.base - 1, LOSS if self._is_lost(self.next, head.base - 1) else ABSENT
             )
             if hole.cause == LOSS:
-                self.lost_behind = self.next - 1
+                self.lost_since_marker = self.next - 1
         doubtful = self._doubtful(head)
         try:
-            name, at = self.sink.take(head)
-        except Untaken as error:
-            self._told(head, UNTAKEN, str(error))
+            name, at = self.sink.write(head)
+        except BatchRejected as error:
+            self._record_outcome(head, UNTAKEN, str(error))
             return
         if doubtful is not None and len(self.doubtful) < MOST_TRANSACTIONS:
             self.doubtful.append(doubtful)
@@ -238,7 +240,7 @@ class PartitionRun:
             mended: tuple[str, ...] = ()
             reason = f"{head.records} of {head.recovered} records"
             if head.records < head.recovered:
-                self.lost_behind = head.last
+                self.lost_since_marker = head.last
         else:
             fate, mended, code, reason = MENDED if head.mended else KEPT, head.mended, "", ""
         self.ledger.span(self._span(head, fate, code, reason, mended, odd, name, at))
@@ -251,11 +253,11 @@ class PartitionRun:
 
     def _doubtful(self, head: SalvageCandidate) -> DoubtfulTransaction | None:
         """Return the transaction that a COMMIT or ABORT marker ends, if something inside it was lost; else None."""
-        if not (self.lost_behind >= 0 and head.batch.isControlBatch and isinstance(self.sink, Segments)):
+        if not (self.lost_since_marker >= 0 and head.batch.isControlBatch and isinstance(self.sink, SegmentWriter)):
             return None
         running = self.sink.transactions.open.get(head.batch.producerId or 0)
         marker = marker_of(head.batch)
-        if running is None or marker is None or self.lost_behind < running.first_offset:
+        if running is None or marker is None or self.lost_since_marker < running.first_offset:
             return None
         return DoubtfulTransaction(
             head.batch.producerId or 0, running.last_epoch, running.first_offset, head.last, marker.type
@@ -263,11 +265,11 @@ class PartitionRun:
 
     def _disposed(self, head: SalvageCandidate, fate: str, reason: str) -> None:
         if fate in LOST:
-            self._told(head, fate, reason)
+            self._record_outcome(head, fate, reason)
         else:
             self.ledger.span(self._span(head, fate, "", reason))
 
-    def _told(self, head: SalvageCandidate, fate: str, reason: str) -> None:
+    def _record_outcome(self, head: SalvageCandidate, fate: str, reason: str) -> None:
         if self.next is None or head.last >= self.next:
             self._not_written(head, fate)
         self.ledger.span(self._span(head, fate, "", reason))
@@ -328,10 +330,10 @@ class PartitionRun:
         if losses is not None:
             self.lost_since = self.lost_since or (losses.unknown and not self.ledger.lost_holes)
         if self.lost_since:
-            self.lost_behind = start - 1
+            self.lost_since_marker = start - 1
             self.ledger.hole(MissingOffsetRange(start, self.claimed, LOSS))
         sink = self.sink
-        if isinstance(sink, Segments):
+        if isinstance(sink, SegmentWriter):
             self._files(made, sink, epochs, newest)
         else:
             sink.close()
@@ -353,7 +355,7 @@ class PartitionRun:
         made.notes += self._notes()
         made.notes += dict.fromkeys(note for strand in self.strands for note in strand.notes)
 
-    def _files(self, made: Salvaged, sink: Segments, epochs: EpochsWritten, newest: int | None) -> None:
+    def _files(self, made: Salvaged, sink: SegmentWriter, epochs: EpochsWritten, newest: int | None) -> None:
         """Write the rest of the partition directory: an empty last segment if there was one, the leader epochs, and the
         topic ID."""
         if newest is not None and newest not in self.used and (sink.names or not self.ledger.lost_holes):
@@ -373,5 +375,5 @@ class PartitionRun:
         made.lastStableOffset = sink.transactions.first_undecided
 
     def _transaction(self, producer_id: int, each: OngoingTxn) -> OpenTransaction:
-        lost = self.lost_behind >= each.first_offset
+        lost = self.lost_since_marker >= each.first_offset
         return OpenTransaction(producer_id, each.last_epoch, each.first_offset, each.last_offset, each.records, lost)

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from typing import Annotated, NamedTuple
 
 from kdump.answer import BYTES, NESTED, OFFSET, Doc, PathText, answer
-from kdump.forensics.salvage.fates import (
+from kdump.forensics.salvage.byte_outcomes import (
     INCOMPLETE,
     WRITTEN,
     ByteRange,
@@ -44,8 +44,9 @@ class DoubtfulTransaction(NamedTuple):
 @answer("salvage")
 @dataclass
 class Salvaged:
-    """A partition. bytes, batches and records are by outcome (kdump.forensics.salvage.fates); logStartOffset and
-    logEndOffset are None if no batch was written. `losses` and `holes` contain the first ones; the ledger has all."""
+    """A partition. bytes, batches and records are by outcome (kdump.forensics.salvage.byte_outcomes); logStartOffset
+    and logEndOffset are None if no batch was written. `losses` and `holes` contain the first ones; the ledger has
+    all."""
 
     topic: SalvagedTopic
     partition: SalvagedPartition

@@ -8,9 +8,9 @@ from kdump.check.engine.workers import careful_source
 from kdump.check.options import Options
 from kdump.forensics.diff import LITTLE
 from kdump.forensics.output_directory import OutputDirectory, OutputError
-from kdump.forensics.salvage.partition_run import MakeSink, Wishes, copy_named, salvage_partition
+from kdump.forensics.salvage.partition_run import MakeSink, SalvageRequest, copy_named, salvage_partition
 from kdump.forensics.salvage.result import Salvaged
-from kdump.forensics.salvage.segments import BatchWriter, Segments
+from kdump.forensics.salvage.segments import BatchWriter, SegmentWriter
 from kdump.forensics.salvage.sources import SalvageError, SalvageInput, jobs
 from kdump.log.errors import Refused, raise_it
 
@@ -54,7 +54,7 @@ def salvage(
         return []
     if prefer is not None and not any(copy_named(job, prefer) is not None for job in found):
         raise SalvageError(f"--prefer {prefer}: not one of the sources and replicas")
-    wishes = Wishes(prefer, deleted, damaged_records)
+    wishes = SalvageRequest(prefer, deleted, damaged_records)
     made: list[Salvaged] = []
     try:
         with directory.writing(LEDGER) as ledger:
@@ -76,4 +76,4 @@ def _unfinished(out: str, done: int, all_: int) -> str:
 
 
 def _segments(out: OutputDirectory, job: SalvageInput) -> BatchWriter:
-    return Segments(out, job.name)
+    return SegmentWriter(out, job.name)

@@ -13,17 +13,17 @@ from typing import BinaryIO, Protocol
 
 from kdump.forensics.output_directory import PASSING, OutputDirectory
 from kdump.forensics.reindex.build import LARGEST_SEGMENT, IndexBuilder, RecoveryStop
-from kdump.forensics.salvage.strand import SalvageCandidate
+from kdump.forensics.salvage.salvage_reader import SalvageCandidate
 from kdump.format.batch import BATCH_HEADER, LOG_OVERHEAD
 from kdump.log.errors import SourceError
-from kdump.log.region import Batch, BatchLegacy, BatchV2
+from kdump.log.region import Batch, DefaultRecordBatch, LegacyRecordBatch
 from kdump.state.transactions import OpenTransactions
 
 LARGEST_FILE = 1 << 30
 """Default of segment.bytes. A segment is rolled at this size, unless its source was larger."""
 
 
-class Untaken(Exception):
+class BatchRejected(Exception):
     """Raised for a batch that a broker would not load at its place in the output; nothing of it was written."""
 
 
@@ -34,9 +34,10 @@ class BatchWriter(Protocol):
     def files(self) -> list[str]:
         """Paths of the files that contain batches, relative to the output directory, in order."""
 
-    def take(self, head: SalvageCandidate) -> tuple[str, int | None]:
+    def write(self, head: SalvageCandidate) -> tuple[str, int | None]:
         """Write a batch; return the path of the file relative to the output directory, and its byte position there,
-        None if it is not stored as it was. Raises Untaken, OutputError, and SourceError if its bytes have changed."""
+        None if it is not stored as it was. Raises BatchRejected, OutputError, and SourceError if its bytes have
+        changed."""
 
     def close(self) -> None:
         """Complete the output, after the last batch."""
@@ -45,7 +46,7 @@ class BatchWriter(Protocol):
         """Stop, and discard what is incomplete."""
 
 
-class Segments:
+class SegmentWriter:
     """Writes the segments of one partition to `writing`, which becomes `directory` in `out` (see
     OutputDirectory.together). `transactions`: the open transactions so far, over all segments."""
 
@@ -68,7 +69,7 @@ class Segments:
         """Paths of the segments, relative to the output directory."""
         return [f"{self.directory}/{base:020}.log" for base in self.names]
 
-    def take(self, head: SalvageCandidate) -> tuple[str, int]:
+    def write(self, head: SalvageCandidate) -> tuple[str, int]:
         place = head.strand.place
         size = head.batch.size
         home = _home(head)
@@ -80,7 +81,7 @@ class Segments:
         try:
             self._builder.add(head.batch, self._size)
         except RecoveryStop as error:
-            raise Untaken(str(error)) from error
+            raise BatchRejected(str(error)) from error
         if write_batch(self._file, head.batch) != size:
             raise SourceError(
                 f"{place.at.path}: changed while being read; copy it elsewhere, or stop its broker, and try again"
@@ -148,11 +149,11 @@ def _home(head: SalvageCandidate) -> int:
 
 def write_batch(file: BinaryIO, batch: Batch) -> int:
     """Write the bytes of the batch with its corrected header; return their number."""
-    if isinstance(batch, BatchV2):
+    if isinstance(batch, DefaultRecordBatch):
         file.write(BATCH_HEADER.struct.pack(*batch.header))
         start = BATCH_HEADER.size
     else:
-        assert isinstance(batch, BatchLegacy)
+        assert isinstance(batch, LegacyRecordBatch)
         file.write(batch.header.offset.to_bytes(8, "big", signed=True))
         file.write((batch.size - LOG_OVERHEAD).to_bytes(4, "big"))
         start = LOG_OVERHEAD

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from kdump.check.rules.identity_files import content
 from kdump.forensics.output_directory import OutputDirectory
-from kdump.forensics.salvage.epochs import EpochsWritten, checkpoint_text
+from kdump.forensics.salvage.leader_epochs import EpochsWritten, checkpoint_text
 from kdump.forensics.salvage.result import Salvaged
 from kdump.forensics.salvage.sources import FoundCopy
 from kdump.log.internal_topics import METADATA_TOPIC
@@ -32,22 +32,22 @@ def write_epochs(out: OutputDirectory, directory: str, made: Salvaged, copy: Fou
 def write_topic_id(out: OutputDirectory, directory: str, made: Salvaged, copies: Sequence[FoundCopy]) -> None:
     """Write partition.metadata: the topic ID is that of the cluster's metadata on the same disk, or else of the first
     valid partition.metadata among the copies. Raises OutputError."""
-    told = next((each.copy.known.topic_id for each in copies if each.copy.known.topic_id), None)
+    known_id = next((each.copy.known.topic_id for each in copies if each.copy.known.topic_id), None)
     for given in copies:
         at = given.place.text(METADATA) if given.place is not None else None
-        said = properties(at)
+        values = properties(at)
         if at is None:
             continue
-        if any(True for _ in content(at, said)):
+        if any(True for _ in content(at, values)):
             made.notes.append(f"{at.path} is invalid and was not used")
-        elif told is not None and said["topic_id"] != told:
-            made.notes.append(f"{at.path} has topic ID {said['topic_id']}, but the cluster's metadata has {told}")
+        elif known_id is not None and values["topic_id"] != known_id:
+            made.notes.append(f"{at.path} has topic ID {values['topic_id']}, but the cluster's metadata has {known_id}")
         else:
-            told = said["topic_id"]
+            known_id = values["topic_id"]
             break
-    made.topicId = told
-    if told is not None:
-        out.write(f"{directory}/{METADATA}", f"version: 0\ntopic_id: {told}".encode())
+    made.topicId = known_id
+    if known_id is not None:
+        out.write(f"{directory}/{METADATA}", f"version: 0\ntopic_id: {known_id}".encode())
     else:
         made.notes.append("no valid partition.metadata: a broker creates it, with the topic ID from its metadata")
 
@@ -55,11 +55,11 @@ def write_topic_id(out: OutputDirectory, directory: str, made: Salvaged, copies:
 def note_surroundings(made: Salvaged, copy: FoundCopy) -> None:
     """Add notes on the log start offset in the source's log directory, and on the other files of a metadata log."""
     start, first, end = copy.copy.known.log_start, made.logStartOffset, made.logEndOffset or 0
-    noted = f"log-start-offset-checkpoint has offset {start} for it"
+    checkpoint = f"log-start-offset-checkpoint has offset {start} for it"
     if start is not None and start > end:
-        made.notes.append(f"{noted}, above its log end offset: with that line, a broker deletes the whole log")
+        made.notes.append(f"{checkpoint}, above its log end offset: with that line, a broker deletes the whole log")
     elif start is not None and first is not None and first < start:
         deleted = f"offsets {first}..{start - 1} were deleted"
-        made.notes.append(f"{noted}: {deleted}, and become readable again unless you copy that line, too")
+        made.notes.append(f"{checkpoint}: {deleted}, and become readable again unless you copy that line, too")
     if made.topic == METADATA_TOPIC:
         made.notes.append(KRAFT)

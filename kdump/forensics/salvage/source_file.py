@@ -11,13 +11,22 @@ from kdump.check.options import Options
 from kdump.check.rule import PartitionContext, SegmentContext
 from kdump.check.rules import records as record_rules
 from kdump.check.rules.bytes import first_offset
-from kdump.forensics.salvage.heads import InputFile
+from kdump.forensics.salvage.file_parts import InputFile
 from kdump.format.batch import BATCH_HEADER, LOG_OVERHEAD, BatchHeader
 from kdump.log.batch_validity import CHECKSUM, invalidity
-from kdump.log.disk import SegmentFiles
-from kdump.log.legacy import last_record_offset
+from kdump.log.legacy_records import last_record_offset
+from kdump.log.log_directory import SegmentFiles
 from kdump.log.reader import regions
-from kdump.log.region import Batch, BatchLegacy, BatchV2, Problem, Region, length_problem, make_batch, read_header
+from kdump.log.region import (
+    Batch,
+    DefaultRecordBatch,
+    LegacyRecordBatch,
+    Problem,
+    Region,
+    length_problem,
+    make_batch,
+    read_header,
+)
 from kdump.log.source import StreamSource
 from kdump.log.window import Window
 
@@ -122,7 +131,7 @@ class SourceFile:
         if code:
             return CheckedBatch(batch, code=code, reason=reason)
         base, last = first_offset(batch), last_record_offset(batch)
-        if isinstance(batch, BatchLegacy) and last != batch.lastOffset:
+        if isinstance(batch, LegacyRecordBatch) and last != batch.lastOffset:
             # Consumers use the offsets of the inner messages; a broker whose log ends here uses the wrapper's.
             batch.header, batch.lastOffset = batch.header._replace(offset=last), last
             mended += ("offset",)
@@ -147,8 +156,8 @@ class SourceFile:
 
 def with_fields(batch: Batch, **fields: int) -> Batch:
     """Return the batch with these header fields replaced. The checksum must not cover any of them."""
-    assert isinstance(batch, BatchV2)
-    made = BatchV2(batch.window, batch.position, batch.size, batch.limits, batch.header._replace(**fields))
+    assert isinstance(batch, DefaultRecordBatch)
+    made = DefaultRecordBatch(batch.window, batch.position, batch.size, batch.limits, batch.header._replace(**fields))
     made._computed = batch._computed
     return made
 
@@ -162,7 +171,7 @@ def is_cleaned(batch: Batch, base: int, last: int) -> bool:
 def _sized(batch: Batch) -> Batch:
     """Return the batch with the length that its checksum confirms."""
     batch.problems.clear()
-    return with_fields(batch, batchLength=batch.size - LOG_OVERHEAD) if isinstance(batch, BatchV2) else batch
+    return with_fields(batch, batchLength=batch.size - LOG_OVERHEAD) if isinstance(batch, DefaultRecordBatch) else batch
 
 
 def _unsound(batch: Batch) -> tuple[str, str]:

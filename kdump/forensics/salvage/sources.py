@@ -9,11 +9,11 @@ from dataclasses import dataclass, field
 from kdump.check.engine.units import CheckUnit, units
 from kdump.check.options import Options
 from kdump.forensics.copies import Copy, Key, refuse_others
-from kdump.log.claim import claim_at
-from kdump.log.disk import PartitionDirectory
 from kdump.log.errors import Refused, SourceError
+from kdump.log.file_kinds import SEGMENT
+from kdump.log.header_candidate import candidate_at
 from kdump.log.internal_topics import METADATA_TOPIC
-from kdump.log.kinds import SEGMENT
+from kdump.log.log_directory import PartitionDirectory
 from kdump.log.paths import PARTITION, Target, is_live
 from kdump.state.small_files import properties
 
@@ -152,8 +152,8 @@ def _given(paths: list[str], options: Options, refused: Refused) -> Iterator[Fou
             is_wanted = was_named or (not place.state and place.topic != METADATA_TOPIC)
             if not (is_wanted and (segments or spares or misnamed)):
                 continue
-            said = properties(place.text("partition.metadata"))
-            copy = Copy(place.path, segments, unit.known, said.get("topic_id"))
+            values = properties(place.text("partition.metadata"))
+            copy = Copy(place.path, segments, unit.known, values.get("topic_id"))
             yield FoundCopy(copy, place, spares, was_named, misnamed, strange)
         elif at is not None:
             alone = at.path == "-" or "://" in at.path
@@ -195,7 +195,7 @@ def _begins_with_batch(at: Target, options: Options) -> bool:
     except SourceError:
         return False
     try:
-        return claim_at(window, 0, options.limits).error is None
+        return candidate_at(window, 0, options.limits).error is None
     except SourceError:
         return False
     finally:

@@ -10,14 +10,14 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from kdump.forensics.salvage.batch_index import ALONE, FIXED, RESCUED, BatchIndex
-from kdump.forensics.salvage.fates import LOST
-from kdump.forensics.salvage.heads import Disordered, LostBytes
-from kdump.forensics.salvage.lane import LaneReader
-from kdump.forensics.salvage.losses import Losses
-from kdump.forensics.salvage.placing import OrderedRanges, Placing, Surveyed
-from kdump.forensics.salvage.strand import SalvageReader
-from kdump.log.claim import REACH
-from kdump.log.region import Batch, BatchV2
+from kdump.forensics.salvage.byte_outcomes import LOST
+from kdump.forensics.salvage.file_parts import Disordered, LostBytes
+from kdump.forensics.salvage.lost_offsets import LostOffsets
+from kdump.forensics.salvage.ordered_reader import OrderedReader
+from kdump.forensics.salvage.salvage_reader import SalvageReader
+from kdump.forensics.salvage.stray_batches import OrderedRanges, StrayBatchPlacement, SurveyedFile
+from kdump.log.header_candidate import REACH
+from kdump.log.region import Batch, DefaultRecordBatch
 
 
 class SurveyReader(SalvageReader):
@@ -36,7 +36,7 @@ class SurveyReader(SalvageReader):
         return 0 <= first <= last and (name is None or abs(first - name) < REACH)
 
 
-def survey(strands: Iterable[SalvageReader], losses: Losses) -> list[SalvageReader]:
+def survey(strands: Iterable[SalvageReader], losses: LostOffsets) -> list[SalvageReader]:
     """Return the strands that read the files for the output: one per file that is in order, at most two per other."""
     found = [_look(strand, losses) for strand in strands]
     made: list[SalvageReader] = []
@@ -44,13 +44,13 @@ def survey(strands: Iterable[SalvageReader], losses: Losses) -> list[SalvageRead
         if each.batches is None:
             made.append(each.strand)
             continue
-        Placing(each, each.batches, found, losses).run()
-        lanes = [LaneReader(each.strand, each.batches, astray=astray) for astray in (False, True)]
+        StrayBatchPlacement(each, each.batches, found, losses).run()
+        lanes = [OrderedReader(each.strand, each.batches, astray=astray) for astray in (False, True)]
         made += [lane for lane in lanes if each.batches.first(astray=lane.astray) is not None]
     return made
 
 
-def _look(strand: SalvageReader, losses: Losses) -> Surveyed:
+def _look(strand: SalvageReader, losses: LostOffsets) -> SurveyedFile:
     """Survey a file, which is read once if its batches are in order, and twice if they are not."""
     gaps = OrderedRanges()
     probe = SalvageReader(strand.place, strand.known, strand.options, lambda strand, lost: None, strand.met)
@@ -63,48 +63,54 @@ def _look(strand: SalvageReader, losses: Losses) -> Surveyed:
             probe.advance()
     except Disordered:
         strand.surveyed = True
-        return Surveyed(strand, OrderedRanges(), _indexed(strand, losses))
+        return SurveyedFile(strand, OrderedRanges(), _indexed(strand, losses))
     finally:
         probe.close()
-    return Surveyed(strand, gaps, None)
+    return SurveyedFile(strand, gaps, None)
 
 
-def _indexed(strand: SalvageReader, losses: Losses) -> BatchIndex:
+def _indexed(strand: SalvageReader, losses: LostOffsets) -> BatchIndex:
     """Return the index of a file's batches, and report what is lost of the file."""
     index = BatchIndex(strand.place.at.name_offset, strand.place.beyond)
     pending = False  # something with unknown offsets was lost since the last batch
     borders = 0  # end of the last bytes that belong to no valid batch
 
-    def lost(of: SalvageReader, what: LostBytes) -> None:
+    def lost(of: SalvageReader, lost_bytes: LostBytes) -> None:
         nonlocal pending, borders
-        strand.lost(of, what)
-        if index and index.positions[-1] == borders and index.end_of(-1) == what.position and index.positions[-1]:
+        strand.lost(of, lost_bytes)
+        if index and index.positions[-1] == borders and index.end_of(-1) == lost_bytes.position and index.positions[-1]:
             index.marks[-1] |= ALONE
-        borders = what.position + (what.size or 0)
-        if what.fate in LOST:
-            if what.offset is not None and what.lastOffset is not None:
-                losses.add(what.offset, what.lastOffset)
+        borders = lost_bytes.position + (lost_bytes.size or 0)
+        if lost_bytes.fate in LOST:
+            if lost_bytes.offset is not None and lost_bytes.lastOffset is not None:
+                losses.add(lost_bytes.offset, lost_bytes.lastOffset)
             else:
                 pending = True
 
-    walk = SurveyReader(strand.place, strand.known, strand.options, lost, strand.met, strand.rescue)
+    reader = SurveyReader(strand.place, strand.known, strand.options, lost, strand.met, strand.rescue)
     expected = strand.place.at.name_offset
     try:
-        walk.begin()
-        while walk.head is not None:
-            head = walk.head
+        reader.begin()
+        while reader.head is not None:
+            head = reader.head
             if pending and expected != head.base:
                 losses.unknown = True
             pending, expected = False, head.last + 1
-            marks = RESCUED | FIXED if head.recovered is not None else 0 if isinstance(head.batch, BatchV2) else FIXED
+            marks = (
+                RESCUED | FIXED
+                if head.recovered is not None
+                else 0
+                if isinstance(head.batch, DefaultRecordBatch)
+                else FIXED
+            )
             index.add(head.position, head.size, head.base, head.last, head.batch.crc, marks)
-            walk.advance()
+            reader.advance()
         if pending and expected != strand.place.beyond:
             losses.unknown = True
     finally:
-        walk.close()
-    strand.notes += walk.notes
-    strand.compacted = walk.compacted
-    index.end = walk.position
+        reader.close()
+    strand.notes += reader.notes
+    strand.compacted = reader.compacted
+    index.end = reader.position
     index.arrange()
     return index

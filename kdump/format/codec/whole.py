@@ -23,7 +23,7 @@ ZSTD_BLOCKS = 32
 """Maximum number of blocks; payloads with more are left to the stream, whose memory does not grow with them."""
 
 
-def whole(codec: str, payload: memoryview, limit: int) -> bytes | None:
+def decompress_small(codec: str, payload: memoryview, limit: int) -> bytes | None:
     """Return the decompressed payload, if it is small, usual, not empty and at most `limit` bytes; else None."""
     unpack = _CODECS.get(codec)
     if unpack is None or not 0 < len(payload) <= SMALL:
@@ -116,8 +116,8 @@ def _lz4(payload: memoryview, most: int) -> bytes | None:
         word = int.from_bytes(payload[at : at + 4], "little")
         size = word & ~lz4.STORED
         if size == 0:
-            behind = at + (8 if flags & lz4.CONTENT_CHECKSUM else 4)
-            return b"".join(found) if behind <= end else None
+            block_end = at + (8 if flags & lz4.CONTENT_CHECKSUM else 4)
+            return b"".join(found) if block_end <= end else None
         start = at + 4
         at = start + size
         if size > largest or at > end or left < 0:
@@ -149,8 +149,8 @@ def _zstd(payload: memoryview, most: int) -> bytes | None:
         last, kind, size = number & 1, number >> 1 & 3, number >> 3
         at += 3 + (1 if kind == zstd.RLE else size)
         blocks += 1
-        odd = kind == zstd.RESERVED or size > zstd.MAX_BLOCK or (kind == zstd.COMPRESSED and size == 0)
-        if odd or at > end or blocks > ZSTD_BLOCKS:
+        is_invalid = kind == zstd.RESERVED or size > zstd.MAX_BLOCK or (kind == zstd.COMPRESSED and size == 0)
+        if is_invalid or at > end or blocks > ZSTD_BLOCKS:
             return None
     room = blocks * zstd.MAX_BLOCK if content_size is None else content_size
     if at != end or room > max(most, zstd.MAX_BLOCK * ZSTD_BLOCKS) or not room:

@@ -6,29 +6,29 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from kdump.forensics.postmortem.facts import PartitionFacts, PostMortem
-from kdump.render.postmortem import actors, counts, flows, maps
-from kdump.render.postmortem.chart import Chart
-from kdump.render.postmortem.names import PartitionLabels
+from kdump.render.postmortem import producer_charts, segment_map, statistics_charts, throughput_charts
+from kdump.render.postmortem.labels import PartitionLabels
+from kdump.render.postmortem.vega import Chart
 
 FOCUS = 6
 """Maximum partitions that have their own chart of one kind."""
 
 
 @dataclass
-class Drawn:
+class ChartSet:
     """The charts by section of the page, and the text next to them."""
 
     maps: dict[str, list[Chart]] = field(default_factory=dict)
     map_first: str = ""
-    map_told: str = ""
+    map_text: str = ""
     time: list[Chart] = field(default_factory=list)
-    time_told: list[str] = field(default_factory=list)
+    time_text: list[str] = field(default_factory=list)
     offsets: list[Chart] = field(default_factory=list)
-    offsets_told: list[str] = field(default_factory=list)
+    offsets_text: list[str] = field(default_factory=list)
     transactions: list[Chart] = field(default_factory=list)
-    transactions_left: int = 0
+    transactions_omitted: int = 0
     producers: list[Chart] = field(default_factory=list)
-    producers_left: int = 0
+    producers_omitted: int = 0
     batches: list[Chart] = field(default_factory=list)
     keys: list[Chart] = field(default_factory=list)
 
@@ -39,33 +39,37 @@ class Drawn:
         return [*found, *self.time, *self.offsets, *self.transactions, *self.producers, *self.batches, *self.keys]
 
 
-def draw(made: PostMortem, names: PartitionLabels) -> Drawn:
+def draw_charts(made: PostMortem, names: PartitionLabels) -> ChartSet:
     """Create the charts of everything for which there is data."""
-    drawn = Drawn()
-    strips = maps.Maps(made, names)
+    drawn = ChartSet()
+    strips = segment_map.SegmentMaps(made, names)
     if strips.rows:
-        drawn.maps = {by: strips.charts(by) for by in maps.BY}
+        drawn.maps = {by: strips.charts(by) for by in segment_map.BY}
         drawn.map_first = strips.first
         if strips.left_out:
-            drawn.map_told = f"{len(strips.rows):,} of {strips.all:,} segments are drawn: no empty ones, and if there "
-            drawn.map_told += "are many, those with findings and the newest."
-    drawn.time, drawn.time_told = flows.over_time(made)
+            drawn.map_text = f"{len(strips.rows):,} of {strips.all:,} segments are drawn: no empty ones, and if there "
+            drawn.map_text += "are many, those with findings and the newest."
+    drawn.time, drawn.time_text = throughput_charts.over_time(made)
     everything = [facts for facts in made.partitions if facts.segments]
     for facts in _focus(everything, lambda facts: facts.stats.soundBatches > 1):
-        chart, told = flows.over_offsets(facts, names.of(facts))
+        chart, note = throughput_charts.over_offsets(facts, names.of(facts))
         drawn.offsets += [chart] if chart is not None else []
-        drawn.offsets_told += [f"{names.of(facts)}: {text} are too far away to be drawn" for text in told]
+        drawn.offsets_text += [f"{names.of(facts)}: {text} are too far away to be drawn" for text in note]
     with_transactions = [facts for facts in everything if facts.transactions]
     chosen = _focus(with_transactions, lambda facts: True)
-    drawn.transactions = _made(actors.transactions, chosen, names)
-    drawn.transactions_left = len(with_transactions) - len(chosen)
+    drawn.transactions = _made(producer_charts.transactions, chosen, names)
+    drawn.transactions_omitted = len(with_transactions) - len(chosen)
     with_producers = [facts for facts in everything if facts.producers]
     chosen = _focus(with_producers, lambda facts: True, by_producers=True)
-    drawn.producers = _made(actors.producers, chosen, names)
-    drawn.producers_left = len(with_producers) - len(chosen)
+    drawn.producers = _made(producer_charts.producers, chosen, names)
+    drawn.producers_omitted = len(with_producers) - len(chosen)
     stats = made.stats
-    drawn.batches = [each for each in (counts.batch_fill(stats), counts.compression(stats)) if each is not None]
-    drawn.keys = [each for each in (counts.top_keys(stats), counts.top_producers(stats)) if each is not None]
+    drawn.batches = [
+        each for each in (statistics_charts.batch_fill(stats), statistics_charts.compression(stats)) if each is not None
+    ]
+    drawn.keys = [
+        each for each in (statistics_charts.top_keys(stats), statistics_charts.top_producers(stats)) if each is not None
+    ]
     for charts in (drawn.offsets, drawn.transactions, drawn.producers):
         for number, each in enumerate(charts):
             each.name = f"{each.name}-{number + 1}"
@@ -81,7 +85,7 @@ def _focus(
     def weight(facts: PartitionFacts) -> tuple[int, ...]:
         errors, warnings, held, size = facts.weight
         if by_producers:
-            breaks = sum(count for (_, code), count in facts.codes.items() if code in actors.BREAKS)
+            breaks = sum(count for (_, code), count in facts.codes.items() if code in producer_charts.BREAKS)
             return min(1, errors), breaks, facts.producerCount, size
         return errors, warnings, held, min(1, facts.gapCount), size
 

@@ -13,14 +13,14 @@ from typing import Any, NamedTuple
 from kdump.check.finding import ERROR, INFO, WARNING
 from kdump.forensics.answers import HANGING, OPEN
 from kdump.forensics.postmortem.facts import PartitionFacts, PostMortem
-from kdump.format.counted import many
+from kdump.format.count_text import count_text
 from kdump.render.amounts import size_text
-from kdump.render.postmortem.chart import Chart, complete, embedded, javascript, svg
-from kdump.render.postmortem.charts import Drawn
-from kdump.render.postmortem.evidence import ExplainedFindings, FindingsSection
-from kdump.render.postmortem.flows import when
-from kdump.render.postmortem.names import PartitionLabels, clean, second
-from kdump.render.report import checked, incomplete, verdict
+from kdump.render.postmortem.charts import ChartSet
+from kdump.render.postmortem.finding_evidence import ExplainedFindings, FindingsSection
+from kdump.render.postmortem.labels import PartitionLabels, clean, second
+from kdump.render.postmortem.throughput_charts import when
+from kdump.render.postmortem.vega import Chart, complete, embedded, javascript, svg
+from kdump.render.report import incomplete, totals_text, verdict
 from kdump.render.times import iso
 from kdump.version import __version__
 
@@ -67,7 +67,7 @@ def figure(chart: Chart) -> Figure:
     return Figure(chart.name, chart.title, chart.caption, chart.view, svg(chart), embedded(complete(chart)))
 
 
-def page(made: PostMortem, drawn: Drawn, told: FindingsSection, names: PartitionLabels, title: str) -> str:
+def page(made: PostMortem, drawn: ChartSet, section: FindingsSection, names: PartitionLabels, title: str) -> str:
     """Return the page as HTML."""
     from jinja2 import Environment, PackageLoader, StrictUndefined
     from markupsafe import Markup
@@ -79,7 +79,7 @@ def page(made: PostMortem, drawn: Drawn, told: FindingsSection, names: Partition
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    environment.filters["many"] = many
+    environment.filters["count_text"] = count_text
     own = files("kdump.render.postmortem").joinpath("page")
     scripts = [javascript(), own.joinpath("page.js").read_text("utf-8")] if drawn.charts else []
 
@@ -95,8 +95,8 @@ def page(made: PostMortem, drawn: Drawn, told: FindingsSection, names: Partition
         style=Markup(own.joinpath("page.css").read_text("utf-8")),
         show=show,
         drawn=drawn,
-        told=told,
-        **_context(made, told, names),
+        findings=section,
+        **_context(made, section, names),
     )
 
 
@@ -105,27 +105,27 @@ def _hash(script: str) -> str:
     return "sha256-" + base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
 
 
-def _context(made: PostMortem, told: FindingsSection, names: PartitionLabels) -> dict[str, Any]:
+def _context(made: PostMortem, section: FindingsSection, names: PartitionLabels) -> dict[str, Any]:
     counts, totals = made.totals.findings, made.totals
     word, style = verdict(counts[ERROR], counts[WARNING], totals)
     hit = sum(1 for each in (*made.partitions, *made.others) if each.severities[ERROR] or each.severities[WARNING])
     places = len(made.partitions) + len(made.others)
-    said = [many(counts[name], name) for name in (ERROR, WARNING) if counts[name]]
-    where = f" in {hit} of {places} places" if said and places > 1 else ""
+    severities = [count_text(counts[name], name) for name in (ERROR, WARNING) if counts[name]]
+    where = f" in {hit} of {places} places" if severities and places > 1 else ""
     rows = sorted(made.partitions, key=lambda facts: tuple(-number for number in facts.weight[:3]))
     return {
         "word": word,
         "tone": STYLES[style],
-        "said": "; ".join(filter(None, [", ".join(said) + where, *incomplete(totals)])),
-        "first": [each for each in told.told if each.severity != INFO][:SHORT],
-        "more": sum(each.severity != INFO for each in told.told[SHORT:]),
+        "details": "; ".join(filter(None, [", ".join(severities) + where, *incomplete(totals)])),
+        "first": [each for each in section.explained if each.severity != INFO][:SHORT],
+        "more": sum(each.severity != INFO for each in section.explained[SHORT:]),
         "held": list(_held(made, names)),
         "tiles": list(_tiles(made)),
         "when": iso(made.began),
         "today": datetime.fromtimestamp(made.began / 1000, timezone.utc).strftime("%Y-%m-%d"),
         "paths": [clean(path) for path in made.paths],
         "directories": [_directory(each) for each in made.directories],
-        "checked": checked(totals, made.seconds),
+        "checked": totals_text(totals, made.seconds),
         "rows": [_row(facts, names) for facts in rows[:ROWS]],
         "left": max(0, len(rows) - ROWS),
         "gaps": _gaps(made, names),
@@ -139,20 +139,20 @@ def _context(made: PostMortem, told: FindingsSection, names: PartitionLabels) ->
         "unread_more": max(0, len(totals.unread) - UNREAD),
         "notes": [clean(text) for text in totals.notes[:UNREAD]]
         + [clean(text) for facts in made.partitions for text in facts.notes][:UNREAD],
-        "groups": _by_severity(told),
+        "groups": _by_severity(section),
     }
 
 
-def _by_severity(told: FindingsSection) -> list[tuple[str, list[ExplainedFindings]]]:
-    return [(name, [each for each in told.told if each.severity == name]) for name in (ERROR, WARNING, INFO)]
+def _by_severity(section: FindingsSection) -> list[tuple[str, list[ExplainedFindings]]]:
+    return [(name, [each for each in section.explained if each.severity == name]) for name in (ERROR, WARNING, INFO)]
 
 
 def _tiles(made: PostMortem) -> Iterator[tuple[str, str, str]]:
     """Yield the key figures: label, number and details."""
     stats, totals = made.stats, made.totals
-    yield "partitions", f"{totals.partitions or len(made.partitions):,}", many(stats.files, "segment")
+    yield "partitions", f"{totals.partitions or len(made.partitions):,}", count_text(stats.files, "segment")
     yield "bytes", size_text(stats.bytes), "of segments"
-    yield "records", f"{totals.records:,}", "in " + many(totals.batches, "batch", "batches")
+    yield "records", f"{totals.records:,}", "in " + count_text(totals.batches, "batch", "batches")
     times, far, _ = when(made)
     if times:
         more = f"; {sum(each.records for each in far):,} records far away" if far else ""
@@ -165,8 +165,8 @@ def _tiles(made: PostMortem) -> Iterator[tuple[str, str, str]]:
     pending = {name: sum(getattr(each, name) for each in ended) for name in (OPEN, HANGING)}
     done = sum(each.committed + each.aborted for each in ended)
     if done or any(pending.values()):
-        told = ", ".join(f"{count:,} {name}" for name, count in pending.items() if count) or "none open"
-        yield "transactions", f"{done + sum(pending.values()):,}", told
+        states = ", ".join(f"{count:,} {name}" for name, count in pending.items() if count) or "none open"
+        yield "transactions", f"{done + sum(pending.values()):,}", states
     ratio = stats.ratio
     if ratio is not None:
         yield "compression", f"{ratio:.2f}×", "for compressed batches"
@@ -183,11 +183,11 @@ def _held(made: PostMortem, names: PartitionLabels) -> Iterator[str]:
         ended = facts.ended
         if ended is None or ended.lastStableOffset is None or ended.logEndOffset is None:
             continue
-        behind = ended.logEndOffset - ended.lastStableOffset
-        if behind > 0:
+        hidden = ended.logEndOffset - ended.lastStableOffset
+        if hidden > 0:
             state = "hanging" if ended.hanging else "open"
             text = f"{names.of(facts)}: consumers with read_committed stop at offset {ended.lastStableOffset:,}, "
-            yield text + f"{behind:,} before the end: a transaction of producer {ended.heldBy} is {state}"
+            yield text + f"{hidden:,} before the end: a transaction of producer {ended.heldBy} is {state}"
 
 
 def _directory(each: Any) -> str:
@@ -203,7 +203,7 @@ def _directory(each: Any) -> str:
 def _row(facts: PartitionFacts, names: PartitionLabels) -> PageRow:
     stats = facts.stats
     worst = next((name for name in (ERROR, WARNING, INFO) if facts.severities[name]), "")
-    counts = ", ".join(many(facts.severities[name], name) for name in (ERROR, WARNING) if facts.severities[name])
+    counts = ", ".join(count_text(facts.severities[name], name) for name in (ERROR, WARNING) if facts.severities[name])
     first, last = stats.firstOffset, stats.lastOffset
     ended = facts.ended
     held = f"{ended.open + ended.hanging:,}" if ended and ended.open + ended.hanging else ""
@@ -221,7 +221,7 @@ def _row(facts: PartitionFacts, names: PartitionLabels) -> PageRow:
         newest,
         codecs,
         worst,
-        counts or (many(facts.severities[INFO], "note") if facts.severities[INFO] else ""),
+        counts or (count_text(facts.severities[INFO], "note") if facts.severities[INFO] else ""),
         held,
     )
 

@@ -1,0 +1,97 @@
+"""Runs kdump verify on a path in the background of kdump browse."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+
+from kdump.check.engine.units import units
+from kdump.check.engine.workers import careful_source
+from kdump.check.finding import ERROR, INFO, Finding
+from kdump.check.options import Options
+from kdump.check.totals import CheckTotals
+from kdump.format.count_text import count_text
+from kdump.log.listing import is_inside, real_path
+from kdump.log.region import Limits
+
+MOST = 10_000
+"""Maximum number of findings that are kept."""
+
+
+@dataclass
+class BackgroundVerify:
+    """One verify run over `path`. `place`: index of the current finding, -1 before the first; `left_out`: number of
+    findings above MOST; `info`: number of informational findings that are kept."""
+
+    path: str
+    findings: list[Finding] = field(default_factory=list)
+    place: int = -1
+    running: bool = True
+    left_out: int = 0
+    info: int = 0
+    totals: CheckTotals = field(default_factory=CheckTotals)
+
+    def covers(self, path: str) -> bool:
+        return is_inside(real_path(path), real_path(self.path))
+
+    def add(self, finding: Finding) -> bool:
+        """Add a finding. Return True if it is an error or a warning; informational findings are listed, but skipped by
+        `step`."""
+        if len(self.findings) >= MOST:
+            self.left_out += 1
+            return False
+        self.findings.append(finding)
+        self.info += finding.severity == INFO
+        return finding.severity != INFO
+
+    def step(self, direction: int) -> Finding | None:
+        """Return the next or previous error or warning and make it current; None if there is none."""
+        place = self.place + direction
+        while 0 <= place < len(self.findings):
+            if self.findings[place].severity != INFO:
+                self.place = place
+                return self.findings[place]
+            place += direction
+        return None
+
+    @property
+    def serious(self) -> int:
+        return len(self.findings) - self.info
+
+    @property
+    def serious_text(self) -> str:
+        errors = sum(each.severity == ERROR for each in self.findings)
+        return f"{count_text(errors, 'error')}, {count_text(self.serious - errors, 'warning')}"
+
+    def summary(self) -> str:
+        """Return a one-line summary."""
+        if self.running:
+            return f"checking {self.path} …"
+        totals = self.totals
+        read = f"{count_text(totals.partitions, 'partition')}, {count_text(totals.files, 'file')}, "
+        read += f"{count_text(totals.batches, 'batch', 'batches')} read"
+        if self.totals.unread:
+            read += f"; {len(self.totals.unread)} could not be read: {self.totals.unread[0]}"
+        if not self.serious:
+            return f"no error or warning in {self.path}: {read}"
+        return f"{self.serious_text} in {self.path}: {read}"
+
+
+def run(
+    check: BackgroundVerify,
+    limits: Limits,
+    on_finding: Callable[[Finding], None],
+    met: Callable[[int], None],
+    size: Callable[[int], None],
+) -> None:
+    """Run the check, calling `on_finding` with each finding, `met` with bytes read and `size` with the total in bytes.
+    Raises Cancelled from `met`."""
+    options = Options(limits=limits, now=int(time.time() * 1000), open_source=careful_source)
+    work = units((check.path,), options, check.totals.refused)
+    size(sum(unit.size for unit in work))
+    for unit in work:
+        unit.options = replace(unit.options, open_source=careful_source)
+        met(0)
+        for finding in unit.run(check.totals, met):
+            on_finding(finding)

@@ -1,0 +1,92 @@
+"""The selected row as JSON, and as the kdump commands that show the same."""
+
+from __future__ import annotations
+
+import shlex
+from typing import Any
+
+from kdump.answer import answer_object
+from kdump.browse.browser import Browser
+from kdump.browse.places import Level
+from kdump.browse.rows import BrowseRow
+from kdump.check.engine.small_files import file_finding
+from kdump.log.entries import Entry
+from kdump.log.file_kinds import by_name
+from kdump.log.log_directory import LogDirectory
+from kdump.log.region import Problem
+from kdump.render import jsonl
+from kdump.render.objects import batch_object, entry_object, record_object, region_object
+from kdump.render.overview_objects import directory_object, partition_object
+from kdump.state.directory_summary import single_partition_summary
+from kdump.state.partition_summary import PartitionSummary
+
+Object = dict[str, Any]
+
+
+def row_json(browser: Browser, level: Level, row: BrowseRow) -> str | None:
+    """Return the JSON line that inspect, or ls, prints for a row; for a field, that of its batch or record. None if
+    there is none. Raises SourceError."""
+    with browser.lock:
+        value = _object(browser, level, row)
+    return None if value is None else jsonl.line(value)
+
+
+def _object(browser: Browser, level: Level, row: BrowseRow) -> Object | None:
+    item = row.item
+    if row.type == "field":
+        return None if level.owner is None else _object(browser, level, level.owner)
+    if row.type == "partition":
+        return partition_object(item if isinstance(item, PartitionSummary) else single_partition_summary(item))
+    if row.type == "directory" and isinstance(item, LogDirectory):
+        return directory_object(browser.places.facts_of(item))
+    if level.file is None:
+        return None
+    at = level.file.at
+    if row.type in ("batch", "header"):
+        return batch_object(at, item)
+    if row.type == "record":
+        decoding = browser.places.maker.decoding
+        return record_object(at, item, decoding.read(at, item) if decoding.decoder(at) else None)
+    if row.type == "region":
+        return region_object(at, item)
+    if isinstance(item, Entry):
+        return entry_object(at, item) if item.type else None
+    if isinstance(item, Problem) and level.owner is not None and level.owner.type == "file":
+        return answer_object(file_finding(at, item))
+    return None
+
+
+def row_commands(browser: Browser, options: str = "") -> list[str]:
+    """Return the commands that show the current list and the bytes of the selected row. `options`: those of the filter,
+    as typed."""
+    level = browser.level
+    row = level.row
+    path = level.path
+    if level.file is None:
+        found = ["kdump ls " + shlex.quote(path)]
+        if row is not None:
+            verb = "ls" if row.type in ("directory", "partition") else "inspect"
+            found.append(f"kdump {verb} {shlex.quote(row.key)}")
+        return found
+    file, narrowed = shlex.quote(path), f" {options}" if options else ""
+    kind_option = "" if by_name(path)[0] is not None else " --as " + level.file.kind.name
+    if row is None:
+        return [f"kdump inspect {file}{kind_option}{narrowed}"]
+    subject = level.owner if row.type == "field" and level.owner is not None else row
+    if subject.type in ("batch", "region", "header"):
+        bytes_of = f"kdump inspect {file}{kind_option} --hex --position {subject.item.position}"
+        if row.type == "header" or subject.type == "header":
+            return [
+                f"kdump inspect {file}{kind_option} --records --position {subject.item.position}{narrowed}",
+                bytes_of,
+            ]
+        return [f"kdump inspect {file}{kind_option}{narrowed}", bytes_of]
+    if subject.type == "record":
+        batch, offset = subject.item.batch.position, subject.item.offset
+        at = f" --position {batch}" + (f" --offset {offset}" if offset is not None and offset >= 0 else "")
+        return [
+            f"kdump inspect {file}{kind_option} --records --position {batch}{narrowed}",
+            f"kdump inspect {file}{kind_option} --hex{at}",
+        ]
+    position = getattr(row.item, "position", 0)
+    return [f"kdump inspect {file}{kind_option}", f"kdump inspect {file}{kind_option} --hex --position {position}"]

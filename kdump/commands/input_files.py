@@ -1,0 +1,229 @@
+"""Input files of the commands that show them: finds and opens them, and prints notes on them to stderr."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+
+import click
+
+from kdump.format.count_text import count_text
+from kdump.log.command_line_paths import missing
+from kdump.log.errors import SourceError, is_gone
+from kdump.log.failures import failures, same_failure
+from kdump.log.file_kinds import BATCHES, INDEXES, PRODUCER_SNAPSHOT, TXN_INDEX, FileKind, by_content
+from kdump.log.paths import Target, targets
+from kdump.log.region_scan import RegionScan
+from kdump.log.source import FileSource, open_source
+from kdump.log.window import Window
+from kdump.render.escape import path_text, printable
+
+COMPLAINED = "kdump.commands.input_files.complained"
+"""Key in click's context: whether this run has written a line to stderr."""
+
+
+def print_error(text: str) -> None:
+    """Print one line to stderr."""
+    context = click.get_current_context(silent=True)
+    if context is not None:
+        context.meta[COMPLAINED] = True
+    click.echo(f"kdump: {printable(path_text(text))}", err=True)
+
+
+GONE = "kdump.commands.input_files.gone"
+"""Key in click's context: number of files and directories that were deleted during this run."""
+MOST_GONE = 5
+"""Maximum number of them that are listed by name."""
+
+
+def note_deleted(error: SourceError) -> None:
+    """Print a line to stderr for a file or directory that was deleted during the run, for the first MOST_GONE of
+    them."""
+    context = click.get_current_context(silent=True)
+    count = 1 if context is None else context.meta.get(GONE, 0) + 1
+    if context is not None:
+        context.meta[GONE] = count
+    if count <= MOST_GONE:
+        print_error(str(error))
+
+
+def print_deleted_total() -> None:
+    """Print how many more were deleted; for the end of the run."""
+    context = click.get_current_context(silent=True)
+    more = (0 if context is None else context.meta.pop(GONE, 0)) - MOST_GONE
+    if more > 0:
+        print_error(f"{count_text(more, 'more file')} went away while this ran, deleted by retention or compaction")
+
+
+UNREAD = "kdump.commands.input_files"
+"""Key in click's context: the errors reported in this run about what could not be read, each once."""
+
+
+def report_unreadable(error: SourceError) -> bool:
+    """Print a line to stderr for input that could not be read, and mention it in the first line of the output, too.
+    Return False if it was deleted during the run, which is only noted."""
+    if is_gone(error):
+        note_deleted(error)
+        return False
+    if same_failure(str(error)) not in _reported():  # both the search and the directory report what cannot be listed
+        print_error(str(error))
+    add_unreadable(str(error))
+    return True
+
+
+def add_unreadable(text: str) -> None:
+    """Like `report_unreadable`, for an error that has been printed already."""
+    _reported().setdefault(same_failure(text), text)
+
+
+def _reported() -> dict[str, str]:
+    """Return the errors of this run by `same_failure`."""
+    context = click.get_current_context(silent=True)
+    found: dict[str, str] = {} if context is None else context.meta.setdefault(UNREAD, {})
+    return found
+
+
+def unreadable() -> list[str]:
+    """Return what could not be read in this run: the errors that the command has reported, then the failures that
+    nothing has reported yet (kdump.log.failures)."""
+    return [*_reported().values(), *_unreported()]
+
+
+def _unreported() -> list[str]:
+    """Return the failures to read a file or directory whose path is in no error that the command has reported."""
+    paths = {os.path.abspath(part) for text in _reported().values() for part in text.split(": ")}
+    return [text for path, text in failures().items() if path not in paths]
+
+
+OUTPUT = "kdump.commands.input_files.output"
+"""Key in click's context: the output whose first line states what was not read."""
+MOST_UNREAD = 20
+"""Maximum number of failures that are listed by name at the end of a run."""
+
+
+def unreadable_line() -> str:
+    """Return the first line of output for people, if something could not be read; else an empty string."""
+    found = unreadable()
+    if not found:
+        return ""
+    more = f", and {len(found) - 1:,} more" if len(found) > 1 else ""
+    return f"NOT ALL WAS READ: {printable(path_text(found[0]))}{more}"
+
+
+def print_unreadable() -> bool:
+    """End an answer whose first line states what was not read: print the failures that the command itself did not
+    report; if it has no other output, write the first line alone. Return True if a file or directory could not be
+    read."""
+    output = click.get_current_context().meta.get(OUTPUT)
+    if output is None or not failures():
+        return False
+    output.finish()
+    found = _unreported()
+    for text in found[:MOST_UNREAD]:
+        print_error(text)
+    if len(found) > MOST_UNREAD:
+        print_error(f"… and {len(found) - MOST_UNREAD:,} more files that could not be read")
+    return True
+
+
+class Files:
+    """The files that the given paths stand for. `failed`: whether one could not be read; `follow`: whether growth is
+    expected."""
+
+    def __init__(self, paths: tuple[str, ...], kind: FileKind | None, scan: RegionScan, *, follow: bool) -> None:
+        self.paths = paths
+        self.kind = kind
+        self.scan = scan
+        self.follow = follow
+        self.failed = False
+        self.named: list[int] = []
+        """The base offsets in the names of segments, including segments outside the selected offsets."""
+
+    def __iter__(self) -> Iterator[Target]:
+        """Yield every file to read. Paths that cannot be read are reported and skipped."""
+        for path in self.paths:
+            if path != "-" and "://" not in path and not os.path.lexists(path):
+                self.refused(missing(path))
+                continue
+            try:
+                yield from self._in_range(list(targets(path, self.kind, self.refused)))
+            except SourceError as error:
+                self.refused(error)
+
+    def _in_range(self, files: list[Target]) -> list[Target]:
+        """Leave out segments that are outside the selected offsets according to the names of their neighbors."""
+        offsets = self.scan.selection.offsets
+        self.named += [at.name_offset for at in files if at.kind in BATCHES and at.name_offset is not None]
+        if offsets is None:
+            return files
+        chosen = []
+        for at, following in zip(files, [*files[1:], None]):
+            end = None
+            if following is not None and os.path.dirname(following.path) == os.path.dirname(at.path):
+                end = following.name_offset
+            if end is not None and at.name_offset is not None and end <= at.name_offset:
+                end = None  # two copies of one segment, as in remote storage
+            below = end is not None and offsets.first is not None and end <= offsets.first
+            above = at.name_offset is not None and offsets.last is not None and at.name_offset > offsets.last
+            if not (below or above):
+                chosen.append(at)
+        return chosen
+
+    def try_all(self, files: list[Target]) -> None:
+        """Report the files that cannot be opened, so that this is known before the first one is shown."""
+        for at in files:
+            try:
+                if os.path.isfile(at.path):
+                    open_source(at.path).close()
+            except SourceError as error:
+                if not is_gone(error):
+                    self.refused(error)
+
+    def open(self, at: Target, *, keep: bool = False) -> tuple[Window, FileKind] | None:
+        """Return the file and its kind, by name or content; None, after a line to stderr, if it cannot be read."""
+        try:
+            window = self.scan.open(at, keep=keep)
+            kind = at.kind or by_content(window)
+        except SourceError as error:
+            self.refused(error)
+            return None
+        if kind is PRODUCER_SNAPSHOT:
+            window.source.keep = True
+        if kind in INDEXES and at.name_offset is None and kind is not TXN_INDEX:
+            print_error(f"{path_text(at.path)}: no base offset in the file name; offsets are relative to it")
+        return window, kind
+
+    def refused(self, error: SourceError) -> None:
+        """Report a path or device that could not be read; the other files are still processed."""
+        self.failed = report_unreadable(error) or self.failed
+
+    def ended(self, at: Target, window: Window, kind: FileKind, found: int) -> None:
+        """Print notes on a file after reading it. `found`: batches, or entries and other regions, that were read."""
+        source = window.source
+        name = path_text(at.path)
+        if source.error:
+            print_error(source.error)
+            self.failed = True
+        if isinstance(source, FileSource) and not self.follow:
+            grown = source.grown()
+            if grown > 0:
+                print_error(f"{name}: grew by {grown} bytes while being read; use --follow to show them")
+            elif grown < 0:
+                print_error(f"{name}: was truncated by {-grown} bytes while being read")
+        if source.size == 0:
+            print_error(f"{name}: is empty")
+        elif not found and self.scan.selection.is_all:
+            no_batch = (
+                f"no record batch in {source.size} bytes; if this is not a segment, set the file kind with --as KIND"
+            )
+            print_error(f"{name}: {no_batch if kind in BATCHES else 'no entries'}")
+
+    def notes(self) -> None:
+        """Print notes at the end of the run."""
+        scan = self.scan
+        if scan.unshown:
+            regions = "region is" if scan.unshown == 1 else "regions are"
+            print_error(
+                f"{scan.unshown} {regions} not shown ({scan.unshown_bytes} bytes without a readable batch);"
+                " omit the filter options to show all"
+            )

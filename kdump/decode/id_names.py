@@ -1,0 +1,147 @@
+"""Names of the IDs in Kafka's own records: mainly of topics, and of users in records that contain only an ID.
+
+Names come from the records decoded so far. For other topic IDs, they come from the log directory of the file: first
+from the partition.metadata files, then from __cluster_metadata if that is small enough.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator
+from functools import cache
+from typing import Any
+
+from kdump.format.schema import load_folder
+from kdump.format.text import properties
+from kdump.log.internal_topics import METADATA_TOPIC
+from kdump.log.paths import PARTITION
+
+NO_ID = "A" * 22
+MOST_NAMES = 100_000
+MOST_DIRECTORIES = 20_000
+LARGEST_LOG = 32 * 1024 * 1024
+"""Maximum total size, in bytes, of a metadata log and its snapshots that are read only for names."""
+
+
+REMOVED = {"RemoveAccessControlEntryRecord": "id", "RemoveDelegationTokenRecord": "tokenId"}
+"""Records that contain only the ID of what they remove, and the field with that ID."""
+
+
+class IdNames:
+    """IDs and their names, for the files of one log directory (None: no log directory is known)."""
+
+    def __init__(self, directory: str | None) -> None:
+        self.directory = directory
+        self.known: dict[str, str] = {}
+        self._disk: list[Callable[[str], Iterator[tuple[str, str]]]] = [_partitions, _metadata]
+        """Sources that have not been read yet, cheapest first."""
+
+    def learn(self, message: str, data: dict[str, Any]) -> None:
+        """Store the name of an ID from a metadata record."""
+        if message == "TopicRecord":
+            self._put(data.get("topicId"), data.get("name"))
+        elif message == "AccessControlEntryRecord":
+            self._put(data.get("id"), data.get("principal"))
+        elif message == "DelegationTokenRecord":
+            self._put(data.get("tokenId"), data.get("owner"))
+
+    def learn_from_commit(self, key: dict[str, Any], value: dict[str, Any]) -> None:
+        """Store the name of a topic from an offset commit: the key contains the name, the value the ID."""
+        self._put(value.get("topicId"), key.get("topic"))
+
+    def _put(self, number: Any, name: Any) -> None:
+        if number and name and number != NO_ID and len(self.known) < MOST_NAMES:
+            self.known[number] = name
+
+    def of(self, folder: str, messages: list[dict[str, Any]]) -> dict[str, str]:
+        """Return the names of the IDs in these decoded messages, whose schemas are in `folder`."""
+        found: dict[str, str] = {}
+        for message in messages:
+            if not _has_topic_ids(folder, message["name"]):
+                continue
+            for number, name in _topic_ids(message["data"]):
+                if name:  # the message itself contains the name
+                    self._put(number, name)
+                    continue
+                found_name = self.known.get(number) or self._from_disk(number)
+                if found_name:
+                    found[number] = found_name
+        for message in messages:
+            field = REMOVED.get(message["name"])
+            removed = message["data"].get(field) if field else None
+            if removed in self.known:
+                found[str(removed)] = self.known[removed]
+        return found
+
+    def _from_disk(self, number: str) -> str | None:
+        while self.directory is not None and self._disk:
+            for known, name in self._disk.pop(0)(self.directory):
+                self._put(known, name)
+            if number in self.known:
+                return self.known[number]
+        return None
+
+
+@cache
+def _has_topic_ids(folder: str, message: str) -> bool:
+    """Return True if the message may contain IDs of topics without their names."""
+    schema = load_folder(folder)[message]
+    return message != "TopicRecord" and any(name in str(schema.fields) for name in ("topicId", "TopicId"))
+
+
+def _topic_ids(fields: Any) -> Iterator[tuple[str, str | None]]:
+    """Yield the topic IDs in a message, each with the topic's name if the message contains it, else None."""
+    if isinstance(fields, dict):
+        number = fields.get("topicId")
+        if isinstance(number, str) and number != NO_ID:
+            yield number, fields.get("topicName") or None
+        for name, item in fields.items():
+            if name == "topicIdPartition" and isinstance(item, dict) and item.get("id") not in (None, NO_ID):
+                yield item["id"], item.get("name")
+            elif isinstance(item, (dict, list)):
+                yield from _topic_ids(item)
+    elif isinstance(fields, list) and fields and isinstance(fields[0], dict):
+        for item in fields:
+            yield from _topic_ids(item)
+
+
+def _partitions(directory: str) -> Iterator[tuple[str, str]]:
+    """Yield topic IDs and names from the partition.metadata files in a log directory."""
+    try:
+        names = os.listdir(directory)
+    except OSError:
+        return
+    seen: set[tuple[str, str | None]] = set()
+    for name in names[:MOST_DIRECTORIES]:
+        match = PARTITION.match(name)
+        # A topic that is being deleted may exist again with another ID.
+        if not match or (match["topic"], match["state"]) in seen:
+            continue
+        path = os.path.join(directory, name, "partition.metadata")
+        try:
+            if not os.path.isfile(path):
+                continue
+            with open(path, "rb") as file:
+                data = file.read(1024)
+        except OSError:
+            continue
+        for line in properties(data):
+            if line.values.get("name") == "topic_id":
+                seen.add((match["topic"], match["state"]))
+                yield line.values["value"], match["topic"]
+
+
+def _metadata(directory: str) -> Iterator[tuple[str, str]]:
+    """Yield topic IDs and names from the metadata log in a log directory."""
+    folder = os.path.join(directory, f"{METADATA_TOPIC}-0")
+    try:
+        files = [entry for entry in os.scandir(folder) if entry.name.endswith((".log", ".checkpoint"))]
+        if sum(entry.stat().st_size for entry in files) > LARGEST_LOG:
+            return
+    except OSError:
+        return
+    from kdump.state.metadata import read_metadata
+
+    metadata = read_metadata(directory)
+    for number, topic in (metadata.by_id if metadata else {}).items():
+        yield number, topic.name

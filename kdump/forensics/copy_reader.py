@@ -1,0 +1,350 @@
+"""One copy of a partition, read as one log: its valid batches in order, and the damaged or unread ranges between
+them."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Iterator
+
+from kdump.check.options import Options
+from kdump.forensics.comparable_records import ComparableRecord, rows
+from kdump.forensics.copies import Copy
+from kdump.forensics.damage import EpochInBatches, FilePosition, OffsetGap, Undecoded, UnreadableSpan
+from kdump.format.batch import BATCH_HEADER
+from kdump.log.batch_validity import invalidity
+from kdump.log.errors import SourceError
+from kdump.log.legacy_records import last_record_offset
+from kdump.log.partition_reader import PartitionReader
+from kdump.log.paths import Target
+from kdump.log.reader import CHECKED
+from kdump.log.region import JUNK, PADDING, TORN, Batch, BatchRun, Region
+
+MOST = 1000
+"""Maximum number of damaged places, leader epochs and notes that are kept for a copy; more damage is only counted."""
+ODD = "its base offset does not fit between those of its neighbors"
+
+
+class CopyReader:
+    """Reads one copy of a partition. `batch` is the current valid batch, None at the end; `hole` is the unreadable
+    offset range before it.
+
+    Complete at the end: `start` and `end` of the log, `epochs` according to the batches, `damages`, `unread`, `notes`,
+    and `compacted`: whether there is a sign of compaction.
+    """
+
+    def __init__(self, copy: Copy, options: Options, met: Callable[[int], None]) -> None:
+        self.copy = copy
+        self.options = options
+        self.met = met
+        self.hole: OffsetGap | None = None
+        self.run: BatchRun | None = None
+        self.at = self.stop = 0
+        self.last: int | None = None
+        self.epochs: list[EpochInBatches] = []
+        self.damages: list[UnreadableSpan] = []
+        self.damaged = 0
+        self.tail: UnreadableSpan | None = None
+        """How the log ends, if in an incomplete batch or zeros, as after a crash."""
+        self.undecoded: list[Undecoded] = []
+        """Batches whose records have all been read, but whose record count is wrong."""
+        self.unread: list[str] = []
+        self.end_unread = False
+        """Whether the last segment could not be read, so that the log end offset is unknown."""
+        self.notes: list[str] = []
+        self.compacted = bool(copy.known.compacted) or "cleaner-offset" in copy.known.checkpoints
+        self.sign = "its topic is compacted" if self.compacted else ""
+        self.records_seen = self.batches_seen = 0
+        self.consumed = False
+        """Whether rows of the current batch have been taken."""
+        self._batch: Batch | None = None
+        self._rows: Iterator[ComparableRecord] | None = None
+        self._row: ComparableRecord | None = None
+        self._taken: int | None = None
+        self._reader = PartitionReader(
+            options.open, options.limits, stretches=CHECKED, refused=self._refused, changed=self._changed
+        )
+        self._pending: list[UnreadableSpan] = []
+        self._pending_count = 0
+        self._pending_unread = False
+        self._first: int | None = None
+        self._named: int | None = None
+        self._epoch: int | None = None
+        self._odd: Batch | None = None
+        self._stream = self._regions()
+        self.ended = False
+        self.advance()
+
+    @property
+    def target(self) -> Target | None:
+        """The segment that is being read."""
+        return self._reader.at
+
+    # -- batches
+
+    @property
+    def batch(self) -> Batch | None:
+        if self._batch is None and self.run is not None:
+            self._batch = self.run.batch(self.at)
+            self._look(self._batch)
+        return self._batch
+
+    @property
+    def place(self) -> FilePosition:
+        """Where the current batch is stored."""
+        batch = self.batch
+        assert batch is not None
+        assert self.target is not None
+        return FilePosition(self.target.path, batch.position, batch.size)
+
+    def advance(self) -> None:
+        """Move to the next valid batch."""
+        batch = self.batch
+        if batch is not None:
+            self._passed(batch)
+        self._to(self.at + batch.size if self.run is not None and batch is not None else self.stop)
+
+    def skip_in_run(self, size: int) -> None:
+        """Skip `size` bytes of the current batch run, which must be complete batches."""
+        assert self.run is not None
+        self._walk(self.at + size)
+        self._to(self.at + size)
+
+    def _walk(self, stop: int) -> None:
+        """Process the batches of the run up to `stop`, by their headers."""
+        assert self.run is not None
+        assert self.target is not None
+        buffer, at = self.run.buffer, self.at
+        shift = self.run.position - self.run.start
+        unpack = BATCH_HEADER.struct.unpack_from
+        records = batches = 0
+        base, delta = 0, 0
+        while at < stop:
+            base, length, epoch, _, _, attributes, delta, *_, count = unpack(buffer, at)
+            if epoch != self._epoch:
+                self._learn_epoch(epoch, base, FilePosition(self.target.path, at + shift, length + 12))
+            if not self.compacted and (count < delta + 1 or attributes & 0x40):
+                self._cleaned(base, count, delta)
+            batches += 1
+            records += count
+            at += length + 12
+        self.records_seen += records
+        self.batches_seen += batches
+        self.last = base + delta
+
+    def _passed(self, batch: Batch) -> None:
+        self.last = last_record_offset(batch)
+        if batch.problems and self._rows is not None:
+            assert self.target is not None
+            base, last = batch.baseOffset or 0, self.last
+            self.last = base - 1 if self._taken is None else self._taken
+            found = self._damage(batch, batch.problems[0].reason)
+            if self.last == last and len(self.undecoded) < MOST:
+                self.undecoded.append(Undecoded(base, last, found))
+        self.batches_seen += 1
+        self.records_seen += batch.possible_records
+        if batch.partitionLeaderEpoch is not None and batch.partitionLeaderEpoch != self._epoch:
+            assert self.target is not None
+            place = FilePosition(self.target.path, batch.position, batch.size)
+            self._learn_epoch(batch.partitionLeaderEpoch, batch.baseOffset or 0, place)
+
+    def _look(self, batch: Batch) -> None:
+        """Check the batch for signs of compaction."""
+        count = batch.recordCount
+        if not self.compacted and count is not None and batch.baseOffset is not None:
+            delta = last_record_offset(batch) - batch.baseOffset
+            if count < delta + 1 or batch.hasDeleteHorizonMs:
+                self._cleaned(batch.baseOffset, count, delta)
+
+    def _cleaned(self, base: int, count: int, delta: int) -> None:
+        """Note a sign of compaction. The signs are the same as for an offset-gap (check.offsets)."""
+        self.compacted = True
+        few = count < delta + 1
+        self.sign = (
+            f"its batch {base}..{base + delta} has {count} of {delta + 1} records"
+            if few
+            else f"its batch {base}..{base + delta} has a delete horizon"
+        )
+
+    def _learn_epoch(self, epoch: int, base: int, place: FilePosition) -> None:
+        self._epoch = epoch
+        if epoch >= 0 and len(self.epochs) < MOST:
+            self.epochs.append(EpochInBatches(epoch, base, place))
+
+    def _to(self, at: int) -> None:
+        """Move to the batch at `at` in the run, or to the next one after the run."""
+        self._batch = self._rows = self._row = self.hole = self._taken = None
+        self.consumed = False
+        self.at = at
+        if at >= self.stop:
+            self._next()
+        elif self._pending_count and self.batch is not None:
+            self._found(self.batch.baseOffset or 0)
+
+    def _next(self) -> None:
+        """Move to the next valid batch of the stream, past everything that is not valid."""
+        self.run = None
+        self.at = self.stop = 0
+        if self._odd is not None:
+            self._damage(self._odd, ODD)
+            self._odd = None
+        for region in self._stream:
+            self.met(region.size)
+            if isinstance(region, BatchRun):
+                stop = self._valid_part(region)
+                if stop > region.start:
+                    self.run, self.at, self.stop = region, region.start, stop
+                    self._found(region.run.first_offset)
+                    return
+                self._damage(region, ODD)
+                self._odd = None
+            elif isinstance(region, Batch):
+                reason = self._invalidity(region)
+                if not reason:
+                    self._batch = region
+                    self._look(region)
+                    self._found(region.baseOffset or 0)
+                    return
+                self._damage(region, reason)
+            else:
+                self._damage(region, region.reason)
+        self._finish()
+
+    def _found(self, base: int) -> None:
+        self._first = base if self._first is None else self._first
+        if self._pending_count or self._pending_unread:
+            first = self._expected
+            if first <= base - 1:
+                self.hole = self._hole(first, base - 1)
+            self._pending, self._pending_count, self._pending_unread = [], 0, False
+
+    def _hole(self, first: int, last: int | None) -> OffsetGap:
+        return OffsetGap(first, last, tuple(self._pending), self._pending_count, self._pending_unread)
+
+    @property
+    def _expected(self) -> int:
+        """The next expected offset."""
+        return (self.start or 0) if self.last is None else self.last + 1
+
+    def _invalidity(self, batch: Batch) -> str:
+        """Return why the batch is not valid; empty if it is."""
+        invalid = invalidity(batch)
+        if invalid is not None:
+            return invalid.reason
+        base = batch.baseOffset or 0
+        if self.last is not None and base <= self.last:
+            return f"its base offset {base} is not above {self.last}, the offset before it"
+        return ODD if self._leaps(batch.end, self._expected, base, last_record_offset(batch)) else ""
+
+    def _leaps(self, end: int, expected: int, base: int, last: int) -> bool:
+        """Return True if the batch that ends at byte `end` skips `expected`, but the batch after it starts at one of
+        the skipped offsets or within this batch: no checksum covers base offsets, and that of this batch is wrong."""
+        if base <= expected or self._reader.window is None:
+            return False
+        head = bytes(self._reader.window.peek(end, BATCH_HEADER.size))
+        if len(head) < BATCH_HEADER.size or head[16] != 2:
+            return False
+        return expected <= int.from_bytes(head[:8], "big", signed=True) <= last
+
+    def _valid_part(self, batch_run: BatchRun) -> int:
+        """Return where the run ends in its buffer, without its last batch if that one skips offsets: no other batch of
+        it can."""
+        run = batch_run.run
+        before = self._expected - 1 if run.batches == 1 else run.before
+        if not self._leaps(batch_run.end, before + 1, run.last_offset + 1, run.last_offset):
+            return batch_run.stop
+        for batch in batch_run.batches():
+            if batch.end == batch_run.end and batch.header.baseOffset > before + 1:
+                self._odd = batch
+                return batch_run.start + batch.position - batch_run.position
+        return batch_run.stop
+
+    def note(self, text: str) -> None:
+        """Add a note on the copy, up to MOST."""
+        if len(self.notes) < MOST:
+            self.notes.append(text)
+
+    # -- rows
+
+    @property
+    def row(self) -> ComparableRecord | None:
+        """The current record of the current batch; None after its last."""
+        if self._rows is None:
+            batch = self.batch
+            if batch is None:
+                return None
+            self._rows = rows(batch)
+            self._row = next(self._rows, None)
+        return self._row
+
+    def next_record(self) -> None:
+        """Move to the next record."""
+        assert self._rows is not None
+        assert self._row is not None
+        self.consumed = True
+        self._taken = self._row.offset
+        self._row = next(self._rows, None)
+
+    # -- regions
+
+    def _regions(self) -> Iterator[Region]:
+        for at in self.copy.segments:
+            if at.name_offset is not None:
+                self._named = at.name_offset
+            self.end_unread = False
+            yield from self._reader.segment(at)
+
+    def _refused(self, error: SourceError) -> None:
+        self.end_unread = True
+        self.unread.append(str(error))
+        self._pending_unread = True
+
+    def _changed(self, at: Target, grown: int) -> None:
+        self.notes.append(f"{at.path}: changed while being read")
+
+    def _damage(self, region: Region, reason: str) -> UnreadableSpan:
+        assert self.target is not None
+        digest = hashlib.blake2b(digest_size=16)
+        kind = region.kind if region.kind in (TORN, JUNK, PADDING) else "batch"
+        if kind != PADDING and self._reader.window is not None:
+            for chunk in self._reader.window.peeks(region.position, region.size):
+                digest.update(chunk)
+        place = FilePosition(self.target.path, region.position, region.size)
+        self.damaged += 1
+        self._pending_count += 1
+        found = UnreadableSpan(place, kind, reason, digest.digest() if kind != PADDING else b"")
+        if len(self._pending) < MOST:
+            self._pending.append(found)
+        if len(self.damages) < MOST:
+            self.damages.append(found)
+        return found
+
+    def _finish(self) -> None:
+        """Handle the end. A single torn or zero region there, as a crash, a copy or preallocation leaves it, is not
+        damage."""
+        self.ended = True
+        pending = self._pending
+        if self._pending_count == len(pending) == 1 and pending[0].kind in (TORN, PADDING) and not self._pending_unread:
+            last = self.copy.segments[-1].path if self.copy.segments else ""
+            if pending[0].place.file == last:
+                self.tail = pending[0]
+                self.damages.remove(pending[0])
+                self.damaged -= 1
+                return
+        if self._pending_count or self._pending_unread:
+            self.hole = self._hole(self._expected, None)
+
+    # -- the ends
+
+    @property
+    def start(self) -> int | None:
+        """The log start offset; None if it is unknown."""
+        named = self.copy.segments[0].name_offset if self.copy.segments else None
+        first = named if named is not None else self._first
+        checkpointed = self.copy.known.log_start
+        return max((each for each in (first, checkpointed) if each is not None), default=None)
+
+    @property
+    def end(self) -> int:
+        """The offset after the last valid batch, or the base offset of an empty segment after it; final once all has
+        been read."""
+        return max((self.last + 1) if self.last is not None else 0, self._named or 0, self.start or 0)

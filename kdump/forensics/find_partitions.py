@@ -1,0 +1,153 @@
+"""Turns paths into the partitions of a query, each with what is known from the files around it."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable
+from contextlib import closing
+from dataclasses import dataclass, replace
+
+from kdump.check.engine.second_look import Looking
+from kdump.check.engine.units import CheckUnit, units
+from kdump.check.engine.workers import careful_source
+from kdump.check.options import Options
+from kdump.check.rule import PartitionContext
+from kdump.log import file_kinds
+from kdump.log.command_line_paths import missing, no_kafka_files
+from kdump.log.errors import Refused, SourceError, went_away
+from kdump.log.file_kinds import FileKind
+from kdump.log.internal_topics import METADATA_TOPIC, TRANSACTION_TOPIC
+from kdump.log.log_directory import NO_SEGMENT, LogDirectory, PartitionDirectory, SegmentFiles, current, partition
+from kdump.log.paths import Target
+from kdump.log.window import Window
+
+NO_TRANSACTIONS = (METADATA_TOPIC, TRANSACTION_TOPIC)
+"""Kafka writes to these without producer IDs."""
+
+
+@dataclass
+class PartitionInput:
+    """A partition, or some of its segments. `size`: bytes of the segments; `is_part`: some segments of the partition
+    are not selected."""
+
+    partition: PartitionDirectory
+    known: PartitionContext
+    options: Options
+    size: int
+    is_part: bool = False
+    was_named: bool = False
+    """Whether the path was this partition or a segment in it, and not a directory above."""
+    unit: CheckUnit | None = None
+    """The check unit of the partition; None for some segments of a partition."""
+
+    def now(self) -> tuple[PartitionInput, Looking | None]:
+        """Return the partition as it is when its turn comes, and the Looking that decides which findings hold while a
+        broker is running; None for segments that were given as paths."""
+        if self.unit is None:
+            return self, None
+        every = replace(
+            self.options, only=frozenset(), headers_only=False
+        )  # all: callers use rules of several families
+        looking = Looking(replace(self.unit, options=every))
+        options = replace(self.options, open_source=looking.opener)
+        looking.unit.partition = here = current(self.partition)
+        return replace(self, partition=here, options=options), looking
+
+
+def find_partitions(
+    paths: Iterable[str], options: Options, refused: Refused, *, everything: bool = False
+) -> tuple[list[PartitionInput], list[LogDirectory]]:
+    """Return the partitions that `paths` stand for, and the log directories among them; partitions that are not live
+    only if given as a path. `refused` is called for what has no batches, or nothing of Kafka's. `everything`: also
+    include partitions without transactions and those that are not live; the metadata log still has to be given as a
+    path."""
+    options = replace(options, open_source=careful_source)
+    named = list(paths)
+    found: list[PartitionInput] = []
+    directories: list[LogDirectory] = []
+    files: dict[str, list[CheckUnit]] = {}
+    for unit in units(tuple(named), options, refused):
+        place = unit.partition
+        if unit.directory is not None:
+            directories.append(unit.directory)
+        elif place is not None:
+            was_named = place.path in named
+            is_wanted = not place.state and place.topic not in NO_TRANSACTIONS
+            is_wanted = is_wanted or (everything and place.topic != METADATA_TOPIC)
+            for problem in place.refused:
+                refused(SourceError(problem))
+            if place.segments and (is_wanted or was_named):
+                found.append(PartitionInput(place, unit.known, options, unit.size, was_named=was_named, unit=unit))
+            elif not place.segments and was_named:
+                refused(no_kafka_files(place.path, f"{place.path}: {NO_SEGMENT}"))
+        elif unit.target is not None:
+            at = unit.target
+            key = at.path if _is_alone(at) else os.path.dirname(os.path.abspath(at.path))
+            files.setdefault(key, []).append(unit)
+    for here in files.values():
+        found.extend(_of_files(here, options, refused))
+    return found, directories
+
+
+def is_away(place: PartitionInput, refused: Refused) -> bool:
+    """Return True if nothing is left of a partition when its turn comes; `refused` is then called."""
+    if place.partition.segments:
+        return False
+    for problem in place.partition.refused or [went_away(place.partition.path)]:
+        refused(SourceError(problem))
+    return True
+
+
+def _is_alone(at: Target) -> bool:
+    return at.path == "-" or "://" in at.path
+
+
+def _kind(at: Target, options: Options) -> FileKind:
+    """Return the kind of a file, by name or content; a stream is assumed to be a segment. Raises SourceError."""
+    if _is_alone(at):
+        return file_kinds.SEGMENT
+    if not os.path.exists(at.path):
+        raise missing(at.path)
+    if not os.path.isfile(at.path) or at.kind is not None:
+        return at.kind or file_kinds.SEGMENT
+    with closing(options.open(at).source) as source:
+        return file_kinds.by_content(Window(source))
+
+
+def _of_files(here: list[CheckUnit], options: Options, refused: Refused) -> Iterable[PartitionInput]:
+    """Yield partitions for some segments of one directory, with the indexes and snapshots next to them."""
+    wanted: dict[str, Target] = {}
+    for unit in here:
+        at = unit.target
+        assert at is not None
+        try:
+            kind = _kind(at, options)
+        except SourceError as error:
+            refused(error)
+            continue
+        if kind is not file_kinds.SEGMENT:
+            refused(SourceError(f"{at.path}: {kind.title}, not a segment; kdump inspect shows it"))
+        elif _is_alone(at) or at.kind is None:
+            alone = PartitionDirectory(
+                at.path, at.source, at.topic, at.partition, "", [SegmentFiles("", at.name_offset or 0, at)]
+            )
+            yield PartitionInput(alone, unit.known, options, unit.size, is_part=True, was_named=True)
+        else:
+            wanted[os.path.basename(at.path)] = at
+    if not wanted:
+        return
+    whole = partition(os.path.dirname(next(iter(wanted.values())).path) or ".")
+    kept = []
+    for segment in whole.segments:
+        assert segment.log is not None
+        at = wanted.pop(os.path.basename(segment.log.path), None)
+        if at is not None:
+            segment.log = at
+            kept.append(segment)
+    kept += [SegmentFiles("", at.name_offset or 0, at) for at in wanted.values()]  # .deleted, .swap, .cleaned
+    is_part = len(kept) < len(whole.segments)
+    newest = whole.segments[-1] if whole.segments else None
+    known = here[0].known
+    last = newest is None or kept[-1].log is newest.log
+    whole.segments, whole.path = kept, kept[0].log.path if len(kept) == 1 and kept[0].log else whole.path
+    yield PartitionInput(whole, replace(known, last=last), options, sum(unit.size for unit in here), is_part, True)

@@ -1,0 +1,157 @@
+"""Scan of one partition, batch by batch, with verify's producer and transaction state; questions attach as observers,
+so that nothing is decided twice."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from itertools import islice
+from typing import Any
+
+from kdump.check.engine.neighbor_files import Aborted
+from kdump.check.engine.partition_check import PartitionCheck
+from kdump.check.engine.second_look import Looking
+from kdump.check.finding import INFO, Finding
+from kdump.check.options import Options
+from kdump.check.rule import BatchContext, Observer, PartitionContext, Rule, SegmentContext
+from kdump.check.rules import bytes
+from kdump.check.rules.producer_snapshots import ProducerSnapshotRule, Row
+from kdump.check.rules.producers import ProducerSequenceRule
+from kdump.check.rules.transactions import TransactionRule
+from kdump.check.rules.txn_index import TxnIndexRule
+from kdump.check.totals import CheckTotals
+from kdump.check.watchers.producers import ProducerWatcher
+from kdump.forensics.answers import Note, PartitionProducers, PartitionTransactions
+from kdump.forensics.txn_index_entries import TxnIndexEntries
+from kdump.log.batch_validity import COUNT
+from kdump.log.errors import Refused, SourceError
+from kdump.log.log_directory import PartitionDirectory
+from kdump.log.paths import Target
+from kdump.log.region import Region
+from kdump.state.producers import ProducerState
+from kdump.state.transactions import MOST_OPEN
+
+DAMAGES = frozenset(bytes.CODES)
+"""Codes of findings about damaged bytes."""
+REPORTED = DAMAGES | {COUNT}
+"""Codes of findings that are yielded together with the answers: the bytes could not be considered, or the number of
+records is not counted, because it cannot be true."""
+
+
+class PartitionScan(PartitionCheck):
+    """The scan. `producers` and `transactions` have the state after the current batch when an observer is called with
+    it."""
+
+    entries_of_index: TxnIndexEntries
+
+    def __init__(
+        self,
+        partition: PartitionDirectory,
+        known: PartitionContext,
+        options: Options,
+        totals: CheckTotals,
+        state: ProducerState | None = None,
+        *,
+        alone: bool = False,
+    ) -> None:
+        self._state = state
+        self._index: tuple[Target, Aborted] | None = None
+        super().__init__(partition, known, options, totals, alone=alone)
+
+    def _producer_watcher(self) -> ProducerWatcher:
+        return ProducerWatcher(self.known, self._state)
+
+    def _make_observers(self) -> list[Observer]:
+        self.entries_of_index = TxnIndexEntries(self.transactions, self._aborted)
+        snapshots = ProducerSnapshotRule(self.producers, self.partition.snapshots, self.neighbor_files.snapshot)
+        return [
+            snapshots,  # before the batch changes the state
+            self.producers,
+            ProducerSequenceRule(self.producers),
+            self.entries_of_index,
+            self.transactions,
+            TransactionRule(self.transactions, self.known),
+            TxnIndexRule(self.transactions, self.known, self._aborted, self.neighbor_files.begins),
+        ]
+
+    def _aborted(self, part: SegmentContext) -> Aborted:
+        """Return the entries of a segment's .txnindex, read once although several rules use them."""
+        if self._index is None or self._index[0] is not part.target:
+            self._index = (part.target, super()._aborted(part))
+        return self._index[1]
+
+    def run(self, *watchers: Observer) -> Iterator[Any]:
+        """Yield the findings and the answers of the observers, in log order."""
+        self.watch(*watchers)
+        return iter(self.findings())
+
+    def snapshot_at_start(self) -> tuple[Target, list[Row]] | None:
+        """Return the open transactions of the producer snapshot at the first segment's base offset, in order of their
+        first offsets: they stand in for the missing log below. None if the log starts at 0, or if there is no such
+        snapshot or it is not valid."""
+        first = self.partition.segments[0].offset if self.partition.segments else 0
+        for at in self.partition.snapshots if first > 0 else ():
+            if at.name_offset == first:
+                rows = self.neighbor_files.snapshot(at)
+                if rows is None:
+                    return None
+                found = list(islice((row for row in rows if row[1]["currentTxnFirstOffset"] >= 0), MOST_OPEN))
+                return at, sorted(found, key=lambda row: row[1]["currentTxnFirstOffset"])
+        return None
+
+
+class BatchObserver(Rule):
+    """Base class of the observers of a scan that answer questions: its hooks may return any answers."""
+
+    def batch(self, seen: BatchContext) -> Any:
+        return ()
+
+    def region(self, part: SegmentContext, region: Region) -> Any:
+        return ()
+
+    def finish(self, part: SegmentContext) -> Any:
+        return ()
+
+    def end(self) -> Any:
+        return ()
+
+
+def certain_answers(
+    scan: PartitionScan,
+    observer: Observer,
+    row: type[PartitionTransactions | PartitionProducers],
+    looking: Looking | None,
+    is_shown: Callable[[Finding], bool],
+    refused: Refused,
+) -> Iterator[Any]:
+    """Scan the partition; yield the observer's answers, and the findings for which `is_shown` is true and that hold
+    even if a broker is changing the files (check/engine/second_look.py). Findings of damaged bytes precede the
+    partition's `row`, the observer's last answer, which counts them. Notes come last; what could not be read is passed
+    to `refused`."""
+    damages = 0
+
+    def confirmed() -> Iterator[Finding]:
+        # A further look applies every rule of verify, not only those of this scan.
+        if looking is not None:
+            yield from (each for each in looking.rest(scan.totals) if each.code in looking.doubted and is_shown(each))
+
+    for answer in scan.run(observer):
+        if isinstance(answer, row):
+            for finding in confirmed():
+                damages += is_damage(finding)
+                yield finding
+            yield answer._replace(damages=damages)
+        elif not isinstance(answer, Finding):
+            yield answer
+        elif is_shown(answer) and (looking is None or looking.holds(answer)):
+            damages += is_damage(answer)
+            yield answer
+    yield from confirmed()
+    for unread in scan.totals.unread:
+        refused(SourceError(unread))
+    for note in scan.totals.notes:
+        yield Note("", note)
+
+
+def is_damage(finding: Finding) -> bool:
+    """Return True if the finding is about damaged bytes."""
+    return finding.code in DAMAGES and finding.severity != INFO

@@ -1,0 +1,69 @@
+"""A producer with its history in the log, and its state in a broker that replays the log.
+
+Source: ProducerStateManager (loadFromSnapshot, writeSnapshot), ProducerStateEntry.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from kdump.state.producers import ProducerState, ProducerStateEntry
+
+
+@dataclass(slots=True)
+class ProducerHistory(ProducerStateEntry):
+    """A producer with its history in the log. `last_seen`: offset of its last batch or marker; `seen_epoch`: its
+    highest epoch so far, without the current batch until that has been counted; `ended`: offset of its last marker."""
+
+    first_epoch: int = -1
+    batches: int = 0
+    records: int = 0
+    bytes: int = 0
+    first_offset: int = -1
+    last_data: int = -1
+    first_timestamp: int = -1
+    commits: int = 0
+    aborts: int = 0
+    gaps: int = 0
+    duplicates: int = 0
+    fenced: int = 0
+    starts: int = 0
+    last_seen: int = -1
+    seen_epoch: int = -1
+    ended: int = -1
+    file: str = ""
+    position: int = 0
+    is_reported: bool = False
+
+
+def producer_histories() -> ProducerState:
+    """Return the state that a walk keeps for `Lives`."""
+    return ProducerState(lambda epoch: ProducerHistory(epoch, epoch, first_epoch=epoch))
+
+
+def as_entry(life: ProducerStateEntry) -> dict[str, int]:
+    """Return the entry that a producer snapshot would have for it (ProducerStateManager.writeSnapshot)."""
+    return {
+        "epoch": life.epoch,
+        "lastSequence": life.last_sequence,
+        "lastOffset": life.last_offset,
+        "offsetDelta": life.offset_delta,
+        "timestamp": life.timestamp,
+        "coordinatorEpoch": life.coordinator_epoch,
+        "currentTxnFirstOffset": life.txn_first_offset,
+    }
+
+
+def replayed(life: ProducerHistory, entry: dict[str, int] | None, since: int) -> dict[str, int]:
+    """Return the producer state of a broker that loads `entry` and replays from offset `since`: values from the log, or
+    from `entry` where the log has none."""
+    now = as_entry(life)
+    if entry is None:
+        return now
+    if life.coordinator_epoch < 0:
+        now["coordinatorEpoch"] = entry["coordinatorEpoch"]
+    if life.last_offset < 0 and life.epoch == entry["epoch"]:
+        now.update({name: entry[name] for name in ("lastSequence", "lastOffset", "offsetDelta")})
+    if life.ended < since and entry["currentTxnFirstOffset"] >= 0:
+        now["currentTxnFirstOffset"] = entry["currentTxnFirstOffset"]
+    return now

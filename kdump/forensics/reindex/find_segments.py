@@ -1,0 +1,155 @@
+"""Finds the segments whose indexes are rebuilt, with the topic configs and context of their log directories."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+from kdump.check.engine.units import units
+from kdump.check.log_dir_context import ids
+from kdump.check.options import Options
+from kdump.check.rule import PartitionContext
+from kdump.forensics.reindex.build import INTERVAL, LARGEST_INDEX
+from kdump.format.numbers import parse_int
+from kdump.log.command_line_paths import missing
+from kdump.log.errors import Refused, SourceError
+from kdump.log.file_kinds import SEGMENT, FileKind
+from kdump.log.internal_topics import METADATA_TOPIC
+from kdump.log.listing import parent
+from kdump.log.log_directory import (
+    BESIDE,
+    LogDirectory,
+    PartitionDirectory,
+    SegmentFiles,
+    current,
+    directory_at,
+    partition,
+)
+from kdump.log.paths import Target, target
+from kdump.state.topic_config import effective
+
+if TYPE_CHECKING:
+    from kdump.state.image import MetadataImage
+
+
+@dataclass
+class ReindexInput:
+    """One partition and the segments of it to reindex, `wanted`. `interval` is index.interval.bytes, `largest`
+    segment.index.bytes: the topic's, if the metadata is in the same log directory, otherwise the defaults.
+    `directory`: the log directory that contains the partition, if any."""
+
+    partition: PartitionDirectory
+    known: PartitionContext
+    wanted: list[SegmentFiles]
+    directory: str | None
+    interval: int = INTERVAL
+    largest: int = LARGEST_INDEX
+
+
+def find_segments(paths: Iterable[str], options: Options, refused: Refused) -> list[ReindexInput]:
+    """Return the partitions at `paths`, in order. Calls `refused` for paths that are not segments, or not readable."""
+    configs = _Configs(options)
+    found: list[ReindexInput] = []
+    files: dict[str, ReindexInput] = {}
+    for unit in units(tuple(paths), options, refused):
+        place, at = unit.partition, unit.target
+        if place is not None:
+            for problem in place.refused:
+                refused(SourceError(problem))
+            if place.segments:
+                found.append(_asked(place, unit.known, list(place.segments), configs))
+        elif at is not None:
+            segment = _segment(at, refused)
+            folder = os.path.dirname(at.path) or "."
+            if segment is not None and folder not in files:
+                files[folder] = _asked(partition(folder), unit.known, [], configs)
+                found.append(files[folder])
+            if segment is not None:
+                segments = files[folder].partition.segments
+                mine = next((each for each in segments if each.log and _same(each.log.path, at.path)), segment)
+                mine.log = at
+                files[folder].wanted.append(mine)
+    return found
+
+
+def now(place: ReindexInput) -> ReindexInput:
+    """The partition at its turn: listed again if its directory has changed since, unless segments were named."""
+    here = current(place.partition)
+    if here is place.partition or place.wanted != place.partition.segments:
+        return place
+    return replace(place, partition=here, wanted=list(here.segments))
+
+
+def _same(one: str, other: str) -> bool:
+    return os.path.abspath(one) == os.path.abspath(other)
+
+
+def _segment(at: Target, refused: Refused) -> SegmentFiles | None:
+    """Return a file given by the user as a segment; if it is not one, call `refused` and return None."""
+    if at.path == "-" or "://" in at.path:
+        refused(
+            SourceError(
+                f"{at.path}: the base offset comes from the segment's name; copy the segment to a file with that name"
+            )
+        )
+    elif not os.path.exists(at.path):
+        refused(missing(at.path))
+    elif at.kind is None or (at.name_offset is None and at.kind is SEGMENT):
+        refused(
+            SourceError(f"{at.path}: not named like a segment (<20 digits>.log), whose name states its base offset")
+        )
+    elif at.kind is not SEGMENT:
+        refused(SourceError(f"{at.path}: {at.kind.title}, not a segment; pass the .log in the same directory"))
+    else:
+        return SegmentFiles("", at.name_offset or 0, at, _beside(at))
+    return None
+
+
+def _beside(at: Target) -> dict[FileKind, Target]:
+    """Return the indexes of a segment file. If it is not live, their names have the same suffix (.deleted, .swap)."""
+    stem, _, ending = at.path.rpartition(".log")
+    paths = {kind: f"{stem}.{kind.name}{ending}" for kind in BESIDE}
+    return {kind: target(path, source=at.source) for kind, path in paths.items() if os.path.isfile(path)}
+
+
+def _asked(
+    place: PartitionDirectory, known: PartitionContext, wanted: list[SegmentFiles], configs: _Configs
+) -> ReindexInput:
+    directory = directory_at(parent(os.path.abspath(place.path)))
+    made = ReindexInput(place, known, wanted, directory.path if isinstance(directory, LogDirectory) else None)
+    if isinstance(directory, LogDirectory) and place.topic is not None:
+        made.interval = configs.number(directory, place.topic, "index.interval.bytes", INTERVAL)
+        made.largest = configs.number(directory, place.topic, "segment.index.bytes", LARGEST_INDEX)
+    return made
+
+
+class _Configs:
+    """Topic configs from the cluster's metadata, if it is in the same log directory."""
+
+    def __init__(self, options: Options) -> None:
+        self.options = options
+        self._known: dict[str, tuple[MetadataImage | None, int | None]] = {}
+
+    def number(self, directory: LogDirectory, topic: str, name: str, default: int) -> int:
+        """Return the config as a number of bytes; `default` if it is unknown or not valid."""
+        if directory.path not in self._known:
+            from kdump.state.metadata import read_metadata
+
+            metadata = read_metadata(directory.path, self.options.limits)
+            self._known[directory.path] = metadata, parse_int(ids(directory, self.options).get("node.id"))
+        metadata, node_id = self._known[directory.path]
+        value = parse_int(effective(metadata, topic, name, node_id)) if metadata is not None else None
+        return default if value is None or value < 0 else value
+
+
+def may_be_open(made: ReindexInput, segment: SegmentFiles) -> bool:
+    """Return True if a broker may be appending to the segment, or was when it stopped: its index files are then
+    preallocated and not closed. Those of the metadata log and of a partition in deletion are never closed."""
+    known = made.known
+    segments = made.partition.segments
+    if known.topic == METADATA_TOPIC or made.partition.state:
+        return not segments or segment is segments[-1]
+    is_last = not segments or segment.offset >= segments[-1].offset
+    return is_last and known.clean is not True

@@ -1,0 +1,59 @@
+"""Finds the transactions that are open at the base offset of a segment.
+
+A broker loads the newest producer snapshot up to that offset, and replays the batches after it; without a snapshot, it
+replays the batches from the log start. Source: LogLoader.recoverSegment, UnifiedLog.rebuildProducerState.
+"""
+
+from __future__ import annotations
+
+from contextlib import closing
+
+from kdump.check.options import Options
+from kdump.log.entries import Entry, entries
+from kdump.log.errors import SourceError
+from kdump.log.file_kinds import PRODUCER_SNAPSHOT
+from kdump.log.log_directory import PartitionDirectory
+from kdump.log.paths import Target
+from kdump.log.window import Window
+from kdump.state.transactions import MOST_OPEN, OpenTransactions
+
+MOST_SNAPSHOT = 64 * 1024 * 1024
+"""Largest producer snapshot that is loaded, in bytes: about a million producers."""
+
+
+def snapshot_at(partition: PartitionDirectory, offset: int, options: Options) -> tuple[Target, OpenTransactions] | None:
+    """Return the producer snapshot at that offset and the transactions open in it; None if there is no valid one."""
+    for at in partition.snapshots:
+        if at.name_offset == offset:
+            loaded = _load(at, options)
+            return None if loaded is None else (at, loaded)
+    return None
+
+
+def first_needed(partition: PartitionDirectory, number: int, options: Options) -> int:
+    """Return the number of the segment at which the replay for segment `number` has to start."""
+    for before in range(number, 0, -1):
+        if snapshot_at(partition, partition.segments[before].offset, options) is not None:
+            return before
+    return 0
+
+
+def _load(at: Target, options: Options) -> OpenTransactions | None:
+    rows: list[tuple[int, int, dict[str, int]]] = []
+    try:
+        with closing(options.open(at).source) as source:
+            if (source.size or 0) > MOST_SNAPSHOT:
+                return None
+            for item in entries(PRODUCER_SNAPSHOT, Window(source), 0):
+                if not isinstance(item, Entry):
+                    return None  # its checksum does not match, or it is truncated: a broker deletes it
+                if item.type and item.values["currentTxnFirstOffset"] >= 0:
+                    if len(rows) == MOST_OPEN:
+                        return None
+                    rows.append((item.position, item.size, item.values))
+    except SourceError:
+        return None
+    loaded = OpenTransactions()
+    for position, size, values in sorted(rows, key=lambda row: row[2]["currentTxnFirstOffset"]):
+        loaded.seed(at, position, size, values)
+    return loaded

@@ -1,0 +1,27 @@
+"""Detects a broker that is running on a log directory: it holds a lock on the .lock file (LogManager.lockLogDirs)."""
+
+from __future__ import annotations
+
+import os
+import re
+
+from kdump.log.log_directory import LOCK
+
+LOCKS = "/proc/locks"
+ENTRY = re.compile(r"POSIX\s+\S+\s+WRITE\s+(\d+)\s+([0-9a-f]+):([0-9a-f]+):(\d+)\s")
+
+
+def lock_holder(directory: str) -> int | None:
+    """Return the ID of the process that holds the lock; None if there is none, or if it cannot be determined (not on
+    Linux, in another container, on a network file system)."""
+    try:
+        status = os.stat(os.path.join(directory, LOCK))
+        with open(LOCKS) as file:
+            lines = file.read()
+    except OSError:
+        return None
+    device = os.major(status.st_dev), os.minor(status.st_dev)
+    for process, major, minor, inode in ENTRY.findall(lines):
+        if (int(major, 16), int(minor, 16), int(inode)) == (*device, status.st_ino):
+            return int(process)
+    return None

@@ -1,0 +1,149 @@
+"""A segment while its log is loaded: its files, its current end, and its offset index.
+
+Source: org.apache.kafka.storage.internals.log.LogSegment.
+"""
+
+from __future__ import annotations
+
+import io
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from kdump.forensics.restart.file_records import CorruptRecord, RecordBatchView, read_batches, search
+from kdump.forensics.restart.offset_index import OffsetIndex, read_index
+from kdump.forensics.restart.plan import EXIT, StartupFailed, StartupFailure
+from kdump.forensics.restart.producer_state_manager import Open, ProducerStateManager
+from kdump.log.paths import Target, target
+from kdump.log.source import SeekableSource
+from kdump.log.window import Window
+
+BATCH_OVERFLOW = (1 << 31) - 1
+
+
+class LogEnd(NamedTuple):
+    """The end of a log as its broker computes it: the next offset, and the byte position after the last batch. If the
+    index leads to no batch, they are the segment's base offset and first byte, as if it were empty. `highest`: the
+    largest offset read on the way."""
+
+    offset: int
+    position: int
+    highest: int
+
+
+@dataclass
+class LogSegment:
+    """A segment. `size`: the byte of its .log at which it ends now. `index`: None until it is needed, and after it has
+    been dropped from memory."""
+
+    base: int
+    at: Target
+    size: int
+    open: Open
+    index: OffsetIndex | None = None
+    rebuilt: bool = False
+    """Whether recovery has rebuilt its indexes."""
+    index_suffix: str = ""
+    created: bool = False
+    """Whether startup creates its file, which is then empty."""
+    first: int = 0
+    """The byte of its .log at which it begins: above 0 only for a part of a segment that was split."""
+
+    @property
+    def stem(self) -> str:
+        return self.at.path.removesuffix(self.index_suffix).removesuffix(".log")
+
+    def offset_index(self) -> OffsetIndex:
+        """Return the index, which is read if necessary. Raises SourceError."""
+        if self.index is None:
+            # One that was rebuilt and dropped is treated as empty: lookups then start at the segment's first byte.
+            path = self.stem + ".index" + self.index_suffix
+            self.index = OffsetIndex(self.base) if self.rebuilt else read_index(path, self.base)
+        return self.index
+
+    @contextmanager
+    def window(self) -> Iterator[Window]:
+        """Open the segment's file. Raises SourceError."""
+        window = Window(SeekableSource(self.at.path, io.BytesIO())) if self.created else self.open(self.at)
+        try:
+            yield window
+        finally:
+            window.source.close()
+
+    def fits(self, offset: int) -> bool:
+        """Return True if an index can store the offset: relative to the base offset, in 31 bits."""
+        return 0 <= offset - self.base <= BATCH_OVERFLOW
+
+    def find(self, window: Window, offset: int) -> RecordBatchView | None:
+        """Return the batch that LogSegment.translateOffset finds, None if it finds none. Raises CorruptRecord,
+        StartupFailed, SourceError."""
+        _, position = self.offset_index().lookup(offset)
+        if position < 0:
+            message = f"an index entry points to byte {position}"
+            remedy = f"delete {self.stem}.index: the broker rebuilds it"
+            raise StartupFailed(
+                StartupFailure(EXIT, self.stem + ".index", None, offset, message, "IllegalArgumentException", remedy)
+            )
+        return search(window, offset, max(position, self.first), self.size, self.at.path)
+
+    def next_offset(self) -> LogEnd:
+        """Return the log end as LogSegment.readNextOffset computes it. Raises StartupFailed, SourceError."""
+        with self.window() as window:
+            try:
+                found = self.find(window, self.offset_index().last_offset)
+                if found is None:
+                    return LogEnd(self.base, self.first, self.base - 1)
+                last, highest = found, found.last
+                for head in read_batches(window, found.position, self.size):
+                    last, highest = head, max(highest, head.last)
+            except CorruptRecord as error:
+                raise StartupFailed(corrupt_stop(self.at.path, error)) from error
+            return LogEnd(last.last + 1, last.end, highest)
+
+    def position_of(self, offset: int) -> int:
+        """Return the position of the first batch whose last offset is at or above `offset`, or of an invalid batch
+        before it; the segment's end if there is neither. Raises SourceError."""
+        with self.window() as window:
+            try:
+                for head in read_batches(window, self.first, self.size):
+                    if head.last >= offset:
+                        return head.position
+            except CorruptRecord as error:
+                return error.position
+        return self.size
+
+    def load_producers(self, state: ProducerStateManager, start: int, stop: int | None) -> int:
+        """Update `state` with the batches from offset `start` to the batch of offset `stop` (exclusive), or to the end
+        if `stop` is None (UnifiedLog.loadProducersFromRecords). Return the number of bytes read. Raises StartupFailed,
+        SourceError."""
+        with self.window() as window:
+            try:
+                end = self.size
+                if stop is not None:
+                    last = self.find(window, stop)
+                    end = self.size if last is None else last.position
+                first = self.find(window, start)
+                if first is None or first.position >= end:
+                    return 0
+                for head in read_batches(window, first.position, end):
+                    state.append(window, head, self.at.path)
+            except CorruptRecord as error:
+                raise StartupFailed(corrupt_stop(self.at.path, error)) from error
+            return end - first.position
+
+
+def corrupt_stop(file: str, error: CorruptRecord) -> StartupFailure:
+    """Return the stop for an invalid batch that a broker reads outside of recovery: it exits."""
+    remedy = (
+        f"save what follows byte {error.position} of {os.path.basename(file)}; recovery truncates the file there, if"
+        " .kafka_cleanshutdown is missing and the segment reaches the recovery point"
+    )
+    return StartupFailure(EXIT, file, error.position, None, str(error), f"{error.exception}: {error}", remedy)
+
+
+def segment_at(path: str, base: int, open_: Open, suffix: str = "") -> LogSegment:
+    """Return the segment whose .log is at `path`, or is created there."""
+    created = not os.path.exists(path)
+    return LogSegment(base, target(path), 0 if created else os.stat(path).st_size, open_, None, False, suffix, created)

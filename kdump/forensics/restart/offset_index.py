@@ -1,0 +1,120 @@
+"""The .index as a broker uses it: mapped unchecked, with as many entries as its size allows, and binary search.
+
+Source: org.apache.kafka.storage.internals.log.AbstractIndex and OffsetIndex, TransactionIndex.sanityCheck.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from array import array
+
+from kdump.format.index import INDEX_ENTRY, TXN_INDEX_ENTRY
+from kdump.log.errors import SourceError
+from kdump.log.index_lookup import LARGEST
+from kdump.log.source import open_source
+
+WARM = 8192 // INDEX_ENTRY.size
+"""Number of entries at the end that are searched first (AbstractIndex.warmEntries)."""
+
+
+class OffsetIndex:
+    """An offset index in memory. One that is missing or newly created has no entries."""
+
+    def __init__(self, base: int, data: bytes = b"") -> None:
+        self.base = base
+        self.data = data
+        self.entries = len(data) // INDEX_ENTRY.size
+
+    def entry(self, number: int) -> tuple[int, int]:
+        """Return offset and byte position of an entry."""
+        relative, position = INDEX_ENTRY.struct.unpack_from(self.data, number * INDEX_ENTRY.size)
+        return self.base + relative, position
+
+    @property
+    def last_offset(self) -> int:
+        return self.entry(self.entries - 1)[0] if self.entries else self.base
+
+    def lookup(self, target: int) -> tuple[int, int]:
+        """Return the last entry whose offset is at or below `target`; (base, 0) if there is none."""
+        if not self.entries:
+            return self.base, 0
+        first_hot = max(0, self.entries - 1 - WARM)
+        if self.entry(first_hot)[0] < target:
+            return self.entry(self._search(target, first_hot, self.entries - 1))
+        if self.entry(0)[0] > target:
+            return self.base, 0
+        return self.entry(self._search(target, 0, first_hot))
+
+    def _search(self, target: int, low: int, high: int) -> int:
+        while low < high:
+            middle = (low + high + 1) // 2
+            offset = self.entry(middle)[0]
+            if offset == target:
+                return middle
+            low, high = (low, middle - 1) if offset > target else (middle, high)
+        return low
+
+
+class OffsetIndexWriter:
+    """Builds the offset index that recovery writes. The caller adds an entry once more than index.interval.bytes follow
+    the previous one."""
+
+    def __init__(self, base: int) -> None:
+        self.base = base
+        self.values = array("i")
+        self.last_offset = base
+
+    def append(self, offset: int, position: int) -> None:
+        self.values.extend((offset - self.base, position))
+        self.last_offset = offset
+
+    @property
+    def is_empty(self) -> bool:
+        return not self.values
+
+    def index(self) -> OffsetIndex:
+        values = array("i", self.values)
+        if sys.byteorder == "little":
+            values.byteswap()
+        return OffsetIndex(self.base, values.tobytes())
+
+
+def _size(path: str, size: int | None) -> int:
+    """Return the size in bytes, 0 if unknown. Raises SourceError if it is too large to read."""
+    if (size or 0) > LARGEST:
+        raise SourceError(f"{path}: {size} bytes, too large for an index (at most {LARGEST} are read)")
+    return size or 0
+
+
+def read_index(path: str, base: int) -> OffsetIndex:
+    """Read the index at `path`; it has no entries if there is no file. Raises SourceError."""
+    if not os.path.isfile(path):
+        return OffsetIndex(base)
+    source = open_source(path)
+    try:
+        return OffsetIndex(base, source.read_at(0, _size(path, source.size)))
+    finally:
+        source.close()
+
+
+def txn_index_problem(path: str, base: int) -> tuple[int, str, bool] | None:
+    """Return the first error that TransactionIndex.sanityCheck finds: byte position, message, and whether the broker
+    exits (otherwise it recovers the segment). None if there is no error. Raises SourceError."""
+    source = open_source(path)
+    size = TXN_INDEX_ENTRY.size
+    try:
+        total = _size(path, source.size)
+        for position in range(0, total - size + 1, size):
+            data = source.read_at(position, size)
+            if len(data) < size:
+                break
+            entry = TXN_INDEX_ENTRY.read(data)
+            # Kafka reads the version from one byte, the first, so versions below 256 count as 0 (AbortedTxn.version).
+            if 0 < entry.version >> 8 < 128:
+                return position, f"Unexpected aborted transaction version {entry.version >> 8}", True
+            if entry.lastOffset < base:
+                return position, f"lastOffset {entry.lastOffset} is less than the segment's base offset {base}", False
+    finally:
+        source.close()
+    return None

@@ -1,0 +1,61 @@
+"""Stray partitions: those that the cluster's metadata, as far as the disk has it, does not assign to a broker. The
+broker renames their directories, but does not delete them.
+
+Source: org.apache.kafka.storage.internals.log.LogManager.isStrayReplica, BrokerMetadataPublisher.initializeManagers.
+"""
+
+from __future__ import annotations
+
+from kdump.state.image import MetadataImage, PartitionRegistration
+
+
+class StrayPartitions:
+    """Finds stray partitions. Without `metadata` none is reported, except on the disk of a broker that ran with
+    ZooKeeper: no KRaft cluster's metadata has its topics."""
+
+    def __init__(self, metadata: MetadataImage | None, of_zookeeper: bool = False) -> None:
+        self.metadata, self.of_zookeeper = metadata, of_zookeeper
+
+    def _info(self, topic_id: str | None, partition: int) -> PartitionRegistration | None:
+        if self.metadata is None or topic_id is None:
+            return None
+        topic = self.metadata.by_id.get(topic_id)
+        return None if topic is None else topic.partitions.get(partition)
+
+    def reason(self, topic: str, partition: int, topic_id: str | None, node: int | None) -> tuple[str, str]:
+        """Return why the broker treats the directory as stray, and the remedy if there is one; both are empty if it
+        does not, or if that is unknown."""
+        if self.of_zookeeper:
+            migrate = (
+                "start the broker with the release that it ran before; 3.4 to 3.9 can migrate from ZooKeeper to KRaft"
+            )
+            return "its broker ran with ZooKeeper, so the partition is unknown to the KRaft cluster", migrate
+        if self.metadata is None or node is None:
+            return "", ""
+        known = self.metadata.topics.get(topic)
+        own = known.partitions.get(partition) if known is not None else None
+        info = self._info(topic_id, partition)
+        if info is not None and node not in info.replicas:
+            return f"its replicas are {', '.join(map(str, info.replicas))}, not {node}", ""
+        if info is not None:
+            return "", ""
+        remedy = ""
+        if known is not None and own is not None and node in own.replicas:
+            remedy = (
+                f"if it is that partition, write the lines 'version: 0' and 'topic_id: {known.id}' to its "
+                "partition.metadata"
+            )
+        if topic_id is None:
+            return "it has no partition.metadata, so its topic ID is unknown", remedy
+        now = f"the topic {topic} has the ID {known.id}" if known is not None else f"there is no topic {topic}"
+        if known is not None and known.id == topic_id:
+            now = f"the topic {topic} has no partition {partition}"
+        return f"topic ID {topic_id}, partition {partition} is not in the cluster's metadata: {now}", remedy
+
+    def directory_of(self, topic_id: str | None, partition: int, node: int | None) -> str | None:
+        """Return the ID of the log directory to which the broker's replica is assigned; None if unknown."""
+        info = self._info(topic_id, partition)
+        if info is None or node not in info.replicas:
+            return None
+        number = info.replicas.index(node)
+        return info.directories[number] if number < len(info.directories) else None

@@ -1,0 +1,194 @@
+"""Retention blockers: what keeps segments longer than the configs require, each with its evidence."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from kdump.check.options import Options
+from kdump.forensics.answers import HANGING as HANGS
+from kdump.forensics.answers import Transaction
+from kdump.forensics.retention import answers
+from kdump.forensics.retention.answers import RetentionBlocker
+from kdump.forensics.retention.cleaning import CleaningResult
+from kdump.forensics.retention.compaction import CLEAN, DIRTY, STABLE, WATERMARK, Compaction, unreadable
+from kdump.forensics.retention.configs import Settings
+from kdump.forensics.retention.deletion import HELD, Deletion, LogFacts
+from kdump.forensics.retention.segments import BATCH, FILE, INDEX, ObservedSegment, latest
+from kdump.format.count_text import count_text
+
+DELETION, COMPACTION = "deletion", "compaction"
+TRIM = (
+    "raise the log start offset to the next segment's base offset with kafka-delete-records.sh, or set retention.bytes,"
+    " which does not depend on timestamps"
+)
+REFUSE = "; message.timestamp.after.max.ms makes the broker reject such timestamps"
+REPLACE = "run kdump verify for details; if another in-sync replica is intact, have this one fetched again"
+
+
+@dataclass
+class RetentionCase:
+    """One partition, with everything that is known about it."""
+
+    source: str
+    topic: str | None
+    partition: int | None
+    path: str
+    segments: list[ObservedSegment]
+    deletions: list[Deletion]
+    compaction: Compaction | None
+    log: LogFacts
+    settings: Settings
+    oldest: Transaction | None
+    """The open transaction that blocks the last stable offset."""
+    timeout: int
+    options: Options
+    state: str = ""
+    """Same as Partition.state."""
+    notes: tuple[str, ...] = ()
+    drop: CleaningResult | None = None
+    """What the next cleaning removes, if the keys were read."""
+
+
+def find_blockers(case: RetentionCase) -> Iterator[RetentionBlocker]:
+    """Yield all blockers, those of deletion first."""
+    yield from _future(case)
+    yield from _watermark(case)
+    yield from _tier(case)
+    if case.compaction is not None:
+        yield from _stable(case, case.compaction)
+        yield from _damage(case, case.compaction)
+        if not case.settings["log.cleaner.enable"]:
+            kept = case.segments[:-1]
+            message = "log.cleaner.enable=false: nothing is compacted, and no segments of compacted topics are deleted"
+            yield _blocker(case, answers.CLEANER, COMPACTION, kept, message, fix="set log.cleaner.enable=true")
+
+
+def _blocker(
+    case: RetentionCase,
+    kind: str,
+    keeps: str,
+    kept: list[ObservedSegment],
+    message: str,
+    *,
+    at: ObservedSegment | None = None,
+    fix: str | None = None,
+    is_against: bool = True,
+) -> RetentionBlocker:
+    return RetentionBlocker(
+        source=case.source,
+        topic=case.topic,
+        partition=case.partition,
+        hold=kind,
+        isAgainstPolicy=is_against,
+        keeps=keeps,
+        segments=len(kept),
+        bytes=sum(segment.size for segment in kept),
+        file=at.at.path if at is not None else case.path,
+        position=None,
+        offset=None,
+        timestamp=None,
+        until=None,
+        producerId=None,
+        transactionalId=None,
+        message=message,
+        fix=fix,
+    )
+
+
+def _blocked(case: RetentionCase, by: str) -> list[ObservedSegment]:
+    pairs = zip(case.segments, case.deletions)
+    return [segment for segment, found in pairs if found.state == HELD and found.blocked == by]
+
+
+def _future(case: RetentionCase) -> Iterator[RetentionBlocker]:
+    kept = _blocked(case, "future")
+    if not kept:
+        return
+    first = next(n for n, found in enumerate(case.deletions) if found.blocked == "future")
+    segment = case.segments[first]
+    message = "its timestamp is in the future, and retention.ms counts from it"
+    if segment.timestamp_from == FILE:
+        message = "no record has a timestamp, and the file's modification time, which counts instead, is in the future"
+    elif segment.timestamp_from == INDEX:
+        message = "its .timeindex ends with a timestamp in the future, which a broker uses after startup"
+    if len(kept) > 1:
+        waiting = count_text(len(kept) - 1, "later segment that is due waits", "later segments that are due wait")
+        message += f"; {waiting} for it"
+    fix = TRIM + (REFUSE if segment.timestamp_from == BATCH else "")
+    made = _blocker(case, answers.FUTURE, DELETION, kept, message, at=segment, fix=fix)
+    found = latest(segment, case.options) if segment.timestamp_from == BATCH else None
+    yield made._replace(
+        position=segment.largest_at if segment.timestamp_from == BATCH else None,
+        offset=found.offset if found is not None else None,
+        timestamp=segment.timestamp,
+        until=case.deletions[first].at,
+    )
+
+
+def _watermark(case: RetentionCase) -> Iterator[RetentionBlocker]:
+    mark, end = case.log.high_watermark, case.log.log_end
+    kept = _blocked(case, "highWatermark")
+    if kept:
+        message = (
+            f"the last checkpointed high watermark (written every 5 s) is {mark}, the log end offset is {end}: the "
+            "records in between were not on all in-sync replicas at that time"
+        )
+        yield _blocker(case, answers.WATERMARK, DELETION, kept, message, at=kept[0])._replace(offset=mark)
+
+
+def _tier(case: RetentionCase) -> Iterator[RetentionBlocker]:
+    kept = _blocked(case, "tier")
+    if kept:
+        message = f"remote storage has offsets up to {case.log.remote_end}: later segments stay until they are copied"
+        fix = "look for RemoteLogManager errors in the broker's log"
+        yield _blocker(case, answers.TIER, DELETION, kept, message, at=kept[0], fix=fix)._replace(
+            offset=case.log.remote_end
+        )
+
+
+def _stable(case: RetentionCase, found: Compaction) -> Iterator[RetentionBlocker]:
+    """Yield what stops the cleaner below the active segment: an open transaction, or the high watermark."""
+    pairs = list(zip(case.segments, found.segments))
+    by_watermark = [segment for segment, each in pairs if WATERMARK in each.because]
+    if by_watermark:
+        mark = case.log.high_watermark
+        message = f"the cleaner stops at the high watermark, last checkpointed as {mark}"
+        yield _blocker(case, answers.WATERMARK, COMPACTION, by_watermark, message)._replace(offset=mark)
+    kept = [segment for segment, each in pairs if STABLE in each.because]
+    row = case.oldest
+    if not kept or row is None:
+        return
+    is_hanging = row.state == HANGS
+    is_old = (row.idle if row.idle is not None else row.age or 0) > case.timeout
+    message = f"the cleaner stops at the last stable offset {case.log.last_stable}, where this transaction starts"
+    if is_old and not is_hanging:
+        message += "; it has been open for longer than the transaction timeout allows"
+    kind = answers.HANGING if is_hanging else answers.OPEN
+    made = _blocker(case, kind, COMPACTION, kept, message, fix=row.abort, is_against=is_hanging or is_old)
+    yield made._replace(
+        file=row.file,
+        position=row.position,
+        offset=row.firstOffset,
+        timestamp=row.begun,
+        producerId=row.producerId,
+        transactionalId=row.transactionalId,
+    )
+
+
+def _damage(case: RetentionCase, found: Compaction) -> Iterator[RetentionBlocker]:
+    """Yield bytes that the cleaner cannot read. It marks the partition uncleanable until the broker restarts, and does
+    so again after that: it neither compacts the partition nor deletes its segments."""
+    broken = unreadable(case.segments, found)
+    if broken is None:
+        return
+    assert broken.damage is not None
+    reached = [segment for segment, each in zip(case.segments, found.segments) if each.state in (CLEAN, DIRTY)]
+    when = "when it cleans this log" + ("" if found.is_taken else ", which is not yet due")
+    message = (
+        f"the cleaner cannot read this ({broken.damage.reason}): {when}, it marks the partition uncleanable, and "
+        "neither compacts it nor deletes its segments until the broker restarts"
+    )
+    is_against = found.is_taken and bool(case.settings["log.cleaner.enable"])
+    made = _blocker(case, answers.DAMAGED, COMPACTION, reached, message, at=broken, fix=REPLACE, is_against=is_against)
+    yield made._replace(position=broken.damage.position)

@@ -1,0 +1,129 @@
+"""`kdump.retention`: yields the answers for paths, partition by partition, as each has been read."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping
+
+from kdump.check.options import Options
+from kdump.forensics.answers import Note
+from kdump.forensics.find_partitions import PartitionInput, find_partitions, is_away
+from kdump.forensics.retention.clusters import Clusters
+from kdump.forensics.retention.configs import ConfigOverrides, check, known_names
+from kdump.forensics.retention.partition import NOT_KNOWN, OLD_CONFIGS, Answer, OnePartition, RetentionQuery
+from kdump.forensics.transactions import TRANSACTION_TIMEOUT
+from kdump.log.errors import Refused, raise_it
+from kdump.log.file_kinds import SEGMENT
+from kdump.log.listing import is_url
+from kdump.log.paths import is_live, target
+
+
+def retention(
+    paths: str | Iterable[str],
+    *,
+    now: int | None = None,
+    topics: Iterable[str] = (),
+    config: Mapping[str, str] | None = None,
+    properties: Mapping[str, str] | None = None,
+    metadata: str | None = None,
+    deep: bool = True,
+    keys: bool = False,
+    timeout: int = TRANSACTION_TIMEOUT,
+    refused: Refused = raise_it,
+) -> Iterator[Answer]:
+    """Yield what retention and the cleaner do with the partitions that `paths` stand for: segments, partition
+    directories, log directories, or directories above. For each partition every SegmentRetention, every Hold, and
+    PartitionRetention; before these a Note for what could not be taken into account. Reads lazily, in bounded memory.
+
+    `now`: epoch ms that times are compared with, by default the current time. `config`: values by the name of a topic
+    config, which override all others, or of a broker config, which override the broker's but not the topic's own;
+    `properties`: the broker's server.properties. `metadata`: path of the KRaft metadata, by default on the same disk.
+    `deep=False` does not read records, and counts no tombstones; `keys=True` reads compacted logs twice more, to find
+    what the next cleaning would remove.
+
+    Raises SourceError for what cannot be read; if `refused` is given, it is called with the error instead. Raises
+    ValueError for a config that does not exist, or a value that a broker would reject.
+    """
+    unknown = sorted(set(config or {}) - known_names())
+    if unknown:
+        raise ValueError(f"unknown config {', '.join(unknown)}; known are {', '.join(sorted(known_names()))}")
+    for name, text in (config or {}).items():
+        try:
+            check(name, text)
+        except ValueError:
+            raise ValueError(f"{name}={text!r}: not a valid value") from None
+    wanted = frozenset((topics,) if isinstance(topics, str) else topics)
+    question = RetentionQuery(
+        now=now,
+        timeout=timeout,
+        given=ConfigOverrides(config or {}, properties or {}),
+        metadata=metadata,
+        deep=deep,
+        keys=keys,
+        topic=lambda name: not wanted or name in wanted,
+    )
+    return run_query(paths, question, refused=refused)
+
+
+def run_query(
+    paths: str | Iterable[str],
+    question: RetentionQuery,
+    *,
+    refused: Refused = raise_it,
+    met: Callable[[int], None] = lambda count: None,
+    started: Callable[[PartitionInput], None] = lambda place: None,
+    total: Callable[[int], None] = lambda size: None,
+) -> Iterator[Answer]:
+    """Like `retention`, with the selection as a RetentionQuery. `met` is called with the number of bytes as they are
+    read, `total` with their sum in advance, `started` with each partition."""
+    now = round(time.time() * 1000) if question.now is None else question.now
+    options = Options(
+        only=frozenset({"transactions"}), limits=question.limits, now=now, transaction_timeout=question.timeout
+    )
+    named, only = _whole([paths] if isinstance(paths, str) else list(paths))
+    places, directories = find_partitions(named, options, refused, everything=True)
+    chosen = [place for place in places if place.known.topic is None or question.topic(place.known.topic)]
+    clusters = Clusters(question.metadata, directories, options, refused)
+    yielded: set[Note] = set()
+    total(sum(place.size for place in chosen))
+    for place in chosen:
+        started(place)
+        place, _ = place.now()
+        if is_away(place, refused):
+            continue
+        made = OnePartition(place, question, now, clusters, only.get(place.partition.path))
+        for note in _around(made, clusters, refused):
+            if note not in yielded:
+                yielded.add(note)
+                yield note
+        yield from made.answers(met, refused)
+
+
+def _around(made: OnePartition, clusters: Clusters, refused: Refused) -> Iterator[Note]:
+    """Yield notes on what could not be taken into account in the log directory; they are the same for each of its
+    partitions."""
+    if not made.config.is_known and not made.place.partition.state:
+        yield Note(made.directory or "-", NOT_KNOWN)
+    if made.metadata is not None and made.metadata.problems:
+        yield Note(made.directory, f"{OLD_CONFIGS}: {made.metadata.problems[0]}")
+    for problem in clusters.checkpoint_problems(made.directory, refused):
+        yield Note(made.directory, f"{problem}: its entries are unknown, at least some of them")
+
+
+def _whole(paths: list[str]) -> tuple[list[str], dict[str, set[str]]]:
+    """Return the paths to read, and by directory the segment files that were selected. A single segment of a partition
+    directory is not enough: the whole directory is read, and only that segment is shown."""
+    found: dict[str, None] = {}
+    only: dict[str, set[str]] = {}
+    directories = {os.path.abspath(path) for path in paths if not is_url(path) and os.path.isdir(path)}
+    for path in paths:
+        directory = os.path.dirname(path)
+        is_segment = path != "-" and not is_url(path) and os.path.isfile(path) and target(path).kind is SEGMENT
+        if is_segment and is_live(os.path.basename(path)) and target(path).name_offset is not None:
+            found[directory or "."] = None
+            if os.path.abspath(directory) not in directories:
+                only.setdefault(directory or ".", set()).add(os.path.basename(path))
+        else:
+            found[path] = None
+    return list(found), only

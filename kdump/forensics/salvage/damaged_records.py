@@ -1,0 +1,184 @@
+"""Best-effort recovery: makes a valid batch of the records that decode in a damaged one. Only on request.
+
+If the checksum of a batch does not match, nothing confirms its contents. If one flipped bit explains the difference,
+correcting that bit restores the whole batch. Otherwise the records before the first invalid byte are written under the
+same header, uncompressed, at the same offsets, with a new checksum; their values may be wrong. From a wrapper of magic
+0 or 1, the messages whose own checksums match are recovered. Transaction markers are recovered only by correcting one
+flipped bit.
+"""
+
+from __future__ import annotations
+
+import gzip
+import zlib
+from typing import Any
+
+from kdump.check.diagnosis.diagnose import CERTAIN
+from kdump.check.finding import ERROR
+from kdump.check.rule import PartitionContext, SegmentContext
+from kdump.check.rules import records as record_rules
+from kdump.check.rules.bytes import first_offset
+from kdump.format.batch import BATCH_HEADER, CODECS, COMPRESSION, LOG_OVERHEAD, MAGIC_POSITION
+from kdump.format.checksum import checksum
+from kdump.format.crc_flip import single_bit_flips
+from kdump.format.errors import DecodeError
+from kdump.format.record_columns import each_row
+from kdump.log import legacy_records
+from kdump.log.batch_records import decode_columns
+from kdump.log.log_directory import SegmentFiles
+from kdump.log.paths import Target
+from kdump.log.region import (
+    Batch,
+    DefaultRecordBatch,
+    LegacyRecordBatch,
+    Limits,
+    length_problem,
+    make_batch,
+    read_header,
+)
+from kdump.log.window import BufferWindow
+
+LARGEST = 64 * 1024 * 1024
+"""Bytes of records that are collected from one batch, in memory."""
+HIGHEST = (1 << 63) - 1
+"""Largest offset or timestamp."""
+KNOWN_BITS = sum(bits.mask for bits in BATCH_HEADER.field("attributes").bits)
+GZIP = next(number for number, name in CODECS.items() if name == "gzip")
+
+
+def rescue(batch: Batch) -> tuple[Batch, int] | None:
+    """Return a valid batch of the records that decode, and how many records the damaged batch seems to have had; None
+    if no record decodes."""
+    if batch.size <= LARGEST:
+        made = _unflipped(batch)
+        if made is not None:
+            return made, made.recordCount or 0
+    if isinstance(batch, DefaultRecordBatch):
+        return None if batch.isControlBatch else _records(batch)
+    assert isinstance(batch, LegacyRecordBatch)
+    return _messages(batch) if batch.is_compressed else _lone(batch)
+
+
+def _unflipped(batch: Batch) -> Batch | None:
+    """Return the batch with one bit corrected, if that makes its checksum match and the batch valid; otherwise None."""
+    difference = batch.crc ^ batch.computedCrc
+    covered = batch.size - batch.crc_start
+    if not difference or covered > CERTAIN or batch.problems:
+        return None
+    data = bytearray(b"".join(batch.chunks(0, batch.size)))
+    if len(data) != batch.size:
+        return None
+    if difference.bit_count() == 1:
+        data[batch.crc_start - 4 : batch.crc_start] = batch.computedCrc.to_bytes(4, "big")
+        if batch.magic > 1:
+            data[17:21] = batch.computedCrc.to_bytes(4, "big")
+    else:
+        found = next(single_bit_flips(batch.magic, difference, covered), None)
+        if found is None:
+            return None
+        data[batch.crc_start + found.byte] ^= 1 << found.bit
+    made = _made(bytes(data), batch.position, batch.limits)
+    return made if made is not None and made.crcValid and _makes_sense(made) else None
+
+
+def _makes_sense(batch: Batch) -> bool:
+    at = Target("", None, None, None)
+    part = SegmentContext(SegmentFiles("", 0, at), at, False, None, 0, None)
+    if isinstance(batch, LegacyRecordBatch):
+        legacy_records.read_wrapper(batch)
+    if batch.problems or batch.baseOffset is None or batch.lastOffset < first_offset(batch):
+        return False
+    return not any(finding.severity == ERROR for finding in record_rules.findings(part, PartitionContext(), batch))
+
+
+def _records(batch: DefaultRecordBatch) -> tuple[Batch, int] | None:
+    """Recover the records of a v2 batch, up to the first that is invalid."""
+    header = batch.header
+    parts: list[bytes] = []
+    last, largest, size = -1, None, 0
+    for columns, _ in decode_columns(batch):
+        for start, end, _, time, delta, *_ in each_row(columns):
+            if not last < delta <= header.lastOffsetDelta or size > LARGEST:
+                break
+            if header.baseTimestamp + time > HIGHEST:
+                break
+            parts.append(bytes(columns.data[start:end]))
+            size += end - start
+            last = delta
+            largest = time if largest is None else max(largest, time)
+        else:
+            continue
+        break
+    if not parts or largest is None:
+        return None
+    payload = b"".join(parts)
+    appended = header.timestampType == "LogAppendTime"
+    fields: dict[str, Any] = {
+        "batchLength": BATCH_HEADER.size - LOG_OVERHEAD + len(payload),
+        "attributes": header.attributes & KNOWN_BITS & ~COMPRESSION.mask,
+        "maxTimestamp": header.maxTimestamp if appended else max(-1, header.baseTimestamp + largest),
+        "recordCount": len(parts),
+    }
+    data = bytearray(BATCH_HEADER.struct.pack(*header._replace(**fields)) + payload)
+    data[17:21] = checksum(2, (data[21:],)).to_bytes(4, "big")
+    made = _made(bytes(data), batch.position, batch.limits)
+    claimed = header.recordCount if 0 <= header.recordCount <= header.lastOffsetDelta + 1 else len(parts)
+    return None if made is None or not _makes_sense(made) else (made, max(claimed, len(parts)))
+
+
+def _messages(batch: LegacyRecordBatch) -> tuple[Batch, int] | None:
+    """Recover the messages of a wrapper whose own checksums match, in a new wrapper."""
+    parts: list[bytes] = []
+    count = size = 0
+    last = next_position = None
+    for record in legacy_records.messages(batch):
+        count += 1
+        size += record.end - record.start
+        if record.offset is None or not record.crcValid or record.magic != batch.magic or size > LARGEST:
+            continue
+        if not 0 <= record.offset <= HIGHEST:
+            continue
+        if last is not None and record.offset <= last:
+            continue
+        parts.append(record.raw)
+        last, next_position = record.offset, record
+    if not parts or last is None or next_position is None:
+        return None
+    value = gzip.compress(b"".join(parts), mtime=0)
+    body = bytes((batch.magic, batch.attributes & ~COMPRESSION.mask & 0xFF | GZIP))
+    if batch.magic:
+        body += (batch.maxTimestamp or 0).to_bytes(8, "big", signed=True)
+    body += (-1).to_bytes(4, "big", signed=True) + len(value).to_bytes(4, "big") + value
+    made = _made(_message(last, body), batch.position, batch.limits)
+    return None if made is None or not _makes_sense(made) else (made, count)
+
+
+def _lone(batch: LegacyRecordBatch) -> tuple[Batch, int] | None:
+    """Recover an uncompressed message unchanged, with a new checksum, if its sizes are consistent."""
+    if (
+        batch.size > LARGEST
+        or batch.lastOffset < 0
+        or not any(True for _ in legacy_records.messages(batch))
+        or batch.problems
+    ):
+        return None
+    data = b"".join(batch.chunks(0, batch.size))
+    made = _made(_message(batch.lastOffset, data[MAGIC_POSITION:]), batch.position, batch.limits)
+    return None if made is None or not _makes_sense(made) else (made, 1)
+
+
+def _message(offset: int, body: bytes) -> bytes:
+    """Return a message of format v0 or v1: offset, size and checksum, then `body`, which starts with the magic."""
+    return offset.to_bytes(8, "big") + (4 + len(body)).to_bytes(4, "big") + zlib.crc32(body).to_bytes(4, "big") + body
+
+
+def _made(data: bytes, position: int, limits: Limits) -> Batch | None:
+    """Return a batch of these bytes, as if read at byte `position`; None if its header is invalid."""
+    try:
+        header = read_header(data)
+    except DecodeError:
+        return None
+    if length_problem(header) or LOG_OVERHEAD + header[1] != len(data) or header[0] < 0:
+        return None
+    held: Any = BufferWindow(data, position)
+    return make_batch(held, position, len(data), limits, header)

@@ -1,0 +1,273 @@
+"""The transactions of one partition, collected batch by batch.
+
+Source: ProducerAppendInfo, ProducerStateManager (firstUndecidedOffset), UnifiedLog.fetchLastStableOffsetMetadata.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from kdump.check.rule import BatchContext, SegmentContext
+from kdump.forensics.abort import abort_command, abort_command_before_3
+from kdump.forensics.answers import (
+    ABORTED,
+    COMMITTED,
+    HANGING,
+    OPEN,
+    Note,
+    PartitionTransactions,
+    Transaction,
+)
+from kdump.forensics.coordinator_mismatches import CoordinatorMismatches
+from kdump.forensics.partition_scan import BatchObserver, PartitionScan
+from kdump.format.header_columns import HeaderColumns
+from kdump.format.transaction_record import TransactionMetadata as CoordinatorRecord
+from kdump.state.coordinator import TransactionCoordinatorState
+from kdump.state.marker import ABORT, COMMIT
+from kdump.state.transactions import CompletedTxn, OngoingTxn
+
+OUTCOME = {COMMIT: COMMITTED, ABORT: ABORTED}
+
+LOST_BEGIN = "its first data is below the first offset on this disk; its start is known from {name}"
+NO_DATA_BELOW = "it has no data on this disk: its data may be below offset {first}, the first one here"
+NO_DATA_COMPACTED = "it has no data left: the log is compacted"
+NO_DATA = "it has no data in this partition: its producer added the partition, but wrote nothing to it"
+NO_DATA_DAMAGED = "it has no valid data left: there is damage before its marker"
+ONLY_INDEX = "its marker cannot be read; according to the .txnindex it was aborted"
+DAMAGE_WITHIN = "there is damage inside this transaction: it may be two transactions, or records may be missing"
+EPOCHS = "its data has the epochs {first} to {last}, with no marker in between"
+NO_ID = "no transactional ID has its producer ID in __transaction_state, all of which is here"
+LATER = "its marker may be in a later segment, which was not selected"
+UNKNOWN = (
+    "whether its coordinator will end it is unknown here: run kafka-transactions.sh find-hanging before you abort it"
+)
+
+
+class TransactionLedger(BatchObserver):
+    """Yields Transaction, Difference and Note, and at the end PartitionTransactions. `now` is in epoch ms, `timeout` in
+    ms."""
+
+    def __init__(
+        self, scan: PartitionScan, coordinator: TransactionCoordinatorState | None, now: int, timeout: int
+    ) -> None:
+        self.scan = scan
+        self.known = scan.known
+        self.coordinator = coordinator
+        self.now = now
+        self.timeout = timeout
+        self.counts = {COMMITTED: 0, ABORTED: 0, OPEN: 0, HANGING: 0}
+        self.empty = 0
+        self.seeded: str | None = None
+        self.differences = CoordinatorMismatches(scan, coordinator)
+        self._seed()
+
+    def _seed(self) -> None:
+        found = self.scan.snapshot_at_start()
+        if found is not None:
+            at, rows = found
+            self.seeded = at.path
+            for position, entry in rows:
+                self.scan.transactions.state.seed(at, position, 38, entry)
+
+    def first_suspect(self, part: SegmentContext, heads: HeaderColumns, first: int, stop: int) -> int:
+        """Data batches never need a closer look here: batches that begin or end a transaction are always passed one by
+        one."""
+        return stop
+
+    def batch(self, seen: BatchContext) -> Iterator[Any]:
+        yield from self._lost()
+        ended, batch = self.scan.transactions.ended, seen.batch
+        if ended is not None:
+            yield self._ended(seen, ended)
+        elif seen.sound and batch.isControlBatch and batch.isTransactional and not batch.recordCount:
+            self.empty += 1
+
+    def _ended(self, seen: BatchContext, ended: CompletedTxn) -> Transaction:
+        state = OUTCOME[ended.marker.type]
+        self.counts[state] += 1
+        entry = self.scan.entries_of_index.entry
+        in_index = entry is not None if state == ABORTED and self.scan.entries_of_index.is_sound else None
+        begun = ended.transaction
+        path, position = seen.part.target.path, seen.batch.position
+        self.differences.add(ended, path, position)
+        remarks = self._of_data(begun) if begun is not None else [self._without_data(seen)]
+        first = begun.first_offset if begun else entry["firstOffset"] if entry else None
+        row = self._row(ended.producer_id, begun, state)
+        return row._replace(
+            firstOffset=first,
+            ended=ended.marker.timestamp,
+            age=None,
+            idle=None,
+            markerOffset=ended.offset,
+            markerEpoch=ended.epoch,
+            coordinatorEpoch=ended.marker.coordinatorEpoch,
+            inTxnIndex=in_index,
+            markerFile=path,
+            markerPosition=position,
+            file=row.file if begun else path,
+            position=row.position if begun else position,
+            remarks=tuple(remarks),
+        )
+
+    def _row(self, producer_id: int, begun: OngoingTxn | None, state: str) -> Transaction:
+        at = self.scan.partition
+        name = self.coordinator.history.names.get(producer_id) if self.coordinator else None
+        first, last = (begun.timestamp, begun.last_timestamp) if begun else (-1, -1)
+        return Transaction(
+            source=at.source,
+            topic=self.known.topic,
+            partition=self.known.partition,
+            transactionalId=name,
+            producerId=producer_id,
+            producerEpoch=begun.epoch if begun else None,
+            state=state,
+            firstOffset=begun.first_offset if begun else None,
+            lastOffset=begun.last_offset if begun and begun.last_offset >= 0 else None,
+            records=begun.records if begun else 0,
+            batches=begun.batches if begun else 0,
+            bytes=begun.bytes if begun else 0,
+            begun=first if first >= 0 else None,
+            lastTimestamp=last if last >= 0 else None,
+            ended=None,
+            age=self.now - first if first >= 0 else None,
+            idle=self.now - last if last >= 0 else None,
+            markerOffset=None,
+            markerEpoch=None,
+            coordinatorEpoch=None,
+            inTxnIndex=None,
+            file=begun.target.path if begun else at.path,
+            position=begun.position if begun else 0,
+            markerFile=None,
+            markerPosition=None,
+        )
+
+    def _of_data(self, begun: OngoingTxn) -> list[str]:
+        remarks = []
+        if begun.seeded:
+            remarks.append(LOST_BEGIN.format(name=begun.target.path.rpartition("/")[2]))
+        if begun.damages != self.scan.transactions.damages:
+            remarks.append(DAMAGE_WITHIN)
+        if begun.last_epoch != begun.epoch:
+            remarks.append(EPOCHS.format(first=begun.epoch, last=begun.last_epoch))
+        return remarks
+
+    def _without_data(self, seen: BatchContext) -> str:
+        if self.scan.transactions.damages:
+            return NO_DATA_DAMAGED
+        if self.known.compacted:
+            return NO_DATA_COMPACTED
+        first = self.scan.partition.segments[0].offset
+        return NO_DATA_BELOW.format(first=first) if first > 0 and self.seeded is None else NO_DATA
+
+    def finish(self, part: SegmentContext) -> Iterator[Any]:
+        yield from self._lost()
+        self.scan.entries_of_index.unmatched.clear()  # a finding reports them
+
+    def _lost(self) -> Iterator[Transaction]:
+        """Yield the transactions whose ABORT markers are lost to damage."""
+        entries = self.scan.entries_of_index
+        taken, entries.lost = entries.lost, []
+        for at, position, entry, closed in taken:
+            self.counts[ABORTED] += 1
+            remarks = [ONLY_INDEX, *(self._of_data(closed) if closed is not None else ())]
+            row = self._row(entry["producerId"], closed, ABORTED)
+            yield row._replace(
+                firstOffset=entry["firstOffset"],
+                age=None,
+                idle=None,
+                markerOffset=entry["lastOffset"],
+                inTxnIndex=True,
+                remarks=tuple(each for each in remarks if each != DAMAGE_WITHIN),
+                file=at.path,
+                position=position,
+            )
+
+    def end(self) -> Iterator[Any]:
+        tracker = self.scan.transactions.state
+        for producer_id, running in tracker.open.items():
+            yield self._open(producer_id, running)
+        yield from self.differences.found()
+        if tracker.untracked:
+            yield Note(
+                self.scan.partition.path, f"more than {len(tracker.open)} open transactions: the others are left out"
+            )
+        yield self._partition()
+
+    def _open(self, producer_id: int, running: OngoingTxn) -> Transaction:
+        known, remarks = self.known, self._of_data(running)
+        is_later = known.last is False
+        hanging = None if is_later else known.is_hanging(producer_id, running.epoch)
+        state = HANGING if hanging else OPEN
+        self.counts[state] += 1
+        row = self._row(producer_id, running, state)
+        is_old = (row.idle if row.idle is not None else row.age or 0) > self.timeout
+        record = self.coordinator.of_producer(producer_id) if self.coordinator else None
+        if record is not None:
+            remarks.append(self._of_coordinator(record, hanging))
+        elif hanging:
+            remarks.append(NO_ID)
+        if is_later:
+            remarks.append(LATER)
+        elif hanging is None and is_old:
+            remarks.append(UNKNOWN)
+        is_for_person = (hanging or (hanging is None and is_old)) and not is_later
+        if not is_for_person or known.topic is None or known.partition is None:
+            return row._replace(remarks=tuple(remarks))
+        producer = self.scan.producers.state.get(producer_id)
+        coordinator_epoch = producer.coordinator_epoch if producer else -1
+        topic, partition = known.topic, known.partition
+        return row._replace(
+            remarks=tuple(remarks),
+            abort=abort_command(topic, partition, running.first_offset),
+            abortBefore3=abort_command_before_3(
+                topic,
+                partition,
+                producer_id,
+                running.last_epoch if running.last_epoch >= 0 else running.epoch,
+                coordinator_epoch,
+            ),
+        )
+
+    def _of_coordinator(self, record: CoordinatorRecord, hanging: bool | None) -> str:
+        state = f"its coordinator has {record.transactionalId} as {record.state}, epoch {record.producerEpoch}"
+        if hanging:
+            return f"{state}, but without this partition"
+        start, timeout = record.transactionStartTimestampMs, record.transactionTimeoutMs
+        if record.state == "Ongoing" and start >= 0 and timeout >= 0:
+            late = self.now - start - timeout
+            state += f", timeout {timeout // 1000} s"
+            state += "; overdue: a running coordinator would abort it" if late > 0 else ""
+        elif record.state.startswith("Prepare"):
+            state += "; its marker has not been written yet"
+        return state
+
+    def _partition(self) -> PartitionTransactions:
+        scan, known = self.scan, self.known
+        segments = scan.partition.segments
+        first = segments[0].offset if segments else None
+        ends = [end for end in (scan.log_end, segments[-1].offset if segments else None) if end is not None]
+        end = max(ends, default=None)
+        checkpointed = known.checkpoints.get("replication-offset")
+        undecided = scan.transactions.state.first_undecided
+        stable = end if undecided is None else undecided
+        held = next(iter(scan.transactions.state.open), None)
+        return PartitionTransactions(
+            source=scan.partition.source,
+            topic=known.topic,
+            partition=known.partition,
+            path=scan.partition.path,
+            logStartOffset=first if known.log_start is None else known.log_start,
+            logEndOffset=end,
+            highWatermark=checkpointed.offset if checkpointed else None,
+            lastStableOffset=None if known.last is False else stable,
+            heldBy=held,
+            committed=self.counts[COMMITTED],
+            aborted=self.counts[ABORTED],
+            open=self.counts[OPEN],
+            hanging=self.counts[HANGING],
+            emptyMarkers=self.empty,
+            segments=len(segments),
+            damages=scan.transactions.damages,
+            seededFrom=self.seeded,
+        )

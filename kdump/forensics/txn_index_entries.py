@@ -1,0 +1,111 @@
+"""The .txnindex entries of a log as it is read: the entry of the current marker, and those whose markers are lost.
+
+If an ABORT marker is lost to damage, its entry still shows where the transaction ended: the transaction is closed
+before the next valid batch could be added to it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import NamedTuple
+
+from kdump.check.engine.neighbor_files import Aborted
+from kdump.check.rule import BatchContext, SegmentContext, Watcher, may_hide_batches
+from kdump.check.rules.producer_snapshots import Row
+from kdump.check.watchers.transactions import TransactionWatcher
+from kdump.format.header_columns import BASE, HeaderColumns, within
+from kdump.log.paths import Target
+from kdump.log.region import Region
+from kdump.state.marker import ABORT
+from kdump.state.transactions import OngoingTxn
+
+Read = Callable[[SegmentContext], Aborted]
+
+
+class EntryWithoutMarker(NamedTuple):
+    """An entry without its marker, at byte `position` of file `at`. `transaction`: the open transaction that it closed,
+    None if there was none."""
+
+    at: Target
+    position: int
+    entry: dict[str, int]
+    transaction: OngoingTxn | None
+
+
+class TxnIndexEntries(Watcher):
+    """Runs before the transaction watcher processes a batch. `is_sound`: the segment has a valid .txnindex, or has none
+    and needs none; `entry`: that of the current ABORT marker, None if there is none. `lost`: entries whose markers are
+    lost to damage; `unmatched`: entries without a marker in an undamaged segment. The caller removes entries from both
+    lists."""
+
+    def __init__(self, transactions: TransactionWatcher, read: Read) -> None:
+        self.transactions = transactions
+        self.read = read
+        self.files = 0
+        self.is_sound = False
+        self.entry: dict[str, int] | None = None
+        self.lost: list[EntryWithoutMarker] = []
+        self.unmatched: list[EntryWithoutMarker] = []
+        self._at: Target | None = None
+        self._waiting: list[Row] = []
+        self._next = 0
+        self._damaged = False
+
+    def begin(self, part: SegmentContext) -> None:
+        read = self.read(part)
+        self.is_sound = read is not None
+        self._at, rows = read if read is not None else (None, [])
+        self.files += self._at is not None
+        self._waiting = sorted(rows, key=lambda row: row[1]["lastOffset"])
+        self._next = 0
+        self._damaged = False
+
+    def region(self, part: SegmentContext, region: Region) -> None:
+        self._damaged = self._damaged or may_hide_batches(part, region)
+
+    def batch(self, seen: BatchContext) -> None:
+        self.entry = None
+        if not seen.sound:
+            self._damaged = True
+            return
+        batch = seen.batch
+        self._pass(batch.lastOffset if batch.baseOffset is None else batch.baseOffset)
+        if seen.marker is not None and seen.marker.type == ABORT and self._next < len(self._waiting):
+            entry = self._waiting[self._next][1]
+            if (entry["lastOffset"], entry["producerId"]) == (batch.lastOffset, batch.producerId):
+                self.entry = entry
+                self._next += 1
+
+    def first_suspect(self, part: SegmentContext, heads: HeaderColumns, first: int, stop: int) -> int:
+        """Return the first batch that reaches the next entry: its marker, or the batch after a lost marker, is passed
+        by itself."""
+        if self._next == len(self._waiting):
+            return stop
+        return within(heads, BASE, first, stop, 0, self._waiting[self._next][1]["lastOffset"])
+
+    def accept_run(self, part: SegmentContext, heads: HeaderColumns, first: int, stop: int) -> None:
+        self.entry = None
+
+    def finish(self, part: SegmentContext) -> None:
+        self._pass(None)
+
+    def _pass(self, offset: int | None) -> None:
+        """Move past the entries below `offset` (None: all that are left): their markers are missing."""
+        while self._next < len(self._waiting):
+            position, entry = self._waiting[self._next]
+            if offset is not None and entry["lastOffset"] >= offset:
+                return
+            self._next += 1
+            assert self._at is not None
+            closed = close(self.transactions, entry) if self._damaged else None
+            (self.lost if self._damaged else self.unmatched).append(
+                EntryWithoutMarker(self._at, position, entry, closed)
+            )
+
+
+def close(transactions: TransactionWatcher, entry: dict[str, int]) -> OngoingTxn | None:
+    """Close and return the open transaction that the entry lists as aborted; None if there is none."""
+    running = transactions.state.open.get(entry["producerId"])
+    if running is None or running.first_offset > entry["lastOffset"]:
+        return None
+    return transactions.state.open.pop(entry["producerId"])

@@ -1,0 +1,247 @@
+# cython: language_level=3, boundscheck=False, wraparound=False, initializedcheck=False
+"""Columns of records -> the buffers of Arrow arrays: numbers, and concatenated bytes.
+
+Creates no object per record. Compiled if there is a C compiler; otherwise runs as plain Python.
+"""
+
+from __future__ import annotations
+
+from array import array
+
+from kdump.format.record_columns import WIDTH, RecordColumns, headers
+
+try:
+    import cython
+except ImportError:
+    from kdump.format import nocython as cython
+
+if cython.compiled:
+    from cython.cimports.kdump.format.numbers import plus
+else:
+    from kdump.format.numbers import plus
+
+if cython.compiled:
+    from cython.cimports.libc.string import memcpy
+
+assert WIDTH == 11
+
+
+class ArrowStrings:
+    """Byte strings, concatenated in `data`. `ends` contains a 0 and then the end of each string in `data`, `there` one
+    byte per string, 0 for null."""
+
+    __slots__ = ("data", "ends", "there")
+
+    def __init__(self) -> None:
+        self.data = bytearray()
+        self.ends = array("i", [0])
+        self.there = bytearray()
+
+    def __len__(self) -> int:
+        return len(self.there)
+
+    def add(self, value: bytes | None) -> None:
+        """Append one string, or null."""
+        if value is not None:
+            self.data += value
+        self.ends.append(len(self.data))
+        self.there.append(value is not None)
+
+
+class ArrowLists:
+    """Record headers: all their keys and values, and in `ends` a 0 and then the end of each record's list."""
+
+    __slots__ = ("ends", "keys", "values")
+
+    def __init__(self) -> None:
+        self.ends = array("i", [0])
+        self.keys = ArrowStrings()
+        self.values = ArrowStrings()
+
+    def add(self, headers: list[tuple[bytes, bytes | None]]) -> None:
+        """Append the headers of one record."""
+        for key, value in headers:
+            self.keys.add(key)
+            self.values.add(value)
+        self.ends.append(len(self.keys))
+
+
+def numbers(out: array[int], columns: RecordColumns, column: cython.Py_ssize_t, base: cython.longlong) -> None:
+    """Append the numbers in `column`, one per record, plus `base`; the sums wrap at 64 bits, as in Java."""
+    rows: cython.longlong[::1] = columns.block
+    count: cython.Py_ssize_t = columns.count
+    at: cython.Py_ssize_t = len(out)
+    row: cython.Py_ssize_t
+    if count == 0:
+        return
+    out.frombytes(bytes(8 * count))
+    made: cython.longlong[::1] = out
+    for row in range(count):
+        made[at + row] = plus(base, rows[row * 11 + column])
+
+
+def sequences(out: array[int], columns: RecordColumns, base: cython.longlong) -> None:
+    """Append the sequence number of each record, as format.batch.sequence computes it."""
+    rows: cython.longlong[::1] = columns.block
+    count: cython.Py_ssize_t = columns.count
+    at: cython.Py_ssize_t = len(out)
+    row: cython.Py_ssize_t
+    value: cython.longlong
+    if count == 0:
+        return
+    out.frombytes(bytes(8 * count))
+    made: cython.longlong[::1] = out
+    for row in range(count):
+        value = -1
+        if base >= 0:
+            value = base + rows[row * 11 + 4]
+            if value > 2147483647:
+                value -= 2147483648
+        made[at + row] = value
+
+
+def pieces(out: ArrowStrings, columns: RecordColumns, column: cython.Py_ssize_t) -> None:
+    """Append one string per record: `column` contains its start, the next column its size in bytes, -1 for null."""
+    data: cython.const[cython.uchar][::1] = columns.data
+    rows: cython.longlong[::1] = columns.block
+    count: cython.Py_ssize_t = columns.count
+    first: cython.Py_ssize_t = len(out.there)
+    to: cython.Py_ssize_t = len(out.data)
+    total: cython.Py_ssize_t = 0
+    row: cython.Py_ssize_t
+    start: cython.Py_ssize_t
+    size: cython.longlong
+    if count == 0:
+        return
+    for row in range(count):
+        size = rows[row * 11 + column + 1]
+        if size > 0:
+            total += size
+    out.data.extend(bytes(total))
+    out.ends.frombytes(bytes(4 * count))
+    out.there.extend(bytes(count))
+    there: cython.uchar[::1] = out.there
+    ends: cython.int[::1] = out.ends
+    if total == 0:
+        for row in range(count):
+            there[first + row] = rows[row * 11 + column + 1] >= 0
+            ends[first + row + 1] = to
+        return
+    made: cython.uchar[::1] = out.data
+    for row in range(count):
+        size = rows[row * 11 + column + 1]
+        there[first + row] = size >= 0
+        if size > 0:
+            start = rows[row * 11 + column]
+            if cython.compiled:
+                memcpy(cython.address(made[to]), cython.address(data[start]), size)
+            else:
+                made[to : to + size] = data[start : start + size]
+            to += size
+        ends[first + row + 1] = to
+
+
+@cython.cfunc
+@cython.inline
+@cython.exceptval(check=False)
+@cython.returns((cython.longlong, cython.Py_ssize_t))
+def _varint(data: cython.const[cython.uchar][::1], position: cython.Py_ssize_t):
+    """Return the value of a zigzag varint that is known to be valid, and the position after it."""
+    value: cython.ulonglong = 0
+    shift: cython.uint = 0
+    byte: cython.ulonglong = 0x80
+    while byte >= 0x80 and shift < 35:
+        byte = data[position]
+        position += 1
+        value |= (byte & 0x7F) << shift
+        shift += 7
+    value = value & 0xFFFFFFFF
+    return (cython.cast(cython.longlong, (value >> 1) ^ -(value & 1)), position)
+
+
+def header_lists(out: ArrowLists, columns: RecordColumns) -> None:
+    """Append the headers of each record; `decode` must have checked them."""
+    if not cython.compiled:
+        for each in range(columns.count):
+            at = each * 11
+            block = columns.block
+            out.add(headers(columns.data, block[at + 9], block[at + 10], block[at + 1]))
+        return
+    rows: cython.longlong[::1] = columns.block
+    count: cython.Py_ssize_t = columns.count
+    row: cython.Py_ssize_t
+    left: cython.longlong
+    most: cython.Py_ssize_t = 0
+    all_headers: cython.longlong = 0
+    last: cython.Py_ssize_t = len(out.keys.there)
+    start: cython.Py_ssize_t = len(out.ends)
+    key_end: cython.Py_ssize_t = len(out.keys.data)
+    value_end: cython.Py_ssize_t = len(out.values.data)
+    if count == 0:
+        return
+    for row in range(count):
+        left = rows[row * 11 + 10]
+        if left > 0:
+            all_headers += left
+            most += rows[row * 11 + 1] - rows[row * 11 + 9]
+    out.ends.frombytes(bytes(4 * count))
+    list_ends: cython.int[::1] = out.ends
+    if all_headers == 0:
+        for row in range(count):
+            list_ends[start + row] = last
+        return
+    for each_bytes in (out.keys, out.values):
+        each_bytes.data.extend(bytes(most))
+        each_bytes.ends.frombytes(bytes(4 * all_headers))
+        each_bytes.there.extend(bytes(all_headers))
+    _fill(out, columns, start, last, key_end, value_end)
+    del out.keys.data[out.keys.ends[len(out.keys.ends) - 1] :]
+    del out.values.data[out.values.ends[len(out.values.ends) - 1] :]
+
+
+def _fill(
+    out: ArrowLists,
+    columns: RecordColumns,
+    at: cython.Py_ssize_t,
+    number: cython.Py_ssize_t,
+    key_end: cython.Py_ssize_t,
+    value_end: cython.Py_ssize_t,
+) -> None:
+    """Copy the keys and values into the space reserved for them."""
+    data: cython.const[cython.uchar][::1] = columns.data
+    rows: cython.longlong[::1] = columns.block
+    list_ends: cython.int[::1] = out.ends
+    keys: cython.uchar[::1] = out.keys.data
+    values: cython.uchar[::1] = out.values.data
+    key_ends: cython.int[::1] = out.keys.ends
+    value_ends: cython.int[::1] = out.values.ends
+    key_there: cython.uchar[::1] = out.keys.there
+    value_there: cython.uchar[::1] = out.values.there
+    count: cython.Py_ssize_t = columns.count
+    row: cython.Py_ssize_t
+    position: cython.Py_ssize_t
+    left: cython.longlong
+    size: cython.longlong
+    for row in range(count):
+        left = rows[row * 11 + 10]
+        position = rows[row * 11 + 9]
+        while left > 0:
+            size, position = _varint(data, position)
+            if size > 0:
+                if cython.compiled:
+                    memcpy(cython.address(keys[key_end]), cython.address(data[position]), size)
+                key_end += size
+                position += size
+            key_there[number] = 1
+            key_ends[number + 1] = key_end
+            size, position = _varint(data, position)
+            if size > 0:
+                if cython.compiled:
+                    memcpy(cython.address(values[value_end]), cython.address(data[position]), size)
+                value_end += size
+                position += size
+            value_there[number] = size >= 0
+            value_ends[number + 1] = value_end
+            number += 1
+            left -= 1
+        list_ends[at + row] = number

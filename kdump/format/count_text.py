@@ -1,0 +1,15 @@
+"""Counts with their nouns: 1 batch, 2 batches, 1,234 records; and the beginning of long lists."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+
+def count_text(count: int, one: str, more: str = "") -> str:
+    """Return the count with its noun; `more` is the plural if it is not `one` plus s."""
+    return f"{count:,} {one if count == 1 else more or one + 's'}"
+
+
+def first_of(names: Sequence[str], most: int = 5) -> str:
+    """Return at most `most` names, and the number of the others: a-0, a-1 and 33 more."""
+    return ", ".join(names[:most]) + (f" and {len(names) - most:,} more" if len(names) > most else "")

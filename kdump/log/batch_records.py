@@ -1,0 +1,243 @@
+"""Decodes a batch into records, as a stream of bounded pieces, never as a whole."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import suppress
+
+from kdump.format.batch import BATCH_HEADER, sequence
+from kdump.format.codec import decompress
+from kdump.format.count_text import count_text
+from kdump.format.errors import DecodeError
+from kdump.format.numbers import LONG_MAX, LONG_MIN, int64
+from kdump.format.record import RECORD
+from kdump.format.record_columns import RecordColumns, decode, each_row, past_end
+from kdump.format.varint import Bytes, read_varint
+from kdump.log import legacy_records
+from kdump.log.batch_validity import count_problem, impossible_count
+from kdump.log.record import Record
+from kdump.log.region import Batch, DefaultRecordBatch, LegacyRecordBatch, Problem
+from kdump.log.skim import HEAD, KEYS, LARGE, SIZES, Keep, Skim
+
+MOST_AHEAD = 4 * 1024 * 1024
+"""Maximum number of bytes that are collected only to find out whether they are a record."""
+
+
+def records(batch: Batch, *, values: bool = True) -> Iterator[Record]:
+    """Yield the records of `batch`, in order. A problem is added to batch.problems when the iteration reaches it, and
+    ends it: after the first bad byte of a payload, no further record can be located.
+
+    Without `values`, a large record is truncated (Record.is_cut): no memory is used for its value and headers.
+    """
+    if isinstance(batch, DefaultRecordBatch):
+        batch.records_seen = 0
+        for columns, base in decode_columns(batch, values=values):
+            yield from rows_of(batch, columns, base, batch.records_seen)
+            batch.records_seen += len(columns)
+    else:
+        yield from legacy_records.messages(batch, values=values)
+
+
+def decode_columns(
+    batch: DefaultRecordBatch, *, keys: bool = True, values: bool = True, keep: Keep | None = None
+) -> Iterator[tuple[RecordColumns, int]]:
+    """Yield the records as columns, one piece at a time, with the position of the piece in the file or in the
+    decompressed payload. The index of a piece's first record is the number of records before it.
+
+    Without `values`, a large record has only the beginning of its value and no headers (log.skim); without `keys` as
+    well, no key either. No memory is used for them. `keep` selects in more detail what a large record has.
+    """
+    if keep is None and not values:
+        keep = KEYS if keys else SIZES
+    size = batch.size - BATCH_HEADER.size
+    space = batch.compression if batch.is_compressed else ""
+    base = 0 if space else batch.position + BATCH_HEADER.size
+    limit = batch.limits.max_decompressed_size if space else size
+    left = batch.recordCount or 0
+    if left < 0:
+        impossible = impossible_count(batch)
+        assert impossible is not None
+        batch.note(count_problem(batch, impossible.reason))
+        return
+    if left == 0 and size == 0:
+        return
+    pieces: Iterator[bytes | memoryview] = batch.chunks(BATCH_HEADER.size, size)
+    if space:
+        quick = _at_one_go(batch, space, size, limit)
+        pieces = iter((quick,)) if quick else decompress(space, pieces, limit=limit, size=size)
+    batch.decoded_to = base
+    rest = bytearray()
+    rest_of_payload = b""
+    """Bytes read after a record that was skimmed."""
+    piece: Bytes
+    wanted = 0
+    done = 0
+    total = left
+    try:
+        while rest_of_payload or (piece := next(pieces, b"")):
+            if rest_of_payload:
+                piece, rest_of_payload = rest_of_payload, b""
+            else:
+                done += len(piece)
+            if rest:
+                rest += piece
+                if len(rest) < wanted:
+                    continue
+                piece, rest = rest, bytearray()
+            columns = RecordColumns(piece if isinstance(piece, bytearray) else bytes(piece))
+            piece_base = base + done - len(piece)
+            try:
+                position = decode(columns, 0, len(piece), left, False)
+            except DecodeError as error:
+                if len(columns):
+                    batch.decoded_to = piece_base + columns.end[-1]
+                    yield columns, piece_base
+                raise error.moved(piece_base - base) from None
+            left -= len(columns)
+            if len(columns):
+                batch.decoded_to = piece_base + columns.end[-1]
+                yield columns, piece_base
+            if not left and position < len(piece):
+                break
+            rest = bytearray(piece[position:])
+            del columns
+            piece = b""  # a large piece must be referenced only by `rest`
+            wanted = _wanted(rest, limit - done + len(rest), done - len(rest), pieces if space else None) if left else 0
+            if keep is not None and wanted > LARGE:
+                skim = Skim(bytes(rest), pieces, done - len(rest), keep)
+                columns = skim.record()
+                left -= 1
+                batch.decoded_to = base + skim.stop
+                yield columns, base + skim.start
+                rest, rest_of_payload, wanted = bytearray(), skim.rest, 0
+                done = skim.stop + len(rest_of_payload)
+        else:
+            position, piece = 0, bytes(rest)
+        if not left and position < len(piece):
+            if _holds_record(bytearray(piece[position:]), pieces):
+                reason = f"recordCount is {total}, but the batch has more records"
+                batch.note(count_problem(batch, reason))
+                return
+            over = "bytes are left over after the last record"
+            if not space:
+                over = f"{size - (done - len(piece) + position)} {over}"
+            at = done - len(piece) + position
+            raise DecodeError("RecordBatch", "records", at, f"{over} of {total}")
+        if left and rest:
+            # The payload has ended inside a record: the decoder reports where.
+            try:
+                decode(RecordColumns(bytes(rest)), 0, len(rest), 1, True)
+            except DecodeError as error:
+                raise error.moved(done - len(rest)) from None
+        if left:
+            reason = f"recordCount is {total}, but the batch has {count_text(total - left, 'record')}"
+            batch.note(count_problem(batch, reason, total - left))
+    except DecodeError as error:
+        # An error of a codec has a position in the file; an error in a record, in the decompressed payload.
+        in_codec = error.code in ("decompression-failed", "lz4-frame-unsupported") and error.struct != "Record"
+        start = batch.position + BATCH_HEADER.size if in_codec else base
+        batch.note(Problem.of(error, start, "" if in_codec else space))
+
+
+def _at_one_go(batch: DefaultRecordBatch, space: str, size: int, limit: int) -> bytes | None:
+    """Return the decompressed payload of a small batch, unless something about it is unusual."""
+    from kdump.format.codec.whole import SMALL, decompress_small
+
+    piece = next(batch.chunks(BATCH_HEADER.size, size), None) if 0 < size <= SMALL else None
+    return decompress_small(space, piece, limit) if piece is not None and len(piece) == size else None
+
+
+def _holds_record(rest: bytearray, pieces: Iterator[bytes | memoryview]) -> bool:
+    """Return True if the bytes after the last record that was claimed start with another record."""
+    while True:
+        columns = RecordColumns(bytes(rest))
+        try:
+            decode(columns, 0, len(rest), 1, False)
+            if len(columns):
+                return True
+            rest += next(pieces)
+        except (DecodeError, StopIteration):
+            return False
+        if len(rest) > MOST_AHEAD:
+            return False
+
+
+def unpacked(batch: Batch, position: int, count: int) -> bytes:
+    """Return `count` bytes at `position` of the decompressed payload, or as many as there are."""
+    if isinstance(batch, DefaultRecordBatch):
+        start, size = BATCH_HEADER.size, batch.size - BATCH_HEADER.size
+    else:
+        assert isinstance(batch, LegacyRecordBatch)
+        bounds = legacy_records.value_bounds(batch)
+        start, size = bounds.valuePosition, bounds.valueSize
+    found = b""
+    done = 0
+    limit = batch.limits.max_decompressed_size
+    old = batch.magic == 0
+    with suppress(DecodeError):
+        pieces = batch.chunks(start, size)
+        for piece in decompress(batch.compression, pieces, limit=limit, size=size, ignore_header_checksum=old):
+            found += piece[max(0, position - done) : max(0, position + count - done)]
+            done += len(piece)
+            if done >= position + count:
+                break
+    return found
+
+
+def _wanted(rest: bytearray, room: int, position: int, pieces: Iterator[bytes | memoryview] | None) -> int:
+    """Return the total size in bytes of the record that starts in `rest`, at `position` of the payload: nothing is
+    decoded before they are all available. Raises DecodeError if the size exceeds `room`, so that no memory is used for
+    it. `pieces`: the rest of a compressed payload, which is then decompressed to its end: either the record extends
+    past it, or the payload exceeds --max-decompressed-size, and the codec raises."""
+    try:
+        length, start = read_varint(rest, 0, len(rest), RECORD.name, "length")
+    except DecodeError:
+        return 0
+    if start + length > room:
+        if pieces is not None:
+            room = len(rest) + sum(map(len, pieces))
+        raise past_end(position, length, room - start)
+    return start + length
+
+
+def rows_of(batch: DefaultRecordBatch, columns: RecordColumns, base: int, index: int) -> Iterator[Record]:
+    """Yield the records in the columns, whose bytes start at `base`; `index` is that of the first one."""
+    header = batch.header
+    base_offset, base_timestamp, base_sequence = header.baseOffset, header.baseTimestamp, header.baseSequence
+    kind = header.timestampType
+    appended = header.maxTimestamp if kind == "LogAppendTime" else None
+    for row in each_row(columns):
+        record = Record()
+        record.batch = batch
+        record.index = index
+        record.magic = 2
+        (
+            record.start,
+            record.end,
+            record.attributes,
+            timestamp_delta,
+            delta,
+            record.key_start,
+            record.keySize,
+            record.value_start,
+            record.valueSize,
+            record.header_start,
+            record.header_count,
+        ) = row
+        record.offset = base_offset + delta
+        if not LONG_MIN <= record.offset <= LONG_MAX:
+            record.offset = int64(record.offset)
+        record.offsetDelta = delta
+        record.timestampDelta = timestamp_delta
+        record.timestamp = base_timestamp + timestamp_delta if appended is None else appended
+        if not LONG_MIN <= record.timestamp <= LONG_MAX:
+            record.timestamp = int64(record.timestamp)
+        record.timestampType = kind
+        record.sequence = sequence(base_sequence, delta)
+        record.crc = None
+        record.data = columns.data
+        record.space_position = base + record.start
+        if columns.skimmed:
+            record.key_start, record.value_start = 0, min(max(0, record.keySize), HEAD)
+        index += 1
+        yield record

@@ -1,0 +1,45 @@
+"""The paths on the command line, and which of them existed when the run began: a file that goes away while a command
+runs is retention at work, and one that was never there is a typo."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable
+
+from kdump.log.errors import SourceError, SourceNotFound, went_away
+
+_present: frozenset[str] = frozenset()
+"""Paths that the user named and that existed when the run began."""
+
+
+def note_existing_paths(words: Iterable[str]) -> None:
+    """Note which of these words of a command line are paths that exist. A named file or directory that is missing later
+    went away while the command ran; one that is missing now is an error of whoever named it."""
+    set_existing_paths(frozenset(word for word in words if "://" not in word and os.path.exists(word)))
+
+
+def set_existing_paths(paths: frozenset[str]) -> None:
+    """Set the paths that existed when the run began, in a worker process."""
+    global _present
+    _present = paths
+
+
+def existing_paths() -> frozenset[str]:
+    """Return the paths that `note_existing_paths` has found."""
+    return _present
+
+
+def missing(path: str) -> SourceNotFound:
+    """Return the error for a path that does not exist; its text is a Gone if it existed when the run began."""
+    return SourceNotFound(went_away(path) if path in _present else f"{path}: no such file or directory")
+
+
+def no_kafka_files(path: str, text: str) -> SourceError:
+    """Return the error for a directory without any Kafka files. It, or a named file in it, may have gone in the
+    meantime."""
+    if "://" in path:
+        return SourceError(text)
+    here = os.path.abspath(path)
+    gone = (each for each in _present if here in (os.path.abspath(each), os.path.dirname(os.path.abspath(each))))
+    lost = next((each for each in gone if not os.path.exists(each)), path)
+    return SourceError(text) if os.path.exists(lost) else missing(lost)

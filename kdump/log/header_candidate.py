@@ -1,0 +1,67 @@
+"""Parses the header at a position, and checks its plausibility before any checksum is computed."""
+
+from __future__ import annotations
+
+from kdump.format.batch import LOG_OVERHEAD, BatchHeader
+from kdump.format.errors import DecodeError
+from kdump.format.message import MessageHeader
+from kdump.log.region import Limits, length_problem, read_header
+from kdump.log.window import Window
+
+HEADER = 61
+"""Bytes that contain the fixed header of any format."""
+LEAST = 17
+"""Bytes up to and including the magic: with fewer, the format is unknown."""
+REACH = 1 << 31
+"""A segment's offsets are within 31 bits of the offset in its name (its indexes store them as 4-byte integers)."""
+
+
+class HeaderCandidate:
+    """A header parsed at a position, or the error that explains why none could be parsed."""
+
+    __slots__ = ("error", "header", "position")
+
+    def __init__(self, position: int, header: BatchHeader | MessageHeader | None, error: DecodeError | None) -> None:
+        self.position = position
+        self.header = header
+        self.error = error
+
+    @property
+    def first_offset(self) -> int:
+        """baseOffset of a batch; the stored offset of a message, which in a wrapper is the last one inside."""
+        assert self.header is not None
+        return self.header[0]
+
+    @property
+    def last_offset(self) -> int:
+        assert self.header is not None
+        return self.header.lastOffset if isinstance(self.header, BatchHeader) else self.header.offset
+
+    @property
+    def size(self) -> int:
+        assert self.header is not None
+        return self.header[1] + LOG_OVERHEAD
+
+    @property
+    def end(self) -> int:
+        return self.position + self.size
+
+
+def candidate_at(window: Window, position: int, limits: Limits) -> HeaderCandidate:
+    """Parse the header at `position`. `error` is set if no batch can start here; `header` is set as well if only the
+    length is invalid."""
+    data = window.view(position, HEADER)
+    try:
+        header = read_header(data)
+    except DecodeError as unreadable:
+        return HeaderCandidate(position, None, unreadable)
+    error = length_problem(header)
+    if error is None and limits.max_batch_size is not None and header[1] + LOG_OVERHEAD > limits.max_batch_size:
+        reason = f"a batch of {header[1] + LOG_OVERHEAD} bytes exceeds --max-batch-size {limits.max_batch_size}"
+        error = DecodeError("RecordBatch", "batchLength", 8, reason, "batch-length-invalid")
+    return HeaderCandidate(position, header, error)
+
+
+def near(offset: int, other: int) -> bool:
+    """Return True if two offsets may be in the same segment."""
+    return offset >= 0 and -REACH < offset - other < REACH

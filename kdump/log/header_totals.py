@@ -1,0 +1,67 @@
+"""Totals over the headers of a segment, or of several."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+
+@dataclass
+class HeaderTotals:
+    """Totals over the headers of a segment, or of several. Offsets are inclusive, times in epoch ms; None if unknown.
+    `records` is None if the count is only inside compressed messages of magic 0 or 1; `uncounted` is the number of
+    batches whose record count cannot be true.
+
+    `oldest` is the smallest first timestamp of a batch and `newest` the largest maxTimestamp: a record inside a batch
+    may be older, but none is newer. `partial`: not all headers were read, so that there may be more formats and codecs.
+    `damage` describes the first damage and its position, empty if there is none.
+    """
+
+    batches: int = 0
+    records: int | None = 0
+    uncounted: int = 0
+    first: int | None = None
+    last: int | None = None
+    oldest: int | None = None
+    newest: int | None = None
+    formats: set[int] = field(default_factory=set)
+    codecs: set[str] = field(default_factory=set)
+    partial: bool = False
+    torn: int = 0
+    junk: int = 0
+    padding: int = 0
+    damage: str = ""
+    tail: str = ""
+    """torn or padding, if the last segment ends with that, as after a crash, a copy or preallocation."""
+
+    def add(self, other: HeaderTotals) -> None:
+        """Add the totals of another segment, which follows this one."""
+        self.batches += other.batches
+        self.records = None if self.records is None or other.records is None else self.records + other.records
+        self.uncounted += other.uncounted
+        self.first = _least(self.first, other.first)
+        self.last = _most(self.last, other.last)
+        self.oldest = _least(self.oldest, other.oldest)
+        self.newest = _most(self.newest, other.newest)
+        self.formats |= other.formats
+        self.codecs |= other.codecs
+        self.partial = self.partial or other.partial
+        self.torn += other.torn
+        self.junk += other.junk
+        self.padding += other.padding
+        self.damage = self.damage or other.damage
+        self.tail = other.tail
+
+    def times(self, oldest: int, newest: int) -> None:
+        """Include two more timestamps (epoch ms); negative ones are ignored."""
+        if oldest >= 0 and (self.oldest is None or oldest < self.oldest):
+            self.oldest = oldest
+        if newest >= 0 and (self.newest is None or newest > self.newest):
+            self.newest = newest
+
+
+def _least(one: int | None, other: int | None) -> int | None:
+    return one if other is None else other if one is None else min(one, other)
+
+
+def _most(one: int | None, other: int | None) -> int | None:
+    return one if other is None else other if one is None else max(one, other)

@@ -1,0 +1,289 @@
+"""Decodes a message of format v0 or v1: itself or, for a wrapper, the compressed messages in its value.
+
+Source: org.apache.kafka.common.record.AbstractLegacyRecordBatch.DeepRecordsIterator. Inner offsets are absolute in v0
+and relative to the first in v1, where the wrapper's own offset is that of the last one (KIP-31), so the first is known
+only after reading the whole wrapper. A wrapper with LogAppendTime passes its timestamp to all inner messages (KIP-32).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from kdump.format.batch import LOG_OVERHEAD
+from kdump.format.codec import decompress
+from kdump.format.errors import DecodeError
+from kdump.format.message import (
+    MAGIC_POSITION,
+    MESSAGES,
+    VALUE_SIZE,
+    Body,
+    MessageHeader,
+    body,
+    body_of,
+    key_problem,
+    read_header,
+    size_problem,
+)
+from kdump.format.message_set import read_message_set
+from kdump.format.numbers import int64
+from kdump.format.record_columns import RecordColumns, each_row
+from kdump.format.varint import Bytes
+from kdump.log.legacy_skim import Skimmed, cut, skim
+from kdump.log.record import Record
+from kdump.log.region import Batch, LegacyRecordBatch, Problem
+
+KEEP = 4 * 1024 * 1024
+"""Maximum size in bytes of decompressed messages that are kept between the pass that finds the offsets and the pass
+that yields; a larger wrapper is decompressed twice, so that memory does not grow with it."""
+
+
+def messages(batch: Batch, *, keys: bool = True, values: bool = True) -> Iterator[Record]:
+    """Yield the inner messages of a wrapper, or the message itself. Problems are added to batch.problems.
+
+    Without `values`, a large message is yielded without its value; without `keys` as well, also without its key. No
+    memory is used for them.
+    """
+    assert isinstance(batch, LegacyRecordBatch)
+    if not batch.is_compressed:
+        yield from _lone(batch) if values or batch.size <= KEEP else _skimmed_lone(batch, keys)
+        return
+    kept = read_wrapper(batch)
+    if batch.recordCount is None:
+        return
+    if batch.inner is not None and not batch.problems:
+        yield from _ordinary(batch, batch.inner)
+        return
+    base = batch.inner_base
+    known = not any(problem.space or problem.code != "batch-length-invalid" for problem in batch.problems)
+    for index, (header, inner, data, start, space) in enumerate(kept or _inner(batch, keys, values)):
+        record = _record(batch, header, inner, data, start, space)
+        record.index = index
+        if batch.magic == 1:
+            record.offset = int64(base + header.offset) if base is not None and known else None
+            if header.magic == 1 and batch.timestampType == "LogAppendTime":
+                record.timestamp, record.timestampType = batch.maxTimestamp, batch.timestampType
+        yield record
+
+
+def read_wrapper(batch: LegacyRecordBatch) -> list[Inner] | None:
+    """Set a wrapper's recordCount and baseOffset by reading it once. Return its messages, if they are small."""
+    if not batch.is_compressed or batch.looked_inside:
+        return None
+    batch.looked_inside = True
+    kept: list[Inner] | None = []
+    size = count = 0
+    first = last = None
+    batch.inner = _columns(batch)
+    if batch.inner is not None:
+        offsets = batch.inner.offset_delta
+        kept, first, last, count = None, offsets[0], offsets[-1], len(batch.inner)
+    for item in _inner(batch, False, False) if batch.inner is None else ():
+        first = item[0].offset if first is None else first
+        last = item[0].offset
+        count += 1
+        size += item[0].size
+        if size > KEEP:  # and this one may have no value
+            kept = None
+        elif kept is not None:
+            kept.append(item)
+    if first is None or last is None:
+        if not batch.problems:
+            batch.recordCount = 0
+            reason = "a wrapper without messages"
+            batch.note(Problem("message-set-invalid", "Message", "value", batch.position, reason))
+        return kept
+    batch.recordCount = count
+    if batch.magic == 0:
+        batch.baseOffset, batch.inner_last = first, last
+    elif 0 < batch.lastOffset < last:
+        reason = f"the last inner offset {last} is above the wrapper's offset {batch.lastOffset}"
+        batch.note(Problem("message-set-invalid", "Message", "offset", batch.position, reason))
+    else:
+        # Old versions of librdkafka wrote a wrapper offset of 0; Kafka then treats the inner offsets as absolute.
+        batch.inner_base = int64(batch.lastOffset - last) if batch.lastOffset else 0
+        complete = not any(problem.space for problem in batch.problems)
+        batch.baseOffset = int64(batch.inner_base + first) if complete else None
+    return kept
+
+
+def last_record_offset(batch: Batch) -> int:
+    """Return the last offset of a batch as its readers see it: for a wrapper of magic 0 they use the inner messages and
+    ignore its own offset, which no checksum covers. read_wrapper must have been called before."""
+    inner = batch.inner_last if isinstance(batch, LegacyRecordBatch) else None
+    return batch.lastOffset if inner is None else inner
+
+
+def _columns(batch: LegacyRecordBatch) -> RecordColumns | None:
+    """Return the messages of a small wrapper in which nothing is unusual; None for any other."""
+    from kdump.format.codec.whole import SMALL, decompress_small
+
+    try:
+        bounds = value_bounds(batch)
+    except DecodeError:
+        return None
+    if not 0 < bounds.valueSize <= SMALL:
+        return None
+    value = b"".join(batch.chunks(bounds.valuePosition, bounds.valueSize))
+    payload = decompress_small(batch.compression, memoryview(value), batch.limits.max_decompressed_size)
+    return None if payload is None or batch.compression == "zstd" else read_message_set(payload, batch.magic)
+
+
+def _ordinary(batch: LegacyRecordBatch, columns: RecordColumns) -> Iterator[Record]:
+    base, kind = batch.inner_base or 0, batch.timestampType
+    appended = batch.maxTimestamp if kind == "LogAppendTime" else None
+    for index, row in enumerate(each_row(columns)):
+        record = Record()
+        record.batch = batch
+        record.index = index
+        record.magic = batch.magic
+        record.start, record.end, record.attributes, timestamp, offset = row[:5]
+        record.key_start, record.keySize, record.value_start, record.valueSize, record.crc = row[5:10]
+        record.offset = int64(base + offset)
+        record.timestamp = None if batch.magic == 0 else timestamp if appended is None else appended
+        record.timestampType = kind
+        record.offsetDelta = record.timestampDelta = record.sequence = None
+        record.header_start = record.header_count = 0
+        record.data, record.space_position = columns.data, record.start
+        record._crc_valid = True
+        yield record
+
+
+Inner = tuple[MessageHeader, Body, Bytes, int, int]
+"""A message inside a wrapper: header, body, the buffer that contains it, its position in the buffer, and in the
+payload."""
+
+
+def _lone(batch: LegacyRecordBatch) -> Iterator[Record]:
+    data = bytearray()  # extended in place: joining pieces would take the same memory again
+    for piece in batch.chunks(0, batch.size):
+        data += piece
+    try:
+        yield _record(batch, batch.header, body(batch.header, data), data, 0, batch.position)
+    except DecodeError as error:
+        batch.note(Problem.of(error, batch.position))
+
+
+def _skimmed_lone(batch: LegacyRecordBatch, keys: bool) -> Iterator[Record]:
+    try:
+        inner = value_bounds(batch)
+    except DecodeError as error:
+        batch.note(Problem.of(error, batch.position))
+        return
+    pieces = map(bytes, batch.chunks(0, batch.size))
+    _, _, data, _ = skim(next(pieces), pieces, batch.size, keys)
+    yield _record(batch, batch.header, inner, data, 0, batch.position)
+
+
+def _record(
+    batch: LegacyRecordBatch, header: MessageHeader, inner: Body, data: Bytes, start: int, space: int
+) -> Record:
+    record = Record()
+    record.batch = batch
+    record.index = 0
+    record.magic = header.magic
+    record.offset = header.offset
+    record.timestamp, record.timestampType = header.timestamp, header.timestampType
+    record.attributes = header.attributes
+    record.offsetDelta = record.timestampDelta = record.sequence = None
+    record.crc = header.crc
+    record.data, record.start, record.end = data, start, start + header.size
+    record.space_position = space
+    record.key_start, record.keySize = start + inner.keyPosition, inner.keySize
+    record.value_start, record.valueSize = start + inner.valuePosition, inner.valueSize
+    record.header_start = record.header_count = 0
+    if isinstance(data, Skimmed):
+        record._crc_valid = data.crc == header.crc
+    return record
+
+
+def value_bounds(batch: LegacyRecordBatch) -> Body:
+    """Return the positions of key and value in the message. Reads nothing of the value. Raises DecodeError."""
+    problem = key_problem(batch.header, 0)
+    if problem:
+        raise problem
+    size_at = batch.header.headerSize + max(0, batch.header.keySize)
+    return body_of(batch.header, b"".join(batch.chunks(size_at, VALUE_SIZE.size)))
+
+
+def _inner(batch: LegacyRecordBatch, keys: bool, values: bool) -> Iterator[Inner]:
+    """Yield the messages in a wrapper's value as a stream; the first error ends it and is added to batch.problems.
+    Without `values`, the bytes of a large message are Skimmed."""
+    space = ""
+    try:
+        bounds = value_bounds(batch)
+        if batch.compression == "zstd":
+            reason = "zstd in a message of format v0 or v1"
+            raise DecodeError("Message", "attributes", 17, reason, "message-set-invalid")
+        if bounds.valueSize < 0:
+            reason = "a compressed message with a null value"
+            raise DecodeError("Message", "valueSize", bounds.valuePosition - 4, reason, "message-set-invalid")
+        pieces = decompress(
+            batch.compression,
+            batch.chunks(bounds.valuePosition, bounds.valueSize),
+            limit=batch.limits.max_decompressed_size,
+            size=bounds.valueSize,
+            ignore_header_checksum=batch.magic == 0,
+        )
+        space = batch.compression
+        yield from _parsed(pieces, batch.limits.max_decompressed_size, keys, values)
+    except DecodeError as error:
+        if error.code in ("decompression-failed", "lz4-frame-unsupported"):
+            batch.note(Problem.of(error, batch.position + bounds.valuePosition))
+        else:
+            batch.note(Problem.of(error, 0 if space else batch.position, space))
+
+
+def _parsed(pieces: Iterator[bytes], limit: int, keys: bool, values: bool) -> Iterator[Inner]:
+    rest: Bytes = b""
+    done = 0  # position of rest in the decompressed payload
+    pending = bytearray()
+    wanted = 0
+    for piece in pieces:
+        if pending or wanted:
+            pending += piece
+            if len(pending) < wanted:
+                continue
+            rest, pending, wanted = pending, bytearray(), 0
+        else:
+            rest = piece
+        at = 0
+        wanted = LOG_OVERHEAD + 5
+        while len(rest) - at >= wanted:
+            size = LOG_OVERHEAD + int.from_bytes(rest[at + 8 : at + 12], "big", signed=True)
+            if size > limit - done - at:
+                for _ in pieces:  # if the payload is larger than the limit, that is what is wrong
+                    pass
+                reason = f"messageSize {size - LOG_OVERHEAD} extends past the end of the payload"
+                raise DecodeError("Message", "messageSize", done + at + 8, reason)
+            message = MESSAGES.get(rest[at + MAGIC_POSITION])
+            skims = size > KEEP and (message is None or not values)
+            wanted = max(0 if skims else size, message.size if message else 0)
+            if wanted > len(rest) - at:
+                break
+            start, data = at, rest
+            try:
+                if skims:
+                    header, inner, data, rest = skim(bytes(rest[at:]), pieces, size, keys)
+                    start = 0
+                else:
+                    header = read_header(rest, at)
+                    problem = size_problem(header, at)
+                    if problem:
+                        raise problem
+                    inner = body(header, rest, at)
+            except DecodeError as error:
+                raise error.moved(done + (at if skims else 0)) from None
+            if header.codec:
+                reason = "a compressed message inside a wrapper"
+                raise DecodeError("Message", "attributes", done + at + 17, reason, "message-set-invalid")
+            yield header, inner, data, start, done + at
+            at += size
+            if skims:
+                done, at = done + at, 0
+            wanted = LOG_OVERHEAD + 5
+        pending = bytearray(rest[at:])
+        done += at
+        if not pending:
+            wanted = 0
+    if pending:
+        raise cut(len(pending)).moved(done)

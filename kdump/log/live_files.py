@@ -1,0 +1,147 @@
+"""Reading next to a running broker: files that go away, grow or are rewritten while a command reads them.
+
+One file is read as it was when it was opened. A conclusion from several files, or from a small file that is rewritten
+in place, is valid only if none of them has changed since it was first looked at; a FileWatch detects that. A file that
+went away is a Gone (kdump.log.errors) wherever a file is opened that was found in a directory.
+
+Source: org.apache.kafka.storage.internals.log.LocalLog (deleteSegmentFiles, replaceSegments: files are renamed to
+.deleted first), LogManager.asyncDelete (a deleted topic's directories are renamed to -delete).
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Callable, Iterable
+from contextlib import suppress
+from typing import TypeVar
+
+from kdump.log.command_line_paths import existing_paths
+from kdump.log.errors import SourceError, SourceNotFound, went_away
+from kdump.log.listing import is_url
+from kdump.log.paths import Target, reject_pipe
+from kdump.log.source import FileSource, Identity, Source, identity_of, open_source
+
+Opener = Callable[[str], Source]
+Read = TypeVar("Read")
+
+
+def open_target(at: Target, opener: Opener = open_source) -> Source:
+    """Open a file. Raises SourceError; its text is a Gone for a file that was found in a directory, or existed when the
+    run began, and is no longer there, unless it is a broken link."""
+    reject_pipe(at)
+    try:
+        return opener(at.path)
+    except SourceNotFound as error:
+        if os.path.islink(at.path) or (at.source == at.path and at.path not in existing_paths()):
+            raise
+        raise SourceError(went_away(at.path)) from error
+
+
+def identity(path: str) -> Identity | None:
+    """Return the current identity of a file or directory; None if it does not exist, or cannot be read."""
+    if is_url(path) or path == "-":
+        return None
+    try:
+        return identity_of(os.stat(path))
+    except (OSError, ValueError):
+        return None
+
+
+PAUSES = (0.1, 0.4, 1.0)
+"""Seconds before the second look, and before each later one."""
+YOUNG = 1_000_000_000
+"""Nanoseconds after a change in which a file may still be half written, or a directory half renamed."""
+
+
+def is_young(seen: Identity | None) -> bool:
+    """Return True if the last change was just now, so that more changes may follow. (A time well in the future comes
+    from another clock.)"""
+    return seen is not None and abs(time.time_ns() - seen.modified) < YOUNG
+
+
+def identities(directory: str) -> dict[str, Identity]:
+    """Return the identities of a directory (under the empty name) and of its files; empty if it does not exist."""
+    found: dict[str, Identity] = {}
+    with suppress(OSError):
+        found[""] = identity_of(os.stat(directory))
+        with os.scandir(directory) as entries:
+            for entry in entries:
+                with suppress(OSError):
+                    found[entry.name] = identity_of(entry.stat())
+    return found
+
+
+def is_changing(directory: str, before: dict[str, Identity]) -> bool:
+    """Return True if files in the directory have changed since `before`, or shortly before it; segments may grow."""
+    now = identities(directory)
+    if now.keys() != before.keys():
+        return True
+    return any(_differs(name, seen, now[name]) for name, seen in before.items())
+
+
+def _differs(name: str, seen: Identity, now: Identity) -> bool:
+    if name.endswith(".log") and seen[:2] == now[:2] and now.size > seen.size:
+        return False
+    return now != seen or is_young(seen)
+
+
+def read_stable(path: str, read: Callable[[], Read], failures: type[Exception] | tuple[type[Exception], ...]) -> Read:
+    """Return the result of `read` for a small file. If that fails, read it again a few times, as long as it is
+    changing. Raises the failures."""
+    for pause in PAUSES:
+        seen = identity(path)
+        try:
+            return read()
+        except failures:
+            if identity(path) == seen and not is_young(seen):
+                raise
+        time.sleep(pause)
+    return read()
+
+
+def stem(path: str) -> str:
+    """Return the path up to the first dot of the file's name."""
+    directory, slash, name = path.rpartition("/")
+    return directory + slash + name.partition(".")[0]
+
+
+class FileWatch:
+    """The files that a conclusion is based on, each with its identity when it was first looked at."""
+
+    def __init__(self) -> None:
+        self.first: dict[str, Identity | None] = {}
+        self._siblings: dict[str, list[str]] = {}
+
+    def look(self, path: str, seen: Identity | None) -> None:
+        """Record a file that is looked at. `seen` is None if it was listed, but no longer exists."""
+        if path not in self.first:
+            self.first[path] = seen
+            self._siblings.setdefault(stem(path), []).append(path)
+
+    def siblings(self, path: str) -> list[str]:
+        """Return the files looked at that have the same stem as this one: a segment, its indexes and its snapshot."""
+        return self._siblings.get(stem(path), [])
+
+    def opening(self, opener: Opener) -> Opener:
+        """Return an opener that records every file that it opens."""
+
+        def opened(path: str) -> Source:
+            try:
+                source = opener(path)
+            except SourceNotFound:
+                self.look(path, None)
+                raise
+            if path not in self.first and isinstance(source, FileSource):
+                self.look(path, source.identity())
+            return source
+
+        return opened
+
+    def changed(self, paths: Iterable[str]) -> bool:
+        """Return True if one of the files that were looked at was replaced, changed or removed."""
+        return any(path in self.first and self._has_changed(path) for path in paths)
+
+    def _has_changed(self, path: str) -> bool:
+        first = self.first[path]
+        return first is None or identity(path) != first or is_young(first)

@@ -1,0 +1,236 @@
+"""Finds the regions of a file that match a selection, reading as little as possible."""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections import deque
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+
+from kdump.log.index_lookup import begins_batch, open_index_lookup
+from kdump.log.legacy_records import read_wrapper
+from kdump.log.live_files import open_target
+from kdump.log.paths import Target
+from kdump.log.reader import CHECKED, WALKED, regions
+from kdump.log.region import Batch, BatchRun, LegacyRecordBatch, Limits, Region
+from kdump.log.selection import MAYBE, NO, Range, Selection
+from kdump.log.source import FileSource
+from kdump.log.time_index import offset_before
+from kdump.log.window import DEFAULT_SIZE, Window
+
+LARGE = 64 * 1024
+"""Size in bytes from which on skipping a batch is worth a system call."""
+HEADERS = 4096
+"""Number of bytes read at once while only headers are needed."""
+
+
+@dataclass
+class RegionScan:
+    """How files are read, and counts of what was read. `by_record`: rows are records, so that a batch that may contain
+    a match is yielded without decoding it."""
+
+    selection: Selection
+    limits: Limits
+    by_record: bool = False
+    window_size: int = DEFAULT_SIZE
+    use_index: bool = True
+    unshown: int = 0
+    """Torn, junk and padding regions that a filter has omitted."""
+    unshown_bytes: int = 0
+    batches: int = 0
+    """Number of batches read, matching or not."""
+    lowest: int | None = None
+    highest: int | None = None
+    """Lowest and highest offset of those batches."""
+    keeps: bool = False
+    """Whether the caller keeps batches for later: those of a batch run would keep its buffer in memory."""
+    whole_runs: bool = False
+    """Whether a batch run may be yielded whole because the caller examines its batches."""
+    met: Callable[[int], None] = field(default=lambda position: None)
+    """Called for every region, matching or not, with its position, to show the progress of a search without matches."""
+
+    def open(self, target: Target, *, keep: bool = False) -> Window:
+        """Open a window over the file. `keep`: all of a stream may be read again. Raises SourceError."""
+        source = open_target(target)
+        source.keep = keep
+        window = Window(source, self.window_size)
+        window.is_nameless = target.kind is None
+        return window
+
+    def chosen(
+        self, target: Target, window: Window, start: int | None = None, stream: Iterator[Region] | None = None
+    ) -> Iterator[Region]:
+        """Yield the matching regions of the file, or of `stream`.
+
+        Damage has no offset: with an offset range it is yielded if the offsets around it leave room for one in the
+        range; under other conditions it is only counted.
+        """
+        offsets, positions = self.selection.offsets, self.selection.positions
+        pending: list[Region] = []
+        last = None if start else -1
+        beyond = 0
+        if start is None:
+            start = self.start_of(target, window)
+            last = None if start else -1
+        if stream is None:
+            stretches = "" if self.keeps else CHECKED if self.selection.meets_all else WALKED
+            stream = regions(
+                window, name_offset=target.name_offset, start=start, limits=self.limits, stretches=stretches
+            )
+        by_place = offsets is not None or positions is not None
+        for region in self._split_runs(window, stream, offsets, positions, pending):
+            self._reached(region)
+            if isinstance(region, BatchRun):
+                last = region.run.last_offset
+                if not by_place:
+                    yield region
+                continue
+            self.met(region.position)
+            if positions and positions.last is not None and region.position > positions.last:
+                return
+            if not isinstance(region, Batch):
+                if self.selection.is_all or (positions and self.selection == Selection(positions=positions)):
+                    if positions is None or positions.meets(region.position, region.end - 1):
+                        yield region
+                elif offsets:
+                    pending.append(region)
+                else:
+                    self._leave_out(region)
+                continue
+            self.batches += 1
+            if offsets:
+                first = region.lastOffset if region.baseOffset is None else region.baseOffset
+                hidden = offsets.meets((first if last is None else last) + 1, max(first - 1, 0))
+                for gap in pending:
+                    if hidden:
+                        yield gap
+                    else:
+                        self._leave_out(gap)
+                pending.clear()
+                last = region.lastOffset
+                # Checksums do not cover base offsets, so a single one beyond the range may be wrong; two in a row end
+                # the range.
+                beyond = beyond + 1 if offsets.last is not None and first > offsets.last else 0
+                if beyond == 2:
+                    return
+            answer = self.selection.batch(region)
+            if region.size >= LARGE:
+                window.ahead = HEADERS if answer == NO else window.size
+            if answer != NO and (self.by_record or answer != MAYBE or self.selection.may_match(region)):
+                if isinstance(region, LegacyRecordBatch):
+                    read_wrapper(region)
+                yield region
+        if offsets and (offsets.last is None or last is None or last < offsets.last):
+            yield from pending
+
+    def _split_runs(
+        self,
+        window: Window,
+        stream: Iterator[Region],
+        offsets: Range | None,
+        positions: Range | None,
+        pending: list[Region],
+    ) -> Iterator[Region]:
+        """Yield the regions, splitting batch runs into batches, unless the caller accepts whole runs or the run is
+        entirely below the selected offsets. Omits runs that are easily seen not to match."""
+        for region in stream:
+            if not isinstance(region, BatchRun):
+                yield region
+                continue
+            if offsets is None and positions is None and self._unwanted(window, region):
+                self.batches += region.run.batches
+                self.met(region.position)
+                continue
+            below = offsets is not None and offsets.first is not None and region.run.last_offset < offsets.first
+            if (below and not pending) or (self.whole_runs and offsets is None and positions is None):
+                self.met(region.position)
+                self.batches += region.run.batches
+                yield region
+            else:
+                yield from region.batches()
+
+    def _reached(self, region: Region) -> None:
+        if isinstance(region, BatchRun):
+            first = int.from_bytes(region.buffer[region.start : region.start + 8], "big")
+            last: int | None = region.run.last_offset
+        elif isinstance(region, Batch):
+            last = region.lastOffset
+            first = last if region.baseOffset is None else region.baseOffset
+        else:
+            return
+        self.lowest = first if self.lowest is None else min(first, self.lowest)
+        if last is not None:
+            self.highest = last if self.highest is None else max(last, self.highest)
+
+    def _unwanted(self, window: Window, run: BatchRun) -> bool:
+        """Return True if the headers of a run of large batches show that none of them matches."""
+        if run.checked or run.size < LARGE * run.run.batches:
+            return False
+        wanted = any(self.selection.batch(batch) != NO for batch in run.batches())
+        window.ahead = window.size if wanted else HEADERS
+        return not wanted
+
+    def _leave_out(self, region: Region) -> None:
+        self.unshown += 1
+        self.unshown_bytes += region.size
+
+    def start_of(self, target: Target, window: Window) -> int:
+        """Return where to start so that no region in the range is missed, using the indexes as far as they are
+        correct."""
+        offsets, positions, times = self.selection.offsets, self.selection.positions, self.selection.times
+        first = offsets.first if offsets else None
+        at = positions.first if positions else None
+        since = times.first if times else None
+        is_restricted = any(end is not None for end in (first, at, since))
+        if not self.use_index or not is_restricted or not isinstance(window.source, FileSource):
+            return 0
+        hints = open_index_lookup(target.path, target.name_offset)
+        entry = len(hints)
+        if since is not None and len(hints):
+            older = offset_before(window, target, hints, since)
+            first = first if older is None else max(first or 0, older + 1)
+        if first is None and at is None:
+            return 0
+        if first is not None:
+            entry = min(entry, bisect_right(hints.offsets, first))
+        if at is not None:
+            entry = min(entry, bisect_right(hints.positions, at))
+        while entry > 0:
+            entry -= 1
+            if begins_batch(window, hints.positions[entry], hints.offsets[entry], target.name_offset):
+                return hints.positions[entry]
+        return 0
+
+    def last(self, target: Target, window: Window, count: int) -> list[tuple[Region, int]]:
+        """Return the regions that contain the last `count` rows of the file, each with its number of rows; the first
+        may have more than needed. Starts near the end, and further back until there are enough."""
+        hints = open_index_lookup(target.path, target.name_offset) if self.use_index else None
+        entry = len(hints) if hints and isinstance(window.source, FileSource) else 0
+        back = count + 1
+        self.keeps = True
+        while True:
+            start = 0
+            entry = max(0, entry - back)
+            if hints and entry > 0:
+                if not begins_batch(window, hints.positions[entry], hints.offsets[entry], target.name_offset):
+                    continue
+                start = hints.positions[entry]
+            found: deque[tuple[Region, int]] = deque()
+            total = 0
+            for region in self.chosen(target, window, start):
+                rows = self._rows(region)
+                total += rows
+                if rows or not isinstance(region, Batch):
+                    found.append((region, rows))
+                while found and total - found[0][1] >= count:
+                    total -= found.popleft()[1]
+            if total >= count or start == 0:
+                return list(found)
+            back *= 4
+
+    def _rows(self, region: Region) -> int:
+        if not isinstance(region, Batch):
+            return 0
+        if not self.by_record:
+            return 1
+        return sum(1 for _ in self.selection.records(region))

@@ -1,0 +1,278 @@
+"""Fast path of `inspect --records --json`: converts columns to lines, many batches at a time.
+
+Its output is identical to that of JsonView. Special cases are passed to JsonView: batches whose checksum does not match
+or whose records cannot be decoded, control batches, the old formats.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from functools import partial
+from typing import TYPE_CHECKING
+
+from kdump.answer import answer_object
+from kdump.check.finding import Finding
+from kdump.check.rules.records import noted_and_count_findings, noted_findings
+from kdump.format.batch import BATCH_HEADER, BatchHeader
+from kdump.format.codec.whole import decompress_small
+from kdump.format.errors import DecodeError
+from kdump.format.header_columns import START, read_header_columns
+from kdump.format.record_columns import WIDTH, RecordColumns, decode, keep_keys
+from kdump.log.batch_records import decode_columns, rows_of
+from kdump.log.paths import Target
+from kdump.log.region import Batch, BatchRun, DefaultRecordBatch, LegacyRecordBatch
+from kdump.log.selection import NO, Selection
+from kdump.render import jsonl
+from kdump.render.escape import path_text
+from kdump.render.long_record import record_line
+from kdump.render.ordered_pool import OrderedPool, OutputSlot
+from kdump.render.output import Output
+from kdump.render.record_lines import FIXED, MOST, ROOM, LineTemplate, bytes_needed, write, write_batches
+
+if TYPE_CHECKING:  # views are created by the caller
+    from kdump.render.views import View
+
+Plain = Callable[[Target, Batch], int]
+
+
+MIDDLE = b',"timestampType":"%b","attributes":'
+SOUND, DAMAGED = b"]}\n", b'],"damaged":true}\n'
+SOUND_MESSAGE = b',"crcValid":true}\n'
+
+
+def line_head(at: Target) -> bytes:
+    """Return the beginning of each line, up to the position."""
+    return b'{"type":"record","file":%b,"position":' % jsonl.line(path_text(at.path)).encode(
+        "utf-8", "backslashreplace"
+    )
+
+
+def line_template(head: bytes, position: int, header: BatchHeader, tail: bytes) -> LineTemplate:
+    """Return what the lines of a batch's records have in common; the batch starts at `position`."""
+    kind = header.timestampType
+    return LineTemplate(
+        head,
+        position,
+        MIDDLE % kind.encode(),
+        tail,
+        header.baseOffset,
+        header.baseTimestamp,
+        header.baseSequence,
+        header.maxTimestamp if kind == "LogAppendTime" else None,
+    )
+
+
+def record_lines(
+    at: Target,
+    batch: DefaultRecordBatch,
+    columns: RecordColumns,
+    base: int,
+    frame: LineTemplate,
+    room: bytearray | None = None,
+) -> Iterator[bytes | memoryview]:
+    """Yield the lines of the columns' records, as views of `room` that are valid until the next one is requested."""
+    room = bytearray(ROOM) if room is None else room
+    view = memoryview(room)
+    row = 0
+    while row < len(columns):
+        row, used = write(room, 0, columns, row, frame)
+        if used:
+            yield view[:used]
+            continue
+        need = bytes_needed(columns, row, frame)
+        if need <= MOST:
+            room = bytearray(need)
+            view = memoryview(room)
+            continue
+        one = RecordColumns(columns.data)
+        one.block, one.count = columns.block[row * WIDTH : (row + 1) * WIDTH], 1
+        for record in rows_of(batch, one, base, 0):
+            yield from record_line(at, record)
+        row += 1
+
+
+class FastRecordLines:
+    """Writes the lines of the batches' matching records. `plain` writes a control batch."""
+
+    def __init__(self, output: Output, selection: Selection, plain: Plain) -> None:
+        self.output = output
+        self.plain = plain
+        self.selection = selection
+        self.chooses = selection.chooses_records
+        self.room = bytearray(ROOM)
+        self.used = 0
+        self._path: str | None = None
+        self._begins = b""
+        self.unpacked = RecordColumns(b"")
+        self.keys = list(selection.keys)
+        self.only_keys = selection == Selection(keys=selection.keys)
+
+    def batch_run(self, at: Target, run: BatchRun) -> None:
+        """Write what JsonView writes for each batch of a batch run that may contain a match."""
+        if run.checked and (self.selection.is_all or self.only_keys):
+            self._checked_run(at, run)
+            return
+        look = self.selection.batch if not self.selection.is_all else None
+        for batch in run.batches():
+            if look is None or look(batch) != NO:
+                write_batch = self.plain if batch.isControlBatch else self.batch
+                write_batch(at, batch)
+
+    def _checked_run(self, at: Target, run: BatchRun) -> None:
+        """Write a checked batch run, most batches without creating an object."""
+        head, created = self._head(at), MIDDLE % b"CreateTime"
+        heads = read_header_columns(run.buffer, run.start, run.stop, run.position - run.start)
+        columns = RecordColumns(run.buffer)
+        row = 0
+        while row < len(heads):
+            before = row
+            row, self.used = write_batches(
+                self.room, self.used, columns, heads, row, len(heads), head, created, SOUND, self.keys
+            )
+            if row == len(heads):
+                break
+            if self.used and row > before:  # perhaps it only lacked room
+                self._flush()
+                continue
+            if not self._compressed(at, run, heads.of(row, START), head):
+                self._flush()
+                batch = run.batch(heads.of(row, START))
+                (self.plain if batch.isControlBatch else self.batch)(at, batch)
+            row += 1
+        self._flush()
+
+    def _head(self, at: Target) -> bytes:
+        """Return the beginning of a file's lines; computed once per file."""
+        if self._path != at.path:
+            self._path, self._begins = at.path, line_head(at)
+        return self._begins
+
+    def _flush(self) -> None:
+        if self.used:
+            self.output.write_now(memoryview(self.room)[: self.used])
+            self.used = 0
+
+    def _compressed(self, at: Target, run: BatchRun, place: int, head: bytes) -> bool:
+        """Write the lines of the compressed batch at buffer[place] into `room`. Returns False, without writing any of
+        them, for special cases."""
+        header = BATCH_HEADER.read(run.buffer, place)
+        if not header.codec or header.isControlBatch:
+            return False
+        payload = memoryview(run.buffer)[place + BATCH_HEADER.size : place + header.size]
+        unpacked = decompress_small(header.compression, payload, run.limits.max_decompressed_size)
+        if unpacked is None:
+            return False
+        columns, count = self.unpacked, header.recordCount
+        columns.data, columns.count = unpacked, 0
+        try:
+            if decode(columns, 0, len(unpacked), count, True) != len(unpacked) or len(columns) != count:
+                return False
+        except DecodeError:
+            return False
+        if self.keys:
+            keep_keys(columns, self.keys)
+        frame = line_template(head, run.position - run.start + place, header, SOUND)
+        row = 0
+        while row < len(columns):
+            row, self.used = write(self.room, self.used, columns, row, frame)
+            if row < len(columns) and self.used:
+                self._flush()
+            elif row < len(columns):  # the line does not fit into `room`
+                rest = RecordColumns(unpacked)
+                rest.block, rest.count = columns.block[row * WIDTH : len(columns) * WIDTH], len(columns) - row
+                for part in record_lines(at, run.batch(place), rest, 0, frame, self.room):
+                    self.output.write_now(part)
+                break
+        return True
+
+    def batch(self, at: Target, batch: Batch) -> int:
+        """Write what JsonView writes for a batch that is not a control batch. Returns the number of records."""
+        if isinstance(batch, DefaultRecordBatch):
+            return self._batch(at, batch)
+        assert isinstance(batch, LegacyRecordBatch)
+        return self._wrapper(at, batch, batch.inner) if batch.inner is not None else self.plain(at, batch)
+
+    def _wrapper(self, at: Target, batch: LegacyRecordBatch, inner: RecordColumns) -> int:
+        """Write the messages of a wrapper message."""
+        base, appended = batch.inner_base or 0, batch.timestampType == "LogAppendTime"
+        middle = MIDDLE % batch.timestampType.encode()
+        timestamp = batch.maxTimestamp if appended else None
+        frame = LineTemplate(self._head(at), batch.position, middle, SOUND_MESSAGE, base, 0, -1, timestamp, batch.magic)
+        ordinary = batch.crcValid and not batch.problems and (self.selection.is_all or self.only_keys)
+        if not ordinary or 6 * len(inner.data) + FIXED > ROOM - len(frame.head):
+            return self.plain(at, batch)
+        if self.keys:
+            keep_keys(inner, self.keys)
+        row = 0
+        while row < len(inner):
+            row, self.used = write(self.room, self.used, inner, row, frame)
+            self._flush()
+        return len(inner)
+
+    def _batch(self, at: Target, batch: DefaultRecordBatch) -> int:
+        noted = list(noted_findings(at, batch))
+        self._findings(noted)
+        frame = None
+        rows = 0
+        for columns, base in decode_columns(batch):
+            if self.chooses:
+                self.selection.keep(batch, columns)
+            if len(columns):
+                rows += len(columns)
+                tail = SOUND if batch.crcValid else DAMAGED
+                frame = frame or line_template(self._head(at), batch.position, batch.header, tail)
+                for part in record_lines(at, batch, columns, base, frame, self.room):
+                    self.output.write_now(part)
+        if batch.problems:
+            self._findings(finding for finding in noted_and_count_findings(at, batch) if finding not in noted)
+        return rows
+
+    def _findings(self, found: Iterable[Finding]) -> None:
+        for finding in found:
+            self.output.line(jsonl.line(answer_object(finding)))
+
+
+class FastRecordWriter:
+    """Writes matching records as JSON, in order. If `jobs` is above 1, batch runs are processed in threads, and
+    everything else in the calling thread. `other` creates a view that writes special cases to an output."""
+
+    def __init__(self, output: Output, selection: Selection, jobs: int, other: Callable[[Output], View]) -> None:
+        self.selection = selection
+        self.other = other
+        self.here = self._lines(output)
+        self.ordered = OrderedPool(output, jobs) if jobs > 1 else None
+        self._several = False
+        self._idle: list[FastRecordLines] = []
+
+    def _lines(self, output: Output) -> FastRecordLines:
+        return FastRecordLines(output, self.selection, self._plain(output))
+
+    def _plain(self, output: Output) -> Plain:
+        view = self.other(output)
+        return lambda at, batch: view.batch(at, batch, self.selection.records(batch))
+
+    def batch_run(self, at: Target, run: BatchRun) -> None:
+        if self.ordered is None or not self._several:  # a single batch run is not worth a thread
+            self._several = True
+            self.here.batch_run(at, run)
+            return
+        self.here.output.flush()
+        self.ordered.submit(partial(self._work, at, run))
+
+    def _work(self, at: Target, run: BatchRun, turn: OutputSlot) -> None:
+        try:
+            lines = self._idle.pop()
+            lines.output, lines.plain = turn, self._plain(turn)
+        except IndexError:
+            lines = self._lines(turn)
+        lines.batch_run(at, run)
+        self._idle.append(lines)
+
+    def batch(self, at: Target, batch: Batch) -> int:
+        """Write a batch in the calling thread; call `drain` first. Returns the number of records."""
+        return self.here.batch(at, batch)
+
+    def drain(self) -> None:
+        """Wait until all batch runs are written; then the output may be used."""
+        if self.ordered is not None:
+            self.ordered.drain()

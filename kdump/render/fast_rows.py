@@ -1,0 +1,175 @@
+"""Fast path of `inspect`: table rows in a pipe, and JSON objects of batches, from columns, many at a time.
+
+Its output is identical to that of TableView and JsonView. Special cases are passed to them: text that is not ASCII,
+control batches, records that cannot be decoded, and the first rows, which determine the widths of a table's columns.
+"""
+
+from __future__ import annotations
+
+from kdump.check.rules.records import noted_and_count_findings
+from kdump.format.batch import BATCH_HEADER
+from kdump.format.header_columns import START, HeaderColumns, read_header_columns
+from kdump.format.record_columns import WIDTH, RecordColumns
+from kdump.log.batch_records import decode_columns, rows_of
+from kdump.log.paths import Target
+from kdump.log.region import Batch, BatchRun, DefaultRecordBatch
+from kdump.log.selection import NO, Selection
+from kdump.render import jsonl
+from kdump.render.cells import (
+    BATCH_CELLS,
+    BATCH_COLUMNS,
+    RECORD_COLUMNS,
+    RowPlan,
+    write_batch_rows,
+    write_batches_records,
+    write_record_rows,
+)
+from kdump.render.escape import path_text
+from kdump.render.output import Output
+from kdump.render.record_lines import ROOM
+from kdump.render.table import GAP, SizedColumns
+from kdump.render.views import TableView, View
+
+_BATCH_KINDS = {name: kind for kind, name in enumerate((*BATCH_CELLS, *BATCH_COLUMNS))}
+IN_TABLE = (
+    _BATCH_KINDS | {"maxTimestamp": _BATCH_KINDS["moment"], "crcValid": _BATCH_KINDS["ok"]},
+    {name: kind for kind, name in enumerate(RECORD_COLUMNS)},
+)
+"""Kinds of cells by column name, for the table of batches and for that of records."""
+QUOTED = ("compression", "timestampType")
+MAY_BE_EMPTY = ("flags", "producer", "sequences", "sequence", "headers", "key")
+"""Columns that a table omits while they are empty in all rows."""
+
+
+def json_plan(at: Target) -> RowPlan:
+    """Return the layout of a batch's JSON object for that file, identical to batch_object written by jsonl."""
+    texts = [b'{"type":"batch","file":%b' % jsonl.line(path_text(at.path)).encode("utf-8", "backslashreplace")]
+    for name in BATCH_CELLS:
+        quote = b'"' if name in QUOTED else b""
+        texts[-1] += b',"%b":%b' % (name.encode(), quote)
+        texts.append(quote)
+    texts[-1] += b"}\n"
+    return RowPlan(range(len(BATCH_CELLS)), texts)
+
+
+def table_plan(placed: SizedColumns, kinds: dict[str, int]) -> RowPlan | None:
+    """Return the layout of a table's rows; None if the table shows or hides a column that cannot be written from
+    columns."""
+    names = [column.name for column, _ in placed.shown]
+    if not kinds.keys() >= set(names) or not {column.name for column in placed.hidden} <= set(MAY_BE_EMPTY):
+        return None
+    return RowPlan(
+        [kinds[name] for name in names],
+        [b"", *[GAP.encode()] * (len(names) - 1), b"\n"],
+        [width for _, width in placed.shown],
+        [column.right for column, _ in placed.shown],
+        [kinds[column.name] for column in placed.hidden],
+    )
+
+
+class FastRows:
+    """Writes rows of the selected batches (`records`: of their records). `view` writes special cases, and the first
+    rows of a table."""
+
+    def __init__(self, output: Output, view: View, selection: Selection, *, records: bool) -> None:
+        self.output = output
+        self.view = view
+        self.selection = selection
+        self.records = records
+        self.chooses = selection.chooses_records
+        self.room = bytearray(ROOM)
+        self.used = 0
+        self._plan: RowPlan | None = None
+        self._planned: object = None
+
+    def batch_run(self, at: Target, run: BatchRun) -> None:
+        """Write what the view writes for each selected batch in the batch run."""
+        if not run.checked or not self.selection.is_all:
+            for batch in run.batches():
+                if self.selection.batch(batch) != NO:
+                    self.batch(at, batch)
+            return
+        heads = read_header_columns(run.buffer, run.start, run.stop, run.position - run.start)
+        own = RecordColumns(run.buffer)
+        row = 0
+        while row < len(heads):
+            row = self._ahead(at, heads, row, own)
+            if row < len(heads):
+                self.batch(at, run.batch(heads.of(row, START)))
+                row += 1
+        self._flush()
+
+    def _ahead(self, at: Target, heads: HeaderColumns, row: int, own: RecordColumns) -> int:
+        """Write batches from number `row` on, up to the first special case. Returns the number of that batch."""
+        plan = self._current(at)
+        while plan is not None and row < len(heads):
+            before = self.used
+            if self.records:
+                then, self.used = write_batches_records(self.room, self.used, own, plan, heads, row, len(heads))
+            else:
+                then, self.used = write_batch_rows(self.room, self.used, heads, row, len(heads), plan)
+            if then == row and not before:
+                break
+            if then < len(heads):
+                self._flush()
+            row = then
+        return row
+
+    def batch(self, at: Target, batch: Batch) -> int:
+        """Write what the view writes for one batch. Returns the number of rows."""
+        self._flush()
+        ordinary = isinstance(batch, DefaultRecordBatch) and batch.crcValid and not batch.problems
+        if not self.records or not isinstance(batch, DefaultRecordBatch) or not ordinary or batch.isControlBatch:
+            return self.view.batch(at, batch, self.selection.records(batch))
+        head = b"".join(bytes(chunk) for chunk in batch.chunks(0, BATCH_HEADER.size))
+        heads = read_header_columns(head, 0, len(head), batch.position)
+        count = 0
+        for columns, base in decode_columns(batch):
+            if self.chooses:
+                self.selection.keep(batch, columns)
+            self._rows(at, batch, columns, heads, base)
+            count += len(columns)
+        self._flush()
+        for finding in noted_and_count_findings(at, batch):
+            self.view.finding(finding)
+        return count
+
+    def _rows(
+        self, at: Target, batch: DefaultRecordBatch, columns: RecordColumns, heads: HeaderColumns, base: int
+    ) -> None:
+        """Write the records in the columns, whose bytes start at `base`; the view writes special cases."""
+        row = 0
+        while row < len(columns):
+            plan = self._current(at)
+            if plan is not None:
+                row, self.used = write_record_rows(self.room, self.used, columns, row, plan, heads, 0)
+                if row < len(columns) and self.used:  # perhaps there was no room
+                    self._flush()
+                    continue
+            if row < len(columns):
+                one = RecordColumns(columns.data)
+                one.block, one.count = columns.block[row * WIDTH : (row + 1) * WIDTH], 1
+                assert isinstance(self.view, TableView)
+                for record in rows_of(batch, one, base, 0):
+                    self.view.record(record)
+                row += 1
+
+    def drain(self) -> None:
+        """Do nothing: no rows are pending."""
+
+    def _flush(self) -> None:
+        if self.used:
+            self.output.write_now(memoryview(self.room)[: self.used])
+            self.used = 0
+
+    def _current(self, at: Target) -> RowPlan | None:
+        """Return the current row layout; None if rows cannot be written from columns."""
+        if isinstance(self.view, TableView):
+            table = self.view.table
+            placed = None if table is None else table.placed
+            if placed is not self._planned:
+                self._planned = placed
+                self._plan = None if placed is None else table_plan(placed, IN_TABLE[self.records])
+        elif self._planned != at.path:
+            self._planned, self._plan = at.path, json_plan(at)
+        return self._plan

@@ -1,0 +1,178 @@
+"""The bytes that a finding is about, annotated, as text parts with the names of their styles."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import closing
+
+from kdump.check.diagnosis.diagnose import UNKNOWN, diagnose
+from kdump.check.finding import Finding
+from kdump.check.options import Options
+from kdump.format.varint import Bytes
+from kdump.log import file_kinds
+from kdump.log.batch_records import records
+from kdump.log.entries import Entry, entries
+from kdump.log.errors import SourceError
+from kdump.log.file_kinds import BATCHES, by_content
+from kdump.log.paths import target
+from kdump.log.reader import regions
+from kdump.log.record import Record
+from kdump.log.region import JUNK, Batch, Region
+from kdump.log.window import Window
+from kdump.render.field_meanings import FieldMeaning
+from kdump.render.hexdump import Hexdump
+from kdump.render.output import Output
+from kdump.render.style_marks import mark_style, split_styles
+
+Line = tuple[tuple[str, str], ...]
+"""Text parts, each with the name of its style."""
+
+WIDTH = 132
+LINES = 110
+"""Maximum number of lines of one dump; of a longer one, the beginning is kept and what is wrong."""
+CONTEXT = 4
+FIRST_RECORDS, RECORDS = 2, 20_000
+"""Number of records of a batch that are shown, and maximum number of records searched for the one in a finding."""
+LARGEST = 4 << 20
+"""Size in bytes above which a region is shown without parsing it again, except for crc-mismatch."""
+ENTRIES = 400_000
+"""Maximum number of entries of a file that are searched."""
+BEFORE = 2
+
+
+class CapturedOutput(Output):
+    """Output that is kept as lines."""
+
+    def __init__(self) -> None:
+        self.terminal = True
+        self.lines: list[Line] = []
+
+    @property
+    def colour(self) -> bool:
+        return False
+
+    @property
+    def width(self) -> int | None:
+        return WIDTH
+
+    def line(self, text: str) -> None:
+        self.lines.append(split_styles(text))
+
+
+class _Dump(Hexdump):
+    """A hexdump whose styles are marks in the text."""
+
+    def __init__(self) -> None:
+        self.kept = CapturedOutput()
+        super().__init__(self.kept)
+        self.paint = mark_style
+        self.damage = UNKNOWN
+        """What the damage to the batch looks like, if known."""
+
+    def _bytes(self, position: int, data: Bytes, name: str, words: FieldMeaning, inner: bool = False) -> None:
+        at = self.damage.position
+        if at is not None and not inner and not words.wrong and position <= at < position + len(data):
+            words = words._replace(wrong=self.damage.text)
+        super()._bytes(position, data, name, words, inner)
+
+    def _text(self, text: str, style: str) -> None:
+        super()._text(text.replace(" (--full)", ""), style)
+
+
+def hexdump(finding: Finding, options: Options) -> list[Line]:
+    """Return the batch, the bytes or the entries that a finding is about; empty if it is not about bytes, or they can
+    no longer be read."""
+    at = target(finding.file, source=finding.source)
+    dump = _Dump()
+    if at.path == "-" or not finding.size:
+        return []
+    try:
+        window = options.open(at)
+    except SourceError:
+        return []
+    with closing(window.source):
+        try:
+            kind = at.kind or by_content(window)
+            if kind in BATCHES or kind is None:
+                dump.at = at
+                _region(dump, finding, window, options)
+            else:
+                _entries(dump, finding, window, kind, at.name_offset or 0)
+        except SourceError:
+            pass
+    while dump.kept.lines and not any(text.strip() for text, _ in dump.kept.lines[-1]):
+        dump.kept.lines.pop()
+    return excerpt(dump.kept.lines)
+
+
+def _region(dump: _Dump, finding: Finding, window: Window, options: Options) -> None:
+    if finding.size > LARGEST and finding.code != "crc-mismatch":  # its end is known, no need to search for it
+        dump.region(Region(JUNK, finding.position, finding.size, finding.message, code=finding.code), window)
+        return
+    name_offset = target(finding.file).name_offset
+    found_regions = regions(window, name_offset=name_offset, start=finding.position, limits=options.limits)
+    region = next(found_regions, None)
+    if isinstance(region, Batch):
+        if finding.code == "crc-mismatch" and not region.crcValid:
+            dump.damage = diagnose(region)
+        dump.batch(region, _chosen(region, finding.offset, dump.damage.position))
+    elif region is not None:
+        dump.region(region, window)
+
+
+def _chosen(batch: Batch, offset: int | None, position: int | None) -> Iterator[Record]:
+    """Yield the first records, the one with that offset, and the one that contains the byte at `position`."""
+    for record in records(batch):
+        start = -1 if batch.is_compressed else record.space_position
+        is_hit = position is not None and 0 <= start <= position < start + len(record.raw)
+        if record.index < FIRST_RECORDS or record.offset == offset or is_hit:
+            yield record
+        if record.index >= RECORDS:
+            return
+
+
+def _entries(dump: _Dump, finding: Finding, window: Window, kind: file_kinds.FileKind, base: int) -> None:
+    """Write the entries that the finding is about, and those before."""
+    before: list[Entry] = []
+    end = finding.position + max(1, finding.size)
+    shown = 0
+    for number, item in enumerate(entries(kind, window, base)):
+        position = getattr(item, "position", None)
+        if number > ENTRIES or shown >= LINES or (position is not None and position >= end):
+            return
+        if isinstance(item, Entry):
+            if item.position + item.size <= finding.position:
+                before = [*before[1 - BEFORE :], item]
+                continue
+            for each in before:
+                dump.entry(each)
+            before = []
+            if shown == 0:
+                dump.finding(finding)
+            dump.entry(item)
+        elif isinstance(item, Region):
+            if item.position + item.size <= finding.position:
+                continue
+            dump.region(item, window)
+        shown += 1
+
+
+def excerpt(lines: list[Line]) -> list[Line]:
+    """Return at most LINES lines: the beginning, and what is wrong."""
+    if len(lines) <= LINES:
+        return lines
+    wanted = set(range(LINES // 2))
+    for number, line in enumerate(lines):
+        if any(style == "bad" for _, style in line):
+            wanted |= set(range(number - CONTEXT, number + CONTEXT))
+    kept = sorted(number for number in wanted if 0 <= number < len(lines))[:LINES]
+    made: list[Line] = []
+    last = -1
+    for number in kept:
+        if number > last + 1:
+            made.append(((f"… {number - last - 1} lines are left out", "dim"),))
+        made.append(lines[number])
+        last = number
+    if last + 1 < len(lines):
+        made.append(((f"… {len(lines) - last - 1} lines are left out", "dim"),))
+    return made

@@ -1,0 +1,142 @@
+"""Findings for the page: grouped by cause, with the bytes concerned, the consequence for brokers and consumers, and the
+fix."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass, field
+
+from kdump.check.catalogue import CATALOGUE
+from kdump.check.finding import ERROR, INFO, SEVERITIES
+from kdump.check.options import Options
+from kdump.check.rule import LOST
+from kdump.forensics.postmortem.facts import PartitionFacts, PostMortem
+from kdump.render.postmortem.excerpts import Line, hexdump
+from kdump.render.postmortem.labels import PartitionLabels, clean, file_name
+from kdump.render.report import EVERYWHERE, FindingGroup, PartitionFindings
+
+DUMPED = 60
+"""Maximum groups of findings with a hexdump."""
+TOLD = 300
+"""Maximum groups of findings on the page."""
+OF_ONE_CODE = 10
+"""Maximum groups of findings of one code in one partition."""
+Chosen = tuple[PartitionFacts, FindingGroup, list[PartitionFacts]]
+
+
+@dataclass
+class ExplainedFindings:
+    """A group of findings as shown on the page. All text has been escaped for a terminal; the page also escapes it for
+    HTML."""
+
+    id: str
+    severity: str
+    code: str
+    place: str
+    file: str
+    position: int
+    size: int
+    offset: int | None
+    message: str
+    consequence: str
+    meaning: str
+    fix: str
+    more: str
+    lost: str
+    dump: list[Line] = field(default_factory=list)
+
+
+@dataclass
+class FindingsSection:
+    """The findings section of the page. `omitted`: the number of groups for which there was no room; `codes`: severity,
+    code, number of findings and meaning."""
+
+    explained: list[ExplainedFindings]
+    omitted: int
+    codes: list[tuple[str, str, int, str]]
+
+
+def evidence(made: PostMortem, names: PartitionLabels, options: Options) -> FindingsSection:
+    """Return errors first, then warnings, then informational findings; the first groups have a hexdump of their
+    bytes."""
+    found = [(facts, story) for facts in (*made.others, *made.partitions) for story in _stories(facts)]
+    stories, omitted = _folded(found)
+    stories.sort(key=lambda each: SEVERITIES.index(each[1].first.severity))
+    omitted += max(0, len(stories) - TOLD)
+    explained = [_told(number, *each, names) for number, each in enumerate(stories[:TOLD])]
+    for each, (_, story, _) in zip(explained[:DUMPED], stories):
+        if each.severity != INFO or len(explained) <= DUMPED // 2:
+            each.dump = hexdump(story.first, options)
+    codes: dict[tuple[str, str], int] = {}
+    for facts in (*made.others, *made.partitions):
+        for key, count in facts.codes.items():
+            codes[key] = codes.get(key, 0) + count
+    rows = sorted(codes.items(), key=lambda each: (SEVERITIES.index(each[0][0]), -each[1], each[0][1]))
+    return FindingsSection(explained, omitted, [(*key, count, CATALOGUE[key[1]].meaning) for key, count in rows])
+
+
+def _stories(facts: PartitionFacts) -> list[FindingGroup]:
+    group = PartitionFindings(facts.name)
+    for finding in facts.findings:
+        if finding.consequence != LOST or not group.explains(finding):
+            group.add(finding)
+    return group.stories
+
+
+def _folded(found: list[tuple[PartitionFacts, FindingGroup]]) -> tuple[list[Chosen], int]:
+    """Return the groups of findings to show, each with its partitions, and the number of groups left out. Groups that
+    are not errors and occur in more than EVERYWHERE partitions are merged by code. Of one code in one partition, at
+    most OF_ONE_CODE groups are shown."""
+    places: dict[str, dict[int, PartitionFacts]] = {}
+    for facts, story in found:
+        if story.first.severity != ERROR:
+            places.setdefault(story.first.code, {})[id(facts)] = facts
+    folded = {code: list(of.values()) for code, of in places.items() if len(of) > EVERYWHERE}
+    counts: Counter[tuple[str, int]] = Counter()
+    chosen: list[Chosen] = []
+    omitted = 0
+    for facts, story in found:
+        code = story.first.code
+        is_folded = code in folded and story.first.severity != ERROR
+        key = (code, 0 if is_folded else id(facts))
+        counts[key] += 1
+        if is_folded:
+            if counts[key] == 1:
+                chosen.append((facts, story, folded[code]))
+        elif counts[key] <= OF_ONE_CODE:
+            chosen.append((facts, story, [facts]))
+        else:
+            omitted += 1
+    return chosen, omitted
+
+
+def _told(
+    number: int, facts: PartitionFacts, story: FindingGroup, places: list[PartitionFacts], names: PartitionLabels
+) -> ExplainedFindings:
+    finding, entry = story.first, CATALOGUE[story.first.code]
+    count = sum(story.codes.values())
+    more = ""
+    if len(places) > 1:
+        first = ", ".join(names.of(each) for each in places[:EVERYWHERE])
+        total = sum(each.codes[finding.severity, finding.code] for each in places)
+        more = f"{total:,} findings, in {first} and others. The first is in {names.of(facts)}:"
+    elif count > 1:
+        kinds = ", ".join(f"{times:,} {code}" for code, times in story.codes.most_common())
+        reach = f" up to offset {story.last_offset:,}" if story.last_offset is not None else ""
+        more = f"First of {count:,} findings here: {kinds}{reach}."
+    return ExplainedFindings(
+        id=f"finding-{number + 1}",
+        severity=finding.severity,
+        code=finding.code,
+        place=names.of(facts) if len(places) == 1 else f"{len(places):,} partitions",
+        file=file_name(finding.file),
+        position=finding.position,
+        size=finding.size,
+        offset=finding.offset,
+        message=clean(finding.message),
+        consequence=clean(finding.consequence),
+        meaning=entry.meaning,
+        fix=entry.fix,
+        more=more,
+        lost=clean(story.lost),
+    )

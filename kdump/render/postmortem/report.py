@@ -1,0 +1,117 @@
+"""`kdump.report`: reads the given paths, and writes the page and its charts."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+
+from kdump.check.engine.units import CheckUnit
+from kdump.check.engine.workers import careful_source
+from kdump.check.options import Options
+from kdump.forensics.output_directory import OutputDirectory, OutputError, OutputFile
+from kdump.forensics.postmortem.facts import PostMortem
+from kdump.forensics.postmortem.run import postmortem
+from kdump.log.errors import Refused, SourceError
+from kdump.render.postmortem.charts import draw_charts
+from kdump.render.postmortem.finding_evidence import evidence
+from kdump.render.postmortem.labels import PartitionLabels, clean
+from kdump.render.postmortem.page import page
+from kdump.render.postmortem.vega import Chart, converter, png, svg
+
+FORMATS = ("png", "svg")
+
+
+@dataclass
+class ReportFiles:
+    """What was written: the page `out` of `size` bytes, and the paths of the `charts`. `facts` is the data on the
+    page."""
+
+    out: str
+    size: int
+    charts: list[str]
+    facts: PostMortem
+
+
+def report(
+    paths: str | Iterable[str],
+    out: str,
+    *,
+    charts: str | None = None,
+    chart_format: str = "png",
+    title: str | None = None,
+    options: Options | None = None,
+    topics: Callable[[str], bool] = lambda name: True,
+    jobs: int | None = None,
+    max_rate: int | None = None,
+    refused: Refused | None = None,
+    met: Callable[[int], None] = lambda count: None,
+    total: Callable[[int], None] = lambda size: None,
+    step: Callable[[str], None] = lambda what: None,
+) -> ReportFiles:
+    """Write a post-mortem page for `paths` to the new file `out`, and its charts as files of `chart_format` (png or
+    svg) into the new directory `charts`.
+
+    `paths`: segments, partition directories, log directories, or directories above them. `title`: the title of the
+    page. `topics` selects partitions by topic name. `jobs`: number of processes that read in parallel; `max_rate`:
+    bytes per second that they read together. `total` is called with the number of bytes to read, `met` with the number
+    of bytes read since its previous call, and `step` with the name of each step after reading.
+
+    Raises OutputError if the output cannot be written, if possible before anything is read. Raises SourceError if the
+    packages for drawing are missing, if nothing could be read, or if a path cannot be read and `refused` is None;
+    otherwise `refused` is called with that error. Raises ValueError for an unknown `chart_format`.
+    """
+    if chart_format not in FORMATS:
+        raise ValueError(f"unknown format {chart_format!r}; known are {', '.join(FORMATS)}")
+    named = [paths] if isinstance(paths, str) else list(paths)
+    converter()
+    page_file = OutputFile(out, named)
+    directory = OutputDirectory(charts, named) if charts is not None else None
+    options = options or Options(now=round(time.time() * 1000), open_source=careful_source)
+    made = postmortem(
+        named,
+        options,
+        wanted=lambda unit: _is_of(unit, topics),
+        jobs=jobs,
+        max_rate=max_rate,
+        refused=refused,
+        met=met,
+        total=total,
+    )
+    if not made.totals.files and not made.stats.files:
+        raise SourceError((made.totals.unread or ["nothing was read"])[0])
+    step("drawing")
+    names = PartitionLabels(made)
+    drawn = draw_charts(made, names)
+    section = evidence(made, names, options)
+    text = page(made, drawn, section, names, clean(title) if title else _title(made)).encode(
+        "utf-8", "backslashreplace"
+    )
+    written: list[str] = []
+    if directory is not None:
+        step("writing charts")
+        written = [_picture(directory, chart, chart_format) for chart in drawn.charts]
+    with page_file.writing() as file:
+        file.write(text)
+    return ReportFiles(out, len(text), written, made)
+
+
+def _is_of(unit: CheckUnit, topics: Callable[[str], bool]) -> bool:
+    place = unit.partition or unit.target
+    return place is None or place.topic is None or topics(place.topic)
+
+
+def _title(made: PostMortem) -> str:
+    names = [clean(os.path.basename(os.path.abspath(path)) if path != "-" else path) for path in made.paths]
+    return "Post-mortem: " + ", ".join(names[:3]) + (f" and {len(names) - 3} more" if len(names) > 3 else "")
+
+
+def _picture(directory: OutputDirectory, chart: Chart, chart_format: str) -> str:
+    data = png(chart) if chart_format == "png" else svg(chart, alone=True).encode()
+    name = f"{chart.name}.{chart_format}"
+    directory.write(name, data)
+    return directory.path(name)
+
+
+__all__ = ["FORMATS", "OutputError", "ReportFiles", "report"]

@@ -1,0 +1,27 @@
+"""Styled text independent of a terminal: marks around styled parts, and splitting the text at these marks."""
+
+from __future__ import annotations
+
+import re
+
+BEGIN, THEN, END = "\x01", "\x02", "\x03"
+"""Marks of styled text. The text cannot contain them, because it has been escaped."""
+PAINTED = re.compile(f"{BEGIN}([a-z]*){THEN}([^{END}]*){END}")
+
+
+def mark_style(text: str, style: str) -> str:
+    """Mark text with a style, so that `split_styles` finds it even after it has been joined with other text."""
+    return f"{BEGIN}{style}{THEN}{text}{END}" if style and text else text
+
+
+def split_styles(text: str) -> tuple[tuple[str, str], ...]:
+    """Split text into parts, each with its style."""
+    found, at = [], 0
+    for match in PAINTED.finditer(text):
+        if match.start() > at:
+            found.append((text[at : match.start()], ""))
+        found.append((match[2], match[1]))
+        at = match.end()
+    if at < len(text) or not found:
+        found.append((text[at:], ""))
+    return tuple((piece, style) for piece, style in found)

@@ -1,0 +1,99 @@
+"""Rows of the tables that are not read from batches, built from the same objects as the JSON output."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Iterator
+from typing import Any
+
+from kdump.answer import answer_object
+from kdump.check.engine.units import CheckUnit
+from kdump.check.finding import Finding
+from kdump.check.rules.bytes import not_checked
+from kdump.check.totals import CheckTotals
+from kdump.log import file_kinds
+from kdump.log.entries import Entry, entries
+from kdump.log.errors import SourceError
+from kdump.log.listing import is_url
+from kdump.log.paths import Target, target
+from kdump.render.escape import path_text
+from kdump.render.overview_objects import segment_object
+from kdump.spark.segment_split import opened
+from kdump.state.partition_summary import SegmentSummary, read_segment
+
+Row = dict[str, Any]
+
+
+def segment_rows(pair: tuple[SegmentSummary, bool | None]) -> Iterator[Row]:
+    """Yield the row of a segment for the table segments; none if the segment is gone."""
+    facts, clean = pair
+    read_segment(facts)
+    if not facts.is_deleted:
+        yield segment_object(facts, clean)
+
+
+def entry_rows(at: Target) -> Iterator[Row]:
+    """Yield rows of the tables index_entries, producer_states and checkpoints; none for a file that cannot be read."""
+    assert at.kind is not None
+    own: Row = {"file": path_text(at.path)}
+    if at.kind is file_kinds.PRODUCER_SNAPSHOT:
+        own["snapshotOffset"] = at.name_offset
+    elif at.kind in (file_kinds.OFFSET_CHECKPOINT, file_kinds.EPOCH_CHECKPOINT):
+        own["checkpoint"] = os.path.basename(at.path)
+    else:
+        own["index"] = at.kind.name
+    try:
+        window = opened(at)
+    except SourceError:
+        return
+    window.source.keep = True
+    try:
+        for item in entries(at.kind, window, at.name_offset or 0):
+            if isinstance(item, Entry) and item.type:
+                yield own | item.values
+    except SourceError:
+        return
+    finally:
+        window.source.close()
+
+
+def finding_rows(what: CheckUnit | tuple[str, str], totals: CheckTotals) -> Iterator[Row]:
+    """Yield a unit's findings as rows, and add what was read to `totals`; nothing for a path without a unit."""
+    if isinstance(what, CheckUnit):
+        for finding in what.run(totals, lambda size: None):
+            yield row_of(finding)
+
+
+def unread_rows(what: CheckUnit | tuple[str, str], totals: CheckTotals) -> Iterator[Row]:
+    """Yield what could not be read as rows of the table findings; to be called after `finding_rows` has finished."""
+    if not isinstance(what, CheckUnit):
+        path, text = what
+        yield row_of(not_checked(target(path), text))
+        return
+    for text in totals.unread:
+        yield row_of(not_checked(_named(what, text), text))
+
+
+def row_of(finding: Finding) -> Row:
+    """Return the row of a finding, with `expected` and `actual` as text: a string as it is, anything else as JSON."""
+    row = answer_object(finding)
+    for name in ("expected", "actual"):
+        value = row[name]
+        if value is not None and not isinstance(value, str):
+            row[name] = json.dumps(value, ensure_ascii=False)
+    return row
+
+
+def _named(unit: CheckUnit, text: str) -> Target:
+    """Return the file of the unit that an error message is about."""
+    place = unit.partition
+    files = list(place.files()) if place is not None else list(unit.directory.files.values()) if unit.directory else []
+    for at in files:
+        if text.startswith(at.path + ":"):
+            return at
+    if place is not None:
+        return Target(place.path, None, place.topic, place.partition, None, place.source)
+    if unit.target is not None:
+        return unit.target
+    return target(unit.name, source=unit.name) if not is_url(unit.name) else Target(unit.name, None, None, None)

@@ -1,0 +1,132 @@
+"""One read of a table: plans its tasks, and yields the rows of each. Does not depend on a Spark session."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pyarrow as pa
+
+from kdump.check.engine.workers import careful_source
+from kdump.check.options import Options
+from kdump.check.totals import CheckTotals
+from kdump.log.errors import SourceError
+from kdump.log.paths import Target
+from kdump.log.selection import Selection
+from kdump.render.escape import path_text
+from kdump.spark.arrow import Rows
+from kdump.spark.batches import BatchRows
+from kdump.spark.decoded import DecodedRows
+from kdump.spark.filters import PushedFilters
+from kdump.spark.fleet import find
+from kdump.spark.options import ReadOptions
+from kdump.spark.plan import parts_of
+from kdump.spark.read_task import ReadTask, TaskItem
+from kdump.spark.records import RecordRows
+from kdump.spark.segment_split import SegmentSplit, opened
+from kdump.spark.small_tables import entry_rows, finding_rows, segment_rows, unread_rows
+
+READERS: dict[str, Callable[[ReadOptions, Selection, pa.Schema], BatchRows | RecordRows | DecodedRows]] = {
+    "batches": BatchRows,
+    "records": RecordRows,
+    "group_offsets": DecodedRows,
+    "transactions": DecodedRows,
+    "metadata_records": DecodedRows,
+}
+
+
+class TableRead:
+    """A read of a table. `wanted` restricts what is read."""
+
+    def __init__(self, options: ReadOptions, wanted: PushedFilters | None = None) -> None:
+        self.options = options
+        self.wanted = wanted or PushedFilters()
+        self.check = Options(
+            limits=options.limits,
+            transaction_timeout=options.transaction_timeout,
+            max_message_bytes=options.max_message_bytes,
+            now=int(time.time() * 1000) if options.now is None else options.now,
+            window=options.window,
+            open_source=careful_source,
+        )
+
+    @property
+    def selection(self) -> Selection:
+        return self.wanted.selection
+
+    def parts(self) -> list[ReadTask]:
+        """Return the tasks. Never raises an error for problems on the disks."""
+        self.use_storage()
+        fleet = find(self.options.paths, self.check, self.options.broker, self.options.brokers)
+        return parts_of(fleet, self.options, self.check, self.wanted)
+
+    def read(self, part: ReadTask, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
+        """Yield the rows of a task. Never raises an error for problems on the disks: what cannot be read is a row of
+        the table findings."""
+        self.use_storage()
+        if self.options.table.splits:
+            yield from self._slices(part, schema)
+            return
+        rows = Rows(self.options.table, schema)
+        for piece in part.pieces:
+            common = self.common(piece)
+            for row in self._rows(piece):
+                if rows.add(common | {name: value for name, value in row.items() if value is not None}):
+                    yield from rows.take()
+        yield from rows.take()
+
+    def _slices(self, part: ReadTask, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
+        reader = READERS[self.options.table.name](self.options, self.selection, schema)
+        for piece in part.pieces:
+            own: SegmentSplit = piece.input
+            try:
+                window = opened(own.at, self.options.window)
+            except SourceError:
+                continue
+            try:
+                yield from reader.read(own, window, self.common(piece, own.at))
+            except SourceError:
+                pass
+            finally:
+                window.source.close()
+        yield from reader.rest()
+
+    def _rows(self, piece: TaskItem) -> Iterator[dict[str, Any]]:
+        name = self.options.table.name
+        if name == "segments":
+            yield from segment_rows(piece.input)
+        elif name == "findings":
+            totals = CheckTotals()
+            yield from finding_rows(piece.input, totals)
+            yield from unread_rows(piece.input, totals)
+        else:
+            yield from entry_rows(piece.input)
+
+    def common(self, piece: TaskItem, at: Target | None = None) -> dict[str, Any]:
+        """Return the columns that all rows of a piece share."""
+        if at is None:
+            values = (
+                piece.input[0]
+                if isinstance(piece.input, tuple) and not isinstance(piece.input, Target)
+                else piece.input
+            )
+            at = values if isinstance(values, Target) else getattr(getattr(values, "segment", None), "log", None)
+        columns: dict[str, Any] = dict(vars(piece.identity))
+        columns["state"] = piece.state
+        if at is not None:
+            columns |= {
+                "source": path_text(at.source),
+                "topic": at.topic,
+                "partition": at.partition,
+                "file": path_text(at.path),
+            }
+        return columns
+
+    def use_storage(self) -> None:
+        """Configure fsspec with the option storageOptions."""
+        if self.options.storage:
+            import fsspec
+
+            for protocol in {path.partition("://")[0] for path in self.options.paths if "://" in path}:
+                fsspec.config.conf.setdefault(protocol, {}).update(self.options.storage)

@@ -1,0 +1,151 @@
+"""Summary of a log directory: its IDs, how its broker shut down, and the contents and disk usage of each partition.
+
+Names and sizes come first, from the directories alone; headers are read later, partition by partition.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from kdump.format.meta_properties import meta_properties
+from kdump.log import file_kinds
+from kdump.log.internal_topics import METADATA_TOPIC
+from kdump.log.log_directory import REMOTE_CACHE, LogDirectory, PartitionDirectory, directory_at
+from kdump.state.metadata import read_metadata
+from kdump.state.missing_partitions import Expected, Key, checkpointed_partitions, may_be_missing, missing_partitions
+from kdump.state.partition_summary import PartitionSummary, partition_summary, sizes_of
+from kdump.state.siblings import Siblings, with_node_id
+from kdump.state.small_files import offsets, properties
+
+META = "meta.properties"
+
+
+@dataclass
+class LogDirectorySummary:
+    """Summary of a log directory. `identity`: the contents of meta.properties; `clean`: whether the broker shut down
+    cleanly, None for a directory in which no broker has run (see `had_clean_shutdown`)."""
+
+    directory: LogDirectory
+    identity: dict[str, str]
+    partitions: list[PartitionSummary]
+    clean: bool | None
+    shutdown: dict[str, str]
+    """Contents of .kafka_cleanshutdown: version, brokerEpoch."""
+    dated: int | None
+    """Modification time (epoch ms) of .kafka_cleanshutdown or, without it, of the newest checkpoint. In a copy made
+    without preserving times, the time of the copy."""
+    absent: list[Key]
+    """Partitions that the log directory had and whose directories are missing (see missing_partitions)."""
+    remote_cache: int
+    """Size in bytes of the cached indexes of remote storage."""
+    broken: list[str]
+    """Names of checkpoint and property files in the root that are damaged or cannot be read."""
+
+    @property
+    def live(self) -> list[PartitionSummary]:
+        return [facts for facts in self.partitions if not facts.partition.state]
+
+
+CHECKPOINTS = ("log-start-offset", "replication-offset", "recovery-point-offset")
+Noted = dict[tuple[str, int], dict[str, int]]
+"""Offsets by topic and partition, then by the checkpoint's file name without '-checkpoint'."""
+
+
+def checkpointed_offsets(directory: LogDirectory, broken: list[str] | None = None) -> Noted:
+    """Return the contents of a log directory's offset checkpoints, as far as they can be read. Names of damaged or
+    unreadable files are added to `broken`."""
+    checkpointed: Noted = {}
+    for name in CHECKPOINTS:
+        for key, offset in offsets(directory.files.get(name + "-checkpoint"), broken).items():
+            checkpointed.setdefault(key, {})[name] = offset
+    return checkpointed
+
+
+def had_clean_shutdown(directory: LogDirectory) -> bool | None:
+    """Return True if the broker shut down cleanly. Returns None if no broker has run here, as in a controller's
+    directory or a copy of partitions: there are no offset checkpoints and no clean-shutdown file."""
+    ran = any(at.kind in (file_kinds.OFFSET_CHECKPOINT, file_kinds.CLEAN_SHUTDOWN) for at in directory.files.values())
+    return directory.is_clean if ran else None
+
+
+def partition_summary_in(place: PartitionDirectory, clean: bool | None, offsets: Noted) -> PartitionSummary:
+    """Return the facts of a partition of a log directory; removes its offsets from `offsets` if it is live."""
+    # The metadata log is recovered at every startup, even after a clean shutdown (KafkaRaftLog).
+    facts = partition_summary(place, False if place.topic == METADATA_TOPIC else clean)
+    if not place.state and place.topic is not None and place.partition is not None:
+        facts.checkpoints = offsets.pop((place.topic, place.partition), {})
+    return facts
+
+
+def single_partition_summary(place: PartitionDirectory) -> PartitionSummary:
+    """Return the facts of a single partition directory; if it is in a log directory, these include its checkpointed
+    offsets and whether the broker shut down cleanly."""
+    above = directory_at(os.path.dirname(os.path.abspath(place.path)))
+    if isinstance(above, LogDirectory):
+        return partition_summary_in(place, had_clean_shutdown(above), checkpointed_offsets(above))
+    return partition_summary(place)
+
+
+def log_directory_summary(directory: LogDirectory, siblings: Siblings) -> LogDirectorySummary:
+    """Return the facts of a log directory, from the files in its root and the names and sizes below it. `siblings`: the
+    directories that were given with it, and the metadata log, are read only if a partition may be missing."""
+    broken: list[str] = []
+    offsets, clean = checkpointed_offsets(directory, broken), had_clean_shutdown(directory)
+    identity = _identity(directory, broken)
+    return LogDirectorySummary(
+        directory,
+        identity,
+        [partition_summary_in(place, clean, offsets) for place in directory.partitions],
+        clean,
+        properties(directory.files.get(".kafka_cleanshutdown")),
+        _dated(directory),
+        _absent(directory, identity, siblings),
+        sum(sizes_of(path)[0] for path in _below(os.path.join(directory.path, REMOTE_CACHE))),
+        broken,
+    )
+
+
+def _identity(directory: LogDirectory, broken: list[str]) -> dict[str, str]:
+    """Return the contents of meta.properties. Almost any text is a property to Java, so that the file also counts as
+    broken if it states no node ID."""
+    found = properties(directory.files.get(META), broken)
+    if META in directory.files and META not in broken:
+        try:
+            states_node = meta_properties(found).node_id is not None
+        except ValueError:
+            states_node = False
+        if not states_node:
+            broken.append(META)
+    return found
+
+
+def _absent(directory: LogDirectory, identity: dict[str, str], siblings: Siblings) -> list[Key]:
+    noted = checkpointed_partitions(directory.files)
+    if directory.only_metadata or not may_be_missing(directory.path, noted):
+        return []
+    ids = with_node_id(dict(identity))
+    others, unlisted = siblings.of(ids)
+    found = (read_metadata(path) for path in (directory.path, *others))
+    metadata = next((each for each in found if each is not None), None)
+    here = {(each.topic, each.partition) for each in directory.partitions if not each.state}
+    missing = missing_partitions(Expected.of(directory.path, [*others, *unlisted], ids, noted, metadata))
+    return [key for key in missing.lost if key not in here]  # one that went away in the meantime was deleted
+
+
+def _dated(directory: LogDirectory) -> int | None:
+    marks = [at for name, at in directory.files.items() if name == ".kafka_cleanshutdown"]
+    marks = marks or [at for at in directory.files.values() if at.kind is file_kinds.OFFSET_CHECKPOINT]
+    times = []
+    for at in marks:
+        try:
+            times.append(os.stat(at.path).st_mtime_ns // 1_000_000)
+        except OSError:
+            continue
+    return max(times, default=None)
+
+
+def _below(directory: str) -> Iterator[str]:
+    for path, _, names in os.walk(directory):
+        yield from (os.path.join(path, name) for name in names)

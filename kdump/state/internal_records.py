@@ -1,0 +1,95 @@
+"""Reads the records of the logs in which Kafka keeps its own state, with limits on their size and on memory."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Callable, Iterator
+from typing import Any
+
+from kdump.log.batch_records import records
+from kdump.log.batch_validity import CHECKSUM
+from kdump.log.errors import SourceError, unread
+from kdump.log.live_files import open_target
+from kdump.log.paths import target
+from kdump.log.reader import regions
+from kdump.log.record import Record
+from kdump.log.region import PADDING, Batch, Limits
+from kdump.log.window import Window
+
+LIMITS = Limits(max_batch_size=16 * 1024 * 1024, max_decompressed_size=16 * 1024 * 1024)
+"""KRaft ends a batch at 8 MiB (KafkaRaftClient.MAX_BATCH_SIZE_BYTES); coordinators write smaller batches."""
+MOST_VALUE = 512 * 1024
+"""Maximum size in bytes of a key or value that is decoded: decoded, it takes a hundred times as much."""
+MOST_PROBLEMS = 100
+ROOM = 48 * 1024 * 1024
+"""Memory budget in bytes for state that is kept in addition to other work."""
+ROOM_ALONE = 512 * 1024 * 1024
+"""Memory budget in bytes if showing the state is the only work."""
+ENTRY = 300
+"""Approximate bytes that a partition, a config or a transaction takes in addition to its text."""
+
+
+def bounded(limits: Limits | None) -> Limits:
+    """Return LIMITS, lowered to `limits`: the records of these logs are kept in memory, not only shown."""
+    if limits is None:
+        return LIMITS
+    size, decompressed = LIMITS.max_batch_size or 0, LIMITS.max_decompressed_size
+    return Limits(min(limits.max_batch_size or size, size), min(limits.max_decompressed_size, decompressed))
+
+
+def read_records(path: str, limits: Limits, note: Callable[[str], None]) -> Iterator[Record | None]:
+    """Yield the records of a file in order, from valid batches only, and None for anything else, after passing a
+    description to `note`; zeros at the end of the file are ignored. A record can be read until the next one is
+    requested, and should be decoded only if it is not `too_large`. Never raises for the contents of the disk."""
+    name = os.path.basename(path)
+    try:
+        source = open_target(target(path, source=os.path.dirname(path)))
+    except SourceError as error:
+        note(unread(error))
+        yield None
+        return
+    zeros = None
+    try:
+        for region in regions(Window(source), name_offset=target(path).name_offset, limits=limits):
+            if zeros is not None:
+                note(f"{name} at byte {zeros}: zeros")
+                yield None
+            zeros = region.position if region.kind == PADDING else None
+            if zeros is not None:
+                continue
+            if not isinstance(region, Batch) or not region.crcValid:
+                reason = CHECKSUM.reason if isinstance(region, Batch) else region.reason
+                note(f"{name} at byte {region.position}: {region.kind}: {reason}")
+                yield None
+                continue
+            yield from records(region)
+            for problem in region.problems:
+                note(f"{name} at byte {region.position}: {problem.reason}")
+            if region.problems:
+                yield None
+        if source.error:  # a damaged compressed file ends at the damage
+            note(source.error)
+            yield None
+    except SourceError as error:
+        note(unread(error))
+        yield None
+    finally:
+        source.close()
+
+
+def too_large(record: Record) -> bool:
+    """Return True if the key or value exceeds MOST_VALUE and must not be decoded."""
+    return max(record.keySize, record.valueSize) > MOST_VALUE
+
+
+def memory(value: Any) -> int:
+    """Return the approximate bytes of memory that a value takes: texts, numbers, and tuples, lists and dicts of
+    them."""
+    if isinstance(value, str):
+        return sys.getsizeof(value)
+    if isinstance(value, dict):
+        return ENTRY + sum(memory(name) + memory(item) for name, item in value.items())
+    if isinstance(value, (tuple, list)):
+        return 56 + 8 * len(value) + sum(memory(item) for item in value if item.__class__ is not int)
+    return 0

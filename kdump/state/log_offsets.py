@@ -1,0 +1,100 @@
+"""Log start and end offsets of the partitions on a disk, according to their files.
+
+Source: org.apache.kafka.storage.internals.log.LogLoader (log start), OffsetCheckpointFile.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from kdump.log.errors import SourceError, unread
+from kdump.log.log_directory import LogDirectory, PartitionDirectory
+from kdump.log.region import Batch, Limits
+from kdump.log.region_scan import RegionScan
+from kdump.log.selection import Selection
+from kdump.state.small_files import offsets
+
+
+class LogOffsets(NamedTuple):
+    """A replica on a disk. `logEndOffset`: the offset after the last valid batch of its files; `highWatermark`: the
+    last checkpointed one (every 5 s), None if there is none. `path` is its directory."""
+
+    logStartOffset: int
+    logEndOffset: int
+    highWatermark: int | None
+    path: str
+
+
+class LogOffsetsByPartition:
+    """The partitions of log directories; each is examined on first use. `problems`: as in Groups."""
+
+    def __init__(self, directories: Sequence[LogDirectory], limits: Limits) -> None:
+        self.limits = limits
+        self.problems: list[str] = []
+        self.found: dict[tuple[str, int], list[tuple[LogDirectory, PartitionDirectory]]] = {}
+        self.deleted: set[str] = set()
+        """Topics with a directory that is still being deleted."""
+        self._checkpoints: dict[str, dict[tuple[str, int], int]] = {}
+        self._ends: dict[tuple[str, int], LogOffsets | None] = {}
+        for directory in directories:
+            for partition in directory.partitions:
+                if partition.topic is None or partition.partition is None:
+                    continue
+                if partition.state == "delete":
+                    self.deleted.add(partition.topic)
+                elif not partition.state:
+                    key = (partition.topic, partition.partition)
+                    self.found.setdefault(key, []).append((directory, partition))
+
+    def end(self, topic: str, partition: int) -> LogOffsets | None:
+        """Return the replica with the highest log end offset; None if no replica has a segment."""
+        key = (topic, partition)
+        if key not in self._ends:
+            found = [self._of(directory, each) for directory, each in self.found.get(key, ())]
+            known = [end for end in found if end is not None]
+            self._ends[key] = max(known, key=lambda end: end.logEndOffset, default=None)
+        return self._ends[key]
+
+    def _of(self, directory: LogDirectory, partition: PartitionDirectory) -> LogOffsets | None:
+        assert partition.topic is not None
+        assert partition.partition is not None
+        key = (partition.topic, partition.partition)
+        if not partition.segments:
+            return None
+        start = max(partition.segments[0].offset, self._checkpoint(directory, "log-start-offset").get(key, 0))
+        end = log_end(partition, self.limits, self.problems)
+        mark = self._checkpoint(directory, "replication-offset").get(key)
+        return None if end is None else LogOffsets(start, max(end, start), mark, partition.path)
+
+    def _checkpoint(self, directory: LogDirectory, name: str) -> dict[tuple[str, int], int]:
+        at = directory.files.get(f"{name}-checkpoint")
+        if at is None:
+            return {}
+        if at.path not in self._checkpoints:
+            self._checkpoints[at.path] = offsets(at, problems=self.problems)
+        return self._checkpoints[at.path]
+
+
+def log_end(partition: PartitionDirectory, limits: Limits, problems: list[str]) -> int | None:
+    """Return the offset after the last valid batch of the newest segment that can be opened, or its base offset if it
+    has no valid batch. Returns 0 if none can be opened, None if there are no segments."""
+    for segment in reversed(partition.segments):
+        assert segment.log is not None
+        scan = RegionScan(Selection(), limits)
+        try:
+            window = scan.open(segment.log)
+        except SourceError as error:
+            problems.append(unread(error))
+            continue
+        try:
+            for region, _ in reversed(scan.last(segment.log, window, 1)):
+                if isinstance(region, Batch) and region.crcValid:
+                    return region.lastOffset + 1
+        except SourceError as error:
+            problems.append(unread(error))
+        finally:
+            window.source.close()
+        if segment.offset:
+            return segment.offset  # an empty segment: the broker has rolled, and written nothing yet
+    return 0 if partition.segments else None

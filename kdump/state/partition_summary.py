@@ -1,0 +1,236 @@
+"""The contents of a partition directory: its segments according to their headers, and the disk space that they occupy.
+
+Names and sizes come first, from the directory alone; headers are read on request.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+from kdump.log import file_kinds
+from kdump.log.errors import SourceError, is_gone
+from kdump.log.fault_tolerant import FaultTolerantSource, fault_tolerant
+from kdump.log.header_totals import HeaderTotals
+from kdump.log.live_files import open_target
+from kdump.log.log_directory import PartitionDirectory, SegmentFiles
+from kdump.log.paths import Target
+from kdump.log.region import TORN
+from kdump.log.segment_summary import Met, summarize_headers
+from kdump.log.source import FileSource, Source, open_source
+from kdump.log.window import Window
+
+Open = Callable[[Target], Window]
+
+
+def open_window(at: Target) -> Window:
+    """Open a file as is right next to a running broker: the page cache is left unchanged. Raises SourceError."""
+    return Window(open_target(at, _careful))
+
+
+def _careful(path: str) -> Source:
+    return open_source(path, wrap=fault_tolerant)
+
+
+@dataclass
+class SegmentSummary:
+    """A segment and the files with its name. `size`: length of the .log in bytes; `error`: why its headers could not be
+    read; `is_deleted`: the file went away in the meantime."""
+
+    segment: SegmentFiles
+    size: int
+    sibling_kinds: tuple[str, ...]
+    """Kinds of the files next to it: index, timeindex, txnindex, snapshot."""
+    last: bool
+    headers: HeaderTotals = field(default_factory=HeaderTotals)
+    error: str = ""
+    is_deleted: bool = False
+    grows: bool = False
+    """The file grew while it was read: a broker is writing to it."""
+
+    @property
+    def end(self) -> int:
+        """The offset after the last batch; the base offset in the name if there is none."""
+        return self.segment.offset if self.headers.last is None else self.headers.last + 1
+
+
+@dataclass
+class PartitionSummary:
+    """A partition directory. Sizes are lengths in bytes: `size` of the segments, `others_size` of their indexes and all
+    other live files, `deleted` of .deleted files, `unfinished` of .swap and .cleaned files; `on_disk`: bytes that all
+    of them occupy, which differs for preallocated and sparse files. `checkpoints` has only offsets of a live directory
+    that the checkpoints list."""
+
+    partition: PartitionDirectory
+    segments: list[SegmentSummary]
+    size: int = 0
+    others_size: int = 0
+    deleted: int = 0
+    unfinished: int = 0
+    on_disk: int = 0
+    checkpoints: dict[str, int] = field(default_factory=dict)
+    """By file name without '-checkpoint': log-start-offset, replication-offset, recovery-point-offset."""
+    clean: bool | None = None
+    headers: HeaderTotals = field(default_factory=HeaderTotals)
+    was_read: bool = False
+
+    @property
+    def name(self) -> str:
+        """topic-partition, as in the directory name."""
+        return self.partition.name
+
+    @property
+    def short_name(self) -> str:
+        """The name without the random part of a directory that is not live."""
+        place = self.partition
+        return f"{place.topic}-{place.partition} ({place.state})" if place.state else self.name
+
+    @property
+    def topic(self) -> str:
+        """The topic; the directory name if that is not a partition's, as in remote storage."""
+        return self.partition.topic or self.partition.name
+
+    @property
+    def log_start(self) -> int | None:
+        """The log start offset, where consumers can start: from the checkpoint, possibly below the first segment if
+        remote storage has the records between; otherwise that of the first segment. None without segments."""
+        first = self.segments[0].segment.offset if self.segments else None
+        return self.checkpoints.get("log-start-offset", first)
+
+    @property
+    def local_start(self) -> int | None:
+        """The local log start offset: where consumers can start on this disk. None without segments."""
+        first, start = (self.segments[0].segment.offset if self.segments else None), self.log_start
+        return first if first is None or start is None else max(first, start)
+
+    @property
+    def log_end(self) -> int | None:
+        """The offset that the next record gets; None while the last segment has not been read."""
+        return self.segments[-1].end if self.was_read and self.segments and not self.segments[-1].error else None
+
+    @property
+    def high_watermark(self) -> int | None:
+        """As of the last checkpoint: records above it may not be replicated."""
+        return self.checkpoints.get("replication-offset")
+
+    @property
+    def offsets(self) -> int | None:
+        """Number of offsets from log start to log end."""
+        start, end = self.log_start, self.log_end
+        return None if start is None or end is None else max(0, end - start)
+
+    @property
+    def errors(self) -> list[str]:
+        return [*self.partition.refused, *(segment.error for segment in self.segments if segment.error)]
+
+    @property
+    def damage(self) -> str:
+        """Damage in the headers that a startup of the broker does not repair; empty if there is none."""
+        for segment in self.segments:
+            found = segment_damage(segment, self.clean)
+            if found:
+                return found if len(self.segments) == 1 else f"{found}, in {segment.segment.name}.log"
+        return ""
+
+    def read(self, *, quick: bool = False, met: Met = lambda count: None, open_: Open = open_window) -> None:
+        """Read the headers of all segments, one after the other. Never raises SourceError: see `errors`."""
+        for segment in self.segments:
+            read_segment(segment, quick=quick, met=met, open_=open_)
+        self.sum_up()
+
+    def sum_up(self) -> None:
+        """Combine the headers of the segments, after all have been read."""
+        self.segments = [segment for segment in self.segments if not segment.is_deleted]
+        self.headers = HeaderTotals()
+        for segment in self.segments:
+            self.headers.add(segment.headers)
+        self.was_read = True
+
+
+def segment_damage(segment: SegmentSummary, clean: bool | None) -> str:
+    """Describe the first damage of a segment. The end of the last segment may be torn or padded unless the shutdown was
+    clean (`clean`): at startup, the broker truncates it."""
+    headers = segment.headers
+    if headers.damage or (segment.last and not clean) or not headers.tail:
+        return headers.damage
+    size = headers.torn if headers.tail == TORN else headers.padding
+    return f"{size} bytes of {'an incomplete batch' if headers.tail == TORN else 'zeros'} at the end"
+
+
+def read_segment(
+    facts: SegmentSummary, *, quick: bool = False, met: Met = lambda count: None, open_: Open = open_window
+) -> None:
+    """Read the headers of one segment. Never raises SourceError: see its `error`."""
+    at = facts.segment.log
+    assert at is not None
+    try:
+        window = open_(at)
+    except SourceError as error:
+        facts.is_deleted = is_gone(error)
+        facts.error = "" if facts.is_deleted else str(error)
+        return
+    try:
+        facts.headers = summarize_headers(at, window, quick=quick, met=met)
+        source = window.source
+        facts.error = source.error or _unreadable(source)
+        if isinstance(source, FileSource):
+            facts.grows = source.grown() > 0
+            facts.size = source.size or 0
+        if facts.grows and facts.headers.tail == TORN:
+            facts.headers.tail = ""  # a batch that is being written
+            facts.headers.torn = 0
+    except SourceError as error:
+        facts.error = str(error)
+    finally:
+        window.source.close()
+
+
+def _unreadable(source: Source) -> str:
+    """Report what the device could not read; it was replaced by zeros."""
+    return source.unreadable_text if isinstance(source, FaultTolerantSource) and source.unreadable else ""
+
+
+def partition_summary(place: PartitionDirectory, clean: bool | None = None) -> PartitionSummary:
+    """Return what names and sizes show of a partition directory."""
+    facts = PartitionSummary(place, segments_of(place), clean=clean)
+    logs = {facts_of.segment.log: facts_of for facts_of in facts.segments}
+    others, unfinished = set(place.others), set(place.unfinished)
+    for at in place.files():
+        length, occupied = sizes_of(at.path)
+        facts.on_disk += occupied
+        if at in logs:
+            logs[at].size = length
+            facts.size += length
+        elif at in unfinished:
+            facts.unfinished += length
+        elif at in others and at.path.endswith(".deleted"):
+            facts.deleted += length
+        else:
+            facts.others_size += length
+    return facts
+
+
+def segments_of(place: PartitionDirectory) -> list[SegmentSummary]:
+    """Return the segments according to the names of the files alone: their sizes are 0."""
+    snapshots = {at.name_offset for at in place.snapshots}
+    found = []
+    for number, segment in enumerate(place.segments):
+        assert segment.log is not None
+        kinds_present = [
+            kind.name
+            for kind in (file_kinds.INDEX, file_kinds.TIME_INDEX, file_kinds.TXN_INDEX)
+            if kind in segment.beside
+        ]
+        kinds_present += [file_kinds.PRODUCER_SNAPSHOT.name] if segment.offset in snapshots else []
+        found.append(SegmentSummary(segment, 0, tuple(kinds_present), number == len(place.segments) - 1))
+    return found
+
+
+def sizes_of(path: str) -> tuple[int, int]:
+    """Return the file's length and the bytes that it occupies; 0 for a file that is gone."""
+    try:
+        status = os.stat(path)
+    except OSError:
+        return 0, 0
+    return status.st_size, getattr(status, "st_blocks", 0) * 512

@@ -1,0 +1,307 @@
+"""Reading a failing disk: what is readable is read, the rest is replaced with zeros, and this takes a bounded time."""
+
+from __future__ import annotations
+
+import ctypes
+import errno
+import io
+import mmap
+import os
+import random
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from kdump.log import fault_tolerant as module
+from kdump.log.errors import SourceError
+from kdump.log.fault_tolerant import BLOCK, NEAR, FaultTolerantSource, fault_tolerant
+from kdump.log.rate_limit import RateLimit
+from kdump.log.reader import regions
+from kdump.log.region import Batch
+from kdump.log.source import FileSource, SeekableSource, StreamSource, open_source
+from kdump.log.window import Window
+from tests import craft
+from tests.conftest import tiles
+from tests.log.test_rate_limit import Clock
+
+MIB = 1 << 20
+DATA = random.Random(7).randbytes(300 * BLOCK + 1234)
+
+
+class Broken(FaultTolerantSource):
+    """A file of zeros, or of `data`, whose blocks numbered in `bad` cannot be read.
+
+    `short`: as on Linux, a read returns the bytes before a bad block instead of failing completely."""
+
+    def __init__(
+        self, bad: set[int] | range, size: int, data: bytes = b"", short: bool = True, code: int = errno.EIO
+    ) -> None:
+        super().__init__(os.devnull, os.open(os.devnull, os.O_RDONLY))
+        self.size = size
+        self.bad, self.data, self.short, self.code = bad, data, short, code
+        self.failures = 0
+
+    def _pread(self, count: int, position: int) -> bytes:
+        assert self.size is not None
+        assert 0 <= position < self.size
+        stop = min(position + count, self.size)
+        for block in range(position // BLOCK, -(-stop // BLOCK)):
+            if block in self.bad:
+                if block * BLOCK <= position or not self.short:
+                    self.failures += 1
+                    raise OSError(self.code, os.strerror(self.code))
+                stop = block * BLOCK
+                break
+        return self.data[position:stop] if self.data else bytes(stop - position)
+
+
+def runs(blocks: set[int], size: int) -> list[tuple[int, int]]:
+    found: list[tuple[int, int]] = []
+    for block in sorted(blocks):
+        start, stop = block * BLOCK, min((block + 1) * BLOCK, size)
+        if found and sum(found[-1]) == start:
+            found[-1] = (found[-1][0], stop - found[-1][0])
+        else:
+            found.append((start, stop - start))
+    return found
+
+
+def blanked(data: bytes, stretches: list[tuple[int, int]]) -> bytes:
+    out = bytearray(data)
+    for position, size in stretches:
+        out[position : position + size] = bytes(size)
+    return bytes(out)
+
+
+BAD = st.sets(st.integers(0, 300), max_size=60)
+READS = st.lists(st.tuples(st.integers(0, len(DATA) + 10), st.integers(0, len(DATA))), max_size=8)
+
+
+def is_scattered(bad: set[int]) -> bool:
+    return all(size < NEAR for _, size in runs(bad, 1 << 62))
+
+
+@given(BAD.filter(is_scattered), READS, st.booleans(), st.sampled_from([errno.EIO, errno.ENODATA]))
+def test_scattered_bad_blocks_are_found_exactly(
+    bad: set[int], reads: list[tuple[int, int]], short: bool, code: int
+) -> None:
+    source = Broken(bad, len(DATA), DATA, short, code)
+    expected = blanked(DATA, runs(bad, len(DATA)))
+    seen: set[int] = set()
+    for position, count in reads:
+        assert source.read_at(position, count) == expected[position : position + count]
+        stop = min(position + count, len(DATA))
+        if position < stop:
+            seen |= bad & set(range(position // BLOCK, -(-stop // BLOCK)))
+        assert source.unreadable == runs(seen, len(DATA))
+    assert bool(source.fault) == bool(seen)
+    failures = source.failures
+    for position, count in reads:
+        source.read_at(position, count)
+    assert source.failures == failures, "bad blocks were read again"
+    source.close()
+
+
+@given(st.sets(st.integers(0, 300)), READS, st.booleans())
+def test_whatever_is_bad_the_rest_is_right(bad: set[int], reads: list[tuple[int, int]], short: bool) -> None:
+    source = Broken(bad, len(DATA), DATA, short)
+    for position, count in [*reads, (0, len(DATA))]:
+        data = source.read_at(position, count)
+        expected = bytearray(DATA[position : position + count])
+        for at, size in source.unreadable_in(position, count):
+            expected[at - position : at - position + size] = bytes(size)
+        assert data == expected
+        for (at, size), (after, _) in zip(source.unreadable, source.unreadable[1:]):
+            assert at + size < after
+    given_up = {block for at, size in source.unreadable for block in range(at // BLOCK, -(-(at + size) // BLOCK))}
+    assert bad & set(range(301)) <= given_up
+    assert all(size > 0 and at % BLOCK == 0 for at, size in source.unreadable)
+    source.close()
+
+
+@pytest.mark.parametrize(("first", "last"), [(100, 100), (3, 9), (3, 10), (3, 11), (17, 250), (0, 299), (0, 300)])
+@pytest.mark.parametrize("count", [61, BLOCK, 61_000, MIB])
+def test_the_ends_of_a_long_bad_stretch_are_exact(first: int, last: int, count: int) -> None:
+    bad = set(range(first, last + 1))
+    source = Broken(bad, len(DATA), DATA)
+    found = b"".join(source.read_at(position, count) for position in range(0, len(DATA), count))
+    assert source.unreadable == runs(bad, len(DATA))
+    assert found == blanked(DATA, source.unreadable)
+    assert source.failures < 40
+    source.close()
+
+
+@pytest.mark.parametrize("size", [MIB, 1 << 30, 1 << 44, (1 << 30) + 777])
+def test_a_dead_file_costs_few_reads(size: int) -> None:
+    source = Broken(range(size), size)
+    for position in (0, 4096, size // 2, size - 1000):
+        assert not any(source.read_at(position, MIB))
+    assert source.unreadable == [(0, size)]
+    assert source.failures <= 50
+    source.close()
+
+
+def test_a_disk_that_is_bad_all_over_costs_bounded_reads(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Every second block of 256 MiB is bad: after more failures, more blocks are skipped at a time."""
+    monkeypatch.setattr(module, "PATIENCE", 32)
+    size = 256 * MIB
+    source = Broken(range(0, size, 2), size)
+    for position in range(0, size, MIB):
+        assert len(source.read_at(position, MIB)) == MIB
+    assert source.failures < 32 * 20
+    assert len(source.unreadable) < source.failures
+    source.close()
+
+
+def test_unreadable_in_gives_parts() -> None:
+    source = Broken({1, 2, 5}, 10 * BLOCK)
+    source.read_at(0, 10 * BLOCK)
+    assert source.unreadable_in(0, 10 * BLOCK) == [(BLOCK, 2 * BLOCK), (5 * BLOCK, BLOCK)]
+    assert source.unreadable_in(BLOCK + 10, 20) == [(BLOCK + 10, 20)]
+    assert source.unreadable_in(2 * BLOCK, 3 * BLOCK + 1) == [(2 * BLOCK, BLOCK), (5 * BLOCK, 1)]
+    assert source.unreadable_in(3 * BLOCK, 2 * BLOCK) == []
+    assert source.unreadable_in(6 * BLOCK, BLOCK) == []
+    source.close()
+
+
+def test_other_errors_are_raised() -> None:
+    source = Broken({1}, 10 * BLOCK, code=errno.ESTALE)
+    with pytest.raises(SourceError, match="cannot read at byte 4096"):
+        source.read_at(BLOCK, 10)
+    assert not source.unreadable
+    source.close()
+
+
+def test_a_file_that_is_truncated_behind_a_bad_block(tmp_path: Path) -> None:
+    path = tmp_path / "file"
+    path.write_bytes(DATA)
+
+    class Bad(FaultTolerantSource):
+        def _pread(self, count: int, position: int) -> bytes:
+            if position < BLOCK:
+                raise OSError(errno.EIO, "bad")
+            return super()._pread(count, position)
+
+    source = Bad(str(path), os.open(path, os.O_RDONLY))
+    os.truncate(path, 3 * BLOCK)
+    assert source.read_at(0, MIB) == bytes(BLOCK) + DATA[BLOCK : 3 * BLOCK]
+    assert source.size == 3 * BLOCK
+    assert source.grown() == 0
+    source.close()
+
+
+LIBC = ctypes.CDLL(None, use_errno=True)
+PAGE = mmap.PAGESIZE
+
+
+@pytest.fixture
+def memory() -> Iterator[tuple[int, int]]:
+    """Return address and size of memory in this process whose pages 3 and 4 cannot be read: they are mapped beyond the
+    end of a file."""
+    LIBC.mmap.restype = ctypes.c_void_p
+    LIBC.mmap.argtypes = [ctypes.c_void_p, ctypes.c_size_t, *[ctypes.c_int] * 3, ctypes.c_long]
+    LIBC.munmap.argtypes = [ctypes.c_void_p, ctypes.c_size_t]
+    if not hasattr(os, "memfd_create") or not os.access("/proc/self/mem", os.R_OK):
+        pytest.skip("no /proc/self/mem")
+    size = 9 * PAGE
+    start = LIBC.mmap(None, size, mmap.PROT_READ | mmap.PROT_WRITE, mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS, -1, 0)
+    empty = os.memfd_create("empty")
+    fixed = 0x10
+    LIBC.mmap(start + 3 * PAGE, 2 * PAGE, mmap.PROT_READ, mmap.MAP_SHARED | fixed, empty, 0)
+    os.close(empty)
+    ctypes.memset(start, 0x5A, 3 * PAGE)
+    ctypes.memset(start + 5 * PAGE, 0xA5, 4 * PAGE)
+    yield start, size
+    LIBC.munmap(start, size)
+
+
+def test_the_kernels_own_error(memory: tuple[int, int]) -> None:
+    """The error comes from the kernel: short reads up to the unreadable bytes, then EIO."""
+    start, size = memory
+
+    class Memory(FaultTolerantSource):
+        def _pread(self, count: int, position: int) -> bytes:
+            return os.pread(mem, count, start + position)
+
+    mem = os.open("/proc/self/mem", os.O_RDONLY)
+    source = Memory(os.devnull, os.open(os.devnull, os.O_RDONLY))
+    source.size = size
+    with pytest.raises(OSError, match="error") as failed:
+        source._pread(PAGE, 3 * PAGE)
+    assert failed.value.errno == errno.EIO
+    assert source.read_at(0, size) == b"\x5a" * 3 * PAGE + bytes(2 * PAGE) + b"\xa5" * 4 * PAGE
+    assert source.unreadable == [(3 * PAGE, 2 * PAGE)]
+    assert source.fault == os.strerror(errno.EIO)
+    source.close()
+    os.close(mem)
+
+
+@pytest.mark.parametrize("window", [MIB, 4096])
+@pytest.mark.parametrize("block", [0, 7, 40])
+def test_the_reader_walks_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, window: int, block: int) -> None:
+    """The bad block may be anywhere, including the first one."""
+    path = tmp_path / f"{0:020}.log"
+    data = b"".join(craft.one(bytes([i]) * 5000, i) for i in range(50))
+    path.write_bytes(data)
+    pread = FaultTolerantSource._pread
+
+    def broken(self: FaultTolerantSource, count: int, position: int) -> bytes:
+        if position < (block + 1) * BLOCK and block * BLOCK < position + count:
+            raise OSError(errno.EIO, os.strerror(errno.EIO))
+        return pread(self, count, position)
+
+    monkeypatch.setattr(FaultTolerantSource, "_pread", broken)
+    source = open_source(str(path), fault_tolerant)
+    assert isinstance(source, FaultTolerantSource)
+    hurt, whole, count = 0, set(), 0
+    for region in regions(Window(source, window), name_offset=0):
+        count += region.size
+        if isinstance(region, Batch) and region.crcValid:
+            whole.add(region.baseOffset)
+        elif source.unreadable_in(region.position, region.size):
+            hurt += 1
+    assert count == len(data)
+    assert source.unreadable == [(block * BLOCK, BLOCK)]
+    assert hurt
+    each = len(data) // 50
+    touched = {i for i in range(50) if i * each < (block + 1) * BLOCK and block * BLOCK < (i + 1) * each}
+    assert whole == set(range(50)) - touched
+    source.close()
+
+
+def test_every_byte_is_counted_and_paid_for(tmp_path: Path) -> None:
+    path = tmp_path / f"{0:020}.log"
+    path.write_bytes(b"".join(craft.one(b"v" * 5000, i) for i in range(50)))
+    size = path.stat().st_size
+    clock = Clock()
+    rate = RateLimit(1000, clock=clock, sleep=clock.sleep)
+    counts: list[int] = []
+    source = open_source(str(path), lambda file: fault_tolerant(file, rate=rate, on_read=counts.append))
+    assert sum(counts) == 4, "the look whether it is a compressed file"
+    found = list(regions(Window(source), name_offset=0))
+    assert tiles(found, size)
+    assert size + 4 <= sum(counts) < size + 1000
+    assert clock.now == pytest.approx(1000 + (sum(counts) / 1000) - 0.25)
+    source.close()
+
+
+def test_what_is_no_file_stays_as_it_is(tmp_path: Path) -> None:
+    stream = StreamSource("-", io.BytesIO(b"x"))
+    assert fault_tolerant(stream) is stream
+    seekable = SeekableSource("bytes", io.BytesIO(b"x"))
+    assert fault_tolerant(seekable) is seekable
+    path = tmp_path / "file"
+    path.write_bytes(b"x" * 100)
+    source = fault_tolerant(open_source(str(path)))
+    assert isinstance(source, FaultTolerantSource)
+    assert fault_tolerant(source) is source
+    assert (source.name, source.size, source.read_at(90, 100)) == (str(path), 100, b"x" * 10)
+    path.write_bytes(b"y" * 120)
+    assert source.grown() == 20
+    path.unlink()
+    assert source.is_deleted()
+    assert isinstance(source, FileSource), "so that what looks for a file finds one"
+    source.close()
