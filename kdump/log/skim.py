@@ -96,7 +96,8 @@ class Skim:
 
     def _record(self, length: int) -> RecordColumns:
         stop = self.stop
-        self._need(1)
+        if not self._need(1):
+            raise past_end(self.start, length, 0)
         attributes = self._piece[self._at]
         self._at += 1
         timestamp_delta = self._varint("timestampDelta", VARINT, stop)

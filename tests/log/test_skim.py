@@ -4,7 +4,7 @@ size."""
 from __future__ import annotations
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from kdump.check.rules.records import _bad_header, record_findings
@@ -56,6 +56,7 @@ def said(data: bytes, window: int, **options: bool) -> tuple[object, ...]:
 
 @pytest.mark.parametrize("codec", ["none", "zstd"])
 @given(records=RECORDS, cut=st.integers(0, 60), damage=DAMAGE, count=st.integers(-1, 1), limit=st.integers(2, 40))
+@example(records=[craft.record(value=None)], cut=6, damage=[], count=0, limit=2)  # the payload ends after the length
 def test_the_same_is_said(
     codec: str, records: list[bytes], cut: int, damage: list[tuple[int, int]], count: int, limit: int
 ) -> None:
