@@ -12,9 +12,10 @@ from kdump.log.command_line_paths import missing
 from kdump.log.errors import SourceError, is_gone
 from kdump.log.failures import failures, same_failure
 from kdump.log.file_kinds import BATCHES, INDEXES, PRODUCER_SNAPSHOT, TXN_INDEX, FileKind, by_content
+from kdump.log.live_files import open_target
 from kdump.log.paths import Target, targets
 from kdump.log.region_scan import RegionScan
-from kdump.log.source import FileSource, open_source
+from kdump.log.source import FileSource
 from kdump.log.window import Window
 from kdump.render.escape import path_text, printable
 
@@ -174,7 +175,7 @@ class Files:
         for at in files:
             try:
                 if os.path.isfile(at.path):
-                    open_source(at.path).close()
+                    open_target(at).close()
             except SourceError as error:
                 if not is_gone(error):
                     self.refused(error)
