@@ -127,6 +127,6 @@ class ReportCommand:
                 charts = f"; {count_text(len(made.charts), 'chart')} in {printable(path_text(options.charts))}"
             self.output.line(f"written to {printable(path_text(made.out))}{charts}")
             seconds = facts.seconds if self.output.terminal else None
-            self.output.line(f"totals_text: {totals_text(facts.totals, seconds)}")
+            self.output.line(f"checked: {totals_text(facts.totals, seconds)}")
         self.output.flush()
         return 2 if unreadable() else 0
