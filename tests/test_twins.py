@@ -22,7 +22,7 @@ from hypothesis import given, settings
 
 import kdump
 from kdump.engine import COMPILED, PLAIN, running
-from tests.check.test_together import CHANGES
+from tests.check.test_batch_runs import CHANGES
 from tests.conftest import ROOT, SEED, seeded, segment
 from tests.edges import KNOWN, Disk, disks, lay_out
 from tests.test_damaged_disks import DAMAGES
