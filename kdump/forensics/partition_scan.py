@@ -7,7 +7,6 @@ from collections.abc import Callable, Iterator
 from itertools import islice
 from typing import Any
 
-from kdump.check.engine.neighbor_files import Aborted
 from kdump.check.engine.partition_check import PartitionCheck
 from kdump.check.engine.second_look import Looking
 from kdump.check.finding import INFO, Finding
@@ -54,14 +53,13 @@ class PartitionScan(PartitionCheck):
         alone: bool = False,
     ) -> None:
         self._state = state
-        self._index: tuple[Target, Aborted] | None = None
         super().__init__(partition, known, options, totals, alone=alone)
 
     def _producer_watcher(self) -> ProducerWatcher:
         return ProducerWatcher(self.known, self._state)
 
     def _make_observers(self) -> list[Observer]:
-        self.entries_of_index = TxnIndexEntries(self.transactions, self._aborted)
+        self.entries_of_index = TxnIndexEntries(self.transactions, self.neighbor_files.aborted)
         snapshots = ProducerSnapshotRule(self.producers, self.partition.snapshots, self.neighbor_files.snapshot)
         return [
             snapshots,  # before the batch changes the state
@@ -70,14 +68,8 @@ class PartitionScan(PartitionCheck):
             self.entries_of_index,
             self.transactions,
             TransactionRule(self.transactions, self.known),
-            TxnIndexRule(self.transactions, self.known, self._aborted, self.neighbor_files.begins),
+            TxnIndexRule(self.transactions, self.known, self.neighbor_files.aborted, self.neighbor_files.begins),
         ]
-
-    def _aborted(self, part: SegmentContext) -> Aborted:
-        """Return the entries of a segment's .txnindex, read once although several rules use them."""
-        if self._index is None or self._index[0] is not part.target:
-            self._index = (part.target, super()._aborted(part))
-        return self._index[1]
 
     def run(self, *watchers: Observer) -> Iterator[Any]:
         """Yield the findings and the answers of the observers, in log order."""

@@ -41,6 +41,8 @@ class NeighborFiles(Resumable):
         self.totals = totals
         self.walked = 0
         """Bytes of batches that have been read again."""
+        self._last: tuple[SegmentContext, Aborted] | None = None
+        """The segment whose .txnindex was read last, and its entries: several rules use them."""
 
     def entries(self, at: Target, kind: FileKind) -> Iterator[Item]:
         """Yield everything in a file next to a segment. An error that prevents reading it is added to the totals."""
@@ -83,6 +85,12 @@ class NeighborFiles(Resumable):
         """Return the entries of the segment's .txnindex; None if it cannot be read, is invalid or too large, or if the
         .index is missing too, so that it may have been lost. A segment with an .index but no .txnindex has no aborted
         transactions."""
+        if self._last is None or self._last[0] is not part:
+            self._last = None  # before other entries are read: an index may have a million
+            self._last = part, self._aborted(part)
+        return self._last[1]
+
+    def _aborted(self, part: SegmentContext) -> Aborted:
         at = part.segment.beside.get(TXN_INDEX)
         if at is None:
             return (None, []) if INDEX in part.segment.beside else None

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping
 
 from kdump.check.engine.batch_runs import BatchRunChecker
-from kdump.check.engine.neighbor_files import Aborted, NeighborFiles
+from kdump.check.engine.neighbor_files import NeighborFiles
 from kdump.check.engine.rule_list import NEXT_TO_SEGMENTS, RuleInputs, make_observers
 from kdump.check.finding import ERROR, INFO, WARNING, Finding
 from kdump.check.options import Options
@@ -91,7 +91,6 @@ class PartitionCheck(Resumable):
             partition=self.partition,
             known=self.known,
             files=self.neighbor_files,
-            aborted=self._aborted,
             producers=self.producers,
             transactions=self.transactions,
             is_one_log=self.alone or self.partition.topic is not None,
@@ -291,9 +290,6 @@ class PartitionCheck(Resumable):
     def open_transactions(self) -> Mapping[int, OngoingTxn]:
         """Transactions without a marker by the end of the log, by producer ID; empty if no rule needs them."""
         return self.transactions.state.open
-
-    def _aborted(self, part: SegmentContext) -> Aborted:
-        return self.neighbor_files.aborted(part)
 
 
 def _findings(answers: Iterable[Iterable[Finding] | None]) -> Iterator[Finding]:

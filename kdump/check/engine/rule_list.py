@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import NamedTuple
 
-from kdump.check.engine.neighbor_files import Aborted, NeighborFiles
-from kdump.check.rule import Observer, PartitionContext, SegmentContext
+from kdump.check.engine.neighbor_files import NeighborFiles
+from kdump.check.rule import Observer, PartitionContext
 from kdump.check.rules.indexes import OffsetIndexRule
 from kdump.check.rules.leader_epochs import LeaderEpochRule
 from kdump.check.rules.offsets import OffsetRule
@@ -22,13 +22,12 @@ from kdump.log.log_directory import PartitionDirectory
 
 
 class RuleInputs(NamedTuple):
-    """What the rules of one partition are made from. `aborted`: segment -> entries of its .txnindex; `is_one_log`:
-    whether the segments form one log, unlike copies in remote storage."""
+    """What the rules of one partition are made from. `is_one_log`: whether the segments form one log, unlike copies in
+    remote storage."""
 
     partition: PartitionDirectory
     known: PartitionContext
     files: NeighborFiles
-    aborted: Callable[[SegmentContext], Aborted]
     producers: ProducerWatcher
     transactions: TransactionWatcher
     is_one_log: bool
@@ -60,7 +59,7 @@ RULES = (
     _for("transactions", make=lambda given: TransactionRule(given.transactions, given.known)),
     _for(
         "indexes",
-        make=lambda given: TxnIndexRule(given.transactions, given.known, given.aborted, given.files.begins),
+        make=lambda given: TxnIndexRule(given.transactions, given.known, given.files.aborted, given.files.begins),
     ),
     _for("indexes", make=lambda given: OffsetIndexRule(given.files.entries, given.known)),
     _for("indexes", make=lambda given: TimeIndexRule(given.files.entries, given.known)),

@@ -123,7 +123,7 @@ class PostMortemCheck(PartitionScan):
     def _make_observers(self) -> list[Observer]:
         """Return the rules of verify and, before the transactions, the .txnindex entries, which the ledger needs."""
         observers = PartitionCheck._make_observers(self)
-        self.entries_of_index = TxnIndexEntries(self.transactions, self._aborted)
+        self.entries_of_index = TxnIndexEntries(self.transactions, self.neighbor_files.aborted)
         observers.insert(observers.index(self.transactions), self.entries_of_index)
         return observers
 
