@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import os
 
-MOST = 4
+MAX_JOBS = 4
 """Maximum jobs: more would wait for the disk and for each other, and each uses memory."""
 
 
 def usual_jobs() -> int:
-    """Return the number of cores that this process may use, at most MOST."""
+    """Return the number of cores that this process may use, at most MAX_JOBS."""
     try:
         cores = len(os.sched_getaffinity(0))
     except AttributeError:  # not Linux
         cores = os.cpu_count() or 1
-    return min(MOST, cores)
+    return min(MAX_JOBS, cores)

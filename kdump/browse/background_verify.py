@@ -15,14 +15,14 @@ from kdump.format.count_text import count_text
 from kdump.log.listing import is_inside, real_path
 from kdump.log.region import Limits
 
-MOST = 10_000
+MAX_FINDINGS = 10_000
 """Maximum number of findings that are kept."""
 
 
 @dataclass
 class BackgroundVerify:
     """One verify run over `path`. `place`: index of the current finding, -1 before the first; `left_out`: number of
-    findings above MOST; `info`: number of informational findings that are kept."""
+    findings above MAX_FINDINGS; `info`: number of informational findings that are kept."""
 
     path: str
     findings: list[Finding] = field(default_factory=list)
@@ -38,7 +38,7 @@ class BackgroundVerify:
     def add(self, finding: Finding) -> bool:
         """Add a finding. Return True if it is an error or a warning; informational findings are listed, but skipped by
         `step`."""
-        if len(self.findings) >= MOST:
+        if len(self.findings) >= MAX_FINDINGS:
             self.left_out += 1
             return False
         self.findings.append(finding)

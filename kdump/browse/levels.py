@@ -22,7 +22,7 @@ from kdump.state.partition_summary import open_window
 
 ROWS = 64
 """Rows to read at a time."""
-MOST = 3 * ROWS
+MAX_KEPT_ROWS = 3 * ROWS
 """Maximum rows of a listing to keep; those farthest from the cursor are dropped."""
 
 
@@ -99,14 +99,14 @@ class Levels:
         """Add the rows that `more` has read, and drop those farthest from them."""
         if down:
             level.rows, level.last = [*level.rows, *part.rows], part.last
-            over = max(0, len(level.rows) - MOST)
+            over = max(0, len(level.rows) - MAX_KEPT_ROWS)
             level.rows, level.cursor = level.rows[over:], max(0, level.cursor - over)
             level.first = level.first and not over
         else:
             level.rows, level.first = [*part.rows, *level.rows], part.first
             level.cursor += len(part.rows)
-            level.last = level.last and len(level.rows) <= MOST
-            level.rows = level.rows[:MOST]
+            level.last = level.last and len(level.rows) <= MAX_KEPT_ROWS
+            level.rows = level.rows[:MAX_KEPT_ROWS]
             level.cursor = min(level.cursor, len(level.rows) - 1)
 
     def end(self, level: Level, *, down: bool, met: Met) -> ListingSlice:

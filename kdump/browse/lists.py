@@ -21,7 +21,7 @@ from kdump.render.escape import path_text, printable
 from kdump.render.state_tables import columns, style
 from kdump.render.table import Column
 
-MOST = 20_000
+MAX_TRANSACTIONS = 20_000
 """Maximum number of transactions that are kept."""
 SEVERITY = {"error": "bad", "warning": "torn", "info": "dim"}
 
@@ -156,7 +156,7 @@ class TransactionsScreen(Overlay):
         question = TransactionsQuery(limits=self.limits)
         for answer in transactions(self.path, question, refused=refused, met=job.add, total=total):
             if isinstance(answer, Transaction):
-                if len(self.found) < MOST:
+                if len(self.found) < MAX_TRANSACTIONS:
                     self.found.append(answer)
                 else:
                     self.left_out += 1

@@ -37,7 +37,7 @@ def plugin(name: str) -> PartDecoder | None:
     if not callable(decode):
         raise DecoderError(f"decoder {name} ({found[0].value}) is not callable")
 
-    def said(data: bytes, about: Callable[[], RecordContext]) -> DecodedPart:
+    def decode_part(data: bytes, about: Callable[[], RecordContext]) -> DecodedPart:
         if len(data) > MOST_BYTES:
             raise FormatError(f"too large to decode: {len(data)} bytes, at most {MOST_BYTES}")
         try:
@@ -47,7 +47,7 @@ def plugin(name: str) -> PartDecoder | None:
         except (Exception, SystemExit) as error:  # third-party code may raise anything
             raise FormatError(f"decoder {name}: {_words(error)}") from None
 
-    return said
+    return decode_part
 
 
 def _words(error: BaseException) -> str:

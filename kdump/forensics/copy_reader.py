@@ -19,7 +19,7 @@ from kdump.log.paths import Target
 from kdump.log.reader import CHECKED
 from kdump.log.region import JUNK, PADDING, TORN, Batch, BatchRun, Region
 
-MOST = 1000
+MAX_KEPT = 1000
 """Maximum number of damaged places, leader epochs and notes that are kept for a copy; more damage is only counted."""
 ODD = "its base offset does not fit between those of its neighbors"
 
@@ -138,7 +138,7 @@ class CopyReader:
             base, last = batch.baseOffset or 0, self.last
             self.last = base - 1 if self._taken is None else self._taken
             found = self._damage(batch, batch.problems[0].reason)
-            if self.last == last and len(self.undecoded) < MOST:
+            if self.last == last and len(self.undecoded) < MAX_KEPT:
                 self.undecoded.append(Undecoded(base, last, found))
         self.batches_seen += 1
         self.records_seen += batch.possible_records
@@ -167,7 +167,7 @@ class CopyReader:
 
     def _learn_epoch(self, epoch: int, base: int, place: FilePosition) -> None:
         self._epoch = epoch
-        if epoch >= 0 and len(self.epochs) < MOST:
+        if epoch >= 0 and len(self.epochs) < MAX_KEPT:
             self.epochs.append(EpochInBatches(epoch, base, place))
 
     def _to(self, at: int) -> None:
@@ -259,8 +259,8 @@ class CopyReader:
         return batch_run.stop
 
     def note(self, text: str) -> None:
-        """Add a note on the copy, up to MOST."""
-        if len(self.notes) < MOST:
+        """Add a note on the copy, up to MAX_KEPT."""
+        if len(self.notes) < MAX_KEPT:
             self.notes.append(text)
 
     # -- rows
@@ -312,9 +312,9 @@ class CopyReader:
         self.damaged += 1
         self._pending_count += 1
         found = UnreadableSpan(place, kind, reason, digest.digest() if kind != PADDING else b"")
-        if len(self._pending) < MOST:
+        if len(self._pending) < MAX_KEPT:
             self._pending.append(found)
-        if len(self.damages) < MOST:
+        if len(self.damages) < MAX_KEPT:
             self.damages.append(found)
         return found
 

@@ -26,7 +26,7 @@ from kdump.forensics.differences import (
 from kdump.log.legacy_records import last_record_offset
 from kdump.log.region import Batch
 
-MOST = 100
+MAX_RUNS = 100
 """Maximum number of runs of differences that are kept; more are only counted."""
 SAMPLES = 5
 SHOWN = 512
@@ -167,7 +167,7 @@ class DifferenceCollector:
         if run is None or (run.kind, run.lacking) != (kind, lacking):
             run = DifferingRange(kind, offset, offset, lacking)
             self._locate(run, offset)
-            if len(self.runs) < MOST:
+            if len(self.runs) < MAX_RUNS:
                 self.runs.append(run)
             else:
                 self.more += 1
@@ -187,7 +187,7 @@ class DifferenceCollector:
     def _locate(self, found: DifferingRange, offset: int) -> None:
         left, right = (side.place if side.batch is not None else None for side in self.sides)
         found.left, found.right = left, right
-        if len(self.batches_at) < MOST:
+        if len(self.batches_at) < MAX_RUNS:
             self.batches_at.setdefault(offset, (self._batch_at(0, offset), self._batch_at(1, offset)))
 
     def _batch_at(self, number: int, offset: int) -> BatchAtOffset | None:

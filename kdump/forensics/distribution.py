@@ -12,7 +12,7 @@ SIZES = 34
 """Number of size classes: 0, 1, 2..3, 4..7, and so on; the last contains all sizes from 2^32 on."""
 WIDTHS = (1_000, 10_000, 60_000, 600_000, 3_600_000, 86_400_000)
 """Widths of time buckets in ms, each a multiple of the one before; after the last, each is ten times as wide."""
-MOST = 2048
+MAX_BUCKETS = 2048
 """Maximum number of non-empty buckets; if there are more, buckets are made wider."""
 LATE = (1_000, 10_000, 60_000, 600_000, 3_600_000, 86_400_000)
 """Upper bounds of the classes of lateness, in ms, inclusive. Class 0 contains the records that are not late."""
@@ -66,8 +66,8 @@ def late_classes(counts: array[int]) -> list[SizeClass]:
 
 
 class TimeHistogram:
-    """Counts by time. Buckets are one second wide at first; when there are more than MOST of them, they are widened.
-    `width`: ms of a bucket."""
+    """Counts by time. Buckets are one second wide at first; when there are more than MAX_BUCKETS of them, they are
+    widened. `width`: ms of a bucket."""
 
     __slots__ = ("counts", "step", "width")
 
@@ -83,7 +83,7 @@ class TimeHistogram:
             self.counts[bucket] += count
             return
         self.counts[bucket] = count
-        while len(self.counts) > MOST:
+        while len(self.counts) > MAX_BUCKETS:
             self._widen()
 
     def _widen(self) -> None:

@@ -167,12 +167,12 @@ def record_columns(
     ]
     others = {key.name: _record_key(key, zone) for key in answer_keys(InspectedRecord)[1:]}
     for name in DECODED:
-        others[name] = Column(name, name, lambda record, name=name: _said(record, name, decodes), least=8)  # type: ignore[misc]
+        others[name] = Column(name, name, lambda record, name=name: _decoded_text(record, name, decodes), least=8)  # type: ignore[misc]
     others |= {"key": plain_key, "value": plain_value}
     return _choose(default, others, names)
 
 
-def _said(record: Record, name: str, decodes: TableDecoder | None) -> str:
+def _decoded_text(record: Record, name: str, decodes: TableDecoder | None) -> str:
     """Return what a decoder returns under one key of the JSON object; "-" for nothing."""
     reading = decodes.read(record) if decodes else None
     out: dict[str, Any] = {}

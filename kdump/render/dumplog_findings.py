@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator
 from kdump.check.engine.index_mismatches import MAX_MISMATCHES, IndexMismatch
 from kdump.log.entries import Entry
 
-MOST = 1_000_000
+MAX_PAIRS = 1_000_000
 """Maximum pairs of offsets that are stored, for all files together; further ones are only counted."""
 MISMATCH = "Mismatches in :"
 WRONG_TIME = "Found timestamp mismatch in :"
@@ -20,13 +20,13 @@ NOT_FOUND = "The following indexed offsets are not found in :"
 
 
 class MissingOffsets:
-    """Pairs of consecutive records of one file whose offsets are not consecutive. Stores at most MOST, less the
+    """Pairs of consecutive records of one file whose offsets are not consecutive. Stores at most MAX_PAIRS, less the
     `before` of other files."""
 
     def __init__(self, before: int) -> None:
         self.pairs = array("q")
         self.more = 0
-        self._most = MOST - before
+        self._most = MAX_PAIRS - before
 
     def __len__(self) -> int:
         return len(self.pairs) // 2
@@ -48,7 +48,7 @@ class Findings:
     def wrong(self, path: str, wrong: IndexMismatch, log_offset: int | None) -> None:
         """Add a wrong entry. `log_offset`: the last offset of the batch that Kafka reads where an .index entry points,
         None if there is none."""
-        heading, line = _told(wrong, log_offset)
+        heading, line = _heading_and_line(wrong, log_offset)
         self._wrong[heading].setdefault(path, []).append(line)
 
     def gaps(self, path: str) -> Callable[[int, int], None]:
@@ -73,7 +73,7 @@ class Findings:
                 yield f"  and {gaps.more} more"
 
 
-def _told(wrong: IndexMismatch, log_offset: int | None) -> tuple[str, str]:
+def _heading_and_line(wrong: IndexMismatch, log_offset: int | None) -> tuple[str, str]:
     """Return the heading for a wrong entry and its line: Kafka's, if it has one, and the reason."""
     entry, why = wrong.entry, f"(position {wrong.entry.position}: {wrong.message})"
     in_time = wrong.code.startswith("time-")

@@ -27,7 +27,7 @@ from kdump.render.escape import path_text
 from kdump.render.long_record import record_line
 from kdump.render.ordered_pool import OrderedPool, OutputSlot
 from kdump.render.output import Output
-from kdump.render.record_lines import FIXED, MOST, ROOM, LineTemplate, bytes_needed, write, write_batches
+from kdump.render.record_lines import FIXED, MAX_LINE_BYTES, ROOM, LineTemplate, bytes_needed, write, write_batches
 
 if TYPE_CHECKING:  # views are created by the caller
     from kdump.render.views import View
@@ -80,7 +80,7 @@ def record_lines(
             yield view[:used]
             continue
         need = bytes_needed(columns, row, frame)
-        if need <= MOST:
+        if need <= MAX_LINE_BYTES:
             room = bytearray(need)
             view = memoryview(room)
             continue

@@ -31,7 +31,7 @@ else:
 COMPILED: bool = cython.compiled
 ROOM = 1 << 20
 """Bytes of lines that are collected before they are written."""
-MOST = 16 << 20
+MAX_LINE_BYTES = 16 << 20
 """Maximum bytes that one line may need at worst; longer lines are written elsewhere."""
 FIXED = 400
 """Maximum bytes of the keys and numbers of a line, together."""

@@ -39,7 +39,7 @@ NAMED = 20
 """Maximum number of missing partitions that are shown; --full and JSON show all."""
 TOLD = 5
 """Maximum number of items of one kind that are shown of a partition; --full and JSON show all."""
-MOST = 20
+MAX_STEPS = 20
 """Maximum number of steps that are shown of all partitions together; --full and JSON show all."""
 STYLE = {CLEAN: "name", RECOVERY: "name", DEGRADED: "torn", STOPPED: "bad"}
 GOES = {TRUNCATED: "truncated", DELETED: "deleted", HIDDEN: "left in the file after the log end"}
@@ -172,7 +172,7 @@ class RestartReport(Sink[PartitionPlan | PlanEnd]):
             lines += [f"{each.name}: {note}" for note in each.notes]
         if lines:
             self._head("other steps")
-        most = len(lines) if self.full else MOST
+        most = len(lines) if self.full else MAX_STEPS
         for line in lines[:most]:
             self._text(f"  {line}")
         if most < len(lines):

@@ -12,7 +12,7 @@ from kdump.render.output import Output
 from kdump.render.report import STYLE
 from kdump.render.style import painter
 
-MOST = 100
+MAX_FINDINGS = 100
 """Maximum findings of a partition that are printed; further ones are only counted."""
 
 
@@ -29,7 +29,7 @@ class SummaryLines:
         """Keep a finding or difference for `write`; informational findings are dropped."""
         if isinstance(finding, Finding) and finding.severity == INFO:
             return
-        if len(self.waiting) < MOST:
+        if len(self.waiting) < MAX_FINDINGS:
             self.waiting.append(finding)
         else:
             self._unreported += 1

@@ -85,7 +85,7 @@ def flags(values: bytearray) -> pa.Array:
 class Rows:
     """Collects rows, as values by column name, and converts them to record batches."""
 
-    MOST = 4096
+    BATCH_ROWS = 4096
 
     def __init__(self, table: SparkTable, schema: pa.Schema) -> None:
         self.schema = schema
@@ -95,7 +95,7 @@ class Rows:
     def add(self, row: dict[str, Any]) -> bool:
         """Add a row. Returns True if the rows should be taken now."""
         self.rows.append(row)
-        return len(self.rows) >= self.MOST
+        return len(self.rows) >= self.BATCH_ROWS
 
     def take(self) -> Iterable[pa.RecordBatch]:
         """Yield the collected rows as one record batch, if there are any."""

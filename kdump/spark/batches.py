@@ -49,7 +49,7 @@ from kdump.spark.tables import BATCHES
 
 INSIDE = ("baseOffset", "recordCount")
 """Columns for which a compressed message of magic 0 or 1 has to be decompressed."""
-MOST = 16_384
+BATCH_ROWS = 16_384
 """Number of rows at which a record batch is complete."""
 FROM_HEADS: dict[str, tuple[int, int, int]] = {
     "size": (END, START, 0),
@@ -135,7 +135,7 @@ class BatchColumns:
             self.commons.append(common)
         self.common_of.extend(array("i", [len(self.commons) - 1]) * count)
         self.count += count
-        return self.count >= MOST
+        return self.count >= BATCH_ROWS
 
     def take(self) -> Iterator[pa.RecordBatch]:
         """Yield the collected rows as one record batch, if there are any."""

@@ -28,7 +28,7 @@ from kdump.spark.file_stamps import Stamp, file_stamp
 from kdump.spark.fleet import DiskIdentity
 from kdump.spark.store import LAYOUT, Store, key_of
 
-MOST = 512 * 1024 * 1024
+MAX_STATE_BYTES = 512 * 1024 * 1024
 """Maximum size of an uncompressed state in bytes."""
 STATES = "_kdump/states"
 AT_END = ("recovery-point-offset", "replication-offset", "cleaner-offset")
@@ -162,7 +162,7 @@ def read_state(store: Store, kept: ScanCheckpoint) -> dict[str, Any]:
         raise StateError(f"{kept.state}: changed since it was written")
     inflated = zlib.decompressobj()
     try:
-        text = inflated.decompress(data, MOST)
+        text = inflated.decompress(data, MAX_STATE_BYTES)
         state = json.loads(text) if inflated.eof else None
     except (zlib.error, ValueError, RecursionError) as error:
         raise StateError(f"{kept.state}: {error}") from None

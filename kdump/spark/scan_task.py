@@ -296,7 +296,7 @@ class _UnitRead:
             "open": _open(unit),
             "source": self.common.get("source"),
             "state": self.common.get("state"),
-            "tally": self.tally.said(unit) if isinstance(unit, CheckUnit) and place is not None else None,
+            "tally": self.tally.as_object(unit) if isinstance(unit, CheckUnit) and place is not None else None,
             "seconds": round(time.monotonic() - self.began, 3),
         }
 

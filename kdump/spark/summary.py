@@ -31,7 +31,7 @@ from kdump.spark.unit_totals import sum_units
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-MOST = 20
+MAX_ROWS = 20
 """Maximum rows of a list in the summary; the tables have all of them."""
 TOLD = 2000
 """Maximum number of findings to print."""
@@ -75,7 +75,7 @@ def summarize(spark: SparkSession, options: ScanOptions, store: Store, done: Sca
     for entry in done.entries:
         severities.update(entry["totals"]["findings"])
         codes.update(entry["codes"])
-    sums = sum_units(own, MOST)
+    sums = sum_units(own, MAX_ROWS)
     return answer_object(
         FleetSummary(
             paths=list(options.paths),
@@ -95,7 +95,7 @@ def summarize(spark: SparkSession, options: ScanOptions, store: Store, done: Sca
             replicas=[ReplicaDifference(**each) for each in found if each["kind"] != COMPACTED],
             compactedReplicas=sum(each["kind"] == COMPACTED for each in found),
             openTransactions=open_transactions(done),
-            groups=groups_behind(done.fleet, done.check.limits)[:MOST],
+            groups=groups_behind(done.fleet, done.check.limits)[:MAX_ROWS],
             topics=sums.topics,
             producers=[FleetProducer(**row) for row in rows(spark, PRODUCERS)],
             keys=[FrequentKey(**row) for row in rows(spark, KEYS)] if options.records else [],
@@ -115,7 +115,7 @@ COUNTS = ("partitions", "files", "bytes", "batches", "records")
 
 def rows(spark: SparkSession, sql: str) -> list[dict[str, Any]]:
     """Return the rows of a query by the names of their columns."""
-    found = spark.sql(sql.format(most=MOST) if "{most}" in sql else sql).collect()
+    found = spark.sql(sql.format(most=MAX_ROWS) if "{most}" in sql else sql).collect()
     return [row.asDict(recursive=True) for row in found]
 
 

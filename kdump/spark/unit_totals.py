@@ -95,7 +95,7 @@ class UnitTotals:
         for offset, size, newest in state["segments"]:
             self.segments.append((int(offset), int(size), None if newest is None else int(newest)))
 
-    def said(self, unit: CheckUnit) -> Object:
+    def as_object(self, unit: CheckUnit) -> Object:
         """Return the counts for the unit's entry, as a JSON object."""
         size = sum(size for _, size, _ in self.segments)
         closed = sorted(self.segments)[:-1]

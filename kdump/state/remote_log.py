@@ -20,7 +20,7 @@ from kdump.state.internal_records import MOST_PROBLEMS, bounded, read_records, t
 
 COPIED = 1
 """COPY_SEGMENT_FINISHED. Segments in the delete states (2, 3) had this state before."""
-MOST = 1_000_000
+MAX_KEPT = 1_000_000
 """Maximum number of partitions, and of unfinished segment copies, that are kept."""
 Partition = tuple[str, int]
 """Topic ID and partition number."""
@@ -80,9 +80,9 @@ def _apply(found: RemoteLog, begun: dict[str, int], values: dict[str, Any]) -> N
         return
     place = segment["topicIdPartition"]
     key = (place["id"], place["partition"])
-    if "endOffset" in values and len(begun) < MOST:
+    if "endOffset" in values and len(begun) < MAX_KEPT:
         begun[segment["id"]] = values["endOffset"]
-    if len(found.ends) < MOST:
+    if len(found.ends) < MAX_KEPT:
         found.ends.setdefault(key, -1)
     if values.get("remoteLogSegmentState") == COPIED and key in found.ends:
         found.ends[key] = max(found.ends[key], begun.pop(segment["id"], -1))

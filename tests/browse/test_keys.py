@@ -281,7 +281,7 @@ def test_copying_a_record() -> None:
 
 def test_scrolling_far_and_back(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(browsing, "ROWS", 6)
-    monkeypatch.setattr(browsing, "MOST", 18)
+    monkeypatch.setattr(browsing, "MAX_KEPT_ROWS", 18)
 
     async def script(at: Driver) -> None:
         keys = []

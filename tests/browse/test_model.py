@@ -392,7 +392,7 @@ def test_reading_is_given_up_when_nobody_waits() -> None:
 def test_memory_stays_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(paging, "MARKS", 8)
     monkeypatch.setattr(paging, "EACH", 1)
-    monkeypatch.setattr(browsing, "MOST", 10)
+    monkeypatch.setattr(browsing, "MAX_KEPT_ROWS", 10)
     found = browse(PAYMENTS / ZERO)
     level: Level = found.level
     for _ in range(20):

@@ -8,7 +8,7 @@ from hypothesis import strategies as some
 
 from kdump.check.rules.bytes import CRC_MISMATCH
 from kdump.forensics.postmortem.buckets import Buckets, doubling, eras, main_part, of_time
-from kdump.forensics.postmortem.finding_ranges import MOST, FindingRanges
+from kdump.forensics.postmortem.finding_ranges import MAX_MARKS, FindingRanges
 from kdump.forensics.postmortem.segment_strip import DAMAGED, CellContent, SegmentStrip, coarser
 from kdump.log.paths import Target
 from tests.conftest import seeded
@@ -107,6 +107,6 @@ def test_marks_stay_few_and_count_all(seed: int) -> None:
         severity = dice.choice(("error", "warning"))
         marks.add(CRC_MISMATCH.finding(AT, message="", position=position, size=61, severity=severity))
     told = list(marks)
-    assert len(told) <= 2 * MOST
+    assert len(told) <= 2 * MAX_MARKS
     assert sum(mark.findings for mark in told) == 3000
     assert all(any(mark.start <= position < mark.end for mark in told) for position in places)

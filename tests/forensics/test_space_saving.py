@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kdump.forensics.distribution import LATE, MOST, TimeHistogram, class_of, late_classes, size_classes
+from kdump.forensics.distribution import LATE, MAX_BUCKETS, TimeHistogram, class_of, late_classes, size_classes
 from kdump.forensics.space_saving import LongKey, SpaceSaving, known_by
 from tests.conftest import seeded
 
@@ -84,7 +84,7 @@ def test_moments_widen_and_lose_nothing() -> None:
     for time in exact:
         moments.add(time, 1)
     found = list(moments)
-    assert len(found) <= MOST
+    assert len(found) <= MAX_BUCKETS
     assert found == sorted(Counter(time // moments.width * moments.width for time in exact).items())
     other = TimeHistogram()
     other.add(5, 2)

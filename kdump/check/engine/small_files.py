@@ -47,22 +47,22 @@ def read(at: Target, options: Options, totals: CheckTotals, *, count: bool = Tru
 
 def file_findings(at: Target, options: Options, totals: CheckTotals) -> Iterator[Finding]:
     """Yield findings for a checkpoint, a producer snapshot or another small file on its own."""
-    said: dict[str, str] = {}
+    properties: dict[str, str] = {}
     sound = True
     try:
         for item in read(at, options, totals):
             if isinstance(item, Problem):
                 sound = False
                 yield file_finding(at, item)
-            elif isinstance(item, Entry) and item.type == "property" and len(said) < 1000:
-                said[item.values["name"]] = item.values["value"]
+            elif isinstance(item, Entry) and item.type == "property" and len(properties) < 1000:
+                properties[item.values["name"]] = item.values["value"]
             elif isinstance(item, Region) and at.kind is file_kinds.PRODUCER_SNAPSHOT:
                 yield invalid_region(at, item)
     except SourceError as error:
         totals.refused(error)
         return  # nothing follows from a file that was not read
     if sound:
-        yield from content(at, said)
+        yield from content(at, properties)
 
 
 def file_finding(target: Target, problem: Problem) -> Finding:

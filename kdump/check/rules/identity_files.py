@@ -141,15 +141,15 @@ def other_topic_id(at: Target, items: Iterable[Item], topic_id: str) -> Iterator
     metadata."""
     for item in items:
         if isinstance(item, Entry) and item.values.get("name") == "topic_id":
-            said = item.values["value"]
-            if said != topic_id:
+            stored = item.values["value"]
+            if stored != topic_id:
                 yield PARTITION_METADATA_INVALID.finding(
                     at,
-                    message=f"topic_id is {said}, but {topic_id} in the cluster's metadata",
+                    message=f"topic_id is {stored}, but {topic_id} in the cluster's metadata",
                     position=item.position,
                     size=item.size,
                     expected=topic_id,
-                    actual=said,
+                    actual=stored,
                     consequence="the broker treats the directory as stray, left from a deleted topic",
                 )
 
@@ -163,10 +163,10 @@ def _found(
     severity: str | None = None,
     consequence: str | None = None,
 ) -> Finding:
-    said = f"{name} is missing" if value is None else f"{name} is {value[:100]!r}"
+    problem = f"{name} is missing" if value is None else f"{name} is {value[:100]!r}"
     return code.finding(
         at,
-        message=f"{said}, expected {expected}",
+        message=f"{problem}, expected {expected}",
         expected=expected,
         actual=value,
         severity=severity,

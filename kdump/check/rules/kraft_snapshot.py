@@ -82,9 +82,9 @@ def kraft_snapshot(at: Target, known: PartitionContext, options: Options, totals
                 continue
             yield from count_findings(at, region)
             totals.records += region.possible_records
-            said = [_control_types(region)] if region.isControlBatch else [("",)]
-            first = said[0][0] if first is None and said[0] else first
-            last = said[0][-1] if said[0] else last
+            types = [_control_types(region)] if region.isControlBatch else [("",)]
+            first = types[0][0] if first is None and types[0] else first
+            last = types[0][-1] if types[0] else last
             position = region.position
     except SourceError as error:
         totals.refused(error)

@@ -135,10 +135,10 @@ class ProducerSnapshotRule(Rule):
                     actual=actual,
                 )
 
-    def _compare_transaction(self, disk: ProducerStateEntry, said: int) -> tuple[str, int, int] | None:
+    def _compare_transaction(self, disk: ProducerStateEntry, stored: int) -> tuple[str, int, int] | None:
         """Return how a snapshot's open transaction differs from the log's, as (field, expected, actual); None if it
         does not. A transaction that began below the first offset on the disk is known only to the snapshot, and
         compaction may have removed the batch that began it."""
-        if self.producers.known.compacted or disk.txn_first_offset == said or 0 <= said < (self.first or 0):
+        if self.producers.known.compacted or disk.txn_first_offset == stored or 0 <= stored < (self.first or 0):
             return None
-        return "currentTxnFirstOffset", disk.txn_first_offset, said
+        return "currentTxnFirstOffset", disk.txn_first_offset, stored

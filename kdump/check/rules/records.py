@@ -257,14 +257,16 @@ def _header(make: Make, batch: DefaultRecordBatch) -> Iterator[Finding]:
             message=f"attributes 0x{batch.attributes & 0xFFFF:04x}: reserved bits 0x{unknown:04x} set",
         )
     header = batch.header
-    said = f"producerId {header.producerId}, producerEpoch {header.producerEpoch}, baseSequence {header.baseSequence}"
+    fields = f"producerId {header.producerId}, producerEpoch {header.producerEpoch}, baseSequence {header.baseSequence}"
     if header.producerId < 0:
         if header.isTransactional:
-            yield make(PRODUCER_FIELDS_INVALID, message=f"a transactional batch without a producer ID: {said}")
+            yield make(PRODUCER_FIELDS_INVALID, message=f"a transactional batch without a producer ID: {fields}")
     elif header.producerEpoch < 0:
-        yield make(PRODUCER_FIELDS_INVALID, message=f"a batch with a producer ID, but without an epoch: {said}")
+        yield make(PRODUCER_FIELDS_INVALID, message=f"a batch with a producer ID, but without an epoch: {fields}")
     elif header.baseSequence < 0 and not header.isControlBatch:
-        yield make(PRODUCER_FIELDS_INVALID, message=f"a data batch with a producer ID, but without a sequence: {said}")
+        yield make(
+            PRODUCER_FIELDS_INVALID, message=f"a data batch with a producer ID, but without a sequence: {fields}"
+        )
 
 
 def _data(make: Make, known: PartitionContext, batch: DefaultRecordBatch) -> Iterator[Finding]:

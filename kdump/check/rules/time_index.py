@@ -102,16 +102,16 @@ class TimeIndexRule(IndexRule):
         baseOffset and maxTimestamp, `newest` is the largest maxTimestamp of the batches before it."""
         if self.damaged:
             return
-        offset, said = entry.values["offset"], entry.values["timestamp"]
+        offset, stored = entry.values["offset"], entry.values["timestamp"]
         if base is not None and offset < base:
-            message = f"timestamp {said} at offset {offset}, which no batch contains"
+            message = f"timestamp {stored} at offset {offset}, which no batch contains"
             self.note(TIME_INDEX_MISMATCH, entry, message=message, offset=offset)
-        elif said != timestamp:
-            message = f"timestamp {said} at offset {offset}, but its batch has maxTimestamp {timestamp}"
-            self.note(TIME_INDEX_MISMATCH, entry, message=message, offset=offset, expected=timestamp, actual=said)
-        elif newest > said:
-            message = f"timestamp {said} at offset {offset}, but an earlier batch has maxTimestamp {newest}"
-            self.note(TIME_INDEX_MISMATCH, entry, message=message, offset=offset, expected=newest, actual=said)
+        elif stored != timestamp:
+            message = f"timestamp {stored} at offset {offset}, but its batch has maxTimestamp {timestamp}"
+            self.note(TIME_INDEX_MISMATCH, entry, message=message, offset=offset, expected=timestamp, actual=stored)
+        elif newest > stored:
+            message = f"timestamp {stored} at offset {offset}, but an earlier batch has maxTimestamp {newest}"
+            self.note(TIME_INDEX_MISMATCH, entry, message=message, offset=offset, expected=newest, actual=stored)
 
     def rest(self, part: SegmentContext) -> None:
         while self.entry is not None:

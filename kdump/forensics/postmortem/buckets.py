@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from kdump.forensics.distribution import WIDTHS
 
-MOST = 512
+MAX_BUCKETS = 512
 """Maximum number of non-empty buckets; if there are more, buckets are made wider."""
 
 WIDEST = 1 << 24
@@ -41,7 +41,7 @@ class Buckets:
 
     __slots__ = ("counts", "most", "step", "widths")
 
-    def __init__(self, widths: Callable[[int], int], most: int = MOST) -> None:
+    def __init__(self, widths: Callable[[int], int], most: int = MAX_BUCKETS) -> None:
         self.widths = widths
         self.most = most
         self.step = 0

@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from kdump.check.finding import Finding
 
-MOST = 100
+MAX_MARKS = 100
 """Maximum number of marks of one severity in one file; if there are more, marks near each other are merged."""
 
 
@@ -36,12 +36,12 @@ class FindingRanges:
             marks[-1] = _both(marks[-1], mark)
             return
         marks.append(mark)
-        while len(marks) > MOST:
+        while len(marks) > MAX_MARKS:
             self._thin(marks)
 
     def _thin(self, marks: list[FindingRange]) -> None:
         marks.sort()
-        self.near = max(1, 2 * self.near, (marks[-1].end - marks[0].start) // (4 * MOST))
+        self.near = max(1, 2 * self.near, (marks[-1].end - marks[0].start) // (4 * MAX_MARKS))
         kept = [marks[0]]
         for mark in marks[1:]:
             if _gap(kept[-1], mark) <= self.near:

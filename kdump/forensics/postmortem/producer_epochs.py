@@ -14,7 +14,7 @@ from kdump.format.header_columns import (
 )
 from kdump.log.region import Batch
 
-MOST = 4096
+MAX_PRODUCER_EPOCHS = 4096
 """Maximum number of producer epochs in the table; when it is full, the half with the fewest bytes is removed."""
 
 
@@ -53,7 +53,7 @@ class ProducerEpochs:
     def _add(self, pid: int, epoch: int, first: int, last: int, counts: tuple[int, int, int], newest: int) -> None:
         row = self.by_id.get((pid, epoch))
         if row is None:
-            if len(self.by_id) >= MOST:
+            if len(self.by_id) >= MAX_PRODUCER_EPOCHS:
                 self._purge()
             row = self.by_id[pid, epoch] = ProducerEpoch(pid, epoch, first, last)
         row.first, row.last = min(first, row.first), max(last, row.last)
@@ -63,7 +63,7 @@ class ProducerEpochs:
         row.newest = max(newest, row.newest)
 
     def _purge(self) -> None:
-        kept = sorted(self.by_id.items(), key=lambda item: -item[1].bytes)[: MOST // 2]
+        kept = sorted(self.by_id.items(), key=lambda item: -item[1].bytes)[: MAX_PRODUCER_EPOCHS // 2]
         self.removed += len(self.by_id) - len(kept)
         self.by_id = dict(kept)
 

@@ -6,7 +6,7 @@ from bisect import bisect_left
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
-MOST = 256
+MAX_CELLS = 256
 """Maximum number of cells of a segment. Up to this number of regions, each is a cell of its own."""
 LOOKS = 16
 """Maximum number of different looks counted for a cell; beyond it, only half of them are kept."""
@@ -85,7 +85,7 @@ class _Bin:
 class SegmentStrip:
     """Collects the regions of a file in order. `size`: the file's size in bytes, None if it is not known yet."""
 
-    def __init__(self, size: int | None, most: int = MOST) -> None:
+    def __init__(self, size: int | None, most: int = MAX_CELLS) -> None:
         self.most = most
         self.width = max(1, -(-(size or most) // most))
         self.bins: list[_Bin | None] = [None] * most

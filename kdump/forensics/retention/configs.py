@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
+from kdump.format.numbers import LONG_MAX
 from kdump.log.internal_topics import COMPACTED_TOPICS
 from kdump.state.image import BROKER, MetadataImage
 from kdump.state.topic_config import SYNONYMS
@@ -19,9 +20,8 @@ OPTION, TOPIC, BROKERS, CLUSTER, FILE = "option", "topic", "broker", "cluster de
 DEFAULT, ASSUMED = "default", "assumed"
 """Sources of a value, in order of precedence. `assumed`: Kafka's default, if the topic's own configs are unknown."""
 SOURCES = (OPTION, TOPIC, BROKERS, CLUSTER, FILE, DEFAULT, ASSUMED)
-FOREVER = 2**63 - 1
+FOREVER = LONG_MAX
 """Long.MAX_VALUE: Kafka's value for no bound."""
-MOST = 2**63 - 1
 INTEGER = re.compile(r"[+-]?[0-9]+")
 
 
@@ -37,7 +37,7 @@ def _whole(text: str) -> int:
     if not INTEGER.fullmatch(text.strip()):
         raise ValueError(text)
     number = int(text)
-    if not -MOST <= number <= MOST:
+    if not -LONG_MAX <= number <= LONG_MAX:
         raise ValueError(text)
     return number
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 from kdump.format.java_properties import properties
 from kdump.log.errors import SourceError
 
-MOST = 1 << 20
+MAX_BYTES = 1 << 20
 """Maximum size of such a file in bytes."""
 
 
@@ -17,11 +17,11 @@ def read_properties(path: str) -> dict[str, str]:
     be read, is too large, is binary, or has a bad escape, with which no broker starts."""
     try:
         with open(path, "rb") as file:
-            data = file.read(MOST + 1)
+            data = file.read(MAX_BYTES + 1)
     except OSError as error:
         raise SourceError(f"{path}: {error.strerror}") from None
-    if len(data) > MOST or b"\0" in data:
-        raise SourceError(f"{path}: not a properties file: {'too large' if len(data) > MOST else 'binary'}")
+    if len(data) > MAX_BYTES or b"\0" in data:
+        raise SourceError(f"{path}: not a properties file: {'too large' if len(data) > MAX_BYTES else 'binary'}")
     found = {}
     for line in properties(data):
         if line.problem:

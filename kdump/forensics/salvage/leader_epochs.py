@@ -9,7 +9,7 @@ from bisect import bisect_right
 from collections.abc import Sequence
 from itertools import pairwise
 
-MOST = 100_000
+MAX_EPOCHS = 100_000
 """Maximum number of leader epochs that are kept; no log has so many."""
 
 
@@ -34,7 +34,7 @@ class EpochsWritten:
             self._agrees = at >= 0 and self._given[at][0] == epoch
         if self._seen and epoch <= self._seen[-1][0]:
             return epoch < self._seen[-1][0]
-        if len(self._seen) < MOST:
+        if len(self._seen) < MAX_EPOCHS:
             self._seen.append((epoch, base))
         return False
 

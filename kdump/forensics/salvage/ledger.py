@@ -13,7 +13,7 @@ from typing import Any, BinaryIO
 from kdump.answer import answer_object
 from kdump.forensics.salvage.byte_outcomes import LOSS, RECOVERED, ByteRange, LedgerHole, LedgerSpan, MissingOffsetRange
 
-MOST = 100
+MAX_KEPT = 100
 """Maximum number of losses, and of offset gaps, of a partition that are kept for its report; the ledger has them
 all."""
 
@@ -47,9 +47,9 @@ class SalvageLedger:
         self.odd.update(span.odd)
         if span.is_lost:
             self.lost_places += 1
-            if len(self.losses) < MOST:
+            if len(self.losses) < MAX_KEPT:
                 self.losses.append(span)
-        if span.fate == RECOVERED and len(self.guesses) < MOST:
+        if span.fate == RECOVERED and len(self.guesses) < MAX_KEPT:
             self.guesses.append(span)
         before = self._runs.pop(span.file, None)
         joined = None if before is None else _joined(before, span)
@@ -63,7 +63,7 @@ class SalvageLedger:
         if hole.cause == LOSS:
             self.lost_holes += 1
             self.lost_offsets += count
-            if len(self.holes) < MOST:
+            if len(self.holes) < MAX_KEPT:
                 self.holes.append(hole)
         else:
             self.absent_holes += 1

@@ -63,7 +63,7 @@ def evidence(made: PostMortem, names: PartitionLabels, options: Options) -> Find
     stories, omitted = _folded(found)
     stories.sort(key=lambda each: SEVERITIES.index(each[1].first.severity))
     omitted += max(0, len(stories) - TOLD)
-    explained = [_told(number, *each, names) for number, each in enumerate(stories[:TOLD])]
+    explained = [_explain(number, *each, names) for number, each in enumerate(stories[:TOLD])]
     for each, (_, story, _) in zip(explained[:DUMPED], stories):
         if each.severity != INFO or len(explained) <= DUMPED // 2:
             each.dump = hexdump(story.first, options)
@@ -110,7 +110,7 @@ def _folded(found: list[tuple[PartitionFacts, FindingGroup]]) -> tuple[list[Chos
     return chosen, omitted
 
 
-def _told(
+def _explain(
     number: int, facts: PartitionFacts, story: FindingGroup, places: list[PartitionFacts], names: PartitionLabels
 ) -> ExplainedFindings:
     finding, entry = story.first, CATALOGUE[story.first.code]

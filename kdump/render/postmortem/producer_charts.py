@@ -90,7 +90,7 @@ def transactions(facts: PartitionFacts, name: str) -> Chart | None:
         )
     layers += _stable(facts, first, end)
     spec = {"data": {"values": data}, "width": WIDTH, "height": {"step": STEP}, "encoding": {"y": y}, "layer": layers}
-    return Chart("transactions", name, _told(facts, len(rows)), spec, kind="Transactions: ")
+    return Chart("transactions", name, _caption(facts, len(rows)), spec, kind="Transactions: ")
 
 
 def _first(row: Transaction) -> int:
@@ -128,7 +128,7 @@ def _stable(facts: PartitionFacts, first: int, end: int) -> list[Spec]:
     stable = facts.ended.lastStableOffset if facts.ended else None
     if stable is None or not first <= stable < end:
         return []
-    here = {"values": [{"at": stable, "told": f"last stable offset {stable:,}"}]}
+    here = {"values": [{"at": stable, "label": f"last stable offset {stable:,}"}]}
     x = {"field": "at", "type": "quantitative"}
     near_end = (stable - first) * 2 > end - first
     text = {"type": "text", "align": "right" if near_end else "left", "baseline": "bottom", "dx": -4 if near_end else 4}
@@ -137,12 +137,12 @@ def _stable(facts: PartitionFacts, first: int, end: int) -> list[Spec]:
         {
             "data": here,
             "mark": text | {"dy": -3, "fontSize": 11},
-            "encoding": {"x": x, "y": {"value": 0}, "text": {"field": "told", "type": "nominal"}},
+            "encoding": {"x": x, "y": {"value": 0}, "text": {"field": "label", "type": "nominal"}},
         },
     ]
 
 
-def _told(facts: PartitionFacts, drawn: int) -> str:
+def _caption(facts: PartitionFacts, drawn: int) -> str:
     ended = facts.ended
     if ended is None:
         return ""
@@ -181,7 +181,7 @@ def producers(facts: PartitionFacts, name: str) -> Chart | None:
             "a": row.first,
             "b": max(row.last + 1, row.first + 1),
             "nth": str(order[row.producerId].index(row.epoch) % len(palette.SERIES)),
-            "told": f"epoch {row.epoch}" if _fits(row, first, end) else "",
+            "label": f"epoch {row.epoch}" if _fits(row, first, end) else "",
             "epoch": f"{row.epoch}",
             "offsets": f"{row.first:,}..{row.last:,}",
             "records": f"{row.records:,} in {row.batches:,} batches",
@@ -206,7 +206,7 @@ def producers(facts: PartitionFacts, name: str) -> Chart | None:
             "mark": {"type": "text", "align": "left", "dx": 4, "fontSize": 10, "clip": True},
             "encoding": {
                 "x": {"field": "a", "type": "quantitative"},
-                "text": {"field": "told", "type": "nominal"},
+                "text": {"field": "label", "type": "nominal"},
                 "color": {
                     "condition": {"test": "datum.nth === '0' || datum.nth === '4'", "value": "#ffffff"},
                     "value": "#000000",
@@ -222,7 +222,7 @@ def producers(facts: PartitionFacts, name: str) -> Chart | None:
                 "mark": BREAK,
                 "encoding": {
                     "x": {"field": "at", "type": "quantitative"},
-                    "tooltip": tooltips("who", "what", "offset", "said"),
+                    "tooltip": tooltips("who", "what", "offset", "message"),
                 },
             }
         )
@@ -252,5 +252,5 @@ def _breaks(facts: PartitionFacts, names: dict[int, str]) -> list[dict[str, Any]
         who = names.get(number, f"producer {number}") if number is not None and number >= 0 else None
         if who is not None:
             row = {"who": who, "at": finding.offset, "offset": f"{finding.offset:,}"}
-            rows.append(row | {"what": BREAKS[finding.code], "said": short(clean(finding.message), 120)})
+            rows.append(row | {"what": BREAKS[finding.code], "message": short(clean(finding.message), 120)})
     return rows

@@ -68,8 +68,8 @@ def compression(stats: Stats) -> Chart | None:
         for is_stored, amount in ((True, codec.storedBytes), (False, codec.unpackedBytes)):
             if amount:
                 kind = "stored" if is_stored else "unpacked"
-                data.append(common | {"is": kind, "amount": amount, "size": size_text(amount), "told": ""})
-                data[-1]["told"] = f"{size_text(amount)}" + (f", {ratio}" if is_stored and ratio else "")
+                data.append(common | {"is": kind, "amount": amount, "size": size_text(amount), "label": ""})
+                data[-1]["label"] = f"{size_text(amount)}" + (f", {ratio}" if is_stored and ratio else "")
     if not data:
         return None
     order = list(dict.fromkeys(row["codec"] for row in data))
@@ -98,7 +98,7 @@ def compression(stats: Stats) -> Chart | None:
         },
         {
             "mark": {"type": "text", "align": "left", "dx": 5, "fontSize": 10},
-            "encoding": {"text": {"field": "told", "type": "nominal"}},
+            "encoding": {"text": {"field": "label", "type": "nominal"}},
         },
     ]
     spec = {
@@ -138,7 +138,7 @@ def _top(name: str, title: str, rows: list[tuple[str, Any]], sketch: SpaceSaving
         most = each.times + sketch.error
         caption = f"{each.times:,}" + (f"..{most:,}" if sketch.error else "")
         share = f"{100 * each.times / sketch.total:.1f} %" if sketch.total else ""
-        data.append({"name": label, "count": each.times, "most": most, "told": caption, "records": caption})
+        data.append({"name": label, "count": each.times, "most": most, "label": caption, "records": caption})
         data[-1] |= {"size": size_text(each.weight), "share": share}
     y = {"field": "name", "type": "nominal", "sort": labels, "title": None, "axis": {"domain": False, "ticks": False}}
     most = max(row["most"] for row in data)
@@ -156,7 +156,7 @@ def _top(name: str, title: str, rows: list[tuple[str, Any]], sketch: SpaceSaving
         },
         {
             "mark": {"type": "text", "align": "left", "dx": 5, "fontSize": 10},
-            "encoding": {"x": {"field": "most", "type": "quantitative"}, "text": {"field": "told", "type": "nominal"}},
+            "encoding": {"x": {"field": "most", "type": "quantitative"}, "text": {"field": "label", "type": "nominal"}},
         },
     ]
     if sketch.error:
