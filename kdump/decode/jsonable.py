@@ -13,7 +13,7 @@ from uuid import UUID
 from kdump.decode.decoded import FormatError
 
 DEEPEST = 100
-MOST_VALUES = 1_000_000
+MAX_VALUES = 1_000_000
 LARGEST_NUMBER = 4096
 """Maximum size of an integer in bits. Python refuses to print very large ones."""
 _HALF = re.compile("[\ud800-\udfff]")
@@ -28,12 +28,12 @@ def to_json(value: Any) -> Any:
 
 class _Converter:
     def __init__(self) -> None:
-        self.room = MOST_VALUES
+        self.room = MAX_VALUES
 
     def convert(self, value: Any, depth: int) -> Any:
         self.room -= 1
         if self.room < 0:
-            raise FormatError(f"more than {MOST_VALUES} values")
+            raise FormatError(f"more than {MAX_VALUES} values")
         if depth > DEEPEST:
             raise FormatError(f"nested deeper than {DEEPEST} levels")
         if value is None or isinstance(value, bool):

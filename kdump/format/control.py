@@ -157,5 +157,4 @@ def _decode_value(record: ControlRecord, control: ControlType, value: bytes | No
 
 
 def _problem(error: DecodeError, data: bytes | None) -> DecodeError:
-    reason = "null" if data is None else error.reason
-    return DecodeError(error.struct, error.field, error.position, reason, "control-batch-invalid")
+    return error.changed(reason="null" if data is None else error.reason, code="control-batch-invalid")

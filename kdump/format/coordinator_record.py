@@ -112,7 +112,7 @@ def _prefix(
     try:
         number: int = layout.read(data)[0]
     except DecodeError as error:
-        return None, DecodeError(struct, field, error.position, error.reason)
+        return None, error.changed(struct=struct, field=field)
     if spans is not None:
         spans.extend(layout.walk(data, 0, layout.size))
     return number, None

@@ -1,6 +1,9 @@
-"""The only exception of the format layer."""
+"""The exceptions of the format layer: DecodeError, and subclasses for what a caller tells apart."""
 
 from __future__ import annotations
+
+import copy
+from typing import Any
 
 
 class DecodeError(Exception):
@@ -10,14 +13,66 @@ class DecodeError(Exception):
     a decompressed payload. `code` is the finding code for this error.
     """
 
+    is_ours = False
+    """Whether the cause is a limit of kdump's or a missing library: Kafka may be able to decode the bytes."""
+
     def __init__(self, struct: str, field: str, position: int, reason: str, code: str = "record-malformed") -> None:
-        super().__init__(f"{struct}.{field} at byte {position}: {reason}")
         self.struct = struct
         self.field = field
         self.position = position
         self.reason = reason
         self.code = code
 
+    def __str__(self) -> str:
+        return f"{self.struct}.{self.field} at byte {self.position}: {self.reason}"
+
+    def changed(self, **attributes: Any) -> DecodeError:
+        """Return the same error with other values for some of its attributes."""
+        error = copy.copy(self)  # constructs it with the arguments that it was constructed with, then sets attributes
+        error.__dict__.update(attributes)
+        return error
+
     def moved(self, by: int) -> DecodeError:
         """Return the same error `by` bytes further on, for a buffer that is part of a larger one."""
-        return DecodeError(self.struct, self.field, self.position + by, self.reason, self.code)
+        return self.changed(position=self.position + by)
+
+
+class OurLimitError(DecodeError):
+    """A limit of kdump's, or a library that is not installed."""
+
+    is_ours = True
+
+
+class NullError(DecodeError):
+    """Null, or a length below -1, in a field that is not nullable."""
+
+
+class TooLargeError(DecodeError):
+    """A number that does not fit into the type of its field."""
+
+
+class FrameVersionError(DecodeError):
+    """A metadata record in a frame of an unknown version."""
+
+    def __init__(self, struct: str, field: str, position: int, number: int, expected: int) -> None:
+        super().__init__(struct, field, position, f"version {number} of the frame is unknown, expected {expected}")
+        self.number = number
+
+
+class LengthError(DecodeError):
+    """A field longer than the bytes that are left."""
+
+    def __init__(self, struct: str, field: str, position: int, length: int, left: int) -> None:
+        super().__init__(struct, field, position, f"length {length}, {left} bytes left")
+        self.length = length
+        self.left = left
+
+
+class ElementsError(DecodeError):
+    """An array of more elements than the bytes that are left can hold."""
+
+    def __init__(self, struct: str, field: str, position: int, count: int, smallest: int, left: int) -> None:
+        reason = f"{count} elements of at least {smallest} bytes, {left} bytes left"
+        super().__init__(struct, field, position, reason)
+        self.count = count
+        self.left = left

@@ -13,7 +13,7 @@ from __future__ import annotations
 import base64
 from typing import Any, NamedTuple
 
-from kdump.format.errors import DecodeError
+from kdump.format.errors import DecodeError, ElementsError, LengthError, NullError, OurLimitError
 from kdump.format.layout import BYTES, Field, Span
 from kdump.format.schema import FIXED, UNSIGNED_VARINT, MessageSchema, SchemaField, SchemaStruct
 from kdump.format.utf8 import java_text
@@ -28,7 +28,7 @@ TAG = Field(UNSIGNED_VARINT, "tag of a tagged field", name="_tag")
 TAG_SIZE = Field(UNSIGNED_VARINT, "size of the tagged field", "bytes", name="_tagSize")
 TAG_DATA = Field(BYTES, "a tagged field that is not in the schema", name=UNKNOWN_TAGS)
 MAX_STRING = 0x7FFF
-MOST_VALUES = 500_000
+MAX_VALUES = 500_000
 """Maximum numbers, texts and structures in the arrays of one message: decoding may expand bytes a hundredfold."""
 
 
@@ -91,7 +91,7 @@ def try_decode(
     except DecodeError as error:
         problem = error
         if note:
-            problem = DecodeError(error.struct, error.field, error.position, f"{error.reason} ({note})", error.code)
+            problem = error.changed(reason=f"{error.reason} ({note})")
     stop = reader.position if problem is None else problem.position
     return Decoded(value, known, stop, note, bytes(data[stop:end]), frozenset(reader.unknown_tags)), problem
 
@@ -141,7 +141,7 @@ class _MessageReader:
         self.position = position
         self.end = end
         self.spans = spans
-        self.room = MOST_VALUES
+        self.room = MAX_VALUES
         self.unknown_tags: set[int] = set()
 
     def fill(self, value: dict[str, Any], struct: SchemaStruct, depth: int) -> None:
@@ -211,7 +211,7 @@ class _MessageReader:
             if count is not None:
                 stop = self.position + count
                 if stop > self.end or (node.kind == "string" and count > MAX_STRING):
-                    raise self.error(node.path, start, f"length {count}, {self.end - self.position} bytes left")
+                    raise LengthError(self.name, node.path, start, count, self.end - self.position)
                 value = bytes(self.data[self.position : stop])
                 self.position = stop
                 if node.kind == "string":
@@ -222,10 +222,11 @@ class _MessageReader:
     def array(self, node: SchemaField, element: SchemaField, start: int, count: int, depth: int) -> list[Any]:
         left = self.end - self.position
         if count * element.least > left:
-            raise self.error(node.path, start, f"{count} elements of at least {element.least} bytes, {left} bytes left")
+            raise ElementsError(self.name, node.path, start, count, element.least, left)
         self.room -= count * (1 if element.inner is None else 2 + len(element.inner.fields))
         if self.room < 0:
-            raise self.error(node.path, start, f"{count} elements: more than {MOST_VALUES} values in one message")
+            reason = f"{count} elements: more than {MAX_VALUES} values in one message"
+            raise OurLimitError(self.name, node.path, start, reason)
         if element.inner is None:
             return [self.read(element, depth + 1) for _ in range(count)]
         return [self.structure(element, element.inner, depth) for _ in range(count)]
@@ -256,9 +257,9 @@ class _MessageReader:
         if count >= 0:
             return count
         if count < -1:
-            raise self.error(node.path, start, f"length {count} is negative")
+            raise NullError(self.name, node.path, start, f"length {count} is negative")
         if not node.nullable:
-            raise self.error(node.path, start, "null, but the field is not nullable")
+            raise NullError(self.name, node.path, start, "null, but the field is not nullable")
         return None
 
     def head(self, node: SchemaField) -> Any:

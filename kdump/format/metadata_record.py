@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
-from kdump.format.errors import DecodeError
+from kdump.format.errors import DecodeError, FrameVersionError, TooLargeError
 from kdump.format.layout import Field, Span
 from kdump.format.messages import Decoded, decode_problem, kafka_json, try_decode
 from kdump.format.schema import UNSIGNED_VARINT, by_api_key, load_folder
@@ -110,9 +110,9 @@ def read_frame(value: bytes | None, spans: list[Span] | None = None) -> Metadata
         start = position
         number, position = read_unsigned(value, start, len(value), 32, FRAME, field.name)
         if number > MAX_SHORT:
-            raise DecodeError(FRAME, field.name, start, f"{number} does not fit into an INT16")
+            raise TooLargeError(FRAME, field.name, start, f"{number} does not fit into an INT16")
         if not numbers and number != FRAME_VERSION:
-            raise DecodeError(FRAME, field.name, start, f"version {number} of the frame is unknown, expected 1")
+            raise FrameVersionError(FRAME, field.name, start, number, FRAME_VERSION)
         numbers.append(number)
         if spans is not None:
             spans.append(Span(start, position - start, field, number, 0))

@@ -62,7 +62,7 @@ def decode_transaction(key: bytes | None, value: bytes | None) -> TransactionMet
     if decoded_key.decoded is None or decoded_key.problem is not None:
         error = decoded_key.problem
         assert error is not None
-        problem = DecodeError("TransactionLogKey", error.field, error.position, error.reason)
+        problem = error.changed(struct="TransactionLogKey")
         return TransactionMetadata(None, tombstone=value is None, problem=problem)
     transaction = TransactionMetadata(decoded_key.decoded.value["transactionalId"], tombstone=value is None)
     if decoded_value is None:

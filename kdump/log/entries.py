@@ -15,7 +15,7 @@ from kdump.format.snapshot import CRC_START, PRODUCER_ENTRY, SNAPSHOT_HEADER, VE
 from kdump.log import file_kinds
 from kdump.log.errors import SourceError
 from kdump.log.file_kinds import FileKind
-from kdump.log.region import JUNK, PADDING, TORN, Problem, Region
+from kdump.log.region import JUNK, PADDING, TORN, Problem, Region, ZeroEntries
 from kdump.log.window import Window
 
 LARGEST_TEXT = 16 * 1024 * 1024
@@ -100,7 +100,7 @@ def _fixed(
                 # A preallocated index in which something was written: a million rows of zeros would not be useful.
                 count = count_text(zeros // size, "entry", "entries")
                 reason = f"{count} of zeros before another entry: a broker reads them as entries"
-                yield Region(PADDING, position + start - zeros, zeros, reason)
+                yield ZeroEntries(PADDING, position + start - zeros, zeros, reason)
                 zeros = 0
             yield Entry(type_name, position + start, size, part, values(layout.read(part)), layout)
         zeros += whole - used

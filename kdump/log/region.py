@@ -50,10 +50,13 @@ class Problem:
     actual: Any = None
     space: str = ""
     size: int | None = None
+    is_ours: bool = False
+    """Whether the cause is a limit of kdump's or a missing library: Kafka may be able to decode the bytes."""
 
     @classmethod
     def of(cls, error: DecodeError, base: int = 0, space: str = "") -> Problem:
-        return cls(error.code, error.struct, error.field, base + error.position, error.reason, space=space)
+        where = base + error.position
+        return cls(error.code, error.struct, error.field, where, error.reason, space=space, is_ours=error.is_ours)
 
 
 class Region:
@@ -88,6 +91,10 @@ class Region:
     def end(self) -> int:
         """Position of the first byte after it."""
         return self.position + self.size
+
+
+class ZeroEntries(Region):
+    """Padding before another entry of an index: a broker reads the zeros as entries."""
 
 
 _header = BATCH_HEADER.field

@@ -14,7 +14,7 @@ from typing import Any
 
 from kdump.format.consumer_protocol import PROTOCOL_TYPE, with_members
 from kdump.format.coordinator_record import MessagePart, decode_coordinator_record
-from kdump.format.errors import DecodeError
+from kdump.format.errors import DecodeError, ElementsError, FrameVersionError, LengthError, NullError, TooLargeError
 from kdump.format.messages import UNKNOWN_TAGS, Decoded, kafka_json, try_decode
 from kdump.format.metadata_record import FRAME_VERSION, read_frame
 from kdump.format.schema import MessageSchema, by_api_key
@@ -183,32 +183,31 @@ def _holds_structures(fields: dict[str, Any]) -> bool:
 
 def _frame_message(error: DecodeError, value: bytes | None) -> str:
     name = {"frameVersion": "frame version", "apiKey": "type"}.get(error.field, "version")
-    number = re.match(r"version (\d+) of the frame", error.reason)
-    if number is None:
-        return f"Value for {name} was too large." if "does not fit" in error.reason else f"Error while reading {name}"
-    if number[1] == "0":
+    if isinstance(error, TooLargeError):
+        return f"Value for {name} was too large."
+    if not isinstance(error, FrameVersionError):
+        return f"Error while reading {name}"
+    if error.number == 0:
         return (
             "Could not deserialize metadata record with frame version 0. Note that upgrades from the preview release of"
             " KRaft in 2.8 to newer versions are not supported."
         )
     return (
-        f"Could not deserialize metadata record due to unknown frame version {number[1]}"
+        f"Could not deserialize metadata record due to unknown frame version {error.number}"
         f"(only frame version {FRAME_VERSION} is supported)"
     )
 
 
 def message(error: DecodeError) -> str:
-    """Return the message that Kafka's generated classes throw for an error of messages.attempt; "null" for an exception
+    """Return the message that Kafka's generated classes throw for an error of try_decode; "null" for an exception
     without a message, such as BufferUnderflowException."""
     name = error.field.rpartition(".")[2].replace("[]", " element")
-    if error.reason.startswith("null, ") or error.reason.startswith("length -"):
+    if isinstance(error, NullError):
         return f"non-nullable field {name} was serialized as null"
-    found = re.match(r"length (\d+), (\d+) bytes left", error.reason)
-    if found:
-        return f"Error reading byte array of {found[1]} byte(s): only {found[2]} byte(s) available"
-    found = re.match(r"(\d+) elements of .*, (\d+) bytes left", error.reason)
-    if found:
-        return f"Tried to allocate a collection of size {found[1]}, but there are only {found[2]} bytes remaining."
+    if isinstance(error, LengthError):
+        return f"Error reading byte array of {error.length} byte(s): only {error.left} byte(s) available"
+    if isinstance(error, ElementsError):
+        return f"Tried to allocate a collection of size {error.count}, but there are only {error.left} bytes remaining."
     return "null"
 
 

@@ -12,6 +12,7 @@ from kdump.answer import Object, answer_object
 from kdump.check.catalogue import CATALOGUE
 from kdump.check.finding import ERROR, INFO, WARNING, Code, Finding
 from kdump.check.rule import LOST
+from kdump.check.rules.offsets import missing_text
 from kdump.check.totals import CheckTotals
 from kdump.format.count_text import count_text, first_of
 from kdump.render.amounts import size_text
@@ -99,7 +100,7 @@ class PartitionFindings:
             damage = CATALOGUE[first.code].family == "bytes" and first.file == finding.file
             if damage and first.position <= finding.position:
                 if finding.code == "offset-gap" and not story.lost:
-                    story.lost = finding.message.partition(":")[0]
+                    story.lost = missing_text(finding.expected - 1, finding.actual)
                 return True
         return False
 

@@ -254,7 +254,6 @@ def batch_findings(part: SegmentContext, batch: Batch) -> Iterator[Finding]:
         )
 
 
-OUR_REASONS = ("--max-decompressed-size", "is not installed", "that kdump keeps")
 OURS = "kdump could not decode it; whether a consumer can read it is unknown"
 """Impact if the cause is kdump's own limit or a missing library: brokers and consumers may read the batch."""
 
@@ -276,7 +275,7 @@ def problem_finding(code: Code, target: Target, batch: Batch, problem: Problem) 
         offset=first_offset(batch),
         expected=problem.expected,
         actual=problem.actual,
-        consequence=OURS if any(words in problem.reason for words in OUR_REASONS) else None,
+        consequence=OURS if problem.is_ours else None,
     )
 
 

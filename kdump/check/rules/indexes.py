@@ -20,7 +20,7 @@ from kdump.log.file_kinds import INDEX, FileKind
 from kdump.log.internal_topics import METADATA_TOPIC
 from kdump.log.log_directory import PartitionDirectory
 from kdump.log.paths import Target
-from kdump.log.region import PADDING, TORN, Region
+from kdump.log.region import PADDING, TORN, Region, ZeroEntries
 
 # LogLoader.recoverSegment truncates the .log at damage (docs/remedy-trials.json: damage-index-removed) and deletes
 # every producer snapshot above it. The snapshot that it takes is removed as stray if the next segment does not start
@@ -204,7 +204,7 @@ class IndexRule(Rule):
     def _region(self, part: SegmentContext, region: Region) -> None:
         if region.kind == TORN:
             self.note(self.size_invalid, region, message=region.reason)
-        elif region.kind == PADDING and "before another" in region.reason:
+        elif isinstance(region, ZeroEntries):
             self.note(self.not_sorted, region, message=region.reason)
         elif region.kind == PADDING:
             known = self.known

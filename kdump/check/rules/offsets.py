@@ -77,6 +77,12 @@ MAX_GAPS = 1000
 COMPACTION = "the log cleaner removed these records; consumers skip the gap"
 
 
+def missing_text(last: int, base: int) -> str:
+    """Return which offsets are missing between the last offset of one batch and the base offset of the next."""
+    offsets = f"offset {base - 1} is" if base - last == 2 else f"offsets {last + 1}..{base - 1} are"
+    return f"{offsets} missing between {last} and {base}"
+
+
 class OffsetRule(Rule):
     """Checks offsets for gaps across all segments. Reports gaps at the end, because signs of compaction may follow
     them."""
@@ -147,9 +153,7 @@ class OffsetRule(Rule):
                 target, message=message, position=position, size=size, offset=base, expected=last + 1, actual=base
             )
         elif batch.baseOffset is not None or not batch.is_compressed:
-            missing = base - last - 1
-            offsets = f"offset {base - 1} is" if missing == 1 else f"offsets {last + 1}..{base - 1} are"
-            message = f"{offsets} missing between {last} and {base}"
+            message = missing_text(last, base)
             severity = consequence = None
             if seen.damage is not None:
                 message += f": there is damage at byte {seen.damage}"

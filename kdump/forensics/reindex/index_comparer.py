@@ -10,7 +10,7 @@ from kdump.forensics.reindex.verdict import MOST_TOLD, Verdict, WrongEntry
 from kdump.format.layout import Layout
 from kdump.log.entries import FIXED, Entry, Item
 from kdump.log.file_kinds import FileKind
-from kdump.log.region import PADDING, TORN, Region
+from kdump.log.region import PADDING, TORN, Region, ZeroEntries
 
 
 class IndexComparer:
@@ -113,7 +113,7 @@ class IndexComparer:
         elif region.kind == PADDING:
             zeros = region.size // self.layout.size
             self.number += zeros
-            if "before another" in region.reason:
+            if isinstance(region, ZeroEntries):
                 reason = f"{zeros} entries of zeros before another entry, which a broker reads as entries"
                 self.verdict.note(WrongEntry(self.number - zeros + 1, region.position, None, None, reason))
             elif self.open_end:

@@ -11,7 +11,8 @@ from collections.abc import Iterator
 from typing import Any
 
 from kdump.format.codec.snappy_tags import LONG_LITERAL, ZERO_OFFSET, literal, walk
-from kdump.format.codec.source import failed
+from kdump.format.codec.source import FAILED, failed
+from kdump.format.errors import OurLimitError
 
 BLOCK = "SnappyBlock"
 HISTORY = 8 << 20
@@ -86,7 +87,8 @@ class _Output:
             offset = "an offset of 0" if reach >= ZERO_OFFSET else "an offset before the block's first byte"
             raise failed(BLOCK, "data", position, f"a copy with {offset}")
         if reach > len(self.last):
-            raise failed(BLOCK, "data", position, f"a copy reaches back more than the {HISTORY} bytes that kdump keeps")
+            reason = f"a copy reaches back more than the {HISTORY} bytes that kdump keeps"
+            raise OurLimitError(BLOCK, "data", position, reason, FAILED)
         self._check(made, position)
         head = self.last[len(self.last) - reach :] if reach else b""
         block = bytearray()

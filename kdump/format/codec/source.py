@@ -6,7 +6,7 @@ import importlib
 from collections.abc import Iterable
 from typing import Any
 
-from kdump.format.errors import DecodeError
+from kdump.format.errors import DecodeError, OurLimitError
 from kdump.format.varint import Bytes
 
 NOTHING = memoryview(b"")
@@ -67,14 +67,19 @@ class CompressedInput:
         return gathered
 
 
+FAILED = "decompression-failed"
+"""The code of a payload that cannot be decompressed."""
+
+
 def failed(struct: str, field: str, position: int, reason: str) -> DecodeError:
     """Return the error for a payload that the codec rejects."""
-    return DecodeError(struct, field, position, reason, "decompression-failed")
+    return DecodeError(struct, field, position, reason, FAILED)
 
 
 def over_limit(struct: str, position: int, limit: int) -> DecodeError:
     """Return the error for a payload that decompresses to more than `limit` bytes."""
-    return failed(struct, "output", position, f"decompresses to more than {limit} bytes (--max-decompressed-size)")
+    reason = f"decompresses to more than {limit} bytes (--max-decompressed-size)"
+    return OurLimitError(struct, "output", position, reason, FAILED)
 
 
 def library(module: str, package: str, struct: str) -> Any:
@@ -83,4 +88,4 @@ def library(module: str, package: str, struct: str) -> Any:
         return importlib.import_module(module)
     except ImportError:
         reason = f"the {package} library is not installed: pip install {package}"
-        raise failed(struct, "codec", 0, reason) from None
+        raise OurLimitError(struct, "codec", 0, reason, FAILED) from None
