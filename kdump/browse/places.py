@@ -18,7 +18,9 @@ from kdump.check.finding import Finding
 from kdump.log.entries import Entry, entries
 from kdump.log.errors import SourceError
 from kdump.log.file_kinds import BATCHES
-from kdump.log.log_directory import LogDirectory, PartitionDirectory, find_directories
+from kdump.log.find_directories import find_directories
+from kdump.log.log_directory import LogDirectory
+from kdump.log.partition_directory import PartitionDirectory
 from kdump.log.paths import Target
 from kdump.log.record import Record
 from kdump.log.region import Batch, Limits, Region

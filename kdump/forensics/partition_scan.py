@@ -23,7 +23,7 @@ from kdump.forensics.answers import Note, PartitionProducers, PartitionTransacti
 from kdump.forensics.txn_index_entries import TxnIndexEntries
 from kdump.log.batch_validity import COUNT
 from kdump.log.errors import Refused, SourceError
-from kdump.log.log_directory import PartitionDirectory
+from kdump.log.partition_directory import PartitionDirectory
 from kdump.log.paths import Target
 from kdump.log.region import Region
 from kdump.state.producers import ProducerState

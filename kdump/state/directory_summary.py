@@ -12,7 +12,8 @@ from dataclasses import dataclass
 from kdump.format.meta_properties import meta_properties
 from kdump.log import file_kinds
 from kdump.log.internal_topics import METADATA_TOPIC
-from kdump.log.log_directory import REMOTE_CACHE, LogDirectory, PartitionDirectory, directory_at
+from kdump.log.log_directory import REMOTE_CACHE, LogDirectory, log_directory_above
+from kdump.log.partition_directory import PartitionDirectory
 from kdump.state.metadata import read_metadata
 from kdump.state.missing_partitions import Expected, Key, checkpointed_partitions, may_be_missing, missing_partitions
 from kdump.state.partition_summary import PartitionSummary, partition_summary, sizes_of
@@ -82,8 +83,8 @@ def partition_summary_in(place: PartitionDirectory, clean: bool | None, offsets:
 def single_partition_summary(place: PartitionDirectory) -> PartitionSummary:
     """Return the facts of a single partition directory; if it is in a log directory, these include its checkpointed
     offsets and whether the broker shut down cleanly."""
-    above = directory_at(os.path.dirname(os.path.abspath(place.path)))
-    if isinstance(above, LogDirectory):
+    above = log_directory_above(place.path)
+    if above is not None:
         return partition_summary_in(place, had_clean_shutdown(above), checkpointed_offsets(above))
     return partition_summary(place)
 

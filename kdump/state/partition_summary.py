@@ -14,7 +14,7 @@ from kdump.log.errors import SourceError, is_gone
 from kdump.log.fault_tolerant import FaultTolerantSource, fault_tolerant
 from kdump.log.header_totals import HeaderTotals
 from kdump.log.live_files import open_target
-from kdump.log.log_directory import PartitionDirectory, SegmentFiles
+from kdump.log.partition_directory import PartitionDirectory, SegmentFiles
 from kdump.log.paths import Target
 from kdump.log.region import TORN
 from kdump.log.segment_summary import Met, summarize_headers

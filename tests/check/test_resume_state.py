@@ -18,7 +18,7 @@ from kdump.check.options import Options
 from kdump.check.resume_state import StateError
 from kdump.check.rule import CheckpointedEpoch, CheckpointOffset, FindingMerger, PartitionContext
 from kdump.check.totals import CheckTotals
-from kdump.log.log_directory import partition
+from kdump.log.partition_directory import partition
 from kdump.log.paths import target
 from tests.conftest import DISKS, FIXTURES, read_regions, seeded
 from tests.craft import flip
