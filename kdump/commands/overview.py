@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import NoReturn
 
 import click
@@ -37,7 +37,7 @@ from kdump.render.overview import (
 )
 from kdump.render.progress import Progress
 from kdump.render.table import OtherColumns, UnknownColumn
-from kdump.state.directory_summary import log_directory_summary, single_partition_summary
+from kdump.state.directory_summary import Shutdowns, log_directory_summary, single_partition_summary
 from kdump.state.overview import BY_READING, OverviewRow, chosen, rows_of
 from kdump.state.partition_summary import PartitionSummary
 from kdump.state.siblings import Siblings
@@ -114,6 +114,7 @@ class Overview:
         self._reported: set[str] = set()
         self._wanted = wanted(options.topics, options.internal)
         self._siblings = Siblings(options.paths)
+        self._shutdowns: Shutdowns = {}
         shown = options.output
         self._sink = shown.sink(
             self.output,
@@ -165,7 +166,7 @@ class Overview:
         self._rows(rows, place.path)
 
     def _partition(self, place: PartitionDirectory) -> None:
-        facts = single_partition_summary(place)
+        facts = single_partition_summary(place, self._shutdowns)
         if not self._wanted(facts.topic):
             return
         by = self.options.rows or "segment"
@@ -180,7 +181,7 @@ class Overview:
 
     def _files(self, directory: str, found: list[Target]) -> None:
         """Show segments that were given as paths, with what is known from their directory."""
-        facts = single_partition_summary(partition(directory))
+        facts = single_partition_summary(partition(directory), self._shutdowns)
         if not self._wanted(facts.topic):
             return
         names = {os.path.basename(at.path): at for at in found}
@@ -190,7 +191,7 @@ class Overview:
             assert row.segment.segment.log is not None
             at = names.pop(os.path.basename(row.segment.segment.log.path), None)
             if at is not None:
-                row.segment.segment.log = at
+                row.segment.segment = replace(row.segment.segment, log=at)
                 rows.append(row)
         for at in names.values():  # not live segments
             self._refused(SourceError(_refusal(at.path)))

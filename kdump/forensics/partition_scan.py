@@ -73,8 +73,12 @@ class PartitionScan(PartitionCheck):
 
     def run(self, *watchers: Observer) -> Iterator[Any]:
         """Yield the findings and the answers of the observers, in log order."""
+        own = len(self._observers)
         self.watch(*watchers)
-        return iter(self.findings())
+        try:
+            yield from self.findings()
+        finally:
+            del self._observers[own:]  # they refer to this scan
 
     def snapshot_at_start(self) -> tuple[Target, list[Row]] | None:
         """Return the open transactions of the producer snapshot at the first segment's base offset, in order of their
