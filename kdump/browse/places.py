@@ -131,7 +131,7 @@ class Places:
             description = f"NOT LIVE: {part.partition.state}" if part.partition.state else ""
             description = description or ("UNREADABLE" if part.partition.refused else "")
             row = FileRow(
-                part.name, description, part.size, None, len(part.segments), part.log_start, part.high_watermark
+                part.name, description, part.size, None, len(part.segment_sizes), part.log_start, part.high_watermark
             )
             rows.append(self.maker.file_row("partition", part.partition.path, part, row, "torn" if description else ""))
         rows += [self.maker.file(at) for at in (*place.files.values(), *place.others)]
