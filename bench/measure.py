@@ -6,6 +6,7 @@ import os
 import resource
 import subprocess
 import time
+from collections import deque
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from pathlib import Path
@@ -42,16 +43,18 @@ def run(command: Sequence[str]) -> Run:
 
 
 def with_children(command: Sequence[str], allowed: Sequence[int] = (0,)) -> Run:
-    """Run the command once. Its peak is the largest sum of the proportional set sizes (PSS) of all its processes,
-    sampled every 20 ms: memory that they share counts once. Raises Failed for a status that is not `allowed`."""
+    """Run the command once. Its peak is the largest sum of the proportional set sizes (PSS) of all its processes, so
+    that memory that they share counts once. It is sampled every 20 ms, and has to last for three samples: while a
+    process ends, its shared pages count twice. Raises Failed for a status that is not `allowed`."""
     before = resource.getrusage(resource.RUSAGE_CHILDREN)
     began = time.perf_counter()
     process = subprocess.Popen(
         command, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, start_new_session=True
     )
-    peak = 0
+    peak, latest = 0, deque([0, 0], 3)
     while process.poll() is None:
-        peak = max(peak, sum(map(_pss, _tree(process.pid))))
+        latest.append(sum(map(_pss, _tree(process.pid))))
+        peak = max(peak, min(latest))
         time.sleep(0.02)
     seconds = time.perf_counter() - began
     after = resource.getrusage(resource.RUSAGE_CHILDREN)
