@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from typing import NoReturn
 
@@ -38,7 +38,7 @@ from kdump.render.overview import (
 from kdump.render.progress import Progress
 from kdump.render.table import OtherColumns, UnknownColumn
 from kdump.state.directory_summary import Shutdowns, log_directory_summary, single_partition_summary
-from kdump.state.overview import BY_READING, OverviewRow, chosen, rows_of
+from kdump.state.overview import BY_READING, OverviewRow, OverviewRows, chosen
 from kdump.state.partition_summary import PartitionSummary
 from kdump.state.siblings import Siblings
 
@@ -156,14 +156,14 @@ class Overview:
         paths = {os.path.join(os.path.abspath(place.path), name) for name in facts.broken}
         self._damaged += bool(paths - failures().keys())
         parts = [part for part in facts.partitions if self._wanted(part.topic)]
-        rows = rows_of(parts, self.options.rows or "partition")
-        if not rows and not facts.absent and self.options.topics:  # --topic matches nothing here
+        rows = OverviewRows(parts, self.options.rows or "partition")
+        if not len(rows) and not facts.absent and self.options.topics:  # --topic matches nothing here
             return
         self._sink.add(DirectoryStart(facts, rows))
-        total = sum(row.size for row in rows)
+        total = rows.size
         if total >= LARGE and not self.options.quick and self.options.limit is None:
             print_error(f"{size_text(total)} of segments; use --quick to read only the first and last batches of each")
-        self._rows(rows, place.path)
+        self._rows(rows, place.path, len(rows), rows.size)
 
     def _partition(self, place: PartitionDirectory) -> None:
         facts = single_partition_summary(place, self._shutdowns)
@@ -172,10 +172,8 @@ class Overview:
         by = self.options.rows or "segment"
         if by == "segment":
             self._sink.add(PartitionStart(facts))
-        rows = rows_of([facts], by)
-        for row in rows:
-            row.is_alone = True
-        self._rows(rows, place.path, facts if by == "segment" else None)
+        rows = OverviewRows([facts], by, is_alone=True)
+        self._rows(rows, place.path, len(rows), rows.size, facts if by == "segment" else None)
         if by == "segment":
             self._report(facts.partition.refused)
 
@@ -186,7 +184,7 @@ class Overview:
             return
         names = {os.path.basename(at.path): at for at in found}
         rows = []
-        for row in rows_of([facts], "segment"):
+        for row in OverviewRows([facts], "segment"):
             assert row.segment is not None
             assert row.segment.segment.log is not None
             at = names.pop(os.path.basename(row.segment.segment.log.path), None)
@@ -195,15 +193,18 @@ class Overview:
                 rows.append(row)
         for at in names.values():  # not live segments
             self._refused(SourceError(_refusal(at.path)))
-        self._rows(rows, directory)
+        self._rows(rows, directory, len(rows), sum(row.size for row in rows))
 
-    def _rows(self, rows: list[OverviewRow], name: str, of: PartitionSummary | None = None) -> None:
+    def _rows(
+        self, rows: Iterable[OverviewRow], name: str, count: int, size: int, of: PartitionSummary | None = None
+    ) -> None:
+        """Show rows: `count` of them, with `size` bytes of segments."""
         options = self.options
-        shown = 0
+        shown = deleted = 0
         # If sorting needs all headers first, rows come late: show progress instead.
         waits = options.sort in BY_READING and not self._sink.streams
         with Progress(name, self.output, always=waits) as progress:
-            progress.total = sum(row.size for row in rows)
+            progress.total = size
 
             def met(count: int) -> None:
                 progress.more(count)
@@ -214,6 +215,9 @@ class Overview:
             )
             try:
                 for row in turns:
+                    if row.is_deleted:
+                        deleted += 1
+                        continue
                     shown += 1
                     self._report(row.errors)
                     self._damaged += row.is_damaged
@@ -221,7 +225,7 @@ class Overview:
             except (UnknownColumn, OtherColumns) as error:
                 raise click.UsageError(str(error)) from None
         self._shown += shown
-        self._sink.add(RowsEnd(shown, sum(not row.is_deleted for row in rows), of))
+        self._sink.add(RowsEnd(shown, count - deleted, of))
         self.output.tick()
 
     def _report(self, errors: list[str]) -> None:

@@ -3,7 +3,7 @@ the same as JSON Lines. Table rows are made from the JSON objects."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from datetime import tzinfo
 from textwrap import wrap
 from typing import NamedTuple
@@ -44,7 +44,7 @@ class DirectoryStart(NamedTuple):
     """A log directory, before its rows."""
 
     facts: LogDirectorySummary
-    rows: list[OverviewRow]
+    rows: Iterable[OverviewRow]
 
 
 class PartitionStart(NamedTuple):
@@ -111,7 +111,7 @@ class TableOverview(Sink[OverviewPart]):
         else:
             self._partition(found.facts)
 
-    def _directory(self, facts: LogDirectorySummary, rows: list[OverviewRow]) -> None:
+    def _directory(self, facts: LogDirectorySummary, rows: Iterable[OverviewRow]) -> None:
         self._begin(facts.directory.path)
         for text, style in directory_lines(facts, self.zone):
             self._text(text, style)

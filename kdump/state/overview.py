@@ -3,7 +3,7 @@ turn; whatever names and sizes can decide is decided before any header is read."
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from itertools import groupby
 from typing import Any
@@ -89,39 +89,64 @@ class OverviewRow:
         return [error for part in self.parts for error in part.errors]
 
 
-def rows_of(parts: list[PartitionSummary], by: str) -> list[OverviewRow]:
-    """Return the rows for these partitions, sorted by name: one per partition, topic (live partitions only) or
-    segment."""
-    ordered = sorted(parts, key=lambda part: (*natural(part.name), part.partition.state))
-    if by == "partition":
-        return [OverviewRow([part]) for part in ordered]
-    if by == "topic":
-        live = [part for part in ordered if not part.partition.state]
-        return [OverviewRow(list(group), by_topic=True) for _, group in groupby(live, key=lambda part: part.topic)]
-    return [OverviewRow([part], segment) for part in ordered for segment in part.segments]
+class OverviewRows:
+    """The rows for these partitions, sorted by name: one per partition, topic (live partitions only) or segment. Those
+    of segments are created when it is their turn. `is_alone`: the path of the only partition is shown already."""
+
+    def __init__(self, parts: list[PartitionSummary], by: str, *, is_alone: bool = False) -> None:
+        self.by = by
+        self.is_alone = is_alone
+        self.parts = sorted(parts, key=lambda part: (*natural(part.name), part.partition.state))
+        if by == "topic":
+            self.parts = [part for part in self.parts if not part.partition.state]
+
+    def __len__(self) -> int:
+        if self.by == "segment":
+            return sum(len(part.segment_sizes) for part in self.parts)
+        return len(self.parts) if self.by == "partition" else len({part.topic for part in self.parts})
+
+    def __iter__(self) -> Iterator[OverviewRow]:
+        if self.by == "topic":
+            for _, group in groupby(self.parts, key=lambda part: part.topic):
+                yield OverviewRow(list(group), by_topic=True)
+            return
+        for part in self.parts:
+            if self.by == "partition":
+                yield OverviewRow([part], is_alone=self.is_alone)
+                continue
+            for segment in part.segments:
+                yield OverviewRow([part], segment, is_alone=self.is_alone)
+            if len(self.parts) > 1:
+                part.release()
+
+    @property
+    def size(self) -> int:
+        """Total size of the segments, in bytes."""
+        return sum(part.size for part in self.parts)
 
 
 def chosen(
-    rows: list[OverviewRow], *, sort: str, reverse: bool, limit: int | None, quick: bool, met: Met
+    rows: Iterable[OverviewRow], *, sort: str, reverse: bool, limit: int | None, quick: bool, met: Met
 ) -> Iterator[OverviewRow]:
-    """Yield at most `limit` rows in the order `sort`, with their headers read; reads no more rows than necessary."""
+    """Yield at most `limit` rows in the order `sort`, with their headers read; reads no more rows than necessary. The
+    segments among them may be deleted by the time that they are read."""
+    if sort != "name" or reverse:
+        rows = list(rows)
     if sort in BY_READING:
         for row in rows:
             row.read(quick=quick, met=met)
-    found = [row for row in rows if not row.is_deleted]
     if sort != "name":
-        found.sort(key=_KEYS[sort], reverse=sort in LARGEST_FIRST)
+        rows = sorted(rows, key=_KEYS[sort], reverse=sort in LARGEST_FIRST)
     if reverse:
-        found.reverse()
+        rows = reversed(list(rows))
     count = 0
-    for row in found:
+    for row in rows:
         if limit is not None and count >= limit:
             return
         if sort not in BY_READING:
             row.read(quick=quick, met=met)
-        if not row.is_deleted:
-            count += 1
-            yield row
+        count += not row.is_deleted
+        yield row
 
 
 def _oldest(row: OverviewRow) -> tuple[bool, int]:
