@@ -36,7 +36,7 @@ from kdump.render.overview import (
 from kdump.render.progress import Progress
 from kdump.render.table import OtherColumns, UnknownColumn
 from kdump.state.directory_summary import log_directory_summary, single_partition_summary
-from kdump.state.overview import BY_READING, OverviewRow, chosen, rows_of
+from kdump.state.overview import OverviewRow, chosen, rows_of
 from kdump.state.partition_summary import PartitionSummary
 from kdump.state.siblings import Siblings
 
@@ -197,9 +197,7 @@ class Overview:
     def _rows(self, rows: list[OverviewRow], name: str, of: PartitionSummary | None = None) -> None:
         options = self.options
         shown = 0
-        # If sorting needs all headers first, rows come late: show progress instead.
-        waits = options.sort in BY_READING and not self._sink.streams
-        with Progress(name, self.output, always=waits) as progress:
+        with Progress(name) as progress:
             progress.total = sum(row.size for row in rows)
 
             def met(count: int) -> None:
