@@ -170,9 +170,10 @@ $(MAVENS_PYTHONS)/%/bin/python3.11: tools/carry/python.xml
 	@touch $@
 
 # Measures the table of docs/performance.md. JARS: a directory with Kafka's jars; otherwise Maven downloads them (without
-# Java, only kdump is measured). BENCH: more options, such as --runs 5 or --only gzip; see `python -m bench --help`.
-bench: $(VENV)/.ready
-	$(BIN)/python -m bench --jars '$(wildcard $(JARS))' $(BENCH)
+# Java, only kdump is measured). PROFILE=broker: measures the large disks of that page instead. BENCH: more options, such
+# as --runs 5 or --only gzip; see `python -m bench --help` and `python -m bench.broker --help`.
+bench: $(VENV)/.ready $(VENV)/.test
+	$(BIN)/python -m bench$(addprefix .,$(PROFILE)) $(if $(PROFILE),,--jars '$(wildcard $(JARS))') $(BENCH)
 
 clean:
 	rm -rf $(VENV) build dist $$(find kdump -name "*.so") *.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis

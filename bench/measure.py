@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import os
+import resource
 import subprocess
 import time
 from collections.abc import Callable, Sequence
+from contextlib import suppress
+from pathlib import Path
 from statistics import median
 from typing import NamedTuple
 
@@ -36,6 +39,44 @@ def run(command: Sequence[str]) -> Run:
     if process.returncode:
         raise Failed(f"exit {process.returncode}: {' '.join(command)}")
     return Run(seconds, usage.ru_utime + usage.ru_stime, usage.ru_maxrss)
+
+
+def with_children(command: Sequence[str], allowed: Sequence[int] = (0,)) -> Run:
+    """Run the command once. Its peak is the largest sum of the proportional set sizes (PSS) of all its processes,
+    sampled every 20 ms: memory that they share counts once. Raises Failed for a status that is not `allowed`."""
+    before = resource.getrusage(resource.RUSAGE_CHILDREN)
+    began = time.perf_counter()
+    process = subprocess.Popen(
+        command, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, start_new_session=True
+    )
+    peak = 0
+    while process.poll() is None:
+        peak = max(peak, sum(map(_pss, _tree(process.pid))))
+        time.sleep(0.02)
+    seconds = time.perf_counter() - began
+    after = resource.getrusage(resource.RUSAGE_CHILDREN)
+    if process.returncode not in allowed:
+        raise Failed(f"exit {process.returncode}: {' '.join(command)}")
+    return Run(seconds, after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime, peak)
+
+
+def _tree(pid: int) -> list[int]:
+    """Return the IDs of a process and its descendants."""
+    found = [pid]
+    for each in found:
+        with suppress(OSError):
+            for task in os.listdir(f"/proc/{each}/task"):
+                found += map(int, Path(f"/proc/{each}/task/{task}/children").read_text().split())
+    return found
+
+
+def _pss(pid: int) -> int:
+    """Return the proportional set size of a process in KiB; 0 if it has ended."""
+    with suppress(OSError):
+        for line in Path(f"/proc/{pid}/smaps_rollup").read_text().splitlines():
+            if line.startswith("Pss:"):
+                return int(line.split()[1])
+    return 0
 
 
 def in_turn(commands: Sequence[Sequence[str] | None], runs: int) -> list[Run | None]:

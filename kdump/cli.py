@@ -41,6 +41,10 @@ COMMANDS = {
     "completion": "Print the shell completion script for bash, zsh or fish.",
 }
 """Commands and their help in `kdump --help`. Each is the function `command` in kdump.commands.<name, - as _>."""
+USUAL_THRESHOLD = gc.get_threshold()
+WHILE_IMPORTING = (50_000, 20, 20)
+"""Thresholds of garbage collection until a command begins: imported objects are never freed, so frequent collections
+would only add a tenth to the startup time."""
 TO_THE_END = frozenset(("verify", "diff", "retention", "restart-plan", "salvage", "reindex", "carve", "report", "scan"))
 """Commands that continue when the reader of their output has gone (`| head`), because their exit status or the files
 that they write are results, too. The other commands then end with status 0."""
@@ -56,6 +60,9 @@ class Lazy(click.Group):
         if name not in COMMANDS:
             return None
         command: click.Command = importlib.import_module(f"kdump.commands.{name.replace('-', '_')}").command
+        if gc.get_threshold() == WHILE_IMPORTING:  # not if a test calls the command
+            gc.freeze()  # what was imported stays: no collection has to look at it
+            gc.set_threshold(*USUAL_THRESHOLD)
         return command
 
     def resolve_command(
@@ -136,9 +143,7 @@ def cli() -> None:
 
 def main() -> None:
     """Run the command line."""
-    # Imported objects are never freed and later cycles are rare, so frequent garbage collection would only add a tenth
-    # to the startup time.
-    gc.set_threshold(50_000, 20, 20)
+    gc.set_threshold(*WHILE_IMPORTING)
     # By default, glibc returns the memory of a freed window to the kernel, which has to clear the pages of the next
     # one. Once a larger block has been freed, glibc keeps freed blocks for reuse. (These bytes are never touched, so
     # they use no memory.)

@@ -7,6 +7,7 @@ import gzip
 import struct
 import zlib
 from collections.abc import Iterable, Sequence
+from typing import Any
 
 import lz4.frame
 import snappy
@@ -102,7 +103,8 @@ def compress(codec: str, data: bytes) -> bytes:
     if codec == "snappy":
         return xerial(*(data[i : i + 32768] for i in range(0, len(data), 32768)))
     if codec == "lz4":
-        return lz4.frame.compress(data, block_linked=False, block_size=4, store_size=False)
+        framed: bytes = lz4.frame.compress(data, block_linked=False, block_size=4, store_size=False)
+        return framed
     if codec == "zstd":
         return zstandard.compress(data, 1)
     return data
@@ -140,7 +142,7 @@ def batch(
     return fix_crc(BATCH_HEADER.struct.pack(*header) + payload)
 
 
-def one(value: bytes | None, offset: int = 0, codec: str = "none", **fields: int) -> bytes:
+def one(value: bytes | None, offset: int = 0, codec: str = "none", **fields: Any) -> bytes:
     """Return a v2 batch with one record."""
     return batch([record(value=value)], codec, offset=offset, **fields)
 
@@ -165,7 +167,7 @@ def message(
 
 
 def wrapper(
-    magic: int, inner: Iterable[bytes] | bytes, codec: str = "gzip", *, offset: int = 0, **options: int
+    magic: int, inner: Iterable[bytes] | bytes, codec: str = "gzip", *, offset: int = 0, **options: Any
 ) -> bytes:
     """Return a compressed message that contains the `inner` messages; `offset` should be that of the last one."""
     payload = inner if isinstance(inner, bytes) else b"".join(inner)

@@ -10,7 +10,9 @@ from pathlib import Path
 import pytest
 
 from kdump.log.errors import SourceError
-from kdump.log.log_directory import LogDirectory, PartitionDirectory, find_directories
+from kdump.log.find_directories import find_directories
+from kdump.log.log_directory import LogDirectory
+from kdump.log.partition_directory import PartitionDirectory
 from kdump.log.paths import PARTITION
 from tests.command import run
 from tests.conftest import FIXTURES, sample, seeded

@@ -329,10 +329,12 @@ class Lab:
         if ends.get(trial.host) != result["logEnd"]:
             result["broker"] = f"ends the log at {ends.get(trial.host)}"
         for committed in (False, True):
-            wanted = offsets(root / trial.host, *(["--read-committed"] if committed else []))
-            if committed and wanted == offsets(root / trial.host):
+            options = ["--read-committed"] if committed else []
+            if committed and offsets(root / trial.host, *options) == offsets(root / trial.host):
                 continue  # no transaction makes a difference
             for _ in range(TRIES):
+                # Read again each time: the coordinator may abort an open transaction meanwhile.
+                wanted = offsets(root / trial.host, *options)
                 got = cluster.consume(trial.host, committed=committed)
                 if got.offsets == wanted:
                     break

@@ -12,7 +12,7 @@ from kdump.browse.places import Level
 from kdump.browse.rows import BrowseRow, FullListing, ListingSlice, Met
 from kdump.log.file_kinds import BATCHES, TIME_INDEX
 from kdump.log.index_lookup import last_entry
-from kdump.log.log_directory import partition
+from kdump.log.partition_directory import partition
 from kdump.log.paths import Target
 from kdump.log.record import Record
 from kdump.log.region import Batch

@@ -18,7 +18,9 @@ from kdump.check.finding import Finding
 from kdump.log.entries import Entry, entries
 from kdump.log.errors import SourceError
 from kdump.log.file_kinds import BATCHES
-from kdump.log.log_directory import LogDirectory, PartitionDirectory, find_directories
+from kdump.log.find_directories import find_directories
+from kdump.log.log_directory import LogDirectory
+from kdump.log.partition_directory import PartitionDirectory
 from kdump.log.paths import Target
 from kdump.log.record import Record
 from kdump.log.region import Batch, Limits, Region
@@ -129,7 +131,7 @@ class Places:
             description = f"NOT LIVE: {part.partition.state}" if part.partition.state else ""
             description = description or ("UNREADABLE" if part.partition.refused else "")
             row = FileRow(
-                part.name, description, part.size, None, len(part.segments), part.log_start, part.high_watermark
+                part.name, description, part.size, None, len(part.segment_sizes), part.log_start, part.high_watermark
             )
             rows.append(self.maker.file_row("partition", part.partition.path, part, row, "torn" if description else ""))
         rows += [self.maker.file(at) for at in (*place.files.values(), *place.others)]

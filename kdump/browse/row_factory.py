@@ -15,7 +15,8 @@ from kdump.decode.record_decoder import DecodeOptions, RecordDecoder
 from kdump.log.batch_validity import impossible_count
 from kdump.log.entries import Entry
 from kdump.log.legacy_records import read_wrapper
-from kdump.log.log_directory import LogDirectory, PartitionDirectory
+from kdump.log.log_directory import LogDirectory
+from kdump.log.partition_directory import PartitionDirectory
 from kdump.log.paths import Target
 from kdump.log.record import Record
 from kdump.log.region import Batch, LegacyRecordBatch, Problem, Region

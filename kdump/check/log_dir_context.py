@@ -14,9 +14,10 @@ from kdump.log import file_kinds
 from kdump.log.entries import Entry, entries
 from kdump.log.errors import SourceError
 from kdump.log.internal_topics import COMPACTED_TOPICS, METADATA_TOPIC, TRANSACTION_TOPIC
-from kdump.log.listing import is_url
+from kdump.log.listing import is_url, parent
 from kdump.log.live_files import FileWatch, identity
-from kdump.log.log_directory import LogDirectory, PartitionDirectory
+from kdump.log.log_directory import LogDirectory, directory_above, log_directory_above
+from kdump.log.partition_directory import PartitionDirectory
 from kdump.log.paths import Target, segments_in
 from kdump.state.siblings import with_node_id
 
@@ -106,6 +107,41 @@ class LogDirContext:
             max_message_bytes=known.max_message_bytes or most,
             topic_id=described.id if not partition.state else None,
         )
+
+
+class Surroundings:
+    """What is known about partitions and segments that were given as paths, from the directories around them. Each is
+    read once."""
+
+    def __init__(self, options: Options) -> None:
+        self.options = options
+        self._contexts: dict[str, LogDirContext] = {}
+        self._newest: dict[str, tuple[PartitionContext, int | None]] = {}
+        """By partition directory: what is known about it, and the base offset of its last segment."""
+
+    def of_partition(self, place: PartitionDirectory) -> PartitionContext:
+        """Return what is known about a partition directory, including from its log directory, if any."""
+        above = log_directory_above(place.path)
+        if above is None:
+            return alone(place, self.options)
+        if above.path not in self._contexts:
+            self._contexts[above.path] = LogDirContext(above, self.options, [])
+        return self._contexts[above.path].known(place)
+
+    def of_file(self, at: Target) -> PartitionContext:
+        """Return what is known about a file, including from the partition directory that it is in, if any."""
+        options = self.options
+        if "://" in at.path or not os.path.isfile(at.path):
+            return PartitionContext(now=options.now, topic=at.topic, max_message_bytes=options.max_message_bytes)
+        directory = parent(at.path)
+        if directory not in self._newest:
+            place = directory_above(at.path)
+            if not isinstance(place, PartitionDirectory):
+                return PartitionContext(now=options.now, max_message_bytes=options.max_message_bytes)
+            newest = max((segment.offset for segment in place.segments), default=None)
+            self._newest[directory] = self.of_partition(place), newest
+        known, newest = self._newest[directory]
+        return replace(known, last=None if at.name_offset is None or newest is None else at.name_offset >= newest)
 
 
 def alone(partition: PartitionDirectory, options: Options) -> PartitionContext:

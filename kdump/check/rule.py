@@ -11,7 +11,7 @@ from kdump.check.finding import Finding
 from kdump.check.resume_state import Resumable
 from kdump.format.header_columns import HeaderColumns
 from kdump.log.internal_topics import INTERNAL_TOPICS
-from kdump.log.log_directory import SegmentFiles
+from kdump.log.partition_directory import SegmentFiles
 from kdump.log.paths import Target
 from kdump.log.region import PADDING, TORN, Batch, Region
 from kdump.state.marker import EndTxnMarker

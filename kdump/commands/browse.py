@@ -76,7 +76,7 @@ def browser(options: BrowseOptions) -> Any:
     from kdump.browse.browser import Browser
     from kdump.browse.row_factory import RowFactory
     from kdump.log.errors import SourceError
-    from kdump.log.log_directory import find_directories
+    from kdump.log.find_directories import find_directories
     from kdump.log.paths import Target
 
     path = options.path

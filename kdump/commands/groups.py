@@ -19,7 +19,8 @@ from kdump.forensics.answers import RecordedChange
 from kdump.forensics.groups import DescribedGroup, GroupMember
 from kdump.log.errors import SourceError
 from kdump.log.internal_topics import OFFSETS_TOPIC, SHARE_TOPIC
-from kdump.log.log_directory import LogDirectory, partition
+from kdump.log.log_directory import LogDirectory
+from kdump.log.partition_directory import partition
 from kdump.render.escape import path_text
 from kdump.render.group_objects import change_object
 from kdump.render.group_report import (

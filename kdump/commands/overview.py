@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import NoReturn
 
 import click
@@ -20,8 +20,10 @@ from kdump.log import file_kinds
 from kdump.log.command_line_paths import missing
 from kdump.log.errors import SourceError
 from kdump.log.failures import failures
+from kdump.log.find_directories import find_directories
 from kdump.log.internal_topics import INTERNAL_TOPICS
-from kdump.log.log_directory import LogDirectory, PartitionDirectory, directory_at, find_directories, partition
+from kdump.log.log_directory import LogDirectory, directory_at
+from kdump.log.partition_directory import PartitionDirectory, partition
 from kdump.log.paths import Target
 from kdump.render.amounts import size_text
 from kdump.render.escape import path_text
@@ -35,7 +37,7 @@ from kdump.render.overview import (
 )
 from kdump.render.progress import Progress
 from kdump.render.table import OtherColumns, UnknownColumn
-from kdump.state.directory_summary import log_directory_summary, single_partition_summary
+from kdump.state.directory_summary import Shutdowns, log_directory_summary, single_partition_summary
 from kdump.state.overview import OverviewRow, chosen, rows_of
 from kdump.state.partition_summary import PartitionSummary
 from kdump.state.siblings import Siblings
@@ -112,6 +114,7 @@ class Overview:
         self._reported: set[str] = set()
         self._wanted = wanted(options.topics, options.internal)
         self._siblings = Siblings(options.paths)
+        self._shutdowns: Shutdowns = {}
         shown = options.output
         self._sink = shown.sink(
             self.output,
@@ -163,7 +166,7 @@ class Overview:
         self._rows(rows, place.path)
 
     def _partition(self, place: PartitionDirectory) -> None:
-        facts = single_partition_summary(place)
+        facts = single_partition_summary(place, self._shutdowns)
         if not self._wanted(facts.topic):
             return
         by = self.options.rows or "segment"
@@ -178,7 +181,7 @@ class Overview:
 
     def _files(self, directory: str, found: list[Target]) -> None:
         """Show segments that were given as paths, with what is known from their directory."""
-        facts = single_partition_summary(partition(directory))
+        facts = single_partition_summary(partition(directory), self._shutdowns)
         if not self._wanted(facts.topic):
             return
         names = {os.path.basename(at.path): at for at in found}
@@ -188,7 +191,7 @@ class Overview:
             assert row.segment.segment.log is not None
             at = names.pop(os.path.basename(row.segment.segment.log.path), None)
             if at is not None:
-                row.segment.segment.log = at
+                row.segment.segment = replace(row.segment.segment, log=at)
                 rows.append(row)
         for at in names.values():  # not live segments
             self._refused(SourceError(_refusal(at.path)))

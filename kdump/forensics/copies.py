@@ -13,15 +13,10 @@ from kdump.check.rule import CheckpointedEpoch, PartitionContext
 from kdump.log.command_line_paths import missing, no_kafka_files
 from kdump.log.errors import Refused, SourceError
 from kdump.log.file_kinds import BATCHES, by_content
+from kdump.log.find_directories import find_directories
 from kdump.log.listing import is_url
-from kdump.log.log_directory import (
-    NO_SEGMENT,
-    LogDirectory,
-    PartitionDirectory,
-    directory_at,
-    find_directories,
-    partition,
-)
+from kdump.log.log_directory import LogDirectory, directory_above, log_directory_above
+from kdump.log.partition_directory import NO_SEGMENT, PartitionDirectory, partition
 from kdump.log.paths import Target
 from kdump.state.identity import meta_properties
 from kdump.state.small_files import properties
@@ -97,8 +92,8 @@ def side(path: str, options: Options, refused: Refused) -> Side:
 
 def of_partition(place: PartitionDirectory, options: Options) -> Copy:
     """Return the copy in a partition directory, with what is known from its log directory, if it is in one."""
-    above = directory_at(os.path.dirname(os.path.abspath(place.path)))
-    known = LogDirContext(above, options, []).known(place) if isinstance(above, LogDirectory) else alone(place, options)
+    above = log_directory_above(place.path)
+    known = LogDirContext(above, options, []).known(place) if above is not None else alone(place, options)
     return _copy(place, known)
 
 
@@ -121,7 +116,7 @@ def _of_file(at: Target, options: Options) -> Copy:
     refuse_others(at, options)
     known, topic_id = PartitionContext(topic=at.topic, partition=at.partition), None
     if at.path != "-" and "://" not in at.path:
-        place = directory_at(os.path.dirname(os.path.abspath(at.path)))
+        place = directory_above(at.path)
         if isinstance(place, PartitionDirectory):
             copy = of_partition(place, options)
             known, topic_id = copy.known, copy.topic_id

@@ -28,7 +28,7 @@ from kdump.forensics.truncation import Truncation, truncation
 from kdump.log.command_line_paths import no_kafka_files
 from kdump.log.errors import Refused, SourceError, is_gone, raise_it
 from kdump.log.live_files import PAUSES
-from kdump.log.log_directory import NO_SEGMENT
+from kdump.log.partition_directory import NO_SEGMENT
 
 LITTLE = frozenset({"offsets"})
 """Rule families for which as little as possible is read from the files around a partition."""

@@ -17,7 +17,8 @@ from kdump.log.command_line_paths import missing, no_kafka_files
 from kdump.log.errors import Refused, SourceError, went_away
 from kdump.log.file_kinds import FileKind
 from kdump.log.internal_topics import METADATA_TOPIC, TRANSACTION_TOPIC
-from kdump.log.log_directory import NO_SEGMENT, LogDirectory, PartitionDirectory, SegmentFiles, current, partition
+from kdump.log.log_directory import LogDirectory
+from kdump.log.partition_directory import NO_SEGMENT, PartitionDirectory, SegmentFiles, current, one_file, partition
 from kdump.log.paths import Target
 from kdump.log.window import Window
 
@@ -128,9 +129,7 @@ def _of_files(here: list[CheckUnit], options: Options, refused: Refused) -> Iter
         if kind is not file_kinds.SEGMENT:
             refused(SourceError(f"{at.path}: {kind.title}, not a segment; kdump inspect shows it"))
         elif _is_alone(at) or at.kind is None:
-            alone = PartitionDirectory(
-                at.path, at.source, at.topic, at.partition, "", [SegmentFiles("", at.name_offset or 0, at)]
-            )
+            alone = one_file(at, SegmentFiles("", at.name_offset or 0, at))
             yield PartitionInput(alone, unit.known, options, unit.size, is_part=True, was_named=True)
         else:
             wanted[os.path.basename(at.path)] = at
@@ -142,12 +141,18 @@ def _of_files(here: list[CheckUnit], options: Options, refused: Refused) -> Iter
         assert segment.log is not None
         at = wanted.pop(os.path.basename(segment.log.path), None)
         if at is not None:
-            segment.log = at
-            kept.append(segment)
+            kept.append(replace(segment, log=at))
     kept += [SegmentFiles("", at.name_offset or 0, at) for at in wanted.values()]  # .deleted, .swap, .cleaned
     is_part = len(kept) < len(whole.segments)
     newest = whole.segments[-1] if whole.segments else None
     known = here[0].known
-    last = newest is None or kept[-1].log is newest.log
-    whole.segments, whole.path = kept, kept[0].log.path if len(kept) == 1 and kept[0].log else whole.path
-    yield PartitionInput(whole, replace(known, last=last), options, sum(unit.size for unit in here), is_part, True)
+    last = newest is None or kept[-1].name == newest.name
+    path = kept[0].log.path if len(kept) == 1 and kept[0].log else whole.path
+    yield PartitionInput(
+        whole.with_segments(kept, path),
+        replace(known, last=last),
+        options,
+        sum(unit.size for unit in here),
+        is_part,
+        True,
+    )

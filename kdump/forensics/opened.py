@@ -13,7 +13,8 @@ from kdump.log.entries import entries as read_entries
 from kdump.log.errors import SourceError
 from kdump.log.file_kinds import BATCHES, by_content
 from kdump.log.legacy_records import read_wrapper
-from kdump.log.log_directory import PartitionDirectory, directory_at
+from kdump.log.log_directory import directory_at
+from kdump.log.partition_directory import PartitionDirectory
 from kdump.log.partition_reader import PartitionReader
 from kdump.log.paths import Target, target
 from kdump.log.record import Record

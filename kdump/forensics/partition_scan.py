@@ -23,7 +23,7 @@ from kdump.forensics.answers import Note, PartitionProducers, PartitionTransacti
 from kdump.forensics.txn_index_entries import TxnIndexEntries
 from kdump.log.batch_validity import COUNT
 from kdump.log.errors import Refused, SourceError
-from kdump.log.log_directory import PartitionDirectory
+from kdump.log.partition_directory import PartitionDirectory
 from kdump.log.paths import Target
 from kdump.log.region import Region
 from kdump.state.producers import ProducerState
@@ -73,8 +73,12 @@ class PartitionScan(PartitionCheck):
 
     def run(self, *watchers: Observer) -> Iterator[Any]:
         """Yield the findings and the answers of the observers, in log order."""
+        own = len(self._observers)
         self.watch(*watchers)
-        return iter(self.findings())
+        try:
+            yield from self.findings()
+        finally:
+            del self._observers[own:]  # they refer to this scan
 
     def snapshot_at_start(self) -> tuple[Target, list[Row]] | None:
         """Return the open transactions of the producer snapshot at the first segment's base offset, in order of their

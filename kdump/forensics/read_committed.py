@@ -27,7 +27,8 @@ from kdump.log.batch_validity import impossible_count
 from kdump.log.entries import Entry
 from kdump.log.errors import SourceError
 from kdump.log.file_kinds import TXN_INDEX
-from kdump.log.log_directory import PartitionDirectory, SegmentFiles, partition
+from kdump.log.log_directory import directory_above
+from kdump.log.partition_directory import PartitionDirectory, SegmentFiles, one_file, partition
 from kdump.log.paths import Target
 from kdump.log.region import Batch, Limits
 from kdump.log.source import Source
@@ -118,19 +119,22 @@ class ReadCommitted:
         is_stream = at.path == "-" or "://" in at.path
         folder = "" if is_stream else os.path.dirname(os.path.abspath(at.path))
         name = os.path.basename(at.path)
-        place = None if is_stream else partition(folder)
+        place = None
+        if not is_stream:
+            above = directory_above(at.path)
+            place = above if isinstance(above, PartitionDirectory) else partition(folder)
         index = None
         if place is not None:
             names = [os.path.basename(segment.log.path) if segment.log else "" for segment in place.segments]
             index = names.index(name) if name in names else None
         if place is None or index is None:
             self._folder = None
-            self._read_view(_one(at), window, alone=True, name=name)
+            self._read_view(one_file(at, SegmentFiles("", at.name_offset or 0, at)), window, alone=True, name=name)
             return
         if folder == self._folder and self.view.start <= place.segments[index].offset:
             return
         self._folder = folder
-        place.segments = place.segments[_start(place, index, self._options()) :]
+        place = place.with_segments(place.segments[_start(place, index, self._options()) :])
         self._read_view(place, None, alone=False, name=os.path.basename(folder))
 
     def _options(self, window: Window | None = None) -> Options:
@@ -181,12 +185,6 @@ def _start(place: PartitionDirectory, index: int, options: Options) -> int:
         if at is not None and NeighborFiles(options, CheckTotals()).snapshot(at) is not None:
             return number
     return 0
-
-
-def _one(at: Target) -> PartitionDirectory:
-    return PartitionDirectory(
-        at.path, at.source, at.topic, at.partition, "", [SegmentFiles("", at.name_offset or 0, at)]
-    )
 
 
 class _Shared:

@@ -32,7 +32,7 @@ from kdump.log.batch_validity import damage_of, impossible_count
 from kdump.log.errors import Refused, SourceError, raise_it
 from kdump.log.legacy_records import read_wrapper
 from kdump.log.legacy_skim import Skimmed
-from kdump.log.log_directory import PartitionDirectory, current
+from kdump.log.partition_directory import PartitionDirectory, current
 from kdump.log.partition_reader import PartitionReader
 from kdump.log.paths import Target
 from kdump.log.reader import CHECKED

@@ -35,9 +35,8 @@ NEXT_RECORD = re.compile(rb"(?:[\x80-\xff]{1,4}[\x00-\x7f]|[\x0c-\x7f])\x00", re
 class EmbeddedBatchCheck:
     """Finds the record or message that contains a batch, in damage that began at `boundary`."""
 
-    def __init__(self, window: Window, is_sound: Callable[[int], bool]) -> None:
+    def __init__(self, window: Window) -> None:
         self.window = window
-        self.is_sound = is_sound  # whether a valid batch begins at a position
         self.boundary = -1
         self.anchor = self.known = 0
 
@@ -47,17 +46,18 @@ class EmbeddedBatchCheck:
             self.boundary = self.known = boundary
             self.anchor = boundary + BATCH_HEADER.size
 
-    def end_of_container(self, inner: HeaderCandidate) -> int | None:
-        """Return the end of the record or message that has `inner` in its key, value or a header; None if none has."""
+    def end_of_container(self, inner: HeaderCandidate, is_sound: Callable[[int], bool]) -> int | None:
+        """Return the end of the record or message that has `inner` in its key, value or a header; None if none has.
+        `is_sound`: whether a valid batch begins at a position."""
         end = None
         if inner.position - self.boundary < LOOK_BACK:
-            end = self._by_hops(inner) or self._by_message(inner)
-        end = end or self._by_search(inner)
+            end = self._by_hops(inner, is_sound) or self._by_message(inner)
+        end = end or self._by_search(inner, is_sound)
         if end is not None:
             self.anchor = self.known = end
         return end
 
-    def _by_hops(self, inner: HeaderCandidate) -> int | None:
+    def _by_hops(self, inner: HeaderCandidate, is_sound: Callable[[int], bool]) -> int | None:
         """Follow the lengths of records from the start of the damage, or from the last record that was found."""
         while self.anchor < inner.position:
             try:
@@ -69,7 +69,7 @@ class EmbeddedBatchCheck:
                 return None
             if stop > inner.position:
                 end = self._record_end(self.anchor, inner, self._claimed_end())
-                return end if end and (self._goes_on(end) or not self._bytes(end, 1)) else None
+                return end if end and (self._goes_on(end, is_sound) or not self._bytes(end, 1)) else None
             self.anchor = stop
         return None
 
@@ -86,12 +86,12 @@ class EmbeddedBatchCheck:
                 return end
         return None
 
-    def _by_search(self, inner: HeaderCandidate) -> int | None:
+    def _by_search(self, inner: HeaderCandidate, is_sound: Callable[[int], bool]) -> int | None:
         """Search for a record anywhere before it, in case the damage extends into the records."""
         start = max(self.known, inner.position - LOOK_AROUND)
         for match in FRAMING.finditer(self._bytes(start, inner.position - start)):
             end = self._record_end(start + match.start(), inner, 0)
-            if end is not None and self._goes_on(end):
+            if end is not None and self._goes_on(end, is_sound):
                 return end
         return None
 
@@ -146,9 +146,9 @@ class EmbeddedBatchCheck:
             and (zlib.crc32(self._bytes(start, end - start)) == int.from_bytes(stored, "big"))
         )
 
-    def _goes_on(self, position: int) -> bool:
+    def _goes_on(self, position: int, is_sound: Callable[[int], bool]) -> bool:
         """Return True if a record or a batch begins at `position`."""
-        return bool(NEXT_RECORD.match(self._bytes(position, 6))) or self.is_sound(position)
+        return bool(NEXT_RECORD.match(self._bytes(position, 6))) or is_sound(position)
 
     def _claimed_end(self) -> int:
         """Return the end of the batch or message that begins where the damage does, according to its stored length."""

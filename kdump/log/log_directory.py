@@ -1,5 +1,4 @@
-"""Recognizes what a path on a broker's disk is: a log directory, a partition directory, or one file; and which files
-belong together.
+"""Recognizes what a directory on a broker's disk is: a log directory or a partition directory.
 
 Source: org.apache.kafka.storage.internals.log.LogFileUtils, LocalLog and LogManager.loadLogs for the names.
 """
@@ -8,17 +7,17 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field
+from collections.abc import Iterable
+from dataclasses import dataclass, field, replace
+from functools import cached_property, lru_cache
 
 from kdump.log import file_kinds
-from kdump.log.command_line_paths import no_kafka_files
-from kdump.log.errors import Refused, listing_error
-from kdump.log.file_kinds import ENDINGS, FileKind, by_name
+from kdump.log.file_kinds import ENDINGS, by_name
 from kdump.log.internal_topics import METADATA_TOPIC
-from kdump.log.listing import DirectoryEntry, is_directory, is_inside, is_url, items, names, parent
-from kdump.log.live_files import identity
-from kdump.log.paths import PARTITION, Refusals, Target, directories, is_live, natural, target
+from kdump.log.listing import DirectoryEntry, is_url, items, names, parent
+from kdump.log.live_files import identity, is_young
+from kdump.log.partition_directory import PartitionDirectory, list_partition, partition
+from kdump.log.paths import PARTITION, Target, is_live, natural, target
 from kdump.log.source import Identity
 
 REMOTE_CACHE = "remote-log-index-cache"
@@ -27,84 +26,42 @@ LOCK = ".lock"
 """File that a running broker locks in each of its log directories (LogManager.LockFileName)."""
 CLEAN_MARK = ".kafka_cleanshutdown"
 """File that a broker writes at a clean shutdown, and deletes at startup (CleanShutdownFileHandler)."""
-BESIDE = (file_kinds.INDEX, file_kinds.TIME_INDEX, file_kinds.TXN_INDEX)
 BOOTSTRAP = "bootstrap.checkpoint"
 """File with the first metadata of a cluster, which kafka-storage format writes to a log directory."""
 AT_ROOT = {file_kinds.META_PROPERTIES, file_kinds.OFFSET_CHECKPOINT}
 """Kinds of files that a broker creates in each of its log directories."""
 NUMBERED = re.compile(r"-?[0-9]+\.(?:log|index|timeindex|txnindex|snapshot|swap|cleaned)$", re.ASCII)
 """File names that a broker parses in a partition directory, whatever the number."""
-NO_SEGMENT = "no segment (<20 digits>.log) in this directory"
-"""Reason why a given partition directory cannot be read."""
-
-
-@dataclass
-class SegmentFiles:
-    """A .log (None: it is gone) and the files with the same name next to it, by kind."""
-
-    name: str
-    offset: int
-    log: Target | None = None
-    beside: dict[FileKind, Target] = field(default_factory=dict)
-
-
-@dataclass
-class PartitionDirectory:
-    """The files of a partition directory. `state` is "" for a live one, else delete, future or stray; topic and
-    partition are None if the directory has another name, as in remote storage."""
-
-    path: str
-    source: str
-    topic: str | None
-    partition: int | None
-    state: str
-    segments: list[SegmentFiles] = field(default_factory=list)
-    orphans: list[Target] = field(default_factory=list)
-    """Indexes without a segment."""
-    snapshots: list[Target] = field(default_factory=list)
-    kraft_snapshots: list[Target] = field(default_factory=list)
-    texts: list[Target] = field(default_factory=list)
-    unfinished: list[Target] = field(default_factory=list)
-    """.swap and .cleaned files."""
-    others: list[Target] = field(default_factory=list)
-    """.deleted files, files whose names Kafka does not know, and second files of one base offset (.log.gz)."""
-    refused: list[str] = field(default_factory=list)
-    """Why the directory could not be listed."""
-    directories: list[str] = field(default_factory=list)
-    """Directories in it, which a broker ignores."""
-    seen: Identity | None = field(default=None, compare=False)
-    """Identity of the directory from before it was listed; None if it is not on a local disk."""
-
-    @property
-    def name(self) -> str:
-        return os.path.basename(os.path.abspath(self.path))
-
-    def text(self, name: str) -> Target | None:
-        """Return the small file with exactly this name."""
-        return next((at for at in self.texts if os.path.basename(at.path) == name), None)
-
-    def files(self) -> Iterator[Target]:
-        """Yield all files."""
-        for segment in self.segments:
-            if segment.log is not None:
-                yield segment.log
-            yield from segment.beside.values()
-        for group in (self.orphans, self.snapshots, self.kraft_snapshots, self.texts, self.unfinished, self.others):
-            yield from group
 
 
 @dataclass
 class LogDirectory:
-    """A broker's log directory: partitions, the files at its root by name, and other directories (`unknown`)."""
+    """A broker's log directory: the files at its root by name, directories that are named like partitions
+    (`candidates`), and other directories (`unknown`)."""
 
     path: str
-    partitions: list[PartitionDirectory] = field(default_factory=list)
+    candidates: list[PartitionDirectory] = field(default_factory=list)
     files: dict[str, Target] = field(default_factory=dict)
     others: list[Target] = field(default_factory=list)
     unknown: list[str] = field(default_factory=list)
-    nested: list[str] = field(default_factory=list)
-    """Directories below which there may be other log directories: those named topic-partition that contain
-    directories and, if no file shows that a broker uses this directory, the unknown ones."""
+
+    @property
+    def is_of_broker(self) -> bool:
+        """Whether a file shows that a broker uses this directory: it then takes every candidate for a partition."""
+        return any(at.kind in AT_ROOT for at in self.files.values())
+
+    @cached_property
+    def partitions(self) -> list[PartitionDirectory]:
+        if self.is_of_broker:
+            return self.candidates
+        return [each for each in self.candidates if each.refused or _may_be_partition(each)]
+
+    @property
+    def nested(self) -> list[str]:
+        """Directories below which there may be other log directories: partitions that contain directories and, if no
+        file shows that a broker uses this directory, the unknown ones. Lists all partitions."""
+        found = [each.path for each in self.candidates if each.directories]
+        return found if self.is_of_broker else found + self.unknown
 
     @property
     def is_clean(self) -> bool:
@@ -128,73 +85,45 @@ class LogDirectory:
 Place = LogDirectory | PartitionDirectory | Target
 
 
-def find_directories(path: str, refused: Refused) -> Iterator[Place]:
-    """Yield what `path` is or, for any other directory, what is below it. Raises SourceError if there are no Kafka
-    files, and all directories could be read; calls `refused` for a directory that cannot be read."""
-    if path == "-" or not is_directory(path):
-        yield target(path)
-        return
-    enclosing: list[tuple[str, set[str]]] = []  # places above, with the directories that may be apart
-    found = False
-    refusals = Refusals(refused)
-    for directory in directories(path, refusals):
-        # "." and "dir/" cannot be compared as path prefixes
-        absolute = directory if is_url(directory) else os.path.abspath(directory)
-        while enclosing and not is_inside(absolute, enclosing[-1][0]):
-            enclosing.pop()
-        if enclosing and not _is_apart(absolute, *enclosing[-1]):
-            continue
-        place = directory_at(directory)
-        if place is None or (enclosing and absolute in enclosing[-1][1] and isinstance(place, PartitionDirectory)):
-            continue  # the log directory has listed that partition
-        found = True
-        enclosing.append((absolute, _nested(absolute, place)))
-        yield place
-    if not found:
-        alone = _of_a_log_directory(path)
-        if alone is not None:
-            yield alone
-        elif not refusals.unlisted:
-            raise no_kafka_files(path, f"{path}: no Kafka log directory, partition or segment here or below")
+def directory_above(path: str) -> LogDirectory | PartitionDirectory | None:
+    """Return what the directory is that contains a file or directory. Lists it again only if it has changed, so that
+    thousands of paths in one directory do not list it thousands of times."""
+    above = parent(path)
+    seen = identity(above)
+    return directory_at(above) if seen is None or is_young(seen) else _directory_as_of(above, seen)
 
 
-def _nested(absolute: str, place: LogDirectory | PartitionDirectory) -> set[str]:
-    """Return the absolute paths of the directories in a place below which other log directories may be."""
-    paths = place.nested if isinstance(place, LogDirectory) else place.directories
-    return {f"{absolute.rstrip('/')}/{os.path.basename(each)}" for each in paths}
+@lru_cache(4)
+def _directory_as_of(directory: str, seen: Identity) -> LogDirectory | PartitionDirectory | None:
+    return directory_at(directory)
 
 
-def _is_apart(absolute: str, place: str, nested: set[str]) -> bool:
-    """Return True if a directory below the one at `place` is in or below one of its `nested` directories."""
-    place = place.rstrip("/") + "/"
-    return place + absolute[len(place) :].partition("/")[0] in nested
-
-
-def _of_a_log_directory(path: str) -> PartitionDirectory | None:
-    """Return the partition of a directory without files of Kafka's that has a partition's name and is in a broker's
-    log directory: the broker creates an empty log there at startup."""
-    if not PARTITION.match(os.path.basename(os.path.abspath(path))):
-        return None
-    above = directory_at(parent(path))
-    return partition(path, above.path) if isinstance(above, LogDirectory) and above.files else None
+def log_directory_above(path: str) -> LogDirectory | None:
+    """Return the log directory that contains a partition directory; None if it is in none."""
+    above = directory_above(path)
+    return above if isinstance(above, LogDirectory) else None
 
 
 def directory_at(directory: str) -> LogDirectory | PartitionDirectory | None:
-    """Return the log directory or partition in `directory`; None if it is neither (there may be some below it).
+    """Return the log directory or partition in `directory`; None if it is neither (there may be some below it)."""
+    try:
+        return recognize(directory, items(directory))
+    except OSError:
+        return None
+
+
+def recognize(directory: str, entries: list[DirectoryEntry]) -> LogDirectory | PartitionDirectory | None:
+    """Return what a directory with these entries is; None if it is neither.
 
     A directory's name alone makes no partition: log directories and those above have such names, too (data-0, disk-1).
     """
-    try:
-        entries = items(directory)
-    except OSError:
-        return None
     here = {by_name(entry.name)[0] for entry in entries}
     if here & AT_ROOT or any(_is_partition(entry) for entry in entries):
         return _log_directory(directory, sorted(entries, key=lambda entry: natural(entry.name)))
     own = PARTITION.match(os.path.basename(os.path.abspath(directory)))
     files = [entry.name for entry in entries if not entry.is_directory]
-    if here & {file_kinds.SEGMENT, *BESIDE} or (own and _has_files_of_a_partition(files)):
-        return partition(directory)
+    if here & {file_kinds.SEGMENT, *file_kinds.INDEXES} or (own and _has_files_of_a_partition(files)):
+        return replace(partition(directory), listed=list_partition(directory, entries))
     return None
 
 
@@ -227,82 +156,14 @@ def _log_directory(directory: str, entries: list[DirectoryEntry]) -> LogDirector
             else:
                 found.files[entry.name] = at
         elif PARTITION.match(entry.name):
-            found.partitions.append(partition(entry.path, directory))
+            found.candidates.append(partition(entry.path, directory))
         elif entry.name not in (REMOTE_CACHE, CLEAN_MARK):
             found.unknown.append(entry.path)
-    found.nested = [each.path for each in found.partitions if each.directories]
-    if not any(at.kind in AT_ROOT for at in found.files.values()):  # not what a broker takes for its log directory
-        found.partitions = [each for each in found.partitions if each.refused or _may_be_partition(each)]
-        found.nested += found.unknown
     return found
 
 
 def _may_be_partition(place: PartitionDirectory) -> bool:
     """Return True unless a directory named topic-partition, outside of a broker's log directory, contains other
     things."""
-    files = [os.path.basename(at.path) for at in place.files()]
+    files = place.file_names
     return _has_files_of_a_partition(files) or not (files or place.directories)
-
-
-def partition(directory: str, source: str = "") -> PartitionDirectory:
-    """List a partition directory, grouping the files that belong together."""
-    match = PARTITION.match(os.path.basename(os.path.abspath(directory)))
-    found = PartitionDirectory(
-        directory,
-        source or directory,
-        match["topic"] if match else None,
-        int(match["partition"]) if match else None,
-        (match["state"] or "") if match else "",
-    )
-    found.seen = identity(directory)
-    try:
-        entries = items(directory)
-    except OSError as error:
-        found.refused.append(listing_error(error, directory))
-        return found
-    segments: dict[str, SegmentFiles] = {}
-    for entry in entries:
-        if entry.is_directory:
-            found.directories.append(entry.path)
-        else:
-            _sort_in(found, segments, entry.name, target(entry.path, source=found.source))
-    for segment in segments.values():
-        if segment.log is not None:
-            found.segments.append(segment)
-        else:
-            found.orphans.extend(segment.beside.values())
-    found.segments.sort(key=lambda segment: (segment.offset, segment.name))
-    found.snapshots.sort(key=lambda at: at.name_offset or 0)
-    return found
-
-
-def current(place: PartitionDirectory) -> PartitionDirectory:
-    """Return the partition as it is now: listed again if files were added, removed or renamed since it was listed."""
-    if place.seen is None or identity(place.path) == place.seen:
-        return place
-    return partition(place.path, place.source)
-
-
-def _sort_in(found: PartitionDirectory, segments: dict[str, SegmentFiles], name: str, at: Target) -> None:
-    if not is_live(name):
-        (found.others if name.endswith(".deleted") else found.unfinished).append(at)
-    elif at.kind is file_kinds.SEGMENT or at.kind in BESIDE:
-        assert at.kind is not None
-        stem = ENDINGS.sub("", name).partition(".")[0]
-        segment = segments.setdefault(stem, SegmentFiles(stem, at.name_offset or 0))
-        if at.kind is file_kinds.SEGMENT:
-            other: Target | None = at
-            if segment.log is None or name == f"{stem}.log":
-                other, segment.log = segment.log, at
-            if other is not None:  # two files of one base offset, such as a .log and its compressed copy
-                found.others.append(other)
-        else:
-            segment.beside[at.kind] = at
-    elif at.kind is file_kinds.PRODUCER_SNAPSHOT:
-        found.snapshots.append(at)
-    elif at.kind is file_kinds.KRAFT_SNAPSHOT:
-        found.kraft_snapshots.append(at)
-    elif at.kind is None or name != ENDINGS.sub("", name):
-        found.others.append(at)
-    else:
-        found.texts.append(at)

@@ -39,7 +39,7 @@ class Resync:
         self.limits = limits
         self.unordered = unordered
         self.name_offset = None if unordered else name_offset
-        self.nesting = EmbeddedBatchCheck(window, lambda at: self._is_valid(candidate_at(window, at, limits), None))
+        self.nesting = EmbeddedBatchCheck(window)
         self.work_left = FREE_WORK
         self.paid_to = 0
         self.searched: tuple[int | None, int, int, int | None] = (None, 0, 0, None)
@@ -96,7 +96,7 @@ class Resync:
                     continue  # excludes most false candidates
                 candidate = candidate_at(self.window, at, self.limits)
                 if self._is_valid(candidate, last_good):
-                    end = self.nesting.end_of_container(candidate)
+                    end = self.nesting.end_of_container(candidate, self._is_sound)
                     if end is None:
                         return candidate.position, candidate.position
                     inside = end - position
@@ -112,6 +112,9 @@ class Resync:
             halves = {offset >> 32 for offset in (max(0, base - REACH), base, base + REACH)}
             upper = b"(?:" + b"|".join(re.escape(half.to_bytes(4, "big")) for half in sorted(halves)) + b")"
         return re.compile(upper + rb".{4}[\x00-\x7f].{3}.{4}[\x00-\x02]", re.DOTALL)
+
+    def _is_sound(self, position: int) -> bool:
+        return self._is_valid(candidate_at(self.window, position, self.limits), None)
 
     def _is_valid(self, candidate: HeaderCandidate, last_good: int | None) -> bool:
         header = candidate.header

@@ -63,7 +63,7 @@ def _name(path: str) -> str:
 def _sizes(parts: Iterable[PartitionSummary]) -> FileSizes:
     every = list(parts)
     return FileSizes(
-        segments=sum(len(each.segments) for each in every),
+        segments=sum(len(each.segment_sizes) for each in every),
         size=sum(each.size for each in every),
         besideSize=sum(each.others_size for each in every),
         deletedSize=sum(each.deleted for each in every),

@@ -23,7 +23,7 @@ from kdump.check.options import Options
 from kdump.check.resume_state import StateError
 from kdump.check.rule import PartitionContext
 from kdump.log.listing import is_url
-from kdump.log.log_directory import PartitionDirectory
+from kdump.log.partition_directory import PartitionDirectory
 from kdump.spark.file_stamps import Stamp, file_stamp
 from kdump.spark.fleet import DiskIdentity
 from kdump.spark.store import LAYOUT, Store, key_of
@@ -112,7 +112,7 @@ def epochs_until(known: PartitionContext, reached: int) -> list[list[int]]:
 
 def recovered(place: PartitionDirectory, known: PartitionContext, count: int) -> list[bool | None]:
     """Return which of the first `count` segments a broker re-reads at startup; at least one more must follow them."""
-    return [recovers(known, place.segments[number + 1 : number + 2]) for number in range(count)]
+    return [recovers(known, following) for following in place.segments[1 : count + 1]]
 
 
 def compared_now(place: PartitionDirectory, paths: list[str], stamps: Stamps) -> list[list[Any]]:

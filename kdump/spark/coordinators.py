@@ -8,7 +8,8 @@ from kdump.format.numbers import parse_long
 from kdump.log.errors import SourceError
 from kdump.log.internal_topics import TRANSACTION_TOPIC
 from kdump.log.listing import is_url
-from kdump.log.log_directory import LogDirectory, partition
+from kdump.log.log_directory import LogDirectory
+from kdump.log.partition_directory import partition
 from kdump.log.region import Limits
 from kdump.render.group_report import describe_groups
 from kdump.spark.fleet import Fleet, FoundDirectory

@@ -12,7 +12,8 @@ from kdump.check.options import Options
 from kdump.log import file_kinds
 from kdump.log.internal_topics import METADATA_TOPIC, OFFSETS_TOPIC, TRANSACTION_TOPIC
 from kdump.log.listing import is_url, length
-from kdump.log.log_directory import LogDirectory, PartitionDirectory, SegmentFiles
+from kdump.log.log_directory import LogDirectory
+from kdump.log.partition_directory import PartitionDirectory, SegmentFiles
 from kdump.log.paths import PARTITION, Target
 from kdump.spark.filters import PushedFilters
 from kdump.spark.fleet import DiskIdentity, Fleet, FoundDirectory

@@ -10,7 +10,7 @@ from typing import Any
 from kdump.check.engine.units import CheckUnit, units_of
 from kdump.check.options import Options
 from kdump.log.listing import length
-from kdump.log.log_directory import PartitionDirectory
+from kdump.log.partition_directory import PartitionDirectory
 from kdump.spark.checkpoint import is_unchanged, parse_checkpoint
 from kdump.spark.coordinators import retention_of
 from kdump.spark.file_stamps import file_stamp

@@ -21,7 +21,7 @@ from kdump.check.totals import CheckTotals
 from kdump.log import file_kinds
 from kdump.log.internal_topics import METADATA_TOPIC
 from kdump.log.listing import length
-from kdump.log.log_directory import PartitionDirectory
+from kdump.log.partition_directory import PartitionDirectory
 from kdump.log.paths import Target
 from kdump.render.escape import path_text
 from kdump.spark.checkpoint import (
@@ -218,7 +218,7 @@ class _UnitRead:
         assert isinstance(place, PartitionDirectory)
         if not self.sound or self.totals.unread or self.totals.notes or not is_time_independent(place, self.codes):
             return None
-        if isinstance(self.unit, CheckUnit) and self.unit.looking is not None and self.unit.looking.doubted:
+        if isinstance(self.unit, CheckUnit) and self.unit.doubted:
             return None  # findings of these segments may be confirmed later, and are not among the rows so far
         try:
             state, digest = write_state(self.store, self.job.key, number, self._state(check))

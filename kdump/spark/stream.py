@@ -16,7 +16,8 @@ from pyspark.sql.types import StructType
 
 from kdump.log.errors import SourceError
 from kdump.log.index_lookup import begins_batch, open_index_lookup
-from kdump.log.log_directory import LogDirectory, PartitionDirectory
+from kdump.log.log_directory import LogDirectory
+from kdump.log.partition_directory import PartitionDirectory
 from kdump.log.paths import Target
 from kdump.log.reader import WALKED, regions
 from kdump.log.region import Batch, BatchRun, Limits

@@ -12,7 +12,8 @@ from dataclasses import dataclass
 from kdump.format.meta_properties import meta_properties
 from kdump.log import file_kinds
 from kdump.log.internal_topics import METADATA_TOPIC
-from kdump.log.log_directory import REMOTE_CACHE, LogDirectory, PartitionDirectory, directory_at
+from kdump.log.log_directory import REMOTE_CACHE, LogDirectory, log_directory_above
+from kdump.log.partition_directory import PartitionDirectory
 from kdump.state.metadata import read_metadata
 from kdump.state.missing_partitions import Expected, Key, checkpointed_partitions, may_be_missing, missing_partitions
 from kdump.state.partition_summary import PartitionSummary, partition_summary, sizes_of
@@ -71,21 +72,28 @@ def had_clean_shutdown(directory: LogDirectory) -> bool | None:
 
 
 def partition_summary_in(place: PartitionDirectory, clean: bool | None, offsets: Noted) -> PartitionSummary:
-    """Return the facts of a partition of a log directory; removes its offsets from `offsets` if it is live."""
+    """Return the facts of a partition of a log directory."""
     # The metadata log is recovered at every startup, even after a clean shutdown (KafkaRaftLog).
     facts = partition_summary(place, False if place.topic == METADATA_TOPIC else clean)
     if not place.state and place.topic is not None and place.partition is not None:
-        facts.checkpoints = offsets.pop((place.topic, place.partition), {})
+        facts.checkpoints = offsets.get((place.topic, place.partition), {})
     return facts
 
 
-def single_partition_summary(place: PartitionDirectory) -> PartitionSummary:
+Shutdowns = dict[str, tuple[bool | None, Noted]]
+"""By log directory: whether the broker shut down cleanly, and the checkpointed offsets."""
+
+
+def single_partition_summary(place: PartitionDirectory, known: Shutdowns | None = None) -> PartitionSummary:
     """Return the facts of a single partition directory; if it is in a log directory, these include its checkpointed
-    offsets and whether the broker shut down cleanly."""
-    above = directory_at(os.path.dirname(os.path.abspath(place.path)))
-    if isinstance(above, LogDirectory):
-        return partition_summary_in(place, had_clean_shutdown(above), checkpointed_offsets(above))
-    return partition_summary(place)
+    offsets and whether the broker shut down cleanly. `known` keeps what was read of log directories."""
+    above = log_directory_above(place.path)
+    if above is None:
+        return partition_summary(place)
+    known = {} if known is None else known
+    if above.path not in known:
+        known[above.path] = had_clean_shutdown(above), checkpointed_offsets(above)
+    return partition_summary_in(place, *known[above.path])
 
 
 def log_directory_summary(directory: LogDirectory, siblings: Siblings) -> LogDirectorySummary:

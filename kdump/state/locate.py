@@ -8,9 +8,11 @@ from collections.abc import Iterator
 from kdump.log.command_line_paths import missing
 from kdump.log.errors import Refused, SourceError, listing_error
 from kdump.log.file_kinds import KRAFT_SNAPSHOT, SEGMENT
+from kdump.log.find_directories import find_directories
 from kdump.log.internal_topics import METADATA_TOPIC, OFFSETS_TOPIC, SHARE_TOPIC
 from kdump.log.listing import is_no_file
-from kdump.log.log_directory import LogDirectory, PartitionDirectory, Place, directory_at, find_directories
+from kdump.log.log_directory import LogDirectory, Place, log_directory_above
+from kdump.log.partition_directory import PartitionDirectory
 from kdump.log.paths import Target
 from kdump.state.metadata_files import BOOTSTRAP, SNAPSHOT, MetadataFiles, metadata_files
 from kdump.state.read_groups import CoordinatorLog
@@ -46,8 +48,7 @@ def _metadata_of(place: Place, path: str, refused: Refused) -> Iterator[tuple[Me
         # A copy may have any name if its directory is the given path.
         known = place.topic == METADATA_TOPIC or (place.topic is None and place.path == path)
         if known and not place.state:
-            log_directory = directory_at(os.path.dirname(os.path.abspath(place.path)))
-            yield from _of_folder(place, log_directory if isinstance(log_directory, LogDirectory) else None, refused)
+            yield from _of_folder(place, log_directory_above(place.path), refused)
         return
     own = [each for each in place.partitions if each.topic == METADATA_TOPIC and not each.state]
     for each in own:
@@ -120,5 +121,5 @@ def _of_partition(partition: PartitionDirectory) -> Iterator[CoordinatorLog]:
 
 
 def _above(directory: str) -> list[LogDirectory]:
-    above = directory_at(os.path.dirname(os.path.abspath(directory)))
-    return [above] if isinstance(above, LogDirectory) else []
+    above = log_directory_above(directory)
+    return [] if above is None else [above]

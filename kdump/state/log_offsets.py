@@ -9,7 +9,8 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from kdump.log.errors import SourceError, unread
-from kdump.log.log_directory import LogDirectory, PartitionDirectory
+from kdump.log.log_directory import LogDirectory
+from kdump.log.partition_directory import PartitionDirectory
 from kdump.log.region import Batch, Limits
 from kdump.log.region_scan import RegionScan
 from kdump.log.selection import Selection

@@ -44,7 +44,7 @@ class OverviewRow:
 
     @property
     def segments(self) -> int:
-        return 1 if self.segment else sum(len(part.segments) for part in self.parts)
+        return 1 if self.segment else sum(len(part.segment_sizes) for part in self.parts)
 
     @property
     def is_deleted(self) -> bool:
@@ -58,6 +58,7 @@ class OverviewRow:
         else:
             for part in self.parts:
                 part.read(quick=quick, met=met)
+                part.release()
 
     def headers(self) -> HeaderTotals:
         """Return the combined headers of everything that was read."""

@@ -6,6 +6,7 @@ Names and sizes come first, from the directory alone; headers are read on reques
 from __future__ import annotations
 
 import os
+from array import array
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
@@ -14,7 +15,7 @@ from kdump.log.errors import SourceError, is_gone
 from kdump.log.fault_tolerant import FaultTolerantSource, fault_tolerant
 from kdump.log.header_totals import HeaderTotals
 from kdump.log.live_files import open_target
-from kdump.log.log_directory import PartitionDirectory, SegmentFiles
+from kdump.log.partition_directory import PartitionDirectory, SegmentFiles
 from kdump.log.paths import Target
 from kdump.log.region import TORN
 from kdump.log.segment_summary import Met, summarize_headers
@@ -63,7 +64,10 @@ class PartitionSummary:
     that the checkpoints list."""
 
     partition: PartitionDirectory
-    segments: list[SegmentSummary]
+    segment_sizes: array[int] = field(default_factory=lambda: array("q"))
+    """Bytes of each .log."""
+    first_offset: int | None = None
+    """The base offset of the first segment; None without segments."""
     size: int = 0
     others_size: int = 0
     deleted: int = 0
@@ -74,6 +78,26 @@ class PartitionSummary:
     clean: bool | None = None
     headers: HeaderTotals = field(default_factory=HeaderTotals)
     was_read: bool = False
+    log_end: int | None = None
+    """The offset that the next record gets; None while the last segment has not been read."""
+    damage: str = ""
+    """Damage in the headers that a startup of the broker does not repair; empty if there is none."""
+    unread: list[str] = field(default_factory=list)
+    """Why headers of segments could not be read."""
+    _segments: list[SegmentSummary] | None = None
+
+    @property
+    def segments(self) -> list[SegmentSummary]:
+        """The segments; created when they are first needed, because a broker has a hundred thousand."""
+        if self._segments is None:
+            self._segments = segments_of(self.partition)
+            for segment, size in zip(self._segments, self.segment_sizes):
+                segment.size = size
+        return self._segments
+
+    def release(self) -> None:
+        """Keep the totals alone."""
+        self._segments = None
 
     @property
     def name(self) -> str:
@@ -95,19 +119,13 @@ class PartitionSummary:
     def log_start(self) -> int | None:
         """The log start offset, where consumers can start: from the checkpoint, possibly below the first segment if
         remote storage has the records between; otherwise that of the first segment. None without segments."""
-        first = self.segments[0].segment.offset if self.segments else None
-        return self.checkpoints.get("log-start-offset", first)
+        return self.checkpoints.get("log-start-offset", self.first_offset)
 
     @property
     def local_start(self) -> int | None:
         """The local log start offset: where consumers can start on this disk. None without segments."""
-        first, start = (self.segments[0].segment.offset if self.segments else None), self.log_start
+        first, start = self.first_offset, self.log_start
         return first if first is None or start is None else max(first, start)
-
-    @property
-    def log_end(self) -> int | None:
-        """The offset that the next record gets; None while the last segment has not been read."""
-        return self.segments[-1].end if self.was_read and self.segments and not self.segments[-1].error else None
 
     @property
     def high_watermark(self) -> int | None:
@@ -122,16 +140,8 @@ class PartitionSummary:
 
     @property
     def errors(self) -> list[str]:
-        return [*self.partition.refused, *(segment.error for segment in self.segments if segment.error)]
-
-    @property
-    def damage(self) -> str:
-        """Damage in the headers that a startup of the broker does not repair; empty if there is none."""
-        for segment in self.segments:
-            found = segment_damage(segment, self.clean)
-            if found:
-                return found if len(self.segments) == 1 else f"{found}, in {segment.segment.name}.log"
-        return ""
+        """Why something could not be read."""
+        return [*self.partition.refused, *self.unread]
 
     def read(self, *, quick: bool = False, met: Met = lambda count: None, open_: Open = open_window) -> None:
         """Read the headers of all segments, one after the other. Never raises SourceError: see `errors`."""
@@ -140,11 +150,19 @@ class PartitionSummary:
         self.sum_up()
 
     def sum_up(self) -> None:
-        """Combine the headers of the segments, after all have been read."""
-        self.segments = [segment for segment in self.segments if not segment.is_deleted]
+        """Combine what was read of the segments, after all have been read."""
+        self._segments = found = [segment for segment in self.segments if not segment.is_deleted]
+        self.segment_sizes = array("q", (segment.size for segment in found))
+        self.first_offset = found[0].segment.offset if found else None
         self.headers = HeaderTotals()
-        for segment in self.segments:
+        self.damage = ""
+        for segment in found:
             self.headers.add(segment.headers)
+            damage = segment_damage(segment, self.clean)
+            if damage and not self.damage:
+                self.damage = damage if len(found) == 1 else f"{damage}, in {segment.segment.name}.log"
+        self.unread = [segment.error for segment in found if segment.error]
+        self.log_end = found[-1].end if found and not found[-1].error else None
         self.was_read = True
 
 
@@ -193,14 +211,16 @@ def _unreadable(source: Source) -> str:
 
 def partition_summary(place: PartitionDirectory, clean: bool | None = None) -> PartitionSummary:
     """Return what names and sizes show of a partition directory."""
-    facts = PartitionSummary(place, segments_of(place), clean=clean)
-    logs = {facts_of.segment.log: facts_of for facts_of in facts.segments}
+    facts = PartitionSummary(place, clean=clean)
+    logs = {segment.log: number for number, segment in enumerate(place.segments)}
+    facts.segment_sizes = array("q", bytes(8 * len(logs)))
+    facts.first_offset = place.segments[0].offset if place.segments else None
     others, unfinished = set(place.others), set(place.unfinished)
     for at in place.files():
         length, occupied = sizes_of(at.path)
         facts.on_disk += occupied
         if at in logs:
-            logs[at].size = length
+            facts.segment_sizes[logs[at]] = length
             facts.size += length
         elif at in unfinished:
             facts.unfinished += length

@@ -8,8 +8,9 @@ from functools import cached_property
 from typing import NamedTuple
 
 from kdump.log.errors import SourceError
+from kdump.log.find_directories import find_directories
 from kdump.log.listing import is_url
-from kdump.log.log_directory import LogDirectory, find_directories
+from kdump.log.log_directory import LogDirectory
 from kdump.log.paths import Refusals
 from kdump.state.small_files import properties
 

@@ -13,7 +13,7 @@ from kdump.check.finding import Finding
 from kdump.check.options import Options
 from kdump.check.rule import CheckpointedEpoch, PartitionContext
 from kdump.check.totals import CheckTotals
-from kdump.log.log_directory import PartitionDirectory, SegmentFiles
+from kdump.log.partition_directory import PartitionDirectory, PartitionFiles, SegmentFiles
 from kdump.log.paths import target
 from kdump.log.source import SeekableSource
 from tests import craft
@@ -38,7 +38,7 @@ value is found if there is another batch after it, an index or another segment."
 
 def check(data: bytes) -> list[Finding]:
     at = target(NAME)
-    here = PartitionDirectory("t-0", "t-0", "t", 0, "", [SegmentFiles("", 0, at)])
+    here = PartitionDirectory("t-0", "t-0", "t", 0, "", PartitionFiles([SegmentFiles("", 0, at)]))
     epochs = (CheckpointedEpoch(0, 0, 4, 4),)
     known = PartitionContext("t", 0, clean=True, epochs=epochs, epochs_at=at, now=int(time.time() * 1000))
     options = Options(open_source=lambda path: SeekableSource(path, io.BytesIO(data)), now=known.now)

@@ -18,15 +18,28 @@ from kdump.check.options import Options
 from kdump.check.resume_state import StateError
 from kdump.check.rule import CheckpointedEpoch, CheckpointOffset, FindingMerger, PartitionContext
 from kdump.check.totals import CheckTotals
-from kdump.log.log_directory import partition
+from kdump.log.partition_directory import partition
 from kdump.log.paths import target
 from tests.conftest import DISKS, FIXTURES, read_regions, seeded
 from tests.craft import flip
 from tests.test_damaged_disks import DAMAGES
 
 ROOTS = {"fixtures": FIXTURES, "4.3": DISKS / "kafka-4.3", "2.8": DISKS / "kafka-2.8-legacy"}
-LEFT = {"expected", "largest", "ended", "damaged", "damage_end", "before", "broken", "entry", "aborts", "at", "items"}
-"""Attributes of a rule that belong to one segment; the next segment starts with new ones."""
+LEFT = {
+    "expected",
+    "largest",
+    "ended",
+    "open_before",
+    "damaged",
+    "damage_end",
+    "before",
+    "broken",
+    "entry",
+    "aborts",
+    "at",
+    "items",
+}
+"""Attributes of a rule that belong to one segment or batch; the next one starts with new ones."""
 
 
 def in_pieces(log: Path, into: Path, dice: random.Random, count: int) -> Path:

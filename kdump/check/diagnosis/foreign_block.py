@@ -81,7 +81,7 @@ def _by_header(batch: Batch, offset: int, resync: Resync) -> tuple[HeaderCandida
     size = max(batch.window.size, 2 * HEADER)
     held_to = 0  # end of the last record that contains a batch
     looks = 0
-    nesting = EmbeddedBatchCheck(batch.window, lambda at: at == batch.end)
+    nesting = EmbeddedBatchCheck(batch.window)
     nesting.begin(batch.position)
     while batch.end - position >= HEADER:
         data = bytes(batch.window.view(position, min(size, batch.end - position)))
@@ -106,7 +106,7 @@ def _by_header(batch: Batch, offset: int, resync: Resync) -> tuple[HeaderCandida
                 return None
             if claim.position % BLOCK == 0 and not held_to:
                 return claim, holds
-            end = nesting.end_of_container(claim)
+            end = nesting.end_of_container(claim, lambda at: at == batch.end)
             if end is None:
                 return claim, holds
             held_to = end

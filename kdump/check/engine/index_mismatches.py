@@ -13,7 +13,7 @@ from kdump.log.batch_validity import is_intact
 from kdump.log.entries import Entry, Item, entries
 from kdump.log.file_kinds import INDEX, TIME_INDEX, FileKind
 from kdump.log.legacy_records import read_wrapper
-from kdump.log.log_directory import SegmentFiles
+from kdump.log.partition_directory import SegmentFiles
 from kdump.log.paths import Target
 from kdump.log.reader import regions
 from kdump.log.region import Batch, LegacyRecordBatch, Limits, Region

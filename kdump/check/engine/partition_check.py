@@ -24,7 +24,7 @@ from kdump.log.batch_validity import is_intact
 from kdump.log.errors import SourceError
 from kdump.log.internal_topics import METADATA_TOPIC
 from kdump.log.legacy_records import read_wrapper
-from kdump.log.log_directory import PartitionDirectory, SegmentFiles
+from kdump.log.partition_directory import PartitionDirectory, SegmentFiles
 from kdump.log.paths import Target
 from kdump.log.reader import CHECKED, regions
 from kdump.log.region import Batch, BatchRun, LegacyRecordBatch, Region
@@ -112,10 +112,12 @@ class PartitionCheck(Resumable):
     def findings(self) -> Iterator[Finding]:
         """Yield the findings about the log. The other files of the directory are checked by
         kdump.check.engine.partition_directory."""
-        for number, segment in enumerate(self.partition.segments):
+        segments = self.partition.segments
+        for number, segment in enumerate(segments):
             if number >= self.first:
                 self.before(number)
-                yield from self._segment(segment, number)
+                following = segments[number + 1] if number + 1 < len(segments) else None
+                yield from self._segment(segment, following)
         yield from self._truncated()
         yield from _findings(observer.end() for observer in self._observers)
 
@@ -130,10 +132,9 @@ class PartitionCheck(Resumable):
         unpack(state, [self, self.neighbor_files, *self._observers], logs)
         self.first = number
 
-    def _segment(self, segment: SegmentFiles, number: int) -> Iterator[Finding]:
+    def _segment(self, segment: SegmentFiles, following: SegmentFiles | None) -> Iterator[Finding]:
         assert segment.log is not None
-        following = self.partition.segments[number + 1 :]
-        last = not following and segment.log.name_offset is not None
+        last = following is None and segment.log.name_offset is not None
         if self.alone:
             last = self.known.last if self.known.last is not None else True
         self.end_unread = False
@@ -299,8 +300,8 @@ def _findings(answers: Iterable[Iterable[Finding] | None]) -> Iterator[Finding]:
             yield from answer
 
 
-def recovers(known: PartitionContext, following: list[SegmentFiles]) -> bool | None:
-    """Return True if the broker re-reads a segment at startup, given the segments `following` it; None if unknown.
+def recovers(known: PartitionContext, following: SegmentFiles | None) -> bool | None:
+    """Return True if the broker re-reads a segment at startup, given the one `following` it; None if unknown.
     After an unclean shutdown it re-reads those from the recovery point on (LogLoader.recoverLog); KRaft always re-reads
     all (KafkaRaftLog)."""
     if known.topic == METADATA_TOPIC:
@@ -308,7 +309,7 @@ def recovers(known: PartitionContext, following: list[SegmentFiles]) -> bool | N
     if known.clean is not False:
         return None if known.clean is None else False
     point = known.checkpoints.get("recovery-point-offset")
-    return point is None or not following or following[0].offset > point.offset
+    return point is None or following is None or following.offset > point.offset
 
 
 def _modified(window: Window, now: int) -> int:

@@ -18,7 +18,7 @@ from kdump.check.rules.txn_index import invalid_entries
 from kdump.check.totals import CheckTotals
 from kdump.log import file_kinds
 from kdump.log.internal_topics import METADATA_TOPIC
-from kdump.log.log_directory import PartitionDirectory
+from kdump.log.partition_directory import PartitionDirectory
 
 
 class PartitionDirectoryCheck:

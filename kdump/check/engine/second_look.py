@@ -17,7 +17,8 @@ from kdump.check.options import Options
 from kdump.check.totals import CheckTotals
 from kdump.log.errors import went_away
 from kdump.log.live_files import PAUSES, FileWatch, identity, is_young, stem
-from kdump.log.log_directory import LogDirectory, PartitionDirectory
+from kdump.log.log_directory import LogDirectory
+from kdump.log.partition_directory import PartitionDirectory
 
 MAX_HELD = 1000
 """Maximum number of findings held back until it is known whether their files have changed."""
@@ -33,7 +34,7 @@ class CheckedUnit(Protocol):
     name: str
     options: Options
     around: FileWatch
-    looking: Looking | None
+    doubted: set[str]
     partition: PartitionDirectory | None
 
     @property
@@ -75,9 +76,10 @@ class Doubts:
     def _listing_changed(self) -> bool:
         """Return True if files were added, removed or renamed since the directory was listed."""
         place = self.unit.partition
-        if place is None or place.seen is None:
+        seen = place.listing.seen if place is not None else None
+        if place is None or seen is None:
             return False
-        return is_young(place.seen) or identity(place.path) != place.seen
+        return is_young(seen) or identity(place.path) != seen
 
     def _is_in_doubt(self, finding: Finding, changed: dict[str, bool]) -> bool:
         about = finding.file if self.unit.directory is not None else stem(finding.file)
@@ -148,7 +150,8 @@ class Looking:
 def settled(unit: CheckedUnit, look: Look, totals: CheckTotals, *, at_once: bool) -> Iterator[Finding]:
     """Yield those findings of a look at the unit that hold. `at_once`: the caller needs each finding before the look
     continues, so that none is held back."""
-    unit.looking = looking = Looking(unit)
+    looking = Looking(unit)
+    unit.doubted = looking.doubted
     held: list[Finding] = []
     reports = False
     for finding in look(looking.watch):

@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING
 from kdump.check.catalogue import CATALOGUE
 from kdump.check.engine.partition_check import PartitionCheck
 from kdump.check.engine.partition_directory import PartitionDirectoryCheck
-from kdump.check.engine.second_look import Looking, settled
+from kdump.check.engine.second_look import settled
 from kdump.check.engine.small_files import file_findings, items
 from kdump.check.finding import Finding
-from kdump.check.log_dir_context import LogDirContext, alone, ids
+from kdump.check.log_dir_context import LogDirContext, Surroundings, alone, ids
 from kdump.check.options import Options
 from kdump.check.rule import Observer, PartitionContext, SegmentContext
 from kdump.check.rules.directories import log_directory_findings
@@ -27,17 +27,11 @@ from kdump.check.rules.txn_index import invalid_entries
 from kdump.check.totals import CheckTotals
 from kdump.log import file_kinds
 from kdump.log.errors import Refused, SourceError
+from kdump.log.find_directories import find_directories
 from kdump.log.listing import length, parent
 from kdump.log.live_files import FileWatch
-from kdump.log.log_directory import (
-    LogDirectory,
-    PartitionDirectory,
-    Place,
-    SegmentFiles,
-    directory_at,
-    find_directories,
-    partition,
-)
+from kdump.log.log_directory import LogDirectory, Place, directory_at
+from kdump.log.partition_directory import PartitionDirectory, SegmentFiles, one_file, partition
 from kdump.log.paths import Refusals, Target, target
 from kdump.state.siblings import same_broker, unlisted
 
@@ -73,8 +67,8 @@ class CheckUnit:
     """The broker's other log directories, and directories that cannot be listed and may be such."""
     around: FileWatch = field(default_factory=FileWatch)
     """The files of the log directory that `known` was read from."""
-    looking: Looking | None = None
-    """The look that is under way."""
+    doubted: set[str] = field(default_factory=set)
+    """Codes of findings that had to be checked again."""
 
     @property
     def topic(self) -> str | None:
@@ -196,9 +190,7 @@ class CheckUnit:
             if kind is not file_kinds.SEGMENT:  # which is what is left if nothing else fits
                 at = at._replace(kind=kind)
         if kind is None or kind is file_kinds.SEGMENT:
-            here = PartitionDirectory(
-                at.path, at.source, at.topic, at.partition, self.known.state, [SegmentFiles("", 0, at)]
-            )
+            here = one_file(at, SegmentFiles("", 0, at), self.known.state)
             check = self.check_class(here, self.known, options, totals, alone=True)
             self._begin(check, met)
             yield from check.findings()
@@ -216,7 +208,7 @@ class CheckUnit:
         assert at.kind is not None
         log = os.path.splitext(at.path)[0] + ".log"
         segment = SegmentFiles("", at.name_offset or 0, None, {at.kind: at})
-        here = PartitionDirectory(at.path, at.source, at.topic, at.partition, self.known.state, [segment])
+        here = one_file(at, segment, self.known.state)
         if os.path.isfile(log):
             segment.log = target(log, source=at.source)
             check = PartitionCheck(here, self.known, replace(self.options, only=frozenset({"indexes"})), totals)
@@ -255,14 +247,15 @@ def units_of(found_places: list[Place], options: Options, maybe: Iterable[str] =
         if same_broker(named[id(one)], named[id(other)]):
             siblings[id(one)].append(other)
     made: list[CheckUnit] = []
+    around = Surroundings(options)
     for place in found_places:
         if isinstance(place, LogDirectory):
             others = siblings[id(place)]
             made.extend(_of_directory(place, options, others, (*(each.path for each in others), *maybe)))
         elif isinstance(place, PartitionDirectory):
-            made.append(CheckUnit(place.path, _size(place), _known(place, options), options, partition=place))
+            made.append(CheckUnit(place.path, _size(place), around.of_partition(place), options, partition=place))
         else:
-            made.append(CheckUnit(place.path, _bytes(place), _known_of_file(place, options), options, target=place))
+            made.append(CheckUnit(place.path, _bytes(place), around.of_file(place), options, target=place))
     return made
 
 
@@ -297,25 +290,6 @@ def _of_directory(
     for each in directory.partitions:
         known = context.known(each)
         yield CheckUnit(each.path, _size(each), known, options, partition=each, siblings=others, around=context.watch)
-
-
-def _known(place: PartitionDirectory, options: Options) -> PartitionContext:
-    """Return what is known about a partition directory that was given as a path, including from its log directory, if
-    any."""
-    above = directory_at(parent(place.path))
-    return LogDirContext(above, options, []).known(place) if isinstance(above, LogDirectory) else alone(place, options)
-
-
-def _known_of_file(at: Target, options: Options) -> PartitionContext:
-    if "://" in at.path or not os.path.isfile(at.path):
-        return PartitionContext(now=options.now, topic=at.topic, max_message_bytes=options.max_message_bytes)
-    directory = os.path.dirname(os.path.abspath(at.path))
-    place = directory_at(directory)
-    if not isinstance(place, PartitionDirectory):
-        return PartitionContext(now=options.now, max_message_bytes=options.max_message_bytes)
-    newest = max((segment.offset for segment in place.segments), default=None)
-    last = None if at.name_offset is None or newest is None else at.name_offset >= newest
-    return replace(_known(place, options), last=last)
 
 
 def _size(place: PartitionDirectory) -> int:

@@ -129,6 +129,7 @@ def run_all(
             for unit in units:
                 unit.options = replace(unit.options, open_source=careful_source)
                 yield unit, unit.run(totals, met)
+                unit.check = None  # which has the state of the whole partition
             return
         pool, counter = made
         futures: dict[int, Future[Done]] = {}

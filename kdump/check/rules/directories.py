@@ -10,7 +10,8 @@ from collections.abc import Iterable, Iterator
 
 from kdump.check.finding import ERROR, INFO, WARNING, Code, Finding
 from kdump.format.numbers import parse_long
-from kdump.log.log_directory import LogDirectory, PartitionDirectory
+from kdump.log.log_directory import LogDirectory
+from kdump.log.partition_directory import PartitionDirectory
 from kdump.log.paths import Target
 
 PARTITION_DUPLICATE = Code(

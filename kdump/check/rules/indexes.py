@@ -18,7 +18,7 @@ from kdump.format.header_columns import BASE, LAST, START, HeaderColumns
 from kdump.log.entries import Entry, Item
 from kdump.log.file_kinds import INDEX, FileKind
 from kdump.log.internal_topics import METADATA_TOPIC
-from kdump.log.log_directory import PartitionDirectory
+from kdump.log.partition_directory import PartitionDirectory
 from kdump.log.paths import Target
 from kdump.log.region import PADDING, TORN, Region, ZeroEntries
 

@@ -15,7 +15,7 @@ from kdump.format.control import decode_control
 from kdump.log.batch_records import records
 from kdump.log.batch_validity import is_intact
 from kdump.log.errors import SourceError
-from kdump.log.log_directory import SegmentFiles
+from kdump.log.partition_directory import SegmentFiles
 from kdump.log.paths import Target
 from kdump.log.reader import regions
 from kdump.log.region import Batch

@@ -21,7 +21,7 @@ from kdump.forensics.stats import Stats
 from kdump.forensics.transaction_ledger import TransactionLedger
 from kdump.forensics.txn_index_entries import TxnIndexEntries
 from kdump.format.header_columns import HeaderColumns
-from kdump.log.log_directory import PartitionDirectory
+from kdump.log.partition_directory import PartitionDirectory
 from kdump.log.region import Batch, Region
 from kdump.log.window import Window
 from kdump.state.coordinator import TransactionCoordinatorState

@@ -15,18 +15,10 @@ from kdump.forensics.reindex.build import INTERVAL, LARGEST_INDEX
 from kdump.format.numbers import parse_int
 from kdump.log.command_line_paths import missing
 from kdump.log.errors import Refused, SourceError
-from kdump.log.file_kinds import SEGMENT, FileKind
+from kdump.log.file_kinds import INDEXES, SEGMENT, FileKind
 from kdump.log.internal_topics import METADATA_TOPIC
-from kdump.log.listing import parent
-from kdump.log.log_directory import (
-    BESIDE,
-    LogDirectory,
-    PartitionDirectory,
-    SegmentFiles,
-    current,
-    directory_at,
-    partition,
-)
+from kdump.log.log_directory import LogDirectory, log_directory_above
+from kdump.log.partition_directory import PartitionDirectory, SegmentFiles, current, partition
 from kdump.log.paths import Target, target
 from kdump.state.topic_config import effective
 
@@ -36,16 +28,20 @@ if TYPE_CHECKING:
 
 @dataclass
 class ReindexInput:
-    """One partition and the segments of it to reindex, `wanted`. `interval` is index.interval.bytes, `largest`
-    segment.index.bytes: the topic's, if the metadata is in the same log directory, otherwise the defaults.
+    """One partition and the segments of it to reindex: those in `named`, or all. `interval` is index.interval.bytes,
+    `largest` segment.index.bytes: the topic's, if the metadata is in the same log directory, otherwise the defaults.
     `directory`: the log directory that contains the partition, if any."""
 
     partition: PartitionDirectory
     known: PartitionContext
-    wanted: list[SegmentFiles]
+    named: list[SegmentFiles] | None
     directory: str | None
     interval: int = INTERVAL
     largest: int = LARGEST_INDEX
+
+    @property
+    def wanted(self) -> list[SegmentFiles]:
+        return self.partition.segments if self.named is None else self.named
 
 
 def find_segments(paths: Iterable[str], options: Options, refused: Refused) -> list[ReindexInput]:
@@ -59,7 +55,7 @@ def find_segments(paths: Iterable[str], options: Options, refused: Refused) -> l
             for problem in place.refused:
                 refused(SourceError(problem))
             if place.segments:
-                found.append(_asked(place, unit.known, list(place.segments), configs))
+                found.append(_asked(place, unit.known, None, configs))
         elif at is not None:
             segment = _segment(at, refused)
             folder = os.path.dirname(at.path) or "."
@@ -67,23 +63,31 @@ def find_segments(paths: Iterable[str], options: Options, refused: Refused) -> l
                 files[folder] = _asked(partition(folder), unit.known, [], configs)
                 found.append(files[folder])
             if segment is not None:
-                segments = files[folder].partition.segments
-                mine = next((each for each in segments if each.log and _same(each.log.path, at.path)), segment)
-                mine.log = at
-                files[folder].wanted.append(mine)
+                here = files[folder]
+                assert here.named is not None
+                here.named.append(segment)
+    for here in files.values():
+        _use_given_paths(here)
     return found
 
 
 def now(place: ReindexInput) -> ReindexInput:
     """The partition at its turn: listed again if its directory has changed since, unless segments were named."""
     here = current(place.partition)
-    if here is place.partition or place.wanted != place.partition.segments:
-        return place
-    return replace(place, partition=here, wanted=list(here.segments))
+    return place if here is place.partition or place.named is not None else replace(place, partition=here)
 
 
-def _same(one: str, other: str) -> bool:
-    return os.path.abspath(one) == os.path.abspath(other)
+def _use_given_paths(made: ReindexInput) -> None:
+    """Put the segments that were given as paths in the place of those of the directory."""
+    assert made.named is not None
+    given = {os.path.basename(segment.log.path): segment.log for segment in made.named if segment.log is not None}
+    segments = []
+    for segment in made.partition.segments:
+        at = given.get(os.path.basename(segment.log.path)) if segment.log is not None else None
+        segments.append(segment if at is None else replace(segment, log=at))
+    live = {os.path.basename(segment.log.path): segment for segment in segments if segment.log is not None}
+    made.named = [live.get(os.path.basename(segment.log.path), segment) for segment in made.named if segment.log]
+    made.partition = made.partition.with_segments(segments)
 
 
 def _segment(at: Target, refused: Refused) -> SegmentFiles | None:
@@ -110,16 +114,16 @@ def _segment(at: Target, refused: Refused) -> SegmentFiles | None:
 def _beside(at: Target) -> dict[FileKind, Target]:
     """Return the indexes of a segment file. If it is not live, their names have the same suffix (.deleted, .swap)."""
     stem, _, ending = at.path.rpartition(".log")
-    paths = {kind: f"{stem}.{kind.name}{ending}" for kind in BESIDE}
+    paths = {kind: f"{stem}.{kind.name}{ending}" for kind in INDEXES}
     return {kind: target(path, source=at.source) for kind, path in paths.items() if os.path.isfile(path)}
 
 
 def _asked(
-    place: PartitionDirectory, known: PartitionContext, wanted: list[SegmentFiles], configs: _Configs
+    place: PartitionDirectory, known: PartitionContext, named: list[SegmentFiles] | None, configs: _Configs
 ) -> ReindexInput:
-    directory = directory_at(parent(os.path.abspath(place.path)))
-    made = ReindexInput(place, known, wanted, directory.path if isinstance(directory, LogDirectory) else None)
-    if isinstance(directory, LogDirectory) and place.topic is not None:
+    directory = log_directory_above(place.path)
+    made = ReindexInput(place, known, named, directory.path if directory is not None else None)
+    if directory is not None and place.topic is not None:
         made.interval = configs.number(directory, place.topic, "index.interval.bytes", INTERVAL)
         made.largest = configs.number(directory, place.topic, "segment.index.bytes", LARGEST_INDEX)
     return made
@@ -150,6 +154,6 @@ def may_be_open(made: ReindexInput, segment: SegmentFiles) -> bool:
     known = made.known
     segments = made.partition.segments
     if known.topic == METADATA_TOPIC or made.partition.state:
-        return not segments or segment is segments[-1]
+        return not segments or segment == segments[-1]
     is_last = not segments or segment.offset >= segments[-1].offset
     return is_last and known.clean is not True

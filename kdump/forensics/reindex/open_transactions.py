@@ -12,7 +12,7 @@ from kdump.check.options import Options
 from kdump.log.entries import Entry, entries
 from kdump.log.errors import SourceError
 from kdump.log.file_kinds import PRODUCER_SNAPSHOT
-from kdump.log.log_directory import PartitionDirectory
+from kdump.log.partition_directory import PartitionDirectory
 from kdump.log.paths import Target
 from kdump.log.window import Window
 from kdump.state.transactions import MOST_OPEN, OpenTransactions

@@ -22,7 +22,7 @@ from kdump.forensics.reindex.segment import RebuildOptions, RebuiltSegment, Reco
 from kdump.forensics.reindex.verdict import IDENTICAL, NOT_NEEDED, UNREAD, Verdict
 from kdump.log.errors import Refused, SourceError, raise_it, went_away
 from kdump.log.file_kinds import INDEX, TIME_INDEX, TXN_INDEX, FileKind
-from kdump.log.log_directory import SegmentFiles
+from kdump.log.partition_directory import SegmentFiles
 from kdump.log.paths import is_live
 from kdump.state.transactions import OpenTransactions
 
@@ -223,15 +223,18 @@ class _Partition:
 
     def run(self) -> Iterator[Reindexed]:
         segments = self.place.partition.segments
+        named = self.place.named
+        paths = None if named is None else {segment.log.path for segment in named if segment.log is not None}
         for number, segment in enumerate(segments):
-            if segment in self.place.wanted:
+            if paths is None or (segment.log is not None and segment.log.path in paths):
                 notes = self._lead_to(number)
                 made = self._segment(segment, notes)
                 self.reached = number + 1
                 if made is not None:
                     yield made
-        for segment in self.place.wanted:  # .deleted, .swap, .cleaned
-            if segment not in segments:
+        live = {segment.log.path for segment in segments if segment.log is not None}
+        for segment in named or ():
+            if segment.log is not None and segment.log.path not in live:  # .deleted, .swap, .cleaned
                 made = self._segment(segment, self._begin(segment.offset))
                 if made is not None:
                     yield made

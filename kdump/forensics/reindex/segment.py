@@ -32,7 +32,7 @@ from kdump.log.entries import Item, entries
 from kdump.log.errors import SourceError
 from kdump.log.file_kinds import INDEX, TIME_INDEX, TXN_INDEX, FileKind
 from kdump.log.file_log_input_stream import StreamStop, kafka_batches
-from kdump.log.log_directory import SegmentFiles
+from kdump.log.partition_directory import SegmentFiles
 from kdump.log.paths import Target
 from kdump.log.region import Batch
 from kdump.state.transactions import OpenTransactions

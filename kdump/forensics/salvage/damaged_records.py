@@ -25,7 +25,7 @@ from kdump.format.errors import DecodeError
 from kdump.format.record_columns import each_row
 from kdump.log import legacy_records
 from kdump.log.batch_records import decode_columns
-from kdump.log.log_directory import SegmentFiles
+from kdump.log.partition_directory import SegmentFiles
 from kdump.log.paths import Target
 from kdump.log.region import (
     Batch,

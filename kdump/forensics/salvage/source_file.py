@@ -15,7 +15,7 @@ from kdump.forensics.salvage.file_parts import InputFile
 from kdump.format.batch import BATCH_HEADER, LOG_OVERHEAD, BatchHeader
 from kdump.log.batch_validity import CHECKSUM, invalidity
 from kdump.log.legacy_records import last_record_offset
-from kdump.log.log_directory import SegmentFiles
+from kdump.log.partition_directory import SegmentFiles
 from kdump.log.reader import regions
 from kdump.log.region import (
     Batch,

@@ -13,7 +13,7 @@ from kdump.log.errors import Refused, SourceError
 from kdump.log.file_kinds import SEGMENT
 from kdump.log.header_candidate import candidate_at
 from kdump.log.internal_topics import METADATA_TOPIC
-from kdump.log.log_directory import PartitionDirectory
+from kdump.log.partition_directory import PartitionDirectory
 from kdump.log.paths import PARTITION, Target, is_live
 from kdump.state.small_files import properties
 

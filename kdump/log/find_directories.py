@@ -1,0 +1,98 @@
+"""Finds the log directories, partition directories and files at or below a path. Each directory is listed once."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+
+from kdump.log.command_line_paths import no_kafka_files
+from kdump.log.errors import Refused, Unlisted, listing_error
+from kdump.log.listing import DirectoryEntry, is_directory, is_url, items
+from kdump.log.log_directory import LogDirectory, Place, log_directory_above, recognize
+from kdump.log.partition_directory import PartitionDirectory, partition
+from kdump.log.paths import PARTITION, Refusals, directories, natural, target
+
+
+def find_directories(path: str, refused: Refused) -> Iterator[Place]:
+    """Yield what `path` is or, for any other directory, what is below it. Raises SourceError if there are no Kafka
+    files, and all directories could be read; calls `refused` for a directory that cannot be read."""
+    if path == "-" or not is_directory(path):
+        yield target(path)
+        return
+    refusals = Refusals(refused)
+    found = False
+    for place in _Walk(refusals).places(path):
+        found = True
+        yield place
+    if not found:
+        alone = _in_log_directory(path)
+        if alone is not None:
+            yield alone
+        elif not refusals.unlisted:
+            raise no_kafka_files(path, f"{path}: no Kafka log directory, partition or segment here or below")
+
+
+def _in_log_directory(path: str) -> PartitionDirectory | None:
+    """Return the partition of a directory without files of Kafka's that has a partition's name and is in a broker's
+    log directory: the broker creates an empty log there at startup."""
+    if not PARTITION.match(os.path.basename(os.path.abspath(path))):
+        return None
+    above = log_directory_above(path)
+    return partition(path, above.path) if above is not None and above.files else None
+
+
+class _Walk:
+    """A walk through directories that follows each link once."""
+
+    def __init__(self, refused: Refusals) -> None:
+        self.refused = refused
+        self.seen: set[tuple[int, int]] = set()
+        """Device and inode of each directory on a local disk."""
+
+    def places(self, directory: str) -> Iterator[Place]:
+        """Yield the places at and below a directory, those in one place in the order of their names."""
+        waiting = [(directory, False)]  # with whether it is in another place, which has listed it if it is a partition
+        while waiting:
+            directory, is_nested = waiting.pop()
+            entries = self._entries(directory)
+            if entries is None:
+                continue
+            below = sorted((each for each in entries if each.is_directory), key=lambda entry: natural(entry.name))
+            place = recognize(directory, entries)
+            if place is None or (is_nested and isinstance(place, PartitionDirectory)):
+                waiting.extend((each.path, False) for each in reversed(below))
+                continue
+            yield place
+            if isinstance(place, LogDirectory):
+                self._note_partitions(place)
+            nested = set(place.nested if isinstance(place, LogDirectory) else place.directories)
+            for each in below:
+                if each.path not in nested and not PARTITION.match(each.name):
+                    self._note_unreadable(each.path)
+            waiting.extend((each.path, True) for each in reversed(below) if each.path in nested)
+
+    def _entries(self, directory: str) -> list[DirectoryEntry] | None:
+        """List a directory, unless that was done before, or it cannot be read."""
+        try:
+            if not is_url(directory):
+                status = os.stat(directory)
+                if (status.st_dev, status.st_ino) in self.seen:
+                    return None
+                self.seen.add((status.st_dev, status.st_ino))
+            return items(directory)
+        except OSError as error:
+            self.refused(Unlisted(listing_error(error, directory), directory))
+            return None
+
+    def _note_partitions(self, place: LogDirectory) -> None:
+        for each in place.candidates:
+            seen = each.listing.seen
+            if each.refused:
+                self.refused(Unlisted(each.refused[0], each.path))
+            elif seen is not None and not each.directories:
+                self.seen.add((seen.device, seen.inode))
+
+    def _note_unreadable(self, path: str) -> None:
+        """Note what cannot be listed in or below a directory that a broker ignores."""
+        for _ in directories(path, self.refused):
+            pass

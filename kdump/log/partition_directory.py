@@ -1,0 +1,232 @@
+"""A partition directory: which of its files belong together. It keeps only their names; the files are grouped when they
+are asked for, because a broker has 200,000 of them.
+
+Source: org.apache.kafka.storage.internals.log.LogFileUtils and LocalLog for the names.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from dataclasses import dataclass, field, replace
+from functools import lru_cache
+
+from kdump.log import file_kinds
+from kdump.log.errors import listing_error
+from kdump.log.file_kinds import ENDINGS, FileKind, by_name
+from kdump.log.listing import DirectoryEntry, items
+from kdump.log.live_files import identity
+from kdump.log.paths import PARTITION, Target, is_live
+from kdump.log.source import Identity
+
+NO_SEGMENT = "no segment (<20 digits>.log) in this directory"
+"""Reason why a given partition directory cannot be read."""
+
+
+@dataclass
+class SegmentFiles:
+    """A .log (None: it is gone) and the files with the same name next to it, by kind."""
+
+    name: str
+    offset: int
+    log: Target | None = None
+    beside: dict[FileKind, Target] = field(default_factory=dict)
+
+
+@dataclass
+class PartitionFiles:
+    """The files of a partition directory by what they are."""
+
+    segments: list[SegmentFiles] = field(default_factory=list)
+    orphans: list[Target] = field(default_factory=list)
+    """Indexes without a segment."""
+    snapshots: list[Target] = field(default_factory=list)
+    kraft_snapshots: list[Target] = field(default_factory=list)
+    texts: list[Target] = field(default_factory=list)
+    unfinished: list[Target] = field(default_factory=list)
+    """.swap and .cleaned files."""
+    others: list[Target] = field(default_factory=list)
+    """.deleted files, files whose names Kafka does not know, and second files of one base offset (.log.gz)."""
+
+
+@dataclass(frozen=True)
+class Listing:
+    """What is in a directory, as compact as possible. `files`: their names, each followed by a slash."""
+
+    files: str = ""
+    directories: str = ""
+    refused: str = ""
+    """Why the directory could not be listed."""
+    seen: Identity | None = None
+    """Identity of the directory from before it was listed; None if it is not on a local disk."""
+
+
+@dataclass
+class PartitionDirectory:
+    """A partition directory, which is listed when something in it is first asked for. `state` is "" for a live one,
+    else delete, future or stray; topic and partition are None if the directory has another name, as in remote
+    storage. `given`: the files, if they are not those in the directory."""
+
+    path: str
+    source: str
+    topic: str | None
+    partition: int | None
+    state: str
+    given: PartitionFiles | None = None
+    listed: Listing | None = field(default=None, compare=False, repr=False)
+
+    @property
+    def name(self) -> str:
+        return os.path.basename(os.path.abspath(self.path))
+
+    @property
+    def listing(self) -> Listing:
+        if self.listed is None:
+            self.listed = Listing() if self.given is not None else list_partition(self.path)
+        return self.listed
+
+    @property
+    def refused(self) -> list[str]:
+        """Why the directory could not be listed."""
+        return [self.listing.refused] if self.listing.refused else []
+
+    @property
+    def directories(self) -> list[str]:
+        """Paths of the directories in it, which a broker ignores."""
+        return [os.path.join(self.path, name) for name in self.listing.directories.split("/")[:-1]]
+
+    @property
+    def file_names(self) -> list[str]:
+        """The names of its files, sorted."""
+        return [os.path.basename(at.path) for at in self.files()] if self.given else self.listing.files.split("/")[:-1]
+
+    @property
+    def grouped(self) -> PartitionFiles:
+        """Its files. They are shared: do not change them."""
+        if self.given is not None:
+            return self.given
+        return _grouped(self.path, self.source, self.topic, self.partition, self.listing.files)
+
+    @property
+    def segments(self) -> list[SegmentFiles]:
+        return self.grouped.segments
+
+    @property
+    def orphans(self) -> list[Target]:
+        return self.grouped.orphans
+
+    @property
+    def snapshots(self) -> list[Target]:
+        return self.grouped.snapshots
+
+    @property
+    def kraft_snapshots(self) -> list[Target]:
+        return self.grouped.kraft_snapshots
+
+    @property
+    def texts(self) -> list[Target]:
+        return self.grouped.texts
+
+    @property
+    def unfinished(self) -> list[Target]:
+        return self.grouped.unfinished
+
+    @property
+    def others(self) -> list[Target]:
+        return self.grouped.others
+
+    def text(self, name: str) -> Target | None:
+        """Return the small file with exactly this name."""
+        return next((at for at in self.texts if os.path.basename(at.path) == name), None)
+
+    def files(self) -> Iterator[Target]:
+        """Yield all files."""
+        here = self.grouped
+        for segment in here.segments:
+            if segment.log is not None:
+                yield segment.log
+            yield from segment.beside.values()
+        for group in (here.orphans, here.snapshots, here.kraft_snapshots, here.texts, here.unfinished, here.others):
+            yield from group
+
+    def with_segments(self, segments: list[SegmentFiles], path: str = "") -> PartitionDirectory:
+        """Return the same partition with these segments; `path`: another path to show for it."""
+        return replace(self, path=path or self.path, given=replace(self.grouped, segments=segments))
+
+
+def partition(directory: str, source: str = "") -> PartitionDirectory:
+    """Return the partition directory at a path."""
+    match = PARTITION.match(os.path.basename(os.path.abspath(directory)))
+    return PartitionDirectory(
+        directory,
+        source or directory,
+        match["topic"] if match else None,
+        int(match["partition"]) if match else None,
+        (match["state"] or "") if match else "",
+    )
+
+
+def one_file(at: Target, segment: SegmentFiles, state: str = "") -> PartitionDirectory:
+    """Return a partition that consists of the files of one segment, given by its path."""
+    return PartitionDirectory(at.path, at.source, at.topic, at.partition, state, PartitionFiles([segment]))
+
+
+def current(place: PartitionDirectory) -> PartitionDirectory:
+    """Return the partition as it is now: listed again if files were added, removed or renamed since it was listed."""
+    if place.listing.seen is None or identity(place.path) == place.listing.seen:
+        return place
+    return partition(place.path, place.source)
+
+
+def list_partition(directory: str, entries: list[DirectoryEntry] | None = None) -> Listing:
+    """List a directory; `entries`: what is in it, if it has just been listed."""
+    seen = identity(directory)
+    try:
+        found = items(directory) if entries is None else entries
+    except OSError as error:
+        return Listing(refused=listing_error(error, directory), seen=seen)
+    files = "".join(f"{entry.name}/" for entry in found if not entry.is_directory)
+    return Listing(files, "".join(f"{entry.name}/" for entry in found if entry.is_directory), "", seen)
+
+
+@lru_cache(8)
+def _grouped(path: str, source: str, topic: str | None, number: int | None, names: str) -> PartitionFiles:
+    found = PartitionFiles()
+    segments: dict[str, SegmentFiles] = {}
+    for name in names.split("/")[:-1]:
+        kind, offset = by_name(name)
+        at = Target(os.path.join(path, name), offset, topic, number, kind, source)
+        _sort_in(found, segments, name, at)
+    for segment in segments.values():
+        if segment.log is not None:
+            found.segments.append(segment)
+        else:
+            found.orphans.extend(segment.beside.values())
+    found.segments.sort(key=lambda segment: (segment.offset, segment.name))
+    found.snapshots.sort(key=lambda at: at.name_offset or 0)
+    return found
+
+
+def _sort_in(found: PartitionFiles, segments: dict[str, SegmentFiles], name: str, at: Target) -> None:
+    if not is_live(name):
+        (found.others if name.endswith(".deleted") else found.unfinished).append(at)
+    elif at.kind is file_kinds.SEGMENT or at.kind in file_kinds.INDEXES:
+        assert at.kind is not None
+        stem = ENDINGS.sub("", name).partition(".")[0]
+        segment = segments.setdefault(stem, SegmentFiles(stem, at.name_offset or 0))
+        if at.kind is file_kinds.SEGMENT:
+            other: Target | None = at
+            if segment.log is None or name == f"{stem}.log":
+                other, segment.log = segment.log, at
+            if other is not None:  # two files of one base offset, such as a .log and its compressed copy
+                found.others.append(other)
+        else:
+            segment.beside[at.kind] = at
+    elif at.kind is file_kinds.PRODUCER_SNAPSHOT:
+        found.snapshots.append(at)
+    elif at.kind is file_kinds.KRAFT_SNAPSHOT:
+        found.kraft_snapshots.append(at)
+    elif at.kind is None or name != ENDINGS.sub("", name):
+        found.others.append(at)
+    else:
+        found.texts.append(at)

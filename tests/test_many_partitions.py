@@ -1,0 +1,156 @@
+"""A log directory of many partitions: the work is that of what was asked for, and a finished partition is freed."""
+
+from __future__ import annotations
+
+import gc
+import os
+import shutil
+import sys
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+from click.testing import CliRunner
+
+from kdump.cli import cli
+from tests.conftest import FIXTURES
+from tests.craft import flip
+
+SOURCE = FIXTURES / "clean-1" / "payments-0"
+COMMANDS = (
+    "ls",
+    "ls --quick",
+    "stats",
+    "verify --jobs 1",
+    "transactions",
+    "producers",
+    "retention",
+    "restart-plan",
+    "reindex",
+)
+LISTED = 2
+"""A partition may be listed when its turn comes, and to see whether it has changed meanwhile."""
+AT_ROOT = 8
+"""The log directory may be listed for several questions, but not once per partition."""
+
+
+class Calls:
+    """What the file system was asked for, by path, while `counting`."""
+
+    def __init__(self) -> None:
+        self.counting = False
+        self.listed: Counter[str] = Counter()
+        self.opened: Counter[str] = Counter()
+        self.alive: list[int] = []
+        """Objects alive when the first segment of each partition is opened."""
+        sys.addaudithook(self._hook)
+
+    def _hook(self, event: str, arguments: tuple[Any, ...]) -> None:
+        if not self.counting or event not in ("open", "os.scandir", "os.listdir"):
+            return
+        path = arguments[0]
+        if not isinstance(path, str):
+            return
+        if event != "open":
+            self.listed[os.path.abspath(path)] += 1
+            return
+        self.opened[os.path.abspath(path)] += 1
+        if path.endswith("/00000000000000000000.log") and self.opened[os.path.abspath(path)] == 1:
+            self.counting = False
+            self.alive.append(len(gc.get_objects()))
+            self.counting = True
+
+    @contextmanager
+    def count(self) -> Iterator[None]:
+        self.listed.clear()
+        self.opened.clear()
+        self.alive.clear()
+        self.counting = True
+        try:
+            yield
+        finally:
+            self.counting = False
+
+
+CALLS = Calls()
+"""An audit hook cannot be removed: one for all tests."""
+
+
+def run(command: str, *paths: Path) -> str:
+    result = CliRunner().invoke(cli, [*command.split(), *map(str, paths)])
+    assert result.exception is None or isinstance(result.exception, SystemExit), result.exc_info
+    assert result.exit_code in (0, 1), (result.stdout, result.stderr)
+    return result.stdout
+
+
+def partitions(at: Path, count: int, *, damaged: bool = False) -> Path:
+    """Create a log directory with copies of a partition of a real broker."""
+    at.mkdir()
+    (at / "meta.properties").write_text("version=1\ncluster.id=k2xrTMYLRJGYFaSRS_Wf6w\nnode.id=1\n")
+    names = [f"many-{number}" for number in range(count)]
+    for name in names:
+        shutil.copytree(SOURCE, at / name)
+        if damaged:
+            log = at / name / "00000000000000000000.log"
+            log.write_bytes(flip(log.read_bytes(), 400))
+    rows = "".join(f"many {number} 0\n" for number in range(count))
+    (at / "replication-offset-checkpoint").write_text(f"0\n{count}\n{rows}")
+    (at / "recovery-point-offset-checkpoint").write_text(f"0\n{count}\n{rows}")
+    return at
+
+
+@pytest.fixture(scope="module")
+def disk(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return partitions(tmp_path_factory.mktemp("many") / "disk", 24)
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_a_directory_is_listed_as_often_as_with_few_partitions(disk: Path, command: str) -> None:
+    with CALLS.count():
+        run(command, disk)
+    listed = {path: count for path, count in CALLS.listed.items() if path.startswith(str(disk / "many-"))}
+    assert len(listed) == 24
+    assert max(listed.values()) <= LISTED
+    assert CALLS.listed[str(disk)] <= AT_ROOT
+
+
+@pytest.mark.parametrize("command", [each for each in COMMANDS if each != "restart-plan"])
+def test_paths_in_one_directory_do_not_list_it_again_and_again(disk: Path, command: str) -> None:
+    os.utime(disk, (1, 1))  # a directory that changed just now is not trusted
+    with CALLS.count():
+        run(command, *sorted(disk.glob("many-*")))
+    assert CALLS.listed[str(disk)] <= AT_ROOT
+    roots = {path: count for path, count in CALLS.opened.items() if os.path.dirname(path) == str(disk)}
+    assert max(roots.values(), default=0) <= 2, roots
+
+
+@pytest.mark.parametrize("command", [each for each in COMMANDS if each != "restart-plan"])
+def test_one_partition_reads_no_other(disk: Path, command: str) -> None:
+    with CALLS.count():
+        run(command, disk / "many-7")
+    asked = {path for path in (*CALLS.listed, *CALLS.opened) if path.startswith(str(disk))}
+    others = {path for path in asked if "/many-" in path and "/many-7" not in path}
+    assert not others
+    assert any("/many-7/" in path for path in asked)
+
+
+@pytest.mark.parametrize("damaged", [False, True], ids=["intact", "damaged"])
+@pytest.mark.parametrize("command", [each for each in COMMANDS if each != "restart-plan"])
+def test_a_finished_partition_is_freed(tmp_path: Path, command: str, damaged: bool) -> None:
+    """Counts objects without garbage collection: those in reference cycles stay alive, too."""
+    disk = partitions(tmp_path / "disk", 24, damaged=damaged)
+    run(command, disk)  # caches, and modules that are imported when they are needed
+    gc.collect()
+    gc.disable()
+    try:
+        with CALLS.count():
+            run(command, disk)
+    finally:
+        gc.enable()
+    alive = CALLS.alive
+    assert len(alive) >= 24
+    grown = (alive[23] - alive[7]) / 16
+    assert grown <= 30, f"{grown} objects a partition"
