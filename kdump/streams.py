@@ -13,6 +13,8 @@ import select
 import sys
 from typing import Any, TextIO
 
+from kdump.status_line import STATUS
+
 
 class ReaderGone(BaseException):
     """Raised when the reader of standard output has gone (`| head`) and the command has no other result."""
@@ -25,13 +27,18 @@ class Lossy(io.FileIO):
         super().__init__(fd, "wb", closefd=False)
         self._reported_as = name
         """Name of the stream in the report of the first failure; empty: do not report it."""
+        self._is_terminal = self.isatty()
         self.is_lost = False
         self.ends_with_reader = False
         """Whether to raise ReaderGone, once, when the reader of a pipe has gone."""
 
     def write(self, data: Any) -> int:
         view = memoryview(data).cast("B")
-        left = view
+        with STATUS.giving_way(view, to_terminal=self._is_terminal):
+            self._write_all(view)
+        return len(view)
+
+    def _write_all(self, left: memoryview) -> None:
         while left and not self.is_lost:
             try:
                 done = super().write(left)
@@ -46,7 +53,6 @@ class Lossy(io.FileIO):
                 select.select([], [self.fileno()], [])
             else:
                 left = left[done:]
-        return len(view)
 
     def _report(self, error: OSError) -> None:
         if self._reported_as:

@@ -28,8 +28,6 @@ from rich.cells import cell_len
 from kdump.cli import cli
 from kdump.format.index import INDEX_ENTRY, TIME_INDEX_ENTRY
 from kdump.log.source import FileSource
-from kdump.render.output import Output
-from kdump.render.progress import Progress
 from kdump.render.views import JsonView
 from tests import craft
 from tests.conftest import FIXTURES, each_segment, sample, seeded, segment
@@ -612,22 +610,6 @@ def test_a_file_that_grows_is_read_to_the_end_it_had(tmp_path: Path, monkeypatch
 
 def test_a_url() -> None:
     assert [b["baseOffset"] for b in objects(f"file://{PAYMENTS}")] == [b["baseOffset"] for b in objects(PAYMENTS)]
-
-
-def test_progress_only_for_a_person_who_waits(
-    capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """There is a progress bar if stderr is a terminal, the rows are written elsewhere, and it takes long enough."""
-    monkeypatch.setattr("kdump.render.progress.PATIENCE", 0.0)
-    monkeypatch.setattr("sys.stderr.isatty", lambda: True, raising=False)
-    output = Output()
-    with Progress("a.log", output) as progress:
-        progress.at(10, 100)
-        assert progress._bar is not None
-    monkeypatch.setattr("sys.stderr.isatty", lambda: False, raising=False)
-    with Progress("a.log", output) as progress:
-        progress.at(10, 100)
-        assert progress._bar is None
 
 
 # Problems found in a review.

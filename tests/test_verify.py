@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import multiprocessing
 import shutil
 import subprocess
 import sys
@@ -21,6 +22,7 @@ from kdump.check.finding import families
 from kdump.check.options import Options
 from kdump.cli import cli
 from kdump.log.region import Batch
+from kdump.log.shared_counter import SharedCounter
 from tests import craft
 from tests.conftest import DISKS, FIXTURES, read_regions, sample
 from tests.damages import DAMAGES, DOUBTS, Damage, Expected
@@ -296,6 +298,7 @@ def test_many_findings_of_a_job_go_through_a_file(tmp_path: Path, monkeypatch: p
     spool = tmp_path / "spool"
     spool.mkdir()
     monkeypatch.setattr(workers, "_directory", str(spool))
+    monkeypatch.setattr(workers, "_counter", SharedCounter(multiprocessing.get_context()))
     found = []
     for held in (1000, 3):
         monkeypatch.setattr(workers, "MAX_HELD", held)
@@ -358,10 +361,10 @@ def test_a_segment_that_goes_away_is_noted(disks: RestoredDisks, monkeypatch: py
     gone = disks.get("clean-1", whole=True).root / "clicks-0" / f"{11263:020}.log"
     real = workers.careful_source
 
-    def open_source(path: str, rate: Any = None) -> Any:
+    def open_source(path: str) -> Any:
         if path == str(gone) and gone.exists():
             gone.unlink()
-        return real(path, rate)
+        return real(path)
 
     monkeypatch.setattr(workers, "careful_source", open_source)
     code, _, summary = rows("--only", "log", gone.parent)

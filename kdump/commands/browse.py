@@ -12,7 +12,8 @@ from typing import Any
 import click
 
 from kdump.commands.input_files import print_error
-from kdump.commands.params import LimitOptions, ZoneParam, limit_options, time_range
+from kdump.commands.params import ZoneParam, time_range
+from kdump.commands.reading import ReadingOptions, reading_options
 from kdump.commands.typed_options import CommandOptions, fill, option_types, takes
 from kdump.extras import how_to_install
 from kdump.log.selection import Selection
@@ -37,7 +38,7 @@ class BrowseOptions(CommandOptions):
     """The options of the command."""
 
     path: str
-    reading: LimitOptions
+    reading: ReadingOptions
     zone: tzinfo
     mouse: bool
 
@@ -46,7 +47,7 @@ class BrowseOptions(CommandOptions):
 @click.argument("path", metavar="PATH")
 @click.option("--tz", "zone", type=ZoneParam(), default="UTC", help="Show times in this time zone.  [UTC]")
 @click.option("--mouse", is_flag=True, help="Click and scroll with the mouse, instead of selecting text with it.")
-@limit_options
+@reading_options
 @takes(BrowseOptions)
 def command(options: BrowseOptions) -> None:
     """Browse partitions, segments, batches, records and fields in the terminal: a tree, a table and annotated bytes,

@@ -98,7 +98,7 @@ class CarveCommand:
         began = time.monotonic()
         options = self.options
         check = options.reading.check_options()
-        with Progress("carve", self.output) as progress:
+        with Progress("carve") as progress:
 
             def met(file: str, position: int, size: int | None) -> None:
                 progress.at(position, size)

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 import click
 
 from kdump.commands.exit_status import exit_with
+from kdump.commands.expected_size import compared_bytes
 from kdump.commands.input_files import print_error, report_unreadable, unreadable
 from kdump.commands.output import CSV_COLUMNS_HELP, OutputOptions, output_options
 from kdump.commands.reading import ReadingOptions, reading_options
@@ -104,7 +105,7 @@ class DiffCommand:
         """Run the command and return its exit status."""
         began = time.monotonic()
         check = self.options.reading.check_options(only=LITTLE)
-        with Progress("diff", self.output, always=not self.sink.streams) as progress:
+        with Progress("diff", expected=lambda: compared_bytes(self.options.paths, self.of_topic)) as progress:
             for found in diff(
                 self.options.paths,
                 check,

@@ -11,6 +11,7 @@ import click
 
 from kdump import __version__
 from kdump.commands.params import LimitOptions, SizeParam
+from kdump.commands.reading import manners_options
 from kdump.commands.typed_options import CommandOptions, takes
 from kdump.log.errors import SourceError
 from kdump.log.region import DEFAULT_MAX_DECOMPRESSED
@@ -21,6 +22,7 @@ from kdump.render.dumplog_log import DumpOptions
 from kdump.render.dumplog_out import DumpOutput
 from kdump.render.escape import path_text, printable
 from kdump.render.output import Output
+from kdump.render.progress import Progress
 
 EXAMPLES = """
 \b
@@ -120,6 +122,7 @@ class DumpLogOptions(CommandOptions):
 )
 @click.option("--verify-index-only", is_flag=True, help="Check indexes without printing their entries.")
 @click.option("--index-sanity-check", is_flag=True, help="Run only the index checks that a broker runs at startup.")
+@manners_options
 @click.option("--max-decompressed-size", type=SizeParam(), default=DEFAULT_MAX_DECOMPRESSED, hidden=True)
 @click.option("--window", type=SizeParam(), default=1 << 20, hidden=True)
 @click.version_option(__version__, prog_name="kdump")
@@ -133,7 +136,8 @@ def command(options: DumpLogOptions) -> None:
         _complain(f"kdump: {name} is ignored; separate the files of --files with commas")
     try:
         out = DumpOutput(Output(), _complain)
-        Dump(_options(options), out).run([name for names in options.files for name in _split(names)])
+        with Progress("dump-log"):
+            Dump(_options(options), out).run([name for names in options.files for name in _split(names)])
     except KeyboardInterrupt:
         sys.exit(130)
     except SourceError as error:  # standard output is gone

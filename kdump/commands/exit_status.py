@@ -11,6 +11,7 @@ import click
 from kdump.commands.input_files import COMPLAINED, add_unreadable, print_deleted_total, print_error, print_unreadable
 from kdump.commands.topics import unmatched
 from kdump.log.errors import SourceError, is_gone
+from kdump.render.progress import Progress
 
 
 def exit_with(run: Callable[[], int], *trouble: type[Exception], if_unread: int = 2) -> NoReturn:
@@ -19,8 +20,10 @@ def exit_with(run: Callable[[], int], *trouble: type[Exception], if_unread: int 
     status is still 2 if a pattern of an option matched nothing. If any file could not be read, the status is at least
     `if_unread`."""
     errors: tuple[type[Exception], ...] = (SourceError, *trouble)
+    context = click.get_current_context()
     try:
-        status = run()
+        with Progress(context.info_name or "kdump"):
+            status = run()
     except KeyboardInterrupt:
         sys.exit(130)
     except errors as error:
@@ -31,7 +34,6 @@ def exit_with(run: Callable[[], int], *trouble: type[Exception], if_unread: int 
     print_deleted_total()
     if print_unreadable():
         status = max(status, if_unread)
-    context = click.get_current_context()
     for text in unmatched(is_answered=status != 2 or COMPLAINED not in context.meta):
         print_error(text)
         status = status or 2

@@ -174,7 +174,7 @@ class GroupsCommand:
         context = LagContext(disks, metadata, is_now=self.moment == AsOf())
         history = self._history(logs, context) if self.options.state.history else None
         total = sum(os.path.getsize(path) for log in logs for path in log.segments if os.path.isfile(path))
-        with Progress("groups", self.output, always=history is None) as progress:
+        with Progress("groups") as progress:
             progress.total = total
             limits = self.limits
             groups = read_groups(

@@ -14,7 +14,8 @@ from kdump.commands.completion_words import one_of
 from kdump.commands.exit_status import exit_with
 from kdump.commands.output import CSV, FORMATS, JSON, TABLE, OutputOptions, output_options
 from kdump.commands.overview import OverviewOptions, is_log_directory, show_overview
-from kdump.commands.params import LimitOptions, RangeParam, limit_options, read_once, time_range
+from kdump.commands.params import RangeParam, read_once, time_range
+from kdump.commands.reading import ReadingOptions, reading_options
 from kdump.commands.show import HEX, TEMPLATE, Show, ShowOptions
 from kdump.commands.typed_options import CommandOptions, takes
 from kdump.cores import usual_jobs
@@ -92,7 +93,7 @@ class InspectOptions(CommandOptions):
 
     paths: tuple[str, ...]
     output: OutputOptions
-    reading: LimitOptions
+    reading: ReadingOptions
     filters: FilterOptions
     records: bool
     as_hex: bool
@@ -177,7 +178,7 @@ class InspectOptions(CommandOptions):
 )
 @click.option("--schema", metavar="FILE", type=FILE, help=SCHEMA_HELP)
 @click.option("--key-schema", metavar="FILE", type=FILE, help="Use this schema for keys, if values need one, too.")
-@limit_options
+@reading_options
 @click.option("--as", "kind", type=click.Choice(list(KINDS)), metavar="KIND", help=AS_HELP)
 @click.option(
     "--jobs", type=click.IntRange(min=1), help="Write records as JSON in this many threads.  [CPU cores, at most 4]"

@@ -38,7 +38,7 @@ from kdump.render.overview import (
 from kdump.render.progress import Progress
 from kdump.render.table import OtherColumns, UnknownColumn
 from kdump.state.directory_summary import Shutdowns, log_directory_summary, single_partition_summary
-from kdump.state.overview import BY_READING, OverviewRow, OverviewRows, chosen
+from kdump.state.overview import OverviewRow, OverviewRows, chosen
 from kdump.state.partition_summary import PartitionSummary
 from kdump.state.siblings import Siblings
 
@@ -201,9 +201,7 @@ class Overview:
         """Show rows: `count` of them, with `size` bytes of segments."""
         options = self.options
         shown = deleted = 0
-        # If sorting needs all headers first, rows come late: show progress instead.
-        waits = options.sort in BY_READING and not self._sink.streams
-        with Progress(name, self.output, always=waits) as progress:
+        with Progress(name) as progress:
             progress.total = size
 
             def met(count: int) -> None:

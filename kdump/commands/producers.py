@@ -10,7 +10,8 @@ import click
 from kdump.check.finding import INFO, Finding
 from kdump.commands.input_files import print_error
 from kdump.commands.output import OutputOptions, note_outside_columns, output_options
-from kdump.commands.params import DurationParam, LimitOptions, limit_options, read_once
+from kdump.commands.params import DurationParam, read_once
+from kdump.commands.reading import ReadingOptions, reading_options
 from kdump.commands.state_options import NOW_HELP, Notes, parse_now, run_command
 from kdump.commands.topics import SelectedProducers, topic_filter, topic_option
 from kdump.commands.typed_options import CommandOptions, takes
@@ -42,7 +43,7 @@ class ProducersOptions(CommandOptions):
 
     paths: tuple[str, ...]
     output: OutputOptions
-    reading: LimitOptions
+    reading: ReadingOptions
     listing: bool
     history: bool
     broken: bool
@@ -83,7 +84,7 @@ class ProducersOptions(CommandOptions):
 )
 @click.option("--now", metavar="TIME", help=NOW_HELP)
 @output_options()
-@limit_options
+@reading_options
 @takes(ProducersOptions)
 def command(options: ProducersOptions) -> None:
     """Show the producers in partitions: what each wrote, in which epochs and sequences, where these have errors, and
@@ -129,8 +130,7 @@ class ProducersCommand:
         return ProducerReport(self.output, tables, self.options.expiration, lists=self.options.asks_for_rows)
 
     def run(self) -> None:
-        waits = not (self.sink.streams or self.options.history)
-        with Progress("producers", self.output, always=waits) as progress:
+        with Progress("producers") as progress:
 
             def started(place: PartitionInput) -> None:
                 self.seen += 1

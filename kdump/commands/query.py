@@ -11,6 +11,7 @@ from kdump.commands.input_files import print_error
 from kdump.commands.output import CSV, JSON, TABLE, OutputOptions, output_options
 from kdump.commands.params import pair
 from kdump.commands.typed_options import CommandOptions, takes
+from kdump.render.progress import Progress
 
 EXAMPLES = """
 \b
@@ -62,7 +63,8 @@ def command(options: QueryOptions) -> None:
     kinds: dict[str, type[JsonQuery | CsvQuery | TableQuery]] = {JSON: JsonQuery, CSV: CsvQuery, TABLE: TableQuery}
     rows = kinds[options.output.format](output, full=options.output.full)
     try:
-        query(options.directory, options.sql, rows, limit=options.limit, master=options.master, conf=conf)
+        with Progress("query"):
+            query(options.directory, options.sql, rows, limit=options.limit, master=options.master, conf=conf)
         output.flush()
     except KeyboardInterrupt:
         sys.exit(130)

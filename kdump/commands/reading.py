@@ -1,4 +1,4 @@
-"""How the commands that read files open them, and how fast they read."""
+"""How the commands that read files open them, how fast they read, and whether they yield to other processes."""
 
 from __future__ import annotations
 
@@ -6,7 +6,6 @@ import re
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import partial
 from typing import Any, TypeVar
 
 import click
@@ -15,6 +14,8 @@ from kdump.check.engine.workers import careful_source
 from kdump.check.options import Options
 from kdump.commands.params import SIZE, SIZES, LimitOptions, Param, limit_options
 from kdump.commands.typed_options import add_options
+from kdump.idle import be_idle
+from kdump.log.manners import limit_rate
 from kdump.log.rate_limit import RateLimit
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -37,30 +38,51 @@ class RateParam(Param):
 
 @dataclass(frozen=True)
 class ReadingOptions(LimitOptions):
-    """The options of `reading_options`. `max_rate` is in bytes per second."""
-
-    max_rate: int | None = None
+    """The options of `reading_options`."""
 
     def check_options(self, **more: Any) -> Options:
         """Return the Options for reading files; `now` is the current time. `more`: other fields of Options."""
-        rate = RateLimit(self.max_rate) if self.max_rate else None
         values: dict[str, Any] = {
             "limits": self.limits,
             "now": int(time.time() * 1000),
             "window": self.window,
-            "open_source": partial(careful_source, rate=rate),
+            "open_source": careful_source,
         }
         return Options(**(values | more))
 
 
-def reading_options(command: F) -> F:
-    """Add --max-rate and the options of `limit_options`."""
+def _limit_rate(ctx: click.Context, param: click.Parameter, value: int | None) -> None:
+    if not ctx.resilient_parsing:
+        limit_rate(RateLimit(value) if value else None)
+
+
+def _be_idle(ctx: click.Context, param: click.Parameter, value: bool) -> None:
+    if value and not ctx.resilient_parsing:
+        be_idle()
+
+
+def manners_options(command: F) -> F:
+    """Add --max-rate and --idle. They take effect for the whole process (kdump.log.manners, kdump.idle) before the
+    command begins, which does not see them."""
     return add_options(
         command,
         click.option(
             "--max-rate",
             type=RateParam(),
+            expose_value=False,
+            callback=_limit_rate,
             help="Read no faster than this, all files and jobs together, such as 50MB/s.",
         ),
-        limit_options,
+        click.option(
+            "--idle",
+            is_flag=True,
+            expose_value=False,
+            callback=_be_idle,
+            help="Yield to other processes: idle I/O class, nice 19, and one job by default.",
+        ),
     )
+
+
+def reading_options(command: F) -> F:
+    """Add the options of `manners_options` and `limit_options`."""
+    return add_options(command, manners_options, limit_options)

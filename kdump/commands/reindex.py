@@ -9,6 +9,7 @@ from dataclasses import dataclass
 import click
 
 from kdump.commands.exit_status import exit_with
+from kdump.commands.expected_size import segment_bytes
 from kdump.commands.input_files import print_error, report_unreadable, unreadable
 from kdump.commands.output import CSV_COLUMNS_HELP, OutputOptions, output_options
 from kdump.commands.reading import ReadingOptions, reading_options
@@ -99,13 +100,14 @@ class ReindexCommand:
         """Run the command and return its exit status."""
         began = time.monotonic()
         options = self.options
-        with Progress("reindex", self.output, always=not self.sink.streams) as progress:
+        of_topic = topic_filter(options.topics)
+        with Progress("reindex", expected=lambda: segment_bytes(options.paths, of_topic)) as progress:
             for made in reindex(
                 options.paths,
                 options.out,
                 interval=options.interval,
                 past_damage=options.past_damage,
-                wanted=topic_filter(options.topics),
+                wanted=of_topic,
                 options=options.reading.check_options(only=LITTLE),
                 refused=report_unreadable,
                 met=progress.more,

@@ -81,7 +81,6 @@ class ReportCommand:
 
     def run(self) -> int:
         """Run the command and return its exit status."""
-        from kdump.check.engine.workers import careful_source
         from kdump.format.count_text import count_text
         from kdump.render.postmortem.report import report
         from kdump.render.report import incomplete, totals_text, verdict
@@ -90,10 +89,9 @@ class ReportCommand:
         check = options.reading.check_options(
             transaction_timeout=options.transaction_timeout,
             max_message_bytes=options.max_message_bytes,
-            open_source=careful_source,  # the jobs share one rate
         )
         of_topic = topic_filter(options.topics)
-        with Progress("report", self.output, always=True) as progress:
+        with Progress("report") as progress:
             try:
                 made = report(
                     options.paths,
@@ -104,7 +102,6 @@ class ReportCommand:
                     options=check,
                     topics=of_topic,
                     jobs=options.jobs,
-                    max_rate=options.reading.max_rate,
                     refused=report_unreadable,
                     met=progress.more,
                     total=progress.expect,

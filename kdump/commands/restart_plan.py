@@ -79,7 +79,7 @@ def _run(options: RestartPlanOptions) -> int:
     )
     check = options.reading.check_options()
     of_topic = topic_filter(options.topics)
-    with Progress("restart-plan", output, always=not sink.streams) as progress:
+    with Progress("restart-plan") as progress:
         plan = restart_plan(options.paths, check, wanted=of_topic, found=sink.add, met=progress.more)
     if not plan.unread:
         of_topic.refuse_unmatched()

@@ -10,8 +10,8 @@ import click
 
 from kdump.commands.input_files import print_error
 from kdump.commands.output import OutputOptions, output_options
-from kdump.commands.overview import is_log_directory
-from kdump.commands.params import OLD_TRANSACTION, LimitOptions, limit_options, read_once, timeout_option
+from kdump.commands.params import OLD_TRANSACTION, read_once, timeout_option
+from kdump.commands.reading import ReadingOptions, reading_options
 from kdump.commands.state_options import Notes, parse_now, run_command
 from kdump.commands.topics import topic_filter, topic_option
 from kdump.commands.typed_options import CommandOptions, takes
@@ -51,7 +51,7 @@ class RetentionOptions(CommandOptions):
 
     paths: tuple[str, ...]
     output: OutputOptions
-    reading: LimitOptions
+    reading: ReadingOptions
     topics: tuple[str, ...]
     listing: bool
     holds: bool
@@ -83,7 +83,7 @@ class RetentionOptions(CommandOptions):
     "--keys", is_flag=True, help="Also read keys, and show what the next cleaning of a compacted log would remove."
 )
 @output_options()
-@limit_options
+@reading_options
 @takes(RetentionOptions)
 def command(options: RetentionOptions) -> None:
     """Explain why segments are not deleted or compacted: which are deleted now, which later and when, and by which
@@ -157,7 +157,7 @@ class RetentionCommand:
             topic=topic_filter(options.topics),
             limits=options.reading.limits,
         )
-        with Progress("retention", self.output, always=self._waits()) as progress:
+        with Progress("retention") as progress:
 
             def started(place: PartitionInput) -> None:
                 self.seen += 1
@@ -185,11 +185,6 @@ class RetentionCommand:
             print_error("nothing is kept longer than the configs require")
         self.sink.end()
         return self.status
-
-    def _waits(self) -> bool:
-        """Return True if the rows come at the end, one per partition."""
-        rows_come = self.sink.streams or self.options.listing
-        return not rows_come and all(map(is_log_directory, self.options.paths))
 
     def _status(self, answer: SegmentRetention | RetentionBlocker | PartitionRetention | Note) -> None:
         if isinstance(answer, PartitionRetention):

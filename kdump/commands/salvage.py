@@ -121,7 +121,7 @@ class SalvageCommand:
         """Run the command and return its exit status."""
         began = time.monotonic()
         options = self.options
-        with Progress("salvage", self.output, always=True) as progress:
+        with Progress("salvage") as progress:
             found = salvage(
                 options.sources,
                 options.out,

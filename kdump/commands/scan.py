@@ -12,7 +12,8 @@ from kdump.check.finding import SEVERITIES
 from kdump.commands.exit_status import exit_with
 from kdump.commands.input_files import print_error
 from kdump.commands.output import JSON, TABLE, OutputOptions, old_format, output_options
-from kdump.commands.params import LimitOptions, SizeParam, fail_on_option, limit_options, pair, warning_options
+from kdump.commands.params import SizeParam, fail_on_option, pair, warning_options
+from kdump.commands.reading import ReadingOptions, reading_options
 from kdump.commands.typed_options import CommandOptions, takes
 from kdump.render import jsonl
 from kdump.render.progress import Progress
@@ -40,7 +41,7 @@ class ScanCommandOptions(CommandOptions):
 
     paths: tuple[str, ...]
     output: OutputOptions
-    reading: LimitOptions
+    reading: ReadingOptions
     out: str
     master: str | None
     tables: str | None
@@ -94,7 +95,7 @@ class ScanCommandOptions(CommandOptions):
 @click.option("--conf", "confs", metavar="KEY=VALUE", multiple=True, help="Set a Spark property; repeatable.")
 @click.option("--split-size", type=SizeParam(), help="Read this much in one task.  [64M]")
 @warning_options
-@limit_options
+@reading_options
 @takes(ScanCommandOptions)
 def command(options: ScanCommandOptions) -> None:
     """Read the disks of a fleet: log directories, parent directories, wildcards and URLs. Writes tables as Parquet, and
@@ -181,7 +182,7 @@ class ScanCommand:
         also = {DELTA: delta, ICEBERG: iceberg}.get(self.table_format)
         if also is not None:
             also.require(store)
-        with Progress("scan", self.output, always=not self.sink.streams) as progress:
+        with Progress("scan") as progress:
             done = scan(spark, self.scan, store, progress.at)
         summary = summarize(spark, self.scan, store, done, began)
         if also is not None:

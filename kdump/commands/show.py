@@ -142,7 +142,8 @@ class Show:
                         break
                     self._file(view, at)
             if following:
-                self._follow(view, files[-1])
+                with Progress(""):
+                    self._follow(view, files[-1])
             self._drained()
         except (UnknownColumn, OtherColumns) as error:
             raise click.UsageError(str(error)) from None
@@ -173,7 +174,7 @@ class Show:
             return opened
         self._drained()
         try:
-            with Progress(f"{at.path}: transactions", self.output, always=True) as progress:
+            with Progress(f"{at.path}: transactions") as progress:
                 self.committed.turn_to(at, window, progress.more)
         except SourceError as error:
             self.files.refused(error)
@@ -328,7 +329,7 @@ class Show:
         self._begin(at)
         before, shown = self.scan.batches, 0
         try:
-            with Progress(at.path, self.output) as progress:
+            with Progress(at.path) as progress:
 
                 def met(position: int) -> None:
                     progress.at(position, window.source.size)

@@ -9,6 +9,7 @@ import click
 
 from kdump.answer import Object
 from kdump.commands.exit_status import exit_with
+from kdump.commands.expected_size import segment_bytes
 from kdump.commands.input_files import print_error, report_unreadable, unreadable
 from kdump.commands.output import CSV_COLUMNS_HELP, OutputOptions, output_options
 from kdump.commands.overview import NONE_OF_KIND, is_of_kind, wanted
@@ -101,7 +102,7 @@ class StatsCommand:
     def run(self) -> int:
         """Show everything that is selected, and return the exit status."""
         check = self.options.reading.check_options()
-        with Progress("stats", self.output, always=not self.sink.streams) as progress:
+        with Progress("stats", expected=lambda: segment_bytes(self.options.paths, self.chosen)) as progress:
 
             def met(size: int) -> None:
                 progress.more(size)

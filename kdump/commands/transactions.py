@@ -10,8 +10,8 @@ import click
 
 from kdump.commands.input_files import print_error
 from kdump.commands.output import OutputOptions, note_outside_columns, output_options
-from kdump.commands.overview import is_log_directory
-from kdump.commands.params import OLD_TRANSACTION, LimitOptions, limit_options, read_once, timeout_option
+from kdump.commands.params import OLD_TRANSACTION, read_once, timeout_option
+from kdump.commands.reading import ReadingOptions, reading_options
 from kdump.commands.state_options import NOW_HELP, Notes, parse_now, run_command
 from kdump.commands.topics import SelectedProducers, topic_filter, topic_option
 from kdump.commands.typed_options import CommandOptions, takes
@@ -51,7 +51,7 @@ class TransactionsOptions(CommandOptions):
 
     paths: tuple[str, ...]
     output: OutputOptions
-    reading: LimitOptions
+    reading: ReadingOptions
     listing: bool
     only_open: bool
     states: tuple[str, ...]
@@ -90,7 +90,7 @@ class TransactionsOptions(CommandOptions):
 @click.option("--now", metavar="TIME", help=NOW_HELP)
 @timeout_option(OLD_TRANSACTION)
 @output_options()
-@limit_options
+@reading_options
 @takes(TransactionsOptions)
 def command(options: TransactionsOptions) -> None:
     """Show the transactions in partitions: which were committed or aborted, which are open or hanging, and at which
@@ -143,7 +143,7 @@ class TransactionsCommand:
         return TransactionReport(self.output, tables, ledger=options.asks_for_rows, selected=selected)
 
     def run(self) -> None:
-        with Progress("transactions", self.output, always=self._waits()) as progress:
+        with Progress("transactions") as progress:
 
             def started(place: PartitionInput) -> None:
                 self.seen += 1
@@ -174,11 +174,6 @@ class TransactionsCommand:
         if self.of_coordinator or self.sink.is_complete:
             self.rows += self.of_coordinator
             self.sink.add(answer)
-
-    def _waits(self) -> bool:
-        """Return True if the rows come at the end, one per partition."""
-        rows_come = self.sink.streams or self.options.asks_for_rows
-        return not rows_come and all(map(is_log_directory, self.options.paths))
 
     def _report_nothing(self) -> None:
         """Say why there is no row."""

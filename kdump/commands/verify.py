@@ -11,7 +11,7 @@ import click
 from kdump.check.baseline import Baseline, read_baseline
 from kdump.check.catalogue import CATALOGUE
 from kdump.check.engine.units import CheckUnit, units
-from kdump.check.engine.workers import careful_source, run_all, usual_processes
+from kdump.check.engine.workers import run_all, usual_processes
 from kdump.check.finding import SEVERITIES, Code, Finding, family_names
 from kdump.check.totals import CheckTotals
 from kdump.commands.completion_words import listed
@@ -153,7 +153,6 @@ class VerifyCommand:
             headers_only=options.headers_only,
             transaction_timeout=options.transaction_timeout,
             max_message_bytes=options.max_message_bytes,
-            open_source=careful_source,  # the jobs share one rate
         )
 
     def run(self) -> int:
@@ -167,10 +166,10 @@ class VerifyCommand:
                 self.of_topic(topic)
         if not self.totals.unread:
             self.of_topic.refuse_unmatched()
-        with Progress("verify", self.output, always=not self.sink.streams) as progress:
+        with Progress("verify") as progress:
             progress.total = sum(unit.size for unit in work)
             jobs = options.jobs or usual_processes(work)
-            for unit, findings in run_all(work, jobs, options.reading.max_rate, self.totals, progress.more):
+            for unit, findings in run_all(work, jobs, self.totals, progress.more):
                 self._unit(unit, findings)
         self.sink.add(CheckEnd(self.totals, time.monotonic() - began, self._families()))
         self.sink.end()

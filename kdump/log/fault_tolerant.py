@@ -1,15 +1,12 @@
-"""Reads files from a live or failing disk: at a bounded rate, without filling the page cache, and past bad sectors."""
+"""Reads files from a failing disk, past bad sectors."""
 
 from __future__ import annotations
 
 import errno
 from bisect import bisect_right
-from collections.abc import Callable
 
 from kdump.log.errors import SourceError
 from kdump.log.failures import note
-from kdump.log.page_cache import PageCache
-from kdump.log.rate_limit import RateLimit
 from kdump.log.source import FileSource, Source
 
 BLOCK = 4096
@@ -36,52 +33,26 @@ class FaultTolerantSource(FileSource):
     return, readable blocks between bad ones are lost if they are fewer than the bad ones before them. The more reads
     fail, the larger the blocks that are marked at once (PATIENCE), so that the numbers of failed reads and of ranges
     are bounded by the logarithm of the size.
-
-    Each read waits for `rate` and then calls `on_read` with the number of bytes returned. `page_cache`: leave the page
-    cache unchanged, if possible.
     """
 
-    def __init__(
-        self,
-        path: str,
-        fd: int,
-        *,
-        rate: RateLimit | None = None,
-        on_read: Callable[[int], None] | None = None,
-        page_cache: bool = True,
-    ) -> None:
+    def __init__(self, path: str, fd: int) -> None:
         super().__init__(path, fd)
         self.unreadable: list[tuple[int, int]] = []
         self.fault: str | None = None
         """The device's message for the last failed read."""
-        self._rate = rate
-        self._on_read = on_read
-        self._cache = PageCache(fd) if page_cache else None
         self._failures = 0
 
-    def read_at(self, position: int, count: int) -> bytes:
+    def _read(self, position: int, count: int) -> bytes:
         """Read like FileSource. Raises SourceError only for errors that do not concern single blocks."""
-        assert self.size is not None
-        count = min(count, self.size - position)
-        if count <= 0:
-            return b""
-        if self._rate is not None:
-            self._rate.take(count)
-        if self._cache is not None:
-            self._cache.before(position, count, self.size)
         if self.unreadable and self.unreadable_in(position, count):
-            data = self._salvage(position, count)
-        else:
-            try:
-                data = super().read_at(position, count)
-            except SourceError as error:
-                cause = error.__cause__
-                if not isinstance(cause, OSError) or cause.errno not in UNREADABLE:
-                    raise
-                data = self._salvage(position, count)
-        if self._on_read is not None:
-            self._on_read(len(data))
-        return data
+            return self._salvage(position, count)
+        try:
+            return super()._read(position, count)
+        except SourceError as error:
+            cause = error.__cause__
+            if not isinstance(cause, OSError) or cause.errno not in UNREADABLE:
+                raise
+            return self._salvage(position, count)
 
     @property
     def unreadable_text(self) -> str:
@@ -166,8 +137,7 @@ class FaultTolerantSource(FileSource):
     def _is_bad(self, position: int) -> bool:
         assert self.size is not None
         count = min(BLOCK, self.size - position)
-        if self._cache is not None:
-            self._cache.before(position, count, self.size)
+        self._careful().again(position, count, self.size)
         return self._try(position, count) is None
 
     def _mark(self, start: int, stop: int) -> tuple[int, int]:
@@ -188,22 +158,14 @@ class FaultTolerantSource(FileSource):
     def close(self) -> None:
         if self.unreadable:
             note(self.name, self.unreadable_text)
-        if self._cache is not None:
-            self._cache.close()
         super().close()
 
 
-def fault_tolerant(
-    source: Source,
-    *,
-    rate: RateLimit | None = None,
-    on_read: Callable[[int], None] | None = None,
-    page_cache: bool = True,
-) -> Source:
+def fault_tolerant(source: Source) -> Source:
     """Return a FaultTolerantSource for the same file; a source that is not a file (a pipe, an object store) is returned
     unchanged. Pass it as open_source's `wrap`, to be in place before the first byte, which may be bad, is read."""
     if not isinstance(source, FileSource) or isinstance(source, FaultTolerantSource):
         return source
-    found = FaultTolerantSource(source.name, source.fd, rate=rate, on_read=on_read, page_cache=page_cache)
-    found.size = source.size
+    found = FaultTolerantSource(source.name, source.fd)
+    found.adopt(source)
     return found

@@ -9,7 +9,8 @@ from __future__ import annotations
 
 import os
 import struct
-from typing import BinaryIO, NamedTuple
+from contextlib import closing
+from typing import NamedTuple
 
 from kdump.format.index import INDEX_ENTRY, TIME_INDEX_ENTRY
 from kdump.log import file_kinds
@@ -20,7 +21,7 @@ from kdump.log.listing import is_url
 from kdump.log.paths import Target
 from kdump.log.region import Limits
 from kdump.log.resync import Resync
-from kdump.log.source import open_source
+from kdump.log.source import FileSource, open_source
 from kdump.log.window import Window
 
 ENTRY = struct.Struct(">ii")
@@ -63,14 +64,8 @@ def open_index_lookup(path: str, name_offset: int | None) -> IndexLookup:
 def index_bytes(path: str) -> bytes | None:
     """Return the bytes of an index; None if it does not exist, cannot be read, or is too large."""
     try:
-        if is_url(path):
-            source = open_source(path)
-            try:
-                return None if (source.size or 0) > LARGEST else source.read_at(0, LARGEST)
-            finally:
-                source.close()
-        with _opened(path) as file:
-            return None if os.fstat(file.fileno()).st_size > LARGEST else file.read(LARGEST) or b""
+        with closing(open_source(path) if is_url(path) else _opened(path)) as source:
+            return None if (source.size or 0) > LARGEST else source.read_at(0, LARGEST)
     except (OSError, SourceError):
         return None
 
@@ -87,14 +82,15 @@ def begins_batch(window: Window, position: int, offset: int, name_offset: int | 
     return resync.checksum_matches(position, claim.size, claim.header.magic, claim.header.crc)
 
 
-def _opened(path: str) -> BinaryIO:
-    """Open an index on the local disk. A pipe of that name does not block, and reads as empty. Raises OSError."""
+def _opened(path: str) -> FileSource:
+    """Open an index on the local disk. Raises OSError; SourceError for a pipe of that name, which does not block."""
     try:
-        return open(path, "rb", opener=lambda name, flags: os.open(name, flags | os.O_NONBLOCK))
+        fd = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
     except OSError as error:
         if not is_missing(error):
             note(path, f"{path}: {error.strerror}")
         raise
+    return FileSource(path, fd)
 
 
 class LastEntry(NamedTuple):
@@ -114,17 +110,17 @@ def last_entry(at: Target, kind: file_kinds.FileKind) -> LastEntry | None:
     layout, name = (INDEX_ENTRY, ".index") if kind is file_kinds.INDEX else (TIME_INDEX_ENTRY, ".timeindex")
     size = layout.size
     try:
-        with _opened(stem + name + ending) as file:
-            length = os.fstat(file.fileno()).st_size
+        with closing(_opened(stem + name + ending)) as source:
+            length = source.size or 0
             if length % size or length > LARGEST:
                 return None
             # Entries ascend, so a binary search finds the zeros after them.
             low, high = 0, length // size
             while low < high:
                 middle = (low + high) // 2
-                low, high = (middle + 1, high) if any(os.pread(file.fileno(), size, middle * size)) else (low, middle)
-            rows = list(layout.struct.iter_unpack(os.pread(file.fileno(), min(2, low) * size, max(0, low - 2) * size)))
-    except OSError:
+                low, high = (middle + 1, high) if any(source.read_at(middle * size, size)) else (low, middle)
+            rows = list(layout.struct.iter_unpack(source.read_at(max(0, low - 2) * size, min(2, low) * size)))
+    except (OSError, SourceError):
         return None
     if not rows or min(rows[-1]) < 0 or rows != sorted(rows):
         return None

@@ -14,6 +14,7 @@ import stat
 import sys
 import time
 from collections.abc import Iterable
+from functools import lru_cache
 
 PAGE = mmap.PAGESIZE
 ALIGN = max(PAGE, 64 * 1024)
@@ -176,7 +177,11 @@ def _can_be_asked(fd: int) -> bool:
 def _readahead(fd: int) -> int:
     """Return the maximum number of bytes that the kernel reads ahead in this file."""
     status = os.fstat(fd)
-    device = status.st_rdev if stat.S_ISBLK(status.st_mode) else status.st_dev
+    return _readahead_of(status.st_rdev if stat.S_ISBLK(status.st_mode) else status.st_dev)
+
+
+@lru_cache
+def _readahead_of(device: int) -> int:
     name = f"{os.major(device)}:{os.minor(device)}"
     for directory in (f"class/bdi/{name}", f"dev/block/{name}/queue", f"dev/block/{name}/../queue"):  # a disk partition
         try:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from contextlib import AbstractContextManager, nullcontext
+from contextlib import AbstractContextManager
+from threading import Lock
 from typing import TYPE_CHECKING, Any, Protocol
 
 if TYPE_CHECKING:  # slow to import
@@ -47,11 +48,21 @@ class RateLimit:
         self._paid: _Moment
         self._lock: AbstractContextManager[Any]
         if context is None:
-            self._paid, self._lock = _Local(), nullcontext()
+            self._paid, self._lock = _Local(), Lock()
         else:
             paid = context.Value("d", 0.0)
             self._paid, self._lock = paid, paid.get_lock()
         self._paid.value = clock() - BURST
+
+    @property
+    def is_shared(self) -> bool:
+        return not isinstance(self._paid, _Local)
+
+    def shared(self, context: BaseContext) -> RateLimit:
+        """Return this limit in a form that can be passed to worker processes. Raises OSError without shared memory."""
+        found = RateLimit(self.per_second, context, clock=self._clock, sleep=self._sleep)
+        found._paid.value = self._paid.value
+        return found
 
     def take(self, count: int) -> None:
         """Wait until `count` more bytes may be read; `count` may exceed the capacity of the bucket."""

@@ -17,6 +17,7 @@ from kdump.format.codec import decompress
 from kdump.format.errors import DecodeError
 from kdump.log.errors import SourceError, SourceNotFound, is_missing
 from kdump.log.failures import note
+from kdump.log.manners import CarefulReads, after_read, before_read
 
 BLOCK = 256 * 1024
 MEMORY = 16 * 1024 * 1024
@@ -65,13 +66,15 @@ def identity_of(status: os.stat_result) -> Identity:
 
 
 class FileSource:
-    """A regular file or block device, read with pread: never mapped, because a broker may truncate it."""
+    """A regular file or block device, read with pread: never mapped, because a broker may truncate it. All reads are
+    careful (kdump.log.manners)."""
 
     def __init__(self, path: str, fd: int) -> None:
         self.name = path
         self.error: str | None = None
         self.keep = True
         self.fd = fd
+        self._reads: CarefulReads | None = None
         try:
             self.size: int | None = os.lseek(fd, 0, os.SEEK_END)
         except OSError as error:
@@ -82,6 +85,23 @@ class FileSource:
         count = min(count, self.size - position)
         if count <= 0:
             return b""
+        reads = self._careful()
+        reads.before(position, count, self.size)
+        data = self._read(position, count)
+        reads.after(len(data))
+        return data
+
+    def adopt(self, other: FileSource) -> None:
+        """Take the place of another source of the same open file."""
+        self.size, self._reads = other.size, other._careful()
+
+    def _careful(self) -> CarefulReads:
+        if self._reads is None:
+            self._reads = CarefulReads(self.fd)
+        return self._reads
+
+    def _read(self, position: int, count: int) -> bytes:
+        """Read bytes below the end. Raises SourceError."""
         try:
             data = self._pread(count, position)
             while len(data) < count:
@@ -129,7 +149,31 @@ class FileSource:
         pass
 
     def close(self) -> None:
+        if self._reads is not None:
+            self._reads.close()
         os.close(self.fd)
+
+
+class FileStream(io.RawIOBase):
+    """The bytes of a file in order, for a decompressor. Closes the file."""
+
+    def __init__(self, source: FileSource) -> None:
+        self._source = source
+        self._position = 0
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: Any) -> int:
+        data = self._source.read_at(self._position, len(buffer))
+        buffer[: len(data)] = data
+        self._position += len(data)
+        return len(data)
+
+    def close(self) -> None:
+        if not self.closed:
+            self._source.close()
+        super().close()
 
 
 class SeekableSource:
@@ -143,11 +187,14 @@ class SeekableSource:
         self.size: int | None = file.seek(0, io.SEEK_END)
 
     def read_at(self, position: int, count: int) -> bytes:
+        before_read(count)
         try:
             self.file.seek(position)
-            return self.file.read(count)
+            data = self.file.read(count)
         except Exception as error:  # every store has its own exceptions
             raise SourceError(f"{self.name}: cannot read at byte {position}: {error}") from error
+        after_read(len(data))
+        return data
 
     def next_data(self, position: int) -> int:
         return position
@@ -162,13 +209,15 @@ class SeekableSource:
 class StreamSource:
     """Bytes that come once, in order: a pipe, or a decompressor's output. Bytes not yet released can be read again."""
 
-    def __init__(self, name: str, stream: Any) -> None:
+    def __init__(self, name: str, stream: Any, compressed: Any = None) -> None:
+        """`compressed`: what a decompressor reads, to be closed with it."""
         self.name = name
         self.size: int | None = None
         self.error: str | None = None
         """Why the stream ended early, if it did."""
         self.keep = False
         self._stream = stream
+        self._compressed = compressed
         self._by_piece = hasattr(stream, "read1")
         self._start = 0  # position of the first block that is kept
         self._blocks: deque[bytes | int] = deque()  # a block, or its position in the temporary file
@@ -242,6 +291,8 @@ class StreamSource:
 
     def close(self) -> None:
         self._stream.close()
+        if self._compressed is not None:
+            self._compressed.close()
         if self._spill is not None:
             self._spill.close()
 
@@ -252,8 +303,8 @@ GZIP, ZSTD = b"\x1f\x8b", b"\x28\xb5\x2f\xfd"
 def open_source(path: str, wrap: Callable[[FileSource], Source] | None = None) -> Source:
     """Open what `path` names: `-` is standard input, a URL goes to fsspec; gzip and zstd files are decompressed.
 
-    `wrap` may replace the source of a file before any of it is read (as careful.careful does). Raises SourceError with
-    a one-line reason.
+    `wrap` may replace the source of a file before any of it is read (as fault_tolerant does). Raises SourceError with a
+    one-line reason.
     """
     if path == "-":
         if sys.stdin is None:
@@ -279,7 +330,7 @@ def open_source(path: str, wrap: Callable[[FileSource], Source] | None = None) -
         source = wrap(file) if wrap else file
         if not source.read_at(0, 4).startswith((GZIP, ZSTD)):
             return source
-        os.lseek(fd, 0, os.SEEK_SET)
+        return _stream(path, io.BufferedReader(FileStream(file), BLOCK))
     return _stream(path, os.fdopen(fd, "rb"))
 
 
@@ -293,9 +344,9 @@ def _stream(name: str, stream: Any) -> Source:
     if start.startswith(GZIP):
         import gzip
 
-        stream = gzip.GzipFile(fileobj=stream, mode="rb")
-    elif start.startswith(ZSTD):
-        stream = io.BufferedReader(_Unpacked(stream), BLOCK)
+        return StreamSource(name, gzip.GzipFile(fileobj=stream, mode="rb"), stream)
+    if start.startswith(ZSTD):
+        return StreamSource(name, io.BufferedReader(_Unpacked(stream), BLOCK), stream)
     return StreamSource(name, stream)
 
 

@@ -144,7 +144,7 @@ class Dump:
         look = Window(log_window.source, LOOK)
         size = log_window.source.size
         try:
-            with Progress(log.path, self.out.output) as progress:
+            with Progress(log.path) as progress:
                 met = partial(progress.at, size=size)
                 for wrong in wrong_entries(at, kind, window, log, log_window, self.options.limits, met):
                     self._wrong(path, kind, wrong, look)

@@ -64,7 +64,7 @@ class LogDump:
         form = RecordLineFormat(not options.skip_record_metadata, options.contents, self.refuse)
         end = 0
         source = self.window.source
-        with Progress(self.path, out.output) as progress:
+        with Progress(self.path) as progress:
             for item in kafka_batches(
                 self.window, name_offset=self.offset, limits=options.limits, most=options.max_bytes
             ):

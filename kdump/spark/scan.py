@@ -22,6 +22,7 @@ from kdump.spark.scan_result import ScanResult
 from kdump.spark.scan_task import UnitJob, run_job
 from kdump.spark.store import Store
 from kdump.spark.tables import RECORDS
+from kdump.spark.task_manners import task_manners
 
 if TYPE_CHECKING:
     from pyspark import Accumulator, SparkContext
@@ -124,8 +125,10 @@ def _run(
         return []
     groups = list(_grouped(jobs, options.split_bytes, context.defaultParallelism))
     done: Accumulator[int] = context.accumulator(0)
+    manners = task_manners(context.defaultParallelism)
 
     def run_group(group: list[Any]) -> list[dict[str, Any]]:
+        manners.apply()
         found = []
         for job in group:
             found.append(task(job))

@@ -14,12 +14,14 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, BinaryIO
 
 from kdump.extras import how_to_install
+from kdump.idle import is_idle
 from kdump.spark import PUSHDOWN, register
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 LOCAL = "local[*]"
+LOCAL_IDLE = "local[1]"
 LOG = "KDUMP_SPARK_LOG"
 """Environment variable with the file for Spark's log output, which is not shown anywhere."""
 MEMORY = "1g"
@@ -153,7 +155,7 @@ def _settings(master: str | None) -> dict[str, str]:
         "spark.sql.sources.parallelPartitionDiscovery.threshold": "1000",
     }
     if master is not None or not submitted:
-        settings["spark.master"] = master or LOCAL
+        settings["spark.master"] = master or (LOCAL_IDLE if is_idle() else LOCAL)
     if not submitted:
         settings |= {
             "spark.driver.memory": os.environ.get("SPARK_DRIVER_MEMORY", MEMORY),

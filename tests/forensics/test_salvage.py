@@ -729,7 +729,7 @@ def test_bad_sectors(tmp_path: Path) -> None:
     def failing(path: str) -> Source:
         found = open_source(path)
         assert isinstance(found, FileSource)
-        return Failing(path, found.fd, page_cache=False)
+        return Failing(path, found.fd)
 
     source = FIXTURES / "clean-1" / "orders-none-0"
     shutil.copytree(source, tmp_path / "bad" / "orders-none-0")

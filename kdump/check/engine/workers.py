@@ -6,7 +6,6 @@ import os
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from dataclasses import replace
-from functools import partial
 from itertools import chain, islice
 from typing import TYPE_CHECKING
 
@@ -16,7 +15,9 @@ from kdump.check.totals import CheckTotals
 from kdump.cores import usual_jobs
 from kdump.log.command_line_paths import existing_paths, set_existing_paths
 from kdump.log.fault_tolerant import fault_tolerant
+from kdump.log.manners import limit_rate, rate_for_workers
 from kdump.log.rate_limit import RateLimit
+from kdump.log.shared_counter import SharedCounter, result_of
 from kdump.log.source import Source, open_source
 from kdump.signals import uninterrupted
 
@@ -28,9 +29,9 @@ MAX_HELD = 1000
 Done = tuple[list[Finding], str, CheckTotals]
 """Findings, path of the file with the rest of them (empty if there is none), and what was checked."""
 
-_rate: RateLimit | None = None
 _directory = ""
 """Directory of the files with the rest of the findings."""
+_counter: SharedCounter | None = None
 
 
 LARGE = 256 * 1024 * 1024
@@ -42,34 +43,37 @@ def usual_processes(units: list[CheckUnit]) -> int:
     return usual_jobs() if len(units) > 1 and sum(unit.size for unit in units) >= LARGE else 1
 
 
-def careful_source(path: str, rate: RateLimit | None = None) -> Source:
-    """Open the file at `path` so that a live broker is not disturbed (see log/fault_tolerant.py). Raises
-    SourceError."""
-    return open_source(path, wrap=partial(fault_tolerant, rate=rate))
+def careful_source(path: str) -> Source:
+    """Open the file at `path`, to be read past bad sectors (see log/fault_tolerant.py). Raises SourceError."""
+    return open_source(path, wrap=fault_tolerant)
 
 
-def _begin(rate: RateLimit | None, directory: str, named: frozenset[str]) -> None:
+def _begin(rate: RateLimit | None, counter: SharedCounter, directory: str, named: frozenset[str]) -> None:
     set_existing_paths(named)
-    global _rate, _directory
-    _rate, _directory = rate, directory
+    limit_rate(rate)
+    global _directory, _counter
+    _directory, _counter = directory, counter
 
 
 def _work(unit: CheckUnit) -> Done:
-    """Check a unit in a worker. The rate is not part of the unit, because all workers share it."""
+    """Check a unit in a worker."""
     import pickle
     import tempfile
 
+    assert _counter is not None
     totals = CheckTotals()
-    unit.options = replace(unit.options, open_source=partial(careful_source, rate=_rate))
-    findings = unit.run(totals, lambda size: None)
+    unit.options = replace(unit.options, open_source=careful_source)
+    findings = unit.run(totals, _counter.add)
     held = list(islice(findings, MAX_HELD))
     more = next(findings, None)
     if more is None:
+        _counter.flush()
         return held, "", totals
     fd, path = tempfile.mkstemp(dir=_directory)
     with open(fd, "wb") as file:
         for finding in chain((more,), findings):
             pickle.dump(finding, file)
+    _counter.flush()
     return held, path, totals
 
 
@@ -85,9 +89,9 @@ def _findings(held: list[Finding], path: str) -> Iterator[Finding]:
         os.unlink(path)
 
 
-def _pool(stack: ExitStack, processes: int, max_rate: int | None) -> ProcessPoolExecutor | None:
-    """Return the pool of worker processes; None if shared files cannot be created, because disks are full or read-only
-    or there is no /dev/shm."""
+def _pool(stack: ExitStack, processes: int) -> tuple[ProcessPoolExecutor, SharedCounter] | None:
+    """Return the pool of worker processes, and the counter of what they read; None if shared files cannot be created,
+    because disks are full or read-only or there is no /dev/shm."""
     import multiprocessing
     import tempfile
     from concurrent.futures import ProcessPoolExecutor
@@ -96,11 +100,12 @@ def _pool(stack: ExitStack, processes: int, max_rate: int | None) -> ProcessPool
     context = multiprocessing.get_context("spawn")
     try:
         directory = stack.enter_context(tempfile.TemporaryDirectory(prefix="kdump-"))
-        rate = RateLimit(max_rate, context) if max_rate else None
-        pool = ProcessPoolExecutor(processes, context, _begin, (rate, directory, existing_paths()))
+        counter = SharedCounter(context)
+        given = (rate_for_workers(context), counter, directory, existing_paths())
+        pool = ProcessPoolExecutor(processes, context, _begin, given)
     except OSError:
         return None
-    return stack.enter_context(pool)
+    return stack.enter_context(pool), counter
 
 
 def stop(pool: ProcessPoolExecutor) -> None:
@@ -111,31 +116,30 @@ def stop(pool: ProcessPoolExecutor) -> None:
 
 
 def run_all(
-    units: list[CheckUnit], jobs: int, max_rate: int | None, totals: CheckTotals, met: Callable[[int], None]
+    units: list[CheckUnit], jobs: int, totals: CheckTotals, met: Callable[[int], None]
 ) -> Iterator[tuple[CheckUnit, Iterator[Finding]]]:
     """Check the units, in parallel if possible, and yield each with its findings, in order.
 
-    Calls `met` with bytes read. `totals` includes a unit once its findings have been consumed. `max_rate`: bytes per
-    second for all workers together. If shared files cannot be created, one process is used, whatever `jobs` is.
+    Calls `met` with bytes read. `totals` includes a unit once its findings have been consumed. If shared files cannot
+    be created, one process is used, whatever `jobs` is.
     """
     with ExitStack() as stack:
-        pool = _pool(stack, min(jobs, len(units)), max_rate) if min(jobs, len(units)) > 1 else None
-        if pool is None:
-            rate = RateLimit(max_rate) if max_rate else None
+        made = _pool(stack, min(jobs, len(units))) if min(jobs, len(units)) > 1 else None
+        if made is None:
             for unit in units:
-                unit.options = replace(unit.options, open_source=partial(careful_source, rate=rate))
+                unit.options = replace(unit.options, open_source=careful_source)
                 yield unit, unit.run(totals, met)
                 unit.check = None  # which has the state of the whole partition
             return
+        pool, counter = made
         futures: dict[int, Future[Done]] = {}
         try:
             with uninterrupted():  # so that `stop` reaches every worker that was started
                 for number in sorted(range(len(units)), key=lambda number: -units[number].size):
                     futures[number] = pool.submit(_work, units[number])
             for number, unit in enumerate(units):
-                held, path, counted = futures.pop(number).result()
+                held, path, counted = result_of(futures.pop(number), counter, met)
                 totals.add(counted)
-                met(unit.size)
                 yield unit, _findings(held, path)
         except BaseException:
             stop(pool)

@@ -6,7 +6,6 @@ import time
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
-from functools import partial
 from itertools import islice
 from typing import TYPE_CHECKING, Any
 
@@ -22,7 +21,9 @@ from kdump.forensics.postmortem.partition_scan import PostMortemCheck
 from kdump.forensics.space_saving import SpaceSaving
 from kdump.log.errors import Refused, SourceError, raise_it
 from kdump.log.log_directory import LogDirectory
+from kdump.log.manners import limit_rate, limited_to, rate_for_workers
 from kdump.log.rate_limit import RateLimit
+from kdump.log.shared_counter import SharedCounter, result_of
 from kdump.signals import uninterrupted
 from kdump.state.directory_summary import had_clean_shutdown
 from kdump.state.small_files import properties
@@ -42,7 +43,7 @@ together."""
 
 Wanted = Callable[[CheckUnit], bool]
 Done = tuple[PartitionFacts, CheckTotals]
-_rate: RateLimit | None = None
+_counter: SharedCounter | None = None
 
 
 def postmortem(
@@ -78,10 +79,11 @@ def postmortem(
     total(sum(unit.size for unit in work))
     made = PostMortem(named, options.now)
     gather = _Gather(made)
-    for unit, (facts, totals) in _run_all(work, jobs or usual_processes(work), max_rate, met):
-        if unit.directory is not None:
-            made.directories.append(_directory(unit.directory))
-        gather.add(facts, totals)
+    with limited_to(max_rate):
+        for unit, (facts, totals) in _run_all(work, jobs or usual_processes(work), met):
+            if unit.directory is not None:
+                made.directories.append(_directory(unit.directory))
+            gather.add(facts, totals)
     gather.end()
     made.seconds = time.monotonic() - began
     return made
@@ -173,25 +175,26 @@ def read_unit(unit: CheckUnit, met: Callable[[int], None]) -> Done:
     return facts, totals
 
 
-def _begin(rate: RateLimit | None) -> None:
-    global _rate
-    _rate = rate
+def _begin(rate: RateLimit | None, counter: SharedCounter) -> None:
+    limit_rate(rate)
+    global _counter
+    _counter = counter
 
 
 def _work(unit: CheckUnit) -> Done:
-    """Read a unit in a worker process. The rate is not passed with the unit, because all workers share one."""
-    unit.options = replace(unit.options, open_source=partial(careful_source, rate=_rate))
-    return read_unit(unit, lambda size: None)
+    """Read a unit in a worker process."""
+    assert _counter is not None
+    unit.options = replace(unit.options, open_source=careful_source)
+    done = read_unit(unit, _counter.add)
+    _counter.flush()
+    return done
 
 
-def _run_all(
-    work: list[CheckUnit], jobs: int, max_rate: int | None, met: Callable[[int], None]
-) -> Iterator[tuple[CheckUnit, Done]]:
+def _run_all(work: list[CheckUnit], jobs: int, met: Callable[[int], None]) -> Iterator[tuple[CheckUnit, Done]]:
     """Yield each unit, in order, with its facts and totals."""
     if jobs <= 1 or len(work) < 2:
-        rate = RateLimit(max_rate) if max_rate else None
         for unit in work:
-            unit.options = replace(unit.options, open_source=partial(careful_source, rate=rate))
+            unit.options = replace(unit.options, open_source=careful_source)
             yield unit, read_unit(unit, met)
         return
     import multiprocessing
@@ -199,8 +202,9 @@ def _run_all(
 
     # Not forked: a thread may already be drawing progress.
     context = multiprocessing.get_context("spawn")
-    shared = RateLimit(max_rate, context) if max_rate else None
-    with ProcessPoolExecutor(min(jobs, len(work)), context, _begin, (shared,)) as pool:
+    counter = SharedCounter(context)
+    given = (rate_for_workers(context), counter)
+    with ProcessPoolExecutor(min(jobs, len(work)), context, _begin, given) as pool:
         futures: deque[Future[Done]] = deque()
         rest = iter(work)
         try:
@@ -208,9 +212,7 @@ def _run_all(
                 # Only a few are read before their turn: each result may contain thousands of keys.
                 with uninterrupted():  # `stop` has to find every worker that was started
                     futures.extend(pool.submit(_work, each) for each in islice(rest, AHEAD * jobs - len(futures)))
-                done = futures.popleft().result()
-                met(unit.size)
-                yield unit, done
+                yield unit, result_of(futures.popleft(), counter, met)
         except BaseException:
             stop(pool)
             raise

@@ -1,0 +1,50 @@
+"""How much a command will read: an estimate for its progress, from names and sizes of files alone."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterable
+
+from kdump.log.paths import target
+
+Wanted = Callable[[str], bool]
+"""Selects partitions by their topic."""
+
+
+def segment_bytes(paths: Iterable[str], wanted: Wanted) -> int:
+    """Return the total size in bytes of the segments at these paths and below them."""
+    return sum(sum(_sizes(path, wanted).values()) for path in paths)
+
+
+def compared_bytes(paths: Iterable[str], wanted: Wanted) -> int:
+    """Return the bytes that a comparison of each partition that is at several paths reads: each copy is read once for
+    every other copy."""
+    sides = [_sizes(path, wanted) for path in paths]
+    if all(len(side) == 1 for side in sides):  # copies of one partition, whatever their names
+        return (len(sides) - 1) * sum(sum(side.values()) for side in sides)
+    total = 0
+    for name in set().union(*sides):
+        copies = [side[name] for side in sides if name in side]
+        total += (len(copies) - 1) * sum(copies)
+    return total
+
+
+def _sizes(path: str, wanted: Wanted) -> dict[str, int]:
+    """Return the total size of the segments of each partition directory at a path, by its name."""
+    if not os.path.isdir(path):
+        return {"": _size(path)}
+    found: dict[str, int] = {}
+    for directory, _, names in os.walk(path):
+        logs = [os.path.join(directory, name) for name in names if name.endswith(".log")]
+        topic = target(logs[0]).topic if logs else None
+        if logs and (topic is None or wanted(topic)):
+            name = os.path.basename(os.path.abspath(directory))
+            found[name] = found.get(name, 0) + sum(map(_size, logs))
+    return found
+
+
+def _size(path: str) -> int:
+    try:
+        return os.path.getsize(path)
+    except (OSError, ValueError):  # deleted in the meantime, or a URL
+        return 0

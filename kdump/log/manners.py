@@ -1,0 +1,89 @@
+"""How this process reads files, whatever command or function opens them: it leaves the page cache unchanged
+(kdump.log.page_cache), and reads no faster than a limit, which it shares with its worker processes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+from kdump.log.page_cache import PageCache
+from kdump.log.rate_limit import RateLimit
+
+if TYPE_CHECKING:  # slow to import
+    from multiprocessing.context import BaseContext
+
+_rate: RateLimit | None = None
+_bytes_read = 0
+
+
+def limit_rate(rate: RateLimit | None) -> None:
+    """Limit the rate of all reads of this process from now on; None: no limit."""
+    global _rate
+    _rate = rate
+
+
+def max_rate() -> int | None:
+    """Return the limit of this process in bytes per second; None without a limit."""
+    return None if _rate is None else _rate.per_second
+
+
+@contextmanager
+def limited_to(per_second: int | None) -> Iterator[None]:
+    """Limit all reads of this process to this many bytes per second within the block; None changes nothing."""
+    before = _rate
+    if per_second is not None:
+        limit_rate(RateLimit(per_second))
+    try:
+        yield
+    finally:
+        limit_rate(before)
+
+
+def rate_for_workers(context: BaseContext) -> RateLimit | None:
+    """Return the limit for `limit_rate` in worker processes, to be passed when they start: they and this process share
+    it. Raises OSError if shared memory is not available."""
+    if _rate is not None and not _rate.is_shared:
+        limit_rate(_rate.shared(context))
+    return _rate
+
+
+def bytes_read() -> int:
+    """Return how many bytes this process has read of files so far."""
+    return _bytes_read
+
+
+def before_read(count: int) -> None:
+    """Wait until `count` more bytes may be read."""
+    if _rate is not None:
+        _rate.take(count)
+
+
+def after_read(count: int) -> None:
+    """Count the bytes that a read returned."""
+    global _bytes_read
+    _bytes_read += count
+
+
+class CarefulReads:
+    """The reads of one open file: call `before` and `after` around each one, and `close` while the file is open."""
+
+    def __init__(self, fd: int) -> None:
+        self._cache = PageCache(fd)
+
+    def before(self, position: int, count: int, size: int) -> None:
+        """Wait until `count` bytes at `position` of a file of `size` bytes may be read."""
+        before_read(count)
+        self._cache.before(position, count, size)
+
+    def again(self, position: int, count: int, size: int) -> None:
+        """Like `before`, for bytes that have been waited for."""
+        self._cache.before(position, count, size)
+
+    def after(self, count: int) -> None:
+        """Count the bytes that a read returned."""
+        after_read(count)
+
+    def close(self) -> None:
+        """Leave the page cache as it was before the first read."""
+        self._cache.close()

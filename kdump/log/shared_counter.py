@@ -1,0 +1,55 @@
+"""Counts in one process the bytes that its workers read."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, TypeVar
+
+if TYPE_CHECKING:  # slow to import
+    from concurrent.futures import Future
+    from multiprocessing.context import BaseContext
+
+STEP = 1 << 20
+"""Bytes that a worker reports at once."""
+PAUSE = 0.2
+"""Seconds between two looks at the counter."""
+
+Result = TypeVar("Result")
+
+
+class SharedCounter:
+    """A number of bytes to which worker processes add, if it is passed to them when they start. Raises OSError if
+    shared memory is not available."""
+
+    def __init__(self, context: BaseContext) -> None:
+        self._total = context.Value("q", 0)
+        self._pending = 0
+        self._taken = 0
+
+    def add(self, count: int) -> None:
+        """Add bytes, in a worker; they may be counted only at the next `flush`."""
+        self._pending += count
+        if self._pending >= STEP:
+            self.flush()
+
+    def flush(self) -> None:
+        with self._total.get_lock():
+            self._total.value += self._pending
+        self._pending = 0
+
+    def take(self) -> int:
+        """Return the bytes that were counted since the last call."""
+        now: int = self._total.value
+        count, self._taken = now - self._taken, now
+        return count
+
+
+def result_of(future: Future[Result], counter: SharedCounter, met: Callable[[int], None]) -> Result:
+    """Wait for a worker's result. Until then, calls `met` with the bytes that the workers have read."""
+    from concurrent.futures import wait
+
+    while True:
+        done, _ = wait([future], PAUSE)
+        met(counter.take())
+        if done:
+            return future.result()
