@@ -17,6 +17,7 @@ from kdump.forensics.answers import PartitionTransactions
 from kdump.forensics.producer_history import ProducerHistory
 from kdump.forensics.retention.cleaning import NewestOffsets
 from kdump.log.packed_entries import PackedEntries
+from kdump.state.committed_offsets import CommittedOffsets, OffsetAndMetadata
 from kdump.state.producers import ProducerState, ProducerStateEntry
 from kdump.state.transactions import NewestEpochs
 from tests.craft import batch, record
@@ -72,6 +73,15 @@ def keys(count: int) -> NewestOffsets:
     return made
 
 
+def commits(count: int) -> CommittedOffsets:
+    """Make ten offsets a group."""
+    made = CommittedOffsets()
+    for number in range(count):
+        commit = OffsetAndMetadata(number << 20, number, "", 1_700_000_000_000 + number, None, None, number << 10)
+        made.put(f"group-{number // 10}", (f"topic-{number % 10}", number % 3), commit)
+    return made
+
+
 def entries(count: int) -> PackedEntries:
     return PackedEntries(bytes(34 * count))
 
@@ -85,8 +95,9 @@ def entries(count: int) -> PackedEntries:
         (aborts, 60),
         (entries, 34.1),
         (keys, 40),
+        (commits, 120),
     ],
-    ids=["producers", "histories", "epochs", "aborts", "entries", "keys"],
+    ids=["producers", "histories", "epochs", "aborts", "entries", "keys", "commits"],
 )
 def test_bytes_each(make: Callable[[int], Any], most: float) -> None:
     assert 0 < bytes_each(make) <= most
