@@ -18,6 +18,8 @@ from kdump.forensics.producer_history import ProducerHistory
 from kdump.forensics.retention.cleaning import NewestOffsets
 from kdump.log.packed_entries import PackedEntries
 from kdump.state.committed_offsets import CommittedOffsets, OffsetAndMetadata
+from kdump.state.names import Names
+from kdump.state.partition_table import PartitionRegistration, PartitionTable
 from kdump.state.producers import ProducerState, ProducerStateEntry
 from kdump.state.transactions import NewestEpochs
 from tests.craft import batch, record
@@ -82,6 +84,18 @@ def commits(count: int) -> CommittedOffsets:
     return made
 
 
+def partitions(count: int) -> Any:
+    """Make ten partitions a topic, each of three replicas."""
+    names, made = Names(), []
+    for number in range(count):
+        if number % 10 == 0:
+            made.append(PartitionTable(names))
+        replicas = tuple((number + i) % 100 for i in range(3))
+        directories = tuple(f"directory-{each}" for each in replicas)
+        made[-1][number % 10] = PartitionRegistration(replicas, directories, replicas[0], 5, replicas, partitionEpoch=9)
+    return made
+
+
 def entries(count: int) -> PackedEntries:
     return PackedEntries(bytes(34 * count))
 
@@ -96,8 +110,9 @@ def entries(count: int) -> PackedEntries:
         (entries, 34.1),
         (keys, 40),
         (commits, 120),
+        (partitions, 100),
     ],
-    ids=["producers", "histories", "epochs", "aborts", "entries", "keys", "commits"],
+    ids=["producers", "histories", "epochs", "aborts", "entries", "keys", "commits", "partitions"],
 )
 def test_bytes_each(make: Callable[[int], Any], most: float) -> None:
     assert 0 < bytes_each(make) <= most

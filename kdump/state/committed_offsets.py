@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping
 from typing import NamedTuple
 
 from kdump.state.id_rows import IdRows
+from kdump.state.names import Names
 
 NONE = -1
 PartitionName = tuple[str, int]
@@ -23,24 +24,6 @@ class OffsetAndMetadata(NamedTuple):
     expireTimestamp: int | None
     topicId: str | None
     recordOffset: int
-
-
-class Names:
-    """Numbers texts that occur again and again."""
-
-    def __init__(self) -> None:
-        self.texts: list[str] = []
-        self._numbers: dict[str, int] = {}
-
-    def add(self, text: str) -> int:
-        number = self._numbers.setdefault(text, len(self.texts))
-        if number == len(self.texts):
-            self.texts.append(text)
-        return number
-
-    def find(self, text: str) -> int:
-        """Return the number of a text, -1 if it has none."""
-        return self._numbers.get(text, NONE)
 
 
 class CommittedOffsets(Mapping[str, dict[PartitionName, OffsetAndMetadata]]):
