@@ -22,6 +22,7 @@ MOST_PRODUCERS = 1_000_000
 EXPIRATION = 86_400_000
 """Default of producer.id.expiration.ms (TransactionLogConfig): the time after which a broker removes an idle
 producer."""
+BLOCK = 1024
 HALF = 1 << 30
 WRAP = 1 << 31
 
@@ -101,7 +102,8 @@ class ProducerState(Generic[Entry]):
         self.forgotten = 0
         self._rows = IdRows(by_age=True)
         self._layout = Struct(kind.LAYOUT)
-        self._values = bytearray()
+        self._blocks: list[bytearray] = []
+        """The entries, BLOCK in each: a single array would be copied whenever it has to grow."""
         self._of = attrgetter(*(field.name for field in fields(kind)))
 
     def __len__(self) -> int:
@@ -117,7 +119,11 @@ class ProducerState(Generic[Entry]):
         return None if row < 0 else self._entry(row)
 
     def _entry(self, row: int) -> Entry:
-        return self.kind(*self._layout.unpack_from(self._values, row * self._layout.size))
+        return self.kind(*self._layout.unpack_from(*self._place(row)))
+
+    def _place(self, row: int) -> tuple[bytearray, int]:
+        """Return the block with a row, and where the row is in it."""
+        return self._blocks[row // BLOCK], row % BLOCK * self._layout.size
 
     def items(self) -> Iterator[tuple[int, Entry]]:
         """Yield each producer ID with a copy of its entry, in the order in which they were last active."""
@@ -127,7 +133,7 @@ class ProducerState(Generic[Entry]):
     def put(self, producer_id: int, entry: Entry) -> None:
         """Store the entry, and make the producer the most recently active one."""
         row = self._row(producer_id, entry.epoch)
-        self._layout.pack_into(self._values, row * self._layout.size, *self._of(entry))
+        self._layout.pack_into(*self._place(row), *self._of(entry))
 
     def _row(self, producer_id: int, epoch: int) -> int:
         """Return the row of the producer, created if necessary, and make it the most recently active one."""
@@ -139,9 +145,12 @@ class ProducerState(Generic[Entry]):
             row = rows.add(producer_id)
             if row < count:
                 return row
-            self._values += bytes(self._layout.size)
+            if row % BLOCK == 0:  # only the first block grows: most partitions have few producers
+                self._blocks.append(bytearray(BLOCK * self._layout.size if row else 0))
+            if row < BLOCK:
+                self._blocks[0] += bytes(self._layout.size)
         first = self._of(self.kind.first(epoch))
-        self._layout.pack_into(self._values, row * self._layout.size, *first)
+        self._layout.pack_into(*self._place(row), *first)
         return row
 
     def data(self, batch: Batch, damages: int = 0) -> None:
@@ -171,10 +180,10 @@ class ProducerState(Generic[Entry]):
     ) -> None:
         """Apply one or more data batches of a producer, given the values of the last one. `transaction` is the base
         offset of the first if they are transactional, else None."""
-        at = self._row(producer_id, epoch) * self._layout.size
-        (_, highest, *_, coordinator_epoch, first, _) = STATE.unpack_from(self._values, at)
+        block, at = self._place(self._row(producer_id, epoch))
+        (_, highest, *_, coordinator_epoch, first, _) = STATE.unpack_from(block, at)
         STATE.pack_into(
-            self._values,
+            block,
             at,
             epoch,
             max(highest, epoch),
