@@ -28,6 +28,7 @@ from kdump.format import (
 )
 from kdump.format.codec import snappy_tags
 from kdump.render import cells, record_lines
+from kdump.state import id_rows
 from tests.conftest import ROOT, segment
 from tools.carry.build import BUILDERS
 
@@ -45,7 +46,7 @@ CORE = (
         record_agreement,
         snappy_tags,
     ),
-    *(cells, record_lines, record_counts),
+    *(cells, record_lines, record_counts, id_rows),
 )
 MAKES_WHAT_IS_ASKED_FOR = 'while [ "$1" != -o ]; do shift; done; : > "$2"\n'
 """A compiler that creates empty files, and takes no time."""

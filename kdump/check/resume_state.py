@@ -7,6 +7,7 @@ Restoring a state checks little more than its shape: the caller must make sure t
 from __future__ import annotations
 
 import json
+import struct
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import astuple, fields
 from typing import Any, NamedTuple
@@ -69,16 +70,16 @@ def _held(value: Any, targets: Targets) -> list[tuple[Finding, int, int | None]]
     return [(Finding(*row[:-2]), row[-2], row[-1]) for row in _rows(value, len(Finding._fields) + 2)]
 
 
-def _packed_producers(state: ProducerState) -> dict[str, Any]:
-    _check_count(len(state.by_id))
-    return {"byId": [[number, *astuple(each)] for number, each in state.by_id.items()], "forgotten": state.forgotten}
+def _packed_producers(state: ProducerState[ProducerStateEntry]) -> dict[str, Any]:
+    _check_count(len(state))
+    return {"byId": [[number, *astuple(each)] for number, each in state.items()], "forgotten": state.forgotten}
 
 
-def _producers(value: Any, targets: Targets) -> ProducerState:
-    state = ProducerState()
+def _producers(value: Any, targets: Targets) -> ProducerState[ProducerStateEntry]:
+    state: ProducerState[ProducerStateEntry] = ProducerState()
     state.forgotten = value["forgotten"]
     for number, *values in _rows(value["byId"], 1 + len(fields(ProducerStateEntry))):
-        state.by_id[number] = ProducerStateEntry(*values)
+        state.put(number, ProducerStateEntry(*values))
     return state
 
 
@@ -98,7 +99,8 @@ def _transactions(value: Any, targets: Targets) -> OpenTransactions:
     state.untracked = value["untracked"]
     for number, *values, path in _rows(value["open"], 2 + len(OPEN)):
         state.open[number] = OngoingTxn(targets[path], **dict(zip(OPEN, values)))
-    state.epochs.update((number, epoch) for number, epoch in _rows(value["epochs"], 2))
+    for number, epoch in _rows(value["epochs"], 2):
+        state.epochs.put(number, epoch)
     return state
 
 
@@ -146,5 +148,5 @@ def unpack(text: str, carriers: Iterable[Resumable], targets: Iterable[Target]) 
             for name, kind in each.saved_fields.items():
                 setattr(each, name, kind.unpack(own[name], by_path))
             each.resumed()
-    except (ValueError, TypeError, KeyError, RecursionError) as error:
+    except (ValueError, TypeError, KeyError, RecursionError, OverflowError, struct.error) as error:
         raise StateError(f"{type(error).__name__}: {error}") from None

@@ -243,15 +243,18 @@ class GroupsCommand:
         return told
 
     def _show(self, groups: Any, context: LagContext) -> None:
-        described = list(describe_groups(groups, context, self.group, self.topic))
-        if self.options.topics:
-            described = [each for each in described if each.offsets or each.shares]
-        if self.moment.offset is not None and any(each.group["groupType"] == SHARE for each in described):
-            print_error(
-                f"share groups store their progress in {SHARE_TOPIC}, to which an offset in {OFFSETS_TOPIC}"
-                " does not apply; use a time"
-            )
-        if not described and not any((*self.group.unmatched(), *self.topic.unmatched())):
-            print_error("no groups" if not groups.groups else "no group matches")
-        for each in described:
+        shown = 0
+        is_told = self.moment.offset is None
+        for each in describe_groups(groups, context, self.group, self.topic):
+            if self.options.topics and not (each.offsets or each.shares):
+                continue
+            if not is_told and each.group["groupType"] == SHARE:
+                is_told = True
+                print_error(
+                    f"share groups store their progress in {SHARE_TOPIC}, to which an offset in {OFFSETS_TOPIC}"
+                    " does not apply; use a time"
+                )
             self.sink.add(each)
+            shown += 1
+        if not shown and not any((*self.group.unmatched(), *self.topic.unmatched())):
+            print_error("no groups" if not groups.groups else "no group matches")

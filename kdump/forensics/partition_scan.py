@@ -48,7 +48,7 @@ class PartitionScan(PartitionCheck):
         known: PartitionContext,
         options: Options,
         totals: CheckTotals,
-        state: ProducerState | None = None,
+        state: ProducerState[Any] | None = None,
         *,
         alone: bool = False,
     ) -> None:

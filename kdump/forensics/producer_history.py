@@ -6,14 +6,18 @@ Source: ProducerStateManager (loadFromSnapshot, writeSnapshot), ProducerStateEnt
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import ClassVar
 
-from kdump.state.producers import ProducerState, ProducerStateEntry
+from kdump.state.producers import ProducerStateEntry
 
 
 @dataclass(slots=True)
 class ProducerHistory(ProducerStateEntry):
     """A producer with its history in the log. `last_seen`: offset of its last batch or marker; `seen_epoch`: its
-    highest epoch so far, without the current batch until that has been counted; `ended`: offset of its last marker."""
+    highest epoch so far, without the current batch until that has been counted; `ended`: offset of its last marker;
+    `file` and `position`: where its last batch or marker is, the file as its index in ProducerLedger.files."""
+
+    LAYOUT: ClassVar[str] = ProducerStateEntry.LAYOUT + "hIqqqqqIIIIIIqhqIq"
 
     first_epoch: int = -1
     batches: int = 0
@@ -31,14 +35,12 @@ class ProducerHistory(ProducerStateEntry):
     last_seen: int = -1
     seen_epoch: int = -1
     ended: int = -1
-    file: str = ""
+    file: int = 0
     position: int = 0
-    is_reported: bool = False
 
-
-def producer_histories() -> ProducerState:
-    """Return the state that a walk keeps for `Lives`."""
-    return ProducerState(lambda epoch: ProducerHistory(epoch, epoch, first_epoch=epoch))
+    @classmethod
+    def first(cls, epoch: int) -> ProducerHistory:
+        return cls(epoch, epoch, first_epoch=epoch)
 
 
 def as_entry(life: ProducerStateEntry) -> dict[str, int]:

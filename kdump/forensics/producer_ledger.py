@@ -17,6 +17,7 @@ from kdump.forensics.partition_scan import BatchObserver, PartitionScan
 from kdump.forensics.producer_history import ProducerHistory, replayed
 from kdump.format.snapshot import PRODUCER_ENTRY
 from kdump.log.paths import Target
+from kdump.log.region import Batch
 from kdump.state.coordinator import TransactionCoordinatorState
 from kdump.state.producers import DUPLICATE, EPOCH_DECREASED, EPOCH_START, GAP, SequenceBreak
 from kdump.state.transactions import CompletedTxn
@@ -60,6 +61,9 @@ class ProducerLedger(BatchObserver):
         self.counts = {LIVE: 0, EXPIRED: 0, UNKNOWN: 0}
         self.broken = {"gaps": 0, "duplicates": 0, "fenced": 0, "starts": 0}
         self.snapshot_only = 0
+        self.files: list[str] = []
+        """Paths of the segments so far."""
+        self._reported = bytearray()
 
     def batch(self, seen: BatchContext) -> Iterator[Any]:
         batch, producer_id = seen.batch, seen.batch.producerId
@@ -71,8 +75,20 @@ class ProducerLedger(BatchObserver):
         ended, broken = self.scan.transactions.ended, self.scan.producers.broken
         if self.with_events:
             yield from self._events(seen, life, ended, broken)
-        life.last_seen, life.file, life.position = batch.lastOffset, seen.part.target.path, batch.position
+        life.last_seen, life.file, life.position = batch.lastOffset, self._file(seen.part.target.path), batch.position
         life.seen_epoch = life.highest_epoch
+        self._count(life, batch, ended, broken)
+        self.scan.producers.state.put(producer_id, life)
+
+    def _file(self, path: str) -> int:
+        """Return the index of a file in `files`: the last one, as segments come in order."""
+        if not self.files or self.files[-1] != path:
+            self.files.append(path)
+        return len(self.files) - 1
+
+    def _count(
+        self, life: ProducerHistory, batch: Batch, ended: CompletedTxn | None, broken: SequenceBreak | None
+    ) -> None:
         if ended is not None:
             life.ended = ended.offset
             life.commits += ended.marker.type == "COMMIT"
@@ -132,21 +148,22 @@ class ProducerLedger(BatchObserver):
 
     def end(self) -> Iterator[Any]:
         rows = self._rows()
-        if len(self.scan.producers.state.by_id) <= SORTED and (self.base is None or _entries(self.base) <= SORTED):
+        if len(self.scan.producers.state) <= SORTED and (self.base is None or _entries(self.base) <= SORTED):
             rows = iter(sorted(rows, key=lambda row: row.producerId))
         yield from rows
         yield self._partition()
 
     def _rows(self) -> Iterator[Row]:
         state = self.scan.producers.state
+        self._reported = bytearray(len(state))
         if self.base is not None:
             for position, entry in self.scan.neighbor_files.snapshot(self.base) or ():
                 life = state.get(entry["producerId"])
                 yield self._row(
                     entry["producerId"], life if isinstance(life, ProducerHistory) else None, position, entry
                 )
-        for producer_id, life in state.by_id.items():
-            if isinstance(life, ProducerHistory) and not life.is_reported:
+        for producer_id, life in state.items():
+            if isinstance(life, ProducerHistory) and not self._reported[state.row_of(producer_id)]:
                 yield self._row(producer_id, life, 0, None)
 
     def _row(self, producer_id: int, life: ProducerHistory | None, position: int, entry: dict[str, int] | None) -> Row:
@@ -177,7 +194,7 @@ class ProducerLedger(BatchObserver):
             self.snapshot_only += 1
         self.counts[state] += 1
         if life is not None:
-            life.is_reported = True
+            self._reported[self.scan.producers.state.row_of(producer_id)] = True
             for count in self.broken:
                 self.broken[count] += getattr(life, count)
         broker_state = now or {}
@@ -216,7 +233,7 @@ class ProducerLedger(BatchObserver):
             stateFrom=self._from,
             inSnapshot=None if base is None else entry is not None,
             idle=self.now - last if last >= 0 else None,
-            file=life.file if life else base.path if base else at.path,
+            file=self.files[life.file] if life else base.path if base else at.path,
             position=life.position if life else position,
             remarks=tuple(remarks),
         )

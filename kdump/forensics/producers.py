@@ -13,14 +13,14 @@ from kdump.check.totals import CheckTotals
 from kdump.forensics.answers import EXPIRED, LIVE, UNKNOWN, Note, PartitionProducers, Producer, ProducerEvent
 from kdump.forensics.find_partitions import PartitionInput, find_partitions, is_away
 from kdump.forensics.partition_scan import REPORTED, PartitionScan, certain_answers
-from kdump.forensics.producer_history import producer_histories
+from kdump.forensics.producer_history import ProducerHistory
 from kdump.forensics.producer_ledger import ProducerLedger
 from kdump.log.errors import Refused, raise_it
 from kdump.log.paths import Target
 from kdump.log.region import Limits
 from kdump.state.coordinator import TransactionCoordinatorState
 from kdump.state.log_offsets import log_end
-from kdump.state.producers import EXPIRATION, MOST_PRODUCERS
+from kdump.state.producers import EXPIRATION, MOST_PRODUCERS, ProducerState
 
 Answer = Producer | ProducerEvent | PartitionProducers | Finding | Note
 STATES = (LIVE, EXPIRED, UNKNOWN)
@@ -97,7 +97,7 @@ def _of(
     place, looking = place.now()
     if is_away(place, refused):
         return
-    scan = PartitionScan(place.partition, place.known, place.options, totals, producer_histories())
+    scan = PartitionScan(place.partition, place.known, place.options, totals, ProducerState(ProducerHistory))
     scan.met = met
     coordinator = place.known.coordinator
     watch = ProducerLedger(

@@ -11,9 +11,9 @@ from typing import NamedTuple
 
 from kdump.check.engine.neighbor_files import Aborted
 from kdump.check.rule import BatchContext, SegmentContext, Watcher, may_hide_batches
-from kdump.check.rules.producer_snapshots import Row
 from kdump.check.watchers.transactions import TransactionWatcher
 from kdump.format.header_columns import BASE, HeaderColumns, within
+from kdump.log.packed_entries import PackedEntries
 from kdump.log.paths import Target
 from kdump.log.region import Region
 from kdump.state.marker import ABORT
@@ -47,16 +47,18 @@ class TxnIndexEntries(Watcher):
         self.lost: list[EntryWithoutMarker] = []
         self.unmatched: list[EntryWithoutMarker] = []
         self._at: Target | None = None
-        self._waiting: list[Row] = []
+        self._entries = PackedEntries()
+        self._order: range | list[int] = range(0)
+        """Numbers of the entries, in the order of their markers."""
         self._next = 0
         self._damaged = False
 
     def begin(self, part: SegmentContext) -> None:
         read = self.read(part)
         self.is_sound = read is not None
-        self._at, rows = read if read is not None else (None, [])
+        self._at, self._entries = read if read is not None else (None, PackedEntries())
         self.files += self._at is not None
-        self._waiting = sorted(rows, key=lambda row: row[1]["lastOffset"])
+        self._order = self._entries.by_last_offset()
         self._next = 0
         self._damaged = False
 
@@ -70,8 +72,8 @@ class TxnIndexEntries(Watcher):
             return
         batch = seen.batch
         self._pass(batch.lastOffset if batch.baseOffset is None else batch.baseOffset)
-        if seen.marker is not None and seen.marker.type == ABORT and self._next < len(self._waiting):
-            entry = self._waiting[self._next][1]
+        if seen.marker is not None and seen.marker.type == ABORT and self._next < len(self._order):
+            _, entry = self._entries[self._order[self._next]]
             if (entry["lastOffset"], entry["producerId"]) == (batch.lastOffset, batch.producerId):
                 self.entry = entry
                 self._next += 1
@@ -79,9 +81,9 @@ class TxnIndexEntries(Watcher):
     def first_suspect(self, part: SegmentContext, heads: HeaderColumns, first: int, stop: int) -> int:
         """Return the first batch that reaches the next entry: its marker, or the batch after a lost marker, is passed
         by itself."""
-        if self._next == len(self._waiting):
+        if self._next == len(self._order):
             return stop
-        return within(heads, BASE, first, stop, 0, self._waiting[self._next][1]["lastOffset"])
+        return within(heads, BASE, first, stop, 0, self._entries.last_offset(self._order[self._next]))
 
     def accept_run(self, part: SegmentContext, heads: HeaderColumns, first: int, stop: int) -> None:
         self.entry = None
@@ -91,10 +93,11 @@ class TxnIndexEntries(Watcher):
 
     def _pass(self, offset: int | None) -> None:
         """Move past the entries below `offset` (None: all that are left): their markers are missing."""
-        while self._next < len(self._waiting):
-            position, entry = self._waiting[self._next]
-            if offset is not None and entry["lastOffset"] >= offset:
+        while self._next < len(self._order):
+            number = self._order[self._next]
+            if offset is not None and self._entries.last_offset(number) >= offset:
                 return
+            position, entry = self._entries[number]
             self._next += 1
             assert self._at is not None
             closed = close(self.transactions, entry) if self._damaged else None

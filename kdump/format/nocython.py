@@ -8,6 +8,7 @@ from typing import Any
 
 compiled = False
 Py_ssize_t = longlong = ulonglong = uchar = uint = bint = p_uchar = int
+void = None
 
 
 class _NoGil(nullcontext[None]):
@@ -24,7 +25,7 @@ def _as_it_is(function: Any) -> Any:
     return function
 
 
-cfunc = inline = _as_it_is
+cclass = cfunc = inline = _as_it_is
 
 
 def returns(kind: Any) -> Callable[[Any], Any]:

@@ -10,8 +10,9 @@ from kdump.render.escape import printable
 from kdump.render.group_objects import group_object, member_objects
 from kdump.render.output import Output
 from kdump.render.sink import Sink
-from kdump.render.state_tables import StateTables
+from kdump.render.state_tables import StateTables, style
 from kdump.render.style import painter
+from kdump.render.table import Table
 from kdump.render.times import iso
 from kdump.state.groups import GroupCoordinatorState
 from kdump.state.lag import LagContext, SharePosition, positions, share_positions
@@ -82,43 +83,49 @@ class GroupReport(Sink[GroupDescription]):
         self.sort = sort
         self.is_now = is_now
         self.paint = painter(output.colour)
-        self._found: list[GroupDescription] = []
+        self._kept: list[Object] = []
+        """Rows that have to be sorted, or to be in a later table."""
+        self._shares: list[Object] = []
+        self._table: Table | None = None
+        self._shown = 0
 
     def add(self, found: GroupDescription) -> None:
-        if self.shown != DETAILS:
-            self._found.append(found)
+        if self.shown == DETAILS:
+            if self._shown:
+                self.output.line("")
+            self.details(found)
+        elif self.shown == SUMMARY:
+            self._rows("group", (found.group,), () if self.is_now else ("lagUnknown",))
+        elif self.shown == MEMBERS:
+            self._rows("groupMember", found.members)
+        else:
+            self._rows("groupOffset", found.offsets)
+            self._shares += found.shares
+        self._shown += 1
+
+    def _rows(self, kind: str, rows: Iterable[Object], without: tuple[str, ...] = ()) -> None:
+        """Write rows of the table, or keep them until all can be sorted."""
+        if self._table is None:
+            self._table = self.tables.open(kind, without)
+        if self.sort is not None:
+            self._kept += rows
             return
-        if self._found:
-            self.output.line("")
-        self._found = [found]
-        self.details(found)
+        for row in rows:
+            self._table.add(row, style(row))
 
     def end(self) -> None:
-        write = {SUMMARY: self.summary, MEMBERS: self.members, OFFSETS: self.offsets}.get(self.shown)
-        if write is not None:
-            write(self._found)
-
-    def summary(self, found: Iterable[GroupDescription]) -> None:
-        without = () if self.is_now else ("lagUnknown",)
-        self.tables.write("group", sorted((each.group for each in found), key=sort_key(self.sort)), without)
-
-    def members(self, found: Iterable[GroupDescription]) -> None:
-        self.tables.write("groupMember", sorted((m for each in found for m in each.members), key=sort_key(self.sort)))
-
-    def offsets(self, found: Iterable[GroupDescription]) -> None:
-        """Write the offsets of all groups in one table, and those of share groups in another if it has the selected
-        columns."""
-        kept = list(found)
-        rows = self.tables.write(
-            "groupOffset", sorted((o for each in kept for o in each.offsets), key=sort_key(self.sort))
-        )
-        shares = sorted((o for each in kept for o in each.shares), key=sort_key(self.sort))
+        if self._table is None:
+            return
+        for row in sorted(self._kept, key=sort_key(self.sort)):
+            self._table.add(row, style(row))
+        self._table.flush()
+        # The offsets of share groups are in another table, if it has the selected columns.
         names = self.tables.names
         if names is not None and not set(names) <= {key.name for key in answer_keys(SharePosition)}:
-            return  # the selected columns are those of the other table
-        if rows and shares:
+            return
+        if self._shares and self._table.has_rows:
             self.output.line("")
-        self.tables.write("groupShare", shares)
+        self.tables.write("groupShare", sorted(self._shares, key=sort_key(self.sort)))
 
     def details(self, each: GroupDescription) -> None:
         """Write one group: its facts, its members, its offsets."""

@@ -124,6 +124,11 @@ class Table:
         else:
             self._write_text(text, style)
 
+    @property
+    def has_rows(self) -> bool:
+        """Whether there has been a row so far."""
+        return self._widths is not None or bool(self._waiting)
+
     def tick(self) -> None:
         """Called while there are no rows to add: on a terminal, writes rows that have waited long enough."""
         if self._waiting and self.output.terminal:

@@ -113,7 +113,7 @@ class GroupReplay(OffsetReplay):
         self.room += group_size(before)
         if self.on_change is not None and not before.is_simple:
             self.report_change("group", name, name, _fields(before), {})
-        if self.groups.offsets.get(name):
+        if name in self.groups.offsets:
             # Offsets have tombstones of their own. Until these are read, keep a deleted group for the offsets.
             self.groups.groups[name] = Group(name, before.type, self.partition, is_deleted=True)
             self.charge(group_size(self.groups.groups[name]))
@@ -137,7 +137,7 @@ def finish(groups: GroupCoordinatorState) -> None:
     waiting_for = {group for waiting in groups.pending.values() for group, _, _ in waiting}
     for name, group in list(groups.groups.items()):
         bare = group.is_simple or group.is_deleted
-        if bare and not groups.offsets.get(name) and name not in waiting_for:
+        if bare and name not in groups.offsets and name not in waiting_for:
             del groups.groups[name]
 
 

@@ -10,11 +10,9 @@ from dataclasses import dataclass, field
 from typing import Annotated, NamedTuple
 
 from kdump.answer import MS, Doc
+from kdump.state.committed_offsets import CommittedOffsets, OffsetAndMetadata, PartitionName
 
 CLASSIC, CONSUMER, SHARE, STREAMS = "classic", "consumer", "share", "streams"
-
-PartitionName = tuple[str, int]
-"""Topic and partition."""
 
 
 class Assigned(NamedTuple):
@@ -104,18 +102,6 @@ class Group:
         return "Stable" if done else "Reconciling"
 
 
-class OffsetAndMetadata(NamedTuple):
-    """A committed offset. None if unset; times are epoch ms. `recordOffset` is the offset of its record."""
-
-    offset: int
-    leaderEpoch: int | None
-    metadata: str
-    commitTimestamp: int
-    expireTimestamp: int | None
-    topicId: str | None
-    recordOffset: int
-
-
 class ShareState(NamedTuple):
     """The state of a partition of a share group in __share_group_state: all records below `startOffset` are done (-1:
     it has not started), and `deliveryCompleteCount` records above it (-1: unknown)."""
@@ -147,7 +133,7 @@ class GroupCoordinatorState:
     thing that could not be read; if there are any, the rest may be out of date or incomplete."""
 
     groups: dict[str, Group] = field(default_factory=dict)
-    offsets: dict[str, dict[PartitionName, OffsetAndMetadata]] = field(default_factory=dict)
+    offsets: CommittedOffsets = field(default_factory=CommittedOffsets)
     pending: dict[tuple[int, int], dict[tuple[str, str, int], OffsetAndMetadata]] = field(default_factory=dict)
     share: dict[str, dict[PartitionName, ShareState]] = field(default_factory=dict)
     logs: list[LogRead] = field(default_factory=list)

@@ -5,53 +5,29 @@ Names are those of the records' fields. Source: org.apache.kafka.image.MetadataI
 
 from __future__ import annotations
 
+from collections.abc import MutableMapping
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
+
+from kdump.state.names import Names
+from kdump.state.partition_table import PartitionRegistration
 
 TOPIC, BROKER = 2, 4
 """IDs of ConfigResource.Type."""
 
 
-class PartitionRegistration(NamedTuple):
-    """A partition. `directories`: the log directory ID of each replica, in the same order; empty if the record has
-    none. `leader` is -1 if there is none. The eligible leader replicas are those outside the ISR that have all
-    committed records (KIP-966)."""
-
-    replicas: tuple[int, ...]
-    directories: tuple[str, ...]
-    leader: int
-    leaderEpoch: int
-    isr: tuple[int, ...] = ()
-    addingReplicas: tuple[int, ...] = ()
-    removingReplicas: tuple[int, ...] = ()
-    eligibleLeaderReplicas: tuple[int, ...] = ()
-    lastKnownElr: tuple[int, ...] = ()
-    leaderRecoveryState: str = "RECOVERED"
-    partitionEpoch: int = -1
-
-    @property
-    def is_under_replicated(self) -> bool:
-        """Whether it has fewer in-sync replicas than replicas, not counting those being added (TopicCommand)."""
-        adding = len(self.addingReplicas)
-        return len(self.isr) < len(self.replicas) - (adding if adding < len(self.replicas) else 0)
-
-    @property
-    def is_offline(self) -> bool:
-        return self.leader < 0
-
-    @property
-    def is_reassigning(self) -> bool:
-        return bool(self.addingReplicas or self.removingReplicas)
+NO_CONFIGS: dict[str, str] = {}
+"""The configs of most topics: not to be changed."""
 
 
-@dataclass
+@dataclass(slots=True)
 class TopicImage:
     """A topic. `id` is in Kafka's base64 form; `configs` are the topic's own."""
 
     name: str
     id: str
     configs: dict[str, str] = field(default_factory=dict)
-    partitions: dict[int, PartitionRegistration] = field(default_factory=dict)
+    partitions: MutableMapping[int, PartitionRegistration] = field(default_factory=dict)
 
 
 class Endpoint(NamedTuple):
@@ -165,6 +141,8 @@ class MetadataImage:
     incomplete.
     """
 
+    names: Names = field(default_factory=Names)
+    """Texts in the partitions of all topics."""
     topics: dict[str, TopicImage] = field(default_factory=dict)
     by_id: dict[str, TopicImage] = field(default_factory=dict)
     configs: dict[tuple[int, str], dict[str, str]] = field(default_factory=dict)

@@ -6,7 +6,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Annotated, NamedTuple
 
 from kdump.answer import EPOCH_MS, OFFSET, Doc, answer
-from kdump.state.groups import GroupCoordinatorState, OffsetAndMetadata, PartitionName, ShareState
+from kdump.state.committed_offsets import OffsetAndMetadata, PartitionName
+from kdump.state.groups import GroupCoordinatorState, ShareState
 from kdump.state.image import MetadataImage
 from kdump.state.log_offsets import LogOffsets, LogOffsetsByPartition
 

@@ -11,7 +11,8 @@ from kdump.format.coordinator_record import decode_coordinator_record
 from kdump.log.errors import within
 from kdump.log.record import Record
 from kdump.state.as_of import Change, ChangeListener, differences
-from kdump.state.groups import CLASSIC, Group, GroupCoordinatorState, OffsetAndMetadata
+from kdump.state.committed_offsets import OffsetAndMetadata
+from kdump.state.groups import CLASSIC, Group, GroupCoordinatorState
 from kdump.state.internal_records import ENTRY, MOST_PROBLEMS, ROOM, memory, too_large
 
 NO_PRODUCER_ID = -1
@@ -117,19 +118,17 @@ class OffsetReplay:
             self.groups.pending[self.partition, producer_id] = waiting
             waiting[group, at[0], at[1]] = commit
             self.open.setdefault(group, set()).add(producer_id)
-            self.report_offset(group, at, self.groups.offsets.get(group, {}).get(at), commit, "pending")
+            self.report_offset(group, at, self.groups.offsets.find(group, at), commit, "pending")
 
     def put_offset(self, group: str, at: tuple[str, int], commit: OffsetAndMetadata) -> None:
-        known = self.groups.offsets.get(group, {})
-        before = known.get(at)
+        before = self.groups.offsets.find(group, at)
         if self.charge(_size(commit) - (_size(before) if before else 0)):
-            self.groups.offsets[group] = known
-            known[at] = commit
+            self.groups.offsets.put(group, at, commit)
             self.report_offset(group, at, before, commit)
 
     def forget_offset(self, group: str, at: tuple[str, int]) -> None:
         """Apply a tombstone: remove the committed offset and any pending ones."""
-        before = self.groups.offsets.get(group, {}).pop(at, None)
+        before = self.groups.offsets.pop(group, at)
         if before is not None:
             self.room += _size(before)
             self.report_offset(group, at, before, None)
@@ -147,7 +146,7 @@ class OffsetReplay:
             at = (topic, partition)
             self.room += _size(commit)
             self.open.get(group, set()).discard(producer_id)
-            known = self.groups.offsets.get(group, {}).get(at)
+            known = self.groups.offsets.find(group, at)
             if marker == "ABORT":
                 self.report_offset(group, at, commit, known, "aborted")
             # The newer record wins, whatever the order in which transactions end.

@@ -6,13 +6,15 @@ in a replay (AppendOrigin.REPLICATION), which rejects nothing.
 
 from __future__ import annotations
 
-from collections import OrderedDict
-from collections.abc import Callable
-from dataclasses import dataclass
-from typing import NamedTuple
+from collections.abc import Iterator
+from dataclasses import dataclass, fields
+from operator import attrgetter
+from struct import Struct
+from typing import ClassVar, Generic, NamedTuple, TypeVar
 
 from kdump.format.batch import sequence
 from kdump.log.region import Batch
+from kdump.state.id_rows import IdRows
 from kdump.state.marker import EndTxnMarker
 
 MOST_PRODUCERS = 1_000_000
@@ -20,6 +22,7 @@ MOST_PRODUCERS = 1_000_000
 EXPIRATION = 86_400_000
 """Default of producer.id.expiration.ms (TransactionLogConfig): the time after which a broker removes an idle
 producer."""
+BLOCK = 1024
 HALF = 1 << 30
 WRAP = 1 << 31
 
@@ -31,6 +34,9 @@ EPOCH_DECREASED, EPOCH_START, GAP, DUPLICATE = "epoch-decreased", "epoch-start",
 class ProducerStateEntry:
     """State of one producer ID; -1 for none. Timestamps are epoch ms; offsets and sequences are those of the last data
     batch in the current `epoch`, as in ProducerStateEntry."""
+
+    LAYOUT: ClassVar[str] = "<hhhiqiqqiqi"
+    """How a ProducerState stores the fields."""
 
     epoch: int
     highest_epoch: int = -1
@@ -46,6 +52,11 @@ class ProducerStateEntry:
     txn_first_offset: int = -1
     damages: int = 0
     """Number of damaged regions found in the log up to the producer's last data batch."""
+
+    @classmethod
+    def first(cls, epoch: int) -> ProducerStateEntry:
+        """Return the state of a producer that has just begun with this epoch."""
+        return cls(epoch, epoch)
 
     def set_epoch(self, epoch: int) -> None:
         """Set the epoch; a different one resets sequences and offsets (ProducerStateEntry.maybeUpdateProducerEpoch)."""
@@ -79,29 +90,68 @@ class SequenceBreak(NamedTuple):
     damaged: bool
 
 
-class ProducerState:
-    """Producers by ID, as of the batches passed in so far. `forgotten` counts those removed to limit memory;
-    `new_state` creates the state of a new producer from its first epoch."""
+Entry = TypeVar("Entry", bound=ProducerStateEntry)
 
-    def __init__(self, new_state: Callable[[int], ProducerStateEntry] | None = None) -> None:
-        self.by_id: OrderedDict[int, ProducerStateEntry] = OrderedDict()
-        self.new_state = new_state or (lambda epoch: ProducerStateEntry(epoch, epoch))
+
+class ProducerState(Generic[Entry]):
+    """Producers by ID, as of the batches passed in so far, each in some 90 bytes. `forgotten` counts those removed to
+    limit memory; `kind` is the class of the entries."""
+
+    def __init__(self, kind: type[Entry] = ProducerStateEntry) -> None:  # type: ignore[assignment]
+        self.kind = kind
         self.forgotten = 0
+        self._rows = IdRows(by_age=True)
+        self._layout = Struct(kind.LAYOUT)
+        self._blocks: list[bytearray] = []
+        """The entries, BLOCK in each: a single array would be copied whenever it has to grow."""
+        self._of = attrgetter(*(field.name for field in fields(kind)))
 
-    def get(self, producer_id: int) -> ProducerStateEntry | None:
-        return self.by_id.get(producer_id)
+    def __len__(self) -> int:
+        return len(self._rows)
 
-    def touch(self, producer_id: int, epoch: int) -> ProducerStateEntry:
-        """Return the producer, created if necessary, and make it the most recently active one."""
-        producer = self.by_id.get(producer_id)
-        if producer is not None:
-            self.by_id.move_to_end(producer_id)
-            return producer
-        producer = self.by_id[producer_id] = self.new_state(epoch)
-        if len(self.by_id) > MOST_PRODUCERS:
-            self.by_id.popitem(last=False)
+    def row_of(self, producer_id: int) -> int:
+        """Return the number of a producer, less than the number of all; -1 if it is not known."""
+        return self._rows.find(producer_id)
+
+    def get(self, producer_id: int) -> Entry | None:
+        """Return a copy of the entry; `put` stores it."""
+        row = self._rows.find(producer_id)
+        return None if row < 0 else self._entry(row)
+
+    def _entry(self, row: int) -> Entry:
+        return self.kind(*self._layout.unpack_from(*self._place(row)))
+
+    def _place(self, row: int) -> tuple[bytearray, int]:
+        """Return the block with a row, and where the row is in it."""
+        return self._blocks[row // BLOCK], row % BLOCK * self._layout.size
+
+    def items(self) -> Iterator[tuple[int, Entry]]:
+        """Yield each producer ID with a copy of its entry, in the order in which they were last active."""
+        for row in self._rows:
+            yield self._rows.id_of(row), self._entry(row)
+
+    def put(self, producer_id: int, entry: Entry) -> None:
+        """Store the entry, and make the producer the most recently active one."""
+        row = self._row(producer_id, entry.epoch)
+        self._layout.pack_into(*self._place(row), *self._of(entry))
+
+    def _row(self, producer_id: int, epoch: int) -> int:
+        """Return the row of the producer, created if necessary, and make it the most recently active one."""
+        rows, count = self._rows, len(self._rows)
+        if count >= MOST_PRODUCERS and rows.find(producer_id) < 0:
             self.forgotten += 1
-        return producer
+            row = rows.replace_oldest(producer_id)
+        else:
+            row = rows.add(producer_id)
+            if row < count:
+                return row
+            if row % BLOCK == 0:  # only the first block grows: most partitions have few producers
+                self._blocks.append(bytearray(BLOCK * self._layout.size if row else 0))
+            if row < BLOCK:
+                self._blocks[0] += bytes(self._layout.size)
+        first = self._of(self.kind.first(epoch))
+        self._layout.pack_into(*self._place(row), *first)
+        return row
 
     def data(self, batch: Batch, damages: int = 0) -> None:
         """Apply a data batch of a producer (ProducerAppendInfo.appendDataBatch)."""
@@ -130,27 +180,40 @@ class ProducerState:
     ) -> None:
         """Apply one or more data batches of a producer, given the values of the last one. `transaction` is the base
         offset of the first if they are transactional, else None."""
-        now = self.touch(producer_id, epoch)
-        now.set_epoch(epoch)
-        now.batch_epoch = epoch
-        now.last_sequence, now.last_offset, now.offset_delta = last_sequence, last_offset, offset_delta
-        now.batch_timestamp = now.timestamp = timestamp
-        now.damages = damages
-        if transaction is not None and now.txn_first_offset < 0:
-            now.txn_first_offset = transaction
+        block, at = self._place(self._row(producer_id, epoch))
+        (_, highest, *_, coordinator_epoch, first, _) = STATE.unpack_from(block, at)
+        STATE.pack_into(
+            block,
+            at,
+            epoch,
+            max(highest, epoch),
+            epoch,
+            last_sequence,
+            last_offset,
+            offset_delta,
+            timestamp,
+            timestamp,
+            coordinator_epoch,
+            transaction if transaction is not None and first < 0 else first,
+            damages,
+        )
 
     def marker(self, batch: Batch, marker: EndTxnMarker) -> None:
         """Apply a transaction marker (ProducerAppendInfo.appendEndTxnMarker). Since transaction version 2 its epoch is
         one above that of the data."""
         assert batch.producerId is not None
         epoch = batch.producerEpoch or 0
-        now = self.touch(batch.producerId, epoch)
+        now = self._entry(self._row(batch.producerId, epoch))
         now.set_epoch(epoch)
         if marker.coordinatorEpoch is not None:
             now.coordinator_epoch = marker.coordinatorEpoch
         timestamp = batch.maxTimestamp if marker.timestamp is None else marker.timestamp
         now.timestamp = -1 if timestamp is None else timestamp
         now.txn_first_offset = -1
+        self.put(batch.producerId, now)
+
+
+STATE = Struct(ProducerStateEntry.LAYOUT)
 
 
 def follows(before: ProducerStateEntry, batch: Batch, damages: int = 0) -> SequenceBreak | None:

@@ -18,7 +18,7 @@ from kdump.format.metadata_names import (
     SCRAM_MECHANISM,
     enum_name,
 )
-from kdump.state.image import DelegationToken, QuotaEntity, ScramCredential, StandardAcl
+from kdump.state.image import TOPIC, DelegationToken, QuotaEntity, ScramCredential, StandardAcl
 from kdump.state.internal_records import ENTRY
 from kdump.state.replay_state import ReplayState
 
@@ -27,9 +27,14 @@ def config(replay: ReplayState, values: dict[str, Any]) -> None:
     """Set a config of a topic, broker or other resource; a null value removes it."""
     resource, name, value = (values["resourceType"], values["resourceName"]), values["name"], values["value"]
     known = replay.metadata.configs
-    if resource not in known and (value is None or not replay.charge(ENTRY + getsizeof(resource[1]))):
+    topic = replay.metadata.topics.get(resource[1]) if resource[0] == TOPIC else None
+    if resource not in known and (
+        value is None or not (topic is not None or replay.charge(ENTRY + getsizeof(resource[1])))
+    ):
         return
     configs = known.setdefault(resource, {})
+    if topic is not None:
+        topic.configs = configs
     before = configs.get(name)
     freed = _config_size(name, before) if before is not None else 0
     if value is None:

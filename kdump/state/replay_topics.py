@@ -10,8 +10,10 @@ from sys import getsizeof
 from typing import Any
 
 from kdump.format.metadata_names import RECOVERY_STATE, enum_name
-from kdump.state.image import TOPIC, PartitionRegistration, TopicImage
+from kdump.format.numbers import int32
+from kdump.state.image import NO_CONFIGS, TOPIC, TopicImage
 from kdump.state.internal_records import ENTRY
+from kdump.state.partition_table import PartitionRegistration, PartitionTable
 from kdump.state.replay_state import ReplayState
 
 NO_LEADER_CHANGE = -2
@@ -26,7 +28,8 @@ def topic(replay: ReplayState, values: dict[str, Any]) -> None:
             _forget(replay, known)
     if replay.charge(2 * ENTRY + 2 * getsizeof(name)):
         # Configs refer to a topic by name, and their records may precede the topic's.
-        made = TopicImage(name, topic_id, metadata.configs.setdefault((TOPIC, name), {}))
+        configs = metadata.configs.get((TOPIC, name), NO_CONFIGS)
+        made = TopicImage(name, topic_id, configs, PartitionTable(metadata.names))
         metadata.topics[name] = metadata.by_id[topic_id] = made
         replay.report_change("topic", name, None, {"topicId": topic_id})
 
@@ -85,22 +88,20 @@ def partition_change(replay: ReplayState, values: dict[str, Any]) -> None:
 
 def _merge(replay: ReplayState, before: PartitionRegistration, values: dict[str, Any]) -> PartitionRegistration:
     """Return the partition with the changes in `values`; fields that are null or absent there keep their values."""
-    changed: dict[str, Any] = {"partitionEpoch": before.partitionEpoch + 1}
+    changed: dict[str, Any] = {"partitionEpoch": int32(before.partitionEpoch + 1)}
     for name in ("replicas", "isr", "addingReplicas", "removingReplicas", "eligibleLeaderReplicas", "lastKnownElr"):
         if values.get(name) is not None:
             changed[name] = tuple(values[name])
     if values.get("directories") is not None:
         changed["directories"] = replay.ids(values["directories"])
     if values["leader"] != NO_LEADER_CHANGE:
-        changed |= {"leader": values["leader"], "leaderEpoch": before.leaderEpoch + 1}
+        changed |= {"leader": values["leader"], "leaderEpoch": int32(before.leaderEpoch + 1)}
     if values["leaderRecoveryState"] != NO_RECOVERY_CHANGE:
         changed["leaderRecoveryState"] = enum_name(RECOVERY_STATE, values["leaderRecoveryState"])
     return before._replace(**changed)
 
 
 def _put(replay: ReplayState, known: TopicImage, number: int, after: PartitionRegistration) -> None:
-    if after.isr == after.replicas:
-        after = after._replace(isr=after.replicas)  # true of most partitions: share the tuple
     before = known.partitions.get(number)
     # In a snapshot the configs follow the partitions and matter more: reserve memory for them.
     if replay.charge(_size(after) - (_size(before) if before else 0), reserve=replay.all_room // 3):
@@ -121,13 +122,13 @@ def clear_elr(replay: ReplayState, values: dict[str, Any]) -> None:
             before = known.partitions.get(number) if known else None
             if known is not None and before is not None and (before.eligibleLeaderReplicas or before.lastKnownElr):
                 after = before._replace(
-                    eligibleLeaderReplicas=(), lastKnownElr=(), partitionEpoch=before.partitionEpoch + 1
+                    eligibleLeaderReplicas=(), lastKnownElr=(), partitionEpoch=int32(before.partitionEpoch + 1)
                 )
                 _put(replay, known, number, after)
 
 
 def _size(info: PartitionRegistration) -> int:
-    shared = 0 if info.isr is info.replicas else 64
+    shared = 0 if info.isr == info.replicas else 64
     moving = sum(56 + 8 * len(each) for each in info[5:9] if each)
     return ENTRY + 8 * (len(info.replicas) + len(info.directories)) + shared + moving
 

@@ -6,13 +6,15 @@ ProducerStateManager (ongoingTxns, firstUndecidedOffset, lastStableOffset).
 
 from __future__ import annotations
 
+from array import array
 from collections import OrderedDict
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import NamedTuple
 
 from kdump.log.paths import Target
 from kdump.log.region import Batch
+from kdump.state.id_rows import IdRows
 from kdump.state.marker import EndTxnMarker
 
 MOST_OPEN = 1_000_000
@@ -65,12 +67,38 @@ class CompletedTxn(NamedTuple):
     stable: int
 
 
+class NewestEpochs:
+    """The highest epoch of each producer, in some 20 bytes."""
+
+    def __init__(self) -> None:
+        self._rows = IdRows()
+        self._epochs = array("h")
+
+    def __len__(self) -> int:
+        return len(self._rows)
+
+    def get(self, producer_id: int) -> int:
+        """Return the epoch, -1 for none."""
+        row = self._rows.find(producer_id)
+        return -1 if row < 0 else self._epochs[row]
+
+    def put(self, producer_id: int, epoch: int) -> None:
+        row = self._rows.add(producer_id)
+        if row == len(self._epochs):
+            self._epochs.append(epoch)
+        self._epochs[row] = epoch
+
+    def items(self) -> Iterator[tuple[int, int]]:
+        for row in self._rows:
+            yield self._rows.id_of(row), self._epochs[row]
+
+
 class OpenTransactions:
     """Open transactions by producer ID, earliest first. `untracked` counts those beyond MOST_OPEN."""
 
     def __init__(self) -> None:
         self.open: OrderedDict[int, OngoingTxn] = OrderedDict()
-        self.epochs: dict[int, int] = {}
+        self.epochs = NewestEpochs()
         self.untracked = 0
 
     def seed(self, target: Target, position: int, size: int, entry: Mapping[str, int]) -> None:
@@ -80,7 +108,7 @@ class OpenTransactions:
         if first < 0:
             return
         epoch, timestamp = entry["epoch"], entry["timestamp"]
-        self.epochs[entry["producerId"]] = epoch
+        self.epochs.put(entry["producerId"], epoch)
         self.open[entry["producerId"]] = OngoingTxn(
             target, position, size, first, epoch, -1, last_timestamp=timestamp, last_epoch=epoch, seeded=True
         )
@@ -108,16 +136,16 @@ class OpenTransactions:
     def wrote(self, producer_id: int, epoch: int) -> None:
         """Record that a producer wrote data with this epoch, transactional or not."""
         if len(self.epochs) < MOST_OPEN:
-            self.epochs[producer_id] = max(epoch, self.epochs.get(producer_id, -1))
+            self.epochs.put(producer_id, max(epoch, self.epochs.get(producer_id)))
 
     def marker(self, batch: Batch, marker: EndTxnMarker) -> CompletedTxn:
         """Apply a transaction marker."""
         producer_id, epoch = batch.producerId, batch.producerEpoch or 0
         assert producer_id is not None
         closed = self.open.pop(producer_id, None)
-        newest = self.epochs.get(producer_id, -1)
+        newest = self.epochs.get(producer_id)
         if newest >= 0 or len(self.epochs) < MOST_OPEN:
-            self.epochs[producer_id] = max(epoch, newest)
+            self.epochs.put(producer_id, max(epoch, newest))
         undecided = self.first_undecided
         stable = batch.lastOffset + 1 if undecided is None else undecided
         return CompletedTxn(producer_id, marker, epoch, batch.lastOffset, closed, newest, stable)

@@ -20,6 +20,8 @@ from kdump.check.rule import CheckpointedEpoch, CheckpointOffset, FindingMerger,
 from kdump.check.totals import CheckTotals
 from kdump.log.partition_directory import partition
 from kdump.log.paths import target
+from kdump.state.producers import ProducerState
+from kdump.state.transactions import NewestEpochs
 from tests.conftest import DISKS, FIXTURES, read_regions, seeded
 from tests.craft import flip
 from tests.test_damaged_disks import DAMAGES
@@ -84,6 +86,8 @@ def _plain(value: Any) -> Any:
         return type(value).__name__
     if isinstance(value, FindingMerger):
         return value.first
+    if isinstance(value, (ProducerState, NewestEpochs)):
+        return [*value.items()]
     if callable(value):
         return "function"
     return {name: _plain(each) for name, each in vars(value).items()} if hasattr(value, "__dict__") else value

@@ -18,9 +18,10 @@ from hypothesis import strategies as st
 
 import kdump.state.metadata as module
 from kdump.log.region import Limits
-from kdump.state.image import MetadataImage, PartitionRegistration
+from kdump.state.image import MetadataImage
 from kdump.state.internal_records import ENTRY, LIMITS, MOST_PROBLEMS, MOST_VALUE, bounded
 from kdump.state.metadata import read_metadata
+from kdump.state.partition_table import PartitionRegistration
 from kdump.state.topic_config import effective
 from tests.conftest import DISKS, FIXTURES, ORACLE, seeded
 from tests.craft import batch, flip, rebase, record, split

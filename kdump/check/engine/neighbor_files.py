@@ -15,6 +15,7 @@ from kdump.log.entries import Entry, Item
 from kdump.log.entries import entries as read_entries
 from kdump.log.errors import SourceError
 from kdump.log.file_kinds import INDEX, PRODUCER_SNAPSHOT, TXN_INDEX, FileKind
+from kdump.log.packed_entries import PackedEntries
 from kdump.log.paths import Target
 from kdump.log.reader import regions
 from kdump.log.region import Batch
@@ -28,7 +29,7 @@ MAX_ABORTED_ENTRIES = 1_000_000
 """Maximum number of entries of a .txnindex that are compared with its segment."""
 
 
-Aborted = tuple[Target | None, list[Row]] | None
+Aborted = tuple[Target | None, PackedEntries] | None
 
 
 class NeighborFiles(Resumable):
@@ -93,17 +94,17 @@ class NeighborFiles(Resumable):
     def _aborted(self, part: SegmentContext) -> Aborted:
         at = part.segment.beside.get(TXN_INDEX)
         if at is None:
-            return (None, []) if INDEX in part.segment.beside else None
-        rows: list[Row] = []
+            return (None, PackedEntries()) if INDEX in part.segment.beside else None
+        data = bytearray()
         try:
             for item in self._read(at, TXN_INDEX):
-                if not isinstance(item, Entry) or len(rows) == MAX_ABORTED_ENTRIES:
+                if not isinstance(item, Entry) or len(data) >= MAX_ABORTED_ENTRIES * item.size:
                     return None
-                rows.append((item.position, item.values))
+                data += item.data
         except SourceError as error:
             self.totals.refused(error)
             return None
-        return at, rows
+        return at, PackedEntries(data)
 
     def begins(self, part: SegmentContext, position: int, offset: int) -> bool:
         """Return True if `offset` is the base offset of a producer's first transactional data batch after the batch at

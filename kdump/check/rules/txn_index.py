@@ -5,6 +5,8 @@ Source: TransactionIndex; LogSegment.updateTxnIndex.
 
 from __future__ import annotations
 
+from array import array
+from bisect import bisect_left
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any, NamedTuple
 
@@ -15,9 +17,9 @@ from kdump.check.rules.indexes import REBUILD
 from kdump.check.watchers.transactions import TransactionWatcher
 from kdump.format.header_columns import HeaderColumns
 from kdump.log.entries import Entry, Item
+from kdump.log.packed_entries import PackedEntries
 from kdump.log.paths import Target
 from kdump.log.region import Region
-from kdump.state import transactions as state
 from kdump.state.marker import ABORT
 
 TXN_INDEX_INVALID = Code(
@@ -71,13 +73,58 @@ def invalid_entries(at: Target, items: Iterable[Item]) -> Iterator[Finding]:
 
 
 class Aborted(NamedTuple):
-    """An ABORT marker at bytes position..position+size-1 of the segment. `whole`: the data of its transaction is in the
-    log, from its first offset on."""
+    """An ABORT marker at bytes position..position+size-1 of the segment, with the first offset of its transaction and
+    the last stable offset after it. `whole`: the data of its transaction is in the log, from its first offset on."""
 
-    ended: state.CompletedTxn
-    whole: bool
+    offset: int
+    producer_id: int
+    first_offset: int
+    stable: int
     position: int
     size: int
+    whole: int
+
+
+class AbortMarkers:
+    """The ABORT markers of a segment by offset, in 46 bytes each."""
+
+    def __init__(self) -> None:
+        self._columns: tuple[array[int], ...] = tuple(array(code) for code in "qqqqqqB")
+        self._found = bytearray()
+        self._rows: dict[int, int] | None = None
+        """Rows by offset, if offsets do not ascend."""
+
+    def add(self, marker: Aborted) -> None:
+        """Add a marker; it replaces one at the same offset."""
+        offsets, row = self._columns[0], len(self._found)
+        if self._rows is None and row and marker.offset <= offsets[-1]:
+            self._rows = {offset: number for number, offset in enumerate(offsets)}
+        for column, value in zip(self._columns, marker):
+            column.append(value)
+        self._found.append(False)
+        if self._rows is not None:
+            self._rows[marker.offset] = row
+
+    def find(self, offset: int) -> Aborted | None:
+        """Return the marker at an offset, None if there is none; `rest` leaves it out."""
+        if self._rows is not None:
+            row = self._rows.get(offset, -1)
+        else:
+            row = bisect_left(self._columns[0], offset)
+            row = row if row < len(self._found) and self._columns[0][row] == offset else -1
+        if row < 0:
+            return None
+        self._found[row] = True
+        return self._at(row)
+
+    def rest(self) -> Iterator[Aborted]:
+        """Yield the markers that have not been found."""
+        for row in range(len(self._found)) if self._rows is None else self._rows.values():
+            if not self._found[row]:
+                yield self._at(row)
+
+    def _at(self, row: int) -> Aborted:
+        return Aborted(*(column[row] for column in self._columns))
 
 
 Begins = Callable[[SegmentContext, int, int], bool]
@@ -99,10 +146,10 @@ class TxnIndexRule(Rule):
         self.begins = begins
         self.first: int | None = None
         """First offset on the disk."""
-        self.aborts: dict[int, Aborted] = {}
+        self.aborts = AbortMarkers()
 
     def begin(self, part: SegmentContext) -> Iterable[Finding]:
-        self.aborts = {}
+        self.aborts = AbortMarkers()
         return NONE
 
     def batch(self, seen: BatchContext) -> Iterable[Finding]:
@@ -113,7 +160,9 @@ class TxnIndexRule(Rule):
             aborted = ended.transaction
             start = self.known.log_start
             whole = aborted is not None and (start is None or aborted.first_offset >= start)
-            self.aborts[ended.offset] = Aborted(ended, whole, seen.batch.position, seen.batch.size)
+            first = aborted.first_offset if aborted is not None else -1
+            position, size = seen.batch.position, seen.batch.size
+            self.aborts.add(Aborted(ended.offset, ended.producer_id, first, ended.stable, position, size, whole))
         return NONE
 
     def first_suspect(self, part: SegmentContext, heads: HeaderColumns, first: int, stop: int) -> int:
@@ -125,38 +174,33 @@ class TxnIndexRule(Rule):
             return NONE
         return list(self._compare(part, *read))
 
-    def _compare(
-        self, part: SegmentContext, at: Target | None, entries: list[tuple[int, dict[str, int]]]
-    ) -> Iterator[Finding]:
+    def _compare(self, part: SegmentContext, at: Target | None, entries: PackedEntries) -> Iterator[Finding]:
         if at is None:
             yield from self._no_index(part)
             return
-        indexed = set()
         for position, entry in entries:
             last = entry["lastOffset"]
-            indexed.add(last)
-            abort = self.aborts.get(last)
-            if abort is None or abort.ended.producer_id != entry["producerId"]:
+            abort = self.aborts.find(last)
+            if abort is None or abort.producer_id != entry["producerId"]:
                 message = f"producer {entry['producerId']}: no ABORT marker at offset {last}"
                 yield TXN_INDEX_MISMATCH.finding(
                     at, message=message, position=position, size=34, offset=entry["firstOffset"]
                 )
             else:
                 yield from self._compare_entry(part, at, position, entry, abort)
-        for offset, (ended, whole, position, _) in self.aborts.items():
-            if offset not in indexed and whole and not self.known.compacted:
-                message = f"the ABORT marker of producer {ended.producer_id} at offset {offset} (byte {position})"
-                message += " has no entry"
-                yield TXN_INDEX_MISMATCH.finding(at, message=message, offset=offset)
+        for abort in self.aborts.rest():
+            if abort.whole and not self.known.compacted:
+                message = f"the ABORT marker of producer {abort.producer_id} at offset {abort.offset}"
+                message += f" (byte {abort.position}) has no entry"
+                yield TXN_INDEX_MISMATCH.finding(at, message=message, offset=abort.offset)
 
     def _compare_entry(
         self, part: SegmentContext, at: Target, position: int, entry: dict[str, int], abort: Aborted
     ) -> Iterator[Finding]:
         """Yield findings for an entry whose firstOffset or lastStableOffset differs from the log."""
-        ended = abort.ended
-        if not abort.whole or ended.transaction is None or self.known.compacted:
+        if not abort.whole or self.known.compacted:
             return
-        first, stable = ended.transaction.first_offset, ended.stable
+        first, stable = abort.first_offset, abort.stable
         # The start of a transaction that began below the first segment is unknown here. A last stable offset that is
         # too low does no harm: a lookup only continues with later entries.
         starts_wrong = entry["firstOffset"] != first and entry["firstOffset"] >= (self.first or 0)
@@ -165,14 +209,14 @@ class TxnIndexRule(Rule):
             ("lastStableOffset", stable, self._is_too_high(part, entry["lastStableOffset"], abort)),
         ):
             if is_wrong:
-                message = f"producer {ended.producer_id}: {name} is {entry[name]} for the transaction aborted at "
-                message += f"offset {ended.offset}, but {expected} in the log"
+                message = f"producer {abort.producer_id}: {name} is {entry[name]} for the transaction aborted at "
+                message += f"offset {abort.offset}, but {expected} in the log"
                 yield TXN_INDEX_MISMATCH.finding(
                     at,
                     message=message,
                     position=position,
                     size=34,
-                    offset=ended.offset,
+                    offset=abort.offset,
                     expected=expected,
                     actual=entry[name],
                 )
@@ -181,19 +225,21 @@ class TxnIndexRule(Rule):
         """Return True if an entry's last stable offset is too high. It may legally be above the log's if no transaction
         was open after the marker: a follower appends all fetched batches at once, so that it may be the first offset of
         a transaction that begins later (UnifiedLog.append, ProducerStateManager.lastStableOffset)."""
-        if stable <= abort.ended.stable:
+        if stable <= abort.stable:
             return False
-        return abort.ended.stable != abort.ended.offset + 1 or not self.begins(part, abort.position, stable)
+        return abort.stable != abort.offset + 1 or not self.begins(part, abort.position, stable)
 
     def _no_index(self, part: SegmentContext) -> Iterator[Finding]:
-        missing = [offset for offset, abort in self.aborts.items() if abort.whole]
-        if missing and not self.known.compacted:
-            _, _, position, size = self.aborts[missing[0]]
-            first = missing[0]
-            markers = f"ABORT marker at offset {first}"
-            if len(missing) > 1:
-                markers = f"{len(missing)} ABORT markers from offset {first} on"
+        missing = 0
+        first: Aborted | None = None
+        for abort in self.aborts.rest():
+            missing += bool(abort.whole)
+            first = abort if first is None and abort.whole else first
+        if first is not None and not self.known.compacted:
+            markers = f"ABORT marker at offset {first.offset}"
+            if missing > 1:
+                markers = f"{missing} ABORT markers from offset {first.offset} on"
             message = f"{markers}, with their data on this disk, but the segment has no .txnindex"
             yield TXN_INDEX_MISMATCH.finding(
-                part.target, message=message, position=position, size=size, offset=missing[0]
+                part.target, message=message, position=first.position, size=first.size, offset=first.offset
             )

@@ -5,6 +5,8 @@ Source: ProducerAppendInfo.checkProducerEpoch, checkSequence; ProducerStateManag
 
 from __future__ import annotations
 
+from typing import Any
+
 from kdump.check.resume_state import NUMBER
 from kdump.check.resume_state import PRODUCERS as STATE
 from kdump.check.rule import BatchContext, PartitionContext, SegmentContext, Watcher, may_hide_batches
@@ -21,6 +23,7 @@ from kdump.format.header_columns import (
     ProducerWrites,
     producer_writes,
 )
+from kdump.format.numbers import minus
 from kdump.log.region import Region
 from kdump.state.producers import MOST_PRODUCERS, ProducerState, SequenceBreak, follows
 
@@ -31,10 +34,10 @@ class ProducerWatcher(Watcher):
 
     saved_fields = {"state": STATE, "damages": NUMBER}
 
-    def __init__(self, known: PartitionContext, state: ProducerState | None = None) -> None:
+    def __init__(self, known: PartitionContext, state: ProducerState[Any] | None = None) -> None:
         self.known = known
         self.quiet = known.internal
-        self.state = ProducerState() if state is None else state
+        self.state: ProducerState[Any] = ProducerState() if state is None else state
         self.damages = 0
         self.broken: SequenceBreak | None = None
 
@@ -68,7 +71,7 @@ class ProducerWatcher(Watcher):
         start = self.known.log_start
         if start is not None and heads.of(first, LAST) < start:
             return first
-        if len(self.state.by_id) + stop - first > MOST_PRODUCERS:  # at the limit, producers must be removed one by one
+        if len(self.state) + stop - first > MOST_PRODUCERS:  # at the limit, producers must be removed one by one
             return first
         stop, found = producer_writes(heads, first, stop, not self.quiet)
         return stop if self.quiet else min((chain.first for chain in found if self._odd(heads, chain)), default=stop)
@@ -89,7 +92,7 @@ class ProducerWatcher(Watcher):
         for chain in producer_writes(heads, first, stop, False)[1]:
             row = chain.last
             offset, begins = heads.of(row, LAST), heads.of(chain.first, BASE)
-            delta = offset - heads.of(row, BASE)
+            delta = minus(offset, heads.of(row, BASE))
             self.state.wrote(
                 heads.of(row, PRODUCER),
                 heads.of(row, PRODUCER_EPOCH),

@@ -13,7 +13,7 @@ from kdump.answer import BYTES, EPOCH_MS, FILE_BYTE, OFFSET, Doc, PathText, answ
 from kdump.forensics.reindex.build import LARGEST_SEGMENT
 from kdump.log.legacy_records import read_wrapper
 from kdump.log.region import Batch, LegacyRecordBatch
-from kdump.state.producers import GAP, ProducerState, follows
+from kdump.state.producers import GAP, ProducerState, ProducerStateEntry, follows
 
 SECTOR = 512
 """Sector size of a disk in bytes: a file begins at a multiple of it."""
@@ -67,7 +67,7 @@ class Runs:
     def __init__(self) -> None:
         self.count = 0
         self.current: CarvedRun | None = None
-        self._producers = ProducerState()
+        self._producers: ProducerState[ProducerStateEntry] = ProducerState()
         self._ends: dict[int, list[int]] = {}
 
     def ends_before(self, batch: Batch) -> bool:

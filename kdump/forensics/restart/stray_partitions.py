@@ -6,7 +6,8 @@ Source: org.apache.kafka.storage.internals.log.LogManager.isStrayReplica, Broker
 
 from __future__ import annotations
 
-from kdump.state.image import MetadataImage, PartitionRegistration
+from kdump.state.image import MetadataImage
+from kdump.state.partition_table import PartitionRegistration
 
 
 class StrayPartitions:

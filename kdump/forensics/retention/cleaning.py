@@ -8,6 +8,7 @@ there.
 
 from __future__ import annotations
 
+from array import array
 from bisect import bisect_right
 from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple
@@ -23,9 +24,8 @@ from kdump.log.legacy_skim import Skimmed
 from kdump.log.partition_reader import PartitionReader
 from kdump.log.region import Batch, DefaultRecordBatch, LegacyRecordBatch
 from kdump.log.skim import key_digest
+from kdump.state.id_rows import IdRows
 
-MOST_KEYS = 500_000
-"""Maximum number of different keys kept in memory: about 75 MB."""
 MOST_ABORTED = 1_000_000
 ENTRY = 24
 """Bytes that a key takes in the cleaner's map: its MD5 and an offset."""
@@ -46,6 +46,28 @@ class CleaningResult(NamedTuple):
     dropped: int
     bytes: int
     end: int
+
+
+class NewestOffsets:
+    """The newest offset of each key, in 22 to 30 bytes: the cleaner's map, which has at most as many keys, needs 24."""
+
+    def __init__(self) -> None:
+        self._rows = IdRows()
+        self._offsets = array("q")
+
+    def __len__(self) -> int:
+        return len(self._rows)
+
+    def put(self, name: int, offset: int) -> None:
+        row = self._rows.add(name)
+        if row == len(self._offsets):
+            self._offsets.append(offset)
+        self._offsets[row] = offset
+
+    def get(self, name: int) -> int:
+        """Return the newest offset of a key, -1 if it is not known."""
+        row = self._rows.find(name)
+        return -1 if row < 0 else self._offsets[row]
 
 
 class _Row(NamedTuple):
@@ -71,11 +93,11 @@ def simulate_cleaning(
     aborted: Aborted,
     options: Options,
     now: int,
-) -> CleaningResult | None:
-    """Return what a cleaning from offset `first_dirty` up to offset `stop` (exclusive) would remove; None if there are
-    too many keys to tell. Raises SourceError."""
+) -> CleaningResult:
+    """Return what a cleaning from offset `first_dirty` up to offset `stop` (exclusive) would remove. Raises
+    SourceError."""
     capacity = capacity_of(settings)
-    newest: dict[int, int] = {}
+    newest = NewestOffsets()
     latest = stop - 1
     reached = first_dirty - 1
     full = False
@@ -96,9 +118,7 @@ def simulate_cleaning(
                 if len(newest) >= capacity:
                     full = True
                     break
-                if name not in newest and len(newest) >= MOST_KEYS:
-                    return None
-                newest[name] = row.offset
+                newest.put(name, row.offset)
             if full:
                 latest = reached
                 break
@@ -126,15 +146,15 @@ def simulate_cleaning(
     return CleaningResult(len(newest), capacity, not full, seen, dropped, size, latest + 1)
 
 
-def _goes(row: _Row, newest: Mapping[int, int], is_due: bool) -> bool:
-    if row.name is None or row.offset < newest.get(row.name, -1):
+def _goes(row: _Row, newest: NewestOffsets, is_due: bool) -> bool:
+    if row.name is None or row.offset < newest.get(row.name):
         return True
     return is_due and not row.has_value
 
 
 def _name(key: bytes, digest: bytes) -> int:
     """Return a key's first eight digest bytes, as its hash; `digest` is given if the key is truncated."""
-    return int.from_bytes((digest or key_digest(key))[:8], "big")
+    return int.from_bytes((digest or key_digest(key))[:8], "big", signed=True)
 
 
 def _is_aborted(batch: Batch, aborted: Aborted) -> bool:

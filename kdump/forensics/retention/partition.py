@@ -12,7 +12,7 @@ from kdump.forensics.partition_scan import PartitionScan
 from kdump.forensics.retention.answers import PartitionRetention, RetentionBlocker, SegmentRetention
 from kdump.forensics.retention.blockers import RetentionCase, find_blockers
 from kdump.forensics.retention.build_answers import leftover, partition_answer, segment_answers
-from kdump.forensics.retention.cleaning import MOST_ABORTED, MOST_KEYS, simulate_cleaning
+from kdump.forensics.retention.cleaning import MOST_ABORTED, simulate_cleaning
 from kdump.forensics.retention.clusters import Clusters
 from kdump.forensics.retention.compaction import compaction, unreadable
 from kdump.forensics.retention.configs import ConfigOverrides, Settings, settings
@@ -161,9 +161,6 @@ class OnePartition:
             )
         except SourceError as error:
             refuse(error)
-            return
-        if case.drop is None:
-            yield Note(path, f"more than {MOST_KEYS:,} distinct keys: what a cleaning would remove is not counted")
 
     def _remote_end(self, config: Settings) -> int | None:
         if not config.is_tiered:

@@ -1,0 +1,160 @@
+"""The partitions of a topic in two arrays: a cluster may have hundreds of thousands."""
+
+from __future__ import annotations
+
+from array import array
+from bisect import bisect_left
+from collections.abc import Iterator, MutableMapping
+from itertools import chain
+from typing import NamedTuple
+
+from kdump.state.names import Names
+
+
+class PartitionRegistration(NamedTuple):
+    """A partition. `directories`: the log directory ID of each replica, in the same order; empty if the record has
+    none. `leader` is -1 if there is none. The eligible leader replicas are those outside the ISR that have all
+    committed records (KIP-966)."""
+
+    replicas: tuple[int, ...]
+    directories: tuple[str, ...]
+    leader: int
+    leaderEpoch: int
+    isr: tuple[int, ...] = ()
+    addingReplicas: tuple[int, ...] = ()
+    removingReplicas: tuple[int, ...] = ()
+    eligibleLeaderReplicas: tuple[int, ...] = ()
+    lastKnownElr: tuple[int, ...] = ()
+    leaderRecoveryState: str = "RECOVERED"
+    partitionEpoch: int = -1
+
+    @property
+    def is_under_replicated(self) -> bool:
+        """Whether it has fewer in-sync replicas than replicas, not counting those being added (TopicCommand)."""
+        adding = len(self.addingReplicas)
+        return len(self.isr) < len(self.replicas) - (adding if adding < len(self.replicas) else 0)
+
+    @property
+    def is_offline(self) -> bool:
+        return self.leader < 0
+
+    @property
+    def is_reassigning(self) -> bool:
+        return bool(self.addingReplicas or self.removingReplicas)
+
+
+SAME = -1
+"""As the size of the ISR: it is the same as the replicas."""
+HEAD = 8
+"""Numbers before the lists of a row: leader, leader epoch, partition epoch, recovery state, and the sizes of replicas,
+directories, ISR and of the rest: four sizes and their lists, if one of them is not empty."""
+
+
+class PartitionTable(MutableMapping[int, PartitionRegistration]):
+    """Partitions by number, in order. Three replicas with directories take 64 bytes. `names` has the texts of all
+    topics."""
+
+    __slots__ = ("_index", "_names", "_unused", "_values")
+
+    def __init__(self, names: Names) -> None:
+        self._names = names
+        self._index = array("q")
+        """Partition numbers in the upper half, where the row begins in the lower one; in order."""
+        self._values = array("i")
+        self._unused = 0
+
+    def __len__(self) -> int:
+        return len(self._index)
+
+    def __iter__(self) -> Iterator[int]:
+        return (each >> 32 for each in self._index)
+
+    def _place(self, number: int) -> tuple[int, int]:
+        """Return where a number is, or would be, in the index, and where its row begins, -1 if there is none."""
+        place = bisect_left(self._index, number << 32)
+        if place < len(self._index) and self._index[place] >> 32 == number:
+            return place, self._index[place] & 0xFFFFFFFF
+        return place, -1
+
+    def __contains__(self, number: object) -> bool:
+        return isinstance(number, int) and self._place(number)[1] >= 0
+
+    def _size(self, at: int) -> int:
+        replicas, directories, isr, rest = self._values[at + 4 : at + HEAD]
+        return HEAD + replicas + directories + max(0, isr) + rest
+
+    def __getitem__(self, number: int) -> PartitionRegistration:
+        _, at = self._place(number)
+        if at < 0:
+            raise KeyError(number)
+        leader, leader_epoch, partition_epoch, recovery, *sizes = self._values[at : at + HEAD]
+        lists, at = [], at + HEAD
+        for size in (sizes[0], sizes[1], max(0, sizes[2])):
+            lists.append(tuple(self._values[at : at + size]))
+            at += size
+        replicas, directories, isr = lists
+        moving: list[tuple[int, ...]] = []
+        more, at = (self._values[at : at + 4] if sizes[3] else (0, 0, 0, 0)), at + 4
+        for size in more:
+            moving.append(tuple(self._values[at : at + size]))
+            at += size
+        return PartitionRegistration(
+            replicas,
+            tuple(self._names.texts[each] for each in directories),
+            leader,
+            leader_epoch,
+            replicas if sizes[2] == SAME else isr,
+            addingReplicas=moving[0],
+            removingReplicas=moving[1],
+            eligibleLeaderReplicas=moving[2],
+            lastKnownElr=moving[3],
+            leaderRecoveryState=self._names.texts[recovery],
+            partitionEpoch=partition_epoch,
+        )
+
+    def __setitem__(self, number: int, info: PartitionRegistration) -> None:
+        row = self._row(info)
+        place, at = self._place(number)
+        if at >= 0 and self._size(at) == len(row):
+            self._values[at : at + len(row)] = row
+            return
+        entry = number << 32 | len(self._values)
+        if at >= 0:
+            self._unused += self._size(at)
+            self._index[place] = entry
+        else:
+            self._index.insert(place, entry)
+        self._values.extend(row)
+        self._compact()
+
+    def __delitem__(self, number: int) -> None:
+        place, at = self._place(number)
+        if at < 0:
+            raise KeyError(number)
+        self._unused += self._size(at)
+        del self._index[place]
+        self._compact()
+
+    def _row(self, info: PartitionRegistration) -> array[int]:
+        moving = (info.addingReplicas, info.removingReplicas, info.eligibleLeaderReplicas, info.lastKnownElr)
+        rest = 4 + sum(map(len, moving)) if any(moving) else 0
+        isr: tuple[int, ...] = () if info.isr == info.replicas else info.isr
+        size = SAME if info.isr == info.replicas else len(isr)
+        recovery = self._names.add(info.leaderRecoveryState)
+        head = (info.leader, info.leaderEpoch, info.partitionEpoch, recovery)
+        row = array("i", (*head, len(info.replicas), len(info.directories), size, rest))
+        row.extend(chain(info.replicas, map(self._names.add, info.directories), isr))
+        if rest:
+            row.extend(chain(map(len, moving), *moving))
+        return row
+
+    def _compact(self) -> None:
+        """Drop the rows that are not used any more, if they are more than half."""
+        if 2 * self._unused <= len(self._values):
+            return
+        values = array("i")
+        for place, entry in enumerate(self._index):
+            at = entry & 0xFFFFFFFF
+            self._index[place] = entry >> 32 << 32 | len(values)
+            values.extend(self._values[at : at + self._size(at)])
+        self._values, self._unused = values, 0

@@ -1,0 +1,157 @@
+"""Memory per entity that must be remembered: producers, aborted transactions, keys. Measured between two numbers of
+them, without what is needed for the first."""
+
+from __future__ import annotations
+
+import gc
+import tracemalloc
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from kdump import transactions
+from kdump.check.rules.txn_index import Aborted, AbortMarkers
+from kdump.forensics.answers import PartitionTransactions
+from kdump.forensics.producer_history import ProducerHistory
+from kdump.forensics.retention.cleaning import NewestOffsets
+from kdump.log.packed_entries import PackedEntries
+from kdump.state.committed_offsets import CommittedOffsets, OffsetAndMetadata
+from kdump.state.names import Names
+from kdump.state.partition_table import PartitionRegistration, PartitionTable
+from kdump.state.producers import ProducerState, ProducerStateEntry
+from kdump.state.transactions import NewestEpochs
+from tests.craft import batch, record
+from tests.forensics.disks import marker
+
+FEW, MANY = 3000, 6000
+
+
+def kept(make: Callable[[int], Any], count: int) -> int:
+    """Return the bytes that what `make` returns for so many entities takes."""
+    gc.collect()
+    tracemalloc.start()
+    try:
+        held = make(count)
+        gc.collect()
+        return tracemalloc.get_traced_memory()[0] if held is not None else 0
+    finally:
+        tracemalloc.stop()
+
+
+def bytes_each(make: Callable[[int], Any]) -> float:
+    return (kept(make, MANY) - kept(make, FEW)) / (MANY - FEW)
+
+
+def producers(kind: type[ProducerStateEntry]) -> Callable[[int], Any]:
+    def make(count: int) -> ProducerState[Any]:
+        state: ProducerState[Any] = ProducerState(kind)
+        for number in range(count):
+            state.wrote(number * 1000, 1, 500 + number, number << 20, 3, 1_700_000_000_000 + number, None, 0)
+        return state
+
+    return make
+
+
+def epochs(count: int) -> NewestEpochs:
+    made = NewestEpochs()
+    for number in range(count):
+        made.put(number * 1000, number % 300)
+    return made
+
+
+def aborts(count: int) -> AbortMarkers:
+    made = AbortMarkers()
+    for number in range(count):
+        made.add(Aborted(number << 20, number * 1000, number << 19, number << 20, number << 10, 1000, True))
+    return made
+
+
+def keys(count: int) -> NewestOffsets:
+    made = NewestOffsets()
+    for number in range(count):
+        made.put(hash(str(number)), number << 20)
+    return made
+
+
+def commits(count: int) -> CommittedOffsets:
+    """Make ten offsets a group."""
+    made = CommittedOffsets()
+    for number in range(count):
+        commit = OffsetAndMetadata(number << 20, number, "", 1_700_000_000_000 + number, None, None, number << 10)
+        made.put(f"group-{number // 10}", (f"topic-{number % 10}", number % 3), commit)
+    return made
+
+
+def partitions(count: int) -> Any:
+    """Make ten partitions a topic, each of three replicas."""
+    names, made = Names(), []
+    for number in range(count):
+        if number % 10 == 0:
+            made.append(PartitionTable(names))
+        replicas = tuple((number + i) % 100 for i in range(3))
+        directories = tuple(f"directory-{each}" for each in replicas)
+        made[-1][number % 10] = PartitionRegistration(replicas, directories, replicas[0], 5, replicas, partitionEpoch=9)
+    return made
+
+
+def entries(count: int) -> PackedEntries:
+    return PackedEntries(bytes(34 * count))
+
+
+@pytest.mark.parametrize(
+    ("make", "most"),
+    [
+        (producers(ProducerStateEntry), 100),
+        (producers(ProducerHistory), 200),
+        (epochs, 32),
+        (aborts, 60),
+        (entries, 34.1),
+        (keys, 40),
+        (commits, 120),
+        (partitions, 100),
+    ],
+    ids=["producers", "histories", "epochs", "aborts", "entries", "keys", "commits", "partitions"],
+)
+def test_bytes_each(make: Callable[[int], Any], most: float) -> None:
+    assert 0 < bytes_each(make) <= most
+
+
+def aborted(folder: Path, count: int) -> Path:
+    """Write a partition with so many aborted transactions, each of a producer of its own, and their .txnindex."""
+    folder.mkdir()
+    log, index = bytearray(), bytearray()
+    for number in range(count):
+        first = 2 * number
+        log += batch(
+            [record(0, b"k", b"v")], offset=first, attributes=0x10, producerId=number, producerEpoch=0, baseSequence=0
+        )
+        log += marker(first + 1, number, commit=False)
+        index += b"\0\0" + b"".join(each.to_bytes(8, "big") for each in (number, first, first + 1, first + 2))
+    (folder / f"{0:020d}.log").write_bytes(log)
+    (folder / f"{0:020d}.index").write_bytes(b"")
+    (folder / f"{0:020d}.txnindex").write_bytes(index)
+    return folder
+
+
+def test_a_scan_of_aborted_transactions(tmp_path: Path) -> None:
+    """Each is yielded when it ends; what is kept for the comparison with the .txnindex is in arrays."""
+
+    def kept_at_end(count: int) -> int:
+        folder = aborted(tmp_path / f"t-{count}", count)
+        tracemalloc.start()
+        try:
+            rows = 0
+            for each in transactions(str(folder)):
+                rows += getattr(each, "state", "") == "aborted"
+                if isinstance(each, PartitionTransactions):  # the state of the scan is still there
+                    assert rows == each.aborted == count
+                    gc.collect()
+                    return tracemalloc.get_traced_memory()[0]
+            raise AssertionError("no partition")
+        finally:
+            tracemalloc.stop()
+
+    kept_at_end(10)  # what is imported on the way
+    assert (kept_at_end(2000) - kept_at_end(1000)) / 1000 < 250
