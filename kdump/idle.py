@@ -25,7 +25,7 @@ def be_idle() -> None:
     The disk's priority is set only on Linux; a system that refuses it (a sandbox) leaves it unchanged."""
     global _is_idle
     _is_idle = True
-    os.nice(NICENESS)  # limited to the lowest priority
+    os.nice(NICENESS - os.getpriority(os.PRIO_PROCESS, 0))
     call = IOPRIO_SET.get(platform.machine()) if sys.platform == "linux" else None
     if call is not None:
         ctypes.CDLL(None).syscall(call, WHO_PROCESS, 0, IDLE_CLASS << CLASS_SHIFT)
