@@ -422,3 +422,16 @@ def test_an_error_is_minded_by_a_broker_or_a_consumer(code: str) -> None:
     said |= {trial.get("consumerCommitted") for trial in TRIALS if trial["code"] == code}
     if CATALOGUE[code].severity == "error":
         assert said - UNMINDED
+
+
+@pytest.mark.parametrize("file", ["meta.properties", "inner-0/00000000000000000000.log"])
+def test_a_segment_in_a_log_directory(tmp_path: Path, file: str) -> None:
+    """It may also be a partition directory in which there is another one."""
+    log = FIXTURES / "disk-1" / "users-0" / "00000000000000000000.log"
+    (tmp_path / file).parent.mkdir(exist_ok=True)
+    shutil.copy(log if file.endswith(".log") else FIXTURES / "disk-1" / file, tmp_path / file)
+    shutil.copy(log, tmp_path)
+    result = CliRunner().invoke(cli, ["verify", "--json", "--only", "files,checkpoints", str(tmp_path)])
+    found = [json.loads(line) for line in result.stdout.splitlines()]
+    unknown = [(each["severity"], each["file"]) for each in found if each.get("code") == "file-unknown"]
+    assert unknown == [("warning", str(tmp_path / log.name))]
