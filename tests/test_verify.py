@@ -435,3 +435,16 @@ def test_a_segment_in_a_log_directory(tmp_path: Path, file: str) -> None:
     found = [json.loads(line) for line in result.stdout.splitlines()]
     unknown = [(each["severity"], each["file"]) for each in found if each.get("code") == "file-unknown"]
     assert unknown == [("warning", str(tmp_path / log.name))]
+
+
+@pytest.mark.parametrize("command", ["verify", "transactions", "producers"])
+def test_an_abort_marker_at_the_largest_offset(tmp_path: Path, command: str) -> None:
+    """The last stable offset after it does not fit in 64 bits."""
+    last = 2**63 - 1
+    fields = {"producerId": last, "producerEpoch": 0}
+    data = craft.one(b"v", last - 1, attributes=0x10, baseSequence=0, **fields)
+    marker = craft.record(key=bytes(4), value=bytes(6))
+    data += craft.batch([marker], offset=last, attributes=0x30, **fields)
+    (tmp_path / f"{last - 1:020}.log").write_bytes(data)
+    result = CliRunner().invoke(cli, [command, str(tmp_path)])
+    assert result.exception is None or isinstance(result.exception, SystemExit), result.exc_info
