@@ -422,3 +422,29 @@ def test_an_error_is_minded_by_a_broker_or_a_consumer(code: str) -> None:
     said |= {trial.get("consumerCommitted") for trial in TRIALS if trial["code"] == code}
     if CATALOGUE[code].severity == "error":
         assert said - UNMINDED
+
+
+@pytest.mark.parametrize("file", ["meta.properties", "inner-0/00000000000000000000.log"])
+def test_a_segment_in_a_log_directory(tmp_path: Path, file: str) -> None:
+    """It may also be a partition directory in which there is another one."""
+    log = FIXTURES / "disk-1" / "users-0" / "00000000000000000000.log"
+    (tmp_path / file).parent.mkdir(exist_ok=True)
+    shutil.copy(log if file.endswith(".log") else FIXTURES / "disk-1" / file, tmp_path / file)
+    shutil.copy(log, tmp_path)
+    result = CliRunner().invoke(cli, ["verify", "--json", "--only", "files,checkpoints", str(tmp_path)])
+    found = [json.loads(line) for line in result.stdout.splitlines()]
+    unknown = [(each["severity"], each["file"]) for each in found if each.get("code") == "file-unknown"]
+    assert unknown == [("warning", str(tmp_path / log.name))]
+
+
+@pytest.mark.parametrize("command", ["verify", "transactions", "producers"])
+def test_an_abort_marker_at_the_largest_offset(tmp_path: Path, command: str) -> None:
+    """The last stable offset after it does not fit in 64 bits."""
+    last = 2**63 - 1
+    fields = {"producerId": last, "producerEpoch": 0}
+    data = craft.one(b"v", last - 1, attributes=0x10, baseSequence=0, **fields)
+    marker = craft.record(key=bytes(4), value=bytes(6))
+    data += craft.batch([marker], offset=last, attributes=0x30, **fields)
+    (tmp_path / f"{last - 1:020}.log").write_bytes(data)
+    result = CliRunner().invoke(cli, [command, str(tmp_path)])
+    assert result.exception is None or isinstance(result.exception, SystemExit), result.exc_info

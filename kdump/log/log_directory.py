@@ -151,7 +151,9 @@ def _log_directory(directory: str, entries: list[DirectoryEntry]) -> LogDirector
             continue
         if not entry.is_directory:
             at = target(entry.path, source=directory)._replace(topic=None, partition=None)  # whatever its own name
-            if at.kind is None or not is_live(entry.name) or entry.name != ENDINGS.sub("", entry.name):
+            # A broker reads no segments here: they belong to a partition.
+            is_other = at.kind is None or at.kind is file_kinds.SEGMENT or not is_live(entry.name)
+            if is_other or entry.name != ENDINGS.sub("", entry.name):
                 found.others.append(at)
             else:
                 found.files[entry.name] = at

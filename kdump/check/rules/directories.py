@@ -10,9 +10,10 @@ from collections.abc import Iterable, Iterator
 
 from kdump.check.finding import ERROR, INFO, WARNING, Code, Finding
 from kdump.format.numbers import parse_long
+from kdump.log import file_kinds
 from kdump.log.log_directory import LogDirectory
 from kdump.log.partition_directory import PartitionDirectory
-from kdump.log.paths import Target
+from kdump.log.paths import Target, is_live
 
 PARTITION_DUPLICATE = Code(
     code="partition-duplicate",
@@ -84,9 +85,11 @@ FILE_UNKNOWN = Code(
     unless=(
         "error if the broker parses the name at startup (.log, an index, .snapshot, .cleaned, .swap) and it does not "
         "start with an offset: the broker exits; and for a .log whose offset does not have 20 digits: its records are "
-        "not served"
+        "not served; warning for a segment in a log directory, outside of a partition directory"
     ),
 )
+OUTSIDE = "the broker ignores it: consumers receive nothing from this file"
+"""Impact of a segment in a log directory."""
 
 STATES = {
     "delete": (
@@ -120,7 +123,12 @@ def log_directory_findings(directory: LogDirectory, duplicates: Iterable[tuple[T
         at = Target(path, None, None, None, None, directory.path)
         yield DIRECTORY_UNKNOWN.finding(at, message=f"{os.path.basename(path)} is not named topic-partition")
     for at in directory.others:
-        yield FILE_UNKNOWN.finding(at, message=f"{os.path.basename(at.path)}: {unknown_file_reason(at.path)}")
+        name = os.path.basename(at.path)
+        if at.kind is file_kinds.SEGMENT and is_live(name):
+            message = f"{name}: a segment in a log directory; kdump did not check it"
+            yield FILE_UNKNOWN.finding(at, message=message, severity=WARNING, consequence=OUTSIDE)
+        else:
+            yield FILE_UNKNOWN.finding(at, message=f"{name}: {unknown_file_reason(at.path)}")
     for at, other in duplicates:
         yield PARTITION_DUPLICATE.finding(at, message=f"it is also live in {other}")
 

@@ -72,6 +72,9 @@ def invalid_entries(at: Target, items: Iterable[Item]) -> Iterator[Finding]:
         last = max(last, values["lastOffset"])
 
 
+LARGEST_OFFSET = 2**63 - 1
+
+
 class Aborted(NamedTuple):
     """An ABORT marker at bytes position..position+size-1 of the segment, with the first offset of its transaction and
     the last stable offset after it. `whole`: the data of its transaction is in the log, from its first offset on."""
@@ -162,7 +165,8 @@ class TxnIndexRule(Rule):
             whole = aborted is not None and (start is None or aborted.first_offset >= start)
             first = aborted.first_offset if aborted is not None else -1
             position, size = seen.batch.position, seen.batch.size
-            self.aborts.add(Aborted(ended.offset, ended.producer_id, first, ended.stable, position, size, whole))
+            stable = min(ended.stable, LARGEST_OFFSET)  # after a marker at that offset, it would not fit in 64 bits
+            self.aborts.add(Aborted(ended.offset, ended.producer_id, first, stable, position, size, whole))
         return NONE
 
     def first_suspect(self, part: SegmentContext, heads: HeaderColumns, first: int, stop: int) -> int:
