@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import fcntl
 import gzip
 import json
@@ -589,6 +590,23 @@ def test_a_cut_gzip_file_shows_what_came_out(tmp_path: Path) -> None:
     assert result.exit_code == 2
     assert len(result.stdout.splitlines()) > 5
     assert "cannot read further" in result.stderr
+
+
+def test_a_gzip_file_on_a_bad_device_is_named_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = tmp_path / "00000000000000000000.log.gz"
+    path.write_bytes(gzip.compress(os.urandom(1 << 20)))
+    pread = os.pread
+
+    def failing(fd: int, count: int, position: int) -> bytes:
+        if position >= 1 << 19:
+            raise OSError(errno.EIO, os.strerror(errno.EIO))
+        return pread(fd, count, position)
+
+    monkeypatch.setattr(os, "pread", failing)
+    result = run(path, "--json")
+    assert result.exit_code == 2
+    assert any(line.count(path.name) == 1 and "Input/output error" in line for line in result.stderr.splitlines())
+    assert not any(line.count(path.name) > 1 for line in result.stderr.splitlines())
 
 
 def test_a_file_that_grows_is_read_to_the_end_it_had(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -265,6 +265,8 @@ class StreamSource:
             while want and (part := self._stream.read1(want) if self._by_piece else self._stream.read(want)):
                 parts.append(part)
                 want -= len(part)
+        except SourceError as error:  # the compressed file cannot be read
+            self.error = str(error)
         except Exception as error:  # OSError, EOFError, zlib.error, ZstdError: whatever the decompressor raises
             self.error = f"{self.name}: cannot read further: {error}"
         return b"".join(parts)
