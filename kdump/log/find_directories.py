@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 from kdump.log.command_line_paths import no_kafka_files
 from kdump.log.errors import Refused, Unlisted, listing_error
@@ -11,6 +11,7 @@ from kdump.log.listing import DirectoryEntry, is_directory, is_url, items
 from kdump.log.log_directory import LogDirectory, Place, log_directory_above, recognize
 from kdump.log.partition_directory import PartitionDirectory, partition
 from kdump.log.paths import PARTITION, Refusals, directories, natural, target
+from kdump.log.source import Identity, identity_of
 
 
 def find_directories(path: str, refused: Refused) -> Iterator[Place]:
@@ -54,13 +55,14 @@ class _Walk:
         waiting = [(directory, False)]  # with whether it is in another place, which has listed it if it is a partition
         while waiting:
             directory, is_nested = waiting.pop()
-            entries = self._entries(directory)
-            if entries is None:
+            listed = self._list(directory)
+            if listed is None:
                 continue
-            below = sorted((each for each in entries if each.is_directory), key=lambda entry: natural(entry.name))
-            place = recognize(directory, entries)
+            entries, seen = listed
+            below = [each for each in entries if each.is_directory]
+            place = recognize(directory, entries, seen)
             if place is None or (is_nested and isinstance(place, PartitionDirectory)):
-                waiting.extend((each.path, False) for each in reversed(below))
+                waiting.extend((each.path, False) for each in _last_first(below))
                 continue
             yield place
             if isinstance(place, LogDirectory):
@@ -69,17 +71,19 @@ class _Walk:
             for each in below:
                 if each.path not in nested and not PARTITION.match(each.name):
                     self._note_unreadable(each.path)
-            waiting.extend((each.path, True) for each in reversed(below) if each.path in nested)
+            waiting.extend((each.path, True) for each in _last_first(each for each in below if each.path in nested))
 
-    def _entries(self, directory: str) -> list[DirectoryEntry] | None:
-        """List a directory, unless that was done before, or it cannot be read."""
+    def _list(self, directory: str) -> tuple[list[DirectoryEntry], Identity | None] | None:
+        """Return the contents of a directory and its identity from before; None if it was listed before, or cannot be
+        read."""
+        seen = None
         try:
             if not is_url(directory):
-                status = os.stat(directory)
-                if (status.st_dev, status.st_ino) in self.seen:
+                seen = identity_of(os.stat(directory))
+                if seen[:2] in self.seen:
                     return None
-                self.seen.add((status.st_dev, status.st_ino))
-            return items(directory)
+                self.seen.add(seen[:2])
+            return items(directory), seen
         except OSError as error:
             self.refused(Unlisted(listing_error(error, directory), directory))
             return None
@@ -90,9 +94,14 @@ class _Walk:
             if each.refused:
                 self.refused(Unlisted(each.refused[0], each.path))
             elif seen is not None and not each.directories:
-                self.seen.add((seen.device, seen.inode))
+                self.seen.add(seen[:2])
 
     def _note_unreadable(self, path: str) -> None:
         """Note what cannot be listed in or below a directory that a broker ignores."""
         for _ in directories(path, self.refused):
             pass
+
+
+def _last_first(entries: Iterable[DirectoryEntry]) -> list[DirectoryEntry]:
+    """Return directories in the order in which to add them to a stack."""
+    return sorted(entries, key=lambda entry: natural(entry.name), reverse=True)

@@ -16,7 +16,7 @@ from kdump.log.file_kinds import ENDINGS, by_name
 from kdump.log.internal_topics import METADATA_TOPIC
 from kdump.log.listing import DirectoryEntry, is_url, items, names, parent
 from kdump.log.live_files import identity, is_young
-from kdump.log.partition_directory import PartitionDirectory, list_partition, partition
+from kdump.log.partition_directory import PartitionDirectory, listing_of, partition
 from kdump.log.paths import PARTITION, Target, is_live, natural, target
 from kdump.log.source import Identity
 
@@ -106,14 +106,18 @@ def log_directory_above(path: str) -> LogDirectory | None:
 
 def directory_at(directory: str) -> LogDirectory | PartitionDirectory | None:
     """Return the log directory or partition in `directory`; None if it is neither (there may be some below it)."""
+    seen = identity(directory)
     try:
-        return recognize(directory, items(directory))
+        return recognize(directory, items(directory), seen)
     except OSError:
         return None
 
 
-def recognize(directory: str, entries: list[DirectoryEntry]) -> LogDirectory | PartitionDirectory | None:
-    """Return what a directory with these entries is; None if it is neither.
+def recognize(
+    directory: str, entries: list[DirectoryEntry], seen: Identity | None
+) -> LogDirectory | PartitionDirectory | None:
+    """Return what a directory with these entries is; None if it is neither. `seen`: its identity from before it was
+    listed.
 
     A directory's name alone makes no partition: log directories and those above have such names, too (data-0, disk-1).
     """
@@ -123,7 +127,7 @@ def recognize(directory: str, entries: list[DirectoryEntry]) -> LogDirectory | P
     own = PARTITION.match(os.path.basename(os.path.abspath(directory)))
     files = [entry.name for entry in entries if not entry.is_directory]
     if here & {file_kinds.SEGMENT, *file_kinds.INDEXES} or (own and _has_files_of_a_partition(files)):
-        return replace(partition(directory), listed=list_partition(directory, entries))
+        return replace(partition(directory), listed=listing_of(entries, seen))
     return None
 
 

@@ -82,7 +82,7 @@ class PartitionDirectory:
     @property
     def listing(self) -> Listing:
         if self.listed is None:
-            self.listed = Listing() if self.given is not None else list_partition(self.path)
+            self.listed = Listing() if self.given is not None else _list(self.path)
         return self.listed
 
     @property
@@ -178,15 +178,18 @@ def current(place: PartitionDirectory) -> PartitionDirectory:
     return partition(place.path, place.source)
 
 
-def list_partition(directory: str, entries: list[DirectoryEntry] | None = None) -> Listing:
-    """List a directory; `entries`: what is in it, if it has just been listed."""
+def _list(directory: str) -> Listing:
     seen = identity(directory)
     try:
-        found = items(directory) if entries is None else entries
+        return listing_of(items(directory), seen)
     except OSError as error:
         return Listing(refused=listing_error(error, directory), seen=seen)
-    files = "".join(f"{entry.name}/" for entry in found if not entry.is_directory)
-    return Listing(files, "".join(f"{entry.name}/" for entry in found if entry.is_directory), "", seen)
+
+
+def listing_of(entries: list[DirectoryEntry], seen: Identity | None) -> Listing:
+    """Return the Listing of a directory with these entries; `seen`: its identity from before it was listed."""
+    files = "".join(f"{entry.name}/" for entry in entries if not entry.is_directory)
+    return Listing(files, "".join(f"{entry.name}/" for entry in entries if entry.is_directory), "", seen)
 
 
 @lru_cache(8)

@@ -1,0 +1,44 @@
+"""A partition directory next to a running broker: what is added while it is listed is noticed."""
+
+from __future__ import annotations
+
+import os
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from kdump.log import find_directories as walk
+from kdump.log import log_directory
+from kdump.log.listing import items
+from kdump.log.partition_directory import PartitionDirectory, current
+
+OLD = "00000000000000000000.log"
+NEW = "00000000000000000010.log"
+
+
+@pytest.mark.parametrize("is_walk", [True, False])
+def test_a_segment_that_is_added_while_its_directory_is_listed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, is_walk: bool
+) -> None:
+    directory = tmp_path / "orders-0"
+    directory.mkdir()
+    (directory / OLD).touch()
+    before = time.time_ns() - 10**10
+    os.utime(directory, ns=(before, before))
+
+    def listed(path: str) -> Any:
+        found = items(path)
+        (directory / NEW).touch()
+        return found
+
+    monkeypatch.setattr(walk if is_walk else log_directory, "items", listed)
+    place = (
+        next(walk.find_directories(str(directory), lambda error: None))
+        if is_walk
+        else log_directory.directory_at(str(directory))
+    )
+    assert isinstance(place, PartitionDirectory)
+    assert place.file_names == [OLD]
+    assert current(place).file_names == [OLD, NEW]
