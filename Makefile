@@ -23,7 +23,7 @@ MAVENS_NAME = $(patsubst linux-aarch64,linux-arm64,linux-$(1))
 CARRIED_PYTHON ?= $(MAVENS_PYTHONS)/$(call MAVENS_NAME,$(ARCH))/bin/python3.11
 CARRIED_BUILDER ?= $(if $(filter $(ARCH),$(shell uname -m)),$(CARRIED_PYTHON),$(MAVENS_PYTHONS)/$(call MAVENS_NAME,$(shell uname -m))/bin/python3.11)
 
-CORE := $(shell grep -rl '^\# cython:' --include='*.py' kdump)
+CORE := $(shell grep -rl '^\# cython:' --include='*.py' kdump) $(wildcard kdump/core/*.pxd)
 DEMO := fixtures/clean-1/payments-0/00000000000000000000.log
 
 # setuptools and Cython, as pyproject.toml requires them for a build, and the extras that each group of targets needs.
