@@ -9,7 +9,7 @@ from contextlib import closing
 
 from kdump.browse.levels import Levels, NotFound
 from kdump.browse.places import Level
-from kdump.browse.rows import BrowseRow, FullListing, ListingSlice, Met
+from kdump.browse.rows import BrowseRow, FullListing, ListingSlice, OnProgress
 from kdump.log.file_kinds import BATCHES, TIME_INDEX
 from kdump.log.index_lookup import last_entry
 from kdump.log.partition_directory import partition
@@ -45,21 +45,21 @@ class Browser(Levels):
             return [here.at]  # a snapshot, or a segment that is being deleted
         return found
 
-    def to_offset(self, offset: int, met: Met) -> list[Level]:
+    def to_offset(self, offset: int, on_progress: OnProgress) -> list[Level]:
         """Go to the record with that offset, or the next one. Raises SourceError and NotFound."""
         segments = self.segments()
         if not segments:
             raise NotFound("no partition is selected; select one to go to an offset")
         chosen = [at for at in segments if (at.name_offset or 0) <= offset] or segments[:1]
         try:
-            return self.reach(chosen[-1].path, offset=offset, met=met)
+            return self.reach(chosen[-1].path, offset=offset, on_progress=on_progress)
         except NotFound:
             following = segments[segments.index(chosen[-1]) + 1 :]
             if not following:
                 raise
-            return self.reach(following[0].path, offset=offset, met=met)
+            return self.reach(following[0].path, offset=offset, on_progress=on_progress)
 
-    def to_position(self, position: int, met: Met) -> list[Level]:
+    def to_position(self, position: int, on_progress: OnProgress) -> list[Level]:
         """Go to the batch or entry at a byte position of the file. Raises SourceError and NotFound."""
         file = self.level.file
         row = self.level.row
@@ -69,9 +69,9 @@ class Browser(Levels):
         size = os.stat(path).st_size if "://" not in path else position + 1
         if position >= size:
             raise NotFound(f"position {position} is after the end of the file ({size} bytes)")
-        return self.reach(path, position=position, met=met)
+        return self.reach(path, position=position, on_progress=on_progress)
 
-    def to_time(self, time: int, met: Met) -> list[Level]:
+    def to_time(self, time: int, on_progress: OnProgress) -> list[Level]:
         """Go to the first record whose timestamp is not below `time` (epoch ms). Raises SourceError and NotFound."""
         segments = self.segments()
         if not segments:
@@ -81,12 +81,12 @@ class Browser(Levels):
             newest = last_entry(at, TIME_INDEX) if at is not segments[-1] else None
             if newest is not None and newest.timestamp < time:
                 continue
-            found = next(self._hits(at, selection, None, met), None)
+            found = next(self._hits(at, selection, None, on_progress), None)
             if found is not None:
-                return self.reach(at.path, position=found.batch.position, index=found.index, met=met)
+                return self.reach(at.path, position=found.batch.position, index=found.index, on_progress=on_progress)
         raise NotFound("all records here are older than that")
 
-    def search(self, text: str, met: Met) -> list[Level]:
+    def search(self, text: str, on_progress: OnProgress) -> list[Level]:
         """Go to the next record whose key, value or a header matches the regular expression, or, in a list of
         directories or files, to the next matching row. Raises SourceError and NotFound."""
         level = self.level
@@ -102,9 +102,11 @@ class Browser(Levels):
         here = next((n for n, at in enumerate(segments) if at.path == level.path), 0)
         for at in segments[here:]:
             after = self._search_start() if at.path == level.path else None
-            for record in self._hits(at, self.places.selection, after, met):
+            for record in self._hits(at, self.places.selection, after, on_progress):
                 if _matches(pattern, record):
-                    return self.reach(at.path, position=record.batch.position, index=record.index, met=met)
+                    return self.reach(
+                        at.path, position=record.batch.position, index=record.index, on_progress=on_progress
+                    )
         raise NotFound(f"no record from here on matches {text!r}")
 
     def _search_start(self) -> tuple[int, int]:
@@ -125,12 +127,14 @@ class Browser(Levels):
                 return self.levels[: self.depth + 1]
         raise NotFound(f"no row matches {pattern.pattern!r}")
 
-    def _hits(self, at: Target, selection: Selection, after: tuple[int, int] | None, met: Met) -> Iterator[Record]:
+    def _hits(
+        self, at: Target, selection: Selection, after: tuple[int, int] | None, on_progress: OnProgress
+    ) -> Iterator[Record]:
         """Yield the matching records of a segment that follow `after` (batch position, record index; None: all)."""
         window = open_window(at)
         with closing(window.source):
             scan = RegionScan(selection, self.places.limits)
-            scan.met = met
+            scan.on_progress = on_progress
             start = after[0] if after else None
             for region in scan.chosen(at, window, start):
                 if not isinstance(region, Batch):

@@ -154,7 +154,7 @@ class TransactionsScreen(Overlay):
             self.troubles.append(str(error))
 
         question = TransactionsQuery(limits=self.limits)
-        for answer in transactions(self.path, question, refused=refused, met=job.add, total=total):
+        for answer in transactions(self.path, question, refused=refused, on_progress=job.add, total=total):
             if isinstance(answer, Transaction):
                 if len(self.found) < MAX_TRANSACTIONS:
                     self.found.append(answer)

@@ -105,7 +105,7 @@ class Navigation(HexPane):
 
             description = "looking for the end" if down else "reading"
             self.jobs.start(
-                "look", description, lambda job: browser.end(level, down=down, met=job.report_progress), there
+                "look", description, lambda job: browser.end(level, down=down, on_progress=job.report_progress), there
             )
             return
         self._more(message.count, down=down)
@@ -130,7 +130,10 @@ class Navigation(HexPane):
 
         wanted = count + self.table_pane.room
         self.jobs.start(
-            "look", "reading", lambda job: browser.more(level, down=down, count=wanted, met=job.report_progress), more
+            "look",
+            "reading",
+            lambda job: browser.more(level, down=down, count=wanted, on_progress=job.report_progress),
+            more,
         )
 
     def on_pane_entered(self, message: Pane.Entered) -> None:

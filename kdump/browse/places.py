@@ -12,7 +12,7 @@ from kdump.browse.hexdump_lines import HEADER, AnnotatedDump, HexDump
 from kdump.browse.open_file import OpenFile
 from kdump.browse.pages import Pages
 from kdump.browse.row_factory import FileRow, RowFactory
-from kdump.browse.rows import BrowseRow, CountedListing, FullListing, Listing, ListingSlice, Met
+from kdump.browse.rows import BrowseRow, CountedListing, FullListing, Listing, ListingSlice, OnProgress
 from kdump.check.engine.small_files import file_finding
 from kdump.check.finding import Finding
 from kdump.log.entries import Entry, entries
@@ -156,9 +156,9 @@ class Places:
             pages = Pages(file, self.selection, self.limits, self.maker.batches, self.maker.region)
             return Level(pages, owner, file, path=at.path)
 
-        def items(met: Met) -> Iterator[Any]:
+        def items(on_progress: OnProgress) -> Iterator[Any]:
             for item in entries(kind, file.window, at.name_offset or 0):
-                met(getattr(item, "position", 0))
+                on_progress(getattr(item, "position", 0))
                 yield item
 
         first = islice(items(lambda position: None), SAMPLE)
@@ -170,10 +170,10 @@ class Places:
         assert level.file is not None
         columns = self.maker.records(level.file.at)
 
-        def items(met: Met) -> Iterator[Any]:
+        def items(on_progress: OnProgress) -> Iterator[Any]:
             yield batch
             for record in self.selection.records(batch):
-                met(batch.position)
+                on_progress(batch.position)
                 yield record
             yield from batch.problems
 

@@ -111,7 +111,7 @@ class DiffCommand:
                 check,
                 wanted=self.of_topic,
                 refused=self._refused,
-                met=progress.more,
+                on_progress=progress.more,
                 lone=self._lone,
             ):
                 self._found(found)

@@ -178,7 +178,7 @@ class GroupsCommand:
             progress.total = total
             limits = self.limits
             groups = read_groups(
-                logs, self.moment, on_change=history, room=ROOM_ALONE, limits=limits, met=progress.more
+                logs, self.moment, on_change=history, room=ROOM_ALONE, limits=limits, on_progress=progress.more
             )
         if history is None:
             self._show(groups, context)

@@ -204,12 +204,17 @@ class Overview:
         with Progress(name) as progress:
             progress.total = size
 
-            def met(count: int) -> None:
+            def on_progress(count: int) -> None:
                 progress.more(count)
                 self._sink.tick()
 
             turns = chosen(
-                rows, sort=options.sort, reverse=options.reverse, limit=options.limit, quick=options.quick, met=met
+                rows,
+                sort=options.sort,
+                reverse=options.reverse,
+                limit=options.limit,
+                quick=options.quick,
+                on_progress=on_progress,
             )
             try:
                 for row in turns:

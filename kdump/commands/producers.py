@@ -140,7 +140,7 @@ class ProducersCommand:
                 self.options.paths,
                 self.question,
                 refused=self.notes.refuse,
-                met=progress.more,
+                on_progress=progress.more,
                 started=started,
                 total=progress.expect,
             ):

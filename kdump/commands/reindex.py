@@ -110,7 +110,7 @@ class ReindexCommand:
                 wanted=of_topic,
                 options=options.reading.check_options(only=LITTLE),
                 refused=report_unreadable,
-                met=progress.more,
+                on_progress=progress.more,
             ):
                 self._made(made)
         self._end(time.monotonic() - began)

@@ -103,7 +103,7 @@ class ReportCommand:
                     topics=of_topic,
                     jobs=options.jobs,
                     refused=report_unreadable,
-                    met=progress.more,
+                    on_progress=progress.more,
                     total=progress.expect,
                     step=progress.show,
                 )

@@ -167,7 +167,7 @@ class RetentionCommand:
                 options.paths,
                 question,
                 refused=self.notes.refuse,
-                met=progress.more,
+                on_progress=progress.more,
                 started=started,
                 total=progress.expect,
             ):

@@ -133,7 +133,7 @@ class SalvageCommand:
                 options=options.reading.check_options(only=LITTLE),
                 wanted=topic_filter(options.topics),
                 refused=self._refused,
-                met=progress.more,
+                on_progress=progress.more,
                 sink=RecordLines if self.write == JSONL else None,
             )
         self._report(found, time.monotonic() - began)

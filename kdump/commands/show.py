@@ -311,7 +311,7 @@ class Show:
             yield from self.scan.chosen(at, window)
             return
         for item in entries(kind, window, at.name_offset or 0):
-            self.scan.met(getattr(item, "position", 0))
+            self.scan.on_progress(getattr(item, "position", 0))
             if isinstance(item, Problem) or (
                 self.selection.entry(item.position, item.values)
                 if isinstance(item, Entry) and item.type
@@ -331,12 +331,12 @@ class Show:
         try:
             with Progress(at.path) as progress:
 
-                def met(position: int) -> None:
+                def on_progress(position: int) -> None:
                     progress.at(position, window.source.size)
                     if not isinstance(self.quick, FastRecordWriter):  # Quick does not hold rows back
                         view.tick()
 
-                self.scan.met = met
+                self.scan.on_progress = on_progress
                 for item in self._items(at, window, kind):
                     self._show(view, at, item, window)
                     shown += not isinstance(item, Entry) or bool(item.type)

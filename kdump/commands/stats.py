@@ -104,11 +104,13 @@ class StatsCommand:
         check = self.options.reading.check_options()
         with Progress("stats", expected=lambda: segment_bytes(self.options.paths, self.chosen)) as progress:
 
-            def met(size: int) -> None:
+            def on_progress(size: int) -> None:
                 progress.more(size)
                 self.sink.tick()
 
-            for found in stats(self.options.paths, check, wanted=self._is_wanted, refused=report_unreadable, met=met):
+            for found in stats(
+                self.options.paths, check, wanted=self._is_wanted, refused=report_unreadable, on_progress=on_progress
+            ):
                 self._found(found)
         self._end()
         self.output.flush()

@@ -153,7 +153,7 @@ class TransactionsCommand:
                 self.options.paths,
                 self.question,
                 refused=self.notes.refuse,
-                met=progress.more,
+                on_progress=progress.more,
                 started=started,
                 total=progress.expect,
             ):

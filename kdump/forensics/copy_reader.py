@@ -32,10 +32,10 @@ class CopyReader:
     and `compacted`: whether there is a sign of compaction.
     """
 
-    def __init__(self, copy: Copy, options: Options, met: Callable[[int], None]) -> None:
+    def __init__(self, copy: Copy, options: Options, on_progress: Callable[[int], None]) -> None:
         self.copy = copy
         self.options = options
-        self.met = met
+        self.on_progress = on_progress
         self.hole: OffsetGap | None = None
         self.run: BatchRun | None = None
         self.at = self.stop = 0
@@ -188,7 +188,7 @@ class CopyReader:
             self._damage(self._odd, ODD)
             self._odd = None
         for region in self._stream:
-            self.met(region.size)
+            self.on_progress(region.size)
             if isinstance(region, BatchRun):
                 stop = self._valid_part(region)
                 if stop > region.start:

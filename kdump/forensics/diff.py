@@ -125,7 +125,7 @@ def diff(
     *,
     wanted: Callable[[str], bool] = lambda topic: True,
     refused: Refused = raise_it,
-    met: Callable[[int], None] = lambda count: None,
+    on_progress: Callable[[int], None] = lambda count: None,
     lone: Callable[[CopyGroup, bool], None] = lambda group, is_difference: None,
 ) -> Iterator[Diff]:
     """Yield the comparison of each partition that two or more of the paths have; see commands.diff for what a path is.
@@ -151,12 +151,12 @@ def diff(
             for copy in group.copies:
                 refused(no_kafka_files(copy.path, f"{copy.path}: {NO_SEGMENT}"))
         else:
-            yield _settled(group.copies, options, met)
+            yield _settled(group.copies, options, on_progress)
 
 
-def _settled(copies: list[Copy], options: Options, met: Callable[[int], None]) -> Diff:
+def _settled(copies: list[Copy], options: Options, on_progress: Callable[[int], None]) -> Diff:
     """Compare the copies; repeat this a few times if a segment is deleted during the comparison."""
-    made = diff_copies(copies, options, met)
+    made = diff_copies(copies, options, on_progress)
     for pause in PAUSES:
         if not made.has_deleted_segment:
             break
@@ -178,12 +178,12 @@ def sides_of(paths: list[str], options: Options, refused: Refused) -> list[Side]
     return found
 
 
-def diff_copies(copies: list[Copy], options: Options, met: Callable[[int], None] = lambda count: None) -> Diff:
+def diff_copies(copies: list[Copy], options: Options, on_progress: Callable[[int], None] = lambda count: None) -> Diff:
     """Compare every pair: with n copies each is read n - 1 times. Never raises SourceError: see `unread`."""
     pairs: dict[tuple[int, int], Comparison] = {}
     read: dict[int, CopyReader] = {}
     for one, other in combinations(range(len(copies)), 2):
-        pairs[(one, other)] = found = compare(copies[one], copies[other], options, met)
+        pairs[(one, other)] = found = compare(copies[one], copies[other], options, on_progress)
         read.setdefault(one, found.left)
         read.setdefault(other, found.right)
     facts = [facts_of(read[number]) for number in range(len(copies))]

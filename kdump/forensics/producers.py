@@ -64,7 +64,7 @@ def producers(
     question: ProducersQuery | None = None,
     *,
     refused: Refused = raise_it,
-    met: Callable[[int], None] = lambda count: None,
+    on_progress: Callable[[int], None] = lambda count: None,
     started: Callable[[PartitionInput], None] = lambda place: None,
     total: Callable[[int], None] = lambda size: None,
 ) -> Iterator[Answer]:
@@ -75,10 +75,9 @@ def producers(
     PartitionProducers; between them a Finding for what could not be read, for a sequence or epoch error, and for a
     snapshot that contradicts the log, and a Note for anything else that could not be taken into account.
 
-    Raises SourceError for a path that cannot be read; if `refused` is given, it is called with the error instead. `met`
-    is called with the number of bytes as they are read, `total` with their sum in advance, `started` with each
-    partition.
-    """
+    Raises SourceError for a path that cannot be read; if `refused` is given, it is called with the error instead.
+    `on_progress` is called with the number of bytes as they are read, `total` with their sum in advance, `started` with
+    each partition."""
     question = question or ProducersQuery()
     now = round(time.time() * 1000) if question.now is None else question.now
     options = Options(only=frozenset({"transactions"}), limits=question.limits, now=now)
@@ -87,18 +86,18 @@ def producers(
     total(sum(place.size for place in chosen))
     for place in chosen:
         started(place)
-        yield from _of(place, question, now, met, refused)
+        yield from _of(place, question, now, on_progress, refused)
 
 
 def _of(
-    place: PartitionInput, question: ProducersQuery, now: int, met: Callable[[int], None], refused: Refused
+    place: PartitionInput, question: ProducersQuery, now: int, on_progress: Callable[[int], None], refused: Refused
 ) -> Iterator[Answer]:
     totals = CheckTotals()
     place, looking = place.now()
     if is_away(place, refused):
         return
     scan = PartitionScan(place.partition, place.known, place.options, totals, ProducerState(ProducerHistory))
-    scan.met = met
+    scan.on_progress = on_progress
     coordinator = place.known.coordinator
     watch = ProducerLedger(
         scan,

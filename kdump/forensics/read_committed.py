@@ -84,7 +84,7 @@ class ReadCommitted:
         self.view = ReadCommittedView()
         self.left_out = HiddenRecords()
         self._folder: str | None = None
-        self._met: Callable[[int], None] = lambda count: None
+        self._on_progress: Callable[[int], None] = lambda count: None
         self._lock = threading.Lock()  # batches are shown by several threads
 
     def sees(self, batch: Batch) -> bool:
@@ -113,9 +113,10 @@ class ReadCommitted:
             return False
         return True
 
-    def turn_to(self, at: Target, window: Window, met: Callable[[int], None] = lambda count: None) -> None:
-        """Prepare for the batches of this file. Calls `met` with the number of bytes read. Raises SourceError."""
-        self._met = met
+    def turn_to(self, at: Target, window: Window, on_progress: Callable[[int], None] = lambda count: None) -> None:
+        """Prepare for the batches of this file. Calls `on_progress` with the number of bytes read. Raises
+        SourceError."""
+        self._on_progress = on_progress
         is_stream = at.path == "-" or "://" in at.path
         folder = "" if is_stream else os.path.dirname(os.path.abspath(at.path))
         name = os.path.basename(at.path)
@@ -147,7 +148,7 @@ class ReadCommitted:
         first = place.segments[0].offset
         self.view = view = ReadCommittedView(start=first, alone=alone)
         scan = PartitionScan(place, PartitionContext(last=None), self._options(window), totals)
-        scan.met = self._met
+        scan.on_progress = self._on_progress
         for _ in scan.run(_Collect(scan, view)):
             pass
         for at in place.orphans:  # of segments that are missing here

@@ -38,7 +38,7 @@ from kdump.log.paths import Target
 from kdump.log.reader import CHECKED
 from kdump.log.region import PADDING, TORN, Batch, BatchRun, DefaultRecordBatch, LegacyRecordBatch, Region
 
-Met = Callable[[int], None]
+OnProgress = Callable[[int], None]
 
 
 def stats(
@@ -47,12 +47,12 @@ def stats(
     *,
     wanted: Callable[[PartitionDirectory], bool] = lambda partition: True,
     refused: Refused = raise_it,
-    met: Met = lambda count: None,
+    on_progress: OnProgress = lambda count: None,
 ) -> Iterator[Stats]:
     """Yield the statistics of each partition in the paths: files, partition directories, log directories. `wanted`
     selects among the partitions of directories; `refused` is called with the SourceError for a path that could not be
-    read (by default it is raised), `met` with the number of bytes that were read. What could not be read of a partition
-    is in its `unread`. Raises SourceError."""
+    read (by default it is raised), `on_progress` with the number of bytes that were read. What could not be read of a
+    partition is in its `unread`. Raises SourceError."""
     options = options or Options()
 
     for place in of_places(paths, refused):
@@ -62,7 +62,7 @@ def stats(
             except SourceError as error:
                 refused(error)
                 continue
-            yield read([place], Stats(place.path, place.topic, place.partition), options, met)
+            yield read([place], Stats(place.path, place.topic, place.partition), options, on_progress)
         elif wanted(place):
             place = current(place)
             if not place.segments and place.refused:  # deleted during the run, or not readable
@@ -72,7 +72,7 @@ def stats(
             segments = [segment.log for segment in place.segments if segment.log is not None]
             made = Stats(place.path, place.topic, place.partition)
             made.unread += place.refused
-            yield read(segments, made, options, met)
+            yield read(segments, made, options, on_progress)
 
 
 def sum_stats(parts: Iterable[Stats]) -> Stats:
@@ -84,10 +84,10 @@ def sum_stats(parts: Iterable[Stats]) -> Stats:
     return total
 
 
-def read(segments: list[Target], into: Stats, options: Options, met: Met = lambda count: None) -> Stats:
+def read(segments: list[Target], into: Stats, options: Options, on_progress: OnProgress = lambda count: None) -> Stats:
     """Add the statistics of segments that form one log to `into`, and return it. Never raises SourceError: see
     `unread`."""
-    reader = StatsReader(into, options, met)
+    reader = StatsReader(into, options, on_progress)
     for number, at in enumerate(segments):
         reader.segment(at, number == len(segments) - 1)
     return into
@@ -135,10 +135,10 @@ def _decodes(columns: RecordColumns, start: int, end: int, count: int) -> bool:
 class StatsReader:
     """Reads one partition and adds up its statistics."""
 
-    def __init__(self, into: Stats, options: Options, met: Met = lambda count: None) -> None:
+    def __init__(self, into: Stats, options: Options, on_progress: OnProgress = lambda count: None) -> None:
         self.stats = into
         self.options = options
-        self.met = met
+        self.on_progress = on_progress
         self.path = ""
         self.block = array("q", bytes(8 * WIDTH * ROWS))
 
@@ -148,7 +148,7 @@ class StatsReader:
             self.options.open, self.options.limits, stretches=CHECKED, refused=self._refused, changed=self._changed
         )
         for region in reader.segment(at):
-            self.met(region.size)
+            self.on_progress(region.size)
             self.region(at, region, last)
         stats.files += reader.files
         stats.bytes += reader.size

@@ -63,7 +63,7 @@ def transactions(
     question: TransactionsQuery | None = None,
     *,
     refused: Refused = raise_it,
-    met: Callable[[int], None] = lambda count: None,
+    on_progress: Callable[[int], None] = lambda count: None,
     started: Callable[[PartitionInput], None] = lambda place: None,
     total: Callable[[int], None] = lambda size: None,
 ) -> Iterator[Answer]:
@@ -76,10 +76,9 @@ def transactions(
     read and for a .txnindex that contradicts the log, and a Note for anything else that could not be taken into
     account.
 
-    Raises SourceError for a path that cannot be read; if `refused` is given, it is called with the error instead. `met`
-    is called with the number of bytes as they are read, `total` with their sum in advance, `started` with each
-    partition.
-    """
+    Raises SourceError for a path that cannot be read; if `refused` is given, it is called with the error instead.
+    `on_progress` is called with the number of bytes as they are read, `total` with their sum in advance, `started` with
+    each partition."""
     question = question or TransactionsQuery()
     now = round(time.time() * 1000) if question.now is None else question.now
     options = Options(
@@ -95,7 +94,7 @@ def transactions(
     total(sum(place.size for place in chosen))
     for place in chosen:
         started(place)
-        yield from _of(place, question, now, met, refused)
+        yield from _of(place, question, now, on_progress, refused)
 
 
 def _coordinators(found: list[PartitionInput], question: TransactionsQuery, now: int) -> Iterator[Answer]:
@@ -139,7 +138,7 @@ def _of(
     place: PartitionInput,
     question: TransactionsQuery,
     now: int,
-    met: Callable[[int], None],
+    on_progress: Callable[[int], None],
     refused: Refused,
 ) -> Iterator[Answer]:
     totals = CheckTotals()
@@ -147,7 +146,7 @@ def _of(
     if is_away(place, refused):
         return
     scan = PartitionScan(place.partition, place.known, place.options, totals)
-    scan.met = met
+    scan.on_progress = on_progress
     coordinator = place.known.coordinator
     ledger = TransactionLedger(
         scan, coordinator if isinstance(coordinator, TransactionCoordinatorState) else None, now, question.timeout

@@ -46,7 +46,7 @@ class RegionScan:
     """Whether the caller keeps batches for later: those of a batch run would keep its buffer in memory."""
     whole_runs: bool = False
     """Whether a batch run may be yielded whole because the caller examines its batches."""
-    met: Callable[[int], None] = field(default=lambda position: None)
+    on_progress: Callable[[int], None] = field(default=lambda position: None)
     """Called for every region, matching or not, with its position, to show the progress of a search without matches."""
 
     def open(self, target: Target, *, keep: bool = False) -> Window:
@@ -85,7 +85,7 @@ class RegionScan:
                 if not by_place:
                     yield region
                 continue
-            self.met(region.position)
+            self.on_progress(region.position)
             if positions and positions.last is not None and region.position > positions.last:
                 return
             if not isinstance(region, Batch):
@@ -139,11 +139,11 @@ class RegionScan:
                 continue
             if offsets is None and positions is None and self._unwanted(window, region):
                 self.batches += region.run.batches
-                self.met(region.position)
+                self.on_progress(region.position)
                 continue
             below = offsets is not None and offsets.first is not None and region.run.last_offset < offsets.first
             if (below and not pending) or (self.whole_runs and offsets is None and positions is None):
-                self.met(region.position)
+                self.on_progress(region.position)
                 self.batches += region.run.batches
                 yield region
             else:

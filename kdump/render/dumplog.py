@@ -145,8 +145,8 @@ class Dump:
         size = log_window.source.size
         try:
             with Progress(log.path) as progress:
-                met = partial(progress.at, size=size)
-                for wrong in wrong_entries(at, kind, window, log, log_window, self.options.limits, met):
+                on_progress = partial(progress.at, size=size)
+                for wrong in wrong_entries(at, kind, window, log, log_window, self.options.limits, on_progress):
                     self._wrong(path, kind, wrong, look)
         finally:
             log_window.source.close()

@@ -18,7 +18,7 @@ from kdump.log.live_files import open_target
 from kdump.log.partition_directory import PartitionDirectory, SegmentFiles
 from kdump.log.paths import Target
 from kdump.log.region import TORN
-from kdump.log.segment_summary import Met, summarize_headers
+from kdump.log.segment_summary import OnProgress, summarize_headers
 from kdump.log.source import FileSource, Source, open_source
 from kdump.log.window import Window
 
@@ -143,10 +143,12 @@ class PartitionSummary:
         """Why something could not be read."""
         return [*self.partition.refused, *self.unread]
 
-    def read(self, *, quick: bool = False, met: Met = lambda count: None, open_: Open = open_window) -> None:
+    def read(
+        self, *, quick: bool = False, on_progress: OnProgress = lambda count: None, open_: Open = open_window
+    ) -> None:
         """Read the headers of all segments, one after the other. Never raises SourceError: see `errors`."""
         for segment in self.segments:
-            read_segment(segment, quick=quick, met=met, open_=open_)
+            read_segment(segment, quick=quick, on_progress=on_progress, open_=open_)
         self.sum_up()
 
     def sum_up(self) -> None:
@@ -177,7 +179,11 @@ def segment_damage(segment: SegmentSummary, clean: bool | None) -> str:
 
 
 def read_segment(
-    facts: SegmentSummary, *, quick: bool = False, met: Met = lambda count: None, open_: Open = open_window
+    facts: SegmentSummary,
+    *,
+    quick: bool = False,
+    on_progress: OnProgress = lambda count: None,
+    open_: Open = open_window,
 ) -> None:
     """Read the headers of one segment. Never raises SourceError: see its `error`."""
     at = facts.segment.log
@@ -189,7 +195,7 @@ def read_segment(
         facts.error = "" if facts.is_deleted else str(error)
         return
     try:
-        facts.headers = summarize_headers(at, window, quick=quick, met=met)
+        facts.headers = summarize_headers(at, window, quick=quick, on_progress=on_progress)
         source = window.source
         facts.error = source.error or _unreadable(source)
         if isinstance(source, FileSource):

@@ -74,7 +74,7 @@ class PartitionCheck(Resumable):
         """Index of the segment to start with."""
         self.before: Callable[[int], None] = lambda number: None
         """Called with the index of each segment before it is opened, after all earlier findings have been consumed."""
-        self.met: Callable[[int], None] = lambda count: None
+        self.on_progress: Callable[[int], None] = lambda count: None
         self._held: list[tuple[Finding, int, int | None]] = []
         """Damage with the number of records, and the log end offset, before it."""
         self._records = 0
@@ -179,7 +179,7 @@ class PartitionCheck(Resumable):
         )
         stretches = CHECKED if all(observer.accepts_runs for observer in observers) else ""
         for region in self._regions(part, window, stretches):
-            self.met(region.size)
+            self.on_progress(region.size)
             if isinstance(region, BatchRun):
                 if not observers and not decode:  # nothing examines valid batches
                     self._stretch(region)

@@ -38,7 +38,7 @@ from kdump.state.siblings import same_broker, unlisted
 if TYPE_CHECKING:
     from kdump.state.image import MetadataImage
 
-Met = Callable[[int], None]
+OnProgress = Callable[[int], None]
 
 
 @dataclass
@@ -83,18 +83,18 @@ class CheckUnit:
             return set()
         return {topic for topic, _ in missing_in(directory, self.siblings, self.metadata, self.options).lost}
 
-    def run(self, totals: CheckTotals, met: Met) -> Iterator[Finding]:
+    def run(self, totals: CheckTotals, on_progress: OnProgress) -> Iterator[Finding]:
         """Yield the selected findings that are certain even if a broker is changing the files
         (kdump.check.engine.second_look)."""
         at_once = self.watcher is not None or self.prepare is not None or self.check_class is not PartitionCheck
-        yield from settled(self, lambda watch: self.look(totals, met, watch), totals, at_once=at_once)
+        yield from settled(self, lambda watch: self.look(totals, on_progress, watch), totals, at_once=at_once)
 
-    def look(self, totals: CheckTotals, met: Met, watch: FileWatch) -> Iterator[Finding]:
+    def look(self, totals: CheckTotals, on_progress: OnProgress, watch: FileWatch) -> Iterator[Finding]:
         """Yield the selected findings of a single look; `watch` records the files that it opens."""
         options = self.options
         self.options = replace(options, open_source=watch.opening(options.open_source))
         try:
-            for finding in self._run(totals, met):
+            for finding in self._run(totals, on_progress):
                 if options.wants(CATALOGUE[finding.code]):
                     yield finding
         finally:
@@ -133,7 +133,7 @@ class CheckUnit:
         found = (directory_at(path) for path in self.siblings)
         return [place for place in found if isinstance(place, LogDirectory)]
 
-    def _run(self, totals: CheckTotals, met: Met) -> Iterator[Finding]:
+    def _run(self, totals: CheckTotals, on_progress: OnProgress) -> Iterator[Finding]:
         if self.directory is not None:
             yield from self._root(self.directory, totals)
         elif self.partition is not None:
@@ -141,16 +141,16 @@ class CheckUnit:
             for problem in self.partition.refused:
                 totals.problem(problem)
             check = self.check_class(self.partition, self.known, self.options, totals)
-            self._begin(check, met)
+            self._begin(check, on_progress)
             yield from check.findings()
             if not self.options.headers_only:
                 yield from PartitionDirectoryCheck(self.partition, self.known, self.options, totals).findings(check)
         elif self.target is not None:
-            yield from self._file(self.target, totals, met)
+            yield from self._file(self.target, totals, on_progress)
 
-    def _begin(self, check: PartitionCheck, met: Met) -> None:
+    def _begin(self, check: PartitionCheck, on_progress: OnProgress) -> None:
         self.check = check
-        check.met = met
+        check.on_progress = on_progress
         if self.watcher is not None:
             check.watch(self.watcher)
         if self.prepare is not None:
@@ -172,7 +172,7 @@ class CheckUnit:
         if "files" in options.chosen:
             yield from log_directory_findings(directory, self.duplicates)
 
-    def _file(self, at: Target, totals: CheckTotals, met: Met) -> Iterator[Finding]:
+    def _file(self, at: Target, totals: CheckTotals, on_progress: OnProgress) -> Iterator[Finding]:
         kind, options = at.kind, self.options
         if kind is None and at.path != "-":
             try:
@@ -192,10 +192,10 @@ class CheckUnit:
         if kind is None or kind is file_kinds.SEGMENT:
             here = one_file(at, SegmentFiles("", 0, at), self.known.state)
             check = self.check_class(here, self.known, options, totals, alone=True)
-            self._begin(check, met)
+            self._begin(check, on_progress)
             yield from check.findings()
         elif kind in (file_kinds.INDEX, file_kinds.TIME_INDEX):
-            yield from self._index(at, totals, met)
+            yield from self._index(at, totals, on_progress)
         elif kind is file_kinds.KRAFT_SNAPSHOT:
             yield from kraft_snapshot(at, self.known, options, totals)
         elif kind is file_kinds.TXN_INDEX:
@@ -203,7 +203,7 @@ class CheckUnit:
         else:
             yield from file_findings(at, options, totals)
 
-    def _index(self, at: Target, totals: CheckTotals, met: Met) -> Iterator[Finding]:
+    def _index(self, at: Target, totals: CheckTotals, on_progress: OnProgress) -> Iterator[Finding]:
         """Check an index: against its segment if that is in the same directory, else on its own."""
         assert at.kind is not None
         log = os.path.splitext(at.path)[0] + ".log"
@@ -212,7 +212,7 @@ class CheckUnit:
         if os.path.isfile(log):
             segment.log = target(log, source=at.source)
             check = PartitionCheck(here, self.known, replace(self.options, only=frozenset({"indexes"})), totals)
-            check.met = met
+            check.on_progress = on_progress
             yield from (finding for finding in check.findings() if finding.file == at.path)
             return
         rule_type = OffsetIndexRule if at.kind is file_kinds.INDEX else TimeIndexRule

@@ -39,7 +39,7 @@ def carve(
     *,
     options: Options | None = None,
     refused: Refused = raise_it,
-    met: Callable[[str, int, int | None], None] = lambda file, position, size: None,
+    on_progress: Callable[[str, int, int | None], None] = lambda file, position, size: None,
 ) -> Iterator[CarvedBatch | CarvedRun | CarvedFile]:
     """Yield the valid batches in files of any kind, in order of their positions; a CarvedRun after the last batch of
     each run, and a CarvedFile after each file. `paths`: files, block devices, - for standard input, or directories,
@@ -47,9 +47,8 @@ def carve(
     with its indexes; by default nothing is written.
 
     A batch can be read until you request the next item. `refused` is called with the SourceError for each file that
-    could not be read (by default it is raised), `met` with the file, the position reached in it, and its size if known.
-    Raises SourceError, and kdump.forensics.output_directory.OutputError.
-    """
+    could not be read (by default it is raised), `on_progress` with the file, the position reached in it, and its size
+    if known. Raises SourceError, and kdump.forensics.output_directory.OutputError."""
 
     named = [paths] if isinstance(paths, str) else list(paths)
     options = options or Options(open_source=careful_source)
@@ -58,7 +57,7 @@ def carve(
     for path in named:
         for at in _files(path, refused):
             try:
-                yield from _file(at, runs, writer, options, met)
+                yield from _file(at, runs, writer, options, on_progress)
             except SourceError as error:
                 if writer is not None:
                     writer.abandon()
@@ -105,11 +104,11 @@ def _file(
     runs: Runs,
     writer: Writer | None,
     options: Options,
-    met: Callable[[str, int, int | None], None],
+    on_progress: Callable[[str, int, int | None], None],
 ) -> Iterator[CarvedBatch | CarvedRun | CarvedFile]:
     window = options.open(at)
     with closing(window.source) as source:
-        search = Search(window, options.limits, lambda position: met(at.path, position, source.size))
+        search = Search(window, options.limits, lambda position: on_progress(at.path, position, source.size))
         for found in search.batches():
             if found.within is not None:
                 yield found

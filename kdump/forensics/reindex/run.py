@@ -123,7 +123,7 @@ def reindex(
     wanted: Callable[[str], bool] = lambda topic: True,
     options: Options | None = None,
     refused: Refused = raise_it,
-    met: Callable[[int], None] = lambda count: None,
+    on_progress: Callable[[int], None] = lambda count: None,
 ) -> Iterator[Reindexed]:
     """Yield the segments that `paths` stand for: files, partition directories, log directories, or directories above.
     Rebuilt indexes are written to `out`, a new directory, as topic-partition/<base offset>.index …; by default nothing
@@ -131,9 +131,8 @@ def reindex(
 
     `interval`: index.interval.bytes, by default the topic's if the metadata is on the same disk, else 4096.
     `past_damage`: also index batches after damage, which no broker does. `wanted` selects topics by name; `refused` is
-    called with the SourceError for what could not be read (by default it is raised), `met` with the number of bytes
-    that were read. Raises SourceError, and kdump.forensics.output_directory.OutputError.
-    """
+    called with the SourceError for what could not be read (by default it is raised), `on_progress` with the number of
+    bytes that were read. Raises SourceError, and kdump.forensics.output_directory.OutputError."""
 
     named = [paths] if isinstance(paths, str) else list(paths)
     options = options or Options(only=LITTLE, open_source=careful_source)
@@ -150,7 +149,7 @@ def reindex(
             largest=place.largest,
             compacted=place.known.compacted is True or "cleaner-offset" in place.known.checkpoints,
             past_damage=past_damage,
-            met=met,
+            on_progress=on_progress,
         )
         for made in _Partition(place, question, options, refused).run():
             if output is not None and made.rebuilt.indexes is not None:

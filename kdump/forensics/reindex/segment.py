@@ -66,7 +66,7 @@ class RebuildOptions:
     compacted: bool = False
     known_from: int = 0
     past_damage: bool = False
-    met: Callable[[int], None] = lambda count: None
+    on_progress: Callable[[int], None] = lambda count: None
 
 
 @dataclass
@@ -153,7 +153,7 @@ def rebuild(
         for item in kafka_batches(window, name_offset=segment.offset, limits=options.limits):
             ending = _take(item, builder, judges) if isinstance(item, Batch) else _ending(item, question)
             if isinstance(item, Batch):
-                question.met(item.size)
+                question.on_progress(item.size)
             if ending is not None:
                 if len(found.endings) < MOST_ENDINGS:
                     found.endings.append(ending)

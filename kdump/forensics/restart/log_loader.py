@@ -41,7 +41,7 @@ class LoadParameters:
     interval: int = INTERVAL
     remote: bool = False
     limits: Limits = field(default_factory=Limits)
-    met: Callable[[int], None] = lambda count: None
+    on_progress: Callable[[int], None] = lambda count: None
 
 
 def load(plan: PartitionPlan, how: LoadParameters) -> None:
@@ -200,7 +200,7 @@ class _LogLoader:
         whole = segment.size
         plan.bytesRead += whole - segment.first
         try:
-            found = recover(segment, state, self.epochs, self.how.interval, self.how.met)
+            found = recover(segment, state, self.epochs, self.how.interval, self.how.on_progress)
         except Overflow as error:
             path, position = segment.at.path, error.head.position
             self.files.step("recover", path, str(error), position=position, offset=segment.base, size=whole)

@@ -74,7 +74,7 @@ class LogManager:
     strays: StrayPartitions
     metadata: MetadataImage | None
     wanted: Callable[[str], bool]
-    met: Callable[[int], None]
+    on_progress: Callable[[int], None]
     rights: Rights
     live: dict[tuple[str, int, str], PartitionPlan] = field(default_factory=dict)
     moves: Moves = field(init=False)
@@ -93,7 +93,9 @@ class LogManager:
                 directory.stops.append(StartupFailure(EXIT, path, None, None, message, exception, remedy))
             if os.path.isdir(path):
                 plan = PartitionPlan(METADATA_TOPIC, 0, path, directory.path, "", clean=False)
-                how = LoadParameters(self.options.open, self.rights, False, limits=self.options.limits, met=self.met)
+                how = LoadParameters(
+                    self.options.open, self.rights, False, limits=self.options.limits, on_progress=self.on_progress
+                )
                 plan = self._settled(plan, partial(self._carry_out, how=how, act=load_metadata_log))
                 plan.stops = [stop._replace(kind=EXIT) for stop in plan.stops]
                 yield plan
@@ -153,7 +155,7 @@ class LogManager:
                 starts.get(key, 0),
                 points.get(key, 0),
                 limits=self.options.limits,
-                met=self.met,
+                on_progress=self.on_progress,
             )
             how = self._configured(how, topic)
 

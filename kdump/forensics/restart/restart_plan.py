@@ -30,16 +30,15 @@ def restart_plan(
     *,
     wanted: Callable[[str], bool] = lambda topic: True,
     found: Callable[[PartitionPlan], None] = lambda plan: None,
-    met: Callable[[int], None] = lambda count: None,
+    on_progress: Callable[[int], None] = lambda count: None,
 ) -> RestartPlan:
     """Predict what a Kafka 4.3.1 broker does at its next startup with these log directories, all of one broker.
 
     `wanted` selects topics by name; problems in the others are not detected. `found` is called with the plan of each
-    selected partition once it is complete, `met` with the number of bytes after each read. Reads only what the broker
-    itself would read, and the bytes that it removes, to count what is lost. Raises SourceError for a path that is not a
-    log directory; what cannot be read in a log directory is in `unread`. Source: see the modules of
-    kdump.forensics.restart.
-    """
+    selected partition once it is complete, `on_progress` with the number of bytes after each read. Reads only what the
+    broker itself would read, and the bytes that it removes, to count what is lost. Raises SourceError for a path that
+    is not a log directory; what cannot be read in a log directory is in `unread`. Source: see the modules of
+    kdump.forensics.restart."""
     options = options or Options()
     plan = RestartPlan(node_directories(list(paths)))
     rights = broker_rights(each.path for each in plan.directories)
@@ -56,7 +55,7 @@ def restart_plan(
         registered(plan.directories, metadata, plan)
     is_broker = _is_broker(plan, metadata)
     strays = StrayPartitions(metadata, of_zookeeper=_is_of_zookeeper(plan))
-    manager = LogManager(plan.directories, options, strays, metadata, wanted, met, rights)
+    manager = LogManager(plan.directories, options, strays, metadata, wanted, on_progress, rights)
 
     def add(each: PartitionPlan) -> None:
         plan.partitions.append(each)

@@ -73,7 +73,7 @@ class OnePartition:
             was_cleaned="cleaner-offset" in place.known.checkpoints,
         )
 
-    def answers(self, met: Callable[[int], None], refuse: Refused) -> Iterator[Answer]:
+    def answers(self, on_progress: Callable[[int], None], refuse: Refused) -> Iterator[Answer]:
         place, partition, known = self.place, self.place.partition, self.place.known
         if known.topic == METADATA_TOPIC:
             yield Note(partition.path, KRAFT)
@@ -86,7 +86,7 @@ class OnePartition:
             return
         facts = RetentionObserver(self.now, deep=self.question.deep and config.compacts)
         totals = CheckTotals()
-        oldest, summary = self._scan(facts, totals, met)
+        oldest, summary = self._scan(facts, totals, on_progress)
         for unread in totals.unread:
             refuse(SourceError(unread))
         for note in totals.notes:
@@ -111,12 +111,12 @@ class OnePartition:
         yield partition_answer(case, found, summary)
 
     def _scan(
-        self, facts: RetentionObserver, totals: CheckTotals, met: Callable[[int], None]
+        self, facts: RetentionObserver, totals: CheckTotals, on_progress: Callable[[int], None]
     ) -> tuple[Transaction | None, PartitionTransactions | None]:
         """Read the partition. Return the open transaction that began first, and the offsets of the partition."""
         place = self.place
         scan = PartitionScan(place.partition, place.known, place.options, totals)
-        scan.met = met
+        scan.on_progress = on_progress
         coordinator = place.known.coordinator
         ledger = TransactionLedger(
             scan,

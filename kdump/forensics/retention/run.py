@@ -71,12 +71,12 @@ def run_query(
     question: RetentionQuery,
     *,
     refused: Refused = raise_it,
-    met: Callable[[int], None] = lambda count: None,
+    on_progress: Callable[[int], None] = lambda count: None,
     started: Callable[[PartitionInput], None] = lambda place: None,
     total: Callable[[int], None] = lambda size: None,
 ) -> Iterator[Answer]:
-    """Like `retention`, with the selection as a RetentionQuery. `met` is called with the number of bytes as they are
-    read, `total` with their sum in advance, `started` with each partition."""
+    """Like `retention`, with the selection as a RetentionQuery. `on_progress` is called with the number of bytes as
+    they are read, `total` with their sum in advance, `started` with each partition."""
     now = round(time.time() * 1000) if question.now is None else question.now
     options = Options(
         only=frozenset({"transactions"}), limits=question.limits, now=now, transaction_timeout=question.timeout
@@ -97,7 +97,7 @@ def run_query(
             if note not in yielded:
                 yielded.add(note)
                 yield note
-        yield from made.answers(met, refused)
+        yield from made.answers(on_progress, refused)
 
 
 def _around(made: OnePartition, clusters: Clusters, refused: Refused) -> Iterator[Note]:

@@ -77,19 +77,19 @@ def salvage_partition(
     ledger: BinaryIO,
     wishes: SalvageRequest,
     options: Options,
-    met: Callable[[int], None],
+    on_progress: Callable[[int], None],
     make: MakeSink,
 ) -> Salvaged:
     """Salvage one partition into `out`, in one pass. If a valid batch is out of order, survey the files and start
     again."""
     start = ledger.tell()
-    first = PartitionRun(job, out, ledger, wishes, options, met, make)
+    first = PartitionRun(job, out, ledger, wishes, options, on_progress, make)
     try:
         return first.run()
     except Disordered as found:
         ledger.seek(start)
         ledger.truncate()
-        again = PartitionRun(job, out, ledger, wishes, options, met, make, LostOffsets())
+        again = PartitionRun(job, out, ledger, wishes, options, on_progress, make, LostOffsets())
         made = again.run(first.histories)
         made.notes.append(f"{found}; they are written in offset order")
         return made
@@ -106,12 +106,12 @@ class PartitionRun:
         ledger: BinaryIO,
         wishes: SalvageRequest,
         options: Options,
-        met: Callable[[int], None],
+        on_progress: Callable[[int], None],
         make: MakeSink,
         losses: LostOffsets | None = None,
     ) -> None:
         self.losses = losses
-        self.job, self.out, self.wishes, self.options, self.met = job, out, wishes, options, met
+        self.job, self.out, self.wishes, self.options, self.on_progress = job, out, wishes, options, on_progress
         self.ledger = SalvageLedger(job.topic, job.partition, ledger)
         self.sink = make(out, job)
         self.histories: ReplicaHistories
@@ -139,7 +139,7 @@ class PartitionRun:
         """Salvage the partition. `histories`: the decisions about the copies, if they have been made before."""
         given = self.job.copies
         self.histories = histories or histories_of(
-            [each.copy for each in given], self.options, copy_named(self.job, self.wishes.prefer), self.met
+            [each.copy for each in given], self.options, copy_named(self.job, self.wishes.prefer), self.on_progress
         )
         self.copies = [given[number] for number in self.histories.order]
         compacted = bool(self.copies[0].copy.known.compacted)
@@ -202,7 +202,7 @@ class PartitionRun:
                     self._unused(at)
             for place in places:
                 save = rescue if self.wishes.damaged_records else None
-                yield SalvageReader(place, given.copy.known, self.options, self._lost, self.met, save)
+                yield SalvageReader(place, given.copy.known, self.options, self._lost, self.on_progress, save)
 
     def _unused(self, at: Target) -> None:
         self.ledger.span(ByteRange(UNUSED, at.path, 0, length(at.path), reason=NOT_ASKED))

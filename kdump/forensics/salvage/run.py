@@ -29,7 +29,7 @@ def salvage(
     options: Options | None = None,
     wanted: Callable[[str], bool] = lambda topic: True,
     refused: Refused = raise_it,
-    met: Callable[[int], None] = lambda count: None,
+    on_progress: Callable[[int], None] = lambda count: None,
     sink: MakeSink | None = None,
 ) -> list[Salvaged]:
     """Write the valid batches of each partition in `sources` to `out`, a new or empty directory: a partition directory
@@ -40,8 +40,8 @@ def salvage(
     where replicas diverge. `deleted`: also use .deleted, .swap and .cleaned files. `damaged_records`: also recover the
     records of damaged batches that decode; their values may be wrong. `name`: topic-partition, for a source whose
     directory has no such name. `wanted` selects topics by name. `refused` is called with the error for what could not
-    be read (by default it is raised), `met` with numbers of bytes read. `sink` creates the destination of the batches,
-    by default a partition directory.
+    be read (by default it is raised), `on_progress` with numbers of bytes read. `sink` creates the destination of the
+    batches, by default a partition directory.
 
     Raises SalvageError if the request is ambiguous (nothing has been written then), SourceError and OutputError.
     """
@@ -59,7 +59,7 @@ def salvage(
     try:
         with directory.writing(LEDGER) as ledger:
             for job in found:
-                made.append(salvage_partition(job, directory, ledger, wishes, options, met, sink or _segments))
+                made.append(salvage_partition(job, directory, ledger, wishes, options, on_progress, sink or _segments))
     except OutputError as error:
         if not made:
             raise

@@ -78,14 +78,14 @@ class SalvageReader:
         known: PartitionContext,
         options: Options,
         lost: Callable[[SalvageReader, LostBytes], None],
-        met: Callable[[int], None] = lambda count: None,
+        on_progress: Callable[[int], None] = lambda count: None,
         rescue: Rescue | None = None,
     ) -> None:
         self.place = place
         self.known = known
         self.options = options
         self.lost = lost
-        self.met = met
+        self.on_progress = on_progress
         self.rescue = rescue
         self.head: SalvageCandidate | None = None
         self.start = place.name
@@ -130,7 +130,7 @@ class SalvageReader:
             for region in self.file.regions():
                 head = self._judged(region)
                 self.position = region.end
-                self.met(region.size)
+                self.on_progress(region.size)
                 if head is not None:
                     self.last, self.epoch = head.last, head.epoch if head.epoch >= 0 else self.epoch
                     yield head

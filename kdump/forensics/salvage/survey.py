@@ -53,7 +53,7 @@ def survey(strands: Iterable[SalvageReader], losses: LostOffsets) -> list[Salvag
 def _look(strand: SalvageReader, losses: LostOffsets) -> SurveyedFile:
     """Survey a file, which is read once if its batches are in order, and twice if they are not."""
     gaps = OrderedRanges()
-    probe = SalvageReader(strand.place, strand.known, strand.options, lambda strand, lost: None, strand.met)
+    probe = SalvageReader(strand.place, strand.known, strand.options, lambda strand, lost: None, strand.on_progress)
     try:
         probe.begin()
         if probe.head is not None and (strand.start < 0 or probe.head.base < strand.start):
@@ -87,7 +87,7 @@ def _indexed(strand: SalvageReader, losses: LostOffsets) -> BatchIndex:
             else:
                 pending = True
 
-    reader = SurveyReader(strand.place, strand.known, strand.options, lost, strand.met, strand.rescue)
+    reader = SurveyReader(strand.place, strand.known, strand.options, lost, strand.on_progress, strand.rescue)
     expected = strand.place.at.name_offset
     try:
         reader.begin()

@@ -46,7 +46,7 @@ def report(
     jobs: int | None = None,
     max_rate: int | None = None,
     refused: Refused | None = None,
-    met: Callable[[int], None] = lambda count: None,
+    on_progress: Callable[[int], None] = lambda count: None,
     total: Callable[[int], None] = lambda size: None,
     step: Callable[[str], None] = lambda what: None,
 ) -> ReportFiles:
@@ -55,8 +55,8 @@ def report(
 
     `paths`: segments, partition directories, log directories, or directories above them. `title`: the title of the
     page. `topics` selects partitions by topic name. `jobs`: number of processes that read in parallel; `max_rate`:
-    bytes per second that they read together. `total` is called with the number of bytes to read, `met` with the number
-    of bytes read since its previous call, and `step` with the name of each step after reading.
+    bytes per second that they read together. `total` is called with the number of bytes to read, `on_progress` with the
+    number of bytes read since its previous call, and `step` with the name of each step after reading.
 
     Raises OutputError if the output cannot be written, if possible before anything is read. Raises SourceError if the
     packages for drawing are missing, if nothing could be read, or if a path cannot be read and `refused` is None;
@@ -76,7 +76,7 @@ def report(
         jobs=jobs,
         max_rate=max_rate,
         refused=refused,
-        met=met,
+        on_progress=on_progress,
         total=total,
     )
     if not made.totals.files and not made.stats.files:
