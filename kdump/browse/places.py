@@ -129,7 +129,7 @@ class Places:
             facts.partitions, key=lambda each: (bool(each.partition.state), each.topic, each.partition.partition or 0)
         ):
             description = f"NOT LIVE: {part.partition.state}" if part.partition.state else ""
-            description = description or ("UNREADABLE" if part.partition.refused else "")
+            description = description or ("UNREADABLE" if part.partition.listing_errors else "")
             row = FileRow(
                 part.name, description, part.size, None, len(part.segment_sizes), part.log_start, part.high_watermark
             )
@@ -143,7 +143,7 @@ class Places:
 
     def _partition(self, facts: PartitionSummary, owner: BrowseRow | None) -> Level:
         place = facts.partition
-        self.unread += place.refused
+        self.unread += place.listing_errors
         logs = [segment.log for segment in place.segments if segment.log is not None]
         others = [at for at in place.files() if at not in logs]
         rows = [self.maker.file(at) for at in (*logs, *others)]
@@ -275,6 +275,6 @@ def _partition_dump(show: AnnotatedDump, facts: PartitionSummary, label: str) ->
         show.text(
             f"  {name}.log  {segment.size} bytes, with {', '.join(segment.sibling_kinds) or 'no other files'}", "dim"
         )
-    for text in facts.partition.refused:
+    for text in facts.partition.listing_errors:
         show.text(text, "bad")
     return show.dump(label)

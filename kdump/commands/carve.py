@@ -105,7 +105,7 @@ class CarveCommand:
                 self.sink.tick()
 
             for found in carve(
-                options.paths, options.out, options=check, refused=report_unreadable, on_progress=on_progress
+                options.paths, options.out, options=check, on_unreadable=report_unreadable, on_progress=on_progress
             ):
                 if isinstance(found, CarvedBatch):
                     self._batch(found)

@@ -110,7 +110,7 @@ class DiffCommand:
                 self.options.paths,
                 check,
                 wanted=self.of_topic,
-                refused=self._refused,
+                on_unreadable=self._on_unreadable,
                 on_progress=progress.more,
                 lone=self._lone,
             ):
@@ -123,7 +123,7 @@ class DiffCommand:
             return 0 if self.has_gone else 2
         return int(bool(self.counts[PREFIX] or self.counts[DIVERGENT] or self.lone_differ))
 
-    def _refused(self, error: SourceError) -> None:
+    def _on_unreadable(self, error: SourceError) -> None:
         if not report_unreadable(error):
             self.has_gone = True
 
@@ -137,7 +137,7 @@ class DiffCommand:
         self.gone += found.relation is None and found.has_deleted_segment
         for copy in found.copies:
             for text in copy.unread:
-                self._refused(SourceError(text))
+                self._on_unreadable(SourceError(text))
         self.sink.add(found)
 
     def _end(self, seconds: float) -> None:

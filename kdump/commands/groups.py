@@ -194,9 +194,9 @@ class GroupsCommand:
         directories: dict[str, LogDirectory] = {}
         for path in paths:
             try:
-                some, log_directories = coordinator_logs(path, self.notes.refuse)
+                some, log_directories = coordinator_logs(path, self.notes.add_unreadable)
             except SourceError as error:
-                self.notes.refuse(error)
+                self.notes.add_unreadable(error)
                 continue
             logs.extend(some)
             directories.update({os.path.realpath(each.path): each for each in log_directories})
@@ -210,7 +210,7 @@ class GroupsCommand:
                 print_error(f"{path_text(log.path)}: not read; {other}")
         offsets = [log for log in chosen if log.topic == OFFSETS_TOPIC]
         if not chosen and not self.notes.failed:
-            self.notes.refuse(SourceError(f"{', '.join(paths)}: no {OFFSETS_TOPIC} found"))
+            self.notes.add_unreadable(SourceError(f"{', '.join(paths)}: no {OFFSETS_TOPIC} found"))
         if self.moment.offset is not None and len(offsets) > 1:
             raise click.UsageError(
                 f"--as-of: an offset applies to a single partition, but {len(offsets)} of {OFFSETS_TOPIC} were"

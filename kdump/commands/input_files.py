@@ -144,12 +144,12 @@ class Files:
         """Yield every file to read. Paths that cannot be read are reported and skipped."""
         for path in self.paths:
             if path != "-" and "://" not in path and not os.path.lexists(path):
-                self.refused(missing(path))
+                self.report_unreadable(missing(path))
                 continue
             try:
-                yield from self._in_range(list(targets(path, self.kind, self.refused)))
+                yield from self._in_range(list(targets(path, self.kind, self.report_unreadable)))
             except SourceError as error:
-                self.refused(error)
+                self.report_unreadable(error)
 
     def _in_range(self, files: list[Target]) -> list[Target]:
         """Leave out segments that are outside the selected offsets according to the names of their neighbors."""
@@ -178,7 +178,7 @@ class Files:
                     open_target(at).close()
             except SourceError as error:
                 if not is_gone(error):
-                    self.refused(error)
+                    self.report_unreadable(error)
 
     def open(self, at: Target, *, keep: bool = False) -> tuple[Window, FileKind] | None:
         """Return the file and its kind, by name or content; None, after a line to stderr, if it cannot be read."""
@@ -186,7 +186,7 @@ class Files:
             window = self.scan.open(at, keep=keep)
             kind = at.kind or by_content(window)
         except SourceError as error:
-            self.refused(error)
+            self.report_unreadable(error)
             return None
         if kind is PRODUCER_SNAPSHOT:
             window.source.keep = True
@@ -194,7 +194,7 @@ class Files:
             print_error(f"{path_text(at.path)}: no base offset in the file name; offsets are relative to it")
         return window, kind
 
-    def refused(self, error: SourceError) -> None:
+    def report_unreadable(self, error: SourceError) -> None:
         """Report a path or device that could not be read; the other files are still processed."""
         self.failed = report_unreadable(error) or self.failed
 

@@ -129,7 +129,7 @@ class Overview:
         files: dict[str, list[Target]] = {}
         for path in self.options.paths:
             try:
-                for place in find_directories(path, self._refused):
+                for place in find_directories(path, self._on_unreadable):
                     if isinstance(place, LogDirectory):
                         self._directory(place)
                     elif isinstance(place, PartitionDirectory):
@@ -137,9 +137,9 @@ class Overview:
                     elif place.kind is file_kinds.SEGMENT and "://" not in place.path and os.path.isfile(place.path):
                         files.setdefault(os.path.dirname(os.path.abspath(place.path)), []).append(place)
                     else:
-                        self._refused(SourceError(_refusal(place.path)))
+                        self._on_unreadable(SourceError(_refusal(place.path)))
             except SourceError as error:
-                self._refused(error)
+                self._on_unreadable(error)
         for directory, found in files.items():
             self._files(directory, found)
         self._sink.end()
@@ -175,7 +175,7 @@ class Overview:
         rows = OverviewRows([facts], by, is_alone=True)
         self._rows(rows, place.path, len(rows), rows.size, facts if by == "segment" else None)
         if by == "segment":
-            self._report(facts.partition.refused)
+            self._report(facts.partition.listing_errors)
 
     def _files(self, directory: str, found: list[Target]) -> None:
         """Show segments that were given as paths, with what is known from their directory."""
@@ -192,7 +192,7 @@ class Overview:
                 row.segment.segment = replace(row.segment.segment, log=at)
                 rows.append(row)
         for at in names.values():  # not live segments
-            self._refused(SourceError(_refusal(at.path)))
+            self._on_unreadable(SourceError(_refusal(at.path)))
         self._rows(rows, directory, len(rows), sum(row.size for row in rows))
 
     def _rows(
@@ -233,9 +233,9 @@ class Overview:
 
     def _report(self, errors: list[str]) -> None:
         for error in errors:
-            self._refused(SourceError(error))
+            self._on_unreadable(SourceError(error))
 
-    def _refused(self, error: SourceError) -> None:
+    def _on_unreadable(self, error: SourceError) -> None:
         if str(error) not in self._reported:  # reported both by the search and by the directory
             self.failed |= report_unreadable(error)
         self._reported.add(str(error))

@@ -139,7 +139,7 @@ class ProducersCommand:
             for answer in producers(
                 self.options.paths,
                 self.question,
-                refused=self.notes.refuse,
+                on_unreadable=self.notes.add_unreadable,
                 on_progress=progress.more,
                 started=started,
                 total=progress.expect,

@@ -109,7 +109,7 @@ class ReindexCommand:
                 past_damage=options.past_damage,
                 wanted=of_topic,
                 options=options.reading.check_options(only=LITTLE),
-                refused=report_unreadable,
+                on_unreadable=report_unreadable,
                 on_progress=progress.more,
             ):
                 self._made(made)

@@ -132,7 +132,7 @@ class SalvageCommand:
                 name=options.name,
                 options=options.reading.check_options(only=LITTLE),
                 wanted=topic_filter(options.topics),
-                refused=self._refused,
+                on_unreadable=self._on_unreadable,
                 on_progress=progress.more,
                 sink=RecordLines if self.write == JSONL else None,
             )
@@ -142,7 +142,7 @@ class SalvageCommand:
             return 2
         return int(bool(unreadable()) or not all(each.is_whole for each in found))
 
-    def _refused(self, error: SourceError) -> None:
+    def _on_unreadable(self, error: SourceError) -> None:
         if report_unreadable(error) and isinstance(error, SourceNotFound):
             self.is_complete = False
 

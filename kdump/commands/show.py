@@ -177,7 +177,7 @@ class Show:
             with Progress(f"{at.path}: transactions") as progress:
                 self.committed.turn_to(at, window, progress.more)
         except SourceError as error:
-            self.files.refused(error)
+            self.files.report_unreadable(error)
             window.source.close()
             return None
         window.source.keep = keep
@@ -234,7 +234,7 @@ class Show:
                             if self.options.limit == 1:
                                 return first, None
             except SourceError as error:
-                self.files.refused(error)
+                self.files.report_unreadable(error)
             finally:
                 window.source.close()
         return first, None
@@ -344,7 +344,7 @@ class Show:
                         return
             self.files.ended(at, window, kind, self.scan.batches - before if kind in BATCHES else shown)
         except SourceError as error:
-            self.files.refused(error)
+            self.files.report_unreadable(error)
         finally:
             window.source.close()
 
@@ -387,7 +387,7 @@ class Show:
             try:
                 rows = self._last_of(at, window, kind, wanted - total)
             except SourceError as error:
-                self.files.refused(error)
+                self.files.report_unreadable(error)
                 continue
             self.files.ended(at, window, kind, sum(not isinstance(item, Entry) or bool(item.type) for item, _ in rows))
             at = at._replace(kind=kind)

@@ -124,7 +124,7 @@ class Notes:
             print_error(f"{path_text(source)}: {message}" if source else message)
         self.sink.note(source, message)
 
-    def refuse(self, error: SourceError) -> None:
+    def add_unreadable(self, error: SourceError) -> None:
         self.failed |= report_unreadable(error)
 
 

@@ -109,7 +109,11 @@ class StatsCommand:
                 self.sink.tick()
 
             for found in stats(
-                self.options.paths, check, wanted=self._is_wanted, refused=report_unreadable, on_progress=on_progress
+                self.options.paths,
+                check,
+                wanted=self._is_wanted,
+                on_unreadable=report_unreadable,
+                on_progress=on_progress,
             ):
                 self._found(found)
         self._end()

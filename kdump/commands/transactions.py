@@ -152,7 +152,7 @@ class TransactionsCommand:
             for answer in transactions(
                 self.options.paths,
                 self.question,
-                refused=self.notes.refuse,
+                on_unreadable=self.notes.add_unreadable,
                 on_progress=progress.more,
                 started=started,
                 total=progress.expect,

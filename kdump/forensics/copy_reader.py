@@ -61,7 +61,7 @@ class CopyReader:
         self._row: ComparableRecord | None = None
         self._taken: int | None = None
         self._reader = PartitionReader(
-            options.open, options.limits, stretches=CHECKED, refused=self._refused, changed=self._changed
+            options.open, options.limits, stretches=CHECKED, on_unreadable=self._on_unreadable, changed=self._changed
         )
         self._pending: list[UnreadableSpan] = []
         self._pending_count = 0
@@ -293,7 +293,7 @@ class CopyReader:
             self.end_unread = False
             yield from self._reader.segment(at)
 
-    def _refused(self, error: SourceError) -> None:
+    def _on_unreadable(self, error: SourceError) -> None:
         self.end_unread = True
         self.unread.append(str(error))
         self._pending_unread = True

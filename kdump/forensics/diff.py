@@ -26,7 +26,7 @@ from kdump.forensics.differences import (
 )
 from kdump.forensics.truncation import Truncation, truncation
 from kdump.log.command_line_paths import no_kafka_files
-from kdump.log.errors import Refused, SourceError, is_gone, raise_it
+from kdump.log.errors import OnUnreadable, SourceError, is_gone, raise_it
 from kdump.log.live_files import PAUSES
 from kdump.log.partition_directory import NO_SEGMENT
 
@@ -124,19 +124,19 @@ def diff(
     options: Options | None = None,
     *,
     wanted: Callable[[str], bool] = lambda topic: True,
-    refused: Refused = raise_it,
+    on_unreadable: OnUnreadable = raise_it,
     on_progress: Callable[[int], None] = lambda count: None,
     lone: Callable[[CopyGroup, bool], None] = lambda group, is_difference: None,
 ) -> Iterator[Diff]:
     """Yield the comparison of each partition that two or more of the paths have; see commands.diff for what a path is.
 
-    `refused` is called with the SourceError for what could not be read (by default it is raised), `lone` with a
+    `on_unreadable` is called with the SourceError for what could not be read (by default it is raised), `lone` with a
     partition that only one path has, and whether that is a difference, as it is between copies of one log directory.
     Raises SourceError.
     """
 
     options = options or Options(only=LITTLE)
-    sides = sides_of(list(paths), options, refused)
+    sides = sides_of(list(paths), options, on_unreadable)
     if sides is None:
         return
     identities = [each.directory_ids for each in sides]
@@ -149,7 +149,7 @@ def diff(
             lone(group, one_disk)
         elif not any(copy.segments for copy in group.copies):
             for copy in group.copies:
-                refused(no_kafka_files(copy.path, f"{copy.path}: {NO_SEGMENT}"))
+                on_unreadable(no_kafka_files(copy.path, f"{copy.path}: {NO_SEGMENT}"))
         else:
             yield _settled(group.copies, options, on_progress)
 
@@ -166,14 +166,14 @@ def _settled(copies: list[Copy], options: Options, on_progress: Callable[[int], 
     return made
 
 
-def sides_of(paths: list[str], options: Options, refused: Refused) -> list[Side] | None:
+def sides_of(paths: list[str], options: Options, on_unreadable: OnUnreadable) -> list[Side] | None:
     """Return what is at each path; None if a path has nothing, because then there is nothing to compare."""
     found = []
     for path in paths:
         try:
-            found.append(side(path, options, refused))
+            found.append(side(path, options, on_unreadable))
         except SourceError as error:
-            refused(error)
+            on_unreadable(error)
             return None
     return found
 

@@ -22,7 +22,7 @@ from kdump.check.watchers.producers import ProducerWatcher
 from kdump.forensics.answers import Note, PartitionProducers, PartitionTransactions
 from kdump.forensics.txn_index_entries import TxnIndexEntries
 from kdump.log.batch_validity import COUNT
-from kdump.log.errors import Refused, SourceError
+from kdump.log.errors import OnUnreadable, SourceError
 from kdump.log.partition_directory import PartitionDirectory
 from kdump.log.paths import Target
 from kdump.log.region import Region
@@ -117,12 +117,12 @@ def certain_answers(
     row: type[PartitionTransactions | PartitionProducers],
     looking: Looking | None,
     is_shown: Callable[[Finding], bool],
-    refused: Refused,
+    on_unreadable: OnUnreadable,
 ) -> Iterator[Any]:
     """Scan the partition; yield the observer's answers, and the findings for which `is_shown` is true and that hold
     even if a broker is changing the files (check/engine/second_look.py). Findings of damaged bytes precede the
     partition's `row`, the observer's last answer, which counts them. Notes come last; what could not be read is passed
-    to `refused`."""
+    to `on_unreadable`."""
     damages = 0
 
     def confirmed() -> Iterator[Finding]:
@@ -143,7 +143,7 @@ def certain_answers(
             yield answer
     yield from confirmed()
     for unread in scan.totals.unread:
-        refused(SourceError(unread))
+        on_unreadable(SourceError(unread))
     for note in scan.totals.notes:
         yield Note("", note)
 

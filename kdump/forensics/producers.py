@@ -15,7 +15,7 @@ from kdump.forensics.find_partitions import PartitionInput, find_partitions, is_
 from kdump.forensics.partition_scan import REPORTED, PartitionScan, certain_answers
 from kdump.forensics.producer_history import ProducerHistory
 from kdump.forensics.producer_ledger import ProducerLedger
-from kdump.log.errors import Refused, raise_it
+from kdump.log.errors import OnUnreadable, raise_it
 from kdump.log.paths import Target
 from kdump.log.region import Limits
 from kdump.state.coordinator import TransactionCoordinatorState
@@ -63,7 +63,7 @@ def producers(
     paths: str | Iterable[str],
     question: ProducersQuery | None = None,
     *,
-    refused: Refused = raise_it,
+    on_unreadable: OnUnreadable = raise_it,
     on_progress: Callable[[int], None] = lambda count: None,
     started: Callable[[PartitionInput], None] = lambda place: None,
     total: Callable[[int], None] = lambda size: None,
@@ -75,26 +75,30 @@ def producers(
     PartitionProducers; between them a Finding for what could not be read, for a sequence or epoch error, and for a
     snapshot that contradicts the log, and a Note for anything else that could not be taken into account.
 
-    Raises SourceError for a path that cannot be read; if `refused` is given, it is called with the error instead.
+    Raises SourceError for a path that cannot be read; if `on_unreadable` is given, it is called with the error instead.
     `on_progress` is called with the number of bytes as they are read, `total` with their sum in advance, `started` with
     each partition."""
     question = question or ProducersQuery()
     now = round(time.time() * 1000) if question.now is None else question.now
     options = Options(only=frozenset({"transactions"}), limits=question.limits, now=now)
-    found, _ = find_partitions([paths] if isinstance(paths, str) else paths, options, refused)
+    found, _ = find_partitions([paths] if isinstance(paths, str) else paths, options, on_unreadable)
     chosen = [place for place in found if place.known.topic is None or question.topic(place.known.topic)]
     total(sum(place.size for place in chosen))
     for place in chosen:
         started(place)
-        yield from _of(place, question, now, on_progress, refused)
+        yield from _of(place, question, now, on_progress, on_unreadable)
 
 
 def _of(
-    place: PartitionInput, question: ProducersQuery, now: int, on_progress: Callable[[int], None], refused: Refused
+    place: PartitionInput,
+    question: ProducersQuery,
+    now: int,
+    on_progress: Callable[[int], None],
+    on_unreadable: OnUnreadable,
 ) -> Iterator[Answer]:
     totals = CheckTotals()
     place, looking = place.now()
-    if is_away(place, refused):
+    if is_away(place, on_unreadable):
         return
     scan = PartitionScan(place.partition, place.known, place.options, totals, ProducerState(ProducerHistory))
     scan.on_progress = on_progress
@@ -108,7 +112,7 @@ def _of(
         with_events=question.events,
     )
     is_shown = partial(_is_told, question=question)
-    for answer in certain_answers(scan, watch, PartitionProducers, looking, is_shown, refused):
+    for answer in certain_answers(scan, watch, PartitionProducers, looking, is_shown, on_unreadable):
         if not isinstance(answer, (Producer, ProducerEvent)) or question.wants(answer):
             yield answer
         if isinstance(answer, PartitionProducers) and answer.forgotten:

@@ -29,7 +29,7 @@ from kdump.format.errors import DecodeError
 from kdump.format.record_columns import WIDTH, RecordColumns, decode
 from kdump.log.batch_records import decode_columns, records
 from kdump.log.batch_validity import damage_of, impossible_count
-from kdump.log.errors import Refused, SourceError, raise_it
+from kdump.log.errors import OnUnreadable, SourceError, raise_it
 from kdump.log.legacy_records import read_wrapper
 from kdump.log.legacy_skim import Skimmed
 from kdump.log.partition_directory import PartitionDirectory, current
@@ -46,32 +46,32 @@ def stats(
     options: Options | None = None,
     *,
     wanted: Callable[[PartitionDirectory], bool] = lambda partition: True,
-    refused: Refused = raise_it,
+    on_unreadable: OnUnreadable = raise_it,
     on_progress: OnProgress = lambda count: None,
 ) -> Iterator[Stats]:
     """Yield the statistics of each partition in the paths: files, partition directories, log directories. `wanted`
-    selects among the partitions of directories; `refused` is called with the SourceError for a path that could not be
-    read (by default it is raised), `on_progress` with the number of bytes that were read. What could not be read of a
-    partition is in its `unread`. Raises SourceError."""
+    selects among the partitions of directories; `on_unreadable` is called with the SourceError for a path that could
+    not be read (by default it is raised), `on_progress` with the number of bytes that were read. What could not be read
+    of a partition is in its `unread`. Raises SourceError."""
     options = options or Options()
 
-    for place in of_places(paths, refused):
+    for place in of_places(paths, on_unreadable):
         if isinstance(place, Target):
             try:
                 refuse_others(place, options)
             except SourceError as error:
-                refused(error)
+                on_unreadable(error)
                 continue
             yield read([place], Stats(place.path, place.topic, place.partition), options, on_progress)
         elif wanted(place):
             place = current(place)
-            if not place.segments and place.refused:  # deleted during the run, or not readable
-                for problem in place.refused:
-                    refused(SourceError(problem))
+            if not place.segments and place.listing_errors:  # deleted during the run, or not readable
+                for problem in place.listing_errors:
+                    on_unreadable(SourceError(problem))
                 continue
             segments = [segment.log for segment in place.segments if segment.log is not None]
             made = Stats(place.path, place.topic, place.partition)
-            made.unread += place.refused
+            made.unread += place.listing_errors
             yield read(segments, made, options, on_progress)
 
 
@@ -145,7 +145,11 @@ class StatsReader:
     def segment(self, at: Target, last: bool) -> None:
         stats = self.stats
         reader = PartitionReader(
-            self.options.open, self.options.limits, stretches=CHECKED, refused=self._refused, changed=self._changed
+            self.options.open,
+            self.options.limits,
+            stretches=CHECKED,
+            on_unreadable=self._on_unreadable,
+            changed=self._changed,
         )
         for region in reader.segment(at):
             self.on_progress(region.size)
@@ -153,7 +157,7 @@ class StatsReader:
         stats.files += reader.files
         stats.bytes += reader.size
 
-    def _refused(self, error: SourceError) -> None:
+    def _on_unreadable(self, error: SourceError) -> None:
         self.stats.unread.append(str(error))
 
     def _changed(self, at: Target, grown: int) -> None:

@@ -23,7 +23,7 @@ from kdump.forensics.answers import (
 from kdump.forensics.find_partitions import PartitionInput, find_partitions, is_away
 from kdump.forensics.partition_scan import REPORTED, PartitionScan, certain_answers
 from kdump.forensics.transaction_ledger import TransactionLedger
-from kdump.log.errors import Refused, raise_it
+from kdump.log.errors import OnUnreadable, raise_it
 from kdump.log.region import Limits
 from kdump.state.coordinator import TransactionCoordinatorState
 
@@ -62,7 +62,7 @@ def transactions(
     paths: str | Iterable[str],
     question: TransactionsQuery | None = None,
     *,
-    refused: Refused = raise_it,
+    on_unreadable: OnUnreadable = raise_it,
     on_progress: Callable[[int], None] = lambda count: None,
     started: Callable[[PartitionInput], None] = lambda place: None,
     total: Callable[[int], None] = lambda size: None,
@@ -76,7 +76,7 @@ def transactions(
     read and for a .txnindex that contradicts the log, and a Note for anything else that could not be taken into
     account.
 
-    Raises SourceError for a path that cannot be read; if `refused` is given, it is called with the error instead.
+    Raises SourceError for a path that cannot be read; if `on_unreadable` is given, it is called with the error instead.
     `on_progress` is called with the number of bytes as they are read, `total` with their sum in advance, `started` with
     each partition."""
     question = question or TransactionsQuery()
@@ -87,14 +87,14 @@ def transactions(
         now=now,
         transaction_timeout=question.timeout,
     )
-    found, _ = find_partitions([paths] if isinstance(paths, str) else paths, options, refused)
+    found, _ = find_partitions([paths] if isinstance(paths, str) else paths, options, on_unreadable)
     chosen = [place for place in found if place.known.topic is None or question.topic(place.known.topic)]
     if chosen or not found:
         yield from _coordinators(found, question, now)
     total(sum(place.size for place in chosen))
     for place in chosen:
         started(place)
-        yield from _of(place, question, now, on_progress, refused)
+        yield from _of(place, question, now, on_progress, on_unreadable)
 
 
 def _coordinators(found: list[PartitionInput], question: TransactionsQuery, now: int) -> Iterator[Answer]:
@@ -139,11 +139,11 @@ def _of(
     question: TransactionsQuery,
     now: int,
     on_progress: Callable[[int], None],
-    refused: Refused,
+    on_unreadable: OnUnreadable,
 ) -> Iterator[Answer]:
     totals = CheckTotals()
     place, looking = place.now()
-    if is_away(place, refused):
+    if is_away(place, on_unreadable):
         return
     scan = PartitionScan(place.partition, place.known, place.options, totals)
     scan.on_progress = on_progress
@@ -151,7 +151,9 @@ def _of(
     ledger = TransactionLedger(
         scan, coordinator if isinstance(coordinator, TransactionCoordinatorState) else None, now, question.timeout
     )
-    for answer in certain_answers(scan, ledger, PartitionTransactions, looking, is_shown_with_transactions, refused):
+    for answer in certain_answers(
+        scan, ledger, PartitionTransactions, looking, is_shown_with_transactions, on_unreadable
+    ):
         if not isinstance(answer, Transaction) or question.wants(answer):
             yield answer
 

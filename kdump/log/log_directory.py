@@ -54,7 +54,7 @@ class LogDirectory:
     def partitions(self) -> list[PartitionDirectory]:
         if self.is_of_broker:
             return self.candidates
-        return [each for each in self.candidates if each.refused or _may_be_partition(each)]
+        return [each for each in self.candidates if each.listing_errors or _may_be_partition(each)]
 
     @property
     def nested(self) -> list[str]:

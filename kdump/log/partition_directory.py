@@ -50,12 +50,12 @@ class PartitionFiles:
 
 
 @dataclass(frozen=True)
-class Listing:
+class DirectoryListing:
     """What is in a directory, as compact as possible. `files`: their names, each followed by a slash."""
 
     files: str = ""
     directories: str = ""
-    refused: str = ""
+    error: str = ""
     """Why the directory could not be listed."""
     seen: Identity | None = None
     """Identity of the directory from before it was listed; None if it is not on a local disk."""
@@ -73,22 +73,22 @@ class PartitionDirectory:
     partition: int | None
     state: str
     given: PartitionFiles | None = None
-    listed: Listing | None = field(default=None, compare=False, repr=False)
+    listed: DirectoryListing | None = field(default=None, compare=False, repr=False)
 
     @property
     def name(self) -> str:
         return os.path.basename(os.path.abspath(self.path))
 
     @property
-    def listing(self) -> Listing:
+    def listing(self) -> DirectoryListing:
         if self.listed is None:
-            self.listed = Listing() if self.given is not None else _list(self.path)
+            self.listed = DirectoryListing() if self.given is not None else _list(self.path)
         return self.listed
 
     @property
-    def refused(self) -> list[str]:
+    def listing_errors(self) -> list[str]:
         """Why the directory could not be listed."""
-        return [self.listing.refused] if self.listing.refused else []
+        return [self.listing.error] if self.listing.error else []
 
     @property
     def directories(self) -> list[str]:
@@ -178,18 +178,18 @@ def current(place: PartitionDirectory) -> PartitionDirectory:
     return partition(place.path, place.source)
 
 
-def _list(directory: str) -> Listing:
+def _list(directory: str) -> DirectoryListing:
     seen = identity(directory)
     try:
         return listing_of(items(directory), seen)
     except OSError as error:
-        return Listing(refused=listing_error(error, directory), seen=seen)
+        return DirectoryListing(error=listing_error(error, directory), seen=seen)
 
 
-def listing_of(entries: list[DirectoryEntry], seen: Identity | None) -> Listing:
-    """Return the Listing of a directory with these entries; `seen`: its identity from before it was listed."""
+def listing_of(entries: list[DirectoryEntry], seen: Identity | None) -> DirectoryListing:
+    """Return the DirectoryListing of a directory with these entries; `seen`: its identity from before it was listed."""
     files = "".join(f"{entry.name}/" for entry in entries if not entry.is_directory)
-    return Listing(files, "".join(f"{entry.name}/" for entry in entries if entry.is_directory), "", seen)
+    return DirectoryListing(files, "".join(f"{entry.name}/" for entry in entries if entry.is_directory), "", seen)
 
 
 @lru_cache(8)

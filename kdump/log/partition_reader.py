@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 
-from kdump.log.errors import Refused, SourceError, raise_it
+from kdump.log.errors import OnUnreadable, SourceError, raise_it
 from kdump.log.paths import Target
 from kdump.log.reader import regions
 from kdump.log.region import Limits, Region
@@ -15,9 +15,9 @@ from kdump.log.window import Window
 class PartitionReader:
     """Opens, reads and closes segments, one at a time.
 
-    `open_window` opens a segment, and raises SourceError; `stretches` is as in kdump.log.reader.regions. `refused` is
-    called with the SourceError for bytes that could not be read, and raises it by default; `changed` is called with a
-    segment that grew or shrank while it was read, and by how many bytes.
+    `open_window` opens a segment, and raises SourceError; `stretches` is as in kdump.log.reader.regions.
+    `on_unreadable` is called with the SourceError for bytes that could not be read, and raises it by default; `changed`
+    is called with a segment that grew or shrank while it was read, and by how many bytes.
 
     While a region is processed, `at` is its segment and `window` can read it. `files` and `size` (bytes) count the
     segments that were opened and closed.
@@ -29,7 +29,7 @@ class PartitionReader:
         limits: Limits,
         *,
         stretches: str = "",
-        refused: Refused = raise_it,
+        on_unreadable: OnUnreadable = raise_it,
         changed: Callable[[Target, int], None] = lambda at, count: None,
     ) -> None:
         self.at: Target | None = None
@@ -38,7 +38,7 @@ class PartitionReader:
         self._open = open_window
         self._limits = limits
         self._stretches = stretches
-        self._refused = refused
+        self._on_unreadable = on_unreadable
         self._changed = changed
 
     def log(self, segments: list[Target]) -> Iterator[Region]:
@@ -52,19 +52,19 @@ class PartitionReader:
         try:
             window = self._open(at)
         except SourceError as error:
-            self._refused(error)
+            self._on_unreadable(error)
             return
         self.window, source = window, window.source
         try:
             yield from regions(window, name_offset=at.name_offset, limits=self._limits, stretches=self._stretches)
             for position, size in getattr(source, "unreadable", ()):
-                self._refused(SourceError(f"{at.path}: the device cannot read {size} bytes at byte {position}"))
+                self._on_unreadable(SourceError(f"{at.path}: the device cannot read {size} bytes at byte {position}"))
             if source.error:
-                self._refused(SourceError(source.error))
+                self._on_unreadable(SourceError(source.error))
             elif isinstance(source, FileSource) and (grown := source.grown()):
                 self._changed(at, grown)
         except SourceError as error:
-            self._refused(error)
+            self._on_unreadable(error)
         finally:
             self.files += 1
             self.size += source.size or 0

@@ -77,10 +77,12 @@ class RecordLineFormat:
     """How records are printed. `metadata`: offset, timestamp and so on; `contents`: key and payload, None for
     neither."""
 
-    def __init__(self, metadata: bool, contents: Contents | None, refuse: Callable[[int, str], None]) -> None:
+    def __init__(
+        self, metadata: bool, contents: Contents | None, report_undecodable: Callable[[int, str], None]
+    ) -> None:
         self.metadata = metadata
         self.contents = contents
-        self.refuse = refuse
+        self.report_undecodable = report_undecodable
         """Called with the offset of a record that cannot be decoded, and the reason."""
 
     def shown(self, offset: int, key: bytes | None, value: bytes | None) -> str:
@@ -91,7 +93,7 @@ class RecordLineFormat:
         try:
             key_text, payload = self.contents(offset, key, value)
         except Undecodable as error:
-            self.refuse(offset, str(error))
+            self.report_undecodable(offset, str(error))
             return ""
         if key_text is None:
             return "" if payload is None else f"{prefix}payload: {payload}"
@@ -107,7 +109,7 @@ class RecordLineFormat:
         try:
             key_pieces, payload = self.contents.pieces(key, value, PIECE)
         except Undecodable as error:
-            self.refuse(offset, str(error))
+            self.report_undecodable(offset, str(error))
             return iter(())
         parts: Iterable[str] = () if key_pieces is None else chain((f"{prefix}key: ",), key_pieces)
         if payload is not None:
@@ -295,7 +297,7 @@ def _control(form: RecordLineFormat, offset: int, key: bytes | None, value: byte
     """Return the text of a control record."""
     control = decode_control(key, value)
     if control.problem is not None:
-        form.refuse(offset, f"control record {control.type}: {control.problem}")
+        form.report_undecodable(offset, f"control record {control.type}: {control.problem}")
         if control.typeId is None:
             return ""
     if control.type in ("COMMIT", "ABORT"):
@@ -355,7 +357,7 @@ def _lone(batch: LegacyRecordBatch, form: RecordLineFormat) -> Iterator[tuple[Li
         if end > batch.size:
             raise struct.error
     except struct.error:
-        form.refuse(batch.lastOffset, "the sizes of key and value exceed the message")
+        form.report_undecodable(batch.lastOffset, "the sizes of key and value exceed the message")
         return
     sizes = (key_size, value_size)
     line = _message_line(form, batch, batch.lastOffset, batch.maxTimestamp, sizes, batch.crcValid, batch.crc)

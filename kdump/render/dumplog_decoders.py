@@ -21,7 +21,7 @@ from kdump.format.schema import MessageSchema, by_api_key
 from kdump.format.utf8 import java_text, java_texts, texts
 from kdump.format.varint import Bytes
 from kdump.render.dumplog_batch import Contents, Undecodable
-from kdump.render.dumplog_remote import refused, remote_text
+from kdump.render.dumplog_remote import rejection_reason, remote_text
 from kdump.render.java import jackson
 
 Said = tuple["str | None", "str | None"]
@@ -150,7 +150,7 @@ def _remote(offset: int, key: bytes | None, value: bytes | None) -> Said:
     if isinstance(found, str):
         return None, f"Error at offset {offset}, skipping. {found}"
     schema, _, decoded = found
-    if wrong := refused(decoded.value):
+    if wrong := rejection_reason(decoded.value):
         return None, f"Error at offset {offset}, skipping. {wrong}"
     return None, remote_text(schema.name, decoded.value)
 

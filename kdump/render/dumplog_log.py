@@ -61,7 +61,7 @@ class LogDump:
 
     def run(self) -> None:
         out, options = self.out, self.options
-        form = RecordLineFormat(not options.skip_record_metadata, options.contents, self.refuse)
+        form = RecordLineFormat(not options.skip_record_metadata, options.contents, self.report_undecodable)
         end = 0
         source = self.window.source
         with Progress(self.path) as progress:
@@ -124,7 +124,7 @@ class LogDump:
         else:
             self.out.error_line(text)
 
-    def refuse(self, offset: int, why: str) -> None:
+    def report_undecodable(self, offset: int, why: str) -> None:
         """Report a record that the decoder cannot read."""
         self.out.status = 1
         self.complaints += 1

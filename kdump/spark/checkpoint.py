@@ -130,7 +130,7 @@ def is_unchanged(
 ) -> bool:
     """Return True if a check can resume at `kept`, because everything that it depends on is unchanged."""
     count = kept.segments
-    if not 0 < count < len(place.segments) or place.refused:
+    if not 0 < count < len(place.segments) or place.listing_errors:
         return False
     stamps = file_stamps(place)
     if prefix_fingerprint(place, known, check, tables, identity, count, stamps) != kept.print_:

@@ -169,7 +169,7 @@ def _findings(fleet: Fleet, options: ReadOptions, check: Options, wanted: Pushed
     """Yield what `kdump verify` checks one after the other (the root of a log directory, a partition, a file), and the
     paths that could not be read."""
     whose = {found.place.path: found.identity for found in fleet.found}
-    for path, text in fleet.refused:
+    for path, text in fleet.unreadable:
         yield TaskItem((path, text), DiskIdentity(), 0)
     for unit in units_of([found.place for found in fleet.found], check):
         place = unit.partition

@@ -59,4 +59,4 @@ def largest_first(pieces: Iterable[TaskItem], most: int, parallelism: int) -> It
     return packed(sorted(pieces, key=lambda piece: -piece.size), most, parallelism)
 
 
-Refused = Callable[[str, str], None]
+OnUnreadable = Callable[[str, str], None]

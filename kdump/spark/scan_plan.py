@@ -33,7 +33,7 @@ def jobs_of(fleet: Fleet, check: Options, tables: tuple[str, ...]) -> list[UnitJ
     whose = {found.place.path: found.identity for found in fleet.found}
     ages = retention_of(fleet)
     jobs = []
-    for path, text in fleet.refused:
+    for path, text in fleet.unreadable:
         jobs.append(UnitJob(key_of("refused", path), (path, text), DiskIdentity(), "", tables))
     for unit in units_of([found.place for found in fleet.found], check):
         place = unit.partition

@@ -90,7 +90,8 @@ def summarize(spark: SparkSession, options: ScanOptions, store: Store, done: Sca
             **{name: total[name] for name in COUNTS},
             findings={severity: severities[severity] for severity in SEVERITIES},
             codes=dict(sorted(codes.items())),
-            unread=[text for _, text in done.fleet.refused] + [t for e in done.entries for t in e["totals"]["unread"]],
+            unread=[text for _, text in done.fleet.unreadable]
+            + [t for e in done.entries for t in e["totals"]["unread"]],
             notes=[text for entry in done.entries for text in entry["totals"]["notes"]],
             replicas=[ReplicaDifference(**each) for each in found if each["kind"] != COMPACTED],
             compactedReplicas=sum(each["kind"] == COMPACTED for each in found),

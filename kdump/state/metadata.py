@@ -92,7 +92,7 @@ def replay_metadata(
         raise Unreachable(too_early(files, ()))
     metadata = reader.read(usable)
     if is_limited and metadata.snapshot is None and start != 0:
-        raise Unreachable(too_early(files, reader.refused))
+        raise Unreachable(too_early(files, reader.snapshot_problems))
     return metadata
 
 
@@ -107,7 +107,7 @@ class _MetadataReader:
     only: frozenset[str] | None
     on_change: ChangeListener | None
     go_on: bool
-    refused: list[str] = field(default_factory=list)
+    snapshot_problems: list[str] = field(default_factory=list)
     """Why snapshots were rejected."""
 
     def read(self, snapshots: Sequence[tuple[int, str]]) -> MetadataImage:
@@ -131,7 +131,7 @@ class _MetadataReader:
             # There is nothing else: use what can be read of it.
             self._read_snapshot(replay, snapshots[0][1], go_on=True)
             replay.metadata.snapshot = replay.metadata.end_offset = snapshots[0][0]
-        self.refused = skipped
+        self.snapshot_problems = skipped
         replay.on_change = self.on_change
         replay.metadata.problems[:0] = skipped[:MOST_PROBLEMS]
         self._read_log(replay, start)

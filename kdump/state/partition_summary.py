@@ -141,7 +141,7 @@ class PartitionSummary:
     @property
     def errors(self) -> list[str]:
         """Why something could not be read."""
-        return [*self.partition.refused, *self.unread]
+        return [*self.partition.listing_errors, *self.unread]
 
     def read(
         self, *, quick: bool = False, on_progress: OnProgress = lambda count: None, open_: Open = open_window

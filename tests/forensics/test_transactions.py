@@ -430,10 +430,10 @@ def test_a_path_that_cannot_be_read(tmp_path: Path) -> None:
     with pytest.raises(SourceError):
         ask(tmp_path / "nothing")
     told: list[SourceError] = []
-    assert ask(tmp_path / "nothing", refused=told.append) == []
+    assert ask(tmp_path / "nothing", on_unreadable=told.append) == []
     assert len(told) == 1
     shutil.copy(PAYMENTS.with_suffix(".txnindex"), tmp_path)
-    ask(tmp_path / PAYMENTS.with_suffix(".txnindex").name, refused=told.append)
+    ask(tmp_path / PAYMENTS.with_suffix(".txnindex").name, on_unreadable=told.append)
     assert "not a segment" in str(told[1])
 
 

@@ -50,7 +50,7 @@ class NeighborFiles(Resumable):
         try:
             yield from self._read(at, kind)
         except SourceError as error:
-            self.totals.refused(error)
+            self.totals.add_unreadable(error)
 
     def _read(self, at: Target, kind: FileKind) -> Iterator[Item]:
         """Yield everything in a file next to a segment. Raises SourceError."""
@@ -80,7 +80,7 @@ class NeighborFiles(Resumable):
                     if isinstance(item, Entry) and item.type:
                         yield item.position, item.values
         except SourceError as error:
-            self.totals.refused(error)
+            self.totals.add_unreadable(error)
 
     def aborted(self, part: SegmentContext) -> Aborted:
         """Return the entries of the segment's .txnindex; None if it cannot be read, is invalid or too large, or if the
@@ -102,7 +102,7 @@ class NeighborFiles(Resumable):
                     return None
                 data += item.data
         except SourceError as error:
-            self.totals.refused(error)
+            self.totals.add_unreadable(error)
             return None
         return at, PackedEntries(data)
 

@@ -162,7 +162,7 @@ class PartitionCheck(Resumable):
 
     def _unread(self, at: Target, error: SourceError) -> None:
         """Report the error. No rule draws conclusions across bytes that were not read."""
-        self.totals.refused(error)
+        self.totals.add_unreadable(error)
         self.log_end = None
         self.end_unread = True
         for observer in self._observers:

@@ -78,7 +78,7 @@ class PartitionDirectoryCheck:
         """Return the log end offset; None if it is unknown because of what could not be read. A last segment without a
         batch ends at its base offset (LogSegment.readNextOffset), also if the batches before it end lower; a log
         without a segment is created at its checkpointed log start offset (LogLoader.recoverLog)."""
-        if log.end_unread or self.partition.refused:
+        if log.end_unread or self.partition.listing_errors:
             return log.log_end
         if self.partition.segments:
             return max(self.partition.segments[-1].offset, log.log_end or 0)

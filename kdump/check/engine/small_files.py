@@ -31,7 +31,7 @@ def items(at: Target, options: Options, totals: CheckTotals, *, count: bool = Tr
     try:
         yield from read(at, options, totals, count=count)
     except SourceError as error:
-        totals.refused(error)
+        totals.add_unreadable(error)
 
 
 def read(at: Target, options: Options, totals: CheckTotals, *, count: bool = True) -> Iterator[Item]:
@@ -59,7 +59,7 @@ def file_findings(at: Target, options: Options, totals: CheckTotals) -> Iterator
             elif isinstance(item, Region) and at.kind is file_kinds.PRODUCER_SNAPSHOT:
                 yield invalid_region(at, item)
     except SourceError as error:
-        totals.refused(error)
+        totals.add_unreadable(error)
         return  # nothing follows from a file that was not read
     if sound:
         yield from content(at, properties)

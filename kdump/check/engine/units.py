@@ -26,13 +26,13 @@ from kdump.check.rules.time_index import TimeIndexRule
 from kdump.check.rules.txn_index import invalid_entries
 from kdump.check.totals import CheckTotals
 from kdump.log import file_kinds
-from kdump.log.errors import Refused, SourceError
+from kdump.log.errors import OnUnreadable, SourceError
 from kdump.log.find_directories import find_directories
 from kdump.log.listing import length, parent
 from kdump.log.live_files import FileWatch
 from kdump.log.log_directory import LogDirectory, Place, directory_at
 from kdump.log.partition_directory import PartitionDirectory, SegmentFiles, one_file, partition
-from kdump.log.paths import Refusals, Target, target
+from kdump.log.paths import Target, UnlistedCollector, target
 from kdump.state.siblings import same_broker, unlisted
 
 if TYPE_CHECKING:
@@ -111,7 +111,7 @@ class CheckUnit:
         if self.partition is None:
             return CheckUnit(self.name, self.size, self.known, self.options, target=self.target, around=self.around)
         here = partition(self.partition.path, self.partition.source)
-        if here.refused or not any(here.files()):
+        if here.listing_errors or not any(here.files()):
             return None
         directory = directory_at(parent(here.path)) if around and self.around.first else None
         if isinstance(directory, LogDirectory):
@@ -138,7 +138,7 @@ class CheckUnit:
             yield from self._root(self.directory, totals)
         elif self.partition is not None:
             totals.partitions += 1
-            for problem in self.partition.refused:
+            for problem in self.partition.listing_errors:
                 totals.problem(problem)
             check = self.check_class(self.partition, self.known, self.options, totals)
             self._begin(check, on_progress)
@@ -178,12 +178,12 @@ class CheckUnit:
             try:
                 window = options.open(at)
             except SourceError as error:
-                totals.refused(error)
+                totals.add_unreadable(error)
                 return
             try:
                 kind = file_kinds.by_content(window)
             except SourceError as error:
-                totals.refused(error)
+                totals.add_unreadable(error)
                 return
             finally:
                 window.source.close()
@@ -225,16 +225,16 @@ class CheckUnit:
         yield from rule.finish(part)
 
 
-def units(paths: tuple[str, ...], options: Options, refused: Refused) -> list[CheckUnit]:
-    """Return the units for the paths, in order. Calls `refused` for each path without Kafka files."""
+def units(paths: tuple[str, ...], options: Options, on_unreadable: OnUnreadable) -> list[CheckUnit]:
+    """Return the units for the paths, in order. Calls `on_unreadable` for each path without Kafka files."""
     found_places: list[Place] = []
-    refusals = Refusals(refused)
+    collector = UnlistedCollector(on_unreadable)
     for path in paths:
         try:
-            found_places.extend(find_directories(path, refusals))
+            found_places.extend(find_directories(path, collector))
         except SourceError as error:
-            refused(error)
-    return units_of(found_places, options, unlisted(paths, (place.path for place in found_places), refusals))
+            on_unreadable(error)
+    return units_of(found_places, options, unlisted(paths, (place.path for place in found_places), collector))
 
 
 def units_of(found_places: list[Place], options: Options, maybe: Iterable[str] = ()) -> list[CheckUnit]:

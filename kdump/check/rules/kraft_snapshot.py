@@ -60,7 +60,7 @@ def kraft_snapshot(at: Target, known: PartitionContext, options: Options, totals
     try:
         window = options.open(at)
     except SourceError as error:
-        totals.refused(error)
+        totals.add_unreadable(error)
         return
     totals.files += 1
     totals.bytes += window.source.size or 0
@@ -87,7 +87,7 @@ def kraft_snapshot(at: Target, known: PartitionContext, options: Options, totals
             last = types[0][-1] if types[0] else last
             position = region.position
     except SourceError as error:
-        totals.refused(error)
+        totals.add_unreadable(error)
         return
     finally:
         window.source.close()

@@ -14,7 +14,7 @@ from kdump.forensics.carve.runs import CarvedRun, Runs
 from kdump.forensics.carve.search import CarvedBatch, Search
 from kdump.forensics.carve.write import Writer
 from kdump.forensics.output_directory import OutputDirectory
-from kdump.log.errors import Refused, SourceError, is_missing, listing_error, raise_it
+from kdump.log.errors import OnUnreadable, SourceError, is_missing, listing_error, raise_it
 from kdump.log.fault_tolerant import FaultTolerantSource
 from kdump.log.paths import Target, target
 
@@ -38,7 +38,7 @@ def carve(
     out: str | None = None,
     *,
     options: Options | None = None,
-    refused: Refused = raise_it,
+    on_unreadable: OnUnreadable = raise_it,
     on_progress: Callable[[str, int, int | None], None] = lambda file, position, size: None,
 ) -> Iterator[CarvedBatch | CarvedRun | CarvedFile]:
     """Yield the valid batches in files of any kind, in order of their positions; a CarvedRun after the last batch of
@@ -46,30 +46,30 @@ def carve(
     which are searched recursively. Each run is written to its own directory below `out`, a new directory, as a segment
     with its indexes; by default nothing is written.
 
-    A batch can be read until you request the next item. `refused` is called with the SourceError for each file that
-    could not be read (by default it is raised), `on_progress` with the file, the position reached in it, and its size
-    if known. Raises SourceError, and kdump.forensics.output_directory.OutputError."""
+    A batch can be read until you request the next item. `on_unreadable` is called with the SourceError for each file
+    that could not be read (by default it is raised), `on_progress` with the file, the position reached in it, and its
+    size if known. Raises SourceError, and kdump.forensics.output_directory.OutputError."""
 
     named = [paths] if isinstance(paths, str) else list(paths)
     options = options or Options(open_source=careful_source)
     writer = None if out is None else Writer(OutputDirectory(out, named))
     runs = Runs()
     for path in named:
-        for at in _files(path, refused):
+        for at in _files(path, on_unreadable):
             try:
                 yield from _file(at, runs, writer, options, on_progress)
             except SourceError as error:
                 if writer is not None:
                     writer.abandon()
                 runs.end()
-                refused(error)
+                on_unreadable(error)
             except BaseException:  # OutputError, or the caller has stopped iterating
                 if writer is not None:
                     writer.abandon()
                 raise
 
 
-def _files(path: str, refused: Refused) -> Iterator[Target]:
+def _files(path: str, on_unreadable: OnUnreadable) -> Iterator[Target]:
     if path == "-" or "://" in path or not os.path.isdir(path):
         yield target(path)
         return
@@ -79,7 +79,7 @@ def _files(path: str, refused: Refused) -> Iterator[Target]:
     def unlistable(error: OSError) -> None:
         nonlocal found
         found = True  # or nobody knows
-        refused(SourceError(listing_error(error, str(error.filename))))
+        on_unreadable(SourceError(listing_error(error, str(error.filename))))
 
     for folder, below, names in os.walk(path, onerror=unlistable):
         below.sort()
@@ -88,7 +88,7 @@ def _files(path: str, refused: Refused) -> Iterator[Target]:
                 found = True
                 yield target(os.path.join(folder, name), source=path)
     if not found:
-        refused(SourceError(f"{path}: no files in or below this directory"))
+        on_unreadable(SourceError(f"{path}: no files in or below this directory"))
 
 
 def _is_skipped(path: str) -> bool:

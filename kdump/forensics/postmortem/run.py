@@ -19,7 +19,7 @@ from kdump.forensics.postmortem.buckets import Buckets, of_time
 from kdump.forensics.postmortem.facts import Directory, PartitionFacts, PostMortem, Series
 from kdump.forensics.postmortem.partition_scan import PostMortemCheck
 from kdump.forensics.space_saving import SpaceSaving
-from kdump.log.errors import Refused, SourceError, raise_it
+from kdump.log.errors import OnUnreadable, SourceError, raise_it
 from kdump.log.log_directory import LogDirectory
 from kdump.log.manners import limit_rate, limited_to, rate_for_workers
 from kdump.log.rate_limit import RateLimit
@@ -53,7 +53,7 @@ def postmortem(
     wanted: Wanted = lambda unit: True,
     jobs: int | None = None,
     max_rate: int | None = None,
-    refused: Refused | None = None,
+    on_unreadable: OnUnreadable | None = None,
     on_progress: Callable[[int], None] = lambda count: None,
     total: Callable[[int], None] = lambda size: None,
 ) -> PostMortem:
@@ -63,8 +63,8 @@ def postmortem(
     `wanted` selects units of work (check/engine/units.py); `jobs` is the number of processes, by default as in `kdump
     verify`; `max_rate` is in bytes per second, for all of them together. `on_progress` is called with the number of
     bytes read, `total` with the number of bytes to read. Raises SourceError for a path that cannot be read, unless you
-    pass `refused`, which is then called with the error, and if there is no partition at all; what cannot be read below
-    a path is in the totals' `unread`."""
+    pass `on_unreadable`, which is then called with the error, and if there is no partition at all; what cannot be read
+    below a path is in the totals' `unread`."""
     began = time.monotonic()
     named = [paths] if isinstance(paths, str) else list(paths)
     options = options or Options(now=round(time.time() * 1000))
@@ -74,7 +74,7 @@ def postmortem(
     if all(unit.directory is not None for unit in work):
         raise unread[0] if unread else SourceError("no partitions found here")
     for error in unread:
-        (refused or raise_it)(error)
+        (on_unreadable or raise_it)(error)
     total(sum(unit.size for unit in work))
     made = PostMortem(named, options.now)
     gather = _Gather(made)

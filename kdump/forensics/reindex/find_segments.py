@@ -14,7 +14,7 @@ from kdump.check.rule import PartitionContext
 from kdump.forensics.reindex.build import INTERVAL, LARGEST_INDEX
 from kdump.format.numbers import parse_int
 from kdump.log.command_line_paths import missing
-from kdump.log.errors import Refused, SourceError
+from kdump.log.errors import OnUnreadable, SourceError
 from kdump.log.file_kinds import INDEXES, SEGMENT, FileKind
 from kdump.log.internal_topics import METADATA_TOPIC
 from kdump.log.log_directory import LogDirectory, log_directory_above
@@ -44,20 +44,21 @@ class ReindexInput:
         return self.partition.segments if self.named is None else self.named
 
 
-def find_segments(paths: Iterable[str], options: Options, refused: Refused) -> list[ReindexInput]:
-    """Return the partitions at `paths`, in order. Calls `refused` for paths that are not segments, or not readable."""
+def find_segments(paths: Iterable[str], options: Options, on_unreadable: OnUnreadable) -> list[ReindexInput]:
+    """Return the partitions at `paths`, in order. Calls `on_unreadable` for paths that are not segments, or not
+    readable."""
     configs = _Configs(options)
     found: list[ReindexInput] = []
     files: dict[str, ReindexInput] = {}
-    for unit in units(tuple(paths), options, refused):
+    for unit in units(tuple(paths), options, on_unreadable):
         place, at = unit.partition, unit.target
         if place is not None:
-            for problem in place.refused:
-                refused(SourceError(problem))
+            for problem in place.listing_errors:
+                on_unreadable(SourceError(problem))
             if place.segments:
                 found.append(_asked(place, unit.known, None, configs))
         elif at is not None:
-            segment = _segment(at, refused)
+            segment = _segment(at, on_unreadable)
             folder = os.path.dirname(at.path) or "."
             if segment is not None and folder not in files:
                 files[folder] = _asked(partition(folder), unit.known, [], configs)
@@ -90,22 +91,22 @@ def _use_given_paths(made: ReindexInput) -> None:
     made.partition = made.partition.with_segments(segments)
 
 
-def _segment(at: Target, refused: Refused) -> SegmentFiles | None:
-    """Return a file given by the user as a segment; if it is not one, call `refused` and return None."""
+def _segment(at: Target, on_unreadable: OnUnreadable) -> SegmentFiles | None:
+    """Return a file given by the user as a segment; if it is not one, call `on_unreadable` and return None."""
     if at.path == "-" or "://" in at.path:
-        refused(
+        on_unreadable(
             SourceError(
                 f"{at.path}: the base offset comes from the segment's name; copy the segment to a file with that name"
             )
         )
     elif not os.path.exists(at.path):
-        refused(missing(at.path))
+        on_unreadable(missing(at.path))
     elif at.kind is None or (at.name_offset is None and at.kind is SEGMENT):
-        refused(
+        on_unreadable(
             SourceError(f"{at.path}: not named like a segment (<20 digits>.log), whose name states its base offset")
         )
     elif at.kind is not SEGMENT:
-        refused(SourceError(f"{at.path}: {at.kind.title}, not a segment; pass the .log in the same directory"))
+        on_unreadable(SourceError(f"{at.path}: {at.kind.title}, not a segment; pass the .log in the same directory"))
     else:
         return SegmentFiles("", at.name_offset or 0, at, _beside(at))
     return None

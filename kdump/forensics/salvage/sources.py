@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from kdump.check.engine.units import CheckUnit, units
 from kdump.check.options import Options
 from kdump.forensics.copies import Copy, Key, refuse_others
-from kdump.log.errors import Refused, SourceError
+from kdump.log.errors import OnUnreadable, SourceError
 from kdump.log.file_kinds import SEGMENT
 from kdump.log.header_candidate import candidate_at
 from kdump.log.internal_topics import METADATA_TOPIC
@@ -59,21 +59,21 @@ def jobs(
     sources: Iterable[str],
     replicas: Iterable[str],
     options: Options,
-    refused: Refused,
+    on_unreadable: OnUnreadable,
     *,
     wanted: Callable[[str], bool] = lambda topic: True,
     name: str | None = None,
 ) -> list[SalvageInput]:
     """Return the partitions to salvage. `name` is topic-partition, for a source whose directory has no such name. Calls
-    `refused` for what cannot be read. Raises SalvageError."""
+    `on_unreadable` for what cannot be read. Raises SalvageError."""
     found: dict[Key, SalvageInput] = {}
     unnamed = _key(name) if name is not None else None
-    for given in _given(list(sources), options, refused):
+    for given in _given(list(sources), options, on_unreadable):
         key = unnamed or given.copy.key
         if key is None:
             unknown = f"{given.copy.path}: its directory is not named TOPIC-PARTITION"
             if not given.was_named:
-                refused(SourceError(f"{unknown}; left out"))
+                on_unreadable(SourceError(f"{unknown}; left out"))
                 continue
             raise SalvageError(f"{unknown}; use --name TOPIC-PARTITION")
         if not wanted(key[0]):
@@ -88,13 +88,13 @@ def jobs(
             )
         found[key] = SalvageInput(*key, [given])
     for path in replicas:
-        _add_replicas(found, path, options, refused)
+        _add_replicas(found, path, options, on_unreadable)
     return list(found.values())
 
 
-def _add_replicas(found: dict[Key, SalvageInput], path: str, options: Options, refused: Refused) -> None:
+def _add_replicas(found: dict[Key, SalvageInput], path: str, options: Options, on_unreadable: OnUnreadable) -> None:
     matched = False
-    for given in _given([path], options, refused):
+    for given in _given([path], options, on_unreadable):
         key = given.copy.key
         if key is None and given.was_named and len(found) == 1:
             key = next(iter(found))  # it has no name that could be that of another partition
@@ -129,16 +129,16 @@ def _key(name: str) -> Key:
     return match["topic"], int(match["partition"])
 
 
-def _given(paths: list[str], options: Options, refused: Refused) -> Iterator[FoundCopy]:
+def _given(paths: list[str], options: Options, on_unreadable: OnUnreadable) -> Iterator[FoundCopy]:
     """Yield the copies at the paths; files in one directory are one copy."""
     named = {os.path.abspath(path) for path in paths}
     files: dict[str, list[CheckUnit]] = {}
-    for unit in units(tuple(paths), options, refused):
+    for unit in units(tuple(paths), options, on_unreadable):
         place, at = unit.partition, unit.target
         if place is not None:
             was_named = os.path.abspath(place.path) in named
-            for problem in place.refused:
-                refused(SourceError(problem))
+            for problem in place.listing_errors:
+                on_unreadable(SourceError(problem))
             segments = [segment.log for segment in place.segments if segment.log is not None]
             spares = [
                 each
@@ -148,7 +148,7 @@ def _given(paths: list[str], options: Options, refused: Refused) -> Iterator[Fou
             misnamed, strange = _misnamed(place, options)
             if segments and place.state == "stray" and not was_named:
                 stray = "stray: a broker did not find it in the cluster's metadata"
-                refused(SourceError(f"{place.path}: {stray}; left out, pass its path to salvage it"))
+                on_unreadable(SourceError(f"{place.path}: {stray}; left out, pass its path to salvage it"))
             is_wanted = was_named or (not place.state and place.topic != METADATA_TOPIC)
             if not (is_wanted and (segments or spares or misnamed)):
                 continue
@@ -168,7 +168,7 @@ def _given(paths: list[str], options: Options, refused: Refused) -> Iterator[Fou
                     raise SourceError(f"{unit.target.path}: {unit.target.kind.title}, not a log segment")
                 targets.append(unit.target)
             except SourceError as error:
-                refused(error)
+                on_unreadable(error)
         if targets:
             targets.sort(key=lambda at: (at.name_offset or 0, at.path))
             yield FoundCopy(Copy(targets[0].path, targets, here[0].known), None, [], True)

@@ -13,7 +13,7 @@ from kdump.check.options import Options
 from kdump.forensics.output_directory import OutputDirectory, OutputError, OutputFile
 from kdump.forensics.postmortem.facts import PostMortem
 from kdump.forensics.postmortem.run import postmortem
-from kdump.log.errors import Refused, SourceError
+from kdump.log.errors import OnUnreadable, SourceError
 from kdump.render.postmortem.charts import draw_charts
 from kdump.render.postmortem.finding_evidence import evidence
 from kdump.render.postmortem.labels import PartitionLabels, clean
@@ -45,7 +45,7 @@ def report(
     topics: Callable[[str], bool] = lambda name: True,
     jobs: int | None = None,
     max_rate: int | None = None,
-    refused: Refused | None = None,
+    on_unreadable: OnUnreadable | None = None,
     on_progress: Callable[[int], None] = lambda count: None,
     total: Callable[[int], None] = lambda size: None,
     step: Callable[[str], None] = lambda what: None,
@@ -59,8 +59,8 @@ def report(
     number of bytes read since its previous call, and `step` with the name of each step after reading.
 
     Raises OutputError if the output cannot be written, if possible before anything is read. Raises SourceError if the
-    packages for drawing are missing, if nothing could be read, or if a path cannot be read and `refused` is None;
-    otherwise `refused` is called with that error. Raises ValueError for an unknown `chart_format`.
+    packages for drawing are missing, if nothing could be read, or if a path cannot be read and `on_unreadable` is None;
+    otherwise `on_unreadable` is called with that error. Raises ValueError for an unknown `chart_format`.
     """
     if chart_format not in FORMATS:
         raise ValueError(f"unknown format {chart_format!r}; known are {', '.join(FORMATS)}")
@@ -75,7 +75,7 @@ def report(
         wanted=lambda unit: _is_of(unit, topics),
         jobs=jobs,
         max_rate=max_rate,
-        refused=refused,
+        on_unreadable=on_unreadable,
         on_progress=on_progress,
         total=total,
     )
