@@ -206,7 +206,7 @@ def test_progress(name: str, disk: Path, tmp_path: Path, monkeypatch: pytest.Mon
     monkeypatch.setattr(progress, "STATUS", terminal)
     monkeypatch.setattr(progress, "PATIENCE", 0.0)
     monkeypatch.setattr(progress, "PERIOD", 3600.0)
-    monkeypatch.setattr(progress, "is_wanted", lambda: True)
+    monkeypatch.setattr(progress, "is_enabled", lambda: True)
     pread = FileSource._pread
 
     def reads(self: FileSource, count: int, position: int) -> bytes:

@@ -80,7 +80,7 @@ def test_only_for_a_person_who_waits(clock: Clock, monkeypatch: pytest.MonkeyPat
     monkeypatch.setattr(line, "show", shown.append)
     monkeypatch.setattr(progress, "STATUS", line)
     monkeypatch.setattr(progress, "PERIOD", 3600.0)
-    monkeypatch.setattr(progress, "is_wanted", lambda: True)
+    monkeypatch.setattr(progress, "is_enabled", lambda: True)
     with Progress("outer"), Progress("stats", expected=expected) as inner:
         clock.now += progress.PATIENCE / 2
         inner.more(MIB)
@@ -104,13 +104,13 @@ def test_only_for_a_person_who_waits(clock: Clock, monkeypatch: pytest.MonkeyPat
 
 
 def test_not_without_a_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
-    assert not progress.is_wanted()
+    assert not progress.is_enabled()
     monkeypatch.setattr("sys.stderr", io.TextIOWrapper(io.BytesIO()))
     monkeypatch.setattr("sys.stderr.isatty", lambda: True, raising=False)
     monkeypatch.setenv("TERM", "xterm")
-    assert progress.is_wanted()
+    assert progress.is_enabled()
     monkeypatch.setenv("TERM", "dumb")
-    assert not progress.is_wanted()
+    assert not progress.is_enabled()
 
 
 class Terminal:

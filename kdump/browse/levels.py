@@ -151,18 +151,18 @@ class Levels:
         NotFound."""
         with self.lock:
             levels = [self.places.top()]
-            wanted = os.path.abspath(path) if "://" not in path else path
+            requested = os.path.abspath(path) if "://" not in path else path
             while isinstance(whole := levels[-1].listing, FullListing):
                 level, rows = levels[-1], whole.rows
-                number = next((n for n, row in enumerate(rows) if _holds(row.key, wanted)), None)
+                number = next((n for n, row in enumerate(rows) if _holds(row.key, requested)), None)
                 if number is None:
-                    if len(levels) > 1 and level.path and _holds(level.path, wanted):
+                    if len(levels) > 1 and level.path and _holds(level.path, requested):
                         level.put(level.listing.head(ROWS, on_progress))
                         return levels
                     raise NotFound(f"{path}: no longer exists")
                 part = level.listing.head(len(rows), on_progress)
                 level.put(part, number)
-                if os.path.abspath(rows[number].key) == wanted and position is None and offset is None:
+                if os.path.abspath(rows[number].key) == requested and position is None and offset is None:
                     return levels
                 inside = self.places.into(rows[number], level)
                 if inside is None:
@@ -223,7 +223,7 @@ class Levels:
             return next((each.position for each in scan.chosen(at, window) if isinstance(each, Batch)), None)
 
 
-def _holds(path: str, wanted: str) -> bool:
-    """Return True if `wanted` is `path`, or lies below it."""
+def _holds(path: str, requested: str) -> bool:
+    """Return True if `requested` is `path`, or lies below it."""
     own = path.rstrip("/") if "://" in path else os.path.abspath(path)
-    return wanted == own or wanted.startswith(own.rstrip("/") + "/")
+    return requested == own or requested.startswith(own.rstrip("/") + "/")

@@ -109,7 +109,7 @@ class DiffCommand:
             for found in diff(
                 self.options.paths,
                 check,
-                wanted=self.of_topic,
+                is_selected=self.of_topic,
                 on_unreadable=self._on_unreadable,
                 on_progress=progress.more,
                 lone=self._lone,

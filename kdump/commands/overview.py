@@ -45,7 +45,7 @@ from kdump.state.siblings import Siblings
 LARGE = 64 << 30
 """Total size of segments in bytes from which a note recommends --quick."""
 
-Wanted = Callable[[str], bool]
+TopicFilter = Callable[[str], bool]
 
 
 @dataclass(frozen=True)
@@ -83,14 +83,14 @@ def is_of_kind(topic: str, internal: bool | None) -> bool:
     return internal is None or (topic in INTERNAL_TOPICS) == internal
 
 
-def wanted(topics: tuple[str, ...], internal: bool | None) -> Wanted:
+def selected_topics(topics: tuple[str, ...], internal: bool | None) -> TopicFilter:
     """Return the predicate that selects partitions by their topic. Raises click.UsageError."""
     of_topic = topic_filter(topics)
 
-    def is_wanted(topic: str) -> bool:
+    def is_selected(topic: str) -> bool:
         return is_of_kind(topic, internal) and of_topic(topic)
 
-    return is_wanted
+    return is_selected
 
 
 ROWS: dict[str | None, tuple[type, ...]] = {
@@ -112,7 +112,7 @@ class Overview:
         self._damaged = 0
         self._shown = 0
         self._reported: set[str] = set()
-        self._wanted = wanted(options.topics, options.internal)
+        self._is_selected = selected_topics(options.topics, options.internal)
         self._siblings = Siblings(options.paths)
         self._shutdowns: Shutdowns = {}
         shown = options.output
@@ -152,10 +152,10 @@ class Overview:
 
     def _directory(self, place: LogDirectory) -> None:
         facts = log_directory_summary(place, self._siblings)
-        facts.absent = [key for key in facts.absent if self._wanted(key[0])]
+        facts.absent = [key for key in facts.absent if self._is_selected(key[0])]
         paths = {os.path.join(os.path.abspath(place.path), name) for name in facts.broken}
         self._damaged += bool(paths - failures().keys())
-        parts = [part for part in facts.partitions if self._wanted(part.topic)]
+        parts = [part for part in facts.partitions if self._is_selected(part.topic)]
         rows = OverviewRows(parts, self.options.rows or "partition")
         if not len(rows) and not facts.absent and self.options.topics:  # --topic matches nothing here
             return
@@ -167,7 +167,7 @@ class Overview:
 
     def _partition(self, place: PartitionDirectory) -> None:
         facts = single_partition_summary(place, self._shutdowns)
-        if not self._wanted(facts.topic):
+        if not self._is_selected(facts.topic):
             return
         by = self.options.rows or "segment"
         if by == "segment":
@@ -180,7 +180,7 @@ class Overview:
     def _files(self, directory: str, found: list[Target]) -> None:
         """Show segments that were given as paths, with what is known from their directory."""
         facts = single_partition_summary(partition(directory), self._shutdowns)
-        if not self._wanted(facts.topic):
+        if not self._is_selected(facts.topic):
             return
         names = {os.path.basename(at.path): at for at in found}
         rows = []

@@ -107,7 +107,7 @@ class ReindexCommand:
                 options.out,
                 interval=options.interval,
                 past_damage=options.past_damage,
-                wanted=of_topic,
+                is_selected=of_topic,
                 options=options.reading.check_options(only=LITTLE),
                 on_unreadable=report_unreadable,
                 on_progress=progress.more,

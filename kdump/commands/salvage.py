@@ -131,7 +131,7 @@ class SalvageCommand:
                 damaged_records=options.damaged_records,
                 name=options.name,
                 options=options.reading.check_options(only=LITTLE),
-                wanted=topic_filter(options.topics),
+                is_selected=topic_filter(options.topics),
                 on_unreadable=self._on_unreadable,
                 on_progress=progress.more,
                 sink=RecordLines if self.write == JSONL else None,

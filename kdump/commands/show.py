@@ -376,7 +376,7 @@ class Show:
 
     def _last(self, view: View, files: list[Target]) -> None:
         """Show the last rows of all files together, found by reading backward from the end."""
-        wanted = self.options.last or 0
+        requested = self.options.last or 0
         found: list[tuple[Target, Window, list[tuple[Item, int]]]] = []
         total = 0
         for at in reversed(files):
@@ -385,7 +385,7 @@ class Show:
                 continue
             window, kind = opened
             try:
-                rows = self._last_of(at, window, kind, wanted - total)
+                rows = self._last_of(at, window, kind, requested - total)
             except SourceError as error:
                 self.files.report_unreadable(error)
                 continue
@@ -393,9 +393,9 @@ class Show:
             at = at._replace(kind=kind)
             total += sum(count for _, count in rows)
             found.append((at, window, rows))
-            if total >= wanted:
+            if total >= requested:
                 break
-        skip = max(0, total - wanted)
+        skip = max(0, total - requested)
         for at, window, rows in reversed(found):
             if rows:
                 view.file(at)

@@ -32,11 +32,11 @@ def transactions(
     answers; an empty one, except for `states`, restricts nothing. Raises SourceError for input that cannot be read,
     unless you pass `on_unreadable`, which is then called with the error, and ValueError for an unknown state.
     """
-    wanted = _set(topics)
+    selected = _set(topics)
     question = of_transactions.TransactionsQuery(
         now=now,
         timeout=timeout,
-        topic=lambda name: not wanted or name in wanted,
+        topic=lambda name: not selected or name in selected,
         states=_states(states, of_transactions.STATES),
         producer_ids=frozenset(producer_ids),
         transactional_ids=_set(transactional_ids),
@@ -62,11 +62,11 @@ def producers(
     `paths`, `now`, `topics`, `producer_ids`, `transactional_ids` and `on_unreadable` as in `transactions`. `states`:
     live, expired, unknown; `broken`: only producers with a sequence or epoch error; `events`: also yield the events of
     each producer, in log order. `expiration`: the broker's producer.id.expiration.ms."""
-    wanted = _set(topics)
+    selected = _set(topics)
     question = of_producers.ProducersQuery(
         now=now,
         expiration=expiration,
-        topic=lambda name: not wanted or name in wanted,
+        topic=lambda name: not selected or name in selected,
         states=_states(states, of_producers.STATES),
         producer_ids=frozenset(producer_ids),
         transactional_ids=_set(transactional_ids),

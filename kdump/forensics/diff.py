@@ -123,7 +123,7 @@ def diff(
     paths: Iterable[str],
     options: Options | None = None,
     *,
-    wanted: Callable[[str], bool] = lambda topic: True,
+    is_selected: Callable[[str], bool] = lambda topic: True,
     on_unreadable: OnUnreadable = raise_it,
     on_progress: Callable[[int], None] = lambda count: None,
     lone: Callable[[CopyGroup, bool], None] = lambda group, is_difference: None,
@@ -143,7 +143,7 @@ def diff(
     one_disk = all(identities) and all(each & identities[0] for each in identities)
     for group in groups(sides):
         topic = group.key[0] if group.key else group.copies[0].known.topic
-        if not wanted(topic or ""):
+        if not is_selected(topic or ""):
             continue
         if len(group.copies) < 2:
             lone(group, one_disk)

@@ -73,11 +73,11 @@ def find_partitions(
             directories.append(unit.directory)
         elif place is not None:
             was_named = place.path in named
-            is_wanted = not place.state and place.topic not in NO_TRANSACTIONS
-            is_wanted = is_wanted or (everything and place.topic != METADATA_TOPIC)
+            is_selected = not place.state and place.topic not in NO_TRANSACTIONS
+            is_selected = is_selected or (everything and place.topic != METADATA_TOPIC)
             for problem in place.listing_errors:
                 on_unreadable(SourceError(problem))
-            if place.segments and (is_wanted or was_named):
+            if place.segments and (is_selected or was_named):
                 found.append(PartitionInput(place, unit.known, options, unit.size, was_named=was_named, unit=unit))
             elif not place.segments and was_named:
                 on_unreadable(no_kafka_files(place.path, f"{place.path}: {NO_SEGMENT}"))
@@ -117,7 +117,7 @@ def _kind(at: Target, options: Options) -> FileKind:
 
 def _of_files(here: list[CheckUnit], options: Options, on_unreadable: OnUnreadable) -> Iterable[PartitionInput]:
     """Yield partitions for some segments of one directory, with the indexes and snapshots next to them."""
-    wanted: dict[str, Target] = {}
+    requested: dict[str, Target] = {}
     for unit in here:
         at = unit.target
         assert at is not None
@@ -132,17 +132,17 @@ def _of_files(here: list[CheckUnit], options: Options, on_unreadable: OnUnreadab
             alone = one_file(at, SegmentFiles("", at.name_offset or 0, at))
             yield PartitionInput(alone, unit.known, options, unit.size, is_part=True, was_named=True)
         else:
-            wanted[os.path.basename(at.path)] = at
-    if not wanted:
+            requested[os.path.basename(at.path)] = at
+    if not requested:
         return
-    whole = partition(os.path.dirname(next(iter(wanted.values())).path) or ".")
+    whole = partition(os.path.dirname(next(iter(requested.values())).path) or ".")
     kept = []
     for segment in whole.segments:
         assert segment.log is not None
-        at = wanted.pop(os.path.basename(segment.log.path), None)
+        at = requested.pop(os.path.basename(segment.log.path), None)
         if at is not None:
             kept.append(replace(segment, log=at))
-    kept += [SegmentFiles("", at.name_offset or 0, at) for at in wanted.values()]  # .deleted, .swap, .cleaned
+    kept += [SegmentFiles("", at.name_offset or 0, at) for at in requested.values()]  # .deleted, .swap, .cleaned
     is_part = len(kept) < len(whole.segments)
     newest = whole.segments[-1] if whole.segments else None
     known = here[0].known

@@ -45,11 +45,11 @@ def stats(
     paths: str | Iterable[str],
     options: Options | None = None,
     *,
-    wanted: Callable[[PartitionDirectory], bool] = lambda partition: True,
+    is_selected: Callable[[PartitionDirectory], bool] = lambda partition: True,
     on_unreadable: OnUnreadable = raise_it,
     on_progress: OnProgress = lambda count: None,
 ) -> Iterator[Stats]:
-    """Yield the statistics of each partition in the paths: files, partition directories, log directories. `wanted`
+    """Yield the statistics of each partition in the paths: files, partition directories, log directories. `is_selected`
     selects among the partitions of directories; `on_unreadable` is called with the SourceError for a path that could
     not be read (by default it is raised), `on_progress` with the number of bytes that were read. What could not be read
     of a partition is in its `unread`. Raises SourceError."""
@@ -63,7 +63,7 @@ def stats(
                 on_unreadable(error)
                 continue
             yield read([place], Stats(place.path, place.topic, place.partition), options, on_progress)
-        elif wanted(place):
+        elif is_selected(place):
             place = current(place)
             if not place.segments and place.listing_errors:  # deleted during the run, or not readable
                 for problem in place.listing_errors:

@@ -137,7 +137,7 @@ class RegionScan:
             if not isinstance(region, BatchRun):
                 yield region
                 continue
-            if offsets is None and positions is None and self._unwanted(window, region):
+            if offsets is None and positions is None and self._is_skipped(window, region):
                 self.batches += region.run.batches
                 self.on_progress(region.position)
                 continue
@@ -162,13 +162,13 @@ class RegionScan:
         if last is not None:
             self.highest = last if self.highest is None else max(last, self.highest)
 
-    def _unwanted(self, window: Window, run: BatchRun) -> bool:
+    def _is_skipped(self, window: Window, run: BatchRun) -> bool:
         """Return True if the headers of a run of large batches show that none of them matches."""
         if run.checked or run.size < LARGE * run.run.batches:
             return False
-        wanted = any(self.selection.batch(batch) != NO for batch in run.batches())
-        window.ahead = window.size if wanted else HEADERS
-        return not wanted
+        has_selected = any(self.selection.batch(batch) != NO for batch in run.batches())
+        window.ahead = window.size if has_selected else HEADERS
+        return not has_selected
 
     def _leave_out(self, region: Region) -> None:
         self.unshown += 1

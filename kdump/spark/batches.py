@@ -85,11 +85,11 @@ class BatchColumns:
     def __init__(self, schema: pa.Schema) -> None:
         self.schema = schema
         self.columns = [BATCHES.column(name) for name in schema.names]
-        wanted = {column.of or column.name for column in self.columns}
-        self.looks_inside = any(name in wanted for name in INSIDE)
-        self.checks = "crcValid" in wanted
-        wanted.update(name for derived, names in NEEDS.items() if derived in wanted for name in names)
-        self.stored = [name for name in NUMBERS if name in wanted]
+        requested = {column.of or column.name for column in self.columns}
+        self.looks_inside = any(name in requested for name in INSIDE)
+        self.checks = "crcValid" in requested
+        requested.update(name for derived, names in NEEDS.items() if derived in requested for name in names)
+        self.stored = [name for name in NUMBERS if name in requested]
         self._begin()
 
     def _begin(self) -> None:

@@ -27,11 +27,11 @@ from kdump.state.partition_summary import SegmentSummary, segments_of
 COMPRESSED = (".gz", ".zst")
 
 
-def parts_of(fleet: Fleet, options: ReadOptions, check: Options, wanted: PushedFilters) -> list[ReadTask]:
+def parts_of(fleet: Fleet, options: ReadOptions, check: Options, filters: PushedFilters) -> list[ReadTask]:
     """Return the tasks for a table."""
     plan = PLANS[options.table.name]
     order = packed if options.table.splits else largest_first
-    return list(order(plan(fleet, options, check, wanted), options.split_bytes, options.parallelism))
+    return list(order(plan(fleet, options, check, filters), options.split_bytes, options.parallelism))
 
 
 def _partitions(found: FoundDirectory) -> list[PartitionDirectory]:
@@ -54,18 +54,18 @@ def _state_of_file(at: Target) -> str | None:
     return (match["state"] or "live") if match else None
 
 
-def _segments(fleet: Fleet, options: ReadOptions, check: Options, wanted: PushedFilters) -> Iterator[TaskItem]:
+def _segments(fleet: Fleet, options: ReadOptions, check: Options, filters: PushedFilters) -> Iterator[TaskItem]:
     """Yield slices of each partition's segments, in offset order, and of single files that are, or may be, segments."""
     for found in fleet.found:
         for place in _partitions(found):
-            logs = [segment.log for segment in place.segments if segment.log is not None and wanted.place(segment.log)]
-            for at in _in_range(logs, wanted):
+            logs = [segment.log for segment in place.segments if segment.log is not None and filters.place(segment.log)]
+            for at in _in_range(logs, filters):
                 yield from _slices(at, found, options, _state(place))
         single = found.place
         if (
             isinstance(single, Target)
             and (single.kind is None or single.kind in file_kinds.BATCHES)
-            and wanted.place(single)
+            and filters.place(single)
         ):
             yield from _slices(single, found, options, _state_of_file(single))
 
@@ -73,15 +73,15 @@ def _segments(fleet: Fleet, options: ReadOptions, check: Options, wanted: Pushed
 def _of_topic(topic: str) -> Callable[..., Iterator[TaskItem]]:
     """Return a plan for the segments of one of Kafka's internal topics."""
 
-    def plan(fleet: Fleet, options: ReadOptions, check: Options, wanted: PushedFilters) -> Iterator[TaskItem]:
+    def plan(fleet: Fleet, options: ReadOptions, check: Options, filters: PushedFilters) -> Iterator[TaskItem]:
         return _segments(fleet, options, check, PushedFilters(topics=frozenset({topic})))
 
     return plan
 
 
-def _in_range(logs: list[Target], wanted: PushedFilters) -> list[Target]:
+def _in_range(logs: list[Target], filters: PushedFilters) -> list[Target]:
     """Return the segments without those that are outside the offset range according to the file names."""
-    offsets = wanted.selection.offsets
+    offsets = filters.selection.offsets
     if offsets is None:
         return logs
     chosen = []
@@ -113,19 +113,19 @@ def _has_index(at: Target) -> bool:
     return at.path.endswith(".log") and length(at.path.removesuffix(".log") + ".index") is not None
 
 
-def _overview(fleet: Fleet, options: ReadOptions, check: Options, wanted: PushedFilters) -> Iterator[TaskItem]:
+def _overview(fleet: Fleet, options: ReadOptions, check: Options, filters: PushedFilters) -> Iterator[TaskItem]:
     """Yield one piece per segment: its facts, and whether its broker shut down cleanly."""
     for found in fleet.found:
         clean = had_clean_shutdown(found.place) if isinstance(found.place, LogDirectory) else None
         for place in _partitions(found):
             for facts in segments_of(place):
                 assert facts.segment.log is not None
-                if wanted.place(facts.segment.log):
+                if filters.place(facts.segment.log):
                     facts.size = length(facts.segment.log.path) or 0
                     ended = False if place.topic == METADATA_TOPIC else clean
                     yield TaskItem((facts, ended), found.identity, facts.size // 8, _state(place))
         at = found.place
-        if isinstance(at, Target) and at.kind in (None, file_kinds.SEGMENT) and wanted.place(at):
+        if isinstance(at, Target) and at.kind in (None, file_kinds.SEGMENT) and filters.place(at):
             facts = _alone(at)
             yield TaskItem((facts, None), found.identity, facts.size // 8, _state_of_file(at))
 
@@ -140,15 +140,15 @@ def _files(
     """Return a plan for small files of the kinds `own`: those that `choose` returns for a partition, those at the root
     of a log directory if `root` is set, and single files."""
 
-    def plan(fleet: Fleet, options: ReadOptions, check: Options, wanted: PushedFilters) -> Iterator[TaskItem]:
+    def plan(fleet: Fleet, options: ReadOptions, check: Options, filters: PushedFilters) -> Iterator[TaskItem]:
         for found in fleet.found:
             place = found.place
             files: list[tuple[Target, str | None]] = []
             if root and isinstance(place, LogDirectory):
                 files += [(at, None) for at in place.files.values() if at.kind in own]
             for each in _partitions(found):
-                files += [(at, _state(each)) for at in choose(each) if wanted.place(at) and at.kind in own]
-            if isinstance(place, Target) and place.kind in own and wanted.place(place):
+                files += [(at, _state(each)) for at in choose(each) if filters.place(at) and at.kind in own]
+            if isinstance(place, Target) and place.kind in own and filters.place(place):
                 files.append((place, _state_of_file(place)))
             for at, state in files:
                 yield TaskItem(at, found.identity, length(at.path) or 0, state)
@@ -165,7 +165,7 @@ def small_files(place: PartitionDirectory) -> list[Target]:
     return [*_indexes(place), *place.snapshots, *place.texts]
 
 
-def _findings(fleet: Fleet, options: ReadOptions, check: Options, wanted: PushedFilters) -> Iterator[TaskItem]:
+def _findings(fleet: Fleet, options: ReadOptions, check: Options, filters: PushedFilters) -> Iterator[TaskItem]:
     """Yield what `kdump verify` checks one after the other (the root of a log directory, a partition, a file), and the
     paths that could not be read."""
     whose = {found.place.path: found.identity for found in fleet.found}
@@ -174,7 +174,7 @@ def _findings(fleet: Fleet, options: ReadOptions, check: Options, wanted: Pushed
     for unit in units_of([found.place for found in fleet.found], check):
         place = unit.partition
         source = place.source if place else unit.directory.path if unit.directory else unit.name
-        if place is not None and not wanted.place(Target(place.path, None, place.topic, place.partition)):
+        if place is not None and not filters.place(Target(place.path, None, place.topic, place.partition)):
             continue
         yield TaskItem(slimmed(unit), whose[source], unit.size)
 

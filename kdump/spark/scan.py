@@ -72,8 +72,8 @@ def scan(
     reading = ReadOptions(RECORDS, options.paths, limits=options.limits, split_bytes=options.split_bytes)
     slices = list(record_jobs(fleet, reading, check)) if options.records else []
     done = ScanResult(fleet, check, jobs, [])
-    wanted = {job.key for job in jobs} | {job.key for job in slices}
-    for key in known.keys() - wanted:
+    current = {job.key for job in jobs} | {job.key for job in slices}
+    for key in known.keys() - current:
         entry = known.pop(key)
         store.forget(key, entry)
         done.gone += "totals" in entry

@@ -37,11 +37,11 @@ READERS: dict[str, Callable[[ReadOptions, Selection, pa.Schema], BatchRows | Rec
 
 
 class TableRead:
-    """A read of a table. `wanted` restricts what is read."""
+    """A read of a table. `filters` restricts what is read."""
 
-    def __init__(self, options: ReadOptions, wanted: PushedFilters | None = None) -> None:
+    def __init__(self, options: ReadOptions, filters: PushedFilters | None = None) -> None:
         self.options = options
-        self.wanted = wanted or PushedFilters()
+        self.filters = filters or PushedFilters()
         self.check = Options(
             limits=options.limits,
             transaction_timeout=options.transaction_timeout,
@@ -53,13 +53,13 @@ class TableRead:
 
     @property
     def selection(self) -> Selection:
-        return self.wanted.selection
+        return self.filters.selection
 
     def parts(self) -> list[ReadTask]:
         """Return the tasks. Never raises an error for problems on the disks."""
         self.use_storage()
         fleet = find(self.options.paths, self.check, self.options.broker, self.options.brokers)
-        return parts_of(fleet, self.options, self.check, self.wanted)
+        return parts_of(fleet, self.options, self.check, self.filters)
 
     def read(self, part: ReadTask, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
         """Yield the rows of a task. Never raises an error for problems on the disks: what cannot be read is a row of

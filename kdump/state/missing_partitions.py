@@ -154,13 +154,13 @@ def missing_partitions(expected: Expected) -> MissingPartitions:
         assigned = dict(expected.assigned())
         here = {key for key, directory in assigned.items() if directory and directory == expected.directory}
         anywhere = {key for key, directory in assigned.items() if not directory}
-        wanted = here | (anywhere & (checkpointed | in_place.keys()))
+        requested = here | (anywhere & (checkpointed | in_place.keys()))
     else:
-        wanted = checkpointed
+        requested = checkpointed
     # A -future directory takes the place of a live one that is gone (LogManager.recoverAbandonedFutureLogs). Without
     # metadata, any directory explains why a checkpoint names the partition.
     instead = {"", "future"} if expected.is_known else {"", "future", "delete", "stray"}
-    gone = {key for key in wanted if key not in live and not found.get(key, set()) & instead}
+    gone = {key for key in requested if key not in live and not found.get(key, set()) & instead}
     lost = gone & (checkpointed | in_place.keys()) if expected.checkpointed.is_whole else gone
     return MissingPartitions(
         _ordered(lost), _ordered(gone - lost), {key: in_place[key] for key in lost if key in in_place}

@@ -41,7 +41,7 @@ TOPICS = 200
 """Maximum number of topics with their own bytes and records over time; those with the fewest bytes are counted
 together."""
 
-Wanted = Callable[[CheckUnit], bool]
+UnitFilter = Callable[[CheckUnit], bool]
 Done = tuple[PartitionFacts, CheckTotals]
 _counter: SharedCounter | None = None
 
@@ -50,7 +50,7 @@ def postmortem(
     paths: str | Iterable[str],
     options: Options | None = None,
     *,
-    wanted: Wanted = lambda unit: True,
+    is_selected: UnitFilter = lambda unit: True,
     jobs: int | None = None,
     max_rate: int | None = None,
     on_unreadable: OnUnreadable | None = None,
@@ -60,17 +60,17 @@ def postmortem(
     """Read the files, partition directories and log directories at `paths` or below, and return the facts for a
     post-mortem, in memory that does not grow with the logs.
 
-    `wanted` selects units of work (check/engine/units.py); `jobs` is the number of processes, by default as in `kdump
-    verify`; `max_rate` is in bytes per second, for all of them together. `on_progress` is called with the number of
-    bytes read, `total` with the number of bytes to read. Raises SourceError for a path that cannot be read, unless you
-    pass `on_unreadable`, which is then called with the error, and if there is no partition at all; what cannot be read
-    below a path is in the totals' `unread`."""
+    `is_selected` selects units of work (check/engine/units.py); `jobs` is the number of processes, by default as in
+    `kdump verify`; `max_rate` is in bytes per second, for all of them together. `on_progress` is called with the number
+    of bytes read, `total` with the number of bytes to read. Raises SourceError for a path that cannot be read, unless
+    you pass `on_unreadable`, which is then called with the error, and if there is no partition at all; what cannot be
+    read below a path is in the totals' `unread`."""
     began = time.monotonic()
     named = [paths] if isinstance(paths, str) else list(paths)
     options = options or Options(now=round(time.time() * 1000))
 
     unread: list[SourceError] = []
-    work = [unit for unit in units(tuple(named), options, unread.append) if wanted(unit)]
+    work = [unit for unit in units(tuple(named), options, unread.append) if is_selected(unit)]
     if all(unit.directory is not None for unit in work):
         raise unread[0] if unread else SourceError("no partitions found here")
     for error in unread:

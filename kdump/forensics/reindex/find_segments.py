@@ -40,7 +40,7 @@ class ReindexInput:
     largest: int = LARGEST_INDEX
 
     @property
-    def wanted(self) -> list[SegmentFiles]:
+    def selected_segments(self) -> list[SegmentFiles]:
         return self.partition.segments if self.named is None else self.named
 
 

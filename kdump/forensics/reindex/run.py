@@ -120,7 +120,7 @@ def reindex(
     *,
     interval: int | None = None,
     past_damage: bool = False,
-    wanted: Callable[[str], bool] = lambda topic: True,
+    is_selected: Callable[[str], bool] = lambda topic: True,
     options: Options | None = None,
     on_unreadable: OnUnreadable = raise_it,
     on_progress: Callable[[int], None] = lambda count: None,
@@ -130,18 +130,18 @@ def reindex(
     is written.
 
     `interval`: index.interval.bytes, by default the topic's if the metadata is on the same disk, else 4096.
-    `past_damage`: also index batches after damage, which no broker does. `wanted` selects topics by name;
+    `past_damage`: also index batches after damage, which no broker does. `is_selected` selects topics by name;
     `on_unreadable` is called with the SourceError for what could not be read (by default it is raised), `on_progress`
     with the number of bytes that were read. Raises SourceError, and kdump.forensics.output_directory.OutputError."""
 
     named = [paths] if isinstance(paths, str) else list(paths)
     options = options or Options(only=LITTLE, open_source=careful_source)
     output = None if out is None else OutputDirectory(out, named)
-    places = [each for each in find_segments(named, options, on_unreadable) if wanted(each.partition.topic or "")]
+    places = [each for each in find_segments(named, options, on_unreadable) if is_selected(each.partition.topic or "")]
     names = _names(places)
     for listed, name in zip(places, names):
         place = now(listed)
-        if not place.wanted:
+        if not place.selected_segments:
             on_unreadable(SourceError(went_away(place.partition.path)))
             continue
         question = RebuildOptions(

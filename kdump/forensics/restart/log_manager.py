@@ -73,7 +73,7 @@ class LogManager:
     options: Options
     strays: StrayPartitions
     metadata: MetadataImage | None
-    wanted: Callable[[str], bool]
+    is_selected: Callable[[str], bool]
     on_progress: Callable[[int], None]
     rights: Rights
     live: dict[tuple[str, int, str], PartitionPlan] = field(default_factory=dict)
@@ -143,7 +143,7 @@ class LogManager:
                 directory.stops.append(StartupFailure(EXIT, item.path, None, None, message, exception, remedy))
                 continue
             topic, partition, state = parsed
-            if topic == METADATA_TOPIC or not self.wanted(topic):
+            if topic == METADATA_TOPIC or not self.is_selected(topic):
                 continue
             key = (topic, partition)
             plan = PartitionPlan(topic, partition, item.path, directory.path, state, clean, points.get(key))
@@ -175,7 +175,7 @@ class LogManager:
         others += [path for each in self.directories for path in each.unlisted]
         metadata = None if self.strays.of_zookeeper else self.metadata
         for plan in missing_logs(directory, others, checkpoints, metadata, is_created=not self.strays.of_zookeeper):
-            if plan.name not in names and self.wanted(plan.topic):  # or it was deleted in the meantime
+            if plan.name not in names and self.is_selected(plan.topic):  # or it was deleted in the meantime
                 yield plan
 
     def _configured(self, how: LoadParameters, topic: str) -> LoadParameters:

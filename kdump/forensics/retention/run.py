@@ -53,7 +53,7 @@ def retention(
             check(name, text)
         except ValueError:
             raise ValueError(f"{name}={text!r}: not a valid value") from None
-    wanted = frozenset((topics,) if isinstance(topics, str) else topics)
+    selected = frozenset((topics,) if isinstance(topics, str) else topics)
     question = RetentionQuery(
         now=now,
         timeout=timeout,
@@ -61,7 +61,7 @@ def retention(
         metadata=metadata,
         deep=deep,
         keys=keys,
-        topic=lambda name: not wanted or name in wanted,
+        topic=lambda name: not selected or name in selected,
     )
     return run_query(paths, question, on_unreadable=on_unreadable)
 

@@ -61,7 +61,7 @@ def jobs(
     options: Options,
     on_unreadable: OnUnreadable,
     *,
-    wanted: Callable[[str], bool] = lambda topic: True,
+    is_selected: Callable[[str], bool] = lambda topic: True,
     name: str | None = None,
 ) -> list[SalvageInput]:
     """Return the partitions to salvage. `name` is topic-partition, for a source whose directory has no such name. Calls
@@ -76,7 +76,7 @@ def jobs(
                 on_unreadable(SourceError(f"{unknown}; left out"))
                 continue
             raise SalvageError(f"{unknown}; use --name TOPIC-PARTITION")
-        if not wanted(key[0]):
+        if not is_selected(key[0]):
             continue
         if key in found:
             first = found[key].copies[0].copy.path
@@ -149,8 +149,8 @@ def _given(paths: list[str], options: Options, on_unreadable: OnUnreadable) -> I
             if segments and place.state == "stray" and not was_named:
                 stray = "stray: a broker did not find it in the cluster's metadata"
                 on_unreadable(SourceError(f"{place.path}: {stray}; left out, pass its path to salvage it"))
-            is_wanted = was_named or (not place.state and place.topic != METADATA_TOPIC)
-            if not (is_wanted and (segments or spares or misnamed)):
+            is_selected = was_named or (not place.state and place.topic != METADATA_TOPIC)
+            if not (is_selected and (segments or spares or misnamed)):
                 continue
             values = properties(place.text("partition.metadata"))
             copy = Copy(place.path, segments, unit.known, values.get("topic_id"))

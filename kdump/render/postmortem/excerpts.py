@@ -161,11 +161,11 @@ def excerpt(lines: list[Line]) -> list[Line]:
     """Return at most LINES lines: the beginning, and what is wrong."""
     if len(lines) <= LINES:
         return lines
-    wanted = set(range(LINES // 2))
+    selected = set(range(LINES // 2))
     for number, line in enumerate(lines):
         if any(style == "bad" for _, style in line):
-            wanted |= set(range(number - CONTEXT, number + CONTEXT))
-    kept = sorted(number for number in wanted if 0 <= number < len(lines))[:LINES]
+            selected |= set(range(number - CONTEXT, number + CONTEXT))
+    kept = sorted(number for number in selected if 0 <= number < len(lines))[:LINES]
     made: list[Line] = []
     last = -1
     for number in kept:

@@ -72,7 +72,7 @@ def report(
     made = postmortem(
         named,
         options,
-        wanted=lambda unit: _is_of(unit, topics),
+        is_selected=lambda unit: _is_of(unit, topics),
         jobs=jobs,
         max_rate=max_rate,
         on_unreadable=on_unreadable,
