@@ -100,11 +100,11 @@ class LogDirContext:
 
         node_id = parse_int(self.ids.get("node.id"))
         policy = effective(self.metadata, topic, "cleanup.policy", node_id)
-        most = parse_int(effective(self.metadata, topic, "max.message.bytes", node_id))
+        max_bytes = parse_int(effective(self.metadata, topic, "max.message.bytes", node_id))
         return replace(
             known,
             compacted=known.compacted or ("compact" in policy if policy is not None else None),
-            max_message_bytes=known.max_message_bytes or most,
+            max_message_bytes=known.max_message_bytes or max_bytes,
             topic_id=described.id if not partition.state else None,
         )
 

@@ -26,7 +26,7 @@ from kdump.render.diff_report import DiffReport
 from kdump.render.output import Output
 from kdump.render.progress import Progress
 
-MOST_LONE = 5
+MAX_UNPAIRED = 5
 """Maximum number of partitions without a counterpart that are listed by name."""
 EXAMPLES = """
 \b
@@ -161,6 +161,6 @@ class DiffCommand:
 
     def _report_lone(self) -> None:
         for number, text in enumerate(self.lone):
-            self.notes.add("", text, quiet=number >= MOST_LONE)
-        if len(self.lone) > MOST_LONE:
-            print_error(f"… and {len(self.lone) - MOST_LONE} more partitions that are only in one of the paths")
+            self.notes.add("", text, quiet=number >= MAX_UNPAIRED)
+        if len(self.lone) > MAX_UNPAIRED:
+            print_error(f"… and {len(self.lone) - MAX_UNPAIRED} more partitions that are only in one of the paths")

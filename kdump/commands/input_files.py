@@ -33,25 +33,25 @@ def print_error(text: str) -> None:
 
 GONE = "kdump.commands.input_files.gone"
 """Key in click's context: number of files and directories that were deleted during this run."""
-MOST_GONE = 5
+MAX_DELETED_LISTED = 5
 """Maximum number of them that are listed by name."""
 
 
 def note_deleted(error: SourceError) -> None:
-    """Print a line to stderr for a file or directory that was deleted during the run, for the first MOST_GONE of
-    them."""
+    """Print a line to stderr for a file or directory that was deleted during the run, for the first MAX_DELETED_LISTED
+    of them."""
     context = click.get_current_context(silent=True)
     count = 1 if context is None else context.meta.get(GONE, 0) + 1
     if context is not None:
         context.meta[GONE] = count
-    if count <= MOST_GONE:
+    if count <= MAX_DELETED_LISTED:
         print_error(str(error))
 
 
 def print_deleted_total() -> None:
     """Print how many more were deleted; for the end of the run."""
     context = click.get_current_context(silent=True)
-    more = (0 if context is None else context.meta.pop(GONE, 0)) - MOST_GONE
+    more = (0 if context is None else context.meta.pop(GONE, 0)) - MAX_DELETED_LISTED
     if more > 0:
         print_error(f"{count_text(more, 'more file')} went away while this ran, deleted by retention or compaction")
 
@@ -98,7 +98,7 @@ def _unreported() -> list[str]:
 
 OUTPUT = "kdump.commands.input_files.output"
 """Key in click's context: the output whose first line states what was not read."""
-MOST_UNREAD = 20
+MAX_FAILURES_LISTED = 20
 """Maximum number of failures that are listed by name at the end of a run."""
 
 
@@ -120,10 +120,10 @@ def print_unreadable() -> bool:
         return False
     output.finish()
     found = _unreported()
-    for text in found[:MOST_UNREAD]:
+    for text in found[:MAX_FAILURES_LISTED]:
         print_error(text)
-    if len(found) > MOST_UNREAD:
-        print_error(f"… and {len(found) - MOST_UNREAD:,} more files that could not be read")
+    if len(found) > MAX_FAILURES_LISTED:
+        print_error(f"… and {len(found) - MAX_FAILURES_LISTED:,} more files that could not be read")
     return True
 
 

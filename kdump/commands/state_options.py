@@ -26,7 +26,7 @@ from kdump.render.table import UnknownColumn
 from kdump.render.times import iso
 from kdump.state.as_of import AsOf
 
-MOST_TOLD = 20
+MAX_NOTES = 20
 """Maximum number of notes on stderr; the others are only counted."""
 MILLISECONDS = re.compile(r"[0-9]{13,19}")
 """A number with this many digits is a time: no log has that many records."""
@@ -108,11 +108,11 @@ class Notes:
         self.failed = False
 
     def all(self, source: str, problems: list[str]) -> None:
-        """Print what could not be read; at most MOST_TOLD notes on stderr."""
+        """Print what could not be read; at most MAX_NOTES notes on stderr."""
         for number, problem in enumerate(problems):
-            self.add(source, problem, quiet=number >= MOST_TOLD)
-        if len(problems) > MOST_TOLD:
-            more = len(problems) - MOST_TOLD
+            self.add(source, problem, quiet=number >= MAX_NOTES)
+        if len(problems) > MAX_NOTES:
+            more = len(problems) - MAX_NOTES
             print_error(f"… and {more} more such notes; use --json to show all, or kdump verify to check everything")
 
     def add(self, source: str, message: str, quiet: bool = False) -> None:

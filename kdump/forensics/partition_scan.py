@@ -27,7 +27,7 @@ from kdump.log.partition_directory import PartitionDirectory
 from kdump.log.paths import Target
 from kdump.log.region import Region
 from kdump.state.producers import ProducerState
-from kdump.state.transactions import MOST_OPEN
+from kdump.state.transactions import MAX_OPEN_TRANSACTIONS
 
 DAMAGES = frozenset(bytes.CODES)
 """Codes of findings about damaged bytes."""
@@ -90,7 +90,9 @@ class PartitionScan(PartitionCheck):
                 rows = self.neighbor_files.snapshot(at)
                 if rows is None:
                     return None
-                found = list(islice((row for row in rows if row[1]["currentTxnFirstOffset"] >= 0), MOST_OPEN))
+                found = list(
+                    islice((row for row in rows if row[1]["currentTxnFirstOffset"] >= 0), MAX_OPEN_TRANSACTIONS)
+                )
                 return at, sorted(found, key=lambda row: row[1]["currentTxnFirstOffset"])
         return None
 

@@ -20,7 +20,7 @@ from kdump.log.paths import Target
 from kdump.log.region import Limits
 from kdump.state.coordinator import TransactionCoordinatorState
 from kdump.state.log_offsets import log_end
-from kdump.state.producers import EXPIRATION, MOST_PRODUCERS, ProducerState
+from kdump.state.producers import EXPIRATION, MAX_PRODUCERS, ProducerState
 
 Answer = Producer | ProducerEvent | PartitionProducers | Finding | Note
 STATES = (LIVE, EXPIRED, UNKNOWN)
@@ -117,7 +117,7 @@ def _of(
             yield answer
         if isinstance(answer, PartitionProducers) and answer.forgotten:
             text = (
-                f"more than {MOST_PRODUCERS} producers: the {answer.forgotten} that were idle for longest are left out"
+                f"more than {MAX_PRODUCERS} producers: the {answer.forgotten} that were idle for longest are left out"
             )
             yield Note(answer.path, text)
 

@@ -21,7 +21,12 @@ from kdump.check.options import Options
 from kdump.check.rule import BatchContext, PartitionContext, SegmentContext, Watcher
 from kdump.check.totals import CheckTotals
 from kdump.forensics.partition_scan import PartitionScan
-from kdump.forensics.read_committed_view import MOST_ABORTED, HiddenRecords, ReadCommittedView, describe_view
+from kdump.forensics.read_committed_view import (
+    MAX_ABORTED_TRANSACTIONS,
+    HiddenRecords,
+    ReadCommittedView,
+    describe_view,
+)
 from kdump.forensics.txn_index_entries import close
 from kdump.log.batch_validity import impossible_count
 from kdump.log.entries import Entry
@@ -102,7 +107,7 @@ class ReadCommitted:
                     out.aborted_batches += 1
                     out.aborted_records += batch.possible_records
                     out.uncounted += impossible_count(batch) is not None
-                    if len(out.transactions) < MOST_ABORTED:
+                    if len(out.transactions) < MAX_ABORTED_TRANSACTIONS:
                         out.transactions.add((batch.producerId, marker))
                 return False
         if view.stable is not None and first >= view.stable:
@@ -162,7 +167,7 @@ class ReadCommitted:
         view.sort()
         tracker = scan.transactions.state
         if view.is_full or tracker.untracked:
-            limit_text = f"{len(tracker.open)} open" if tracker.untracked else f"{MOST_ABORTED} aborted"
+            limit_text = f"{len(tracker.open)} open" if tracker.untracked else f"{MAX_ABORTED_TRANSACTIONS} aborted"
             raise SourceError(f"{place.path}: more than {limit_text} transactions; pass its segments one by one")
         view.stable, view.held_by = tracker.first_undecided, next(iter(tracker.open), None)
         view.damages = scan.transactions.damages

@@ -19,7 +19,7 @@ from kdump.log.record import Record
 from kdump.log.region import Batch, DefaultRecordBatch, LegacyRecordBatch, Problem
 from kdump.log.skim import HEAD, KEYS, LARGE, SIZES, Keep, Skim
 
-MOST_AHEAD = 4 * 1024 * 1024
+MAX_LOOKAHEAD_BYTES = 4 * 1024 * 1024
 """Maximum number of bytes that are collected only to find out whether they are a record."""
 
 
@@ -158,7 +158,7 @@ def _holds_record(rest: bytearray, pieces: Iterator[bytes | memoryview]) -> bool
             rest += next(pieces)
         except (DecodeError, StopIteration):
             return False
-        if len(rest) > MOST_AHEAD:
+        if len(rest) > MAX_LOOKAHEAD_BYTES:
             return False
 
 

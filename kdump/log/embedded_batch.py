@@ -23,7 +23,7 @@ LOOK_BACK = 64 * 1024 * 1024
 """Bytes of a stream that are kept while searching for the next valid batch: longer damage is simply junk."""
 LOOK_AROUND = 1 << 20
 """Bytes before a batch that are searched for the start of a record around it."""
-MOST_HEADERS = 1000
+MAX_HEADERS = 1000
 """Maximum headers of a record; bytes that claim more are not a record."""
 
 FRAMING = re.compile(rb"(?=[\x80-\xff]{1,4}[\x00-\x7f]\x00)", re.DOTALL)
@@ -131,7 +131,7 @@ class EmbeddedBatchCheck:
             left -= 1
             if not left and not counted:
                 count, at = self._varint(at)
-                if not 0 <= count <= MOST_HEADERS:
+                if not 0 <= count <= MAX_HEADERS:
                     raise DecodeError("Record", "headersCount", at, "no record")
                 left, counted = 2 * count, True
         if at != stop:

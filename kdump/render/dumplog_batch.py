@@ -42,7 +42,7 @@ LONG = 1 << 20
 """Size in bytes of a record above which its line is written in pieces."""
 PIECE = 1 << 18
 """Number of bytes decoded for one piece."""
-MOST_KEYS = 10_000
+MAX_HEADER_KEYS = 10_000
 """Maximum number of header keys in a piece."""
 NAMES = {
     "LEADER_CHANGE": "LeaderChange:",
@@ -279,7 +279,7 @@ def _header_keys(data: memoryview, position: int, count: int, end: int) -> Itera
     size = 0
     comma = ""
     for key, _ in each_header(data, position, count, end):
-        if gathered and (size + len(key) > PIECE or len(gathered) == MOST_KEYS):
+        if gathered and (size + len(key) > PIECE or len(gathered) == MAX_HEADER_KEYS):
             yield comma + ",".join(gathered)
             gathered, size, comma = [], 0, ","
         if len(key) > PIECE:

@@ -172,11 +172,11 @@ class RestartReport(Sink[PartitionPlan | PlanEnd]):
             lines += [f"{each.name}: {note}" for note in each.notes]
         if lines:
             self._head("other steps")
-        most = len(lines) if self.full else MAX_STEPS
-        for line in lines[:most]:
+        limit = len(lines) if self.full else MAX_STEPS
+        for line in lines[:limit]:
             self._text(f"  {line}")
-        if most < len(lines):
-            self._text(f"  … and {len(lines) - most:,} more (--full)")
+        if limit < len(lines):
+            self._text(f"  … and {len(lines) - limit:,} more (--full)")
 
     def _head(self, text: str, style: str = "head") -> None:
         self.output.line("")

@@ -93,18 +93,18 @@ class SalvageReport(Sink[Salvaged | SalvageSummary]):
         table.flush()
 
     def _lost(self, made: Salvaged) -> Iterator[str]:
-        most = len(made.losses) if self.full else TOLD
-        for span in made.losses[:most]:
+        limit = len(made.losses) if self.full else TOLD
+        for span in made.losses[:limit]:
             yield span_text(span)
-        if made.lostPlaces > most:
-            yield f"… and {made.lostPlaces - len(made.losses[:most]):,} more places, in the ledger"
+        if made.lostPlaces > limit:
+            yield f"… and {made.lostPlaces - len(made.losses[:limit]):,} more places, in the ledger"
         guesses = made.guesses if self.full else made.guesses[:TOLD]
         for span in guesses:
             yield f"best-effort recovery, {span.reason}: {span_text(span)}"
         if made.batches.get(RECOVERED, 0) > len(guesses):
             yield f"… and {made.batches[RECOVERED] - len(guesses):,} more best-effort batches, in the ledger"
-        known = [hole for hole in made.holes if not _is_told(hole, made.losses[:most])]
-        for hole in known[:most]:
+        known = [hole for hole in made.holes if not _is_told(hole, made.losses[:limit])]
+        for hole in known[:limit]:
             yield f"no record of {hole_text(hole)}"
         if made.absentOffsets:
             where = f"{made.absentOffsets:,} offsets in {count_text(made.absentHoles, 'gap')}"

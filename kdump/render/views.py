@@ -42,7 +42,7 @@ from kdump.render.template import Part, render
 
 NARROW = 180
 """Terminal columns below which decoded values of Kafka's own records are written below their rows."""
-MOST_LINES = 4
+MAX_VALUE_LINES = 4
 """Approximate maximum number of lines of such a value."""
 
 
@@ -218,7 +218,7 @@ class TableView:
         width = self.output.width or NARROW
         text = column.cell(record)
         if text:
-            room = MOST_LINES * (width - 10)
+            room = MAX_VALUE_LINES * (width - 10)
             table.line("      " + (text if len(text) <= room else text[: room - 1] + "…"))
 
     def region(self, target: Target, region: Region, window: Window) -> None:

@@ -38,7 +38,7 @@ from kdump.spark.options import ReadOptions
 from kdump.spark.segment_split import SegmentSplit, own_regions
 from kdump.spark.tables import FROM_BATCH
 
-MOST_ROWS, MOST_BYTES = 16_384, 16 << 20
+MAX_BATCH_ROWS, MAX_BATCH_BYTES = 16_384, 16 << 20
 """Rows and bytes at which a record batch is complete."""
 ATTRIBUTES = 2
 STORED = {
@@ -197,7 +197,7 @@ class RecordRows:
     def _full(self) -> bool:
         held = sum(len(text.data) for text in self.texts.values())
         held += len(self.headers.values.data) + len(self.headers.keys.data) if self.headers else 0
-        return self.count >= MOST_ROWS or held >= MOST_BYTES
+        return self.count >= MAX_BATCH_ROWS or held >= MAX_BATCH_BYTES
 
     def rest(self) -> Iterator[pa.RecordBatch]:
         """Yield the rows that have been read but not yielded yet."""

@@ -170,11 +170,11 @@ def _thread(work: Callable[[], None]) -> threading.Thread:
     return thread
 
 
-def _grouped(jobs: Iterable[Any], most: int, parallelism: int) -> Iterator[list[Any]]:
+def _grouped(jobs: Iterable[Any], max_bytes: int, parallelism: int) -> Iterator[list[Any]]:
     """Group jobs into tasks: the largest first and by themselves, small ones together."""
     ordered = sorted(jobs, key=lambda job: -job.size)
     share = sum(max(job.size, OPENING) for job in ordered) // (4 * parallelism) + 1
-    limit = max(1, min(most, share))
+    limit = max(1, min(max_bytes, share))
     group: list[Any] = []
     size = 0
     for job in ordered:

@@ -23,7 +23,7 @@ from kdump.spark.segment_split import SegmentSplit
 from kdump.spark.store import LAYOUT, key_of
 from kdump.version import __version__
 
-MOST_FILES = 500
+MAX_FILES = 500
 """Maximum number of files with the kept rows of a partition. Each scan that finds new segments adds some; beyond the
 maximum, a scan starts from the first segment, which leaves only a few."""
 
@@ -65,7 +65,7 @@ def resumed_job(job: UnitJob, entry: dict[str, Any] | None, check: Options) -> U
     kept, place = parse_checkpoint((entry or {}).get("kept")), job.place
     if kept is None or not isinstance(place, PartitionDirectory) or not isinstance(job.unit, CheckUnit):
         return job
-    if len(kept.files) > MOST_FILES:
+    if len(kept.files) > MAX_FILES:
         return job
     if not is_unchanged(kept, place, job.unit.known, check, job.tables, job.identity):
         return job

@@ -70,16 +70,17 @@ class KdumpStream(DataSourceStreamReader, SupportsTriggerAvailableNow):
         if ends is None:
             limits = self.reading.options.limits
             ends = {at.path: whole_end(at, before.get(at.path, 0), last, limits) for at, last, _, _ in self._segments()}
-        most = getattr(limit, "max_bytes", None)
-        return ends if most is None else self._within(before, ends, most)
+        max_bytes = getattr(limit, "max_bytes", None)
+        return ends if max_bytes is None else self._within(before, ends, max_bytes)
 
     def getDefaultReadLimit(self) -> Any:
-        most = self.reading.options.max_bytes_per_trigger
-        return ReadAllAvailable() if most is None else ReadMaxBytes(most)
+        max_bytes = self.reading.options.max_bytes_per_trigger
+        return ReadAllAvailable() if max_bytes is None else ReadMaxBytes(max_bytes)
 
-    def _within(self, start: Positions, ends: Positions, most: int) -> Positions:
-        """Return the positions after `most` more bytes, rounded up to whole batches, with each partition's segments in
-        order. Partitions share equally; what one does not need goes to the others, and each gets at least one batch."""
+    def _within(self, start: Positions, ends: Positions, max_bytes: int) -> Positions:
+        """Return the positions after `max_bytes` more bytes, rounded up to whole batches, with each partition's
+        segments in order. Partitions share equally; what one does not need goes to the others, and each gets at least
+        one batch."""
         logs = {at.path: at for at, _, _, _ in self._segments()}
         reached = dict(ends)
         later: dict[str, list[str]] = {}
@@ -88,14 +89,14 @@ class KdumpStream(DataSourceStreamReader, SupportsTriggerAvailableNow):
                 later.setdefault(path.rpartition("/")[0], []).append(path)
         sizes = {name: sum(ends[path] - start.get(path, 0) for path in paths) for name, paths in later.items()}
         for number, name in enumerate(sorted(later, key=lambda name: sizes[name])):
-            share = max(1, most // (len(later) - number))
+            share = max(1, max_bytes // (len(later) - number))
             for path in later[name]:
                 first = start.get(path, 0)
                 reached[path] = first
                 if share > 0:
                     reached[path] = some_end(logs[path], first, ends[path], share, self.reading.options.limits)
                 share -= reached[path] - first
-                most -= reached[path] - first
+                max_bytes -= reached[path] - first
         return reached
 
     def partitions(self, start: Positions, end: Positions) -> Sequence[InputPartition]:
@@ -128,9 +129,9 @@ class KdumpStream(DataSourceStreamReader, SupportsTriggerAvailableNow):
                         yield at, at is logs[-1], found.identity, each.state or "live"
 
 
-def some_end(at: Target, position: int, end: int, most: int, limits: Limits) -> int:
-    """Return the end of the first batch that ends at least `most` bytes after `position`; at most `end`."""
-    if end - position <= most:
+def some_end(at: Target, position: int, end: int, max_bytes: int, limits: Limits) -> int:
+    """Return the end of the first batch that ends at least `max_bytes` bytes after `position`; at most `end`."""
+    if end - position <= max_bytes:
         return end
     try:
         window = opened(at)
@@ -139,7 +140,7 @@ def some_end(at: Target, position: int, end: int, most: int, limits: Limits) -> 
     try:
         for region in regions(window, name_offset=at.name_offset, start=position, limits=limits, stretches=WALKED):
             for each in region.batches() if isinstance(region, BatchRun) else (region,):
-                if each.end - position >= most:
+                if each.end - position >= max_bytes:
                     return min(end, each.end)
     except SourceError:
         pass

@@ -48,13 +48,13 @@ PRODUCERS = f"""
          min(maxTimestamp) as first, max(maxTimestamp) as last,
          round(try_divide(sum({POSSIBLE}) * 1000, max(maxTimestamp) - min(maxTimestamp)), 1) as recordsPerSecond
   from batches where copyOf is null and state = 'live' and producerId >= 0 and not isControlBatch and crcValid
-  group by cluster, producerId order by records desc, producerId limit {{most}}
+  group by cluster, producerId order by records desc, producerId limit {{max_rows}}
 """
 KEYS = """
   select topic, decode(key, 'UTF-8') as key, records, round(records / total, 3) as share from (
     select topic, key, count(*) as records, sum(count(*)) over (partition by topic) as total
     from records where copyOf is null and state = 'live' and key is not null and not isControlBatch group by topic, key)
-  where records > 1 order by records desc, topic, key limit {most}
+  where records > 1 order by records desc, topic, key limit {max_rows}
 """
 
 
@@ -116,7 +116,7 @@ COUNTS = ("partitions", "files", "bytes", "batches", "records")
 
 def rows(spark: SparkSession, sql: str) -> list[dict[str, Any]]:
     """Return the rows of a query by the names of their columns."""
-    found = spark.sql(sql.format(most=MAX_ROWS) if "{most}" in sql else sql).collect()
+    found = spark.sql(sql.format(max_rows=MAX_ROWS) if "{max_rows}" in sql else sql).collect()
     return [row.asDict(recursive=True) for row in found]
 
 

@@ -26,11 +26,11 @@ from kdump.log.region import Limits
 from kdump.state import replay_nodes, replay_topics
 from kdump.state.as_of import AsOf, ChangeListener
 from kdump.state.image import MetadataImage
-from kdump.state.internal_records import MOST_PROBLEMS, ROOM, bounded, read_records, too_large
+from kdump.state.internal_records import MAX_PROBLEMS, ROOM, bounded, read_records, too_large
 from kdump.state.metadata_files import BOOTSTRAP, MetadataFiles, Unreachable, metadata_files, too_early
 from kdump.state.replay import MetadataReplay
 
-MOST_RANGES = 100_000
+MAX_ABORTED_RANGES = 100_000
 """Maximum number of offset ranges that are ignored because their transaction was aborted."""
 FOR_VERIFY = frozenset(
     {
@@ -133,7 +133,7 @@ class _MetadataReader:
             replay.metadata.snapshot = replay.metadata.end_offset = snapshots[0][0]
         self.snapshot_problems = skipped
         replay.on_change = self.on_change
-        replay.metadata.problems[:0] = skipped[:MOST_PROBLEMS]
+        replay.metadata.problems[:0] = skipped[:MAX_PROBLEMS]
         self._read_log(replay, start)
         return replay.metadata
 
@@ -240,10 +240,10 @@ def uncommitted_ranges(replay: MetadataReplay, log: Iterator[Record]) -> list[tu
         name = "" if record.is_control else metadata_record_name(record.value)
         if begun is not None and name in ("AbortTransactionRecord", "BeginTransactionRecord"):
             ranges.append((begun, record.offset - 1))
-            if len(ranges) == MOST_RANGES:
+            if len(ranges) == MAX_ABORTED_RANGES:
                 replay.note(
-                    f"at offset {record.offset}: more than {MOST_RANGES} aborted transactions; the rest of the log is "
-                    "ignored"
+                    f"at offset {record.offset}: more than {MAX_ABORTED_RANGES} aborted transactions; "
+                    "the rest of the log is ignored"
                 )
                 return [*ranges, (record.offset, sys.maxsize)]
         if name == "BeginTransactionRecord":

@@ -418,7 +418,7 @@ def test_zeros_at_the_end_are_no_damage(tmp_path: Path) -> None:
 
 
 def test_endless_open_transactions(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(tracker, "MOST_OPEN", 10)
+    monkeypatch.setattr(tracker, "MAX_OPEN_TRANSACTIONS", 10)
     folder = partition(tmp_path, b"".join(data(i, i) for i in range(50)))
     answers = ask(folder)
     assert len(rows(answers)) == 10

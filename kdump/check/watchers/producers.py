@@ -25,7 +25,7 @@ from kdump.format.header_columns import (
 )
 from kdump.format.numbers import minus
 from kdump.log.region import Region
-from kdump.state.producers import MOST_PRODUCERS, ProducerState, SequenceBreak, follows
+from kdump.state.producers import MAX_PRODUCERS, ProducerState, SequenceBreak, follows
 
 
 class ProducerWatcher(Watcher):
@@ -71,7 +71,7 @@ class ProducerWatcher(Watcher):
         start = self.known.log_start
         if start is not None and heads.of(first, LAST) < start:
             return first
-        if len(self.state) + stop - first > MOST_PRODUCERS:  # at the limit, producers must be removed one by one
+        if len(self.state) + stop - first > MAX_PRODUCERS:  # at the limit, producers must be removed one by one
             return first
         stop, found = producer_writes(heads, first, stop, not self.quiet)
         return stop if self.quiet else min((chain.first for chain in found if self._odd(heads, chain)), default=stop)

@@ -32,8 +32,8 @@ from kdump.format.header_columns import (
 )
 from kdump.log.region import Batch, Region
 
-MOST_GAPS = 200
-MOST_RECENT = 100_000
+MAX_GAPS = 200
+MAX_RECENT_TRANSACTIONS = 100_000
 """Maximum number of ended transactions that are remembered until the cells of the current segment exist."""
 MANY_SEGMENTS = ((64, 64), (512, 16))
 """(segments, cells): after this many segments of a partition, each further one has at most this many cells."""
@@ -175,7 +175,7 @@ class FactsObserver(Watcher):
             self.facts.gapCount += 1
             self.facts.missing += gap.size
             heapq.heappush(self.gaps, (gap.size, -gap.first, gap))
-            if len(self.gaps) > MOST_GAPS:
+            if len(self.gaps) > MAX_GAPS:
                 heapq.heappop(self.gaps)
         self.damaged = False
         self.next = max(self.next or 0, last + 1)
@@ -187,9 +187,9 @@ class FactsObserver(Watcher):
     def finish(self, part: SegmentContext) -> None:
         segment = self.segment
         segment.size = segment.size or self.strip.end
-        most = next((cells for many, cells in reversed(MANY_SEGMENTS) if len(self.facts.segments) >= many), None)
+        max_cells = next((cells for many, cells in reversed(MANY_SEGMENTS) if len(self.facts.segments) >= many), None)
         cells = self.strip.cells()
-        segment.cells = cells if most is None else coarser(cells, most)
+        segment.cells = cells if max_cells is None else coarser(cells, max_cells)
         self.facts.segments.append(segment)
         for cell in segment.cells:
             ref = cell.look.transaction
@@ -211,7 +211,7 @@ class FactsObserver(Watcher):
             self.pending.discard(ref)
             self.facts.states[ref] = row.state
         self.recent[ref] = row.state
-        if len(self.recent) > MOST_RECENT:
+        if len(self.recent) > MAX_RECENT_TRANSACTIONS:
             self.recent.popitem(last=False)
 
     def found(self, finding: Finding) -> None:

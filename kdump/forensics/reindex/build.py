@@ -27,7 +27,7 @@ LARGEST_INDEX = 10 * 1024 * 1024
 LARGEST_SEGMENT = (1 << 31) - 1
 """Maximum size of a segment in bytes, and maximum distance of an offset from its base offset: a broker counts both in
 31 bits."""
-MOST_ABORTED = 1_000_000
+MAX_ABORTED_TRANSACTIONS = 1_000_000
 """Maximum number of aborted transactions of one segment: 34 MB."""
 TRUNCATES, THROWS, SPLITS = "truncates", "throws", "splits"
 """What a broker does at a batch that recovery rejects: truncate the log there, fail to start, or split the segment."""
@@ -179,8 +179,8 @@ class IndexBuilder:
             return added._replace(aborted=ended.producer_id)
         if offset <= self._last_aborted:
             raise RecoveryStop(f"the ABORT marker's offset {offset} is not above that of the previous one", THROWS)
-        if len(self._txn) // TXN_INDEX_ENTRY.size >= MOST_ABORTED:
-            raise RecoveryStop(f"more than {MOST_ABORTED} aborted transactions", THROWS)
+        if len(self._txn) // TXN_INDEX_ENTRY.size >= MAX_ABORTED_TRANSACTIONS:
+            raise RecoveryStop(f"more than {MAX_ABORTED_TRANSACTIONS} aborted transactions", THROWS)
         self._last_aborted = offset
         entry = TxnIndexEntry(0, ended.producer_id, ended.transaction.first_offset, offset, ended.stable)
         try:

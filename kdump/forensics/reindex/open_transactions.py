@@ -15,9 +15,9 @@ from kdump.log.file_kinds import PRODUCER_SNAPSHOT
 from kdump.log.partition_directory import PartitionDirectory
 from kdump.log.paths import Target
 from kdump.log.window import Window
-from kdump.state.transactions import MOST_OPEN, OpenTransactions
+from kdump.state.transactions import MAX_OPEN_TRANSACTIONS, OpenTransactions
 
-MOST_SNAPSHOT = 64 * 1024 * 1024
+MAX_SNAPSHOT_BYTES = 64 * 1024 * 1024
 """Largest producer snapshot that is loaded, in bytes: about a million producers."""
 
 
@@ -42,13 +42,13 @@ def _load(at: Target, options: Options) -> OpenTransactions | None:
     rows: list[tuple[int, int, dict[str, int]]] = []
     try:
         with closing(options.open(at).source) as source:
-            if (source.size or 0) > MOST_SNAPSHOT:
+            if (source.size or 0) > MAX_SNAPSHOT_BYTES:
                 return None
             for item in entries(PRODUCER_SNAPSHOT, Window(source), 0):
                 if not isinstance(item, Entry):
                     return None  # its checksum does not match, or it is truncated: a broker deletes it
                 if item.type and item.values["currentTxnFirstOffset"] >= 0:
-                    if len(rows) == MOST_OPEN:
+                    if len(rows) == MAX_OPEN_TRANSACTIONS:
                         return None
                     rows.append((item.position, item.size, item.values))
     except SourceError:

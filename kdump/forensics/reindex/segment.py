@@ -37,7 +37,7 @@ from kdump.log.paths import Target
 from kdump.log.region import Batch
 from kdump.state.transactions import OpenTransactions
 
-MOST_ENDINGS = 1000
+MAX_ENDINGS = 1000
 """Maximum number of Endings of one segment that are kept."""
 PIECE = 1 << 20
 
@@ -155,7 +155,7 @@ def rebuild(
             if isinstance(item, Batch):
                 question.on_progress(item.size)
             if ending is not None:
-                if len(found.endings) < MOST_ENDINGS:
+                if len(found.endings) < MAX_ENDINGS:
                     found.endings.append(ending)
                 if not question.past_damage:
                     break

@@ -37,7 +37,7 @@ REASONS = {
     "behindTheCut": "entries for batches after the damage, which recovery truncates",
 }
 """Reasons why an index may differ from the rebuilt one and still be correct."""
-MOST_TOLD = 100
+MAX_WRONG_ENTRIES = 100
 """Maximum number of wrong entries of one file that are kept; the others are counted."""
 
 
@@ -77,7 +77,7 @@ class Verdict:
         ),
     ] = field(default_factory=list)
     wrongCount: Annotated[
-        int, Doc(f"number of wrong entries; `wrong` has the first {MOST_TOLD}", name="wrongEntries")
+        int, Doc(f"number of wrong entries; `wrong` has the first {MAX_WRONG_ENTRIES}", name="wrongEntries")
     ] = 0
     unread: str = ""
     """Why it could not be read; empty if it could."""
@@ -100,7 +100,7 @@ class Verdict:
 
     def note(self, wrong: WrongEntry) -> None:
         self.wrongCount += 1
-        if len(self.wrong) < MOST_TOLD:
+        if len(self.wrong) < MAX_WRONG_ENTRIES:
             self.wrong.append(wrong)
 
     def settle(self, *, is_identical: bool, is_same: bool) -> None:

@@ -26,7 +26,7 @@ from kdump.log.region import Batch, DefaultRecordBatch, LegacyRecordBatch
 from kdump.log.skim import key_digest
 from kdump.state.id_rows import IdRows
 
-MOST_ABORTED = 1_000_000
+MAX_ABORTED_TRANSACTIONS = 1_000_000
 ENTRY = 24
 """Bytes that a key takes in the cleaner's map: its MD5 and an offset."""
 Aborted = Mapping[int, Sequence[tuple[int, int]]]

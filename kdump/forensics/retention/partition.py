@@ -12,7 +12,7 @@ from kdump.forensics.partition_scan import PartitionScan
 from kdump.forensics.retention.answers import PartitionRetention, RetentionBlocker, SegmentRetention
 from kdump.forensics.retention.blockers import RetentionCase, find_blockers
 from kdump.forensics.retention.build_answers import leftover, partition_answer, segment_answers
-from kdump.forensics.retention.cleaning import MOST_ABORTED, simulate_cleaning
+from kdump.forensics.retention.cleaning import MAX_ABORTED_TRANSACTIONS, simulate_cleaning
 from kdump.forensics.retention.clusters import Clusters
 from kdump.forensics.retention.compaction import compaction, unreadable
 from kdump.forensics.retention.configs import ConfigOverrides, Settings, settings
@@ -130,7 +130,7 @@ class OnePartition:
             if isinstance(answer, PartitionTransactions):
                 summary = answer
             elif isinstance(answer, Transaction) and answer.state == ABORTED and self.question.keys:
-                if answer.firstOffset is not None and self._counted < MOST_ABORTED:
+                if answer.firstOffset is not None and self._counted < MAX_ABORTED_TRANSACTIONS:
                     self._counted += 1
                     ends = (answer.firstOffset, answer.markerOffset or answer.firstOffset)
                     self.aborted.setdefault(answer.producerId, []).append(ends)

@@ -43,9 +43,9 @@ from kdump.log.paths import Target
 from kdump.state.marker import marker_of
 from kdump.state.transactions import OngoingTxn
 
-MOST_TRANSACTIONS = 100
+MAX_REPORTED_TRANSACTIONS = 100
 """Maximum number of open transactions, and of doubtful ones, that are reported per partition."""
-MOST_STRANGE = 5
+MAX_UNREAD_FILES_LISTED = 5
 """Maximum number of files that were not read, by name, in a note."""
 NOT_ASKED = "not a live segment; with --deleted it supplies what live segments lack"
 
@@ -175,8 +175,8 @@ class PartitionRun:
             for at in given.misnamed:
                 yield f"{at.path}: not a segment's name; its batches are used where the segments lack their offsets"
             if given.strange:
-                shown = ", ".join(given.strange[:MOST_STRANGE])
-                more = len(given.strange) - MOST_STRANGE
+                shown = ", ".join(given.strange[:MAX_UNREAD_FILES_LISTED])
+                more = len(given.strange) - MAX_UNREAD_FILES_LISTED
                 which = f"{shown} and {more} more" if more > 0 else shown
                 yield f"{given.copy.path}: not read, because neither name nor first bytes are a segment's: {which}"
 
@@ -223,7 +223,7 @@ class PartitionRun:
         except BatchRejected as error:
             self._record_outcome(head, UNTAKEN, str(error))
             return
-        if doubtful is not None and len(self.doubtful) < MOST_TRANSACTIONS:
+        if doubtful is not None and len(self.doubtful) < MAX_REPORTED_TRANSACTIONS:
             self.doubtful.append(doubtful)
         if hole is not None:
             self.ledger.hole(hole)
@@ -369,7 +369,7 @@ class PartitionRun:
         note_surroundings(made, self.copies[0])
         made.openTransactions = [
             self._transaction(producer_id, each)
-            for producer_id, each in islice(sink.transactions.open.items(), MOST_TRANSACTIONS)
+            for producer_id, each in islice(sink.transactions.open.items(), MAX_REPORTED_TRANSACTIONS)
         ]
         made.doubtfulTransactions = self.doubtful
         made.lastStableOffset = sink.transactions.first_undecided

@@ -27,7 +27,7 @@ from kdump.log.listing import length
 from kdump.log.region import Batch, DefaultRecordBatch, LegacyRecordBatch, Region
 from kdump.log.source import FileSource
 
-MOST_DELTA = 1 << 24
+MAX_OFFSET_DELTA = 1 << 24
 """Number of offsets in one batch from which a damaged header is not trusted."""
 MISFIT = "its base offset {} does not fit between those of its neighbors"
 READ_ONCE = "and standard input or a compressed file can be read only once; pass a plain file to sort its batches"
@@ -260,7 +260,7 @@ class SalvageReader:
             if first is None and is_intact(batch):
                 first, records = batch.header.baseOffset, batch.possible_records
                 last_ = first + batch.header.lastOffsetDelta  # a broker's sum would wrap around
-                is_possible = 0 <= last_ - first < MOST_DELTA and self._has_room(first, last_, batch.end)
+                is_possible = 0 <= last_ - first < MAX_OFFSET_DELTA and self._has_room(first, last_, batch.end)
                 last_ = last_ if last_ <= LONG_MAX else None
         if isinstance(batch, LegacyRecordBatch):
             records = batch.recordCount or 1
@@ -277,7 +277,7 @@ class SalvageReader:
         first, delta, records = header.baseOffset, header.lastOffsetDelta, header.recordCount
         agrees = records == delta + 1 or (self.compacted and 0 <= records <= delta)
         agrees = agrees and records == header.possible_records
-        if not agrees or not 0 <= delta < MOST_DELTA or not self._has_room(first, first + delta, end):
+        if not agrees or not 0 <= delta < MAX_OFFSET_DELTA or not self._has_room(first, first + delta, end):
             return None, None, 0
         return first, first + delta, records
 
