@@ -15,7 +15,7 @@ from kdump.commands.exit_status import exit_with
 from kdump.commands.input_files import add_unreadable, print_error, report_unreadable
 from kdump.commands.output import OutputOptions, output_options
 from kdump.commands.params import LimitOptions, SizeParam, parse_time
-from kdump.commands.reading import manners_options
+from kdump.commands.reading import low_impact_options
 from kdump.commands.typed_options import CommandOptions, add_options
 from kdump.log.errors import SourceError, Unread
 from kdump.log.region import DEFAULT_MAX_DECOMPRESSED
@@ -50,7 +50,7 @@ def cluster_options(command: F) -> F:
     """Add the options that `cluster` and `groups` share."""
     command = add_options(
         command,
-        manners_options,
+        low_impact_options,
         click.option(
             "--max-batch-size", type=SizeParam(), help="Treat batches longer than this as damaged.  [16M, the maximum]"
         ),

@@ -13,7 +13,7 @@ import threading
 from collections.abc import Callable
 from types import TracebackType
 
-from kdump.log.manners import bytes_read
+from kdump.log.low_impact_reads import bytes_read
 from kdump.render.amounts import size_text
 from kdump.render.durations import duration_text
 from kdump.render.escape import path_text, printable

@@ -22,7 +22,7 @@ from kdump.spark.scan_result import ScanResult
 from kdump.spark.scan_task import UnitJob, run_job
 from kdump.spark.store import Store
 from kdump.spark.tables import RECORDS
-from kdump.spark.task_manners import task_manners
+from kdump.spark.task_read_limits import task_read_limits
 
 if TYPE_CHECKING:
     from pyspark import Accumulator, SparkContext
@@ -128,10 +128,10 @@ def _run(
         return []
     groups = list(_grouped(jobs, options.split_bytes, context.defaultParallelism))
     done: Accumulator[int] = context.accumulator(0)
-    manners = task_manners(context.defaultParallelism)
+    read_limits = task_read_limits(context.defaultParallelism)
 
     def run_group(group: list[Any]) -> list[dict[str, Any]]:
-        manners.apply()
+        read_limits.apply()
         found = []
         for job in group:
             found.append(task(job))

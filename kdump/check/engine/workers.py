@@ -15,7 +15,7 @@ from kdump.check.totals import CheckTotals
 from kdump.cores import usual_jobs
 from kdump.log.command_line_paths import existing_paths, set_existing_paths
 from kdump.log.fault_tolerant import fault_tolerant
-from kdump.log.manners import limit_rate, rate_for_workers
+from kdump.log.low_impact_reads import limit_rate, rate_for_workers
 from kdump.log.rate_limit import RateLimit
 from kdump.log.shared_counter import SharedCounter, result_of
 from kdump.log.source import Source, open_source

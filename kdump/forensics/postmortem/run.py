@@ -21,7 +21,7 @@ from kdump.forensics.postmortem.partition_scan import PostMortemCheck
 from kdump.forensics.space_saving import SpaceSaving
 from kdump.log.errors import OnUnreadable, SourceError, raise_it
 from kdump.log.log_directory import LogDirectory
-from kdump.log.manners import limit_rate, limited_to, rate_for_workers
+from kdump.log.low_impact_reads import limit_rate, limited_to, rate_for_workers
 from kdump.log.rate_limit import RateLimit
 from kdump.log.shared_counter import SharedCounter, result_of
 from kdump.signals import uninterrupted
