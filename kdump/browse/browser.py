@@ -38,11 +38,11 @@ class Browser(Levels):
         directory = self.directory()
         if directory is None:
             file = self.level.file
-            return [file.at] if file is not None and file.kind in BATCHES else []
+            return [file.target] if file is not None and file.kind in BATCHES else []
         found = [segment.log for segment in partition(directory).segments if segment.log is not None]
         here = self.level.file
-        if here is not None and here.at.path not in [at.path for at in found] and here.kind in BATCHES:
-            return [here.at]  # a snapshot, or a segment that is being deleted
+        if here is not None and here.target.path not in [target.path for target in found] and here.kind in BATCHES:
+            return [here.target]  # a snapshot, or a segment that is being deleted
         return found
 
     def to_offset(self, offset: int, on_progress: OnProgress) -> list[Level]:
@@ -50,7 +50,7 @@ class Browser(Levels):
         segments = self.segments()
         if not segments:
             raise NotFound("no partition is selected; select one to go to an offset")
-        chosen = [at for at in segments if (at.name_offset or 0) <= offset] or segments[:1]
+        chosen = [target for target in segments if (target.name_offset or 0) <= offset] or segments[:1]
         try:
             return self.reach(chosen[-1].path, offset=offset, on_progress=on_progress)
         except NotFound:
@@ -63,7 +63,7 @@ class Browser(Levels):
         """Go to the batch or entry at a byte position of the file. Raises SourceError and NotFound."""
         file = self.level.file
         row = self.level.row
-        path = file.at.path if file is not None else row.key if row is not None and row.type == "file" else None
+        path = file.target.path if file is not None else row.key if row is not None and row.type == "file" else None
         if path is None:
             raise NotFound("no file is selected; select one to go to a position")
         size = os.stat(path).st_size if "://" not in path else position + 1
@@ -77,13 +77,15 @@ class Browser(Levels):
         if not segments:
             raise NotFound("no partition is selected; select one to go to a time")
         selection = Selection(times=Range(time, None))
-        for at in segments:
-            newest = last_entry(at, TIME_INDEX) if at is not segments[-1] else None
+        for target in segments:
+            newest = last_entry(target, TIME_INDEX) if target is not segments[-1] else None
             if newest is not None and newest.timestamp < time:
                 continue
-            found = next(self._hits(at, selection, None, on_progress), None)
+            found = next(self._hits(target, selection, None, on_progress), None)
             if found is not None:
-                return self.reach(at.path, position=found.batch.position, index=found.index, on_progress=on_progress)
+                return self.reach(
+                    target.path, position=found.batch.position, index=found.index, on_progress=on_progress
+                )
         raise NotFound("all records here are older than that")
 
     def search(self, text: str, on_progress: OnProgress) -> list[Level]:
@@ -99,13 +101,13 @@ class Browser(Levels):
         segments = self.segments()
         if not segments:
             raise NotFound("nothing to search here; select a partition or segment first")
-        here = next((n for n, at in enumerate(segments) if at.path == level.path), 0)
-        for at in segments[here:]:
-            after = self._search_start() if at.path == level.path else None
-            for record in self._hits(at, self.places.selection, after, on_progress):
+        here = next((n for n, target in enumerate(segments) if target.path == level.path), 0)
+        for target in segments[here:]:
+            after = self._search_start() if target.path == level.path else None
+            for record in self._hits(target, self.places.selection, after, on_progress):
                 if _matches(pattern, record):
                     return self.reach(
-                        at.path, position=record.batch.position, index=record.index, on_progress=on_progress
+                        target.path, position=record.batch.position, index=record.index, on_progress=on_progress
                     )
         raise NotFound(f"no record from here on matches {text!r}")
 
@@ -128,15 +130,15 @@ class Browser(Levels):
         raise NotFound(f"no row matches {pattern.pattern!r}")
 
     def _hits(
-        self, at: Target, selection: Selection, after: tuple[int, int] | None, on_progress: OnProgress
+        self, target: Target, selection: Selection, after: tuple[int, int] | None, on_progress: OnProgress
     ) -> Iterator[Record]:
         """Yield the matching records of a segment that follow `after` (batch position, record index; None: all)."""
-        window = open_window(at)
+        window = open_window(target)
         with closing(window.source):
             scan = RegionScan(selection, self.places.limits)
             scan.on_progress = on_progress
             start = after[0] if after else None
-            for region in scan.chosen(at, window, start):
+            for region in scan.chosen(target, window, start):
                 if not isinstance(region, Batch):
                     continue
                 for record in selection.records(region):

@@ -194,7 +194,7 @@ class Levels:
             return
         if position is None:
             assert level.file is not None
-            position = self._position_of(level.file.at, Selection(offsets=Range(offset, None)), on_progress)
+            position = self._position_of(level.file.target, Selection(offsets=Range(offset, None)), on_progress)
             if position is None:
                 raise NotFound(f"offset {offset} is after the last offset of {os.path.basename(level.path)}")
         level.put(listing.at(position, ROWS, on_progress))
@@ -214,13 +214,13 @@ class Levels:
                 levels.append(records.put(records.listing.from_number(number - before, ROWS, on_progress), before))
                 return
 
-    def _position_of(self, at: Target, selection: Selection, on_progress: OnProgress) -> int | None:
+    def _position_of(self, target: Target, selection: Selection, on_progress: OnProgress) -> int | None:
         """Return the position of the first batch that matches `selection`; None if there is none."""
-        window = open_window(at)
+        window = open_window(target)
         with closing(window.source):
             scan = RegionScan(selection, self.places.limits)
             scan.on_progress = on_progress
-            return next((each.position for each in scan.chosen(at, window) if isinstance(each, Batch)), None)
+            return next((each.position for each in scan.chosen(target, window) if isinstance(each, Batch)), None)
 
 
 def _holds(path: str, requested: str) -> bool:

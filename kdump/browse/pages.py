@@ -72,7 +72,7 @@ class Pages:
     def head(self, count: int, on_progress: OnProgress) -> ListingSlice:
         start = 0
         if not self.selection.is_all:
-            start = self._scan().start_of(self.file.at, self.file.window)
+            start = self._scan().start_of(self.file.target, self.file.window)
         return self._take(self._begin(RegionMark(start), on_progress), count, first=True)
 
     def after(self, row: BrowseRow, count: int, on_progress: OnProgress) -> ListingSlice:
@@ -112,16 +112,16 @@ class Pages:
     def _begin(self, mark: RegionMark, on_progress: OnProgress) -> Iterator[Region]:
         """Return the matching regions from a mark onward."""
         self._on_progress = on_progress
-        window, at = self.file.window, self.file.at
-        reader = Reader(window, at.name_offset, self.limits, "" if self.selection.is_all else WALKED)
+        window, target = self.file.window, self.file.target
+        reader = Reader(window, target.name_offset, self.limits, "" if self.selection.is_all else WALKED)
         reader.latest, reader.last_good, reader.strange = mark.latest, mark.last_good, mark.strange
         if not mark.knows_name:
             reader.name_offset = None
             reader.resync.forget_name()
-        return self._scan().chosen(at, window, mark.position, self._marked(reader, mark.position))
+        return self._scan().chosen(target, window, mark.position, self._marked(reader, mark.position))
 
     def _marked(self, reader: Reader, position: int) -> Iterator[Region]:
-        name = self.file.at.name_offset
+        name = self.file.target.name_offset
         for batches, region in enumerate(reader.regions(position), 1):
             yield region
             if batches % EACH == 0 and region.kind != "padding":
@@ -175,14 +175,14 @@ class Pages:
         if position - mark.position <= NEAR or not isinstance(self.file.window.source, FileSource):
             return mark
         if self._hints is None:
-            self._hints = open_index_lookup(self.file.at.path, self.file.at.name_offset)
+            self._hints = open_index_lookup(self.file.target.path, self.file.target.name_offset)
         entry = bisect_right(self._hints.positions, position - 1) - back
         while entry > 0:
             entry -= 1
             hint = self._hints.positions[entry]
             if hint <= mark.position:
                 break
-            if begins_batch(self.file.window, hint, self._hints.offsets[entry], self.file.at.name_offset):
+            if begins_batch(self.file.window, hint, self._hints.offsets[entry], self.file.target.name_offset):
                 return RegionMark(hint)
         return mark
 

@@ -149,26 +149,26 @@ class Places:
         rows = [self.maker.file(at) for at in (*logs, *others)]
         return Level(FullListing(rows, self.maker.file_columns), owner, path=place.path, is_partition=True)
 
-    def _file(self, at: Target, owner: BrowseRow | None) -> Level:
-        file = OpenFile(at)
+    def _file(self, target: Target, owner: BrowseRow | None) -> Level:
+        file = OpenFile(target)
         kind = file.kind
         if kind in BATCHES:
             pages = Pages(file, self.selection, self.limits, self.maker.batches, self.maker.region)
-            return Level(pages, owner, file, path=at.path)
+            return Level(pages, owner, file, path=target.path)
 
         def items(on_progress: OnProgress) -> Iterator[Any]:
-            for item in entries(kind, file.window, at.name_offset or 0):
+            for item in entries(kind, file.window, target.name_offset or 0):
                 on_progress(getattr(item, "position", 0))
                 yield item
 
         first = islice(items(lambda position: None), SAMPLE)
         type_name = next((item.type for item in first if isinstance(item, Entry) and item.type), "")
         columns = self.maker.entries(type_name) if type_name else []
-        return Level(CountedListing(items, self.maker.entry, columns), owner, file, path=at.path)
+        return Level(CountedListing(items, self.maker.entry, columns), owner, file, path=target.path)
 
     def _records(self, batch: Batch, owner: BrowseRow, level: Level) -> Level:
         assert level.file is not None
-        columns = self.maker.records(level.file.at)
+        columns = self.maker.records(level.file.target)
 
         def items(on_progress: OnProgress) -> Iterator[Any]:
             yield batch
@@ -206,7 +206,7 @@ class Places:
         whole = whole or (row.type == "record" and full and len(item.raw) <= FULL)
         show = AnnotatedDump(width, full=whole or fields, zone=self.maker.zone, decoding=self.maker.decoding)
         file = level.file
-        show.at = file.at if file else None
+        show.target = file.target if file else None
         if row.type == "directory":
             for text, style in directory_lines(self.facts_of(item), self.maker.zone):
                 show.text(text, style)
@@ -237,14 +237,14 @@ class Places:
         show.records_of(batch, islice(chosen, count))
         return show.dump(f"bytes {batch.position}..{batch.end - 1}", (first, first + count - 1))
 
-    def _file_dump(self, show: AnnotatedDump, at: Target, label: str) -> HexDump:
+    def _file_dump(self, show: AnnotatedDump, target: Target, label: str) -> HexDump:
         """Return a dump of the beginning of a file."""
-        file = OpenFile(at)
+        file = OpenFile(target)
         try:
-            show.at = at
+            show.target = target
             show.text(f"{label}: {file.kind.title}, {file.size} bytes", "head")
             if file.kind in BATCHES:
-                level = self._file(at, None)
+                level = self._file(target, None)
                 assert level.file is not None
                 part = level.listing.head(1, lambda position: None)
                 for row in part.rows:
@@ -254,13 +254,13 @@ class Places:
                         show.region(row.item, level.file.window)
                 level.file.close()
             else:
-                for item in islice(entries(file.kind, file.window, at.name_offset or 0), SAMPLE):
+                for item in islice(entries(file.kind, file.window, target.name_offset or 0), SAMPLE):
                     if isinstance(item, Entry):
                         show.entry(item)
                     elif isinstance(item, Region):
                         show.region(item, file.window)
                     else:
-                        show.finding(file_finding(at, item))
+                        show.finding(file_finding(target, item))
         finally:
             file.close()
         return show.dump(label)

@@ -27,7 +27,7 @@ class CheckpointOffset(NamedTuple):
     """Offset of a partition in the checkpoint file `at`, and position and size of its line in bytes."""
 
     offset: int
-    at: Target
+    target: Target
     position: int
     size: int
 

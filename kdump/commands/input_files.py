@@ -154,54 +154,56 @@ class Files:
     def _in_range(self, files: list[Target]) -> list[Target]:
         """Leave out segments that are outside the selected offsets according to the names of their neighbors."""
         offsets = self.scan.selection.offsets
-        self.named += [at.name_offset for at in files if at.kind in BATCHES and at.name_offset is not None]
+        self.named += [
+            target.name_offset for target in files if target.kind in BATCHES and target.name_offset is not None
+        ]
         if offsets is None:
             return files
         chosen = []
-        for at, following in zip(files, [*files[1:], None]):
+        for target, following in zip(files, [*files[1:], None]):
             end = None
-            if following is not None and os.path.dirname(following.path) == os.path.dirname(at.path):
+            if following is not None and os.path.dirname(following.path) == os.path.dirname(target.path):
                 end = following.name_offset
-            if end is not None and at.name_offset is not None and end <= at.name_offset:
+            if end is not None and target.name_offset is not None and end <= target.name_offset:
                 end = None  # two copies of one segment, as in remote storage
             below = end is not None and offsets.first is not None and end <= offsets.first
-            above = at.name_offset is not None and offsets.last is not None and at.name_offset > offsets.last
+            above = target.name_offset is not None and offsets.last is not None and target.name_offset > offsets.last
             if not (below or above):
-                chosen.append(at)
+                chosen.append(target)
         return chosen
 
     def try_all(self, files: list[Target]) -> None:
         """Report the files that cannot be opened, so that this is known before the first one is shown."""
-        for at in files:
+        for target in files:
             try:
-                if os.path.isfile(at.path):
-                    open_target(at).close()
+                if os.path.isfile(target.path):
+                    open_target(target).close()
             except SourceError as error:
                 if not is_gone(error):
                     self.report_unreadable(error)
 
-    def open(self, at: Target, *, keep: bool = False) -> tuple[Window, FileKind] | None:
+    def open(self, target: Target, *, keep: bool = False) -> tuple[Window, FileKind] | None:
         """Return the file and its kind, by name or content; None, after a line to stderr, if it cannot be read."""
         try:
-            window = self.scan.open(at, keep=keep)
-            kind = at.kind or by_content(window)
+            window = self.scan.open(target, keep=keep)
+            kind = target.kind or by_content(window)
         except SourceError as error:
             self.report_unreadable(error)
             return None
         if kind is PRODUCER_SNAPSHOT:
             window.source.keep = True
-        if kind in INDEXES and at.name_offset is None and kind is not TXN_INDEX:
-            print_error(f"{path_text(at.path)}: no base offset in the file name; offsets are relative to it")
+        if kind in INDEXES and target.name_offset is None and kind is not TXN_INDEX:
+            print_error(f"{path_text(target.path)}: no base offset in the file name; offsets are relative to it")
         return window, kind
 
     def report_unreadable(self, error: SourceError) -> None:
         """Report a path or device that could not be read; the other files are still processed."""
         self.failed = report_unreadable(error) or self.failed
 
-    def ended(self, at: Target, window: Window, kind: FileKind, found: int) -> None:
+    def ended(self, target: Target, window: Window, kind: FileKind, found: int) -> None:
         """Print notes on a file after reading it. `found`: batches, or entries and other regions, that were read."""
         source = window.source
-        name = path_text(at.path)
+        name = path_text(target.path)
         if source.error:
             print_error(source.error)
             self.failed = True

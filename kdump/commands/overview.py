@@ -182,17 +182,17 @@ class Overview:
         facts = single_partition_summary(partition(directory), self._shutdowns)
         if not self._is_selected(facts.topic):
             return
-        names = {os.path.basename(at.path): at for at in found}
+        names = {os.path.basename(target.path): target for target in found}
         rows = []
         for row in OverviewRows([facts], "segment"):
             assert row.segment is not None
             assert row.segment.segment.log is not None
-            at = names.pop(os.path.basename(row.segment.segment.log.path), None)
-            if at is not None:
-                row.segment.segment = replace(row.segment.segment, log=at)
+            target = names.pop(os.path.basename(row.segment.segment.log.path), None)
+            if target is not None:
+                row.segment.segment = replace(row.segment.segment, log=target)
                 rows.append(row)
-        for at in names.values():  # not live segments
-            self._on_unreadable(SourceError(_refusal(at.path)))
+        for target in names.values():  # not live segments
+            self._on_unreadable(SourceError(_refusal(target.path)))
         self._rows(rows, directory, len(rows), sum(row.size for row in rows))
 
     def _rows(

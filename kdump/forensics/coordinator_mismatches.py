@@ -68,16 +68,16 @@ class CoordinatorMismatches:
     def _difference(
         self, life: Life, decision: CoordinatorDecision, marker: _Marker | None, message: str
     ) -> Difference:
-        at = self.scan.partition
+        target = self.scan.partition
         return Difference(
-            source=at.source,
+            source=target.source,
             topic=self.known.topic,
             partition=self.known.partition,
             transactionalId=decision.transactionalId,
             producerId=life[0],
             producerEpoch=life[1],
             offset=marker.offset if marker else None,
-            file=marker.file if marker else at.path,
+            file=marker.file if marker else target.path,
             position=marker.position if marker else 0,
             coordinator=decision.name,
             coordinatorOffset=decision.offset,

@@ -111,33 +111,33 @@ def relisted(copy: Copy) -> Copy:
     return replace(copy, segments=[segment.log for segment in here.segments if segment.log is not None])
 
 
-def _of_file(at: Target, options: Options) -> Copy:
+def _of_file(target: Target, options: Options) -> Copy:
     """Return the copy that consists of one segment, with what is known from its directory."""
-    refuse_others(at, options)
-    known, topic_id = PartitionContext(topic=at.topic, partition=at.partition), None
-    if at.path != "-" and "://" not in at.path:
-        place = directory_above(at.path)
+    refuse_others(target, options)
+    known, topic_id = PartitionContext(topic=target.topic, partition=target.partition), None
+    if target.path != "-" and "://" not in target.path:
+        place = directory_above(target.path)
         if isinstance(place, PartitionDirectory):
             copy = of_partition(place, options)
             known, topic_id = copy.known, copy.topic_id
-    return Copy(at.path, [at], known, topic_id)
+    return Copy(target.path, [target], known, topic_id)
 
 
-def refuse_others(at: Target, options: Options) -> None:
+def refuse_others(target: Target, options: Options) -> None:
     """Raise SourceError if the file does not exist or is not a log."""
-    if at.path == "-":
+    if target.path == "-":
         return
-    if "://" not in at.path and not os.path.exists(at.path):
-        raise missing(at.path)
-    kind = at.kind
+    if "://" not in target.path and not os.path.exists(target.path):
+        raise missing(target.path)
+    kind = target.kind
     if kind is None:
-        window = options.open(at)
+        window = options.open(target)
         try:
             kind = by_content(window)
         finally:
             window.source.close()
     if kind not in BATCHES:
-        raise SourceError(f"{at.path}: {kind.title}, not a log; pass a segment or a directory")
+        raise SourceError(f"{target.path}: {kind.title}, not a log; pass a segment or a directory")
 
 
 class CopyGroup(NamedTuple):

@@ -77,7 +77,7 @@ class CopyReader:
     @property
     def target(self) -> Target | None:
         """The segment that is being read."""
-        return self._reader.at
+        return self._reader.target
 
     # -- batches
 
@@ -287,19 +287,19 @@ class CopyReader:
     # -- regions
 
     def _regions(self) -> Iterator[Region]:
-        for at in self.copy.segments:
-            if at.name_offset is not None:
-                self._named = at.name_offset
+        for target in self.copy.segments:
+            if target.name_offset is not None:
+                self._named = target.name_offset
             self.end_unread = False
-            yield from self._reader.segment(at)
+            yield from self._reader.segment(target)
 
     def _on_unreadable(self, error: SourceError) -> None:
         self.end_unread = True
         self.unread.append(str(error))
         self._pending_unread = True
 
-    def _changed(self, at: Target, grown: int) -> None:
-        self.notes.append(f"{at.path}: changed while being read")
+    def _changed(self, target: Target, grown: int) -> None:
+        self.notes.append(f"{target.path}: changed while being read")
 
     def _damage(self, region: Region, reason: str) -> UnreadableSpan:
         assert self.target is not None

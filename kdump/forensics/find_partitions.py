@@ -82,8 +82,8 @@ def find_partitions(
             elif not place.segments and was_named:
                 on_unreadable(no_kafka_files(place.path, f"{place.path}: {NO_SEGMENT}"))
         elif unit.target is not None:
-            at = unit.target
-            key = at.path if _is_alone(at) else os.path.dirname(os.path.abspath(at.path))
+            target = unit.target
+            key = target.path if _is_alone(target) else os.path.dirname(os.path.abspath(target.path))
             files.setdefault(key, []).append(unit)
     for here in files.values():
         found.extend(_of_files(here, options, on_unreadable))
@@ -99,19 +99,19 @@ def is_away(place: PartitionInput, on_unreadable: OnUnreadable) -> bool:
     return True
 
 
-def _is_alone(at: Target) -> bool:
-    return at.path == "-" or "://" in at.path
+def _is_alone(target: Target) -> bool:
+    return target.path == "-" or "://" in target.path
 
 
-def _kind(at: Target, options: Options) -> FileKind:
+def _kind(target: Target, options: Options) -> FileKind:
     """Return the kind of a file, by name or content; a stream is assumed to be a segment. Raises SourceError."""
-    if _is_alone(at):
+    if _is_alone(target):
         return file_kinds.SEGMENT
-    if not os.path.exists(at.path):
-        raise missing(at.path)
-    if not os.path.isfile(at.path) or at.kind is not None:
-        return at.kind or file_kinds.SEGMENT
-    with closing(options.open(at).source) as source:
+    if not os.path.exists(target.path):
+        raise missing(target.path)
+    if not os.path.isfile(target.path) or target.kind is not None:
+        return target.kind or file_kinds.SEGMENT
+    with closing(options.open(target).source) as source:
         return file_kinds.by_content(Window(source))
 
 
@@ -119,30 +119,32 @@ def _of_files(here: list[CheckUnit], options: Options, on_unreadable: OnUnreadab
     """Yield partitions for some segments of one directory, with the indexes and snapshots next to them."""
     requested: dict[str, Target] = {}
     for unit in here:
-        at = unit.target
-        assert at is not None
+        target = unit.target
+        assert target is not None
         try:
-            kind = _kind(at, options)
+            kind = _kind(target, options)
         except SourceError as error:
             on_unreadable(error)
             continue
         if kind is not file_kinds.SEGMENT:
-            on_unreadable(SourceError(f"{at.path}: {kind.title}, not a segment; kdump inspect shows it"))
-        elif _is_alone(at) or at.kind is None:
-            alone = one_file(at, SegmentFiles("", at.name_offset or 0, at))
+            on_unreadable(SourceError(f"{target.path}: {kind.title}, not a segment; kdump inspect shows it"))
+        elif _is_alone(target) or target.kind is None:
+            alone = one_file(target, SegmentFiles("", target.name_offset or 0, target))
             yield PartitionInput(alone, unit.known, options, unit.size, is_part=True, was_named=True)
         else:
-            requested[os.path.basename(at.path)] = at
+            requested[os.path.basename(target.path)] = target
     if not requested:
         return
     whole = partition(os.path.dirname(next(iter(requested.values())).path) or ".")
     kept = []
     for segment in whole.segments:
         assert segment.log is not None
-        at = requested.pop(os.path.basename(segment.log.path), None)
-        if at is not None:
-            kept.append(replace(segment, log=at))
-    kept += [SegmentFiles("", at.name_offset or 0, at) for at in requested.values()]  # .deleted, .swap, .cleaned
+        target = requested.pop(os.path.basename(segment.log.path), None)
+        if target is not None:
+            kept.append(replace(segment, log=target))
+    kept += [
+        SegmentFiles("", target.name_offset or 0, target) for target in requested.values()
+    ]  # .deleted, .swap, .cleaned
     is_part = len(kept) < len(whole.segments)
     newest = whole.segments[-1] if whole.segments else None
     known = here[0].known

@@ -85,15 +85,15 @@ class PartitionScan(PartitionCheck):
         first offsets: they stand in for the missing log below. None if the log starts at 0, or if there is no such
         snapshot or it is not valid."""
         first = self.partition.segments[0].offset if self.partition.segments else 0
-        for at in self.partition.snapshots if first > 0 else ():
-            if at.name_offset == first:
-                rows = self.neighbor_files.snapshot(at)
+        for target in self.partition.snapshots if first > 0 else ():
+            if target.name_offset == first:
+                rows = self.neighbor_files.snapshot(target)
                 if rows is None:
                     return None
                 found = list(
                     islice((row for row in rows if row[1]["currentTxnFirstOffset"] >= 0), MAX_OPEN_TRANSACTIONS)
                 )
-                return at, sorted(found, key=lambda row: row[1]["currentTxnFirstOffset"])
+                return target, sorted(found, key=lambda row: row[1]["currentTxnFirstOffset"])
         return None
 
 

@@ -136,8 +136,8 @@ def _base(scan: PartitionScan, place: PartitionInput) -> Target | None:
         return None
     end = log_end(place.partition, place.options.limits, [])
     start = segments[0].offset if known.log_start is None else known.log_start
-    for at in reversed(place.partition.snapshots):
-        offset = at.name_offset or 0
-        if start < offset and (end is None or offset <= end) and scan.neighbor_files.snapshot(at) is not None:
-            return at
+    for target in reversed(place.partition.snapshots):
+        offset = target.name_offset or 0
+        if start < offset and (end is None or offset <= end) and scan.neighbor_files.snapshot(target) is not None:
+            return target
     return None

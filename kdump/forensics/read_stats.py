@@ -142,7 +142,7 @@ class StatsReader:
         self.path = ""
         self.block = array("q", bytes(8 * WIDTH * ROWS))
 
-    def segment(self, at: Target, last: bool) -> None:
+    def segment(self, target: Target, last: bool) -> None:
         stats = self.stats
         reader = PartitionReader(
             self.options.open,
@@ -151,31 +151,33 @@ class StatsReader:
             on_unreadable=self._on_unreadable,
             changed=self._changed,
         )
-        for region in reader.segment(at):
+        for region in reader.segment(target):
             self.on_progress(region.size)
-            self.region(at, region, last)
+            self.region(target, region, last)
         stats.files += reader.files
         stats.bytes += reader.size
 
     def _on_unreadable(self, error: SourceError) -> None:
         self.stats.unread.append(str(error))
 
-    def _changed(self, at: Target, grown: int) -> None:
+    def _changed(self, target: Target, grown: int) -> None:
         if grown > 0:
-            self.stats.note(f"{at.path}: grew while being read; the new data is not counted")
+            self.stats.note(f"{target.path}: grew while being read; the new data is not counted")
 
-    def region(self, at: Target, region: Region, last: bool) -> None:
-        """Add one region of the segment `at`. `last`: whether it is the newest segment."""
-        stats, self.path = self.stats, at.path
+    def region(self, target: Target, region: Region, last: bool) -> None:
+        """Add one region of the segment `target`. `last`: whether it is the newest segment."""
+        stats, self.path = self.stats, target.path
         if isinstance(region, BatchRun):
             self._batch_run(region)
         elif isinstance(region, Batch):
             self._batch(region)
         elif region.kind == PADDING or (region.kind == TORN and last):
             stats.padding += region.size
-            stats.note(f"{at.path}: {region.size} bytes at byte {region.position} belong to no batch: {region.kind}")
+            stats.note(
+                f"{target.path}: {region.size} bytes at byte {region.position} belong to no batch: {region.kind}"
+            )
         else:
-            stats.miss(FilePosition(at.path, region.position, region.size), region.reason)
+            stats.miss(FilePosition(target.path, region.position, region.size), region.reason)
 
     def _batch_run(self, run: BatchRun) -> None:
         """Add a run of valid batches. Uncompressed data batches with CreateTime are counted many at a time, because

@@ -26,7 +26,7 @@ class EntryWithoutMarker(NamedTuple):
     """An entry without its marker, at byte `position` of file `at`. `transaction`: the open transaction that it closed,
     None if there was none."""
 
-    at: Target
+    target: Target
     position: int
     entry: dict[str, int]
     transaction: OngoingTxn | None

@@ -32,7 +32,7 @@ class PartitionReader:
         on_unreadable: OnUnreadable = raise_it,
         changed: Callable[[Target, int], None] = lambda at, count: None,
     ) -> None:
-        self.at: Target | None = None
+        self.target: Target | None = None
         self.window: Window | None = None
         self.files = self.size = 0
         self._open = open_window
@@ -46,23 +46,25 @@ class PartitionReader:
         for at in segments:
             yield from self.segment(at)
 
-    def segment(self, at: Target) -> Iterator[Region]:
+    def segment(self, target: Target) -> Iterator[Region]:
         """Yield the regions of one segment: together they cover the file, or what could be read of it."""
-        self.at = at
+        self.target = target
         try:
-            window = self._open(at)
+            window = self._open(target)
         except SourceError as error:
             self._on_unreadable(error)
             return
         self.window, source = window, window.source
         try:
-            yield from regions(window, name_offset=at.name_offset, limits=self._limits, stretches=self._stretches)
+            yield from regions(window, name_offset=target.name_offset, limits=self._limits, stretches=self._stretches)
             for position, size in getattr(source, "unreadable", ()):
-                self._on_unreadable(SourceError(f"{at.path}: the device cannot read {size} bytes at byte {position}"))
+                self._on_unreadable(
+                    SourceError(f"{target.path}: the device cannot read {size} bytes at byte {position}")
+                )
             if source.error:
                 self._on_unreadable(SourceError(source.error))
             elif isinstance(source, FileSource) and (grown := source.grown()):
-                self._changed(at, grown)
+                self._changed(target, grown)
         except SourceError as error:
             self._on_unreadable(error)
         finally:

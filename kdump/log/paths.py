@@ -46,11 +46,11 @@ def target(path: str, kind: FileKind | None = None, source: str = "") -> Target:
     )
 
 
-def reject_pipe(at: Target) -> None:
+def reject_pipe(target: Target) -> None:
     """Raise SourceError if the file was found in a directory and is not a regular file: opening a pipe there would
     block forever."""
-    if at.source != at.path and "://" not in at.path and is_no_file(at.path):
-        raise SourceError(f"{at.path}: not a file")
+    if target.source != target.path and "://" not in target.path and is_no_file(target.path):
+        raise SourceError(f"{target.path}: not a file")
 
 
 def targets(path: str, kind: FileKind | None = None, on_unreadable: OnUnreadable | None = None) -> Iterator[Target]:

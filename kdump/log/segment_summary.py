@@ -46,23 +46,23 @@ OnProgress = Callable[[int], None]
 
 
 def summarize_headers(
-    at: Target, window: Window, *, quick: bool = False, on_progress: OnProgress = lambda count: None
+    target: Target, window: Window, *, quick: bool = False, on_progress: OnProgress = lambda count: None
 ) -> HeaderTotals:
     """Summarize the headers of the segment in `window`. If `quick`, read only the first batch, the batches from the
     last entry of its .index on, and the last entry of its .timeindex; without a usable .index, read all batches.
     Raises SourceError."""
-    reader = _HeaderReader(at, window, on_progress)
+    reader = _HeaderReader(target, window, on_progress)
     if not isinstance(window.source, FileSource):
         reader.thoroughly(0)
-    elif not (quick and _only_ends(reader, at, window)):
+    elif not (quick and _only_ends(reader, target, window)):
         reader.straight(0)
     return reader.finished()
 
 
-def _only_ends(reader: _HeaderReader, at: Target, window: Window) -> bool:
+def _only_ends(reader: _HeaderReader, target: Target, window: Window) -> bool:
     """Read the first batch and the last ones; return False, with nothing counted, if the index does not locate them."""
-    entry = last_entry(at, INDEX)
-    if entry is None or not begins_batch(window, entry.position, entry.offset, at.name_offset):
+    entry = last_entry(target, INDEX)
+    if entry is None or not begins_batch(window, entry.position, entry.offset, target.name_offset):
         return False
     if not reader.first():
         return False
@@ -71,7 +71,7 @@ def _only_ends(reader: _HeaderReader, at: Target, window: Window) -> bool:
     reader.straight(max(entry.position, reader.position))
     if skipped:
         reader.found.partial = True
-        latest = last_entry(at, TIME_INDEX)
+        latest = last_entry(target, TIME_INDEX)
         if latest is not None and reader.found.last is not None and latest.offset <= reader.found.last:
             reader.found.times(-1, latest.timestamp)
     return True
@@ -85,14 +85,14 @@ def _has_room(header: tuple[int, ...]) -> bool:
 class _HeaderReader:
     """Reads the headers of one segment."""
 
-    def __init__(self, at: Target, window: Window, on_progress: OnProgress) -> None:
+    def __init__(self, target: Target, window: Window, on_progress: OnProgress) -> None:
         self.window = window
-        self.name_offset = at.name_offset
+        self.name_offset = target.name_offset
         self.on_progress = on_progress
         self.found = HeaderTotals()
         self.position = 0
         """End of the last batch that `straight` counted."""
-        self._last = -1 if at.name_offset is None else at.name_offset - 1
+        self._last = -1 if target.name_offset is None else target.name_offset - 1
         self._attributes: set[int] = set()
 
     def first(self) -> bool:

@@ -65,7 +65,7 @@ class Hexdump:
     ) -> None:
         self.output = output
         self.decoding = decoding
-        self.at: Target | None = None
+        self.target: Target | None = None
         """The current file."""
         self.full = full
         self.zone = zone
@@ -240,12 +240,12 @@ class Hexdump:
         data = data[record.start : record.end] if isinstance(data, memoryview) else data
         parts: dict[str, tuple[list[Span], Callable[[Span], FieldMeaning]]] = {}
         reading = None
-        decoder = self.decoding.decoder(self.at) if self.decoding and self.at else None
+        decoder = self.decoding.decoder(self.target) if self.decoding and self.target else None
         if record.is_control:
             keys, values = control_spans(record.key, record.value)
             parts = {"key": (keys, self._general), "value": (values, self._general)}
-        elif self.decoding and self.at and decoder:
-            reading = self.decoding.read(self.at, record)
+        elif self.decoding and self.target and decoder:
+            reading = self.decoding.read(self.target, record)
             assert reading is not None
             keys, values = decoder.spans(record)
             parts["key"] = (keys, MessageFieldMeanings(reading.key, reading.names, self.zone))

@@ -25,10 +25,10 @@ class PushedFilters:
     partitions: frozenset[int] | None = None
     selection: Selection = field(default_factory=Selection)
 
-    def place(self, at: Target) -> bool:
+    def place(self, target: Target) -> bool:
         """Return True if the directory of a file may contain anything to read."""
-        return (self.topics is None or at.topic in self.topics) and (
-            self.partitions is None or at.partition in self.partitions
+        return (self.topics is None or target.topic in self.topics) and (
+            self.partitions is None or target.partition in self.partitions
         )
 
     def also(self, name: str, operator: str, values: tuple[Any, ...]) -> PushedFilters:

@@ -49,8 +49,8 @@ def _state(place: PartitionDirectory) -> str:
     return place.state or "live"
 
 
-def _state_of_file(at: Target) -> str | None:
-    match = PARTITION.match(os.path.basename(os.path.dirname(at.path)))
+def _state_of_file(target: Target) -> str | None:
+    match = PARTITION.match(os.path.basename(os.path.dirname(target.path)))
     return (match["state"] or "live") if match else None
 
 
@@ -85,32 +85,32 @@ def _in_range(logs: list[Target], filters: PushedFilters) -> list[Target]:
     if offsets is None:
         return logs
     chosen = []
-    for at, following in pairwise([*logs, None]):
-        assert at is not None
-        name, end = at.name_offset, following.name_offset if following is not None else None
+    for target, following in pairwise([*logs, None]):
+        assert target is not None
+        name, end = target.name_offset, following.name_offset if following is not None else None
         below = offsets.first is not None and end is not None and name is not None and name < end <= offsets.first
         if not below and not (offsets.last is not None and name is not None and name > offsets.last):
-            chosen.append(at)
+            chosen.append(target)
     return chosen
 
 
-def _slices(at: Target, found: FoundDirectory, options: ReadOptions, state: str | None) -> Iterator[TaskItem]:
-    size = length(at.path) or 0
+def _slices(target: Target, found: FoundDirectory, options: ReadOptions, state: str | None) -> Iterator[TaskItem]:
+    size = length(target.path) or 0
     step = options.split_bytes
     # Without an index, each slice requires reading from the beginning, which an object store would charge for.
-    whole = size <= step or at.path.endswith(COMPRESSED) or (is_url(at.path) and not _has_index(at))
+    whole = size <= step or target.path.endswith(COMPRESSED) or (is_url(target.path) and not _has_index(target))
     if whole:
-        yield TaskItem(SegmentSplit(at), found.identity, size, state)
+        yield TaskItem(SegmentSplit(target), found.identity, size, state)
         return
     for start in range(0, size, step):
         stop = start + step
         yield TaskItem(
-            SegmentSplit(at, start, stop if stop < size else None), found.identity, min(step, size - start), state
+            SegmentSplit(target, start, stop if stop < size else None), found.identity, min(step, size - start), state
         )
 
 
-def _has_index(at: Target) -> bool:
-    return at.path.endswith(".log") and length(at.path.removesuffix(".log") + ".index") is not None
+def _has_index(target: Target) -> bool:
+    return target.path.endswith(".log") and length(target.path.removesuffix(".log") + ".index") is not None
 
 
 def _overview(fleet: Fleet, options: ReadOptions, check: Options, filters: PushedFilters) -> Iterator[TaskItem]:
@@ -124,14 +124,14 @@ def _overview(fleet: Fleet, options: ReadOptions, check: Options, filters: Pushe
                     facts.size = length(facts.segment.log.path) or 0
                     ended = False if place.topic == METADATA_TOPIC else clean
                     yield TaskItem((facts, ended), found.identity, facts.size // 8, _state(place))
-        at = found.place
-        if isinstance(at, Target) and at.kind in (None, file_kinds.SEGMENT) and filters.place(at):
-            facts = _alone(at)
-            yield TaskItem((facts, None), found.identity, facts.size // 8, _state_of_file(at))
+        target = found.place
+        if isinstance(target, Target) and target.kind in (None, file_kinds.SEGMENT) and filters.place(target):
+            facts = _alone(target)
+            yield TaskItem((facts, None), found.identity, facts.size // 8, _state_of_file(target))
 
 
-def _alone(at: Target) -> SegmentSummary:
-    return SegmentSummary(SegmentFiles("", at.name_offset or 0, at), length(at.path) or 0, (), True)
+def _alone(target: Target) -> SegmentSummary:
+    return SegmentSummary(SegmentFiles("", target.name_offset or 0, target), length(target.path) or 0, (), True)
 
 
 def _files(
@@ -145,13 +145,15 @@ def _files(
             place = found.place
             files: list[tuple[Target, str | None]] = []
             if root and isinstance(place, LogDirectory):
-                files += [(at, None) for at in place.files.values() if at.kind in own]
+                files += [(target, None) for target in place.files.values() if target.kind in own]
             for each in _partitions(found):
-                files += [(at, _state(each)) for at in choose(each) if filters.place(at) and at.kind in own]
+                files += [
+                    (target, _state(each)) for target in choose(each) if filters.place(target) and target.kind in own
+                ]
             if isinstance(place, Target) and place.kind in own and filters.place(place):
                 files.append((place, _state_of_file(place)))
-            for at, state in files:
-                yield TaskItem(at, found.identity, length(at.path) or 0, state)
+            for target, state in files:
+                yield TaskItem(target, found.identity, length(target.path) or 0, state)
 
     return plan
 

@@ -56,7 +56,7 @@ def _fingerprint(unit: CheckUnit, identity: DiskIdentity, check: Options, tables
     files = list(unit.partition.files()) if unit.partition else [unit.target] if unit.target else []
     options = (check.limits, check.transaction_timeout, check.max_message_bytes)
     known = replace(unit.known, now=0)
-    stamps = sorted((at.path, *file_stamp(at)) for at in files)
+    stamps = sorted((target.path, *file_stamp(target)) for target in files)
     return key_of(LAYOUT, __version__, repr(options), repr(tables), repr(identity), repr(known), repr(stamps))
 
 
@@ -90,7 +90,7 @@ def record_jobs(fleet: Fleet, options: ReadOptions, check: Options) -> Iterator[
     for part in parts_of(fleet, replace(options, parallelism=1), check, PushedFilters()):
         for piece in part.pieces:
             own: SegmentSplit = piece.input
-            seen = (own.at.path, *file_stamp(own.at))
+            seen = (own.target.path, *file_stamp(own.target))
             print_ = key_of(LAYOUT, __version__, repr(options.limits), repr(piece.identity), repr(seen), repr(own[1:]))
-            key = key_of("records", own.at.source, own.at.path, str(own.start))
+            key = key_of("records", own.target.source, own.target.path, str(own.start))
             yield RecordJob(key, piece.identity, own, piece.state, piece.size, print_)

@@ -271,11 +271,11 @@ class _UnitRead:
             for at in unit.directory.files.values():
                 self._entries(at)
 
-    def _entries(self, at: Target) -> None:
-        table = TABLE_OF.get(at.kind) if at.kind is not None else None
+    def _entries(self, target: Target) -> None:
+        table = TABLE_OF.get(target.kind) if target.kind is not None else None
         if table is not None and table in self.job.tables:
-            for row in entry_rows(at):
-                self.sink.add(table, {"topic": at.topic, "partition": at.partition, **row})
+            for row in entry_rows(target):
+                self.sink.add(table, {"topic": target.topic, "partition": target.partition, **row})
 
     def _entry(self) -> dict[str, Any]:
         place, unit, totals = self.place, self.unit, self.totals

@@ -69,7 +69,10 @@ class KdumpStream(DataSourceStreamReader, SupportsTriggerAvailableNow):
         ends = self._frozen
         if ends is None:
             limits = self.reading.options.limits
-            ends = {at.path: whole_end(at, before.get(at.path, 0), last, limits) for at, last, _, _ in self._segments()}
+            ends = {
+                target.path: whole_end(target, before.get(target.path, 0), last, limits)
+                for target, last, _, _ in self._segments()
+            }
         max_bytes = getattr(limit, "max_bytes", None)
         return ends if max_bytes is None else self._within(before, ends, max_bytes)
 
@@ -81,7 +84,7 @@ class KdumpStream(DataSourceStreamReader, SupportsTriggerAvailableNow):
         """Return the positions after `max_bytes` more bytes, rounded up to whole batches, with each partition's
         segments in order. Partitions share equally; what one does not need goes to the others, and each gets at least
         one batch."""
-        logs = {at.path: at for at, _, _, _ in self._segments()}
+        logs = {target.path: target for target, _, _, _ in self._segments()}
         reached = dict(ends)
         later: dict[str, list[str]] = {}
         for path, end in ends.items():
@@ -102,11 +105,11 @@ class KdumpStream(DataSourceStreamReader, SupportsTriggerAvailableNow):
     def partitions(self, start: Positions, end: Positions) -> Sequence[InputPartition]:
         options = self.reading.options
         pieces = []
-        for at, _, identity, state in self._segments():
-            first, stop = start.get(at.path, 0), end.get(at.path, 0)
+        for target, _, identity, state in self._segments():
+            first, stop = start.get(target.path, 0), end.get(target.path, 0)
             for begin in range(first, stop, options.split_bytes):
                 to = min(stop, begin + options.split_bytes)
-                pieces.append(TaskItem(SegmentSplit(at, begin, to), identity, to - begin, state))
+                pieces.append(TaskItem(SegmentSplit(target, begin, to), identity, to - begin, state))
         return list(packed(pieces, options.split_bytes, options.parallelism))
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
@@ -129,16 +132,16 @@ class KdumpStream(DataSourceStreamReader, SupportsTriggerAvailableNow):
                         yield at, at is logs[-1], found.identity, each.state or "live"
 
 
-def some_end(at: Target, position: int, end: int, max_bytes: int, limits: Limits) -> int:
+def some_end(target: Target, position: int, end: int, max_bytes: int, limits: Limits) -> int:
     """Return the end of the first batch that ends at least `max_bytes` bytes after `position`; at most `end`."""
     if end - position <= max_bytes:
         return end
     try:
-        window = opened(at)
+        window = opened(target)
     except SourceError:
         return end
     try:
-        for region in regions(window, name_offset=at.name_offset, start=position, limits=limits, stretches=WALKED):
+        for region in regions(window, name_offset=target.name_offset, start=position, limits=limits, stretches=WALKED):
             for each in region.batches() if isinstance(region, BatchRun) else (region,):
                 if each.end - position >= max_bytes:
                     return min(end, each.end)
@@ -149,29 +152,29 @@ def some_end(at: Target, position: int, end: int, max_bytes: int, limits: Limits
     return end
 
 
-def whole_end(at: Target, position: int, last: bool, limits: Limits) -> int:
+def whole_end(target: Target, position: int, last: bool, limits: Limits) -> int:
     """Return the end of the complete batches of a segment that has been read up to `position`. For a segment that is
     not the `last` one, this is the end of the file, because nothing more is written there. If the file cannot be read
     now, returns `position`, so that it is tried again later."""
     try:
-        window = opened(at)
+        window = opened(target)
     except SourceError:
         return position
     try:
         size = window.source.size or 0
         if not last or size <= position:
             return size
-        hints = open_index_lookup(at.path, at.name_offset)
+        hints = open_index_lookup(target.path, target.name_offset)
         begin = next(
             (
                 place
                 for place, offset in zip(hints.positions[:-3:-1], hints.offsets[:-3:-1])
-                if place > position and begins_batch(window, place, offset, at.name_offset)
+                if place > position and begins_batch(window, place, offset, target.name_offset)
             ),
             position,
         )
         end = position
-        for region in regions(window, name_offset=at.name_offset, start=begin, limits=limits, stretches=WALKED):
+        for region in regions(window, name_offset=target.name_offset, start=begin, limits=limits, stretches=WALKED):
             if isinstance(region, (Batch, BatchRun)) or region.end != size:
                 end = region.end
         return end

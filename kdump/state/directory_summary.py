@@ -67,7 +67,9 @@ def checkpointed_offsets(directory: LogDirectory, broken: list[str] | None = Non
 def had_clean_shutdown(directory: LogDirectory) -> bool | None:
     """Return True if the broker shut down cleanly. Returns None if no broker has run here, as in a controller's
     directory or a copy of partitions: there are no offset checkpoints and no clean-shutdown file."""
-    ran = any(at.kind in (file_kinds.OFFSET_CHECKPOINT, file_kinds.CLEAN_SHUTDOWN) for at in directory.files.values())
+    ran = any(
+        target.kind in (file_kinds.OFFSET_CHECKPOINT, file_kinds.CLEAN_SHUTDOWN) for target in directory.files.values()
+    )
     return directory.is_clean if ran else None
 
 
@@ -143,12 +145,12 @@ def _absent(directory: LogDirectory, identity: dict[str, str], siblings: Sibling
 
 
 def _dated(directory: LogDirectory) -> int | None:
-    marks = [at for name, at in directory.files.items() if name == ".kafka_cleanshutdown"]
-    marks = marks or [at for at in directory.files.values() if at.kind is file_kinds.OFFSET_CHECKPOINT]
+    marks = [target for name, target in directory.files.items() if name == ".kafka_cleanshutdown"]
+    marks = marks or [target for target in directory.files.values() if target.kind is file_kinds.OFFSET_CHECKPOINT]
     times = []
-    for at in marks:
+    for target in marks:
         try:
-            times.append(os.stat(at.path).st_mtime_ns // 1_000_000)
+            times.append(os.stat(target.path).st_mtime_ns // 1_000_000)
         except OSError:
             continue
     return max(times, default=None)

@@ -72,24 +72,24 @@ def _of_folder(
         yield files, log_directory
 
 
-def _of_file(at: Target) -> MetadataFiles | None:
-    name = os.path.basename(at.path)
+def _of_file(target: Target) -> MetadataFiles | None:
+    name = os.path.basename(target.path)
     match = SNAPSHOT.match(name)
     if match:
-        return MetadataFiles(at.path, snapshots=((int(match[1]), at.path),))
-    if at.kind is KRAFT_SNAPSHOT:
-        return MetadataFiles(at.path, bootstrap=at.path)
-    if at.kind is SEGMENT and at.topic in (METADATA_TOPIC, None):
-        return MetadataFiles(at.path, segments=(at.path,))
+        return MetadataFiles(target.path, snapshots=((int(match[1]), target.path),))
+    if target.kind is KRAFT_SNAPSHOT:
+        return MetadataFiles(target.path, bootstrap=target.path)
+    if target.kind is SEGMENT and target.topic in (METADATA_TOPIC, None):
+        return MetadataFiles(target.path, segments=(target.path,))
     return None
 
 
-def _is_file(at: Target, on_unreadable: OnUnreadable) -> bool:
-    if is_no_file(at.path):
-        on_unreadable(SourceError(f"{at.path}: not a file"))
+def _is_file(target: Target, on_unreadable: OnUnreadable) -> bool:
+    if is_no_file(target.path):
+        on_unreadable(SourceError(f"{target.path}: not a file"))
         return False
-    if not os.path.exists(at.path):
-        on_unreadable(missing(at.path))
+    if not os.path.exists(target.path):
+        on_unreadable(missing(target.path))
         return False
     return True
 

@@ -204,11 +204,11 @@ def _directory(info: PartitionRegistration, node: int) -> str | None:
     return None if directory in NO_DIRECTORY else directory
 
 
-def _is_written(at: Target, open_: Open) -> bool:
+def _is_written(target: Target, open_: Open) -> bool:
     """Return True if the checkpoint has a version and a count. A broker's first startup creates it empty, and reads
     such a file without an error."""
     try:
-        window = open_(at)
+        window = open_(target)
     except SourceError:  # it went away in the meantime
         return False
     try:

@@ -25,9 +25,9 @@ from kdump.log.window import Window
 Open = Callable[[Target], Window]
 
 
-def open_window(at: Target) -> Window:
+def open_window(target: Target) -> Window:
     """Open a file as is right next to a running broker: the page cache is left unchanged. Raises SourceError."""
-    return Window(open_target(at, _careful))
+    return Window(open_target(target, _careful))
 
 
 def _careful(path: str) -> Source:
@@ -222,15 +222,15 @@ def partition_summary(place: PartitionDirectory, clean: bool | None = None) -> P
     facts.segment_sizes = array("q", bytes(8 * len(logs)))
     facts.first_offset = place.segments[0].offset if place.segments else None
     others, unfinished = set(place.others), set(place.unfinished)
-    for at in place.files():
-        length, occupied = sizes_of(at.path)
+    for target in place.files():
+        length, occupied = sizes_of(target.path)
         facts.on_disk += occupied
-        if at in logs:
-            facts.segment_sizes[logs[at]] = length
+        if target in logs:
+            facts.segment_sizes[logs[target]] = length
             facts.size += length
-        elif at in unfinished:
+        elif target in unfinished:
             facts.unfinished += length
-        elif at in others and at.path.endswith(".deleted"):
+        elif target in others and target.path.endswith(".deleted"):
             facts.deleted += length
         else:
             facts.others_size += length
@@ -239,7 +239,7 @@ def partition_summary(place: PartitionDirectory, clean: bool | None = None) -> P
 
 def segments_of(place: PartitionDirectory) -> list[SegmentSummary]:
     """Return the segments according to the names of the files alone: their sizes are 0."""
-    snapshots = {at.name_offset for at in place.snapshots}
+    snapshots = {target.name_offset for target in place.snapshots}
     found = []
     for number, segment in enumerate(place.segments):
         assert segment.log is not None

@@ -160,7 +160,7 @@ class PartitionCheck(Resumable):
             self.totals.bytes += window.source.size or 0
             window.source.close()
 
-    def _unread(self, at: Target, error: SourceError) -> None:
+    def _unread(self, target: Target, error: SourceError) -> None:
         """Report the error. No rule draws conclusions across bytes that were not read."""
         self.totals.add_unreadable(error)
         self.log_end = None

@@ -158,25 +158,25 @@ class CheckUnit:
 
     def _root(self, directory: LogDirectory, totals: CheckTotals) -> Iterator[Finding]:
         options = self.options
-        for at in directory.files.values():
-            if at.kind is file_kinds.KRAFT_SNAPSHOT:
-                yield from kraft_snapshot(at, self.known, options, totals)
+        for file in directory.files.values():
+            if file.kind is file_kinds.KRAFT_SNAPSHOT:
+                yield from kraft_snapshot(file, self.known, options, totals)
             elif "checkpoints" in options.chosen:
-                yield from file_findings(at, options, totals)
+                yield from file_findings(file, options, totals)
                 # The controllers know the directories of log.dirs alone.
                 metadata = None if directory.only_metadata else self.metadata
-                if at.kind is file_kinds.META_PROPERTIES and metadata is not None:
-                    yield from registered(at, ids(directory, options), metadata, bool(directory.partitions))
+                if file.kind is file_kinds.META_PROPERTIES and metadata is not None:
+                    yield from registered(file, ids(directory, options), metadata, bool(directory.partitions))
         if "checkpoints" in options.chosen and not directory.only_metadata:
             yield from missing_from(directory, self.here, self.siblings, self.metadata, options)
         if "files" in options.chosen:
             yield from log_directory_findings(directory, self.duplicates)
 
-    def _file(self, at: Target, totals: CheckTotals, on_progress: OnProgress) -> Iterator[Finding]:
-        kind, options = at.kind, self.options
-        if kind is None and at.path != "-":
+    def _file(self, target: Target, totals: CheckTotals, on_progress: OnProgress) -> Iterator[Finding]:
+        kind, options = target.kind, self.options
+        if kind is None and target.path != "-":
             try:
-                window = options.open(at)
+                window = options.open(target)
             except SourceError as error:
                 totals.add_unreadable(error)
                 return
@@ -188,37 +188,37 @@ class CheckUnit:
             finally:
                 window.source.close()
             if kind is not file_kinds.SEGMENT:  # which is what is left if nothing else fits
-                at = at._replace(kind=kind)
+                target = target._replace(kind=kind)
         if kind is None or kind is file_kinds.SEGMENT:
-            here = one_file(at, SegmentFiles("", 0, at), self.known.state)
+            here = one_file(target, SegmentFiles("", 0, target), self.known.state)
             check = self.check_class(here, self.known, options, totals, alone=True)
             self._begin(check, on_progress)
             yield from check.findings()
         elif kind in (file_kinds.INDEX, file_kinds.TIME_INDEX):
-            yield from self._index(at, totals, on_progress)
+            yield from self._index(target, totals, on_progress)
         elif kind is file_kinds.KRAFT_SNAPSHOT:
-            yield from kraft_snapshot(at, self.known, options, totals)
+            yield from kraft_snapshot(target, self.known, options, totals)
         elif kind is file_kinds.TXN_INDEX:
-            yield from invalid_entries(at, items(at, options, totals))
+            yield from invalid_entries(target, items(target, options, totals))
         else:
-            yield from file_findings(at, options, totals)
+            yield from file_findings(target, options, totals)
 
-    def _index(self, at: Target, totals: CheckTotals, on_progress: OnProgress) -> Iterator[Finding]:
+    def _index(self, index: Target, totals: CheckTotals, on_progress: OnProgress) -> Iterator[Finding]:
         """Check an index: against its segment if that is in the same directory, else on its own."""
-        assert at.kind is not None
-        log = os.path.splitext(at.path)[0] + ".log"
-        segment = SegmentFiles("", at.name_offset or 0, None, {at.kind: at})
-        here = one_file(at, segment, self.known.state)
+        assert index.kind is not None
+        log = os.path.splitext(index.path)[0] + ".log"
+        segment = SegmentFiles("", index.name_offset or 0, None, {index.kind: index})
+        here = one_file(index, segment, self.known.state)
         if os.path.isfile(log):
-            segment.log = target(log, source=at.source)
+            segment.log = target(log, source=index.source)
             check = PartitionCheck(here, self.known, replace(self.options, only=frozenset({"indexes"})), totals)
             check.on_progress = on_progress
-            yield from (finding for finding in check.findings() if finding.file == at.path)
+            yield from (finding for finding in check.findings() if finding.file == index.path)
             return
-        rule_type = OffsetIndexRule if at.kind is file_kinds.INDEX else TimeIndexRule
+        rule_type = OffsetIndexRule if index.kind is file_kinds.INDEX else TimeIndexRule
         check = PartitionCheck(here, self.known, self.options, totals)
         rule = rule_type(check.neighbor_files.entries, self.known)
-        part = SegmentContext(segment, at, self.known.last is not False, None, self.known.now, None)
+        part = SegmentContext(segment, index, self.known.last is not False, None, self.known.now, None)
         rule.begin(part)
         while rule.entry is not None:
             rule.advance(part)
@@ -296,5 +296,5 @@ def _size(place: PartitionDirectory) -> int:
     return sum(_bytes(segment.log) for segment in place.segments if segment.log is not None)
 
 
-def _bytes(at: Target) -> int:
-    return length(at.path) or 0
+def _bytes(target: Target) -> int:
+    return length(target.path) or 0

@@ -144,19 +144,19 @@ class IndexRule(Rule):
     def __init__(self, read: Reader, known: PartitionContext) -> None:
         self.read = read
         self.known = known
-        self.at: Target | None = None
+        self.target: Target | None = None
         self.items: Iterator[Item] = iter(())
         self.entry: Entry | None = None
         self.before: Entry | None = None
         self.reported: dict[str, tuple[Finding, int]] = {}
 
     def begin(self, part: SegmentContext) -> Iterable[Finding]:
-        self.at = part.segment.beside.get(self.kind)
+        self.target = part.segment.beside.get(self.kind)
         self.before = self.entry = None
         self.reported = {}
         self.reset()
-        if self.at is not None:
-            self.items = self.read(self.at, self.kind)
+        if self.target is not None:
+            self.items = self.read(self.target, self.kind)
             self.entry = self._next(part)
         return NONE
 
@@ -178,8 +178,8 @@ class IndexRule(Rule):
         if kept is not None:
             self.reported[code.code] = (kept[0], kept[1] + 1)
             return
-        assert self.at is not None
-        finding = code.finding(self.at, message=message, position=entry.position, size=entry.size, **more)
+        assert self.target is not None
+        finding = code.finding(self.target, message=message, position=entry.position, size=entry.size, **more)
         self.reported[code.code] = (finding, 1)
 
     def _next(self, part: SegmentContext) -> Entry | None:
@@ -318,5 +318,5 @@ def missing_indexes(partition: PartitionDirectory) -> Iterator[Finding]:
     for segment in partition.segments:
         if segment.log is not None and INDEX not in segment.beside:
             yield INDEX_MISSING.finding(segment.log, message="the segment has no .index", offset=segment.offset)
-    for at in partition.orphans:
-        yield INDEX_ORPHAN.finding(at, message="there is no .log of this name", offset=at.name_offset)
+    for target in partition.orphans:
+        yield INDEX_ORPHAN.finding(target, message="there is no .log of this name", offset=target.name_offset)

@@ -100,27 +100,27 @@ def _is_skipped(path: str) -> bool:
 
 
 def _file(
-    at: Target,
+    target: Target,
     runs: Runs,
     writer: Writer | None,
     options: Options,
     on_progress: Callable[[str, int, int | None], None],
 ) -> Iterator[CarvedBatch | CarvedRun | CarvedFile]:
-    window = options.open(at)
+    window = options.open(target)
     with closing(window.source) as source:
-        search = Search(window, options.limits, lambda position: on_progress(at.path, position, source.size))
+        search = Search(window, options.limits, lambda position: on_progress(target.path, position, source.size))
         for found in search.batches():
             if found.within is not None:
                 yield found
                 continue
             if runs.ends_before(found.batch):
                 yield from _end(runs, writer)
-            run = runs.add(at.path, found.batch)
+            run = runs.add(target.path, found.batch)
             if writer is not None:
                 writer.add(run, found.batch)
             yield replace(found, run=run.number)
         yield from _end(runs, writer)
-        done = CarvedFile(at.path, source.size or 0, search.skipped, search.unchecked)
+        done = CarvedFile(target.path, source.size or 0, search.skipped, search.unchecked)
         if source.error:
             done.notes.append(source.error)
         if isinstance(source, FaultTolerantSource):

@@ -51,15 +51,15 @@ def find_segments(paths: Iterable[str], options: Options, on_unreadable: OnUnrea
     found: list[ReindexInput] = []
     files: dict[str, ReindexInput] = {}
     for unit in units(tuple(paths), options, on_unreadable):
-        place, at = unit.partition, unit.target
+        place, target = unit.partition, unit.target
         if place is not None:
             for problem in place.listing_errors:
                 on_unreadable(SourceError(problem))
             if place.segments:
                 found.append(_asked(place, unit.known, None, configs))
-        elif at is not None:
-            segment = _segment(at, on_unreadable)
-            folder = os.path.dirname(at.path) or "."
+        elif target is not None:
+            segment = _segment(target, on_unreadable)
+            folder = os.path.dirname(target.path) or "."
             if segment is not None and folder not in files:
                 files[folder] = _asked(partition(folder), unit.known, [], configs)
                 found.append(files[folder])
@@ -91,32 +91,35 @@ def _use_given_paths(made: ReindexInput) -> None:
     made.partition = made.partition.with_segments(segments)
 
 
-def _segment(at: Target, on_unreadable: OnUnreadable) -> SegmentFiles | None:
+def _segment(target: Target, on_unreadable: OnUnreadable) -> SegmentFiles | None:
     """Return a file given by the user as a segment; if it is not one, call `on_unreadable` and return None."""
-    if at.path == "-" or "://" in at.path:
+    if target.path == "-" or "://" in target.path:
         on_unreadable(
             SourceError(
-                f"{at.path}: the base offset comes from the segment's name; copy the segment to a file with that name"
+                f"{target.path}: the base offset comes from the segment's name; "
+                "copy the segment to a file with that name"
             )
         )
-    elif not os.path.exists(at.path):
-        on_unreadable(missing(at.path))
-    elif at.kind is None or (at.name_offset is None and at.kind is SEGMENT):
+    elif not os.path.exists(target.path):
+        on_unreadable(missing(target.path))
+    elif target.kind is None or (target.name_offset is None and target.kind is SEGMENT):
         on_unreadable(
-            SourceError(f"{at.path}: not named like a segment (<20 digits>.log), whose name states its base offset")
+            SourceError(f"{target.path}: not named like a segment (<20 digits>.log), whose name states its base offset")
         )
-    elif at.kind is not SEGMENT:
-        on_unreadable(SourceError(f"{at.path}: {at.kind.title}, not a segment; pass the .log in the same directory"))
+    elif target.kind is not SEGMENT:
+        on_unreadable(
+            SourceError(f"{target.path}: {target.kind.title}, not a segment; pass the .log in the same directory")
+        )
     else:
-        return SegmentFiles("", at.name_offset or 0, at, _beside(at))
+        return SegmentFiles("", target.name_offset or 0, target, _beside(target))
     return None
 
 
-def _beside(at: Target) -> dict[FileKind, Target]:
+def _beside(segment: Target) -> dict[FileKind, Target]:
     """Return the indexes of a segment file. If it is not live, their names have the same suffix (.deleted, .swap)."""
-    stem, _, ending = at.path.rpartition(".log")
+    stem, _, ending = segment.path.rpartition(".log")
     paths = {kind: f"{stem}.{kind.name}{ending}" for kind in INDEXES}
-    return {kind: target(path, source=at.source) for kind, path in paths.items() if os.path.isfile(path)}
+    return {kind: target(path, source=segment.source) for kind, path in paths.items() if os.path.isfile(path)}
 
 
 def _asked(

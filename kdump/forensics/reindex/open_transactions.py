@@ -23,10 +23,10 @@ MAX_SNAPSHOT_BYTES = 64 * 1024 * 1024
 
 def snapshot_at(partition: PartitionDirectory, offset: int, options: Options) -> tuple[Target, OpenTransactions] | None:
     """Return the producer snapshot at that offset and the transactions open in it; None if there is no valid one."""
-    for at in partition.snapshots:
-        if at.name_offset == offset:
-            loaded = _load(at, options)
-            return None if loaded is None else (at, loaded)
+    for target in partition.snapshots:
+        if target.name_offset == offset:
+            loaded = _load(target, options)
+            return None if loaded is None else (target, loaded)
     return None
 
 
@@ -38,10 +38,10 @@ def first_needed(partition: PartitionDirectory, number: int, options: Options) -
     return 0
 
 
-def _load(at: Target, options: Options) -> OpenTransactions | None:
+def _load(target: Target, options: Options) -> OpenTransactions | None:
     rows: list[tuple[int, int, dict[str, int]]] = []
     try:
-        with closing(options.open(at).source) as source:
+        with closing(options.open(target).source) as source:
             if (source.size or 0) > MAX_SNAPSHOT_BYTES:
                 return None
             for item in entries(PRODUCER_SNAPSHOT, Window(source), 0):
@@ -55,5 +55,5 @@ def _load(at: Target, options: Options) -> OpenTransactions | None:
         return None
     loaded = OpenTransactions()
     for position, size, values in sorted(rows, key=lambda row: row[2]["currentTxnFirstOffset"]):
-        loaded.seed(at, position, size, values)
+        loaded.seed(target, position, size, values)
     return loaded

@@ -282,8 +282,8 @@ class _Partition:
             if verdict.unread:
                 self.on_unreadable(SourceError(verdict.unread))
         matters = bool(self.transactions.epochs) or any(each.size for each in rebuilt.verdicts[2:])
-        at, interval = segment.log, self.question.interval
+        target, interval = segment.log, self.question.interval
         topic, number = place.partition.topic, place.partition.partition
         following = sum(each.offset > segment.offset for each in place.partition.segments)
         notes = notes if matters else []
-        return Reindexed(topic, number, at.path, segment.offset, interval, rebuilt, notes, following)
+        return Reindexed(topic, number, target.path, segment.offset, interval, rebuilt, notes, following)

@@ -95,7 +95,7 @@ class _IndexComparers:
     def __init__(self, segment: SegmentFiles, question: RebuildOptions, options: Options) -> None:
         base, existing = segment.offset, segment.beside
         self.verdicts = {kind: Verdict(kind, existing.get(kind)) for kind in (INDEX, TIME_INDEX, TXN_INDEX)}
-        items = {kind: _items(each.at, kind, options, each) for kind, each in self.verdicts.items()}
+        items = {kind: _items(each.target, kind, options, each) for kind, each in self.verdicts.items()}
         open_end = question.open_end
         self.offsets = OffsetIndexComparer(items[INDEX], self.verdicts[INDEX], base, open_end=open_end)
         self.offsets.interval = question.interval
@@ -148,7 +148,7 @@ def rebuild(
             return found
         judges = _IndexComparers(segment, question, options) if judged else None
         builder = IndexBuilder(
-            segment.offset, question.interval, largest=question.largest, transactions=transactions, at=segment.log
+            segment.offset, question.interval, largest=question.largest, transactions=transactions, segment=segment.log
         )
         for item in kafka_batches(window, name_offset=segment.offset, limits=options.limits):
             ending = _take(item, builder, judges) if isinstance(item, Batch) else _ending(item, question)
@@ -199,24 +199,24 @@ def _ending(stop: StreamStop, question: RebuildOptions) -> RecoveryEnd:
     return RecoveryEnd(stop.position, stop.reason, TRUNCATES, usual, stop.next_valid)
 
 
-def _items(at: Target | None, kind: FileKind, options: Options, verdict: Verdict) -> Iterator[Item]:
+def _items(target: Target | None, kind: FileKind, options: Options, verdict: Verdict) -> Iterator[Item]:
     """Yield everything in an index; a read error is recorded in `verdict`."""
-    if at is None:
+    if target is None:
         return
     try:
-        window = options.open(at)
+        window = options.open(target)
         with closing(window.source):
             verdict.size = window.source.size or 0
-            yield from entries(kind, window, at.name_offset or 0)
+            yield from entries(kind, window, target.name_offset or 0)
     except SourceError as error:
         verdict.unread = str(error)
 
 
 def _begins(verdict: Verdict, rebuilt: bytes, options: Options) -> bool:
     """Return True if the existing file begins with these bytes."""
-    if verdict.at is None or verdict.size < len(rebuilt) or verdict.unread:
+    if verdict.target is None or verdict.size < len(rebuilt) or verdict.unread:
         return False
-    with suppress(SourceError), closing(options.open(verdict.at).source) as source:
+    with suppress(SourceError), closing(options.open(verdict.target).source) as source:
         return all(
             source.read_at(at, len(rebuilt[at : at + PIECE])) == rebuilt[at : at + PIECE]
             for at in range(0, len(rebuilt), PIECE)

@@ -59,7 +59,7 @@ class Verdict:
     zeros of preallocation; `reasons` has the names in REASONS as keys."""
 
     kind: Annotated[FileKind, Doc("index, timeindex, txnindex", of="name")]
-    at: Target | None
+    target: Target | None
     status: Annotated[str, Doc("identical, legal, wrong, missing, notNeeded, unread")] = IDENTICAL
     size: Annotated[int, Doc()] = 0
     entries: Annotated[int, Doc()] = 0
@@ -87,7 +87,7 @@ class Verdict:
     def path(
         self,
     ) -> Annotated[PathText | None, Doc("path of the index; null if it is missing", name="file", after="kind")]:
-        return None if self.at is None else self.at.path
+        return None if self.target is None else self.target.path
 
     @property
     def is_sound(self) -> bool:

@@ -92,7 +92,7 @@ class _Recovery:
                 if head.header is not None:
                     self._epoch(head)
                     if head.header.producerId >= 0:
-                        self.state.append(self.window, head, segment.at.path)
+                        self.state.append(self.window, head, segment.target.path)
                     self.state.map_end = head.last + 1
         except CorruptRecord as error:
             found.reason = str(error)

@@ -80,7 +80,7 @@ def removed_bytes(
     unfinished = found.torn and not (found.batches or found.damaged)
     if unfinished and not reason:
         reason = "an incomplete batch"
-    return found.cut(kind, segment.at.path, position, whole - position, reason or "bytes that belong to no batch")
+    return found.cut(kind, segment.target.path, position, whole - position, reason or "bytes that belong to no batch")
 
 
 def bytes_of_deleted_segment(segment: LogSegment, size: int, kind: str, reason: str) -> RemovedBytes:
@@ -94,9 +94,9 @@ def bytes_of_deleted_segment(segment: LogSegment, size: int, kind: str, reason: 
                 records = header.recordCount if header and header.recordCount == header.possible_records else None
                 found.add(1, records, head.size, head.base, head.last)
         else:
-            headers = summarize_headers(segment.at, window)
+            headers = summarize_headers(segment.target, window)
             found.batches, found.records = headers.batches, None if headers.uncounted else headers.records
             found.sound_bytes = size - headers.torn - headers.junk - headers.padding
             if headers.first is not None and headers.last is not None:
                 found.span(headers.first, headers.last)
-    return found.cut(kind, segment.at.path, segment.first, size, reason)
+    return found.cut(kind, segment.target.path, segment.first, size, reason)

@@ -166,7 +166,7 @@ def _is_aborted(batch: Batch, aborted: Aborted) -> bool:
 
 
 def _batches(segment: ObservedSegment, options: Options) -> Iterator[Batch]:
-    for region in PartitionReader(options.open, options.limits).segment(segment.at):
+    for region in PartitionReader(options.open, options.limits).segment(segment.target):
         # The cleaner does not verify checksums.
         if isinstance(region, Batch) and not region.problems and impossible_count(region) is None:
             yield region

@@ -62,7 +62,7 @@ class ObservedSegment:
     Timestamps are epoch ms, -1 for none; `largest_at` is the position of the batch with the timestamp `largest`, and
     `largest_offsets` its offsets. `first_timestamp` is the largest timestamp of the first batch."""
 
-    at: Target
+    target: Target
     base: int
     size: int
     modified: int
@@ -219,12 +219,14 @@ class Latest(NamedTuple):
 def latest(facts: ObservedSegment, options: Options) -> Latest | None:
     """Return the record with the segment's largest timestamp; None if its batch cannot be read again."""
     try:
-        window = options.open(facts.at)
+        window = options.open(facts.target)
     except SourceError:
         return None
     with closing(window.source):
         try:
-            stream = regions(window, name_offset=facts.at.name_offset, start=facts.largest_at, limits=options.limits)
+            stream = regions(
+                window, name_offset=facts.target.name_offset, start=facts.largest_at, limits=options.limits
+            )
             batch = next(stream, None)
             if not isinstance(batch, Batch) or batch.maxTimestamp != facts.largest:
                 return None

@@ -137,7 +137,7 @@ class Merge:
             self.active.append(strand)
             late = strand.head is not None and self.last is not None and strand.head.base <= self.last
             if late and self.losses is None and strand.file.is_seekable:
-                raise Disordered(strand.place.at.path)
+                raise Disordered(strand.place.target.path)
 
     def _least(self) -> SalvageCandidate | None:
         """Return the head with the lowest base offset; of several, the best one of this history."""
@@ -262,7 +262,7 @@ def _preference(head: SalvageCandidate) -> tuple[bool, int, int, int, int, int, 
 
 
 def _where(head: SalvageCandidate) -> str:
-    return f"the batch at byte {head.position} of {head.strand.place.at.path}"
+    return f"the batch at byte {head.position} of {head.strand.place.target.path}"
 
 
 def _taken(head: SalvageCandidate) -> ChosenBatch:

@@ -151,7 +151,7 @@ class PartitionRun:
             ):
                 self.histories.epochs = []  # batches out of order do not show where an epoch begins
         self.merge = Merge(self.strands, self.histories, self._disposed, compacted=compacted, losses=self.losses)
-        named = [at.name_offset for at in self.copies[0].copy.segments if at.name_offset is not None]
+        named = [target.name_offset for target in self.copies[0].copy.segments if target.name_offset is not None]
         self.next = min(named, default=None)
         known = self.copies[0].copy.epochs
         epochs = EpochsWritten([(each.epoch, each.startOffset) for each in known] if known is not None else None)
@@ -172,8 +172,8 @@ class PartitionRun:
     def _notes(self) -> Iterable[str]:
         """Yield notes on the files whose names are not a segment's: which were read, and which were not."""
         for given in self.copies:
-            for at in given.misnamed:
-                yield f"{at.path}: not a segment's name; its batches are used where the segments lack their offsets"
+            for target in given.misnamed:
+                yield f"{target.path}: not a segment's name; its batches are used where the segments lack their offsets"
             if given.strange:
                 shown = ", ".join(given.strange[:MAX_UNREAD_FILES_LISTED])
                 more = len(given.strange) - MAX_UNREAD_FILES_LISTED
@@ -184,28 +184,30 @@ class PartitionRun:
         number = 0
         for copy, given in enumerate(self.copies):
             live = given.copy.segments
-            names = sorted({at.name_offset for at in live if at.name_offset is not None})
+            names = sorted({target.name_offset for target in live if target.name_offset is not None})
             places = []
-            for at in live:
-                following = len(names) if at.name_offset is None else bisect_right(names, at.name_offset)
+            for target in live:
+                following = len(names) if target.name_offset is None else bisect_right(names, target.name_offset)
                 beyond = names[following] if following < len(names) else None
-                places.append(InputFile(at, copy, False, beyond, number, tuple(names)))
+                places.append(InputFile(target, copy, False, beyond, number, tuple(names)))
                 number += 1
-            for at in given.misnamed:
-                places.append(InputFile(at._replace(name_offset=None), copy, False, None, number, tuple(names), True))
+            for target in given.misnamed:
+                places.append(
+                    InputFile(target._replace(name_offset=None), copy, False, None, number, tuple(names), True)
+                )
                 number += 1
-            for at in given.spares:
+            for target in given.spares:
                 if self.wishes.deleted:
-                    places.append(InputFile(at, copy, True, None, number, tuple(names)))
+                    places.append(InputFile(target, copy, True, None, number, tuple(names)))
                     number += 1
                 else:
-                    self._unused(at)
+                    self._unused(target)
             for place in places:
                 save = rescue if self.wishes.damaged_records else None
                 yield SalvageReader(place, given.copy.known, self.options, self._lost, self.on_progress, save)
 
-    def _unused(self, at: Target) -> None:
-        self.ledger.span(ByteRange(UNUSED, at.path, 0, length(at.path), reason=NOT_ASKED))
+    def _unused(self, target: Target) -> None:
+        self.ledger.span(ByteRange(UNUSED, target.path, 0, length(target.path), reason=NOT_ASKED))
 
     # -- batches
 
@@ -298,7 +300,7 @@ class PartitionRun:
         name: str | None = None,
         at: int | None = None,
     ) -> ByteRange:
-        path = head.strand.place.at.path
+        path = head.strand.place.target.path
         base, last = head.base, head.last
         if fate in LOST and head.stored is not None:  # the ledger names the offsets that the batch has in the file
             base, last = head.stored, head.stored + last - base
@@ -307,7 +309,7 @@ class PartitionRun:
         return ByteRange(fate, *where, code, reason, mended, odd, name, at)
 
     def _lost(self, strand: SalvageReader, lost: LostBytes) -> None:
-        span = ByteRange(lost.fate, strand.place.at.path, lost.position, lost.size, lost.offset, lost.lastOffset)
+        span = ByteRange(lost.fate, strand.place.target.path, lost.position, lost.size, lost.offset, lost.lastOffset)
         counted = span._replace(batches=int(lost.offset is not None), records=lost.records)
         self.ledger.span(counted._replace(code=lost.code, reason=lost.reason))
         if span.is_lost and not strand.surveyed:
@@ -339,7 +341,7 @@ class PartitionRun:
             sink.close()
         made.files = list(sink.files)
         for strand in self.strands:
-            self.ledger.ended(strand.place.at.path)
+            self.ledger.ended(strand.place.target.path)
         self.ledger.close()
         ledger = self.ledger
         made.bytes, made.batches, made.records = dict(ledger.bytes), dict(ledger.batches), dict(ledger.records)

@@ -119,11 +119,11 @@ class SalvageReader:
     # -- reading
 
     def _heads(self) -> Iterator[SalvageCandidate]:
-        at = self.place.at
+        target = self.place.target
         try:
             self.file.open()
         except SourceError as error:
-            self._unread(error, 0, length(at.path))
+            self._unread(error, 0, length(target.path))
             return
         source = self.file.window.source
         try:
@@ -137,7 +137,7 @@ class SalvageReader:
             if source.error:
                 self.lost(self, LostBytes(UNREAD, self.position, None, "", source.error))
             elif isinstance(source, FileSource) and source.grown():
-                self.notes.append(f"{at.path}: changed while being read")
+                self.notes.append(f"{target.path}: changed while being read")
         except SourceError as error:
             size = source.size
             self._unread(error, self.position, None if size is None else size - self.position)
@@ -162,7 +162,7 @@ class SalvageReader:
             return self._damaged(batch, code, reason)
         right, reason = self._fit(batch, base, last)
         if (reason or right != base) and self.file.is_seekable:
-            raise Disordered(self.place.at.path)
+            raise Disordered(self.place.target.path)
         if reason:
             lost = LostBytes(CONTRADICTS, region.position, region.size, "offset-not-monotonic", reason, base, last)
             self.lost(self, lost._replace(reason=f"{reason}, {READ_ONCE}", records=batch.possible_records))
@@ -184,7 +184,7 @@ class SalvageReader:
     def _fit(self, batch: Batch, base: int, last: int) -> tuple[int, str]:
         """Return the correct base offset, or the reason why it is not known. A batch whose offset is wrong belongs
         between its predecessor and its successor, or the next segment, if it exactly fills the gap between them."""
-        name = self.place.at.name_offset
+        name = self.place.target.name_offset
         first = self.last is None
         expected = name if first else (self.last or 0) + 1
         successor = self.file.successor(batch.end)
@@ -242,7 +242,7 @@ class SalvageReader:
         """Return True if zeros are in place of batches: offsets are missing after them."""
         successor = self.file.successor(zeros.end)
         follows = self.place.beyond if successor is None else successor.baseOffset
-        expected = self.place.at.name_offset if self.last is None else self.last + 1
+        expected = self.place.target.name_offset if self.last is None else self.last + 1
         return follows is not None and expected is not None and expected < follows
 
     def _damaged(self, batch: Batch, code: str, reason: str) -> SalvageCandidate | None:
@@ -283,7 +283,7 @@ class SalvageReader:
 
     def _has_room(self, first: int, last: int, end: int) -> bool:
         """Return True if offsets first..last fit between the batch before and what follows at byte `end`."""
-        before = self.last if self.last is not None else (self.place.at.name_offset or 0) - 1
+        before = self.last if self.last is not None else (self.place.target.name_offset or 0) - 1
         successor = self.file.successor(end)
         limits_after = [
             each for each in (self.place.beyond, successor.baseOffset if successor else None) if each is not None

@@ -134,7 +134,7 @@ def _given(paths: list[str], options: Options, on_unreadable: OnUnreadable) -> I
     named = {os.path.abspath(path) for path in paths}
     files: dict[str, list[CheckUnit]] = {}
     for unit in units(tuple(paths), options, on_unreadable):
-        place, at = unit.partition, unit.target
+        place, target = unit.partition, unit.target
         if place is not None:
             was_named = os.path.abspath(place.path) in named
             for problem in place.listing_errors:
@@ -155,9 +155,9 @@ def _given(paths: list[str], options: Options, on_unreadable: OnUnreadable) -> I
             values = properties(place.text("partition.metadata"))
             copy = Copy(place.path, segments, unit.known, values.get("topic_id"))
             yield FoundCopy(copy, place, spares, was_named, misnamed, strange)
-        elif at is not None:
-            alone = at.path == "-" or "://" in at.path
-            files.setdefault(at.path if alone else os.path.dirname(os.path.abspath(at.path)), []).append(unit)
+        elif target is not None:
+            alone = target.path == "-" or "://" in target.path
+            files.setdefault(target.path if alone else os.path.dirname(os.path.abspath(target.path)), []).append(unit)
     for here in files.values():
         targets = []
         for unit in here:
@@ -170,7 +170,7 @@ def _given(paths: list[str], options: Options, on_unreadable: OnUnreadable) -> I
             except SourceError as error:
                 on_unreadable(error)
         if targets:
-            targets.sort(key=lambda at: (at.name_offset or 0, at.path))
+            targets.sort(key=lambda target: (target.name_offset or 0, target.path))
             yield FoundCopy(Copy(targets[0].path, targets, here[0].known), None, [], True)
 
 
@@ -179,19 +179,23 @@ def _misnamed(place: PartitionDirectory, options: Options) -> tuple[list[Target]
     the others that Kafka does not know. For 25.log a broker creates an empty segment of the full name, with orders.log
     it does not start, and it ignores orders.bak (LogLoader.loadSegmentFiles): it serves the batches of none of them."""
     misnamed, strange = [], []
-    for at in place.others:
-        if not is_live(at.path) or at.kind not in (None, SEGMENT):
+    for target in place.others:
+        if not is_live(target.path) or target.kind not in (None, SEGMENT):
             continue
-        if at.kind is SEGMENT or LOG in os.path.basename(at.path).lower() or _begins_with_batch(at, options):
-            misnamed.append(at)
+        if (
+            target.kind is SEGMENT
+            or LOG in os.path.basename(target.path).lower()
+            or _begins_with_batch(target, options)
+        ):
+            misnamed.append(target)
         else:
-            strange.append(os.path.basename(at.path))
-    return sorted(misnamed, key=lambda at: at.path), sorted(strange)
+            strange.append(os.path.basename(target.path))
+    return sorted(misnamed, key=lambda target: target.path), sorted(strange)
 
 
-def _begins_with_batch(at: Target, options: Options) -> bool:
+def _begins_with_batch(target: Target, options: Options) -> bool:
     try:
-        window = options.open(at)
+        window = options.open(target)
     except SourceError:
         return False
     try:

@@ -82,22 +82,22 @@ class _Dump(Hexdump):
 def hexdump(finding: Finding, options: Options) -> list[Line]:
     """Return the batch, the bytes or the entries that a finding is about; empty if it is not about bytes, or they can
     no longer be read."""
-    at = target(finding.file, source=finding.source)
+    file = target(finding.file, source=finding.source)
     dump = _Dump()
-    if at.path == "-" or not finding.size:
+    if file.path == "-" or not finding.size:
         return []
     try:
-        window = options.open(at)
+        window = options.open(file)
     except SourceError:
         return []
     with closing(window.source):
         try:
-            kind = at.kind or by_content(window)
+            kind = file.kind or by_content(window)
             if kind in BATCHES or kind is None:
-                dump.at = at
+                dump.target = file
                 _region(dump, finding, window, options)
             else:
-                _entries(dump, finding, window, kind, at.name_offset or 0)
+                _entries(dump, finding, window, kind, file.name_offset or 0)
         except SourceError:
             pass
     while dump.kept.lines and not any(text.strip() for text, _ in dump.kept.lines[-1]):
