@@ -182,11 +182,11 @@ class ClusterCommand:
     def _history(self, files: MetadataFiles) -> Callable[[Change], None]:
         source = path_text(files.path)
 
-        def told(change: Change) -> None:
+        def on_change(change: Change) -> None:
             if not self.options.topics or self._is_of_topic(change):
                 self.sink.add(change_object(source, change, show_secrets=self.options.show_secrets))
 
-        return told
+        return on_change
 
     def _is_of_topic(self, change: Change) -> bool:
         if change.entity == "topic":

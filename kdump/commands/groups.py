@@ -226,7 +226,7 @@ class GroupsCommand:
     def _history(self, logs: list[CoordinatorLog], context: LagContext) -> Callable[[Change], None]:
         sources = {(log.topic, log.partition): path_text(log.path) for log in logs}
 
-        def told(change: Change) -> None:
+        def on_change(change: Change) -> None:
             name = change.name
             topic, _, number = name.rpartition("-")
             if change.entity == "shareState":
@@ -240,16 +240,16 @@ class GroupsCommand:
             source = sources[log, change.partition or 0]
             self.sink.add(change_object(source, change._replace(name=name), topic_name=context.topic_name))
 
-        return told
+        return on_change
 
     def _show(self, groups: Any, context: LagContext) -> None:
         shown = 0
-        is_told = self.moment.offset is None
+        is_reported = self.moment.offset is None
         for each in describe_groups(groups, context, self.group, self.topic):
             if self.options.topics and not (each.offsets or each.shares):
                 continue
-            if not is_told and each.group["groupType"] == SHARE:
-                is_told = True
+            if not is_reported and each.group["groupType"] == SHARE:
+                is_reported = True
                 print_error(
                     f"share groups store their progress in {SHARE_TOPIC}, to which an offset in {OFFSETS_TOPIC}"
                     " does not apply; use a time"

@@ -67,7 +67,7 @@ class ProducerLedger(BatchObserver):
 
     def batch(self, seen: BatchContext) -> Iterator[Any]:
         batch, producer_id = seen.batch, seen.batch.producerId
-        if not seen.sound or producer_id is None or producer_id < 0:
+        if not seen.is_valid or producer_id is None or producer_id < 0:
             return
         life = self.scan.producers.state.get(producer_id)
         if not isinstance(life, ProducerHistory) or (batch.isControlBatch and seen.marker is None):

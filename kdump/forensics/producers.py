@@ -111,7 +111,7 @@ def _of(
         _base(scan, place),
         with_events=question.events,
     )
-    is_shown = partial(_is_told, question=question)
+    is_shown = partial(_is_reported, question=question)
     for answer in certain_answers(scan, watch, PartitionProducers, looking, is_shown, on_unreadable):
         if not isinstance(answer, (Producer, ProducerEvent)) or question.wants(answer):
             yield answer
@@ -122,7 +122,7 @@ def _of(
             yield Note(answer.path, text)
 
 
-def _is_told(finding: Finding, question: ProducersQuery) -> bool:
+def _is_reported(finding: Finding, question: ProducersQuery) -> bool:
     if question.events and finding.code.startswith(TOLD_BY_EVENTS):
         return False
     return finding.code in REPORTED or finding.code.startswith(TOLD)

@@ -147,7 +147,7 @@ class StatsReader:
         reader = PartitionReader(
             self.options.open,
             self.options.limits,
-            stretches=CHECKED,
+            run_mode=CHECKED,
             on_unreadable=self._on_unreadable,
             changed=self._changed,
         )

@@ -80,14 +80,14 @@ class TransactionLedger(BatchObserver):
         ended, batch = self.scan.transactions.ended, seen.batch
         if ended is not None:
             yield self._ended(seen, ended)
-        elif seen.sound and batch.isControlBatch and batch.isTransactional and not batch.recordCount:
+        elif seen.is_valid and batch.isControlBatch and batch.isTransactional and not batch.recordCount:
             self.empty += 1
 
     def _ended(self, seen: BatchContext, ended: CompletedTxn) -> Transaction:
         state = OUTCOME[ended.marker.type]
         self.counts[state] += 1
         entry = self.scan.entries_of_index.entry
-        in_index = entry is not None if state == ABORTED and self.scan.entries_of_index.is_sound else None
+        in_index = entry is not None if state == ABORTED and self.scan.entries_of_index.is_valid else None
         begun = ended.transaction
         path, position = seen.part.target.path, seen.batch.position
         self.differences.add(ended, path, position)

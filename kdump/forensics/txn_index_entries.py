@@ -33,7 +33,7 @@ class EntryWithoutMarker(NamedTuple):
 
 
 class TxnIndexEntries(Watcher):
-    """Runs before the transaction watcher processes a batch. `is_sound`: the segment has a valid .txnindex, or has none
+    """Runs before the transaction watcher processes a batch. `is_valid`: the segment has a valid .txnindex, or has none
     and needs none; `entry`: that of the current ABORT marker, None if there is none. `lost`: entries whose markers are
     lost to damage; `unmatched`: entries without a marker in an undamaged segment. The caller removes entries from both
     lists."""
@@ -42,7 +42,7 @@ class TxnIndexEntries(Watcher):
         self.transactions = transactions
         self.read = read
         self.files = 0
-        self.is_sound = False
+        self.is_valid = False
         self.entry: dict[str, int] | None = None
         self.lost: list[EntryWithoutMarker] = []
         self.unmatched: list[EntryWithoutMarker] = []
@@ -55,7 +55,7 @@ class TxnIndexEntries(Watcher):
 
     def begin(self, part: SegmentContext) -> None:
         read = self.read(part)
-        self.is_sound = read is not None
+        self.is_valid = read is not None
         self._at, self._entries = read if read is not None else (None, PackedEntries())
         self.files += self._at is not None
         self._order = self._entries.by_last_offset()
@@ -67,7 +67,7 @@ class TxnIndexEntries(Watcher):
 
     def batch(self, seen: BatchContext) -> None:
         self.entry = None
-        if not seen.sound:
+        if not seen.is_valid:
             self._damaged = True
             return
         batch = seen.batch

@@ -25,12 +25,12 @@ NO_SEGMENT = "no segment (<20 digits>.log) in this directory"
 
 @dataclass
 class SegmentFiles:
-    """A .log (None: it is gone) and the files with the same name next to it, by kind."""
+    """A .log (None: it is gone) and its indexes next to it, by kind."""
 
     name: str
     offset: int
     log: Target | None = None
-    beside: dict[FileKind, Target] = field(default_factory=dict)
+    indexes: dict[FileKind, Target] = field(default_factory=dict)
 
 
 @dataclass
@@ -149,7 +149,7 @@ class PartitionDirectory:
         for segment in here.segments:
             if segment.log is not None:
                 yield segment.log
-            yield from segment.beside.values()
+            yield from segment.indexes.values()
         for group in (here.orphans, here.snapshots, here.kraft_snapshots, here.texts, here.unfinished, here.others):
             yield from group
 
@@ -210,7 +210,7 @@ def _grouped(path: str, source: str, topic: str | None, number: int | None, name
         if segment.log is not None:
             found.segments.append(segment)
         else:
-            found.orphans.extend(segment.beside.values())
+            found.orphans.extend(segment.indexes.values())
     found.segments.sort(key=lambda segment: (segment.offset, segment.name))
     found.snapshots.sort(key=lambda target: target.name_offset or 0)
     return found
@@ -230,7 +230,7 @@ def _sort_in(found: PartitionFiles, segments: dict[str, SegmentFiles], name: str
             if other is not None:  # two files of one base offset, such as a .log and its compressed copy
                 found.others.append(other)
         else:
-            segment.beside[target.kind] = target
+            segment.indexes[target.kind] = target
     elif target.kind is file_kinds.PRODUCER_SNAPSHOT:
         found.snapshots.append(target)
     elif target.kind is file_kinds.KRAFT_SNAPSHOT:

@@ -15,7 +15,7 @@ from kdump.log.window import Window
 class PartitionReader:
     """Opens, reads and closes segments, one at a time.
 
-    `open_window` opens a segment, and raises SourceError; `stretches` is as in kdump.log.reader.regions.
+    `open_window` opens a segment, and raises SourceError; `run_mode` is as in kdump.log.reader.regions.
     `on_unreadable` is called with the SourceError for bytes that could not be read, and raises it by default; `changed`
     is called with a segment that grew or shrank while it was read, and by how many bytes.
 
@@ -28,7 +28,7 @@ class PartitionReader:
         open_window: Callable[[Target], Window],
         limits: Limits,
         *,
-        stretches: str = "",
+        run_mode: str = "",
         on_unreadable: OnUnreadable = raise_it,
         changed: Callable[[Target, int], None] = lambda at, count: None,
     ) -> None:
@@ -37,7 +37,7 @@ class PartitionReader:
         self.files = self.size = 0
         self._open = open_window
         self._limits = limits
-        self._stretches = stretches
+        self._run_mode = run_mode
         self._on_unreadable = on_unreadable
         self._changed = changed
 
@@ -56,7 +56,7 @@ class PartitionReader:
             return
         self.window, source = window, window.source
         try:
-            yield from regions(window, name_offset=target.name_offset, limits=self._limits, stretches=self._stretches)
+            yield from regions(window, name_offset=target.name_offset, limits=self._limits, run_mode=self._run_mode)
             for position, size in getattr(source, "unreadable", ()):
                 self._on_unreadable(
                     SourceError(f"{target.path}: the device cannot read {size} bytes at byte {position}")

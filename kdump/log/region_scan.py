@@ -73,10 +73,8 @@ class RegionScan:
             start = self.start_of(target, window)
             last = None if start else -1
         if stream is None:
-            stretches = "" if self.keeps else CHECKED if self.selection.meets_all else WALKED
-            stream = regions(
-                window, name_offset=target.name_offset, start=start, limits=self.limits, stretches=stretches
-            )
+            run_mode = "" if self.keeps else CHECKED if self.selection.meets_all else WALKED
+            stream = regions(window, name_offset=target.name_offset, start=start, limits=self.limits, run_mode=run_mode)
         by_place = offsets is not None or positions is not None
         for region in self._split_runs(window, stream, offsets, positions, pending):
             self._reached(region)

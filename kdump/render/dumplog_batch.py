@@ -387,7 +387,7 @@ def _message_line(
     offset: int | None,
     timestamp: int | None,
     sizes: tuple[int, int],
-    sound: bool,
+    is_valid: bool,
     crc: int | None,
 ) -> str:
     if not form.metadata:
@@ -395,5 +395,5 @@ def _message_line(
     return (
         f"| offset: {'unknown' if offset is None else offset} {batch.timestampType}:"
         f" {-1 if timestamp is None else timestamp} keySize: {sizes[0]} valueSize: {sizes[1]}"
-        f" isValid: {boolean(sound)} crc: {crc}"
+        f" isValid: {boolean(is_valid)} crc: {crc}"
     )

@@ -106,7 +106,7 @@ class Hexdump:
             self._payload_title(batch, BATCH_HEADER.size, batch.size - BATCH_HEADER.size)
         elif isinstance(batch, LegacyRecordBatch) and batch.is_compressed:
             self._wrapper(batch, words)
-        elif isinstance(batch, LegacyRecordBatch) and not self._sound_message(batch):
+        elif isinstance(batch, LegacyRecordBatch) and not self._valid_message(batch):
             self.output.line("")
             return
         self._records(batch, chosen, words)
@@ -188,7 +188,7 @@ class Hexdump:
         magic = data[MAGIC_POSITION] if len(data) > MAGIC_POSITION else 2
         return MESSAGES.get(magic) or BATCH_HEADER
 
-    def _sound_message(self, batch: LegacyRecordBatch) -> bool:
+    def _valid_message(self, batch: LegacyRecordBatch) -> bool:
         """Return True if the body of a single message is valid, so that it is shown like a record; otherwise write its
         header and what is wrong."""
         with suppress(DecodeError):

@@ -69,7 +69,7 @@ class ReindexReport(Sink[Reindexed | ReindexSummary]):
     def write(self, made: Reindexed) -> None:
         """Write a segment's row, followed by its problems and notes."""
         self.written = True
-        is_bad = not made.is_sound or made.is_cut or not made.is_rebuilt
+        is_bad = not made.is_valid or made.is_cut or not made.is_rebuilt
         self.table.add(made, "bad" if is_bad else "")
         for ending in made.rebuilt.endings[: None if self.full else TOLD]:
             self._line(_ending(made, ending), "" if ending.is_usual else "bad")

@@ -103,7 +103,7 @@ class SalvageReport(Sink[Salvaged | SalvageSummary]):
             yield f"best-effort recovery, {span.reason}: {span_text(span)}"
         if made.batches.get(RECOVERED, 0) > len(guesses):
             yield f"… and {made.batches[RECOVERED] - len(guesses):,} more best-effort batches, in the ledger"
-        known = [hole for hole in made.holes if not _is_told(hole, made.losses[:limit])]
+        known = [hole for hole in made.holes if not _is_reported(hole, made.losses[:limit])]
         for hole in known[:limit]:
             yield f"no record of {hole_text(hole)}"
         if made.absentOffsets:
@@ -194,7 +194,7 @@ def hole_text(hole: MissingOffsetRange) -> str:
     return f"offset {hole.offset}" if hole.offset == hole.lastOffset else f"offsets {hole.offset}..{hole.lastOffset}"
 
 
-def _is_told(hole: MissingOffsetRange, losses: list[ByteRange]) -> bool:
+def _is_reported(hole: MissingOffsetRange, losses: list[ByteRange]) -> bool:
     return any(span.offset == hole.offset and span.lastOffset == hole.lastOffset for span in losses)
 
 

@@ -183,13 +183,13 @@ class BatchRows:
     def __init__(self, options: ReadOptions, selection: Selection, schema: pa.Schema) -> None:
         self.limits, self.selection = options.limits, selection
         self.columns = BatchColumns(schema)
-        self.stretches = CHECKED if self.columns.checks else WALKED
+        self.run_mode = CHECKED if self.columns.checks else WALKED
 
     def read(self, part: SegmentSplit, window: Window, common: dict[str, Any]) -> Iterator[pa.RecordBatch]:
         """Yield the rows of a slice. Raises SourceError."""
         selection = self.selection
         first = selection.offsets.first if selection.offsets else None
-        for region in own_regions(part, window, self.limits, self.stretches, first):
+        for region in own_regions(part, window, self.limits, self.run_mode, first):
             if isinstance(region, BatchRun) and selection.is_all:
                 heads = read_header_columns(region.buffer, region.start, region.stop, region.position - region.start)
                 if self.columns.add_many(heads, 0, len(heads), common):

@@ -89,7 +89,7 @@ def prefix_fingerprint(
     with_snapshot = {target.name_offset for target in place.snapshots}
     seen = []
     for segment in place.segments[:count]:
-        own = [target.path for target in (segment.log, *segment.beside.values()) if target is not None]
+        own = [target.path for target in (segment.log, *segment.indexes.values()) if target is not None]
         seen.append((segment.name, segment.offset in with_snapshot, sorted((path, stamps.get(path)) for path in own)))
     options = (check.limits, check.max_message_bytes)
     about = (options, tables, identity, replace(late, epochs_at=None), offsets, cleaned, seen)

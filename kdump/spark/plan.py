@@ -159,7 +159,7 @@ def _files(
 
 
 def _indexes(place: PartitionDirectory) -> list[Target]:
-    return [at for segment in place.segments for at in segment.beside.values()] + place.orphans
+    return [at for segment in place.segments for at in segment.indexes.values()] + place.orphans
 
 
 def small_files(place: PartitionDirectory) -> list[Target]:

@@ -94,7 +94,7 @@ class _UnitRead:
         self.common = self._common()
         self.files = list(kept.files) if kept else []
         self.span = 0
-        self.sound = True
+        self.is_intact = True
         """Whether no segment so far was unreadable, deleted or growing."""
         self.facts = segments_of(self.place) if isinstance(self.place, PartitionDirectory) else []
         self.stamps = file_stamps(self.place) if isinstance(self.place, PartitionDirectory) else {}
@@ -195,8 +195,8 @@ class _UnitRead:
         for row in segment_rows((facts, clean)):
             self.tally.segment(row)
             self.sink.add("segments", row)
-        self.sound = self.sound and not (facts.error or facts.is_deleted or facts.grows)
-        for at in facts.segment.beside.values():
+        self.is_intact = self.is_intact and not (facts.error or facts.is_deleted or facts.grows)
+        for at in facts.segment.indexes.values():
             self._entries(at)
         self.span += facts.size
 
@@ -216,7 +216,7 @@ class _UnitRead:
         """Return the resume point; None if the findings so far may be incomplete, or if the state is too large."""
         place, known = self.place, check.known
         assert isinstance(place, PartitionDirectory)
-        if not self.sound or self.totals.unread or self.totals.notes or not is_time_independent(place, self.codes):
+        if not self.is_intact or self.totals.unread or self.totals.notes or not is_time_independent(place, self.codes):
             return None
         if isinstance(self.unit, CheckUnit) and self.unit.doubted:
             return None  # findings of these segments may be confirmed later, and are not among the rows so far

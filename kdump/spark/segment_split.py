@@ -46,14 +46,14 @@ def opened(target: Target, size: int = DEFAULT_SIZE) -> Window:
 
 
 def own_regions(
-    part: SegmentSplit, window: Window, limits: Limits, stretches: str = "", first_offset: int | None = None
+    part: SegmentSplit, window: Window, limits: Limits, run_mode: str = "", first_offset: int | None = None
 ) -> Iterator[Region]:
-    """Yield the regions of the slice, in order. `stretches` is that of kdump.log.reader. With `first_offset`, batches
+    """Yield the regions of the slice, in order. `run_mode` is that of kdump.log.reader. With `first_offset`, batches
     that end below it may be omitted. Raises SourceError."""
     target = part.target
     begin = _begin(part, window, first_offset)
     reached = part.start
-    for region in regions(window, name_offset=target.name_offset, start=begin, limits=limits, stretches=stretches):
+    for region in regions(window, name_offset=target.name_offset, start=begin, limits=limits, run_mode=run_mode):
         if part.stop is not None and region.position >= part.stop:
             return
         if begin and _doubtful(region):
@@ -62,7 +62,7 @@ def own_regions(
         reached = max(reached, region.end)
     else:
         return
-    for region in regions(window, name_offset=target.name_offset, limits=limits, stretches=stretches):
+    for region in regions(window, name_offset=target.name_offset, limits=limits, run_mode=run_mode):
         if part.stop is not None and region.position >= part.stop:
             return
         yield from _own(region, reached, part.stop)

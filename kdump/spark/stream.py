@@ -141,7 +141,7 @@ def some_end(target: Target, position: int, end: int, max_bytes: int, limits: Li
     except SourceError:
         return end
     try:
-        for region in regions(window, name_offset=target.name_offset, start=position, limits=limits, stretches=WALKED):
+        for region in regions(window, name_offset=target.name_offset, start=position, limits=limits, run_mode=WALKED):
             for each in region.batches() if isinstance(region, BatchRun) else (region,):
                 if each.end - position >= max_bytes:
                     return min(end, each.end)
@@ -174,7 +174,7 @@ def whole_end(target: Target, position: int, last: bool, limits: Limits) -> int:
             position,
         )
         end = position
-        for region in regions(window, name_offset=target.name_offset, start=begin, limits=limits, stretches=WALKED):
+        for region in regions(window, name_offset=target.name_offset, start=begin, limits=limits, run_mode=WALKED):
             if isinstance(region, (Batch, BatchRun)) or region.end != size:
                 end = region.end
         return end

@@ -48,7 +48,7 @@ class UnitTotals:
             sums[0] += 1
             sums[1] += count
             sums[2] += batch.size
-        if not seen.sound:
+        if not seen.is_valid:
             return
         newest = batch.maxTimestamp
         if newest is not None and newest >= 0:

@@ -144,18 +144,18 @@ class _MetadataReader:
         """Apply a snapshot's records. Return why it is invalid, empty if it is valid, and the time that its header
         states."""
         first, last, time = None, "", None
-        told = ""
+        reason = ""
 
         def note(problem: str) -> None:
-            nonlocal told
-            told = problem
+            nonlocal reason
+            reason = problem
             replay.note(problem)
 
         for record in read_records(path, self.limits, note):
             if record is None:
                 if go_on:
                     continue
-                return told, time
+                return reason, time
             is_control = record.is_control and not too_large(record)
             control = decode_control(record.key, record.value) if is_control else None
             last = control.type if control else ""

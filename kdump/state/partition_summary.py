@@ -246,7 +246,7 @@ def segments_of(place: PartitionDirectory) -> list[SegmentSummary]:
         kinds_present = [
             kind.name
             for kind in (file_kinds.INDEX, file_kinds.TIME_INDEX, file_kinds.TXN_INDEX)
-            if kind in segment.beside
+            if kind in segment.indexes
         ]
         kinds_present += [file_kinds.PRODUCER_SNAPSHOT.name] if segment.offset in snapshots else []
         found.append(SegmentSummary(segment, 0, tuple(kinds_present), number == len(place.segments) - 1))

@@ -21,13 +21,13 @@ def read_entries(
     `problems`. If it cannot be read or has invalid lines, its name is added to `broken`; `kdump verify` reports why."""
     for pause in (*PAUSES, None):
         seen = identity(target.path)
-        found, is_sound, error = _read(target, open_)
-        if is_sound or pause is None or (identity(target.path) == seen and not is_young(seen)):
+        found, is_valid, error = _read(target, open_)
+        if is_valid or pause is None or (identity(target.path) == seen and not is_young(seen)):
             break
         time.sleep(pause)  # a broker is writing it
     if error and problems is not None:
         problems.append(error)
-    if not is_sound and broken is not None and not is_gone(error):
+    if not is_valid and broken is not None and not is_gone(error):
         broken.append(os.path.basename(target.path))
     return found
 
@@ -38,20 +38,20 @@ def _read(target: Target, open_: Open) -> tuple[list[Entry], bool, str]:
     found: list[Entry] = []
     if target.kind is None:
         return found, False, ""
-    is_sound = True
+    is_valid = True
     try:
         window = open_(target)
         try:
             for item in entries(target.kind, window, 0):
                 if not isinstance(item, Entry):
-                    is_sound = False
+                    is_valid = False
                 elif item.type:
                     found.append(item)
         finally:
             window.source.close()
     except SourceError as error:
         return found, False, str(error)
-    return found, is_sound, ""
+    return found, is_valid, ""
 
 
 def properties(target: Target | None, broken: list[str] | None = None) -> dict[str, str]:

@@ -38,12 +38,14 @@ class BatchRunChecker:
         self.ahead = FIRST_TRY
 
     def split(
-        self, stretch: BatchRun, damaged: bool, accepted: Callable[[HeaderColumns, int, int], None]
+        self, batch_run: BatchRun, damaged: bool, accepted: Callable[[HeaderColumns, int, int], None]
     ) -> Iterator[DefaultRecordBatch]:
         """Yield the batches that must be examined one by one. When one is yielded, the observers have taken the batches
         before it, and `accepted` has been called for these. `damaged`: there is damage before the first batch."""
-        heads = read_header_columns(stretch.buffer, stretch.start, stretch.stop, stretch.position - stretch.start)
-        own, unpacked = RecordColumns(stretch.buffer), RecordColumns(b"")
+        heads = read_header_columns(
+            batch_run.buffer, batch_run.start, batch_run.stop, batch_run.position - batch_run.start
+        )
+        own, unpacked = RecordColumns(batch_run.buffer), RecordColumns(b"")
         row = 0
         while row < len(heads):
             stop = min(row + self.ahead, len(heads))
@@ -55,7 +57,7 @@ class BatchRunChecker:
             self.ahead = 2 * self.ahead if suspect == stop else FIRST_TRY
             row = suspect
             if suspect < stop:
-                yield stretch.batch(heads.of(suspect, START))
+                yield batch_run.batch(heads.of(suspect, START))
                 row += 1
 
     def _first_suspect(

@@ -54,10 +54,10 @@ def wrong_entries(
     for region in regions(log_window, name_offset=log.name_offset, limits=limits):
         on_progress(region.position)
         if isinstance(region, Batch):
-            sound = is_intact(region)
-            if sound and isinstance(region, LegacyRecordBatch):
+            is_valid = is_intact(region)
+            if is_valid and isinstance(region, LegacyRecordBatch):
                 read_wrapper(region)
-            rule.batch(BatchContext(part, region, sound, None, None))
+            rule.batch(BatchContext(part, region, is_valid, None, None))
         else:
             rule.region(part, region)
         yield from rule.taken()

@@ -92,9 +92,9 @@ class NeighborFiles(Resumable):
         return self._last[1]
 
     def _aborted(self, part: SegmentContext) -> Aborted:
-        at = part.segment.beside.get(TXN_INDEX)
+        at = part.segment.indexes.get(TXN_INDEX)
         if at is None:
-            return (None, PackedEntries()) if INDEX in part.segment.beside else None
+            return (None, PackedEntries()) if INDEX in part.segment.indexes else None
         data = bytearray()
         try:
             for item in self._read(at, TXN_INDEX):

@@ -59,7 +59,7 @@ class PartitionDirectoryCheck:
 
     def _transaction_indexes(self) -> Iterator[Finding]:
         for segment in self.partition.segments:
-            at = segment.beside.get(file_kinds.TXN_INDEX)
+            at = segment.indexes.get(file_kinds.TXN_INDEX)
             if at is not None:
                 yield from invalid_entries(at, items(at, self.options, self.totals, count=False))
 

@@ -48,11 +48,11 @@ def read(target: Target, options: Options, totals: CheckTotals, *, count: bool =
 def file_findings(target: Target, options: Options, totals: CheckTotals) -> Iterator[Finding]:
     """Yield findings for a checkpoint, a producer snapshot or another small file on its own."""
     properties: dict[str, str] = {}
-    sound = True
+    is_valid = True
     try:
         for item in read(target, options, totals):
             if isinstance(item, Problem):
-                sound = False
+                is_valid = False
                 yield file_finding(target, item)
             elif isinstance(item, Entry) and item.type == "property" and len(properties) < 1000:
                 properties[item.values["name"]] = item.values["value"]
@@ -61,7 +61,7 @@ def file_findings(target: Target, options: Options, totals: CheckTotals) -> Iter
     except SourceError as error:
         totals.add_unreadable(error)
         return  # nothing follows from a file that was not read
-    if sound:
+    if is_valid:
         yield from content(target, properties)
 
 

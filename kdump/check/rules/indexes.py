@@ -151,7 +151,7 @@ class IndexRule(Rule):
         self.reported: dict[str, tuple[Finding, int]] = {}
 
     def begin(self, part: SegmentContext) -> Iterable[Finding]:
-        self.target = part.segment.beside.get(self.kind)
+        self.target = part.segment.indexes.get(self.kind)
         self.before = self.entry = None
         self.reported = {}
         self.reset()
@@ -253,7 +253,7 @@ class OffsetIndexRule(IndexRule):
         entry = self.entry
         if entry is not None and entry.values["position"] <= batch.position:
             self._compare(seen)
-        if seen.sound:
+        if seen.is_valid:
             self.ended = max(self.ended, batch.lastOffset)
         else:
             self.damage_end = batch.end
@@ -278,7 +278,7 @@ class OffsetIndexRule(IndexRule):
         while self.entry is not None and self.entry.values["position"] <= batch.position:
             if self.entry.values["position"] < batch.position:
                 self._no_batch_there(self.entry)
-            elif seen.sound:
+            elif seen.is_valid:
                 self._check_offsets(self.entry, batch.baseOffset, batch.lastOffset, self.ended)
             self.entry = self._next(seen.part)
 
@@ -316,7 +316,7 @@ class OffsetIndexRule(IndexRule):
 def missing_indexes(partition: PartitionDirectory) -> Iterator[Finding]:
     """Yield findings for segments without an .index, and for indexes without a segment."""
     for segment in partition.segments:
-        if segment.log is not None and INDEX not in segment.beside:
+        if segment.log is not None and INDEX not in segment.indexes:
             yield INDEX_MISSING.finding(segment.log, message="the segment has no .index", offset=segment.offset)
     for target in partition.orphans:
         yield INDEX_ORPHAN.finding(target, message="there is no .log of this name", offset=target.name_offset)

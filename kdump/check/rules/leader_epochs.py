@@ -83,7 +83,7 @@ class LeaderEpochRule(Rule):
     def batch(self, seen: BatchContext) -> Iterable[Finding]:
         batch = seen.batch
         epoch = batch.partitionLeaderEpoch
-        if not seen.sound or epoch is None:
+        if not seen.is_valid or epoch is None:
             return NONE
         if epoch == self.last and not self.starts:
             return NONE

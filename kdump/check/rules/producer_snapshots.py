@@ -82,7 +82,7 @@ class ProducerSnapshotRule(Rule):
         self.waiting = [target for target in self.waiting if target.path not in self.compared]
 
     def batch(self, seen: BatchContext) -> Iterable[Finding]:
-        if not self.waiting or not seen.sound:
+        if not self.waiting or not seen.is_valid:
             return NONE
         base = seen.batch.lastOffset if seen.batch.baseOffset is None else seen.batch.baseOffset
         self.first = base if self.first is None else self.first

@@ -156,7 +156,7 @@ class TxnIndexRule(Rule):
         return NONE
 
     def batch(self, seen: BatchContext) -> Iterable[Finding]:
-        if self.first is None and seen.sound:
+        if self.first is None and seen.is_valid:
             self.first = seen.batch.baseOffset
         ended = self.transactions.ended
         if ended is not None and ended.marker.type == ABORT:

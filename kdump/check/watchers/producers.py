@@ -50,7 +50,7 @@ class ProducerWatcher(Watcher):
     def batch(self, seen: BatchContext) -> None:
         batch = seen.batch
         self.broken = None
-        if not seen.sound:
+        if not seen.is_valid:
             self.damages += 1
             return
         producer_id = batch.producerId
@@ -74,9 +74,13 @@ class ProducerWatcher(Watcher):
         if len(self.state) + stop - first > MAX_PRODUCERS:  # at the limit, producers must be removed one by one
             return first
         stop, found = producer_writes(heads, first, stop, not self.quiet)
-        return stop if self.quiet else min((chain.first for chain in found if self._odd(heads, chain)), default=stop)
+        return (
+            stop
+            if self.quiet
+            else min((chain.first for chain in found if self._is_suspect(heads, chain)), default=stop)
+        )
 
-    def _odd(self, heads: HeaderColumns, chain: ProducerWrites) -> bool:
+    def _is_suspect(self, heads: HeaderColumns, chain: ProducerWrites) -> bool:
         """Return True if the first batch of a chain does not continue its producer's last known epoch and sequence."""
         before = self.state.get(heads.of(chain.first, PRODUCER))
         if before is None:

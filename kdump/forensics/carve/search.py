@@ -64,7 +64,7 @@ class Search:
         outer, outer_end = 0, 0
         for at in self._candidates():
             claim = candidate_at(self.window, at, self.limits)
-            if not self._is_sound(claim):
+            if not self._is_valid(claim):
                 continue
             within = outer if at < outer_end else None
             if within is None:
@@ -97,7 +97,7 @@ class Search:
             self.on_progress(position)
             window.release(position - LOOK_BACK)
 
-    def _is_sound(self, claim: HeaderCandidate) -> bool:
+    def _is_valid(self, claim: HeaderCandidate) -> bool:
         """Return True if the batch is complete in the source and its checksum matches."""
         header = claim.header
         if header is None or claim.error is not None:

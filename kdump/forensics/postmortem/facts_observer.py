@@ -74,7 +74,7 @@ class FactsObserver(Watcher):
     def batch(self, seen: BatchContext) -> None:
         batch = seen.batch
         self.segment.batches += 1
-        if not seen.sound:
+        if not seen.is_valid:
             self.damaged = True
             self.strip.add(batch.position, batch.end, CellContent(DAMAGED), batches=1)
             return

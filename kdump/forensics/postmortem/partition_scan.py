@@ -127,9 +127,9 @@ class PostMortemCheck(PartitionScan):
         observers.insert(observers.index(self.transactions), self.entries_of_index)
         return observers
 
-    def _regions(self, part: SegmentContext, window: Window, stretches: str) -> Iterator[Region]:
+    def _regions(self, part: SegmentContext, window: Window, run_mode: str) -> Iterator[Region]:
         stats = self.facts.stats
-        for region in super()._regions(part, window, stretches):
+        for region in super()._regions(part, window, run_mode):
             problems = list(region.problems) if isinstance(region, Batch) else []
             yield region
             if isinstance(region, Batch):

@@ -111,11 +111,11 @@ def _segment(target: Target, on_unreadable: OnUnreadable) -> SegmentFiles | None
             SourceError(f"{target.path}: {target.kind.title}, not a segment; pass the .log in the same directory")
         )
     else:
-        return SegmentFiles("", target.name_offset or 0, target, _beside(target))
+        return SegmentFiles("", target.name_offset or 0, target, _adjacent_indexes(target))
     return None
 
 
-def _beside(segment: Target) -> dict[FileKind, Target]:
+def _adjacent_indexes(segment: Target) -> dict[FileKind, Target]:
     """Return the indexes of a segment file. If it is not live, their names have the same suffix (.deleted, .swap)."""
     stem, _, ending = segment.path.rpartition(".log")
     paths = {kind: f"{stem}.{kind.name}{ending}" for kind in INDEXES}

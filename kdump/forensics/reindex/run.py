@@ -89,9 +89,9 @@ class Reindexed:
         return self.rebuilt.verdicts
 
     @property
-    def is_sound(self) -> bool:
+    def is_valid(self) -> bool:
         """Whether a broker can use the existing indexes."""
-        return all(verdict.is_sound for verdict in self.verdicts)
+        return all(verdict.is_valid for verdict in self.verdicts)
 
     @property
     def is_rebuilt(self) -> bool:

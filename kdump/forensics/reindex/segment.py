@@ -93,7 +93,7 @@ class _IndexComparers:
     """Compares the existing indexes of a segment."""
 
     def __init__(self, segment: SegmentFiles, question: RebuildOptions, options: Options) -> None:
-        base, existing = segment.offset, segment.beside
+        base, existing = segment.offset, segment.indexes
         self.verdicts = {kind: Verdict(kind, existing.get(kind)) for kind in (INDEX, TIME_INDEX, TXN_INDEX)}
         items = {kind: _items(each.target, kind, options, each) for kind, each in self.verdicts.items()}
         open_end = question.open_end

@@ -90,7 +90,7 @@ class Verdict:
         return None if self.target is None else self.target.path
 
     @property
-    def is_sound(self) -> bool:
+    def is_valid(self) -> bool:
         """Whether a broker can use the existing file."""
         return self.status not in (WRONG, MISSING)
 

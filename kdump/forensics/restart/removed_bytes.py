@@ -17,7 +17,7 @@ class RemovedCount:
     """Counts of valid batches (`batches`) and of batches whose checksum or length is invalid (`damaged`)."""
 
     def __init__(self) -> None:
-        self.batches = self.damaged = self.sound_bytes = 0
+        self.batches = self.damaged = self.valid_bytes = 0
         self.records: int | None = 0
         self.first: int | None = None
         self.last: int | None = None
@@ -26,7 +26,7 @@ class RemovedCount:
     def add(self, batches: int, records: int | None, size: int, first: int, last: int) -> None:
         self.batches += batches
         self.records = None if self.records is None or records is None else self.records + records
-        self.sound_bytes += size
+        self.valid_bytes += size
         self.span(first, last)
 
     def span(self, first: int, last: int) -> None:
@@ -44,7 +44,7 @@ class RemovedCount:
             self.last,
             self.batches,
             self.records,
-            self.sound_bytes,
+            self.valid_bytes,
             self.damaged,
             reason,
         )
@@ -56,7 +56,7 @@ def removed_bytes(
     """Count what `segment`, a file of `whole` bytes, contains from byte `position` to its end. Raises SourceError."""
     found = RemovedCount()
     with segment.window() as window:
-        stream = regions(window, name_offset=segment.base, start=position, limits=limits, stretches=CHECKED)
+        stream = regions(window, name_offset=segment.base, start=position, limits=limits, run_mode=CHECKED)
         for region in stream:
             if isinstance(region, BatchRun):
                 run = region.run
@@ -96,7 +96,7 @@ def bytes_of_deleted_segment(segment: LogSegment, size: int, kind: str, reason: 
         else:
             headers = summarize_headers(segment.target, window)
             found.batches, found.records = headers.batches, None if headers.uncounted else headers.records
-            found.sound_bytes = size - headers.torn - headers.junk - headers.padding
+            found.valid_bytes = size - headers.torn - headers.junk - headers.padding
             if headers.first is not None and headers.last is not None:
                 found.span(headers.first, headers.last)
     return found.cut(kind, segment.target.path, segment.first, size, reason)

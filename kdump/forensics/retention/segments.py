@@ -130,7 +130,7 @@ class RetentionObserver(Watcher):
         entry = last_entry(part.target, TIME_INDEX)
         facts = ObservedSegment(part.target, part.segment.offset, part.size or 0, part.modified)
         self._is_stream = part.size is None
-        facts.has_index = TIME_INDEX in part.segment.beside
+        facts.has_index = TIME_INDEX in part.segment.indexes
         facts.indexed = entry.timestamp if entry is not None else None
         facts.recovers = part.recovers
         facts.tombstones = Tombstones() if self.deep else None
@@ -142,7 +142,7 @@ class RetentionObserver(Watcher):
         facts, batch = self._now, seen.batch
         assert facts is not None
         self._tail = 0
-        if not seen.sound:
+        if not seen.is_valid:
             if self.deep and not batch.problems:
                 _tombstones(batch)  # to find out whether it still decodes
             damage = damage_of(batch) or CHECKSUM

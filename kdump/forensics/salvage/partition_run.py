@@ -249,7 +249,7 @@ class PartitionRun:
 
     def _is_lost(self, first: int, last: int) -> bool:
         """Return True if the missing offsets first..last may have been lost, not only absent."""
-        if self.lost_since or any(base <= last and behind >= first for base, behind in self.dropped):
+        if self.lost_since or any(base <= last and end >= first for base, end in self.dropped):
             return True
         return self.losses is not None and self.losses.may_have(first, last, compacted=self.merge.is_compacted)
 
