@@ -38,12 +38,12 @@ class RegionMark(NamedTuple):
     position: int
     latest: int | None = None
     last_good: int | None = None
-    strange: int | None = None
+    contradicting_offset: int | None = None
     knows_name: bool = True
 
     @classmethod
     def of(cls, position: int, reader: Reader, name: int | None) -> RegionMark:
-        return cls(position, reader.latest, reader.last_good, reader.strange, reader.name_offset == name)
+        return cls(position, reader.latest, reader.last_good, reader.contradicting_offset, reader.name_offset == name)
 
 
 class Pages:
@@ -114,7 +114,11 @@ class Pages:
         self._on_progress = on_progress
         window, target = self.file.window, self.file.target
         reader = Reader(window, target.name_offset, self.limits, "" if self.selection.is_all else WALKED)
-        reader.latest, reader.last_good, reader.strange = mark.latest, mark.last_good, mark.strange
+        reader.latest, reader.last_good, reader.contradicting_offset = (
+            mark.latest,
+            mark.last_good,
+            mark.contradicting_offset,
+        )
         if not mark.knows_name:
             reader.name_offset = None
             reader.resync.forget_name()

@@ -134,7 +134,7 @@ class Places:
                 part.name, description, part.size, None, len(part.segment_sizes), part.log_start, part.high_watermark
             )
             rows.append(self.maker.file_row("partition", part.partition.path, part, row, "torn" if description else ""))
-        rows += [self.maker.file(at) for at in (*place.files.values(), *place.others)]
+        rows += [self.maker.file(target) for target in (*place.files.values(), *place.others)]
         ends = {True: "shut down cleanly", False: "NO CLEAN SHUTDOWN: the broker is running or has crashed"}
         words = [f"node {facts.identity['node.id']}"] if "node.id" in facts.identity else []
         words += [ends[facts.clean]] if facts.clean is not None else []
@@ -145,8 +145,8 @@ class Places:
         place = facts.partition
         self.unread += place.listing_errors
         logs = [segment.log for segment in place.segments if segment.log is not None]
-        others = [at for at in place.files() if at not in logs]
-        rows = [self.maker.file(at) for at in (*logs, *others)]
+        others = [target for target in place.files() if target not in logs]
+        rows = [self.maker.file(target) for target in (*logs, *others)]
         return Level(FullListing(rows, self.maker.file_columns), owner, path=place.path, is_partition=True)
 
     def _file(self, target: Target, owner: BrowseRow | None) -> Level:

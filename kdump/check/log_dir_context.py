@@ -170,8 +170,8 @@ def alone(partition: PartitionDirectory, options: Options) -> PartitionContext:
 
 def ids(directory: LogDirectory, options: Options) -> dict[str, str]:
     """Return the properties of meta.properties: cluster.id, node.id (broker.id before KRaft), directory.id."""
-    at = directory.files.get("meta.properties")
-    return with_node_id({row["name"]: row["value"] for row in _rows(at, options)} if at else {})
+    target = directory.files.get("meta.properties")
+    return with_node_id({row["name"]: row["value"] for row in _rows(target, options)} if target else {})
 
 
 def _rows(target: Target, options: Options) -> list[dict[str, Any]]:

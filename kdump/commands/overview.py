@@ -37,7 +37,7 @@ from kdump.render.overview import (
 )
 from kdump.render.progress import Progress
 from kdump.render.table import OtherColumns, UnknownColumn
-from kdump.state.directory_summary import Shutdowns, log_directory_summary, single_partition_summary
+from kdump.state.directory_summary import LogDirectoryStates, log_directory_summary, single_partition_summary
 from kdump.state.overview import OverviewRow, OverviewRows, chosen
 from kdump.state.partition_summary import PartitionSummary
 from kdump.state.siblings import Siblings
@@ -114,7 +114,7 @@ class Overview:
         self._reported: set[str] = set()
         self._is_selected = selected_topics(options.topics, options.internal)
         self._siblings = Siblings(options.paths)
-        self._shutdowns: Shutdowns = {}
+        self._log_directory_states: LogDirectoryStates = {}
         shown = options.output
         self._sink = shown.sink(
             self.output,
@@ -166,7 +166,7 @@ class Overview:
         self._rows(rows, place.path, len(rows), rows.size)
 
     def _partition(self, place: PartitionDirectory) -> None:
-        facts = single_partition_summary(place, self._shutdowns)
+        facts = single_partition_summary(place, self._log_directory_states)
         if not self._is_selected(facts.topic):
             return
         by = self.options.rows or "segment"
@@ -179,7 +179,7 @@ class Overview:
 
     def _files(self, directory: str, found: list[Target]) -> None:
         """Show segments that were given as paths, with what is known from their directory."""
-        facts = single_partition_summary(partition(directory), self._shutdowns)
+        facts = single_partition_summary(partition(directory), self._log_directory_states)
         if not self._is_selected(facts.topic):
             return
         names = {os.path.basename(target.path): target for target in found}

@@ -137,10 +137,10 @@ class Show:
             if self.options.last:
                 self._last(view, files)
             else:
-                for at in files[:-1] if following else files:
+                for target in files[:-1] if following else files:
                     if self.left == 0:
                         break
-                    self._file(view, at)
+                    self._file(view, target)
             if following:
                 with Progress(""):
                     self._follow(view, files[-1])
@@ -218,13 +218,13 @@ class Show:
     def _first_two(self) -> tuple[Record | None, Record | None]:
         """Return the first matching record, and the second, which should not exist."""
         first = None
-        for at in self.files:
-            opened = self._open(at)
+        for target in self.files:
+            opened = self._open(target)
             if opened is None:
                 continue
             window, kind = opened
             try:
-                for region in self.scan.chosen(at, window) if kind in BATCHES else ():
+                for region in self.scan.chosen(target, window) if kind in BATCHES else ():
                     if isinstance(region, Batch):
                         region.crcValid  # noqa: B018  (taken while the batch can be read)
                         for record in self.selection.records(region):
@@ -379,30 +379,32 @@ class Show:
         requested = self.options.last or 0
         found: list[tuple[Target, Window, list[tuple[Item, int]]]] = []
         total = 0
-        for at in reversed(files):
-            opened = self._open(at, keep=True)
+        for target in reversed(files):
+            opened = self._open(target, keep=True)
             if opened is None:
                 continue
             window, kind = opened
             try:
-                rows = self._last_of(at, window, kind, requested - total)
+                rows = self._last_of(target, window, kind, requested - total)
             except SourceError as error:
                 self.files.report_unreadable(error)
                 continue
-            self.files.ended(at, window, kind, sum(not isinstance(item, Entry) or bool(item.type) for item, _ in rows))
-            at = at._replace(kind=kind)
+            self.files.ended(
+                target, window, kind, sum(not isinstance(item, Entry) or bool(item.type) for item, _ in rows)
+            )
+            target = target._replace(kind=kind)
             total += sum(count for _, count in rows)
-            found.append((at, window, rows))
+            found.append((target, window, rows))
             if total >= requested:
                 break
         skip = max(0, total - requested)
-        for at, window, rows in reversed(found):
+        for target, window, rows in reversed(found):
             if rows:
-                view.file(at)
+                view.file(target)
             for item, count in rows:
                 tail = isinstance(item, Region) and not count and item.end == window.source.size
                 if not (self.options.follow and tail):  # a broker may still be writing it
-                    self._show(view, at, item, window, skip if count else 0)
+                    self._show(view, target, item, window, skip if count else 0)
                 skip = 0 if count else skip
             window.source.close()
 

@@ -24,7 +24,7 @@ from kdump.state.producers import EXPIRATION, MAX_PRODUCERS, ProducerState
 
 Answer = Producer | ProducerEvent | PartitionProducers | Finding | Note
 STATES = (LIVE, EXPIRED, UNKNOWN)
-TOLD = ("snapshot-", "sequence-", "producer-")
+REPORTED_PREFIXES = ("snapshot-", "sequence-", "producer-")
 """Prefixes of the codes that are reported in addition to those of damaged bytes."""
 TOLD_BY_EVENTS = ("sequence-", "producer-")
 """Prefixes of the codes that an event reports, too."""
@@ -125,7 +125,7 @@ def _of(
 def _is_reported(finding: Finding, question: ProducersQuery) -> bool:
     if question.events and finding.code.startswith(TOLD_BY_EVENTS):
         return False
-    return finding.code in REPORTED or finding.code.startswith(TOLD)
+    return finding.code in REPORTED or finding.code.startswith(REPORTED_PREFIXES)
 
 
 def _base(scan: PartitionScan, place: PartitionInput) -> Target | None:

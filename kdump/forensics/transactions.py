@@ -33,7 +33,7 @@ TRANSACTION_TIMEOUT = 900_000
 STATES = (COMMITTED, ABORTED, OPEN, HANGING)
 TOLD_BY_ROWS = ("transaction-open", "transaction-hanging")
 """Findings that repeat what the transaction's row states."""
-TOLD = ("transaction-", "txn-index-", "snapshot-")
+REPORTED_PREFIXES = ("transaction-", "txn-index-", "snapshot-")
 """Prefixes of the codes that are reported in addition to those of damaged bytes."""
 
 
@@ -163,4 +163,4 @@ def is_shown_with_transactions(finding: Finding) -> bool:
     row."""
     if finding.code in TOLD_BY_ROWS:
         return False
-    return finding.code in REPORTED or finding.code.startswith(TOLD)
+    return finding.code in REPORTED or finding.code.startswith(REPORTED_PREFIXES)

@@ -43,8 +43,8 @@ class PartitionReader:
 
     def log(self, segments: list[Target]) -> Iterator[Region]:
         """Yield the regions of all segments, in order."""
-        for at in segments:
-            yield from self.segment(at)
+        for target in segments:
+            yield from self.segment(target)
 
     def segment(self, target: Target) -> Iterator[Region]:
         """Yield the regions of one segment: together they cover the file, or what could be read of it."""

@@ -20,7 +20,7 @@ from kdump.log.resync import NOT_ZERO, Resync
 from kdump.log.window import Window
 
 WALKED, CHECKED = "walked", "checked"
-MANY_STRANGE = 1000
+MAX_UNRECOGNIZED_REGIONS = 1000
 """Maximum regions of junk and padding that are buffered to see whether a file without a Kafka name is a log."""
 
 
@@ -47,11 +47,11 @@ def regions(
 
 def _recognized(window: Window, found: Iterator[Region]) -> Iterator[Region]:
     """Yield the regions once one of them, a batch or the beginning of one, shows that the file is a log."""
-    strange: list[Region] = []
+    unrecognized: list[Region] = []
     for region in found:
-        strange.append(region)
-        if region.kind not in (JUNK, PADDING) or len(strange) == MANY_STRANGE:
-            yield from strange
+        unrecognized.append(region)
+        if region.kind not in (JUNK, PADDING) or len(unrecognized) == MAX_UNRECOGNIZED_REGIONS:
+            yield from unrecognized
             yield from found
             return
     if window.source.error is None:
@@ -78,7 +78,7 @@ class Reader:
         self.resync = Resync(window, limits, name_offset, unordered=unordered)
         self.latest: int | None = None
         self.last_good: int | None = None
-        self.strange: int | None = None
+        self.contradicting_offset: int | None = None
 
     def regions(self, position: int) -> Iterator[Region]:
         while True:
@@ -152,10 +152,15 @@ class Reader:
         if the first two batches contradict it consistently: the file has been renamed."""
         name = self.name_offset
         if first < 0 or last < first or (name is not None and not (near(last, name) and name <= last)):
-            if name is not None and self.latest is None and self.strange is not None and self.strange < first:
+            if (
+                name is not None
+                and self.latest is None
+                and self.contradicting_offset is not None
+                and self.contradicting_offset < first
+            ):
                 self.name_offset = None
                 self.resync.forget_name()
-            self.strange = last
+            self.contradicting_offset = last
             return
         if self.latest is not None and self.latest < first:
             self.last_good = self.latest

@@ -62,11 +62,11 @@ class Dump:
 
     def _file(self, path: str) -> None:
         suffix = os.path.splitext("x" + os.path.basename(path))[1]
-        at = target(path)
+        file = target(path)
         if suffix in (".log", ".checkpoint"):
-            self._batches(path, at)
+            self._batches(path, file)
         elif suffix in INDEX_KINDS:
-            self._index(path, at, INDEX_KINDS[suffix])
+            self._index(path, file, INDEX_KINDS[suffix])
         elif suffix == ".txnindex":
             self._rows(path, index_text.txn_index_lines)
         elif suffix == ".snapshot":

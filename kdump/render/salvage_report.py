@@ -15,7 +15,7 @@ from kdump.render.sink import Sink
 from kdump.render.style import painter
 from kdump.render.table import Column, Table
 
-TOLD = 10
+MAX_SHOWN = 10
 """Maximum losses and offset gaps per partition that are printed unless --full is given; the ledger has all."""
 FEW = 3
 """Maximum transactions per partition that are listed individually unless --full is given."""
@@ -93,12 +93,12 @@ class SalvageReport(Sink[Salvaged | SalvageSummary]):
         table.flush()
 
     def _lost(self, made: Salvaged) -> Iterator[str]:
-        limit = len(made.losses) if self.full else TOLD
+        limit = len(made.losses) if self.full else MAX_SHOWN
         for span in made.losses[:limit]:
             yield span_text(span)
         if made.lostPlaces > limit:
             yield f"… and {made.lostPlaces - len(made.losses[:limit]):,} more places, in the ledger"
-        guesses = made.guesses if self.full else made.guesses[:TOLD]
+        guesses = made.guesses if self.full else made.guesses[:MAX_SHOWN]
         for span in guesses:
             yield f"best-effort recovery, {span.reason}: {span_text(span)}"
         if made.batches.get(RECOVERED, 0) > len(guesses):

@@ -97,8 +97,8 @@ def _identity(place: Place, options: Options, broker: str | None, brokers: Mappi
     properties: dict[str, str] = {}
     for directory in above:
         if not properties:
-            at = target(f"{directory.rstrip('/')}/meta.properties", source=directory)
-            properties = ids(LogDirectory(directory, files={"meta.properties": at}), options)
+            file = target(f"{directory.rstrip('/')}/meta.properties", source=directory)
+            properties = ids(LogDirectory(directory, files={"meta.properties": file}), options)
     named = properties.get("node.id")
     if named is None:
         fitting = [path for path in brokers if is_inside(place.path, path.rstrip("/"))]

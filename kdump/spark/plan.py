@@ -59,8 +59,8 @@ def _segments(fleet: Fleet, options: ReadOptions, check: Options, filters: Pushe
     for found in fleet.found:
         for place in _partitions(found):
             logs = [segment.log for segment in place.segments if segment.log is not None and filters.place(segment.log)]
-            for at in _in_range(logs, filters):
-                yield from _slices(at, found, options, _state(place))
+            for target in _in_range(logs, filters):
+                yield from _slices(target, found, options, _state(place))
         single = found.place
         if (
             isinstance(single, Target)
@@ -159,7 +159,7 @@ def _files(
 
 
 def _indexes(place: PartitionDirectory) -> list[Target]:
-    return [at for segment in place.segments for at in segment.indexes.values()] + place.orphans
+    return [target for segment in place.segments for target in segment.indexes.values()] + place.orphans
 
 
 def small_files(place: PartitionDirectory) -> list[Target]:

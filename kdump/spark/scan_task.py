@@ -196,8 +196,8 @@ class _UnitRead:
             self.tally.segment(row)
             self.sink.add("segments", row)
         self.is_intact = self.is_intact and not (facts.error or facts.is_deleted or facts.grows)
-        for at in facts.segment.indexes.values():
-            self._entries(at)
+        for target in facts.segment.indexes.values():
+            self._entries(target)
         self.span += facts.size
 
     def _leave(self, check: PartitionCheck, number: int) -> None:
@@ -263,13 +263,13 @@ class _UnitRead:
         """Add the rows of files that belong to no segment: orphaned indexes, producer snapshots, checkpoints."""
         place, unit = self.place, self.unit
         if isinstance(place, PartitionDirectory):
-            for at in (*place.orphans, *place.snapshots, *place.texts):
-                self._entries(at)
+            for target in (*place.orphans, *place.snapshots, *place.texts):
+                self._entries(target)
         elif isinstance(place, Target):
             self._entries(place)
         elif isinstance(unit, CheckUnit) and unit.directory is not None:
-            for at in unit.directory.files.values():
-                self._entries(at)
+            for target in unit.directory.files.values():
+                self._entries(target)
 
     def _entries(self, target: Target) -> None:
         table = TABLE_OF.get(target.kind) if target.kind is not None else None

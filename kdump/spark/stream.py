@@ -128,8 +128,8 @@ class KdumpStream(DataSourceStreamReader, SupportsTriggerAvailableNow):
                     yield each, True, found.identity, "live"
                 elif isinstance(each, PartitionDirectory):
                     logs = [segment.log for segment in each.segments if segment.log is not None]
-                    for at in logs:
-                        yield at, at is logs[-1], found.identity, each.state or "live"
+                    for target in logs:
+                        yield target, target is logs[-1], found.identity, each.state or "live"
 
 
 def some_end(target: Target, position: int, end: int, max_bytes: int, limits: Limits) -> int:

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
 MAX_ROWS = 20
 """Maximum rows of a list in the summary; the tables have all of them."""
-TOLD = 2000
+MAX_FINDINGS = 2000
 """Maximum number of findings to print."""
 
 POSSIBLE = f"""
@@ -136,13 +136,13 @@ def _brokers(done: ScanResult) -> list[ScannedBroker]:
 
 
 def units_with_findings(spark: SparkSession, done: ScanResult) -> Iterator[tuple[str, list[Finding]]]:
-    """Yield every unit with its errors and warnings, at most TOLD of them in total."""
+    """Yield every unit with its errors and warnings, at most MAX_FINDINGS of them in total."""
     names = [key.name for key in answer_keys(Finding)]
     columns = ", ".join(f"`{name}`" for name in names)
     unread = "code = 'unreadable-bytes' and size = 0"
     found = spark.sql(
         f"select {columns} from findings where severity <> 'info' and not ({unread})"
-        f" order by case severity when 'error' then 0 else 1 end, source, file, position limit {TOLD}"
+        f" order by case severity when 'error' then 0 else 1 end, source, file, position limit {MAX_FINDINGS}"
     ).collect()
     by_place: dict[str, list[Finding]] = {}
     for row in found:

@@ -92,19 +92,19 @@ class NeighborFiles(Resumable):
         return self._last[1]
 
     def _aborted(self, part: SegmentContext) -> Aborted:
-        at = part.segment.indexes.get(TXN_INDEX)
-        if at is None:
+        target = part.segment.indexes.get(TXN_INDEX)
+        if target is None:
             return (None, PackedEntries()) if INDEX in part.segment.indexes else None
         data = bytearray()
         try:
-            for item in self._read(at, TXN_INDEX):
+            for item in self._read(target, TXN_INDEX):
                 if not isinstance(item, Entry) or len(data) >= MAX_ABORTED_ENTRIES * item.size:
                     return None
                 data += item.data
         except SourceError as error:
             self.totals.add_unreadable(error)
             return None
-        return at, PackedEntries(data)
+        return target, PackedEntries(data)
 
     def begins(self, part: SegmentContext, position: int, offset: int) -> bool:
         """Return True if `offset` is the base offset of a producer's first transactional data batch after the batch at

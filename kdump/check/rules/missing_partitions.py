@@ -110,12 +110,12 @@ def _missing(key: Key, noted: dict[str, Checkpoint], directory: LogDirectory, bl
             "directory offline; without another one, it ends"
         )
     if name is None:
-        at = Target(directory.path, None, *key, None, directory.path)
-        return PARTITION_MISSING.finding(at, message=message, expected=name_of(key), consequence=consequence)
+        target = Target(directory.path, None, *key, None, directory.path)
+        return PARTITION_MISSING.finding(target, message=message, expected=name_of(key), consequence=consequence)
     line = noted[name][key]
     if blocked is None:
         message = f"{name_of(key)} is not in this log directory, but {name}-checkpoint has its offset {line.offset}"
-    at = line.target._replace(topic=key[0], partition=key[1])
+    target = line.target._replace(topic=key[0], partition=key[1])
     return PARTITION_MISSING.finding(
-        at, message=message, position=line.position, size=line.size, expected=name_of(key), consequence=consequence
+        target, message=message, position=line.position, size=line.size, expected=name_of(key), consequence=consequence
     )

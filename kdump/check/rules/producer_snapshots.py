@@ -99,7 +99,7 @@ class ProducerSnapshotRule(Rule):
         )
 
     def end(self) -> Iterable[Finding]:
-        return [finding for at in self.waiting for finding in self._compare(at)]
+        return [finding for target in self.waiting for finding in self._compare(target)]
 
     def _compare(self, target: Target) -> Iterator[Finding]:
         self.compared.append(target.path)

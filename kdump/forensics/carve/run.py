@@ -55,9 +55,9 @@ def carve(
     writer = None if out is None else Writer(OutputDirectory(out, named))
     runs = Runs()
     for path in named:
-        for at in _files(path, on_unreadable):
+        for each_file in _files(path, on_unreadable):
             try:
-                yield from _file(at, runs, writer, options, on_progress)
+                yield from _file(each_file, runs, writer, options, on_progress)
             except SourceError as error:
                 if writer is not None:
                     writer.abandon()

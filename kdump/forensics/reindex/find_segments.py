@@ -84,8 +84,8 @@ def _use_given_paths(made: ReindexInput) -> None:
     given = {os.path.basename(segment.log.path): segment.log for segment in made.named if segment.log is not None}
     segments = []
     for segment in made.partition.segments:
-        at = given.get(os.path.basename(segment.log.path)) if segment.log is not None else None
-        segments.append(segment if at is None else replace(segment, log=at))
+        file = given.get(os.path.basename(segment.log.path)) if segment.log is not None else None
+        segments.append(segment if file is None else replace(segment, log=file))
     live = {os.path.basename(segment.log.path): segment for segment in segments if segment.log is not None}
     made.named = [live.get(os.path.basename(segment.log.path), segment) for segment in made.named if segment.log]
     made.partition = made.partition.with_segments(segments)

@@ -160,17 +160,19 @@ class _LogLoader:
         if stem + ".timeindex" not in files:
             reason = "missing: created empty, and not filled" if self.how.clean else "missing"
             self.files.step("create", segment.stem + ".timeindex", reason)
-        at = files.get(stem + ".txnindex")
-        if at is not None:
-            self.files.needs(at)
-        wrong = txn_index_problem(at, segment.base) if at is not None else None
-        if wrong is None or at is None:
+        file = files.get(stem + ".txnindex")
+        if file is not None:
+            self.files.needs(file)
+        wrong = txn_index_problem(file, segment.base) if file is not None else None
+        if wrong is None or file is None:
             return [segment]
         position, message, ends = wrong
         if ends:
-            remedy = f"delete {at} and {segment.stem}.index: the broker then rebuilds both"
-            raise StartupFailed(StartupFailure(EXIT, at, position, None, message, f"KafkaException: {message}", remedy))
-        self.files.step("rebuild", at, f"{message}: the segment is recovered", position=position)
+            remedy = f"delete {file} and {segment.stem}.index: the broker then rebuilds both"
+            raise StartupFailed(
+                StartupFailure(EXIT, file, position, None, message, f"KafkaException: {message}", remedy)
+            )
+        self.files.step("rebuild", file, f"{message}: the segment is recovered", position=position)
         return self._recover_at_load(segment)
 
     def _recover_at_load(self, segment: LogSegment) -> list[LogSegment]:

@@ -69,11 +69,11 @@ class Clusters:
     def _bad_lines(self, directory: str, on_unreadable: OnUnreadable) -> Iterator[str]:
         log_directory = directory_at(directory) if directory and not is_url(directory) else None
         for name in CHECKPOINTS:
-            at = log_directory.files.get(name) if isinstance(log_directory, LogDirectory) else None
-            if at is None:
+            target = log_directory.files.get(name) if isinstance(log_directory, LogDirectory) else None
+            if target is None:
                 continue
             try:
-                with closing(self.options.open(at).source) as source:
+                with closing(self.options.open(target).source) as source:
                     found = entries(file_kinds.OFFSET_CHECKPOINT, Window(source), 0)
                     bad = next((item for item in found if not isinstance(item, Entry)), None)
             except SourceError as error:

@@ -45,7 +45,7 @@ from kdump.state.transactions import OngoingTxn
 
 MAX_REPORTED_TRANSACTIONS = 100
 """Maximum number of open transactions, and of doubtful ones, that are reported per partition."""
-MAX_UNREAD_FILES_LISTED = 5
+MAX_UNKNOWN_FILES_LISTED = 5
 """Maximum number of files that were not read, by name, in a note."""
 NOT_ASKED = "not a live segment; with --deleted it supplies what live segments lack"
 
@@ -174,9 +174,9 @@ class PartitionRun:
         for given in self.copies:
             for target in given.misnamed:
                 yield f"{target.path}: not a segment's name; its batches are used where the segments lack their offsets"
-            if given.strange:
-                shown = ", ".join(given.strange[:MAX_UNREAD_FILES_LISTED])
-                more = len(given.strange) - MAX_UNREAD_FILES_LISTED
+            if given.unknown_names:
+                shown = ", ".join(given.unknown_names[:MAX_UNKNOWN_FILES_LISTED])
+                more = len(given.unknown_names) - MAX_UNKNOWN_FILES_LISTED
                 which = f"{shown} and {more} more" if more > 0 else shown
                 yield f"{given.copy.path}: not read, because neither name nor first bytes are a segment's: {which}"
 

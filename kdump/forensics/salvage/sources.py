@@ -29,16 +29,16 @@ class SalvageError(Exception):
 @dataclass
 class FoundCopy:
     """A copy as it was found. `place` is its directory, None for single files; `spares` are its .deleted, .swap and
-    .cleaned segments; `misnamed`: other files with batches, such as 25.log, whose names are not a segment's; `strange`:
-    names of files that are neither, and are not read; `was_named`: the user gave its own path, not only that of a
-    directory above."""
+    .cleaned segments; `misnamed`: other files with batches, such as 25.log, whose names are not a segment's;
+    `unknown_names`: names of files that are neither, and are not read; `was_named`: the user gave its own path, not
+    only that of a directory above."""
 
     copy: Copy
     place: PartitionDirectory | None
     spares: list[Target] = field(default_factory=list)
     was_named: bool = False
     misnamed: list[Target] = field(default_factory=list)
-    strange: list[str] = field(default_factory=list)
+    unknown_names: list[str] = field(default_factory=list)
 
 
 @dataclass
@@ -145,7 +145,7 @@ def _given(paths: list[str], options: Options, on_unreadable: OnUnreadable) -> I
                 for each in (*place.unfinished, *place.others)
                 if not is_live(each.path) and (each.kind is SEGMENT or LOG in os.path.basename(each.path).lower())
             ]
-            misnamed, strange = _misnamed(place, options)
+            misnamed, unknown_names = _misnamed(place, options)
             if segments and place.state == "stray" and not was_named:
                 stray = "stray: a broker did not find it in the cluster's metadata"
                 on_unreadable(SourceError(f"{place.path}: {stray}; left out, pass its path to salvage it"))
@@ -154,7 +154,7 @@ def _given(paths: list[str], options: Options, on_unreadable: OnUnreadable) -> I
                 continue
             values = properties(place.text("partition.metadata"))
             copy = Copy(place.path, segments, unit.known, values.get("topic_id"))
-            yield FoundCopy(copy, place, spares, was_named, misnamed, strange)
+            yield FoundCopy(copy, place, spares, was_named, misnamed, unknown_names)
         elif target is not None:
             alone = target.path == "-" or "://" in target.path
             files.setdefault(target.path if alone else os.path.dirname(os.path.abspath(target.path)), []).append(unit)
@@ -178,7 +178,7 @@ def _misnamed(place: PartitionDirectory, options: Options) -> tuple[list[Target]
     """Return the files of the partition that may have batches although they have no segment's name, and the names of
     the others that Kafka does not know. For 25.log a broker creates an empty segment of the full name, with orders.log
     it does not start, and it ignores orders.bak (LogLoader.loadSegmentFiles): it serves the batches of none of them."""
-    misnamed, strange = [], []
+    misnamed, unknown_names = [], []
     for target in place.others:
         if not is_live(target.path) or target.kind not in (None, SEGMENT):
             continue
@@ -189,8 +189,8 @@ def _misnamed(place: PartitionDirectory, options: Options) -> tuple[list[Target]
         ):
             misnamed.append(target)
         else:
-            strange.append(os.path.basename(target.path))
-    return sorted(misnamed, key=lambda target: target.path), sorted(strange)
+            unknown_names.append(os.path.basename(target.path))
+    return sorted(misnamed, key=lambda target: target.path), sorted(unknown_names)
 
 
 def _begins_with_batch(target: Target, options: Options) -> bool:
