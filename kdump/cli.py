@@ -127,8 +127,8 @@ class Lazy(click.Group):
 VERSION_HELP = "Show the version, and whether the core is compiled, and exit."
 
 
-def _version(ctx: click.Context, param: click.Parameter, wanted: bool) -> None:
-    if wanted:
+def _version(ctx: click.Context, param: click.Parameter, requested: bool) -> None:
+    if requested:
         from kdump.engine import running
 
         click.echo(f"kdump, version {__version__}, {running()} core")

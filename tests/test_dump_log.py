@@ -213,7 +213,7 @@ def test_a_large_record_is_written_in_pieces(
         expected = dump(*words)
         patch.setattr(dumplog_batch, "LONG", large)
         patch.setattr(dumplog_batch, "PIECE", 5)
-        patch.setattr(dumplog_batch, "MOST_KEYS", 2)
+        patch.setattr(dumplog_batch, "MAX_HEADER_KEYS", 2)
         patch.setattr(batch_records, "LARGE", large)
         patch.setattr(legacy_records, "KEEP", large)
         found = dump(*words)

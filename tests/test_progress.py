@@ -16,12 +16,12 @@ import pytest
 
 from kdump import status_line, streams
 from kdump.commands.expected_size import compared_bytes, segment_bytes
-from kdump.log import manners
+from kdump.log import low_impact_reads
 from kdump.log.rate_limit import RateLimit
 from kdump.log.shared_counter import STEP, SharedCounter, result_of
 from kdump.render import progress
 from kdump.render.progress import Progress
-from kdump.spark.task_manners import TaskManners, task_manners
+from kdump.spark.task_read_limits import TaskReadLimits, task_read_limits
 from kdump.status_line import CLEAR, StatusLine
 from tests.conftest import FIXTURES, ROOT
 from tests.log.test_rate_limit import Clock, stopped
@@ -80,7 +80,7 @@ def test_only_for_a_person_who_waits(clock: Clock, monkeypatch: pytest.MonkeyPat
     monkeypatch.setattr(line, "show", shown.append)
     monkeypatch.setattr(progress, "STATUS", line)
     monkeypatch.setattr(progress, "PERIOD", 3600.0)
-    monkeypatch.setattr(progress, "is_wanted", lambda: True)
+    monkeypatch.setattr(progress, "is_enabled", lambda: True)
     with Progress("outer"), Progress("stats", expected=expected) as inner:
         clock.now += progress.PATIENCE / 2
         inner.more(MIB)
@@ -104,13 +104,13 @@ def test_only_for_a_person_who_waits(clock: Clock, monkeypatch: pytest.MonkeyPat
 
 
 def test_not_without_a_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
-    assert not progress.is_wanted()
+    assert not progress.is_enabled()
     monkeypatch.setattr("sys.stderr", io.TextIOWrapper(io.BytesIO()))
     monkeypatch.setattr("sys.stderr.isatty", lambda: True, raising=False)
     monkeypatch.setenv("TERM", "xterm")
-    assert progress.is_wanted()
+    assert progress.is_enabled()
     monkeypatch.setenv("TERM", "dumb")
-    assert not progress.is_wanted()
+    assert not progress.is_enabled()
 
 
 class Terminal:
@@ -255,35 +255,35 @@ def test_what_workers_read_counts_before_they_are_done() -> None:
 
 def test_workers_share_the_limit_of_their_process(monkeypatch: pytest.MonkeyPatch) -> None:
     context: Any = Context()
-    monkeypatch.setattr(manners, "_rate", None)
-    assert manners.rate_for_workers(context) is None
+    monkeypatch.setattr(low_impact_reads, "_rate", None)
+    assert low_impact_reads.rate_for_workers(context) is None
     waited: list[float] = []
-    manners.limit_rate(RateLimit(1000, clock=stopped, sleep=waited.append))
-    manners.before_read(1250)
-    shared = manners.rate_for_workers(context)
+    low_impact_reads.limit_rate(RateLimit(1000, clock=stopped, sleep=waited.append))
+    low_impact_reads.before_read(1250)
+    shared = low_impact_reads.rate_for_workers(context)
     assert shared is not None
-    assert shared is manners.rate_for_workers(context), "it is already shared"
+    assert shared is low_impact_reads.rate_for_workers(context), "it is already shared"
     shared.take(500)  # a worker
-    manners.before_read(500)
+    low_impact_reads.before_read(500)
     assert waited == pytest.approx([1.0, 1.5, 2.0])
 
 
 def test_tasks_divide_the_limit(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(manners, "_rate", None)
-    assert [*task_manners(4)] == [None, False]
-    with manners.limited_to(1000):
-        each = task_manners(4)
+    monkeypatch.setattr(low_impact_reads, "_rate", None)
+    assert [*task_read_limits(4)] == [None, False]
+    with low_impact_reads.limited_to(1000):
+        each = task_read_limits(4)
         assert [*each] == [250, False]
-    assert manners.max_rate() is None
+    assert low_impact_reads.max_rate() is None
     became: list[None] = []
-    monkeypatch.setattr("kdump.spark.task_manners.be_idle", lambda: became.append(None))
+    monkeypatch.setattr("kdump.spark.task_read_limits.be_idle", lambda: became.append(None))
     each._replace(idle=True).apply()
-    assert (manners.max_rate(), len(became)) == (250, 1)
-    rate = manners._rate
+    assert (low_impact_reads.max_rate(), len(became)) == (250, 1)
+    rate = low_impact_reads._rate
     each.apply()
-    assert manners._rate is rate, "a task of the same process goes on with the limit of the one before"
-    TaskManners(None, False).apply()
-    assert manners.max_rate() is None
+    assert low_impact_reads._rate is rate, "a task of the same process goes on with the limit of the one before"
+    TaskReadLimits(None, False).apply()
+    assert low_impact_reads.max_rate() is None
 
 
 def test_expected_sizes(tmp_path: Path) -> None:

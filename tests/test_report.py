@@ -305,7 +305,7 @@ def compared(path: Path, **options: Any) -> None:
     assert {key: n for key, n in told.items() if key[1] not in now} == {
         key: n for key, n in counted.items() if key[1] not in now
     }
-    stats = {each.source: each for each in kdump.stats(str(path), Options(**options), refused=lambda error: None)}
+    stats = {each.source: each for each in kdump.stats(str(path), Options(**options), on_unreadable=lambda error: None)}
     for each in made.partitions:
         mine, theirs = each.stats, stats[each.path]
         for name in ("batches", "soundBatches", "batchBytes", "records", "controlRecords", "undecoded", "bytes"):
@@ -345,7 +345,7 @@ def test_numbers_on_a_damaged_disk(damaged: Path, window: int) -> None:
 
 def ledger(path: Path) -> tuple[Counter[tuple[Any, ...]], list[Any]]:
     rows, ends = Counter[tuple[Any, ...]](), []
-    for each in kdump.transactions(str(path), now=NOW, refused=lambda error: None):
+    for each in kdump.transactions(str(path), now=NOW, on_unreadable=lambda error: None):
         if isinstance(each, kdump.forensics.answers.Transaction):  # type: ignore[attr-defined]
             rows[each.topic, each.producerId, each.firstOffset, each.markerOffset, each.state, each.records] += 1
         elif isinstance(each, kdump.forensics.answers.PartitionTransactions):  # type: ignore[attr-defined]

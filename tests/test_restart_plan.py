@@ -123,7 +123,7 @@ def test_sound_batches_behind_a_bad_one(crashed: Path) -> None:
 
 
 def test_topics_are_chosen(disk: Path) -> None:
-    found = kdump.restart_plan([str(disk)], wanted=lambda topic: topic == "ledger")
+    found = kdump.restart_plan([str(disk)], is_selected=lambda topic: topic == "ledger")
     assert [each.name for each in found.partitions] == ["ledger-0"]
     assert "ledger" not in run(disk, "--topic", "nothing", "--all").stdout
 

@@ -82,7 +82,7 @@ def found_in(path: Path) -> set[tuple[str, str]]:
         partitions = place.partitions if isinstance(place, LogDirectory) else [place]
         for one in partitions:
             assert isinstance(one, PartitionDirectory)
-            each |= {("partition", one.path), *(("file", at.path) for at in one.files())}
+            each |= {("partition", one.path), *(("file", target.path) for target in one.files())}
     return each
 
 

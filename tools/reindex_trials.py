@@ -129,7 +129,7 @@ def beside(disk: Path) -> tuple[list[str], int]:
         segments += 1
         for verdict in made.verdicts:
             counts[ENDINGS[verdict.kind]][verdict.status] += 1
-            wrong += not verdict.is_sound
+            wrong += not verdict.is_valid
             if verdict.reasons.keys() == {"preallocated"}:
                 counts[ENDINGS[verdict.kind]]["zeros"] += 1
             else:

@@ -82,16 +82,16 @@ def run(
     check: BackgroundVerify,
     limits: Limits,
     on_finding: Callable[[Finding], None],
-    met: Callable[[int], None],
+    on_progress: Callable[[int], None],
     size: Callable[[int], None],
 ) -> None:
-    """Run the check, calling `on_finding` with each finding, `met` with bytes read and `size` with the total in bytes.
-    Raises Cancelled from `met`."""
+    """Run the check, calling `on_finding` with each finding, `on_progress` with bytes read and `size` with the total in
+    bytes. Raises Cancelled from `on_progress`."""
     options = Options(limits=limits, now=int(time.time() * 1000), open_source=careful_source)
-    work = units((check.path,), options, check.totals.refused)
+    work = units((check.path,), options, check.totals.add_unreadable)
     size(sum(unit.size for unit in work))
     for unit in work:
         unit.options = replace(unit.options, open_source=careful_source)
-        met(0)
-        for finding in unit.run(check.totals, met):
+        on_progress(0)
+        for finding in unit.run(check.totals, on_progress):
             on_finding(finding)

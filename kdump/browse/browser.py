@@ -9,7 +9,7 @@ from contextlib import closing
 
 from kdump.browse.levels import Levels, NotFound
 from kdump.browse.places import Level
-from kdump.browse.rows import BrowseRow, FullListing, ListingSlice, Met
+from kdump.browse.rows import BrowseRow, FullListing, ListingSlice, OnProgress
 from kdump.log.file_kinds import BATCHES, TIME_INDEX
 from kdump.log.index_lookup import last_entry
 from kdump.log.partition_directory import partition
@@ -38,55 +38,57 @@ class Browser(Levels):
         directory = self.directory()
         if directory is None:
             file = self.level.file
-            return [file.at] if file is not None and file.kind in BATCHES else []
+            return [file.target] if file is not None and file.kind in BATCHES else []
         found = [segment.log for segment in partition(directory).segments if segment.log is not None]
         here = self.level.file
-        if here is not None and here.at.path not in [at.path for at in found] and here.kind in BATCHES:
-            return [here.at]  # a snapshot, or a segment that is being deleted
+        if here is not None and here.target.path not in [target.path for target in found] and here.kind in BATCHES:
+            return [here.target]  # a snapshot, or a segment that is being deleted
         return found
 
-    def to_offset(self, offset: int, met: Met) -> list[Level]:
+    def to_offset(self, offset: int, on_progress: OnProgress) -> list[Level]:
         """Go to the record with that offset, or the next one. Raises SourceError and NotFound."""
         segments = self.segments()
         if not segments:
             raise NotFound("no partition is selected; select one to go to an offset")
-        chosen = [at for at in segments if (at.name_offset or 0) <= offset] or segments[:1]
+        chosen = [target for target in segments if (target.name_offset or 0) <= offset] or segments[:1]
         try:
-            return self.reach(chosen[-1].path, offset=offset, met=met)
+            return self.reach(chosen[-1].path, offset=offset, on_progress=on_progress)
         except NotFound:
             following = segments[segments.index(chosen[-1]) + 1 :]
             if not following:
                 raise
-            return self.reach(following[0].path, offset=offset, met=met)
+            return self.reach(following[0].path, offset=offset, on_progress=on_progress)
 
-    def to_position(self, position: int, met: Met) -> list[Level]:
+    def to_position(self, position: int, on_progress: OnProgress) -> list[Level]:
         """Go to the batch or entry at a byte position of the file. Raises SourceError and NotFound."""
         file = self.level.file
         row = self.level.row
-        path = file.at.path if file is not None else row.key if row is not None and row.type == "file" else None
+        path = file.target.path if file is not None else row.key if row is not None and row.type == "file" else None
         if path is None:
             raise NotFound("no file is selected; select one to go to a position")
         size = os.stat(path).st_size if "://" not in path else position + 1
         if position >= size:
             raise NotFound(f"position {position} is after the end of the file ({size} bytes)")
-        return self.reach(path, position=position, met=met)
+        return self.reach(path, position=position, on_progress=on_progress)
 
-    def to_time(self, time: int, met: Met) -> list[Level]:
+    def to_time(self, time: int, on_progress: OnProgress) -> list[Level]:
         """Go to the first record whose timestamp is not below `time` (epoch ms). Raises SourceError and NotFound."""
         segments = self.segments()
         if not segments:
             raise NotFound("no partition is selected; select one to go to a time")
         selection = Selection(times=Range(time, None))
-        for at in segments:
-            newest = last_entry(at, TIME_INDEX) if at is not segments[-1] else None
+        for target in segments:
+            newest = last_entry(target, TIME_INDEX) if target is not segments[-1] else None
             if newest is not None and newest.timestamp < time:
                 continue
-            found = next(self._hits(at, selection, None, met), None)
+            found = next(self._hits(target, selection, None, on_progress), None)
             if found is not None:
-                return self.reach(at.path, position=found.batch.position, index=found.index, met=met)
+                return self.reach(
+                    target.path, position=found.batch.position, index=found.index, on_progress=on_progress
+                )
         raise NotFound("all records here are older than that")
 
-    def search(self, text: str, met: Met) -> list[Level]:
+    def search(self, text: str, on_progress: OnProgress) -> list[Level]:
         """Go to the next record whose key, value or a header matches the regular expression, or, in a list of
         directories or files, to the next matching row. Raises SourceError and NotFound."""
         level = self.level
@@ -99,12 +101,14 @@ class Browser(Levels):
         segments = self.segments()
         if not segments:
             raise NotFound("nothing to search here; select a partition or segment first")
-        here = next((n for n, at in enumerate(segments) if at.path == level.path), 0)
-        for at in segments[here:]:
-            after = self._search_start() if at.path == level.path else None
-            for record in self._hits(at, self.places.selection, after, met):
+        here = next((n for n, target in enumerate(segments) if target.path == level.path), 0)
+        for target in segments[here:]:
+            after = self._search_start() if target.path == level.path else None
+            for record in self._hits(target, self.places.selection, after, on_progress):
                 if _matches(pattern, record):
-                    return self.reach(at.path, position=record.batch.position, index=record.index, met=met)
+                    return self.reach(
+                        target.path, position=record.batch.position, index=record.index, on_progress=on_progress
+                    )
         raise NotFound(f"no record from here on matches {text!r}")
 
     def _search_start(self) -> tuple[int, int]:
@@ -125,14 +129,16 @@ class Browser(Levels):
                 return self.levels[: self.depth + 1]
         raise NotFound(f"no row matches {pattern.pattern!r}")
 
-    def _hits(self, at: Target, selection: Selection, after: tuple[int, int] | None, met: Met) -> Iterator[Record]:
+    def _hits(
+        self, target: Target, selection: Selection, after: tuple[int, int] | None, on_progress: OnProgress
+    ) -> Iterator[Record]:
         """Yield the matching records of a segment that follow `after` (batch position, record index; None: all)."""
-        window = open_window(at)
+        window = open_window(target)
         with closing(window.source):
             scan = RegionScan(selection, self.places.limits)
-            scan.met = met
+            scan.on_progress = on_progress
             start = after[0] if after else None
-            for region in scan.chosen(at, window, start):
+            for region in scan.chosen(target, window, start):
                 if not isinstance(region, Batch):
                     continue
                 for record in selection.records(region):

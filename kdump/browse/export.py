@@ -41,7 +41,7 @@ def _object(browser: Browser, level: Level, row: BrowseRow) -> Object | None:
         return directory_object(browser.places.facts_of(item))
     if level.file is None:
         return None
-    at = level.file.at
+    at = level.file.target
     if row.type in ("batch", "header"):
         return batch_object(at, item)
     if row.type == "record":

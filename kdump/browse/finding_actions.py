@@ -98,7 +98,7 @@ class FindingActions(Navigation):
         browser = self.browser
         self._look(
             "going to the finding",
-            lambda job: browser.reach(finding.file, position=finding.position, met=job.report_progress),
+            lambda job: browser.reach(finding.file, position=finding.position, on_progress=job.report_progress),
             then,
         )
 
@@ -134,7 +134,7 @@ class FindingActions(Navigation):
             browser = self.browser
             self._look(
                 "going to the transaction",
-                lambda job: browser.reach(found.file, position=found.position, met=job.report_progress),
+                lambda job: browser.reach(found.file, position=found.position, on_progress=job.report_progress),
                 then,
             )
 

@@ -63,7 +63,7 @@ class HexPane(PaneLayout):
         self.jobs.start(
             "detail",
             "reading",
-            lambda job: browser.dump(subject, within, room, full=full, met=job.report_progress),
+            lambda job: browser.dump(subject, within, room, full=full, on_progress=job.report_progress),
             done,
         )
 

@@ -150,11 +150,11 @@ class TransactionsScreen(Overlay):
         def total(size: int) -> None:
             job.total = size
 
-        def refused(error: SourceError) -> None:
+        def on_unreadable(error: SourceError) -> None:
             self.troubles.append(str(error))
 
         question = TransactionsQuery(limits=self.limits)
-        for answer in transactions(self.path, question, refused=refused, met=job.add, total=total):
+        for answer in transactions(self.path, question, on_unreadable=on_unreadable, on_progress=job.add, total=total):
             if isinstance(answer, Transaction):
                 if len(self.found) < MAX_TRANSACTIONS:
                     self.found.append(answer)

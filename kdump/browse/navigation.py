@@ -105,7 +105,7 @@ class Navigation(HexPane):
 
             description = "looking for the end" if down else "reading"
             self.jobs.start(
-                "look", description, lambda job: browser.end(level, down=down, met=job.report_progress), there
+                "look", description, lambda job: browser.end(level, down=down, on_progress=job.report_progress), there
             )
             return
         self._more(message.count, down=down)
@@ -128,9 +128,12 @@ class Navigation(HexPane):
             browser.settle(browser.levels[: browser.depth + 1], browser.depth)
             self._draw()
 
-        wanted = count + self.table_pane.room
+        requested = count + self.table_pane.room
         self.jobs.start(
-            "look", "reading", lambda job: browser.more(level, down=down, count=wanted, met=job.report_progress), more
+            "look",
+            "reading",
+            lambda job: browser.more(level, down=down, count=requested, on_progress=job.report_progress),
+            more,
         )
 
     def on_pane_entered(self, message: Pane.Entered) -> None:
@@ -154,8 +157,8 @@ class Navigation(HexPane):
         dump, line = self.dumped[1], self.dumped[1].lines[number]
         rows = level.rows
         if rows and rows[0].type == "field" and line.field is not None:
-            wanted = dump.fields[line.field]
-            found = next((n for n, row in enumerate(rows) if same(row.item, wanted)), None)
+            requested = dump.fields[line.field]
+            found = next((n for n, row in enumerate(rows) if same(row.item, requested)), None)
         elif rows and rows[0].type in ("header", "record"):
             found = next((n for n, row in enumerate(rows) if _record_of(row) == line.record), None)
         else:
@@ -173,7 +176,7 @@ class Navigation(HexPane):
         row = browser.level.row
         if line.field is None or row is None or row.type not in ("batch", "record", "header", "entry", "region"):
             return
-        wanted = dump.fields[line.field]
+        requested = dump.fields[line.field]
         depth = browser.depth
 
         def work(job: Job) -> list[Level] | None:
@@ -184,14 +187,14 @@ class Navigation(HexPane):
                 if records is None:
                     return None
                 levels = records
-                subject = next((r for r in levels[-1].rows if _record_of(r) == wanted.record), levels[-1].rows[0])
+                subject = next((r for r in levels[-1].rows if _record_of(r) == requested.record), levels[-1].rows[0])
                 levels[-1].select(subject.key)
             with browser.lock:
                 fields = browser.places.into(subject, levels[-1])
                 if fields is None:
                     return None
                 part = fields.listing.head(10_000, job.report_progress)
-                number = next((n for n, each in enumerate(part.rows) if same(each.item, wanted)), 0)
+                number = next((n for n, each in enumerate(part.rows) if same(each.item, requested)), 0)
                 return [*levels, fields.put(part, number)]
 
         self._look("reading", work)

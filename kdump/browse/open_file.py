@@ -17,19 +17,19 @@ HEADERS = 4096
 class OpenFile:
     """A window over the file `at`, opened on first use."""
 
-    def __init__(self, at: Target) -> None:
-        self.at = at
+    def __init__(self, target: Target) -> None:
+        self.target = target
         self._window: Window | None = None
-        self._kind: FileKind | None = at.kind
+        self._kind: FileKind | None = target.kind
         self._closed = False
 
     @property
     def window(self) -> Window:
         """The window. Raises SourceError if the file cannot be opened, or has been closed."""
         if self._closed:
-            raise SourceError(f"{self.at.path}: closed")
+            raise SourceError(f"{self.target.path}: closed")
         if self._window is None:
-            self._window = open_window(self.at)
+            self._window = open_window(self.target)
             self._window.source.keep = True  # compressed files: the browser also moves backward in them
             self._window.ahead = HEADERS
         return self._window
@@ -39,7 +39,7 @@ class OpenFile:
         """The file kind by its name, or else by its content. Raises SourceError."""
         if self._kind is None:
             self._kind = by_content(self.window)
-            self.at = self.at._replace(kind=self._kind)
+            self.target = self.target._replace(kind=self._kind)
         if self._kind is PRODUCER_SNAPSHOT:
             self.window.source.keep = True
         return self._kind

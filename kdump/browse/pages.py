@@ -13,7 +13,7 @@ from itertools import chain, islice
 from typing import NamedTuple
 
 from kdump.browse.open_file import OpenFile
-from kdump.browse.rows import BrowseRow, ListingSlice, Met
+from kdump.browse.rows import BrowseRow, ListingSlice, OnProgress
 from kdump.format.batch import BatchHeader
 from kdump.log.index_lookup import IndexLookup, begins_batch, open_index_lookup
 from kdump.log.reader import WALKED, Reader
@@ -38,12 +38,12 @@ class RegionMark(NamedTuple):
     position: int
     latest: int | None = None
     last_good: int | None = None
-    strange: int | None = None
+    contradicting_offset: int | None = None
     knows_name: bool = True
 
     @classmethod
     def of(cls, position: int, reader: Reader, name: int | None) -> RegionMark:
-        return cls(position, reader.latest, reader.last_good, reader.strange, reader.name_offset == name)
+        return cls(position, reader.latest, reader.last_good, reader.contradicting_offset, reader.name_offset == name)
 
 
 class Pages:
@@ -67,61 +67,65 @@ class Pages:
         self._stream: Iterator[Region] | None = None
         self._at = -1
         """Key of the last row that `_stream` has yielded."""
-        self._met: Met = lambda position: None
+        self._on_progress: OnProgress = lambda position: None
 
-    def head(self, count: int, met: Met) -> ListingSlice:
+    def head(self, count: int, on_progress: OnProgress) -> ListingSlice:
         start = 0
         if not self.selection.is_all:
-            start = self._scan().start_of(self.file.at, self.file.window)
-        return self._take(self._begin(RegionMark(start), met), count, first=True)
+            start = self._scan().start_of(self.file.target, self.file.window)
+        return self._take(self._begin(RegionMark(start), on_progress), count, first=True)
 
-    def after(self, row: BrowseRow, count: int, met: Met) -> ListingSlice:
+    def after(self, row: BrowseRow, count: int, on_progress: OnProgress) -> ListingSlice:
         if self._stream is not None and self._at == row.key:
-            stream, self._stream, self._met = self._stream, None, met
+            stream, self._stream, self._on_progress = self._stream, None, on_progress
         else:
-            stream = self._after(row.key, met)
+            stream = self._after(row.key, on_progress)
         return self._take(stream, count, first=False)
 
-    def before(self, row: BrowseRow, count: int, met: Met) -> ListingSlice:
-        return self._back(row.key, count, met, last=False)
+    def before(self, row: BrowseRow, count: int, on_progress: OnProgress) -> ListingSlice:
+        return self._back(row.key, count, on_progress, last=False)
 
-    def tail(self, count: int, met: Met) -> ListingSlice:
+    def tail(self, count: int, on_progress: OnProgress) -> ListingSlice:
         size = self.file.size
         if size is None:  # a compressed file
             self.file.window.reaches(1 << 62)
             size = self.file.size or 0
-        return self._back(size, count, met, last=True)
+        return self._back(size, count, on_progress, last=True)
 
-    def at(self, position: int, count: int, met: Met) -> ListingSlice:
+    def at(self, position: int, count: int, on_progress: OnProgress) -> ListingSlice:
         """Return the rows around `position`: up to `count` that begin before it, and up to `count` after those."""
-        back = self._back(position, count, met, last=False)
+        back = self._back(position, count, on_progress, last=False)
         held = back.rows[-1] if back.rows and back.rows[-1].item.end > position else None
         if held is not None:
-            on = self.after(held, count, met)
+            on = self.after(held, count, on_progress)
         elif back.rows:
-            on = self.after(back.rows[-1], count, met)
+            on = self.after(back.rows[-1], count, on_progress)
         else:
-            on = self.head(count, met)
+            on = self.head(count, on_progress)
         return ListingSlice([*back.rows, *on.rows], back.first, on.last)
 
     def _scan(self) -> RegionScan:
         scan = RegionScan(self.selection, self.limits)
-        scan.met = lambda position: self._met(position)
+        scan.on_progress = lambda position: self._on_progress(position)
         return scan
 
-    def _begin(self, mark: RegionMark, met: Met) -> Iterator[Region]:
+    def _begin(self, mark: RegionMark, on_progress: OnProgress) -> Iterator[Region]:
         """Return the matching regions from a mark onward."""
-        self._met = met
-        window, at = self.file.window, self.file.at
-        reader = Reader(window, at.name_offset, self.limits, "" if self.selection.is_all else WALKED)
-        reader.latest, reader.last_good, reader.strange = mark.latest, mark.last_good, mark.strange
+        self._on_progress = on_progress
+        window, target = self.file.window, self.file.target
+        reader = Reader(window, target.name_offset, self.limits, "" if self.selection.is_all else WALKED)
+        reader.latest, reader.last_good, reader.contradicting_offset = (
+            mark.latest,
+            mark.last_good,
+            mark.contradicting_offset,
+        )
         if not mark.knows_name:
             reader.name_offset = None
             reader.resync.forget_name()
-        return self._scan().chosen(at, window, mark.position, self._marked(reader, mark.position))
+        return self._scan().chosen(target, window, mark.position, self._marked(reader, mark.position))
 
     def _marked(self, reader: Reader, position: int) -> Iterator[Region]:
-        name = self.file.at.name_offset
+        name = self.file.target.name_offset
         for batches, region in enumerate(reader.regions(position), 1):
             yield region
             if batches % EACH == 0 and region.kind != "padding":
@@ -143,13 +147,13 @@ class Pages:
             self._stream, self._at = chain((more,), stream), rows[-1].key
         return ListingSlice(rows, first, more is None)
 
-    def _after(self, position: int, met: Met) -> Iterator[Region]:
+    def _after(self, position: int, on_progress: OnProgress) -> Iterator[Region]:
         """Yield the matching regions that begin after `position`."""
-        for region in self._begin(self._anchor(position), met):
+        for region in self._begin(self._anchor(position), on_progress):
             if region.position > position:
                 yield region
 
-    def _back(self, stop: int, count: int, met: Met, *, last: bool) -> ListingSlice:
+    def _back(self, stop: int, count: int, on_progress: OnProgress, *, last: bool) -> ListingSlice:
         """Return the `count` rows that begin before `stop`; `last`: `stop` is the end of the file. Starts farther and
         farther back until there are enough."""
         below, reach = stop, 0
@@ -157,7 +161,7 @@ class Pages:
             anchor = self._anchor(below, reach)
             found: deque[Region] = deque(maxlen=count)
             enough = False
-            for region in self._begin(anchor, met):
+            for region in self._begin(anchor, on_progress):
                 if region.position >= stop:
                     break
                 enough = len(found) == count
@@ -175,14 +179,14 @@ class Pages:
         if position - mark.position <= NEAR or not isinstance(self.file.window.source, FileSource):
             return mark
         if self._hints is None:
-            self._hints = open_index_lookup(self.file.at.path, self.file.at.name_offset)
+            self._hints = open_index_lookup(self.file.target.path, self.file.target.name_offset)
         entry = bisect_right(self._hints.positions, position - 1) - back
         while entry > 0:
             entry -= 1
             hint = self._hints.positions[entry]
             if hint <= mark.position:
                 break
-            if begins_batch(self.file.window, hint, self._hints.offsets[entry], self.file.at.name_offset):
+            if begins_batch(self.file.window, hint, self._hints.offsets[entry], self.file.target.name_offset):
                 return RegionMark(hint)
         return mark
 

@@ -109,17 +109,17 @@ class Pane(Widget, can_focus=True):
             self.post_message(self.Moved(self, number))
 
     def action_move(self, step: int) -> None:
-        wanted = self.cursor + step
-        if 0 <= wanted < len(self.lines):
-            self._go(wanted)
+        requested = self.cursor + step
+        if 0 <= requested < len(self.lines):
+            self._go(requested)
         else:
             self.post_message(self.Beyond(self, 1, down=step > 0))
 
     def action_page(self, direction: int) -> None:
         step = max(1, self.room - 1)
-        wanted = self.cursor + direction * step
-        beyond = max(-wanted, wanted - len(self.lines) + 1)
-        self._go(wanted)
+        requested = self.cursor + direction * step
+        beyond = max(-requested, requested - len(self.lines) + 1)
+        self._go(requested)
         if beyond > 0:
             self.post_message(self.Beyond(self, beyond, down=direction > 0))
 

@@ -12,7 +12,7 @@ from kdump.browse.hexdump_lines import HEADER, AnnotatedDump, HexDump
 from kdump.browse.open_file import OpenFile
 from kdump.browse.pages import Pages
 from kdump.browse.row_factory import FileRow, RowFactory
-from kdump.browse.rows import BrowseRow, CountedListing, FullListing, Listing, ListingSlice, Met
+from kdump.browse.rows import BrowseRow, CountedListing, FullListing, Listing, ListingSlice, OnProgress
 from kdump.check.engine.small_files import file_finding
 from kdump.check.finding import Finding
 from kdump.log.entries import Entry, entries
@@ -129,12 +129,12 @@ class Places:
             facts.partitions, key=lambda each: (bool(each.partition.state), each.topic, each.partition.partition or 0)
         ):
             description = f"NOT LIVE: {part.partition.state}" if part.partition.state else ""
-            description = description or ("UNREADABLE" if part.partition.refused else "")
+            description = description or ("UNREADABLE" if part.partition.listing_errors else "")
             row = FileRow(
                 part.name, description, part.size, None, len(part.segment_sizes), part.log_start, part.high_watermark
             )
             rows.append(self.maker.file_row("partition", part.partition.path, part, row, "torn" if description else ""))
-        rows += [self.maker.file(at) for at in (*place.files.values(), *place.others)]
+        rows += [self.maker.file(target) for target in (*place.files.values(), *place.others)]
         ends = {True: "shut down cleanly", False: "NO CLEAN SHUTDOWN: the broker is running or has crashed"}
         words = [f"node {facts.identity['node.id']}"] if "node.id" in facts.identity else []
         words += [ends[facts.clean]] if facts.clean is not None else []
@@ -143,37 +143,37 @@ class Places:
 
     def _partition(self, facts: PartitionSummary, owner: BrowseRow | None) -> Level:
         place = facts.partition
-        self.unread += place.refused
+        self.unread += place.listing_errors
         logs = [segment.log for segment in place.segments if segment.log is not None]
-        others = [at for at in place.files() if at not in logs]
-        rows = [self.maker.file(at) for at in (*logs, *others)]
+        others = [target for target in place.files() if target not in logs]
+        rows = [self.maker.file(target) for target in (*logs, *others)]
         return Level(FullListing(rows, self.maker.file_columns), owner, path=place.path, is_partition=True)
 
-    def _file(self, at: Target, owner: BrowseRow | None) -> Level:
-        file = OpenFile(at)
+    def _file(self, target: Target, owner: BrowseRow | None) -> Level:
+        file = OpenFile(target)
         kind = file.kind
         if kind in BATCHES:
             pages = Pages(file, self.selection, self.limits, self.maker.batches, self.maker.region)
-            return Level(pages, owner, file, path=at.path)
+            return Level(pages, owner, file, path=target.path)
 
-        def items(met: Met) -> Iterator[Any]:
-            for item in entries(kind, file.window, at.name_offset or 0):
-                met(getattr(item, "position", 0))
+        def items(on_progress: OnProgress) -> Iterator[Any]:
+            for item in entries(kind, file.window, target.name_offset or 0):
+                on_progress(getattr(item, "position", 0))
                 yield item
 
         first = islice(items(lambda position: None), SAMPLE)
         type_name = next((item.type for item in first if isinstance(item, Entry) and item.type), "")
         columns = self.maker.entries(type_name) if type_name else []
-        return Level(CountedListing(items, self.maker.entry, columns), owner, file, path=at.path)
+        return Level(CountedListing(items, self.maker.entry, columns), owner, file, path=target.path)
 
     def _records(self, batch: Batch, owner: BrowseRow, level: Level) -> Level:
         assert level.file is not None
-        columns = self.maker.records(level.file.at)
+        columns = self.maker.records(level.file.target)
 
-        def items(met: Met) -> Iterator[Any]:
+        def items(on_progress: OnProgress) -> Iterator[Any]:
             yield batch
             for record in self.selection.records(batch):
-                met(batch.position)
+                on_progress(batch.position)
                 yield record
             yield from batch.problems
 
@@ -206,7 +206,7 @@ class Places:
         whole = whole or (row.type == "record" and full and len(item.raw) <= FULL)
         show = AnnotatedDump(width, full=whole or fields, zone=self.maker.zone, decoding=self.maker.decoding)
         file = level.file
-        show.at = file.at if file else None
+        show.target = file.target if file else None
         if row.type == "directory":
             for text, style in directory_lines(self.facts_of(item), self.maker.zone):
                 show.text(text, style)
@@ -237,14 +237,14 @@ class Places:
         show.records_of(batch, islice(chosen, count))
         return show.dump(f"bytes {batch.position}..{batch.end - 1}", (first, first + count - 1))
 
-    def _file_dump(self, show: AnnotatedDump, at: Target, label: str) -> HexDump:
+    def _file_dump(self, show: AnnotatedDump, target: Target, label: str) -> HexDump:
         """Return a dump of the beginning of a file."""
-        file = OpenFile(at)
+        file = OpenFile(target)
         try:
-            show.at = at
+            show.target = target
             show.text(f"{label}: {file.kind.title}, {file.size} bytes", "head")
             if file.kind in BATCHES:
-                level = self._file(at, None)
+                level = self._file(target, None)
                 assert level.file is not None
                 part = level.listing.head(1, lambda position: None)
                 for row in part.rows:
@@ -254,13 +254,13 @@ class Places:
                         show.region(row.item, level.file.window)
                 level.file.close()
             else:
-                for item in islice(entries(file.kind, file.window, at.name_offset or 0), SAMPLE):
+                for item in islice(entries(file.kind, file.window, target.name_offset or 0), SAMPLE):
                     if isinstance(item, Entry):
                         show.entry(item)
                     elif isinstance(item, Region):
                         show.region(item, file.window)
                     else:
-                        show.finding(file_finding(at, item))
+                        show.finding(file_finding(target, item))
         finally:
             file.close()
         return show.dump(label)
@@ -275,6 +275,6 @@ def _partition_dump(show: AnnotatedDump, facts: PartitionSummary, label: str) ->
         show.text(
             f"  {name}.log  {segment.size} bytes, with {', '.join(segment.sibling_kinds) or 'no other files'}", "dim"
         )
-    for text in facts.partition.refused:
+    for text in facts.partition.listing_errors:
         show.text(text, "bad")
     return show.dump(label)

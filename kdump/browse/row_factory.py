@@ -85,19 +85,19 @@ class RowFactory:
         self.batches = columns_of("batch", zone, None, False)
         self._flags = [column.name for column in self.batches].index("flags")
 
-    def records(self, at: Target) -> list[Column]:
+    def records(self, target: Target) -> list[Column]:
         """Return the columns for the records of a file."""
-        return columns_of("record", self.zone, None, False, self._decodes(at))
+        return columns_of("record", self.zone, None, False, self._decodes(target))
 
     def entries(self, type_name: str) -> list[Column]:
         """Return the columns for entries of this type."""
         return columns_of(type_name, self.zone, None, False)
 
-    def _decodes(self, at: Target) -> TableDecoder | None:
-        decoder = self.decoding.decoder(at)
+    def _decodes(self, target: Target) -> TableDecoder | None:
+        decoder = self.decoding.decoder(target)
         if decoder is None:
             return None
-        return TableDecoder(partial(self.decoding.read, at), decoder.is_keyless, decoder.is_wide)
+        return TableDecoder(partial(self.decoding.read, target), decoder.is_keyless, decoder.is_wide)
 
     def file_row(self, type_name: str, key: str, item: Any, facts: FileRow, style: str = "") -> BrowseRow:
         """Return the row of a directory, partition or file; `key` is its path."""
@@ -116,16 +116,16 @@ class RowFactory:
             return self.file_row("partition", place.path, place, FileRow(place.path, "partition", None))
         return self.file(place)
 
-    def file(self, at: Target) -> BrowseRow:
+    def file(self, target: Target) -> BrowseRow:
         size: int | None = None
         modified: int | None = None
         with suppress(OSError):
-            status = os.stat(at.path)
+            status = os.stat(target.path)
             size, modified = status.st_size, status.st_mtime_ns // 1_000_000
-        description = at.kind.title.removeprefix("a ").removeprefix("an ") if at.kind else "not a file of Kafka"
-        style = "" if at.kind is not None and at.kind.name in ("segment", "kraft-snapshot") else "dim"
+        description = target.kind.title.removeprefix("a ").removeprefix("an ") if target.kind else "not a file of Kafka"
+        style = "" if target.kind is not None and target.kind.name in ("segment", "kraft-snapshot") else "dim"
         return self.file_row(
-            "file", at.path, at, FileRow(os.path.basename(at.path), description, size, modified), style
+            "file", target.path, target, FileRow(os.path.basename(target.path), description, size, modified), style
         )
 
     def region(self, region: Region) -> BrowseRow:

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple, Protocol
 
 from kdump.render.table import Column
 
-Met = Callable[[int], None]
+OnProgress = Callable[[int], None]
 """Called with the position while reading; raises Cancelled if the result is no longer needed."""
 
 
@@ -44,13 +44,13 @@ class Listing(Protocol):
 
     columns: list[Column]
 
-    def head(self, count: int, met: Met) -> ListingSlice: ...
+    def head(self, count: int, on_progress: OnProgress) -> ListingSlice: ...
 
-    def tail(self, count: int, met: Met) -> ListingSlice: ...
+    def tail(self, count: int, on_progress: OnProgress) -> ListingSlice: ...
 
-    def after(self, row: BrowseRow, count: int, met: Met) -> ListingSlice: ...
+    def after(self, row: BrowseRow, count: int, on_progress: OnProgress) -> ListingSlice: ...
 
-    def before(self, row: BrowseRow, count: int, met: Met) -> ListingSlice: ...
+    def before(self, row: BrowseRow, count: int, on_progress: OnProgress) -> ListingSlice: ...
 
 
 class FullListing:
@@ -61,16 +61,16 @@ class FullListing:
         self.columns = columns
         self._places = {row.key: number for number, row in enumerate(rows)}
 
-    def head(self, count: int, met: Met) -> ListingSlice:
+    def head(self, count: int, on_progress: OnProgress) -> ListingSlice:
         return self._part(0, count)
 
-    def tail(self, count: int, met: Met) -> ListingSlice:
+    def tail(self, count: int, on_progress: OnProgress) -> ListingSlice:
         return self._part(max(0, len(self.rows) - count), count)
 
-    def after(self, row: BrowseRow, count: int, met: Met) -> ListingSlice:
+    def after(self, row: BrowseRow, count: int, on_progress: OnProgress) -> ListingSlice:
         return self._part(self._places[row.key] + 1, count)
 
-    def before(self, row: BrowseRow, count: int, met: Met) -> ListingSlice:
+    def before(self, row: BrowseRow, count: int, on_progress: OnProgress) -> ListingSlice:
         stop = self._places[row.key]
         start = max(0, stop - count)
         return self._part(start, stop - start)
@@ -84,35 +84,35 @@ class CountedListing:
     from 0. The current iterator is kept, so that reading further does not repeat earlier items."""
 
     def __init__(
-        self, items: Callable[[Met], Iterator[Any]], row: Callable[[int, Any], BrowseRow], columns: list[Column]
+        self, items: Callable[[OnProgress], Iterator[Any]], row: Callable[[int, Any], BrowseRow], columns: list[Column]
     ) -> None:
         self.items = items
         self.columns = columns
         self._row = row
         self._stream: Iterator[Any] | None = None
-        self._met: Met = lambda position: None
+        self._on_progress: OnProgress = lambda position: None
         self._at = 0
 
-    def head(self, count: int, met: Met) -> ListingSlice:
-        return self.from_number(0, count, met)
+    def head(self, count: int, on_progress: OnProgress) -> ListingSlice:
+        return self.from_number(0, count, on_progress)
 
-    def after(self, row: BrowseRow, count: int, met: Met) -> ListingSlice:
-        return self.from_number(row.key + 1, count, met)
+    def after(self, row: BrowseRow, count: int, on_progress: OnProgress) -> ListingSlice:
+        return self.from_number(row.key + 1, count, on_progress)
 
-    def before(self, row: BrowseRow, count: int, met: Met) -> ListingSlice:
+    def before(self, row: BrowseRow, count: int, on_progress: OnProgress) -> ListingSlice:
         start = max(0, row.key - count)
-        found = self.from_number(start, row.key - start, met)
+        found = self.from_number(start, row.key - start, on_progress)
         return found._replace(last=False)
 
-    def tail(self, count: int, met: Met) -> ListingSlice:
-        kept = deque(enumerate(self.items(met)), maxlen=count)
+    def tail(self, count: int, on_progress: OnProgress) -> ListingSlice:
+        kept = deque(enumerate(self.items(on_progress)), maxlen=count)
         return ListingSlice([self._row(*each) for each in kept], not kept or kept[0][0] == 0, True)
 
-    def from_number(self, start: int, count: int, met: Met) -> ListingSlice:
+    def from_number(self, start: int, count: int, on_progress: OnProgress) -> ListingSlice:
         """Return `count` rows from that number on."""
-        self._met = met
+        self._on_progress = on_progress
         if self._stream is None or start < self._at:
-            self._stream, self._at = self.items(lambda position: self._met(position)), 0
+            self._stream, self._at = self.items(lambda position: self._on_progress(position)), 0
         stream = self._stream
         self._stream = None  # not reused if reading raises an error
         for _ in islice(stream, start - self._at):

@@ -40,9 +40,9 @@ class LogDirContext:
         options = replace(options, open_source=self.watch.opening(options.open_source))
         self.ids = ids(directory, options)
         self.checkpoints: dict[str, Checkpoint] = {}
-        for name, at in directory.files.items():
-            if at.kind is file_kinds.OFFSET_CHECKPOINT:
-                self.checkpoints[name.removesuffix("-checkpoint")] = checkpoint(at, options)
+        for name, target in directory.files.items():
+            if target.kind is file_kinds.OFFSET_CHECKPOINT:
+                self.checkpoints[name.removesuffix("-checkpoint")] = checkpoint(target, options)
         from kdump.state.metadata import read_metadata
 
         everything = [directory, *siblings]
@@ -100,11 +100,11 @@ class LogDirContext:
 
         node_id = parse_int(self.ids.get("node.id"))
         policy = effective(self.metadata, topic, "cleanup.policy", node_id)
-        most = parse_int(effective(self.metadata, topic, "max.message.bytes", node_id))
+        max_bytes = parse_int(effective(self.metadata, topic, "max.message.bytes", node_id))
         return replace(
             known,
             compacted=known.compacted or ("compact" in policy if policy is not None else None),
-            max_message_bytes=known.max_message_bytes or most,
+            max_message_bytes=known.max_message_bytes or max_bytes,
             topic_id=described.id if not partition.state else None,
         )
 
@@ -128,20 +128,22 @@ class Surroundings:
             self._contexts[above.path] = LogDirContext(above, self.options, [])
         return self._contexts[above.path].known(place)
 
-    def of_file(self, at: Target) -> PartitionContext:
+    def of_file(self, target: Target) -> PartitionContext:
         """Return what is known about a file, including from the partition directory that it is in, if any."""
         options = self.options
-        if "://" in at.path or not os.path.isfile(at.path):
-            return PartitionContext(now=options.now, topic=at.topic, max_message_bytes=options.max_message_bytes)
-        directory = parent(at.path)
+        if "://" in target.path or not os.path.isfile(target.path):
+            return PartitionContext(now=options.now, topic=target.topic, max_message_bytes=options.max_message_bytes)
+        directory = parent(target.path)
         if directory not in self._newest:
-            place = directory_above(at.path)
+            place = directory_above(target.path)
             if not isinstance(place, PartitionDirectory):
                 return PartitionContext(now=options.now, max_message_bytes=options.max_message_bytes)
             newest = max((segment.offset for segment in place.segments), default=None)
             self._newest[directory] = self.of_partition(place), newest
         known, newest = self._newest[directory]
-        return replace(known, last=None if at.name_offset is None or newest is None else at.name_offset >= newest)
+        return replace(
+            known, last=None if target.name_offset is None or newest is None else target.name_offset >= newest
+        )
 
 
 def alone(partition: PartitionDirectory, options: Options) -> PartitionContext:
@@ -168,24 +170,24 @@ def alone(partition: PartitionDirectory, options: Options) -> PartitionContext:
 
 def ids(directory: LogDirectory, options: Options) -> dict[str, str]:
     """Return the properties of meta.properties: cluster.id, node.id (broker.id before KRaft), directory.id."""
-    at = directory.files.get("meta.properties")
-    return with_node_id({row["name"]: row["value"] for row in _rows(at, options)} if at else {})
+    target = directory.files.get("meta.properties")
+    return with_node_id({row["name"]: row["value"] for row in _rows(target, options)} if target else {})
 
 
-def _rows(at: Target, options: Options) -> list[dict[str, Any]]:
-    return [entry.values for entry in _entries(at, options)]
+def _rows(target: Target, options: Options) -> list[dict[str, Any]]:
+    return [entry.values for entry in _entries(target, options)]
 
 
-def _entries(at: Target, options: Options) -> list[Entry]:
+def _entries(target: Target, options: Options) -> list[Entry]:
     """Return the entries of a small text file that can be read; the rule that checks the file reports its problems."""
-    if at.kind is None:
+    if target.kind is None:
         return []
     try:
-        window = options.open(at)
+        window = options.open(target)
     except SourceError:
         return []
     try:
-        found = entries(at.kind, window, 0)
+        found = entries(target.kind, window, 0)
         return [item for item in found if isinstance(item, Entry) and item.type]
     except SourceError:
         return []
@@ -193,11 +195,11 @@ def _entries(at: Target, options: Options) -> list[Entry]:
         window.source.close()
 
 
-def checkpoint(at: Target, options: Options) -> Checkpoint:
+def checkpoint(target: Target, options: Options) -> Checkpoint:
     """Read an offset checkpoint: the offset of each partition."""
     return {
         (entry.values["topic"], entry.values["partition"]): CheckpointOffset(
-            entry.values["offset"], at, entry.position, entry.size
+            entry.values["offset"], target, entry.position, entry.size
         )
-        for entry in _entries(at, options)
+        for entry in _entries(target, options)
     }

@@ -28,10 +28,10 @@ class Options:
     window: int = DEFAULT_SIZE
     open_source: Callable[[str], Source] = open_source
 
-    def open(self, at: Target) -> Window:
+    def open(self, target: Target) -> Window:
         """Open a window over the file. Raises SourceError."""
-        window = Window(open_target(at, self.open_source), self.window)
-        window.is_nameless = at.kind is None
+        window = Window(open_target(target, self.open_source), self.window)
+        window.is_nameless = target.kind is None
         return window
 
     @property

@@ -137,7 +137,7 @@ def packed(carriers: Iterable[Resumable]) -> str:
 
 def unpack(text: str, carriers: Iterable[Resumable], targets: Iterable[Target]) -> None:
     """Restore the states of `carriers` from `text`. If this raises StateError, some of them may have changed."""
-    every, by_path = list(carriers), {at.path: at for at in targets}
+    every, by_path = list(carriers), {target.path: target for target in targets}
     try:
         value = json.loads(text)
         if [name for name, _ in value] != [type(each).__name__ for each in every]:

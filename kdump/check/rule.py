@@ -27,7 +27,7 @@ class CheckpointOffset(NamedTuple):
     """Offset of a partition in the checkpoint file `at`, and position and size of its line in bytes."""
 
     offset: int
-    at: Target
+    target: Target
     position: int
     size: int
 
@@ -115,13 +115,13 @@ def may_hide_batches(part: SegmentContext, region: Region) -> bool:
 
 
 class BatchContext(NamedTuple):
-    """A batch as passed to the rules. `sound`: its checksum matches and nothing contradicts its length, so that its
+    """A batch as passed to the rules. `is_valid`: its checksum matches and nothing contradicts its length, so that its
     fields are reliable; `damage`: position of bytes between this batch and the previous one that are not part of a
     valid batch, None if there are none."""
 
     part: SegmentContext
     batch: Batch
-    sound: bool
+    is_valid: bool
     marker: EndTxnMarker | None
     damage: int | None
 

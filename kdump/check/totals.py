@@ -28,7 +28,7 @@ class CheckTotals:
     _problems: set[str] = field(default_factory=set, repr=False, compare=False)
     """Each problem is recorded once, although several rules may read the same file."""
 
-    def refused(self, error: SourceError) -> None:
+    def add_unreadable(self, error: SourceError) -> None:
         """Add an error that prevented reading a file or the rest of it."""
         self.problem(str(error))
 

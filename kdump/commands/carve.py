@@ -100,11 +100,13 @@ class CarveCommand:
         check = options.reading.check_options()
         with Progress("carve") as progress:
 
-            def met(file: str, position: int, size: int | None) -> None:
+            def on_progress(file: str, position: int, size: int | None) -> None:
                 progress.at(position, size)
                 self.sink.tick()
 
-            for found in carve(options.paths, options.out, options=check, refused=report_unreadable, met=met):
+            for found in carve(
+                options.paths, options.out, options=check, on_unreadable=report_unreadable, on_progress=on_progress
+            ):
                 if isinstance(found, CarvedBatch):
                     self._batch(found)
                 elif isinstance(found, CarvedRun):

@@ -143,20 +143,20 @@ class ClusterCommand:
     def run(self) -> None:
         copies: list[tuple[MetadataFiles, LogDirectory | None]] = []
         for path in self.options.paths:
-            refused: list[SourceError] = []
+            errors: list[SourceError] = []
             try:
-                copies.extend(metadata_in(path, refused.append))
+                copies.extend(metadata_in(path, errors.append))
             except SourceError as error:
-                refused = refused or [error]  # the first gives the reason
-            for each in refused:
-                self.notes.refuse(each)
+                errors = errors or [error]  # the first gives the reason
+            for each in errors:
+                self.notes.add_unreadable(each)
         for files, log_directory in copies:
             if len(copies) > 1:
                 self.sink.part(files.path)
             try:
                 self._copy(files, log_directory)
             except SourceError as error:
-                self.notes.refuse(error)
+                self.notes.add_unreadable(error)
         self.sink.end()
 
     def _copy(self, files: MetadataFiles, log_directory: LogDirectory | None) -> None:
@@ -182,11 +182,11 @@ class ClusterCommand:
     def _history(self, files: MetadataFiles) -> Callable[[Change], None]:
         source = path_text(files.path)
 
-        def told(change: Change) -> None:
+        def on_change(change: Change) -> None:
             if not self.options.topics or self._is_of_topic(change):
                 self.sink.add(change_object(source, change, show_secrets=self.options.show_secrets))
 
-        return told
+        return on_change
 
     def _is_of_topic(self, change: Change) -> bool:
         if change.entity == "topic":

@@ -33,9 +33,9 @@ PARTITION = re.compile(r"[a-zA-Z0-9._-]+-[0-9]+")
 SHELLS = {"bash": "kdump", "zsh": "_kdump", "fish": "kdump.fish"}
 """Each shell, and the file name under which it finds its script."""
 VARIABLE = "_KDUMP_COMPLETE"
-MOST_ENTRIES = 20_000
+MAX_ENTRIES = 20_000
 """Maximum entries of a directory that are searched for topic names, because completion has to be immediate."""
-MOST_DISKS = 64
+MAX_SUBDIRECTORIES = 64
 """Maximum subdirectories that are searched, because they may be log directories."""
 
 
@@ -113,9 +113,9 @@ class _Typed:
         """Return the argument to which the next word belongs."""
         taken = len(self.positional)
         for argument in self.arguments:
-            if argument.most < 0 or taken < argument.most:
+            if argument.max_words < 0 or taken < argument.max_words:
                 return argument
-            taken -= argument.most
+            taken -= argument.max_words
         return None
 
     def _names(self, incomplete: str) -> Iterator[Item]:
@@ -151,7 +151,7 @@ def topics(paths: list[str]) -> list[str]:
     """Return the topics of the partitions in log directories, or in log directories directly below."""
     found: set[str] = set()
     for path in paths:
-        below = _directories(path)[:MOST_DISKS]  # the name broker-1 looks like a partition, too
+        below = _directories(path)[:MAX_SUBDIRECTORIES]  # the name broker-1 looks like a partition, too
         partitions = [name for disk in below for name in _partitions(os.path.join(path, disk))]
         found.update(name.rpartition("-")[0] for name in partitions or _partitions(path))
     return sorted(found)
@@ -164,7 +164,7 @@ def _partitions(path: str) -> list[str]:
 def _directories(path: str) -> list[str]:
     try:
         with os.scandir(os.path.expanduser(path)) as entries:
-            return [entry.name for entry in islice(entries, MOST_ENTRIES) if entry.is_dir()]
+            return [entry.name for entry in islice(entries, MAX_ENTRIES) if entry.is_dir()]
     except (OSError, ValueError):
         return []
 

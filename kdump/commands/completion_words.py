@@ -25,13 +25,13 @@ Item = CompletionItem  # generic only in some releases of click
 
 class Words(NamedTuple):
     """A parameter: an option has `names`, an argument has none. `kind` is that of its values: empty if unknown, None if
-    it takes no value. `choices` are [word, meaning]. `most` is the maximum number of words, -1 for any number."""
+    it takes no value. `choices` are [word, meaning]. `max_words` is the maximum number of words, -1 for any number."""
 
     names: list[str]
     help: str
     kind: str | None
     choices: list[list[str]]
-    most: int
+    max_words: int
     repeats: bool
 
 

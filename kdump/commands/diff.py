@@ -26,7 +26,7 @@ from kdump.render.diff_report import DiffReport
 from kdump.render.output import Output
 from kdump.render.progress import Progress
 
-MOST_LONE = 5
+MAX_UNPAIRED = 5
 """Maximum number of partitions without a counterpart that are listed by name."""
 EXAMPLES = """
 \b
@@ -109,9 +109,9 @@ class DiffCommand:
             for found in diff(
                 self.options.paths,
                 check,
-                wanted=self.of_topic,
-                refused=self._refused,
-                met=progress.more,
+                is_selected=self.of_topic,
+                on_unreadable=self._on_unreadable,
+                on_progress=progress.more,
                 lone=self._lone,
             ):
                 self._found(found)
@@ -123,7 +123,7 @@ class DiffCommand:
             return 0 if self.has_gone else 2
         return int(bool(self.counts[PREFIX] or self.counts[DIVERGENT] or self.lone_differ))
 
-    def _refused(self, error: SourceError) -> None:
+    def _on_unreadable(self, error: SourceError) -> None:
         if not report_unreadable(error):
             self.has_gone = True
 
@@ -137,7 +137,7 @@ class DiffCommand:
         self.gone += found.relation is None and found.has_deleted_segment
         for copy in found.copies:
             for text in copy.unread:
-                self._refused(SourceError(text))
+                self._on_unreadable(SourceError(text))
         self.sink.add(found)
 
     def _end(self, seconds: float) -> None:
@@ -161,6 +161,6 @@ class DiffCommand:
 
     def _report_lone(self) -> None:
         for number, text in enumerate(self.lone):
-            self.notes.add("", text, quiet=number >= MOST_LONE)
-        if len(self.lone) > MOST_LONE:
-            print_error(f"… and {len(self.lone) - MOST_LONE} more partitions that are only in one of the paths")
+            self.notes.add("", text, quiet=number >= MAX_UNPAIRED)
+        if len(self.lone) > MAX_UNPAIRED:
+            print_error(f"… and {len(self.lone) - MAX_UNPAIRED} more partitions that are only in one of the paths")

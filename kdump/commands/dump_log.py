@@ -11,7 +11,7 @@ import click
 
 from kdump import __version__
 from kdump.commands.params import LimitOptions, SizeParam
-from kdump.commands.reading import manners_options
+from kdump.commands.reading import low_impact_options
 from kdump.commands.typed_options import CommandOptions, takes
 from kdump.log.errors import SourceError
 from kdump.log.region import DEFAULT_MAX_DECOMPRESSED
@@ -122,7 +122,7 @@ class DumpLogOptions(CommandOptions):
 )
 @click.option("--verify-index-only", is_flag=True, help="Check indexes without printing their entries.")
 @click.option("--index-sanity-check", is_flag=True, help="Run only the index checks that a broker runs at startup.")
-@manners_options
+@low_impact_options
 @click.option("--max-decompressed-size", type=SizeParam(), default=DEFAULT_MAX_DECOMPRESSED, hidden=True)
 @click.option("--window", type=SizeParam(), default=1 << 20, hidden=True)
 @click.version_option(__version__, prog_name="kdump")

@@ -7,19 +7,19 @@ from collections.abc import Callable, Iterable
 
 from kdump.log.paths import target
 
-Wanted = Callable[[str], bool]
+TopicFilter = Callable[[str], bool]
 """Selects partitions by their topic."""
 
 
-def segment_bytes(paths: Iterable[str], wanted: Wanted) -> int:
+def segment_bytes(paths: Iterable[str], is_selected: TopicFilter) -> int:
     """Return the total size in bytes of the segments at these paths and below them."""
-    return sum(sum(_sizes(path, wanted).values()) for path in paths)
+    return sum(sum(_sizes(path, is_selected).values()) for path in paths)
 
 
-def compared_bytes(paths: Iterable[str], wanted: Wanted) -> int:
+def compared_bytes(paths: Iterable[str], is_selected: TopicFilter) -> int:
     """Return the bytes that a comparison of each partition that is at several paths reads: each copy is read once for
     every other copy."""
-    sides = [_sizes(path, wanted) for path in paths]
+    sides = [_sizes(path, is_selected) for path in paths]
     if all(len(side) == 1 for side in sides):  # copies of one partition, whatever their names
         return (len(sides) - 1) * sum(sum(side.values()) for side in sides)
     total = 0
@@ -29,7 +29,7 @@ def compared_bytes(paths: Iterable[str], wanted: Wanted) -> int:
     return total
 
 
-def _sizes(path: str, wanted: Wanted) -> dict[str, int]:
+def _sizes(path: str, is_selected: TopicFilter) -> dict[str, int]:
     """Return the total size of the segments of each partition directory at a path, by its name."""
     if not os.path.isdir(path):
         return {"": _size(path)}
@@ -37,7 +37,7 @@ def _sizes(path: str, wanted: Wanted) -> dict[str, int]:
     for directory, _, names in os.walk(path):
         logs = [os.path.join(directory, name) for name in names if name.endswith(".log")]
         topic = target(logs[0]).topic if logs else None
-        if logs and (topic is None or wanted(topic)):
+        if logs and (topic is None or is_selected(topic)):
             name = os.path.basename(os.path.abspath(directory))
             found[name] = found.get(name, 0) + sum(map(_size, logs))
     return found

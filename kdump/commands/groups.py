@@ -178,7 +178,7 @@ class GroupsCommand:
             progress.total = total
             limits = self.limits
             groups = read_groups(
-                logs, self.moment, on_change=history, room=ROOM_ALONE, limits=limits, met=progress.more
+                logs, self.moment, on_change=history, room=ROOM_ALONE, limits=limits, on_progress=progress.more
             )
         if history is None:
             self._show(groups, context)
@@ -194,9 +194,9 @@ class GroupsCommand:
         directories: dict[str, LogDirectory] = {}
         for path in paths:
             try:
-                some, log_directories = coordinator_logs(path, self.notes.refuse)
+                some, log_directories = coordinator_logs(path, self.notes.add_unreadable)
             except SourceError as error:
-                self.notes.refuse(error)
+                self.notes.add_unreadable(error)
                 continue
             logs.extend(some)
             directories.update({os.path.realpath(each.path): each for each in log_directories})
@@ -210,7 +210,7 @@ class GroupsCommand:
                 print_error(f"{path_text(log.path)}: not read; {other}")
         offsets = [log for log in chosen if log.topic == OFFSETS_TOPIC]
         if not chosen and not self.notes.failed:
-            self.notes.refuse(SourceError(f"{', '.join(paths)}: no {OFFSETS_TOPIC} found"))
+            self.notes.add_unreadable(SourceError(f"{', '.join(paths)}: no {OFFSETS_TOPIC} found"))
         if self.moment.offset is not None and len(offsets) > 1:
             raise click.UsageError(
                 f"--as-of: an offset applies to a single partition, but {len(offsets)} of {OFFSETS_TOPIC} were"
@@ -226,7 +226,7 @@ class GroupsCommand:
     def _history(self, logs: list[CoordinatorLog], context: LagContext) -> Callable[[Change], None]:
         sources = {(log.topic, log.partition): path_text(log.path) for log in logs}
 
-        def told(change: Change) -> None:
+        def on_change(change: Change) -> None:
             name = change.name
             topic, _, number = name.rpartition("-")
             if change.entity == "shareState":
@@ -240,16 +240,16 @@ class GroupsCommand:
             source = sources[log, change.partition or 0]
             self.sink.add(change_object(source, change._replace(name=name), topic_name=context.topic_name))
 
-        return told
+        return on_change
 
     def _show(self, groups: Any, context: LagContext) -> None:
         shown = 0
-        is_told = self.moment.offset is None
+        is_reported = self.moment.offset is None
         for each in describe_groups(groups, context, self.group, self.topic):
             if self.options.topics and not (each.offsets or each.shares):
                 continue
-            if not is_told and each.group["groupType"] == SHARE:
-                is_told = True
+            if not is_reported and each.group["groupType"] == SHARE:
+                is_reported = True
                 print_error(
                     f"share groups store their progress in {SHARE_TOPIC}, to which an offset in {OFFSETS_TOPIC}"
                     " does not apply; use a time"

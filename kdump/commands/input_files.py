@@ -33,25 +33,25 @@ def print_error(text: str) -> None:
 
 GONE = "kdump.commands.input_files.gone"
 """Key in click's context: number of files and directories that were deleted during this run."""
-MOST_GONE = 5
+MAX_DELETED_LISTED = 5
 """Maximum number of them that are listed by name."""
 
 
 def note_deleted(error: SourceError) -> None:
-    """Print a line to stderr for a file or directory that was deleted during the run, for the first MOST_GONE of
-    them."""
+    """Print a line to stderr for a file or directory that was deleted during the run, for the first MAX_DELETED_LISTED
+    of them."""
     context = click.get_current_context(silent=True)
     count = 1 if context is None else context.meta.get(GONE, 0) + 1
     if context is not None:
         context.meta[GONE] = count
-    if count <= MOST_GONE:
+    if count <= MAX_DELETED_LISTED:
         print_error(str(error))
 
 
 def print_deleted_total() -> None:
     """Print how many more were deleted; for the end of the run."""
     context = click.get_current_context(silent=True)
-    more = (0 if context is None else context.meta.pop(GONE, 0)) - MOST_GONE
+    more = (0 if context is None else context.meta.pop(GONE, 0)) - MAX_DELETED_LISTED
     if more > 0:
         print_error(f"{count_text(more, 'more file')} went away while this ran, deleted by retention or compaction")
 
@@ -98,7 +98,7 @@ def _unreported() -> list[str]:
 
 OUTPUT = "kdump.commands.input_files.output"
 """Key in click's context: the output whose first line states what was not read."""
-MOST_UNREAD = 20
+MAX_FAILURES_LISTED = 20
 """Maximum number of failures that are listed by name at the end of a run."""
 
 
@@ -120,10 +120,10 @@ def print_unreadable() -> bool:
         return False
     output.finish()
     found = _unreported()
-    for text in found[:MOST_UNREAD]:
+    for text in found[:MAX_FAILURES_LISTED]:
         print_error(text)
-    if len(found) > MOST_UNREAD:
-        print_error(f"… and {len(found) - MOST_UNREAD:,} more files that could not be read")
+    if len(found) > MAX_FAILURES_LISTED:
+        print_error(f"… and {len(found) - MAX_FAILURES_LISTED:,} more files that could not be read")
     return True
 
 
@@ -144,64 +144,66 @@ class Files:
         """Yield every file to read. Paths that cannot be read are reported and skipped."""
         for path in self.paths:
             if path != "-" and "://" not in path and not os.path.lexists(path):
-                self.refused(missing(path))
+                self.report_unreadable(missing(path))
                 continue
             try:
-                yield from self._in_range(list(targets(path, self.kind, self.refused)))
+                yield from self._in_range(list(targets(path, self.kind, self.report_unreadable)))
             except SourceError as error:
-                self.refused(error)
+                self.report_unreadable(error)
 
     def _in_range(self, files: list[Target]) -> list[Target]:
         """Leave out segments that are outside the selected offsets according to the names of their neighbors."""
         offsets = self.scan.selection.offsets
-        self.named += [at.name_offset for at in files if at.kind in BATCHES and at.name_offset is not None]
+        self.named += [
+            target.name_offset for target in files if target.kind in BATCHES and target.name_offset is not None
+        ]
         if offsets is None:
             return files
         chosen = []
-        for at, following in zip(files, [*files[1:], None]):
+        for target, following in zip(files, [*files[1:], None]):
             end = None
-            if following is not None and os.path.dirname(following.path) == os.path.dirname(at.path):
+            if following is not None and os.path.dirname(following.path) == os.path.dirname(target.path):
                 end = following.name_offset
-            if end is not None and at.name_offset is not None and end <= at.name_offset:
+            if end is not None and target.name_offset is not None and end <= target.name_offset:
                 end = None  # two copies of one segment, as in remote storage
             below = end is not None and offsets.first is not None and end <= offsets.first
-            above = at.name_offset is not None and offsets.last is not None and at.name_offset > offsets.last
+            above = target.name_offset is not None and offsets.last is not None and target.name_offset > offsets.last
             if not (below or above):
-                chosen.append(at)
+                chosen.append(target)
         return chosen
 
     def try_all(self, files: list[Target]) -> None:
         """Report the files that cannot be opened, so that this is known before the first one is shown."""
-        for at in files:
+        for target in files:
             try:
-                if os.path.isfile(at.path):
-                    open_target(at).close()
+                if os.path.isfile(target.path):
+                    open_target(target).close()
             except SourceError as error:
                 if not is_gone(error):
-                    self.refused(error)
+                    self.report_unreadable(error)
 
-    def open(self, at: Target, *, keep: bool = False) -> tuple[Window, FileKind] | None:
+    def open(self, target: Target, *, keep: bool = False) -> tuple[Window, FileKind] | None:
         """Return the file and its kind, by name or content; None, after a line to stderr, if it cannot be read."""
         try:
-            window = self.scan.open(at, keep=keep)
-            kind = at.kind or by_content(window)
+            window = self.scan.open(target, keep=keep)
+            kind = target.kind or by_content(window)
         except SourceError as error:
-            self.refused(error)
+            self.report_unreadable(error)
             return None
         if kind is PRODUCER_SNAPSHOT:
             window.source.keep = True
-        if kind in INDEXES and at.name_offset is None and kind is not TXN_INDEX:
-            print_error(f"{path_text(at.path)}: no base offset in the file name; offsets are relative to it")
+        if kind in INDEXES and target.name_offset is None and kind is not TXN_INDEX:
+            print_error(f"{path_text(target.path)}: no base offset in the file name; offsets are relative to it")
         return window, kind
 
-    def refused(self, error: SourceError) -> None:
+    def report_unreadable(self, error: SourceError) -> None:
         """Report a path or device that could not be read; the other files are still processed."""
         self.failed = report_unreadable(error) or self.failed
 
-    def ended(self, at: Target, window: Window, kind: FileKind, found: int) -> None:
+    def ended(self, target: Target, window: Window, kind: FileKind, found: int) -> None:
         """Print notes on a file after reading it. `found`: batches, or entries and other regions, that were read."""
         source = window.source
-        name = path_text(at.path)
+        name = path_text(target.path)
         if source.error:
             print_error(source.error)
             self.failed = True

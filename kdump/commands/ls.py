@@ -6,7 +6,7 @@ import click
 
 from kdump.commands.output import output_options
 from kdump.commands.overview import OverviewOptions, show_overview
-from kdump.commands.reading import manners_options
+from kdump.commands.reading import low_impact_options
 from kdump.commands.topics import topic_option
 from kdump.commands.typed_options import takes
 from kdump.state.overview import SORTS
@@ -44,7 +44,7 @@ Exit status: 0 on success, 2 for a usage error, or if something could not be rea
 @click.option("-n", "--limit", metavar="N", type=click.IntRange(min=1), help="Show at most N rows per directory.")
 @click.option("--quick", is_flag=True, help="Read only the first and last batches of each segment.")
 @output_options()
-@manners_options
+@low_impact_options
 @takes(OverviewOptions)
 def command(options: OverviewOptions) -> None:
     """List log directories: cluster and node IDs, whether the broker was shut down cleanly, and the contents of each

@@ -37,7 +37,7 @@ from kdump.render.overview import (
 )
 from kdump.render.progress import Progress
 from kdump.render.table import OtherColumns, UnknownColumn
-from kdump.state.directory_summary import Shutdowns, log_directory_summary, single_partition_summary
+from kdump.state.directory_summary import LogDirectoryStates, log_directory_summary, single_partition_summary
 from kdump.state.overview import OverviewRow, OverviewRows, chosen
 from kdump.state.partition_summary import PartitionSummary
 from kdump.state.siblings import Siblings
@@ -45,7 +45,7 @@ from kdump.state.siblings import Siblings
 LARGE = 64 << 30
 """Total size of segments in bytes from which a note recommends --quick."""
 
-Wanted = Callable[[str], bool]
+TopicFilter = Callable[[str], bool]
 
 
 @dataclass(frozen=True)
@@ -83,14 +83,14 @@ def is_of_kind(topic: str, internal: bool | None) -> bool:
     return internal is None or (topic in INTERNAL_TOPICS) == internal
 
 
-def wanted(topics: tuple[str, ...], internal: bool | None) -> Wanted:
+def selected_topics(topics: tuple[str, ...], internal: bool | None) -> TopicFilter:
     """Return the predicate that selects partitions by their topic. Raises click.UsageError."""
     of_topic = topic_filter(topics)
 
-    def is_wanted(topic: str) -> bool:
+    def is_selected(topic: str) -> bool:
         return is_of_kind(topic, internal) and of_topic(topic)
 
-    return is_wanted
+    return is_selected
 
 
 ROWS: dict[str | None, tuple[type, ...]] = {
@@ -112,9 +112,9 @@ class Overview:
         self._damaged = 0
         self._shown = 0
         self._reported: set[str] = set()
-        self._wanted = wanted(options.topics, options.internal)
+        self._is_selected = selected_topics(options.topics, options.internal)
         self._siblings = Siblings(options.paths)
-        self._shutdowns: Shutdowns = {}
+        self._log_directory_states: LogDirectoryStates = {}
         shown = options.output
         self._sink = shown.sink(
             self.output,
@@ -129,7 +129,7 @@ class Overview:
         files: dict[str, list[Target]] = {}
         for path in self.options.paths:
             try:
-                for place in find_directories(path, self._refused):
+                for place in find_directories(path, self._on_unreadable):
                     if isinstance(place, LogDirectory):
                         self._directory(place)
                     elif isinstance(place, PartitionDirectory):
@@ -137,9 +137,9 @@ class Overview:
                     elif place.kind is file_kinds.SEGMENT and "://" not in place.path and os.path.isfile(place.path):
                         files.setdefault(os.path.dirname(os.path.abspath(place.path)), []).append(place)
                     else:
-                        self._refused(SourceError(_refusal(place.path)))
+                        self._on_unreadable(SourceError(_refusal(place.path)))
             except SourceError as error:
-                self._refused(error)
+                self._on_unreadable(error)
         for directory, found in files.items():
             self._files(directory, found)
         self._sink.end()
@@ -152,10 +152,10 @@ class Overview:
 
     def _directory(self, place: LogDirectory) -> None:
         facts = log_directory_summary(place, self._siblings)
-        facts.absent = [key for key in facts.absent if self._wanted(key[0])]
+        facts.absent = [key for key in facts.absent if self._is_selected(key[0])]
         paths = {os.path.join(os.path.abspath(place.path), name) for name in facts.broken}
         self._damaged += bool(paths - failures().keys())
-        parts = [part for part in facts.partitions if self._wanted(part.topic)]
+        parts = [part for part in facts.partitions if self._is_selected(part.topic)]
         rows = OverviewRows(parts, self.options.rows or "partition")
         if not len(rows) and not facts.absent and self.options.topics:  # --topic matches nothing here
             return
@@ -166,8 +166,8 @@ class Overview:
         self._rows(rows, place.path, len(rows), rows.size)
 
     def _partition(self, place: PartitionDirectory) -> None:
-        facts = single_partition_summary(place, self._shutdowns)
-        if not self._wanted(facts.topic):
+        facts = single_partition_summary(place, self._log_directory_states)
+        if not self._is_selected(facts.topic):
             return
         by = self.options.rows or "segment"
         if by == "segment":
@@ -175,24 +175,24 @@ class Overview:
         rows = OverviewRows([facts], by, is_alone=True)
         self._rows(rows, place.path, len(rows), rows.size, facts if by == "segment" else None)
         if by == "segment":
-            self._report(facts.partition.refused)
+            self._report(facts.partition.listing_errors)
 
     def _files(self, directory: str, found: list[Target]) -> None:
         """Show segments that were given as paths, with what is known from their directory."""
-        facts = single_partition_summary(partition(directory), self._shutdowns)
-        if not self._wanted(facts.topic):
+        facts = single_partition_summary(partition(directory), self._log_directory_states)
+        if not self._is_selected(facts.topic):
             return
-        names = {os.path.basename(at.path): at for at in found}
+        names = {os.path.basename(target.path): target for target in found}
         rows = []
         for row in OverviewRows([facts], "segment"):
             assert row.segment is not None
             assert row.segment.segment.log is not None
-            at = names.pop(os.path.basename(row.segment.segment.log.path), None)
-            if at is not None:
-                row.segment.segment = replace(row.segment.segment, log=at)
+            target = names.pop(os.path.basename(row.segment.segment.log.path), None)
+            if target is not None:
+                row.segment.segment = replace(row.segment.segment, log=target)
                 rows.append(row)
-        for at in names.values():  # not live segments
-            self._refused(SourceError(_refusal(at.path)))
+        for target in names.values():  # not live segments
+            self._on_unreadable(SourceError(_refusal(target.path)))
         self._rows(rows, directory, len(rows), sum(row.size for row in rows))
 
     def _rows(
@@ -204,12 +204,17 @@ class Overview:
         with Progress(name) as progress:
             progress.total = size
 
-            def met(count: int) -> None:
+            def on_progress(count: int) -> None:
                 progress.more(count)
                 self._sink.tick()
 
             turns = chosen(
-                rows, sort=options.sort, reverse=options.reverse, limit=options.limit, quick=options.quick, met=met
+                rows,
+                sort=options.sort,
+                reverse=options.reverse,
+                limit=options.limit,
+                quick=options.quick,
+                on_progress=on_progress,
             )
             try:
                 for row in turns:
@@ -228,9 +233,9 @@ class Overview:
 
     def _report(self, errors: list[str]) -> None:
         for error in errors:
-            self._refused(SourceError(error))
+            self._on_unreadable(SourceError(error))
 
-    def _refused(self, error: SourceError) -> None:
+    def _on_unreadable(self, error: SourceError) -> None:
         if str(error) not in self._reported:  # reported both by the search and by the directory
             self.failed |= report_unreadable(error)
         self._reported.add(str(error))

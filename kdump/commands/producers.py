@@ -105,7 +105,7 @@ class ProducersCommand:
         self.row: type = ProducerEvent if options.history else Producer
         self.sink = options.output.sink(self.output, self._text, (self.row,))
         self.notes = Notes(self.sink)
-        self.wanted = SelectedProducers(options.producer_ids, options.names)
+        self.selected_producers = SelectedProducers(options.producer_ids, options.names)
         self.question = ProducersQuery(
             now=parse_now(options.now, options.output.zone),
             expiration=options.expiration,
@@ -116,7 +116,7 @@ class ProducersCommand:
             broken=options.broken,
             events=options.history,
             limits=options.reading.limits,
-            on_producer=self.wanted.add,
+            on_producer=self.selected_producers.add,
         )
         self.seen = 0
         """Number of partitions; `busy`: of those with producers; `rows`: number of rows and of problems."""
@@ -139,8 +139,8 @@ class ProducersCommand:
             for answer in producers(
                 self.options.paths,
                 self.question,
-                refused=self.notes.refuse,
-                met=progress.more,
+                on_unreadable=self.notes.add_unreadable,
+                on_progress=progress.more,
                 started=started,
                 total=progress.expect,
             ):
@@ -153,6 +153,6 @@ class ProducersCommand:
                     )
                     self.sink.add(answer)
         self.sink.end()
-        if self.seen and not self.rows and not self.notes.failed and not self.wanted.is_unmatched:
+        if self.seen and not self.rows and not self.notes.failed and not self.selected_producers.is_unmatched:
             text = "no producer matches" if self.busy else "no idempotent producer"
             print_error(f"{text} in {count_text(self.seen, 'partition')}")

@@ -15,7 +15,7 @@ from kdump.check.options import Options
 from kdump.commands.params import SIZE, SIZES, LimitOptions, Param, limit_options
 from kdump.commands.typed_options import add_options
 from kdump.idle import be_idle
-from kdump.log.manners import limit_rate
+from kdump.log.low_impact_reads import limit_rate
 from kdump.log.rate_limit import RateLimit
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -61,9 +61,9 @@ def _be_idle(ctx: click.Context, param: click.Parameter, value: bool) -> None:
         be_idle()
 
 
-def manners_options(command: F) -> F:
-    """Add --max-rate and --idle. They take effect for the whole process (kdump.log.manners, kdump.idle) before the
-    command begins, which does not see them."""
+def low_impact_options(command: F) -> F:
+    """Add --max-rate and --idle. They take effect for the whole process (kdump.log.low_impact_reads, kdump.idle) before
+    the command begins, which does not see them."""
     return add_options(
         command,
         click.option(
@@ -84,5 +84,5 @@ def manners_options(command: F) -> F:
 
 
 def reading_options(command: F) -> F:
-    """Add the options of `manners_options` and `limit_options`."""
-    return add_options(command, manners_options, limit_options)
+    """Add the options of `low_impact_options` and `limit_options`."""
+    return add_options(command, low_impact_options, limit_options)

@@ -107,10 +107,10 @@ class ReindexCommand:
                 options.out,
                 interval=options.interval,
                 past_damage=options.past_damage,
-                wanted=of_topic,
+                is_selected=of_topic,
                 options=options.reading.check_options(only=LITTLE),
-                refused=report_unreadable,
-                met=progress.more,
+                on_unreadable=report_unreadable,
+                on_progress=progress.more,
             ):
                 self._made(made)
         self._end(time.monotonic() - began)

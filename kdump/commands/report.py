@@ -102,8 +102,8 @@ class ReportCommand:
                     options=check,
                     topics=of_topic,
                     jobs=options.jobs,
-                    refused=report_unreadable,
-                    met=progress.more,
+                    on_unreadable=report_unreadable,
+                    on_progress=progress.more,
                     total=progress.expect,
                     step=progress.show,
                 )

@@ -166,8 +166,8 @@ class RetentionCommand:
             for answer in run_query(
                 options.paths,
                 question,
-                refused=self.notes.refuse,
-                met=progress.more,
+                on_unreadable=self.notes.add_unreadable,
+                on_progress=progress.more,
                 started=started,
                 total=progress.expect,
             ):

@@ -131,9 +131,9 @@ class SalvageCommand:
                 damaged_records=options.damaged_records,
                 name=options.name,
                 options=options.reading.check_options(only=LITTLE),
-                wanted=topic_filter(options.topics),
-                refused=self._refused,
-                met=progress.more,
+                is_selected=topic_filter(options.topics),
+                on_unreadable=self._on_unreadable,
+                on_progress=progress.more,
                 sink=RecordLines if self.write == JSONL else None,
             )
         self._report(found, time.monotonic() - began)
@@ -142,7 +142,7 @@ class SalvageCommand:
             return 2
         return int(bool(unreadable()) or not all(each.is_whole for each in found))
 
-    def _refused(self, error: SourceError) -> None:
+    def _on_unreadable(self, error: SourceError) -> None:
         if report_unreadable(error) and isinstance(error, SourceNotFound):
             self.is_complete = False
 

@@ -69,8 +69,8 @@ class ShowOptions:
     read_committed: bool = False
 
 
-def notes_of(at: Target, text: str) -> None:
-    print_error(f"{path_text(at.path)}: {text}")
+def notes_of(target: Target, text: str) -> None:
+    print_error(f"{path_text(target.path)}: {text}")
 
 
 class Show:
@@ -137,10 +137,10 @@ class Show:
             if self.options.last:
                 self._last(view, files)
             else:
-                for at in files[:-1] if following else files:
+                for target in files[:-1] if following else files:
                     if self.left == 0:
                         break
-                    self._file(view, at)
+                    self._file(view, target)
             if following:
                 with Progress(""):
                     self._follow(view, files[-1])
@@ -162,22 +162,22 @@ class Show:
         if line:
             self.output.line(line)
 
-    def _open(self, at: Target, *, keep: bool = False) -> tuple[Window, FileKind] | None:
+    def _open(self, target: Target, *, keep: bool = False) -> tuple[Window, FileKind] | None:
         """Return the opened file and its kind; None if it cannot be read. With --read-committed, also finds out what a
         read_committed consumer sees of it."""
-        opened = self.files.open(at, keep=keep or self.committed is not None)
+        opened = self.files.open(target, keep=keep or self.committed is not None)
         if opened is None or self.committed is None:
             return opened
         window, kind = opened
         if kind not in BATCHES:
-            notes_of(at, "--read-committed applies only to segments; this file is not shown")
+            notes_of(target, "--read-committed applies only to segments; this file is not shown")
             return opened
         self._drained()
         try:
-            with Progress(f"{at.path}: transactions") as progress:
-                self.committed.turn_to(at, window, progress.more)
+            with Progress(f"{target.path}: transactions") as progress:
+                self.committed.turn_to(target, window, progress.more)
         except SourceError as error:
-            self.files.refused(error)
+            self.files.report_unreadable(error)
             window.source.close()
             return None
         window.source.keep = keep
@@ -218,13 +218,13 @@ class Show:
     def _first_two(self) -> tuple[Record | None, Record | None]:
         """Return the first matching record, and the second, which should not exist."""
         first = None
-        for at in self.files:
-            opened = self._open(at)
+        for target in self.files:
+            opened = self._open(target)
             if opened is None:
                 continue
             window, kind = opened
             try:
-                for region in self.scan.chosen(at, window) if kind in BATCHES else ():
+                for region in self.scan.chosen(target, window) if kind in BATCHES else ():
                     if isinstance(region, Batch):
                         region.crcValid  # noqa: B018  (taken while the batch can be read)
                         for record in self.selection.records(region):
@@ -234,7 +234,7 @@ class Show:
                             if self.options.limit == 1:
                                 return first, None
             except SourceError as error:
-                self.files.refused(error)
+                self.files.report_unreadable(error)
             finally:
                 window.source.close()
         return first, None
@@ -292,9 +292,9 @@ class Show:
         ):
             self._quick = FastRows(self.output, view, self.selection, records=options.records)
 
-    def _begin(self, at: Target) -> None:
+    def _begin(self, target: Target) -> None:
         """Choose for this file whether records are written directly from columns."""
-        decodes = self.options.records and self.decoding.decoder(at) is not None
+        decodes = self.options.records and self.decoding.decoder(target) is not None
         self.quick = None if decodes else self._quick
         self.scan.whole_runs = self.quick is not None
         if self.quick is None:
@@ -305,13 +305,13 @@ class Show:
         if self._quick is not None:
             self._quick.drain()
 
-    def _items(self, at: Target, window: Window, kind: FileKind) -> Iterator[Item]:
+    def _items(self, target: Target, window: Window, kind: FileKind) -> Iterator[Item]:
         """Yield the selected items of one file: regions, or entries and the regions among them."""
         if kind in BATCHES:
-            yield from self.scan.chosen(at, window)
+            yield from self.scan.chosen(target, window)
             return
-        for item in entries(kind, window, at.name_offset or 0):
-            self.scan.met(getattr(item, "position", 0))
+        for item in entries(kind, window, target.name_offset or 0):
+            self.scan.on_progress(getattr(item, "position", 0))
             if isinstance(item, Problem) or (
                 self.selection.entry(item.position, item.values)
                 if isinstance(item, Entry) and item.type
@@ -319,100 +319,102 @@ class Show:
             ):
                 yield item
 
-    def _file(self, view: View, at: Target) -> None:
-        view.file(at)
-        opened = self._open(at)
+    def _file(self, view: View, target: Target) -> None:
+        view.file(target)
+        opened = self._open(target)
         if opened is None:
             return
         window, kind = opened
-        at = at._replace(kind=kind)
-        self._begin(at)
+        target = target._replace(kind=kind)
+        self._begin(target)
         before, shown = self.scan.batches, 0
         try:
-            with Progress(at.path) as progress:
+            with Progress(target.path) as progress:
 
-                def met(position: int) -> None:
+                def on_progress(position: int) -> None:
                     progress.at(position, window.source.size)
                     if not isinstance(self.quick, FastRecordWriter):  # Quick does not hold rows back
                         view.tick()
 
-                self.scan.met = met
-                for item in self._items(at, window, kind):
-                    self._show(view, at, item, window)
+                self.scan.on_progress = on_progress
+                for item in self._items(target, window, kind):
+                    self._show(view, target, item, window)
                     shown += not isinstance(item, Entry) or bool(item.type)
                     if self.left == 0:
                         return
-            self.files.ended(at, window, kind, self.scan.batches - before if kind in BATCHES else shown)
+            self.files.ended(target, window, kind, self.scan.batches - before if kind in BATCHES else shown)
         except SourceError as error:
-            self.files.refused(error)
+            self.files.report_unreadable(error)
         finally:
             window.source.close()
 
-    def _show(self, view: View, at: Target, item: Item, window: Window, skip: int = 0) -> None:
+    def _show(self, view: View, target: Target, item: Item, window: Window, skip: int = 0) -> None:
         if isinstance(item, BatchRun):
             assert self.quick is not None
-            self.quick.batch_run(at, item)
+            self.quick.batch_run(target, item)
             return
         self._drained()
         if isinstance(item, Problem):
             from kdump.check.engine.small_files import file_finding
 
-            view.finding(file_finding(at, item))
+            view.finding(file_finding(target, item))
             return
         if isinstance(item, Entry):
-            rows = view.entry(at, item)
+            rows = view.entry(target, item)
         elif self.quick is not None and isinstance(item, Batch) and not item.isControlBatch:
-            rows = self.quick.batch(at, item)
+            rows = self.quick.batch(target, item)
         elif isinstance(item, Batch):
             records = self.selection.records(item)
             if self.options.records:
                 records = islice(records, skip, None if self.left is None else skip + self.left)
-            rows = view.batch(at, item, records)
+            rows = view.batch(target, item, records)
         else:
-            view.region(at, item, window)
+            view.region(target, item, window)
             rows = 0
         if self.left is not None:
             self.left -= rows
 
     def _last(self, view: View, files: list[Target]) -> None:
         """Show the last rows of all files together, found by reading backward from the end."""
-        wanted = self.options.last or 0
+        requested = self.options.last or 0
         found: list[tuple[Target, Window, list[tuple[Item, int]]]] = []
         total = 0
-        for at in reversed(files):
-            opened = self._open(at, keep=True)
+        for target in reversed(files):
+            opened = self._open(target, keep=True)
             if opened is None:
                 continue
             window, kind = opened
             try:
-                rows = self._last_of(at, window, kind, wanted - total)
+                rows = self._last_of(target, window, kind, requested - total)
             except SourceError as error:
-                self.files.refused(error)
+                self.files.report_unreadable(error)
                 continue
-            self.files.ended(at, window, kind, sum(not isinstance(item, Entry) or bool(item.type) for item, _ in rows))
-            at = at._replace(kind=kind)
+            self.files.ended(
+                target, window, kind, sum(not isinstance(item, Entry) or bool(item.type) for item, _ in rows)
+            )
+            target = target._replace(kind=kind)
             total += sum(count for _, count in rows)
-            found.append((at, window, rows))
-            if total >= wanted:
+            found.append((target, window, rows))
+            if total >= requested:
                 break
-        skip = max(0, total - wanted)
-        for at, window, rows in reversed(found):
+        skip = max(0, total - requested)
+        for target, window, rows in reversed(found):
             if rows:
-                view.file(at)
+                view.file(target)
             for item, count in rows:
                 tail = isinstance(item, Region) and not count and item.end == window.source.size
                 if not (self.options.follow and tail):  # a broker may still be writing it
-                    self._show(view, at, item, window, skip if count else 0)
+                    self._show(view, target, item, window, skip if count else 0)
                 skip = 0 if count else skip
             window.source.close()
 
-    def _last_of(self, at: Target, window: Window, kind: FileKind, count: int) -> list[tuple[Item, int]]:
+    def _last_of(self, target: Target, window: Window, kind: FileKind, count: int) -> list[tuple[Item, int]]:
         """Return the items with the last `count` rows of one file, each with its number of rows."""
         if kind in BATCHES:
-            return list(self.scan.last(at, window, count))
+            return list(self.scan.last(target, window, count))
         kept: deque[tuple[Item, int]] = deque()
         total = 0
-        for item in self._items(at, window, kind):
+        for item in self._items(target, window, kind):
             rows = int(isinstance(item, Entry) and bool(item.type))
             kept.append((item, rows))
             total += rows
@@ -420,34 +422,34 @@ class Show:
                 total -= kept.popleft()[1]
         return list(kept)
 
-    def _follow(self, view: View, at: Target) -> None:
+    def _follow(self, view: View, target: Target) -> None:
         """Show the last file as it grows (after its last rows, if --last was given), and then the segments that follow
         it."""
         last = self.options.last
-        following: Target | None = at
+        following: Target | None = target
         while following is not None:
-            at = following
-            window = self.scan.open(at)
+            target = following
+            window = self.scan.open(target)
             if not isinstance(window.source, FileSource):
                 window.source.close()
-                raise click.UsageError(f"--follow needs a file that can grow, which {path_text(at.path)} cannot")
-            start = self._tail(at, window) if last else 0
+                raise click.UsageError(f"--follow needs a file that can grow, which {path_text(target.path)} cannot")
+            start = self._tail(target, window) if last else 0
             if not last:
-                view.file(at)
+                view.file(target)
             last = None
-            grown = follow(at, window, start, self.scan.limits, view.end, partial(notes_of, at))
-            for region in self.scan.chosen(at, window, start, grown):
-                self._show(view, at, region, window)
+            grown = follow(target, window, start, self.scan.limits, view.end, partial(notes_of, target))
+            for region in self.scan.chosen(target, window, start, grown):
+                self._show(view, target, region, window)
                 view.tick()
             window.source.close()
-            following = newer(at)
+            following = newer(target)
 
-    def _tail(self, at: Target, window: Window) -> int:
+    def _tail(self, target: Target, window: Window) -> int:
         """Return the end of the file's last complete batch."""
         from kdump.log.reader import regions
 
         position = 0
-        for region in regions(window, name_offset=at.name_offset, limits=self.scan.limits):
+        for region in regions(window, name_offset=target.name_offset, limits=self.scan.limits):
             if isinstance(region, Batch) or region.end != window.source.size:
                 position = region.end
         return position

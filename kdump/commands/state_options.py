@@ -15,7 +15,7 @@ from kdump.commands.exit_status import exit_with
 from kdump.commands.input_files import add_unreadable, print_error, report_unreadable
 from kdump.commands.output import OutputOptions, output_options
 from kdump.commands.params import LimitOptions, SizeParam, parse_time
-from kdump.commands.reading import manners_options
+from kdump.commands.reading import low_impact_options
 from kdump.commands.typed_options import CommandOptions, add_options
 from kdump.log.errors import SourceError, Unread
 from kdump.log.region import DEFAULT_MAX_DECOMPRESSED
@@ -26,7 +26,7 @@ from kdump.render.table import UnknownColumn
 from kdump.render.times import iso
 from kdump.state.as_of import AsOf
 
-MOST_TOLD = 20
+MAX_NOTES = 20
 """Maximum number of notes on stderr; the others are only counted."""
 MILLISECONDS = re.compile(r"[0-9]{13,19}")
 """A number with this many digits is a time: no log has that many records."""
@@ -50,7 +50,7 @@ def cluster_options(command: F) -> F:
     """Add the options that `cluster` and `groups` share."""
     command = add_options(
         command,
-        manners_options,
+        low_impact_options,
         click.option(
             "--max-batch-size", type=SizeParam(), help="Treat batches longer than this as damaged.  [16M, the maximum]"
         ),
@@ -108,11 +108,11 @@ class Notes:
         self.failed = False
 
     def all(self, source: str, problems: list[str]) -> None:
-        """Print what could not be read; at most MOST_TOLD notes on stderr."""
+        """Print what could not be read; at most MAX_NOTES notes on stderr."""
         for number, problem in enumerate(problems):
-            self.add(source, problem, quiet=number >= MOST_TOLD)
-        if len(problems) > MOST_TOLD:
-            more = len(problems) - MOST_TOLD
+            self.add(source, problem, quiet=number >= MAX_NOTES)
+        if len(problems) > MAX_NOTES:
+            more = len(problems) - MAX_NOTES
             print_error(f"… and {more} more such notes; use --json to show all, or kdump verify to check everything")
 
     def add(self, source: str, message: str, quiet: bool = False) -> None:
@@ -124,7 +124,7 @@ class Notes:
             print_error(f"{path_text(source)}: {message}" if source else message)
         self.sink.note(source, message)
 
-    def refuse(self, error: SourceError) -> None:
+    def add_unreadable(self, error: SourceError) -> None:
         self.failed |= report_unreadable(error)
 
 

@@ -12,7 +12,7 @@ from kdump.commands.exit_status import exit_with
 from kdump.commands.expected_size import segment_bytes
 from kdump.commands.input_files import print_error, report_unreadable, unreadable
 from kdump.commands.output import CSV_COLUMNS_HELP, OutputOptions, output_options
-from kdump.commands.overview import NONE_OF_KIND, is_of_kind, wanted
+from kdump.commands.overview import NONE_OF_KIND, is_of_kind, selected_topics
 from kdump.commands.params import read_once
 from kdump.commands.reading import ReadingOptions, reading_options
 from kdump.commands.topics import topic_option
@@ -90,7 +90,7 @@ class StatsCommand:
             objects=self._objects,
             report=True,
         )
-        self.chosen = wanted(options.topics, options.internal)
+        self.chosen = selected_topics(options.topics, options.internal)
         self.is_other_kind = False
         """Whether there is a partition that --internal or --no-internal excludes."""
         self.found_none = False
@@ -104,17 +104,23 @@ class StatsCommand:
         check = self.options.reading.check_options()
         with Progress("stats", expected=lambda: segment_bytes(self.options.paths, self.chosen)) as progress:
 
-            def met(size: int) -> None:
+            def on_progress(size: int) -> None:
                 progress.more(size)
                 self.sink.tick()
 
-            for found in stats(self.options.paths, check, wanted=self._is_wanted, refused=report_unreadable, met=met):
+            for found in stats(
+                self.options.paths,
+                check,
+                is_selected=self._is_selected,
+                on_unreadable=report_unreadable,
+                on_progress=on_progress,
+            ):
                 self._found(found)
         self._end()
         self.output.flush()
         return 2 if unreadable() or self.found_none else 0
 
-    def _is_wanted(self, place: PartitionDirectory) -> bool:
+    def _is_selected(self, place: PartitionDirectory) -> bool:
         if not place.segments:
             return False
         facts = partition_summary(place)

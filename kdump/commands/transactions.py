@@ -117,7 +117,7 @@ class TransactionsCommand:
         self.sink = options.output.sink(self.output, self._text, (row,))
         self.notes = Notes(self.sink)
         states = frozenset((OPEN, HANGING)) if options.only_open else frozenset(options.states or STATES)
-        self.wanted = SelectedProducers(options.producer_ids, options.names)
+        self.selected_producers = SelectedProducers(options.producer_ids, options.names)
         self.question = TransactionsQuery(
             now=parse_now(options.now, options.output.zone),
             timeout=options.transaction_timeout,
@@ -126,7 +126,7 @@ class TransactionsCommand:
             producer_ids=frozenset(options.producer_ids),
             transactional_ids=frozenset(options.names),
             limits=options.reading.limits,
-            on_producer=self.wanted.add,
+            on_producer=self.selected_producers.add,
         )
         self.seen = 0
         """Number of partitions; `busy`: of those with transactions; `rows`: number of answers that are rows."""
@@ -152,8 +152,8 @@ class TransactionsCommand:
             for answer in transactions(
                 self.options.paths,
                 self.question,
-                refused=self.notes.refuse,
-                met=progress.more,
+                on_unreadable=self.notes.add_unreadable,
+                on_progress=progress.more,
                 started=started,
                 total=progress.expect,
             ):
@@ -177,7 +177,7 @@ class TransactionsCommand:
 
     def _report_nothing(self) -> None:
         """Say why there is no row."""
-        if self.wanted.is_unmatched or self.rows:
+        if self.selected_producers.is_unmatched or self.rows:
             return
         if self.of_coordinator:
             print_error("no __transaction_state on these disks, or nothing in it matches")

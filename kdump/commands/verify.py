@@ -160,7 +160,7 @@ class VerifyCommand:
         options = self.options
         self.baseline = read_baseline(options.baseline) if options.baseline else None
         began = time.monotonic()
-        work = [unit for unit in units(options.paths, self.check, self._refused) if self._is_wanted(unit)]
+        work = [unit for unit in units(options.paths, self.check, self._on_unreadable) if self._is_selected(unit)]
         for unit in work if self.of_topic.is_unmatched else ():
             for topic in unit.missing_topics():  # which has no other unit here
                 self.of_topic(topic)
@@ -181,7 +181,7 @@ class VerifyCommand:
             return 1
         return 2 if self.totals.unread else 0
 
-    def _is_wanted(self, unit: CheckUnit) -> bool:
+    def _is_selected(self, unit: CheckUnit) -> bool:
         return unit.topic is None or self.of_topic(unit.topic)
 
     def _unit(self, unit: CheckUnit, findings: Iterator[Finding]) -> None:
@@ -199,8 +199,8 @@ class VerifyCommand:
         self.totals.missing.add(finding)
         self.sink.add(finding)
 
-    def _refused(self, error: SourceError) -> None:
-        self.totals.refused(error)
+    def _on_unreadable(self, error: SourceError) -> None:
+        self.totals.add_unreadable(error)
 
     def _families(self) -> str:
         if self.options.headers_only:

@@ -13,7 +13,7 @@ from kdump.decode.decoded import DecoderError, FormatError
 from kdump.decode.jsonable import LARGEST_NUMBER, to_json
 from kdump.extras import how_to_install
 
-MOST_FREE = 1000
+MAX_ZERO_BYTE_VALUES = 1000
 """Maximum number of values that take no bytes within one value of a type: this bounds the number of values decoded per
 byte."""
 
@@ -83,9 +83,8 @@ class _Types:
     """Properties of the types in a schema. `holds_itself`: a type is recursive.
 
     The constructor raises DecoderError for arrays whose elements take no bytes, because a few bytes could claim any
-    number of them, and for types with more than MOST_FREE parts that take no bytes, such as a chain of records in which
-    each contains the next one twice.
-    """
+    number of them, and for types with more than MAX_ZERO_BYTE_VALUES parts that take no bytes, such as a chain of
+    records in which each contains the next one twice."""
 
     def __init__(self, schema: Any, named: dict[str, Any], path: str) -> None:
         self.named = named
@@ -117,8 +116,10 @@ class _Types:
             self._free[item["name"]] = 0
             count = sum(self._free_parts(field["type"]) for field in item["fields"])
             count += bool(self._weightless[item["name"]])
-            if count > MOST_FREE:
-                text = f"{item['name']} has {count} parts that take no bytes, at most {MOST_FREE} are supported"
+            if count > MAX_ZERO_BYTE_VALUES:
+                text = (
+                    f"{item['name']} has {count} parts that take no bytes, at most {MAX_ZERO_BYTE_VALUES} are supported"
+                )
                 raise DecoderError(f"{self.path}: {text}")
             self._free[item["name"]] = count
             return count

@@ -11,7 +11,7 @@ import base64
 from collections.abc import Callable
 from typing import Annotated, Any, NamedTuple
 
-from kdump.decode.decoded import MOST_FRAMED, DecodedPart, FormatError, RecordContext
+from kdump.decode.decoded import MAX_FRAMED_BYTES, DecodedPart, FormatError, RecordContext
 from kdump.format.errors import DecodeError
 from kdump.format.layout import BYTES, INT8, INT32, Field, Span, layout
 from kdump.format.varint import read_varint
@@ -80,8 +80,8 @@ class ConfluentDecoder:
                 value["messageIndexes"] = list(path)
             if self.payload is None:
                 return DecodedPart(value | {"payload": base64.b64encode(data[start:]).decode()})
-            if len(data) > MOST_FRAMED:
-                raise FormatError(f"too large to decode: {len(data)} bytes, at most {MOST_FRAMED}")
+            if len(data) > MAX_FRAMED_BYTES:
+                raise FormatError(f"too large to decode: {len(data)} bytes, at most {MAX_FRAMED_BYTES}")
             value["data"], note = self.payload(data, start, path)
         except FormatError as error:
             where = "" if error.position is None else f"at byte {error.position}: "

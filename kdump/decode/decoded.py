@@ -10,10 +10,10 @@ from kdump.format.layout import Span
 from kdump.log.paths import Target
 from kdump.log.record import Record
 
-MOST_BYTES = 8 * 1024 * 1024
+MAX_DECODER_INPUT_BYTES = 8 * 1024 * 1024
 """Maximum size in bytes of a key or value passed to a decoder of user data: the decoded value may take many times as
 much memory."""
-MOST_FRAMED = 1024 * 1024
+MAX_FRAMED_BYTES = 1024 * 1024
 """The same for Avro and Protobuf, where one byte can become a value of about 200 bytes."""
 
 

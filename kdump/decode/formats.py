@@ -13,7 +13,7 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any, NoReturn
 
-from kdump.decode.decoded import MOST_BYTES, DecodedPart, FormatError, PartDecoder, RecordContext
+from kdump.decode.decoded import MAX_DECODER_INPUT_BYTES, DecodedPart, FormatError, PartDecoder, RecordContext
 from kdump.decode.jsonable import to_json
 
 NUMBERS = {
@@ -47,8 +47,8 @@ def text(data: bytes) -> str:
 
 
 def json_value(data: bytes) -> Any:
-    if len(data) > MOST_BYTES:
-        raise FormatError(f"too large to decode: {len(data)} bytes, at most {MOST_BYTES}")
+    if len(data) > MAX_DECODER_INPUT_BYTES:
+        raise FormatError(f"too large to decode: {len(data)} bytes, at most {MAX_DECODER_INPUT_BYTES}")
     decoded = text(data)
     try:
         return to_json(json.loads(decoded, parse_constant=_no_constant))

@@ -17,8 +17,8 @@ from kdump.log.internal_topics import METADATA_TOPIC
 from kdump.log.paths import PARTITION
 
 NO_ID = "A" * 22
-MOST_NAMES = 100_000
-MOST_DIRECTORIES = 20_000
+MAX_NAMES = 100_000
+MAX_DIRECTORIES = 20_000
 LARGEST_LOG = 32 * 1024 * 1024
 """Maximum total size, in bytes, of a metadata log and its snapshots that are read only for names."""
 
@@ -50,7 +50,7 @@ class IdNames:
         self._put(value.get("topicId"), key.get("topic"))
 
     def _put(self, number: Any, name: Any) -> None:
-        if number and name and number != NO_ID and len(self.known) < MOST_NAMES:
+        if number and name and number != NO_ID and len(self.known) < MAX_NAMES:
             self.known[number] = name
 
     def of(self, folder: str, messages: list[dict[str, Any]]) -> dict[str, str]:
@@ -112,7 +112,7 @@ def _partitions(directory: str) -> Iterator[tuple[str, str]]:
     except OSError:
         return
     seen: set[tuple[str, str | None]] = set()
-    for name in names[:MOST_DIRECTORIES]:
+    for name in names[:MAX_DIRECTORIES]:
         match = PARTITION.match(name)
         # A topic that is being deleted may exist again with another ID.
         if not match or (match["topic"], match["state"]) in seen:

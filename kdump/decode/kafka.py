@@ -27,7 +27,7 @@ from kdump.log.record import Record
 
 NULL = DecodedPart(None)
 REST = Field(BYTES, "bytes that belong to no known field", name="rest")
-MOST_KEYS, LONGEST_KEY = 4096, 512
+MAX_CACHED_KEYS, MAX_CACHED_KEY_BYTES = 4096, 512
 """Maximum number of cached keys, and maximum size of one in bytes."""
 GROUP_METADATA = "GroupMetadataValue"
 
@@ -64,9 +64,9 @@ class CoordinatorDecoder:
         if known is None:
             part = decode_key(self.folder, data)
             known = part, _part(part, "type")
-            if len(self._keys) >= MOST_KEYS:
+            if len(self._keys) >= MAX_CACHED_KEYS:
                 self._keys.clear()
-            if len(data or b"") <= LONGEST_KEY:
+            if len(data or b"") <= MAX_CACHED_KEY_BYTES:
                 self._keys[data] = known
         return known
 

@@ -5,11 +5,18 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from kdump.decode.decoded import MOST_BYTES, DecodedPart, DecoderError, FormatError, PartDecoder, RecordContext
+from kdump.decode.decoded import (
+    MAX_DECODER_INPUT_BYTES,
+    DecodedPart,
+    DecoderError,
+    FormatError,
+    PartDecoder,
+    RecordContext,
+)
 from kdump.decode.jsonable import to_json
 
 GROUP = "kdump.decoders"
-MOST_WORDS = 300
+MAX_ERROR_CHARACTERS = 300
 """Maximum number of characters of an error's text that are shown."""
 
 
@@ -38,8 +45,8 @@ def plugin(name: str) -> PartDecoder | None:
         raise DecoderError(f"decoder {name} ({found[0].value}) is not callable")
 
     def decode_part(data: bytes, about: Callable[[], RecordContext]) -> DecodedPart:
-        if len(data) > MOST_BYTES:
-            raise FormatError(f"too large to decode: {len(data)} bytes, at most {MOST_BYTES}")
+        if len(data) > MAX_DECODER_INPUT_BYTES:
+            raise FormatError(f"too large to decode: {len(data)} bytes, at most {MAX_DECODER_INPUT_BYTES}")
         try:
             return DecodedPart(to_json(decode(data, about())))
         except FormatError as error:
@@ -56,4 +63,4 @@ def _words(error: BaseException) -> str:
     except Exception:  # third-party code may raise anything
         text = ""
     kind = type(error).__name__
-    return f"{kind}: {text}"[:MOST_WORDS] if text else kind
+    return f"{kind}: {text}"[:MAX_ERROR_CHARACTERS] if text else kind

@@ -31,4 +31,4 @@ KAFKA = {
     "remote-log-metadata": KafkaTopic(REMOTE_METADATA_TOPIC, "storage", False),
 }
 """By decoder name."""
-TOPICS = {said.topic: name for name, said in KAFKA.items()}
+TOPICS = {each.topic: name for name, each in KAFKA.items()}

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator
 
 from kdump.forensics import producers as of_producers
 from kdump.forensics import transactions as of_transactions
-from kdump.log.errors import Refused, raise_it
+from kdump.log.errors import OnUnreadable, raise_it
 from kdump.state.producers import EXPIRATION
 
 Paths = str | Iterable[str]
@@ -21,7 +21,7 @@ def transactions(
     producer_ids: Iterable[int] = (),
     transactional_ids: Iterable[str] = (),
     timeout: int = of_transactions.TRANSACTION_TIMEOUT,
-    refused: Refused = raise_it,
+    on_unreadable: OnUnreadable = raise_it,
 ) -> Iterator[of_transactions.Answer]:
     """Yield the transactions of partitions, one partition after the other, as they are read: see
     kdump.forensics.transactions.
@@ -30,18 +30,18 @@ def transactions(
     ages are computed, by default the current time; `timeout`: ms without a new batch after which an open transaction is
     old. `topics`, `states` (committed, aborted, open, hanging), `producer_ids` and `transactional_ids` restrict the
     answers; an empty one, except for `states`, restricts nothing. Raises SourceError for input that cannot be read,
-    unless you pass `refused`, which is then called with the error, and ValueError for an unknown state.
+    unless you pass `on_unreadable`, which is then called with the error, and ValueError for an unknown state.
     """
-    wanted = _set(topics)
+    selected = _set(topics)
     question = of_transactions.TransactionsQuery(
         now=now,
         timeout=timeout,
-        topic=lambda name: not wanted or name in wanted,
+        topic=lambda name: not selected or name in selected,
         states=_states(states, of_transactions.STATES),
         producer_ids=frozenset(producer_ids),
         transactional_ids=_set(transactional_ids),
     )
-    return of_transactions.transactions(paths, question, refused=refused)
+    return of_transactions.transactions(paths, question, on_unreadable=on_unreadable)
 
 
 def producers(
@@ -55,26 +55,25 @@ def producers(
     broken: bool = False,
     events: bool = False,
     expiration: int = EXPIRATION,
-    refused: Refused = raise_it,
+    on_unreadable: OnUnreadable = raise_it,
 ) -> Iterator[of_producers.Answer]:
     """Yield the producers of partitions, one partition after the other: see kdump.forensics.producers.
 
-    `paths`, `now`, `topics`, `producer_ids`, `transactional_ids` and `refused` as in `transactions`. `states`: live,
-    expired, unknown; `broken`: only producers with a sequence or epoch error; `events`: also yield the events of each
-    producer, in log order. `expiration`: the broker's producer.id.expiration.ms.
-    """
-    wanted = _set(topics)
+    `paths`, `now`, `topics`, `producer_ids`, `transactional_ids` and `on_unreadable` as in `transactions`. `states`:
+    live, expired, unknown; `broken`: only producers with a sequence or epoch error; `events`: also yield the events of
+    each producer, in log order. `expiration`: the broker's producer.id.expiration.ms."""
+    selected = _set(topics)
     question = of_producers.ProducersQuery(
         now=now,
         expiration=expiration,
-        topic=lambda name: not wanted or name in wanted,
+        topic=lambda name: not selected or name in selected,
         states=_states(states, of_producers.STATES),
         producer_ids=frozenset(producer_ids),
         transactional_ids=_set(transactional_ids),
         broken=broken,
         events=events,
     )
-    return of_producers.producers(paths, question, refused=refused)
+    return of_producers.producers(paths, question, on_unreadable=on_unreadable)
 
 
 def _set(values: Iterable[str]) -> frozenset[str]:

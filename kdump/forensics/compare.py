@@ -18,9 +18,11 @@ from kdump.log.legacy_records import last_record_offset
 from kdump.log.region import Batch
 
 
-def compare(left: Copy, right: Copy, options: Options, met: Callable[[int], None] = lambda count: None) -> Comparison:
-    """Compare two copies, reading each once, in lockstep. Calls `met` with the number of bytes read."""
-    return _Pair(CopyReader(left, options, met), CopyReader(right, options, met)).run()
+def compare(
+    left: Copy, right: Copy, options: Options, on_progress: Callable[[int], None] = lambda count: None
+) -> Comparison:
+    """Compare two copies, reading each once, in lockstep. Calls `on_progress` with the number of bytes read."""
+    return _Pair(CopyReader(left, options, on_progress), CopyReader(right, options, on_progress)).run()
 
 
 class _Pair:

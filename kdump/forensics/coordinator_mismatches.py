@@ -14,7 +14,7 @@ from kdump.state.coordinator import TransactionCoordinatorState
 from kdump.state.coordinator_history import CoordinatorDecision, Life
 from kdump.state.transactions import CompletedTxn
 
-MOST_COMPARED = 1_000_000
+MAX_PRODUCER_EPOCHS = 1_000_000
 """Maximum number of producer epochs whose last marker is compared with the coordinator's decision."""
 
 
@@ -41,7 +41,7 @@ class CoordinatorMismatches:
         """Add a marker at byte `position` of `file`."""
         if self.history is not None and ended.producer_id in self.history.names:
             life = (ended.producer_id, ended.epoch)
-            if life in self.markers or len(self.markers) < MOST_COMPARED:
+            if life in self.markers or len(self.markers) < MAX_PRODUCER_EPOCHS:
                 self.markers[life] = _Marker(ended.marker.type, ended.offset, file, position)
 
     def found(self) -> Iterator[Difference]:
@@ -53,7 +53,7 @@ class CoordinatorMismatches:
             return
         segments = scan.partition.segments
         is_whole = bool(segments) and not (segments[0].offset or scan.transactions.damages or known.compacted)
-        is_whole = is_whole and len(self.markers) < MOST_COMPARED
+        is_whole = is_whole and len(self.markers) < MAX_PRODUCER_EPOCHS
         for life, decision in self.history.decided.get((known.topic, known.partition), {}).items():
             if life not in self.history.done:
                 continue
@@ -68,16 +68,16 @@ class CoordinatorMismatches:
     def _difference(
         self, life: Life, decision: CoordinatorDecision, marker: _Marker | None, message: str
     ) -> Difference:
-        at = self.scan.partition
+        target = self.scan.partition
         return Difference(
-            source=at.source,
+            source=target.source,
             topic=self.known.topic,
             partition=self.known.partition,
             transactionalId=decision.transactionalId,
             producerId=life[0],
             producerEpoch=life[1],
             offset=marker.offset if marker else None,
-            file=marker.file if marker else at.path,
+            file=marker.file if marker else target.path,
             position=marker.position if marker else 0,
             coordinator=decision.name,
             coordinatorOffset=decision.offset,

@@ -11,7 +11,7 @@ from kdump.check.log_dir_context import LogDirContext, alone
 from kdump.check.options import Options
 from kdump.check.rule import CheckpointedEpoch, PartitionContext
 from kdump.log.command_line_paths import missing, no_kafka_files
-from kdump.log.errors import Refused, SourceError
+from kdump.log.errors import OnUnreadable, SourceError
 from kdump.log.file_kinds import BATCHES, by_content
 from kdump.log.find_directories import find_directories
 from kdump.log.listing import is_url
@@ -61,9 +61,9 @@ class Side(NamedTuple):
     directory_ids: frozenset[str]
 
 
-def side(path: str, options: Options, refused: Refused) -> Side:
+def side(path: str, options: Options, on_unreadable: OnUnreadable) -> Side:
     """Return what is at `path`. Raises SourceError if it contains nothing of Kafka's, or a partition twice."""
-    found = list(find_directories(path, refused))
+    found = list(find_directories(path, on_unreadable))
     only = found[0] if len(found) == 1 else None
     if isinstance(only, Target):
         return Side(path, _of_file(only, options), {}, frozenset())
@@ -111,33 +111,33 @@ def relisted(copy: Copy) -> Copy:
     return replace(copy, segments=[segment.log for segment in here.segments if segment.log is not None])
 
 
-def _of_file(at: Target, options: Options) -> Copy:
+def _of_file(target: Target, options: Options) -> Copy:
     """Return the copy that consists of one segment, with what is known from its directory."""
-    refuse_others(at, options)
-    known, topic_id = PartitionContext(topic=at.topic, partition=at.partition), None
-    if at.path != "-" and "://" not in at.path:
-        place = directory_above(at.path)
+    refuse_others(target, options)
+    known, topic_id = PartitionContext(topic=target.topic, partition=target.partition), None
+    if target.path != "-" and "://" not in target.path:
+        place = directory_above(target.path)
         if isinstance(place, PartitionDirectory):
             copy = of_partition(place, options)
             known, topic_id = copy.known, copy.topic_id
-    return Copy(at.path, [at], known, topic_id)
+    return Copy(target.path, [target], known, topic_id)
 
 
-def refuse_others(at: Target, options: Options) -> None:
+def refuse_others(target: Target, options: Options) -> None:
     """Raise SourceError if the file does not exist or is not a log."""
-    if at.path == "-":
+    if target.path == "-":
         return
-    if "://" not in at.path and not os.path.exists(at.path):
-        raise missing(at.path)
-    kind = at.kind
+    if "://" not in target.path and not os.path.exists(target.path):
+        raise missing(target.path)
+    kind = target.kind
     if kind is None:
-        window = options.open(at)
+        window = options.open(target)
         try:
             kind = by_content(window)
         finally:
             window.source.close()
     if kind not in BATCHES:
-        raise SourceError(f"{at.path}: {kind.title}, not a log; pass a segment or a directory")
+        raise SourceError(f"{target.path}: {kind.title}, not a log; pass a segment or a directory")
 
 
 class CopyGroup(NamedTuple):
@@ -160,15 +160,15 @@ def groups(sides: list[Side]) -> Iterator[CopyGroup]:
         yield CopyGroup(key, [copy for copy in copies if copy.key == key])
 
 
-def of_places(paths: str | Iterable[str], refused: Refused) -> Iterator[PartitionDirectory | Target]:
-    """Yield the partitions, including those that are not live, and files at or below the paths. `refused` is called for
-    a path with nothing of Kafka's."""
+def of_places(paths: str | Iterable[str], on_unreadable: OnUnreadable) -> Iterator[PartitionDirectory | Target]:
+    """Yield the partitions, including those that are not live, and files at or below the paths. `on_unreadable` is
+    called for a path with nothing of Kafka's."""
     for path in [paths] if isinstance(paths, str) else paths:
         try:
-            for place in find_directories(path, refused):
+            for place in find_directories(path, on_unreadable):
                 if isinstance(place, LogDirectory):
                     yield from place.partitions
                 else:
                     yield place
         except SourceError as error:
-            refused(error)
+            on_unreadable(error)

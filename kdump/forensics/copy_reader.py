@@ -21,7 +21,7 @@ from kdump.log.region import JUNK, PADDING, TORN, Batch, BatchRun, Region
 
 MAX_KEPT = 1000
 """Maximum number of damaged places, leader epochs and notes that are kept for a copy; more damage is only counted."""
-ODD = "its base offset does not fit between those of its neighbors"
+MISPLACED = "its base offset does not fit between those of its neighbors"
 
 
 class CopyReader:
@@ -32,10 +32,10 @@ class CopyReader:
     and `compacted`: whether there is a sign of compaction.
     """
 
-    def __init__(self, copy: Copy, options: Options, met: Callable[[int], None]) -> None:
+    def __init__(self, copy: Copy, options: Options, on_progress: Callable[[int], None]) -> None:
         self.copy = copy
         self.options = options
-        self.met = met
+        self.on_progress = on_progress
         self.hole: OffsetGap | None = None
         self.run: BatchRun | None = None
         self.at = self.stop = 0
@@ -61,7 +61,7 @@ class CopyReader:
         self._row: ComparableRecord | None = None
         self._taken: int | None = None
         self._reader = PartitionReader(
-            options.open, options.limits, stretches=CHECKED, refused=self._refused, changed=self._changed
+            options.open, options.limits, run_mode=CHECKED, on_unreadable=self._on_unreadable, changed=self._changed
         )
         self._pending: list[UnreadableSpan] = []
         self._pending_count = 0
@@ -69,7 +69,7 @@ class CopyReader:
         self._first: int | None = None
         self._named: int | None = None
         self._epoch: int | None = None
-        self._odd: Batch | None = None
+        self._misplaced: Batch | None = None
         self._stream = self._regions()
         self.ended = False
         self.advance()
@@ -77,7 +77,7 @@ class CopyReader:
     @property
     def target(self) -> Target | None:
         """The segment that is being read."""
-        return self._reader.at
+        return self._reader.target
 
     # -- batches
 
@@ -184,19 +184,19 @@ class CopyReader:
         """Move to the next valid batch of the stream, past everything that is not valid."""
         self.run = None
         self.at = self.stop = 0
-        if self._odd is not None:
-            self._damage(self._odd, ODD)
-            self._odd = None
+        if self._misplaced is not None:
+            self._damage(self._misplaced, MISPLACED)
+            self._misplaced = None
         for region in self._stream:
-            self.met(region.size)
+            self.on_progress(region.size)
             if isinstance(region, BatchRun):
                 stop = self._valid_part(region)
                 if stop > region.start:
                     self.run, self.at, self.stop = region, region.start, stop
                     self._found(region.run.first_offset)
                     return
-                self._damage(region, ODD)
-                self._odd = None
+                self._damage(region, MISPLACED)
+                self._misplaced = None
             elif isinstance(region, Batch):
                 reason = self._invalidity(region)
                 if not reason:
@@ -233,7 +233,7 @@ class CopyReader:
         base = batch.baseOffset or 0
         if self.last is not None and base <= self.last:
             return f"its base offset {base} is not above {self.last}, the offset before it"
-        return ODD if self._leaps(batch.end, self._expected, base, last_record_offset(batch)) else ""
+        return MISPLACED if self._leaps(batch.end, self._expected, base, last_record_offset(batch)) else ""
 
     def _leaps(self, end: int, expected: int, base: int, last: int) -> bool:
         """Return True if the batch that ends at byte `end` skips `expected`, but the batch after it starts at one of
@@ -254,7 +254,7 @@ class CopyReader:
             return batch_run.stop
         for batch in batch_run.batches():
             if batch.end == batch_run.end and batch.header.baseOffset > before + 1:
-                self._odd = batch
+                self._misplaced = batch
                 return batch_run.start + batch.position - batch_run.position
         return batch_run.stop
 
@@ -287,19 +287,19 @@ class CopyReader:
     # -- regions
 
     def _regions(self) -> Iterator[Region]:
-        for at in self.copy.segments:
-            if at.name_offset is not None:
-                self._named = at.name_offset
+        for target in self.copy.segments:
+            if target.name_offset is not None:
+                self._named = target.name_offset
             self.end_unread = False
-            yield from self._reader.segment(at)
+            yield from self._reader.segment(target)
 
-    def _refused(self, error: SourceError) -> None:
+    def _on_unreadable(self, error: SourceError) -> None:
         self.end_unread = True
         self.unread.append(str(error))
         self._pending_unread = True
 
-    def _changed(self, at: Target, grown: int) -> None:
-        self.notes.append(f"{at.path}: changed while being read")
+    def _changed(self, target: Target, grown: int) -> None:
+        self.notes.append(f"{target.path}: changed while being read")
 
     def _damage(self, region: Region, reason: str) -> UnreadableSpan:
         assert self.target is not None

@@ -26,7 +26,7 @@ from kdump.forensics.differences import (
 )
 from kdump.forensics.truncation import Truncation, truncation
 from kdump.log.command_line_paths import no_kafka_files
-from kdump.log.errors import Refused, SourceError, is_gone, raise_it
+from kdump.log.errors import OnUnreadable, SourceError, is_gone, raise_it
 from kdump.log.live_files import PAUSES
 from kdump.log.partition_directory import NO_SEGMENT
 
@@ -123,40 +123,40 @@ def diff(
     paths: Iterable[str],
     options: Options | None = None,
     *,
-    wanted: Callable[[str], bool] = lambda topic: True,
-    refused: Refused = raise_it,
-    met: Callable[[int], None] = lambda count: None,
+    is_selected: Callable[[str], bool] = lambda topic: True,
+    on_unreadable: OnUnreadable = raise_it,
+    on_progress: Callable[[int], None] = lambda count: None,
     lone: Callable[[CopyGroup, bool], None] = lambda group, is_difference: None,
 ) -> Iterator[Diff]:
     """Yield the comparison of each partition that two or more of the paths have; see commands.diff for what a path is.
 
-    `refused` is called with the SourceError for what could not be read (by default it is raised), `lone` with a
+    `on_unreadable` is called with the SourceError for what could not be read (by default it is raised), `lone` with a
     partition that only one path has, and whether that is a difference, as it is between copies of one log directory.
     Raises SourceError.
     """
 
     options = options or Options(only=LITTLE)
-    sides = sides_of(list(paths), options, refused)
+    sides = sides_of(list(paths), options, on_unreadable)
     if sides is None:
         return
     identities = [each.directory_ids for each in sides]
     one_disk = all(identities) and all(each & identities[0] for each in identities)
     for group in groups(sides):
         topic = group.key[0] if group.key else group.copies[0].known.topic
-        if not wanted(topic or ""):
+        if not is_selected(topic or ""):
             continue
         if len(group.copies) < 2:
             lone(group, one_disk)
         elif not any(copy.segments for copy in group.copies):
             for copy in group.copies:
-                refused(no_kafka_files(copy.path, f"{copy.path}: {NO_SEGMENT}"))
+                on_unreadable(no_kafka_files(copy.path, f"{copy.path}: {NO_SEGMENT}"))
         else:
-            yield _settled(group.copies, options, met)
+            yield _settled(group.copies, options, on_progress)
 
 
-def _settled(copies: list[Copy], options: Options, met: Callable[[int], None]) -> Diff:
+def _settled(copies: list[Copy], options: Options, on_progress: Callable[[int], None]) -> Diff:
     """Compare the copies; repeat this a few times if a segment is deleted during the comparison."""
-    made = diff_copies(copies, options, met)
+    made = diff_copies(copies, options, on_progress)
     for pause in PAUSES:
         if not made.has_deleted_segment:
             break
@@ -166,24 +166,24 @@ def _settled(copies: list[Copy], options: Options, met: Callable[[int], None]) -
     return made
 
 
-def sides_of(paths: list[str], options: Options, refused: Refused) -> list[Side] | None:
+def sides_of(paths: list[str], options: Options, on_unreadable: OnUnreadable) -> list[Side] | None:
     """Return what is at each path; None if a path has nothing, because then there is nothing to compare."""
     found = []
     for path in paths:
         try:
-            found.append(side(path, options, refused))
+            found.append(side(path, options, on_unreadable))
         except SourceError as error:
-            refused(error)
+            on_unreadable(error)
             return None
     return found
 
 
-def diff_copies(copies: list[Copy], options: Options, met: Callable[[int], None] = lambda count: None) -> Diff:
+def diff_copies(copies: list[Copy], options: Options, on_progress: Callable[[int], None] = lambda count: None) -> Diff:
     """Compare every pair: with n copies each is read n - 1 times. Never raises SourceError: see `unread`."""
     pairs: dict[tuple[int, int], Comparison] = {}
     read: dict[int, CopyReader] = {}
     for one, other in combinations(range(len(copies)), 2):
-        pairs[(one, other)] = found = compare(copies[one], copies[other], options, met)
+        pairs[(one, other)] = found = compare(copies[one], copies[other], options, on_progress)
         read.setdefault(one, found.left)
         read.setdefault(other, found.right)
     facts = [facts_of(read[number]) for number in range(len(copies))]

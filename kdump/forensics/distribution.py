@@ -46,11 +46,11 @@ def _size_class(number: int, count: int) -> SizeClass:
 
 def median(counts: array[int]) -> SizeClass | None:
     """Return the class that contains the median size (the exact median is not known); None if there are no sizes."""
-    wanted = sum(counts) / 2
+    half = sum(counts) / 2
     done = 0
     for each in size_classes(counts):
         done += each.amount
-        if each.amount and done >= wanted:
+        if each.amount and done >= half:
             return each
     return None
 

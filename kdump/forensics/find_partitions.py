@@ -14,7 +14,7 @@ from kdump.check.options import Options
 from kdump.check.rule import PartitionContext
 from kdump.log import file_kinds
 from kdump.log.command_line_paths import missing, no_kafka_files
-from kdump.log.errors import Refused, SourceError, went_away
+from kdump.log.errors import OnUnreadable, SourceError, went_away
 from kdump.log.file_kinds import FileKind
 from kdump.log.internal_topics import METADATA_TOPIC, TRANSACTION_TOPIC
 from kdump.log.log_directory import LogDirectory
@@ -56,93 +56,95 @@ class PartitionInput:
 
 
 def find_partitions(
-    paths: Iterable[str], options: Options, refused: Refused, *, everything: bool = False
+    paths: Iterable[str], options: Options, on_unreadable: OnUnreadable, *, everything: bool = False
 ) -> tuple[list[PartitionInput], list[LogDirectory]]:
     """Return the partitions that `paths` stand for, and the log directories among them; partitions that are not live
-    only if given as a path. `refused` is called for what has no batches, or nothing of Kafka's. `everything`: also
-    include partitions without transactions and those that are not live; the metadata log still has to be given as a
-    path."""
+    only if given as a path. `on_unreadable` is called for what has no batches, or nothing of Kafka's. `everything`:
+    also include partitions without transactions and those that are not live; the metadata log still has to be given as
+    a path."""
     options = replace(options, open_source=careful_source)
     named = list(paths)
     found: list[PartitionInput] = []
     directories: list[LogDirectory] = []
     files: dict[str, list[CheckUnit]] = {}
-    for unit in units(tuple(named), options, refused):
+    for unit in units(tuple(named), options, on_unreadable):
         place = unit.partition
         if unit.directory is not None:
             directories.append(unit.directory)
         elif place is not None:
             was_named = place.path in named
-            is_wanted = not place.state and place.topic not in NO_TRANSACTIONS
-            is_wanted = is_wanted or (everything and place.topic != METADATA_TOPIC)
-            for problem in place.refused:
-                refused(SourceError(problem))
-            if place.segments and (is_wanted or was_named):
+            is_selected = not place.state and place.topic not in NO_TRANSACTIONS
+            is_selected = is_selected or (everything and place.topic != METADATA_TOPIC)
+            for problem in place.listing_errors:
+                on_unreadable(SourceError(problem))
+            if place.segments and (is_selected or was_named):
                 found.append(PartitionInput(place, unit.known, options, unit.size, was_named=was_named, unit=unit))
             elif not place.segments and was_named:
-                refused(no_kafka_files(place.path, f"{place.path}: {NO_SEGMENT}"))
+                on_unreadable(no_kafka_files(place.path, f"{place.path}: {NO_SEGMENT}"))
         elif unit.target is not None:
-            at = unit.target
-            key = at.path if _is_alone(at) else os.path.dirname(os.path.abspath(at.path))
+            target = unit.target
+            key = target.path if _is_alone(target) else os.path.dirname(os.path.abspath(target.path))
             files.setdefault(key, []).append(unit)
     for here in files.values():
-        found.extend(_of_files(here, options, refused))
+        found.extend(_of_files(here, options, on_unreadable))
     return found, directories
 
 
-def is_away(place: PartitionInput, refused: Refused) -> bool:
-    """Return True if nothing is left of a partition when its turn comes; `refused` is then called."""
+def is_away(place: PartitionInput, on_unreadable: OnUnreadable) -> bool:
+    """Return True if nothing is left of a partition when its turn comes; `on_unreadable` is then called."""
     if place.partition.segments:
         return False
-    for problem in place.partition.refused or [went_away(place.partition.path)]:
-        refused(SourceError(problem))
+    for problem in place.partition.listing_errors or [went_away(place.partition.path)]:
+        on_unreadable(SourceError(problem))
     return True
 
 
-def _is_alone(at: Target) -> bool:
-    return at.path == "-" or "://" in at.path
+def _is_alone(target: Target) -> bool:
+    return target.path == "-" or "://" in target.path
 
 
-def _kind(at: Target, options: Options) -> FileKind:
+def _kind(target: Target, options: Options) -> FileKind:
     """Return the kind of a file, by name or content; a stream is assumed to be a segment. Raises SourceError."""
-    if _is_alone(at):
+    if _is_alone(target):
         return file_kinds.SEGMENT
-    if not os.path.exists(at.path):
-        raise missing(at.path)
-    if not os.path.isfile(at.path) or at.kind is not None:
-        return at.kind or file_kinds.SEGMENT
-    with closing(options.open(at).source) as source:
+    if not os.path.exists(target.path):
+        raise missing(target.path)
+    if not os.path.isfile(target.path) or target.kind is not None:
+        return target.kind or file_kinds.SEGMENT
+    with closing(options.open(target).source) as source:
         return file_kinds.by_content(Window(source))
 
 
-def _of_files(here: list[CheckUnit], options: Options, refused: Refused) -> Iterable[PartitionInput]:
+def _of_files(here: list[CheckUnit], options: Options, on_unreadable: OnUnreadable) -> Iterable[PartitionInput]:
     """Yield partitions for some segments of one directory, with the indexes and snapshots next to them."""
-    wanted: dict[str, Target] = {}
+    requested: dict[str, Target] = {}
     for unit in here:
-        at = unit.target
-        assert at is not None
+        target = unit.target
+        assert target is not None
         try:
-            kind = _kind(at, options)
+            kind = _kind(target, options)
         except SourceError as error:
-            refused(error)
+            on_unreadable(error)
             continue
         if kind is not file_kinds.SEGMENT:
-            refused(SourceError(f"{at.path}: {kind.title}, not a segment; kdump inspect shows it"))
-        elif _is_alone(at) or at.kind is None:
-            alone = one_file(at, SegmentFiles("", at.name_offset or 0, at))
+            on_unreadable(SourceError(f"{target.path}: {kind.title}, not a segment; kdump inspect shows it"))
+        elif _is_alone(target) or target.kind is None:
+            alone = one_file(target, SegmentFiles("", target.name_offset or 0, target))
             yield PartitionInput(alone, unit.known, options, unit.size, is_part=True, was_named=True)
         else:
-            wanted[os.path.basename(at.path)] = at
-    if not wanted:
+            requested[os.path.basename(target.path)] = target
+    if not requested:
         return
-    whole = partition(os.path.dirname(next(iter(wanted.values())).path) or ".")
+    whole = partition(os.path.dirname(next(iter(requested.values())).path) or ".")
     kept = []
     for segment in whole.segments:
         assert segment.log is not None
-        at = wanted.pop(os.path.basename(segment.log.path), None)
-        if at is not None:
-            kept.append(replace(segment, log=at))
-    kept += [SegmentFiles("", at.name_offset or 0, at) for at in wanted.values()]  # .deleted, .swap, .cleaned
+        target = requested.pop(os.path.basename(segment.log.path), None)
+        if target is not None:
+            kept.append(replace(segment, log=target))
+    kept += [
+        SegmentFiles("", target.name_offset or 0, target) for target in requested.values()
+    ]  # .deleted, .swap, .cleaned
     is_part = len(kept) < len(whole.segments)
     newest = whole.segments[-1] if whole.segments else None
     known = here[0].known

@@ -41,7 +41,7 @@ class Log:
     @property
     def segments(self) -> list[Log]:
         """Each of its files as a Log of its own."""
-        return [Log(at.path, [at], self.topic, self.partition, self.options) for at in self.files]
+        return [Log(target.path, [target], self.topic, self.partition, self.options) for target in self.files]
 
     def regions(self) -> Iterator[Region]:
         """Yield all regions, in order: together they cover each file exactly. A Batch (kind "batch") could be parsed;
@@ -52,10 +52,10 @@ class Log:
         to its end.
         """
         reader = PartitionReader(self.options.open, self.options.limits)
-        for at in self.files:
-            if at.kind not in BATCHES and at.kind is not None:
-                raise SourceError(f"{at.path}: {at.kind.title}, which has no batches; use entries()")
-            for region in reader.segment(at):
+        for file in self.files:
+            if file.kind not in BATCHES and file.kind is not None:
+                raise SourceError(f"{file.path}: {file.kind.title}, which has no batches; use entries()")
+            for region in reader.segment(file):
                 if isinstance(region, LegacyRecordBatch):
                     read_wrapper(region)
                 yield region
@@ -77,13 +77,13 @@ class Log:
     def entries(self) -> Iterator[Item]:
         """Yield the entries of a file that is not a segment (an index, a snapshot, a checkpoint) in order, Regions for
         bytes that are not an entry, and Problems. Raises SourceError, also for a file of batches."""
-        for at in self.files:
-            window = self.options.open(at)
+        for file in self.files:
+            window = self.options.open(file)
             try:
-                kind = at.kind or by_content(window)
+                kind = file.kind or by_content(window)
                 if kind in BATCHES:
-                    raise SourceError(f"{at.path}: {kind.title}; use regions(), batches() or records()")
-                yield from read_entries(kind, window, at.name_offset or 0)
+                    raise SourceError(f"{file.path}: {kind.title}; use regions(), batches() or records()")
+                yield from read_entries(kind, window, file.name_offset or 0)
             finally:
                 window.source.close()
 
@@ -92,7 +92,7 @@ class Log:
 
 
 def open(path: str | os.PathLike[str], options: Options | None = None) -> Log:
-    """Return the Log at `path`: a file (possibly compressed with gzip or zstd, or a URL that fsspec can open), or a
+    """Return the Log file `path`: a file (possibly compressed with gzip or zstd, or a URL that fsspec can open), or a
     partition directory.
 
     `options`: limits, and how files are opened. Raises SourceError if `path` does not exist or is another kind of
@@ -102,8 +102,8 @@ def open(path: str | os.PathLike[str], options: Options | None = None) -> Log:
     if path == "-" or "://" in path or not os.path.isdir(path):
         if path != "-" and "://" not in path and not os.path.exists(path):
             raise SourceError(f"{path}: no such file or directory")
-        at = target(path)
-        return Log(path, [at], at.topic, at.partition, options)
+        file = target(path)
+        return Log(path, [file], file.topic, file.partition, options)
     place = directory_at(path)
     if not isinstance(place, PartitionDirectory):
         raise SourceError(f"{path}: not a partition directory; pass one of those in it, or a file")

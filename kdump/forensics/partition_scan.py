@@ -22,12 +22,12 @@ from kdump.check.watchers.producers import ProducerWatcher
 from kdump.forensics.answers import Note, PartitionProducers, PartitionTransactions
 from kdump.forensics.txn_index_entries import TxnIndexEntries
 from kdump.log.batch_validity import COUNT
-from kdump.log.errors import Refused, SourceError
+from kdump.log.errors import OnUnreadable, SourceError
 from kdump.log.partition_directory import PartitionDirectory
 from kdump.log.paths import Target
 from kdump.log.region import Region
 from kdump.state.producers import ProducerState
-from kdump.state.transactions import MOST_OPEN
+from kdump.state.transactions import MAX_OPEN_TRANSACTIONS
 
 DAMAGES = frozenset(bytes.CODES)
 """Codes of findings about damaged bytes."""
@@ -85,13 +85,15 @@ class PartitionScan(PartitionCheck):
         first offsets: they stand in for the missing log below. None if the log starts at 0, or if there is no such
         snapshot or it is not valid."""
         first = self.partition.segments[0].offset if self.partition.segments else 0
-        for at in self.partition.snapshots if first > 0 else ():
-            if at.name_offset == first:
-                rows = self.neighbor_files.snapshot(at)
+        for target in self.partition.snapshots if first > 0 else ():
+            if target.name_offset == first:
+                rows = self.neighbor_files.snapshot(target)
                 if rows is None:
                     return None
-                found = list(islice((row for row in rows if row[1]["currentTxnFirstOffset"] >= 0), MOST_OPEN))
-                return at, sorted(found, key=lambda row: row[1]["currentTxnFirstOffset"])
+                found = list(
+                    islice((row for row in rows if row[1]["currentTxnFirstOffset"] >= 0), MAX_OPEN_TRANSACTIONS)
+                )
+                return target, sorted(found, key=lambda row: row[1]["currentTxnFirstOffset"])
         return None
 
 
@@ -117,12 +119,12 @@ def certain_answers(
     row: type[PartitionTransactions | PartitionProducers],
     looking: Looking | None,
     is_shown: Callable[[Finding], bool],
-    refused: Refused,
+    on_unreadable: OnUnreadable,
 ) -> Iterator[Any]:
     """Scan the partition; yield the observer's answers, and the findings for which `is_shown` is true and that hold
     even if a broker is changing the files (check/engine/second_look.py). Findings of damaged bytes precede the
     partition's `row`, the observer's last answer, which counts them. Notes come last; what could not be read is passed
-    to `refused`."""
+    to `on_unreadable`."""
     damages = 0
 
     def confirmed() -> Iterator[Finding]:
@@ -143,7 +145,7 @@ def certain_answers(
             yield answer
     yield from confirmed()
     for unread in scan.totals.unread:
-        refused(SourceError(unread))
+        on_unreadable(SourceError(unread))
     for note in scan.totals.notes:
         yield Note("", note)
 

@@ -67,7 +67,7 @@ class ProducerLedger(BatchObserver):
 
     def batch(self, seen: BatchContext) -> Iterator[Any]:
         batch, producer_id = seen.batch, seen.batch.producerId
-        if not seen.sound or producer_id is None or producer_id < 0:
+        if not seen.is_valid or producer_id is None or producer_id < 0:
             return
         life = self.scan.producers.state.get(producer_id)
         if not isinstance(life, ProducerHistory) or (batch.isControlBatch and seen.marker is None):
@@ -127,10 +127,10 @@ class ProducerLedger(BatchObserver):
             yield self._event(seen, event, break_text(broken) + lost)
 
     def _event(self, seen: BatchContext, event: str, message: str) -> ProducerEvent:
-        batch, at = seen.batch, self.scan.partition
+        batch, partition = seen.batch, self.scan.partition
         producer_id = batch.producerId or 0
         return ProducerEvent(
-            source=at.source,
+            source=partition.source,
             topic=self.known.topic,
             partition=self.known.partition,
             offset=batch.lastOffset if batch.baseOffset is None else batch.baseOffset,
@@ -198,11 +198,11 @@ class ProducerLedger(BatchObserver):
             for count in self.broken:
                 self.broken[count] += getattr(life, count)
         broker_state = now or {}
-        at = self.scan.partition
+        partition = self.scan.partition
         has_data = life is not None and life.batches > 0
         last = broker_state.get("timestamp", life.timestamp if life is not None else -1)
         return Row(
-            source=at.source,
+            source=partition.source,
             topic=self.known.topic,
             partition=self.known.partition,
             transactionalId=self.names.get(producer_id),
@@ -233,7 +233,7 @@ class ProducerLedger(BatchObserver):
             stateFrom=self._from,
             inSnapshot=None if base is None else entry is not None,
             idle=self.now - last if last >= 0 else None,
-            file=self.files[life.file] if life else base.path if base else at.path,
+            file=self.files[life.file] if life else base.path if base else partition.path,
             position=life.position if life else position,
             remarks=tuple(remarks),
         )
@@ -275,9 +275,9 @@ def _time(timestamp: int) -> int | None:
     return timestamp if timestamp >= 0 else None
 
 
-def _entries(at: Target) -> int:
+def _entries(target: Target) -> int:
     """Estimate the number of entries of a snapshot from its size."""
     try:
-        return os.path.getsize(at.path) // PRODUCER_ENTRY.size
+        return os.path.getsize(target.path) // PRODUCER_ENTRY.size
     except OSError:
         return 0

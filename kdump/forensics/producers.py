@@ -15,16 +15,16 @@ from kdump.forensics.find_partitions import PartitionInput, find_partitions, is_
 from kdump.forensics.partition_scan import REPORTED, PartitionScan, certain_answers
 from kdump.forensics.producer_history import ProducerHistory
 from kdump.forensics.producer_ledger import ProducerLedger
-from kdump.log.errors import Refused, raise_it
+from kdump.log.errors import OnUnreadable, raise_it
 from kdump.log.paths import Target
 from kdump.log.region import Limits
 from kdump.state.coordinator import TransactionCoordinatorState
 from kdump.state.log_offsets import log_end
-from kdump.state.producers import EXPIRATION, MOST_PRODUCERS, ProducerState
+from kdump.state.producers import EXPIRATION, MAX_PRODUCERS, ProducerState
 
 Answer = Producer | ProducerEvent | PartitionProducers | Finding | Note
 STATES = (LIVE, EXPIRED, UNKNOWN)
-TOLD = ("snapshot-", "sequence-", "producer-")
+REPORTED_PREFIXES = ("snapshot-", "sequence-", "producer-")
 """Prefixes of the codes that are reported in addition to those of damaged bytes."""
 TOLD_BY_EVENTS = ("sequence-", "producer-")
 """Prefixes of the codes that an event reports, too."""
@@ -63,8 +63,8 @@ def producers(
     paths: str | Iterable[str],
     question: ProducersQuery | None = None,
     *,
-    refused: Refused = raise_it,
-    met: Callable[[int], None] = lambda count: None,
+    on_unreadable: OnUnreadable = raise_it,
+    on_progress: Callable[[int], None] = lambda count: None,
     started: Callable[[PartitionInput], None] = lambda place: None,
     total: Callable[[int], None] = lambda size: None,
 ) -> Iterator[Answer]:
@@ -75,30 +75,33 @@ def producers(
     PartitionProducers; between them a Finding for what could not be read, for a sequence or epoch error, and for a
     snapshot that contradicts the log, and a Note for anything else that could not be taken into account.
 
-    Raises SourceError for a path that cannot be read; if `refused` is given, it is called with the error instead. `met`
-    is called with the number of bytes as they are read, `total` with their sum in advance, `started` with each
-    partition.
-    """
+    Raises SourceError for a path that cannot be read; if `on_unreadable` is given, it is called with the error instead.
+    `on_progress` is called with the number of bytes as they are read, `total` with their sum in advance, `started` with
+    each partition."""
     question = question or ProducersQuery()
     now = round(time.time() * 1000) if question.now is None else question.now
     options = Options(only=frozenset({"transactions"}), limits=question.limits, now=now)
-    found, _ = find_partitions([paths] if isinstance(paths, str) else paths, options, refused)
+    found, _ = find_partitions([paths] if isinstance(paths, str) else paths, options, on_unreadable)
     chosen = [place for place in found if place.known.topic is None or question.topic(place.known.topic)]
     total(sum(place.size for place in chosen))
     for place in chosen:
         started(place)
-        yield from _of(place, question, now, met, refused)
+        yield from _of(place, question, now, on_progress, on_unreadable)
 
 
 def _of(
-    place: PartitionInput, question: ProducersQuery, now: int, met: Callable[[int], None], refused: Refused
+    place: PartitionInput,
+    question: ProducersQuery,
+    now: int,
+    on_progress: Callable[[int], None],
+    on_unreadable: OnUnreadable,
 ) -> Iterator[Answer]:
     totals = CheckTotals()
     place, looking = place.now()
-    if is_away(place, refused):
+    if is_away(place, on_unreadable):
         return
     scan = PartitionScan(place.partition, place.known, place.options, totals, ProducerState(ProducerHistory))
-    scan.met = met
+    scan.on_progress = on_progress
     coordinator = place.known.coordinator
     watch = ProducerLedger(
         scan,
@@ -108,21 +111,21 @@ def _of(
         _base(scan, place),
         with_events=question.events,
     )
-    is_shown = partial(_is_told, question=question)
-    for answer in certain_answers(scan, watch, PartitionProducers, looking, is_shown, refused):
+    is_shown = partial(_is_reported, question=question)
+    for answer in certain_answers(scan, watch, PartitionProducers, looking, is_shown, on_unreadable):
         if not isinstance(answer, (Producer, ProducerEvent)) or question.wants(answer):
             yield answer
         if isinstance(answer, PartitionProducers) and answer.forgotten:
             text = (
-                f"more than {MOST_PRODUCERS} producers: the {answer.forgotten} that were idle for longest are left out"
+                f"more than {MAX_PRODUCERS} producers: the {answer.forgotten} that were idle for longest are left out"
             )
             yield Note(answer.path, text)
 
 
-def _is_told(finding: Finding, question: ProducersQuery) -> bool:
+def _is_reported(finding: Finding, question: ProducersQuery) -> bool:
     if question.events and finding.code.startswith(TOLD_BY_EVENTS):
         return False
-    return finding.code in REPORTED or finding.code.startswith(TOLD)
+    return finding.code in REPORTED or finding.code.startswith(REPORTED_PREFIXES)
 
 
 def _base(scan: PartitionScan, place: PartitionInput) -> Target | None:
@@ -133,8 +136,8 @@ def _base(scan: PartitionScan, place: PartitionInput) -> Target | None:
         return None
     end = log_end(place.partition, place.options.limits, [])
     start = segments[0].offset if known.log_start is None else known.log_start
-    for at in reversed(place.partition.snapshots):
-        offset = at.name_offset or 0
-        if start < offset and (end is None or offset <= end) and scan.neighbor_files.snapshot(at) is not None:
-            return at
+    for target in reversed(place.partition.snapshots):
+        offset = target.name_offset or 0
+        if start < offset and (end is None or offset <= end) and scan.neighbor_files.snapshot(target) is not None:
+            return target
     return None

@@ -21,7 +21,12 @@ from kdump.check.options import Options
 from kdump.check.rule import BatchContext, PartitionContext, SegmentContext, Watcher
 from kdump.check.totals import CheckTotals
 from kdump.forensics.partition_scan import PartitionScan
-from kdump.forensics.read_committed_view import MOST_ABORTED, HiddenRecords, ReadCommittedView, describe_view
+from kdump.forensics.read_committed_view import (
+    MAX_ABORTED_TRANSACTIONS,
+    HiddenRecords,
+    ReadCommittedView,
+    describe_view,
+)
 from kdump.forensics.txn_index_entries import close
 from kdump.log.batch_validity import impossible_count
 from kdump.log.entries import Entry
@@ -46,10 +51,10 @@ class _Collect(Watcher):
         self.view = view
         found = scan.snapshot_at_start()
         if found is not None:
-            at, rows = found
-            view.snapshot = os.path.basename(at.path)
+            target, rows = found
+            view.snapshot = os.path.basename(target.path)
             for position, entry in rows:
-                scan.transactions.state.seed(at, position, 38, entry)
+                scan.transactions.state.seed(target, position, 38, entry)
 
     def begin(self, part: SegmentContext) -> None:
         self.view.segments += 1
@@ -84,7 +89,7 @@ class ReadCommitted:
         self.view = ReadCommittedView()
         self.left_out = HiddenRecords()
         self._folder: str | None = None
-        self._met: Callable[[int], None] = lambda count: None
+        self._on_progress: Callable[[int], None] = lambda count: None
         self._lock = threading.Lock()  # batches are shown by several threads
 
     def sees(self, batch: Batch) -> bool:
@@ -102,7 +107,7 @@ class ReadCommitted:
                     out.aborted_batches += 1
                     out.aborted_records += batch.possible_records
                     out.uncounted += impossible_count(batch) is not None
-                    if len(out.transactions) < MOST_ABORTED:
+                    if len(out.transactions) < MAX_ABORTED_TRANSACTIONS:
                         out.transactions.add((batch.producerId, marker))
                 return False
         if view.stable is not None and first >= view.stable:
@@ -113,15 +118,16 @@ class ReadCommitted:
             return False
         return True
 
-    def turn_to(self, at: Target, window: Window, met: Callable[[int], None] = lambda count: None) -> None:
-        """Prepare for the batches of this file. Calls `met` with the number of bytes read. Raises SourceError."""
-        self._met = met
-        is_stream = at.path == "-" or "://" in at.path
-        folder = "" if is_stream else os.path.dirname(os.path.abspath(at.path))
-        name = os.path.basename(at.path)
+    def turn_to(self, target: Target, window: Window, on_progress: Callable[[int], None] = lambda count: None) -> None:
+        """Prepare for the batches of this file. Calls `on_progress` with the number of bytes read. Raises
+        SourceError."""
+        self._on_progress = on_progress
+        is_stream = target.path == "-" or "://" in target.path
+        folder = "" if is_stream else os.path.dirname(os.path.abspath(target.path))
+        name = os.path.basename(target.path)
         place = None
         if not is_stream:
-            above = directory_above(at.path)
+            above = directory_above(target.path)
             place = above if isinstance(above, PartitionDirectory) else partition(folder)
         index = None
         if place is not None:
@@ -129,7 +135,9 @@ class ReadCommitted:
             index = names.index(name) if name in names else None
         if place is None or index is None:
             self._folder = None
-            self._read_view(one_file(at, SegmentFiles("", at.name_offset or 0, at)), window, alone=True, name=name)
+            self._read_view(
+                one_file(target, SegmentFiles("", target.name_offset or 0, target)), window, alone=True, name=name
+            )
             return
         if folder == self._folder and self.view.start <= place.segments[index].offset:
             return
@@ -147,13 +155,13 @@ class ReadCommitted:
         first = place.segments[0].offset
         self.view = view = ReadCommittedView(start=first, alone=alone)
         scan = PartitionScan(place, PartitionContext(last=None), self._options(window), totals)
-        scan.met = self._met
+        scan.on_progress = self._on_progress
         for _ in scan.run(_Collect(scan, view)):
             pass
-        for at in place.orphans:  # of segments that are missing here
-            if at.kind is TXN_INDEX and (at.name_offset or 0) >= first:
+        for target in place.orphans:  # of segments that are missing here
+            if target.kind is TXN_INDEX and (target.name_offset or 0) >= first:
                 view.indexes += 1
-                for item in scan.neighbor_files.entries(at, TXN_INDEX):
+                for item in scan.neighbor_files.entries(target, TXN_INDEX):
                     if isinstance(item, Entry):
                         close(scan.transactions, item.values)
                         view.add_entry(item.values)
@@ -161,7 +169,7 @@ class ReadCommitted:
         view.sort()
         tracker = scan.transactions.state
         if view.is_full or tracker.untracked:
-            limit_text = f"{len(tracker.open)} open" if tracker.untracked else f"{MOST_ABORTED} aborted"
+            limit_text = f"{len(tracker.open)} open" if tracker.untracked else f"{MAX_ABORTED_TRANSACTIONS} aborted"
             raise SourceError(f"{place.path}: more than {limit_text} transactions; pass its segments one by one")
         view.stable, view.held_by = tracker.first_undecided, next(iter(tracker.open), None)
         view.damages = scan.transactions.damages
@@ -179,10 +187,10 @@ class ReadCommitted:
 def _start(place: PartitionDirectory, index: int, options: Options) -> int:
     """Return the number of the last segment up to `index` with a valid producer snapshot at its base offset, which
     lists the open transactions; 0 if there is none."""
-    snapshots = {at.name_offset: at for at in place.snapshots}
+    snapshots = {target.name_offset: target for target in place.snapshots}
     for number in range(index, 0, -1):
-        at = snapshots.get(place.segments[number].offset)
-        if at is not None and NeighborFiles(options, CheckTotals()).snapshot(at) is not None:
+        target = snapshots.get(place.segments[number].offset)
+        if target is not None and NeighborFiles(options, CheckTotals()).snapshot(target) is not None:
             return number
     return 0
 

@@ -10,7 +10,7 @@ from itertools import pairwise
 
 from kdump.format.count_text import count_text
 
-MOST_ABORTED = 2_000_000
+MAX_ABORTED_TRANSACTIONS = 2_000_000
 """Maximum number of aborted transactions kept in memory; a log with more can only be shown segment by segment."""
 
 
@@ -55,7 +55,7 @@ class ReadCommittedView:
     lasts: dict[int, array[int]] = field(default_factory=dict)
     count: int = 0
     is_full: bool = False
-    """More aborted transactions than MOST_ABORTED: nothing can be shown."""
+    """More aborted transactions than MAX_ABORTED_TRANSACTIONS: nothing can be shown."""
     segments: int = 0
     indexes: int = 0
     snapshot: str = ""
@@ -67,7 +67,7 @@ class ReadCommittedView:
     unread: list[str] = field(default_factory=list)
 
     def add(self, producer_id: int, first: int, last: int) -> None:
-        if self.count >= MOST_ABORTED:
+        if self.count >= MAX_ABORTED_TRANSACTIONS:
             self.is_full = True
             return
         self.count += 1

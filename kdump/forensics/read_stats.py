@@ -29,7 +29,7 @@ from kdump.format.count_text import count_text
 from kdump.format.errors import DecodeError
 from kdump.log.batch_records import decode_columns, records
 from kdump.log.batch_validity import damage_of, impossible_count
-from kdump.log.errors import Refused, SourceError, raise_it
+from kdump.log.errors import OnUnreadable, SourceError, raise_it
 from kdump.log.legacy_records import read_wrapper
 from kdump.log.legacy_skim import Skimmed
 from kdump.log.partition_directory import PartitionDirectory, current
@@ -38,41 +38,41 @@ from kdump.log.paths import Target
 from kdump.log.reader import CHECKED
 from kdump.log.region import PADDING, TORN, Batch, BatchRun, DefaultRecordBatch, LegacyRecordBatch, Region
 
-Met = Callable[[int], None]
+OnProgress = Callable[[int], None]
 
 
 def stats(
     paths: str | Iterable[str],
     options: Options | None = None,
     *,
-    wanted: Callable[[PartitionDirectory], bool] = lambda partition: True,
-    refused: Refused = raise_it,
-    met: Met = lambda count: None,
+    is_selected: Callable[[PartitionDirectory], bool] = lambda partition: True,
+    on_unreadable: OnUnreadable = raise_it,
+    on_progress: OnProgress = lambda count: None,
 ) -> Iterator[Stats]:
-    """Yield the statistics of each partition in the paths: files, partition directories, log directories. `wanted`
-    selects among the partitions of directories; `refused` is called with the SourceError for a path that could not be
-    read (by default it is raised), `met` with the number of bytes that were read. What could not be read of a partition
-    is in its `unread`. Raises SourceError."""
+    """Yield the statistics of each partition in the paths: files, partition directories, log directories. `is_selected`
+    selects among the partitions of directories; `on_unreadable` is called with the SourceError for a path that could
+    not be read (by default it is raised), `on_progress` with the number of bytes that were read. What could not be read
+    of a partition is in its `unread`. Raises SourceError."""
     options = options or Options()
 
-    for place in of_places(paths, refused):
+    for place in of_places(paths, on_unreadable):
         if isinstance(place, Target):
             try:
                 refuse_others(place, options)
             except SourceError as error:
-                refused(error)
+                on_unreadable(error)
                 continue
-            yield read([place], Stats(place.path, place.topic, place.partition), options, met)
-        elif wanted(place):
+            yield read([place], Stats(place.path, place.topic, place.partition), options, on_progress)
+        elif is_selected(place):
             place = current(place)
-            if not place.segments and place.refused:  # deleted during the run, or not readable
-                for problem in place.refused:
-                    refused(SourceError(problem))
+            if not place.segments and place.listing_errors:  # deleted during the run, or not readable
+                for problem in place.listing_errors:
+                    on_unreadable(SourceError(problem))
                 continue
             segments = [segment.log for segment in place.segments if segment.log is not None]
             made = Stats(place.path, place.topic, place.partition)
-            made.unread += place.refused
-            yield read(segments, made, options, met)
+            made.unread += place.listing_errors
+            yield read(segments, made, options, on_progress)
 
 
 def sum_stats(parts: Iterable[Stats]) -> Stats:
@@ -84,10 +84,10 @@ def sum_stats(parts: Iterable[Stats]) -> Stats:
     return total
 
 
-def read(segments: list[Target], into: Stats, options: Options, met: Met = lambda count: None) -> Stats:
+def read(segments: list[Target], into: Stats, options: Options, on_progress: OnProgress = lambda count: None) -> Stats:
     """Add the statistics of segments that form one log to `into`, and return it. Never raises SourceError: see
     `unread`."""
-    reader = StatsReader(into, options, met)
+    reader = StatsReader(into, options, on_progress)
     for number, at in enumerate(segments):
         reader.segment(at, number == len(segments) - 1)
     return into
@@ -135,43 +135,49 @@ def _decodes(columns: RecordColumns, start: int, end: int, count: int) -> bool:
 class StatsReader:
     """Reads one partition and adds up its statistics."""
 
-    def __init__(self, into: Stats, options: Options, met: Met = lambda count: None) -> None:
+    def __init__(self, into: Stats, options: Options, on_progress: OnProgress = lambda count: None) -> None:
         self.stats = into
         self.options = options
-        self.met = met
+        self.on_progress = on_progress
         self.path = ""
         self.block = array("q", bytes(8 * RECORD_WIDTH * ROWS))
 
-    def segment(self, at: Target, last: bool) -> None:
+    def segment(self, target: Target, last: bool) -> None:
         stats = self.stats
         reader = PartitionReader(
-            self.options.open, self.options.limits, stretches=CHECKED, refused=self._refused, changed=self._changed
+            self.options.open,
+            self.options.limits,
+            run_mode=CHECKED,
+            on_unreadable=self._on_unreadable,
+            changed=self._changed,
         )
-        for region in reader.segment(at):
-            self.met(region.size)
-            self.region(at, region, last)
+        for region in reader.segment(target):
+            self.on_progress(region.size)
+            self.region(target, region, last)
         stats.files += reader.files
         stats.bytes += reader.size
 
-    def _refused(self, error: SourceError) -> None:
+    def _on_unreadable(self, error: SourceError) -> None:
         self.stats.unread.append(str(error))
 
-    def _changed(self, at: Target, grown: int) -> None:
+    def _changed(self, target: Target, grown: int) -> None:
         if grown > 0:
-            self.stats.note(f"{at.path}: grew while being read; the new data is not counted")
+            self.stats.note(f"{target.path}: grew while being read; the new data is not counted")
 
-    def region(self, at: Target, region: Region, last: bool) -> None:
-        """Add one region of the segment `at`. `last`: whether it is the newest segment."""
-        stats, self.path = self.stats, at.path
+    def region(self, target: Target, region: Region, last: bool) -> None:
+        """Add one region of the segment `target`. `last`: whether it is the newest segment."""
+        stats, self.path = self.stats, target.path
         if isinstance(region, BatchRun):
             self._batch_run(region)
         elif isinstance(region, Batch):
             self._batch(region)
         elif region.kind == PADDING or (region.kind == TORN and last):
             stats.padding += region.size
-            stats.note(f"{at.path}: {region.size} bytes at byte {region.position} belong to no batch: {region.kind}")
+            stats.note(
+                f"{target.path}: {region.size} bytes at byte {region.position} belong to no batch: {region.kind}"
+            )
         else:
-            stats.miss(FilePosition(at.path, region.position, region.size), region.reason)
+            stats.miss(FilePosition(target.path, region.position, region.size), region.reason)
 
     def _batch_run(self, run: BatchRun) -> None:
         """Add a run of valid batches. Uncompressed data batches with CreateTime are counted many at a time, because

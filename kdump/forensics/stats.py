@@ -31,7 +31,7 @@ from kdump.forensics.damage import FilePosition
 from kdump.forensics.distribution import SIZES, TimeHistogram, class_of
 from kdump.forensics.space_saving import SpaceSaving
 
-MOST_DAMAGE = 100
+MAX_DAMAGE_ENTRIES = 100
 """Maximum number of damaged places, and of notes, that are kept; more damage is only counted."""
 
 
@@ -226,12 +226,12 @@ class Stats:
         """Record bytes that are left out."""
         self.damaged += 1
         self.damagedBytes += place.size
-        if len(self.missed) < MOST_DAMAGE:
+        if len(self.missed) < MAX_DAMAGE_ENTRIES:
             self.missed.append(SkippedBytes(place, reason))
 
     def note(self, text: str) -> None:
-        """Add a note; only the first MOST_DAMAGE are kept."""
-        if len(self.notes) < MOST_DAMAGE:
+        """Add a note; only the first MAX_DAMAGE_ENTRIES are kept."""
+        if len(self.notes) < MAX_DAMAGE_ENTRIES:
             self.notes.append(text)
 
     def add(self, other: Stats) -> None:
@@ -271,9 +271,9 @@ class Stats:
         self.moments.merge(other.moments)
         self.keys.merge(other.keys, lambda key: key if isinstance(key, TopicKey) else TopicKey(other.topic, key))
         self.producers.merge(other.producers)
-        self.missed += other.missed[: MOST_DAMAGE - len(self.missed)]
+        self.missed += other.missed[: MAX_DAMAGE_ENTRIES - len(self.missed)]
         self.unread += other.unread
-        self.notes += other.notes[: MOST_DAMAGE - len(self.notes)]
+        self.notes += other.notes[: MAX_DAMAGE_ENTRIES - len(self.notes)]
 
 
 SUMMED = (

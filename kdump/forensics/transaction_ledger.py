@@ -65,10 +65,10 @@ class TransactionLedger(BatchObserver):
     def _seed(self) -> None:
         found = self.scan.snapshot_at_start()
         if found is not None:
-            at, rows = found
-            self.seeded = at.path
+            target, rows = found
+            self.seeded = target.path
             for position, entry in rows:
-                self.scan.transactions.state.seed(at, position, 38, entry)
+                self.scan.transactions.state.seed(target, position, 38, entry)
 
     def first_suspect(self, part: SegmentContext, heads: HeaderColumns, first: int, stop: int) -> int:
         """Data batches never need a closer look here: batches that begin or end a transaction are always passed one by
@@ -80,14 +80,14 @@ class TransactionLedger(BatchObserver):
         ended, batch = self.scan.transactions.ended, seen.batch
         if ended is not None:
             yield self._ended(seen, ended)
-        elif seen.sound and batch.isControlBatch and batch.isTransactional and not batch.recordCount:
+        elif seen.is_valid and batch.isControlBatch and batch.isTransactional and not batch.recordCount:
             self.empty += 1
 
     def _ended(self, seen: BatchContext, ended: CompletedTxn) -> Transaction:
         state = OUTCOME[ended.marker.type]
         self.counts[state] += 1
         entry = self.scan.entries_of_index.entry
-        in_index = entry is not None if state == ABORTED and self.scan.entries_of_index.is_sound else None
+        in_index = entry is not None if state == ABORTED and self.scan.entries_of_index.is_valid else None
         begun = ended.transaction
         path, position = seen.part.target.path, seen.batch.position
         self.differences.add(ended, path, position)
@@ -111,11 +111,11 @@ class TransactionLedger(BatchObserver):
         )
 
     def _row(self, producer_id: int, begun: OngoingTxn | None, state: str) -> Transaction:
-        at = self.scan.partition
+        target = self.scan.partition
         name = self.coordinator.history.names.get(producer_id) if self.coordinator else None
         first, last = (begun.timestamp, begun.last_timestamp) if begun else (-1, -1)
         return Transaction(
-            source=at.source,
+            source=target.source,
             topic=self.known.topic,
             partition=self.known.partition,
             transactionalId=name,
@@ -136,7 +136,7 @@ class TransactionLedger(BatchObserver):
             markerEpoch=None,
             coordinatorEpoch=None,
             inTxnIndex=None,
-            file=begun.target.path if begun else at.path,
+            file=begun.target.path if begun else target.path,
             position=begun.position if begun else 0,
             markerFile=None,
             markerPosition=None,
@@ -168,7 +168,7 @@ class TransactionLedger(BatchObserver):
         """Yield the transactions whose ABORT markers are lost to damage."""
         entries = self.scan.entries_of_index
         taken, entries.lost = entries.lost, []
-        for at, position, entry, closed in taken:
+        for target, position, entry, closed in taken:
             self.counts[ABORTED] += 1
             remarks = [ONLY_INDEX, *(self._of_data(closed) if closed is not None else ())]
             row = self._row(entry["producerId"], closed, ABORTED)
@@ -179,7 +179,7 @@ class TransactionLedger(BatchObserver):
                 markerOffset=entry["lastOffset"],
                 inTxnIndex=True,
                 remarks=tuple(each for each in remarks if each != DAMAGE_WITHIN),
-                file=at.path,
+                file=target.path,
                 position=position,
             )
 

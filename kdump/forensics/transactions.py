@@ -23,7 +23,7 @@ from kdump.forensics.answers import (
 from kdump.forensics.find_partitions import PartitionInput, find_partitions, is_away
 from kdump.forensics.partition_scan import REPORTED, PartitionScan, certain_answers
 from kdump.forensics.transaction_ledger import TransactionLedger
-from kdump.log.errors import Refused, raise_it
+from kdump.log.errors import OnUnreadable, raise_it
 from kdump.log.region import Limits
 from kdump.state.coordinator import TransactionCoordinatorState
 
@@ -33,7 +33,7 @@ TRANSACTION_TIMEOUT = 900_000
 STATES = (COMMITTED, ABORTED, OPEN, HANGING)
 TOLD_BY_ROWS = ("transaction-open", "transaction-hanging")
 """Findings that repeat what the transaction's row states."""
-TOLD = ("transaction-", "txn-index-", "snapshot-")
+REPORTED_PREFIXES = ("transaction-", "txn-index-", "snapshot-")
 """Prefixes of the codes that are reported in addition to those of damaged bytes."""
 
 
@@ -62,8 +62,8 @@ def transactions(
     paths: str | Iterable[str],
     question: TransactionsQuery | None = None,
     *,
-    refused: Refused = raise_it,
-    met: Callable[[int], None] = lambda count: None,
+    on_unreadable: OnUnreadable = raise_it,
+    on_progress: Callable[[int], None] = lambda count: None,
     started: Callable[[PartitionInput], None] = lambda place: None,
     total: Callable[[int], None] = lambda size: None,
 ) -> Iterator[Answer]:
@@ -76,10 +76,9 @@ def transactions(
     read and for a .txnindex that contradicts the log, and a Note for anything else that could not be taken into
     account.
 
-    Raises SourceError for a path that cannot be read; if `refused` is given, it is called with the error instead. `met`
-    is called with the number of bytes as they are read, `total` with their sum in advance, `started` with each
-    partition.
-    """
+    Raises SourceError for a path that cannot be read; if `on_unreadable` is given, it is called with the error instead.
+    `on_progress` is called with the number of bytes as they are read, `total` with their sum in advance, `started` with
+    each partition."""
     question = question or TransactionsQuery()
     now = round(time.time() * 1000) if question.now is None else question.now
     options = Options(
@@ -88,14 +87,14 @@ def transactions(
         now=now,
         transaction_timeout=question.timeout,
     )
-    found, _ = find_partitions([paths] if isinstance(paths, str) else paths, options, refused)
+    found, _ = find_partitions([paths] if isinstance(paths, str) else paths, options, on_unreadable)
     chosen = [place for place in found if place.known.topic is None or question.topic(place.known.topic)]
     if chosen or not found:
         yield from _coordinators(found, question, now)
     total(sum(place.size for place in chosen))
     for place in chosen:
         started(place)
-        yield from _of(place, question, now, met, refused)
+        yield from _of(place, question, now, on_progress, on_unreadable)
 
 
 def _coordinators(found: list[PartitionInput], question: TransactionsQuery, now: int) -> Iterator[Answer]:
@@ -139,20 +138,22 @@ def _of(
     place: PartitionInput,
     question: TransactionsQuery,
     now: int,
-    met: Callable[[int], None],
-    refused: Refused,
+    on_progress: Callable[[int], None],
+    on_unreadable: OnUnreadable,
 ) -> Iterator[Answer]:
     totals = CheckTotals()
     place, looking = place.now()
-    if is_away(place, refused):
+    if is_away(place, on_unreadable):
         return
     scan = PartitionScan(place.partition, place.known, place.options, totals)
-    scan.met = met
+    scan.on_progress = on_progress
     coordinator = place.known.coordinator
     ledger = TransactionLedger(
         scan, coordinator if isinstance(coordinator, TransactionCoordinatorState) else None, now, question.timeout
     )
-    for answer in certain_answers(scan, ledger, PartitionTransactions, looking, is_shown_with_transactions, refused):
+    for answer in certain_answers(
+        scan, ledger, PartitionTransactions, looking, is_shown_with_transactions, on_unreadable
+    ):
         if not isinstance(answer, Transaction) or question.wants(answer):
             yield answer
 
@@ -162,4 +163,4 @@ def is_shown_with_transactions(finding: Finding) -> bool:
     row."""
     if finding.code in TOLD_BY_ROWS:
         return False
-    return finding.code in REPORTED or finding.code.startswith(TOLD)
+    return finding.code in REPORTED or finding.code.startswith(REPORTED_PREFIXES)

@@ -27,14 +27,14 @@ class EntryWithoutMarker(NamedTuple):
     """An entry without its marker, at byte `position` of file `at`. `transaction`: the open transaction that it closed,
     None if there was none."""
 
-    at: Target
+    target: Target
     position: int
     entry: dict[str, int]
     transaction: OngoingTxn | None
 
 
 class TxnIndexEntries(Watcher):
-    """Runs before the transaction watcher processes a batch. `is_sound`: the segment has a valid .txnindex, or has none
+    """Runs before the transaction watcher processes a batch. `is_valid`: the segment has a valid .txnindex, or has none
     and needs none; `entry`: that of the current ABORT marker, None if there is none. `lost`: entries whose markers are
     lost to damage; `unmatched`: entries without a marker in an undamaged segment. The caller removes entries from both
     lists."""
@@ -43,7 +43,7 @@ class TxnIndexEntries(Watcher):
         self.transactions = transactions
         self.read = read
         self.files = 0
-        self.is_sound = False
+        self.is_valid = False
         self.entry: dict[str, int] | None = None
         self.lost: list[EntryWithoutMarker] = []
         self.unmatched: list[EntryWithoutMarker] = []
@@ -56,7 +56,7 @@ class TxnIndexEntries(Watcher):
 
     def begin(self, part: SegmentContext) -> None:
         read = self.read(part)
-        self.is_sound = read is not None
+        self.is_valid = read is not None
         self._at, self._entries = read if read is not None else (None, PackedEntries())
         self.files += self._at is not None
         self._order = self._entries.by_last_offset()
@@ -68,7 +68,7 @@ class TxnIndexEntries(Watcher):
 
     def batch(self, seen: BatchContext) -> None:
         self.entry = None
-        if not seen.sound:
+        if not seen.is_valid:
             self._damaged = True
             return
         batch = seen.batch

@@ -10,6 +10,6 @@ def count_text(count: int, one: str, more: str = "") -> str:
     return f"{count:,} {one if count == 1 else more or one + 's'}"
 
 
-def first_of(names: Sequence[str], most: int = 5) -> str:
-    """Return at most `most` names, and the number of the others: a-0, a-1 and 33 more."""
-    return ", ".join(names[:most]) + (f" and {len(names) - most:,} more" if len(names) > most else "")
+def first_of(names: Sequence[str], limit: int = 5) -> str:
+    """Return at most `limit` names, and the number of the others: a-0, a-1 and 33 more."""
+    return ", ".join(names[:limit]) + (f" and {len(names) - limit:,} more" if len(names) > limit else "")

@@ -13,7 +13,7 @@ LONG_MIN, LONG_MAX = -(1 << 63), (1 << 63) - 1
 _INTEGER = re.compile(r"([+-]?)(\d+)")
 LARGEST_CHAR = "\uffff"
 """Java parses char by char, so that digits of two chars are none."""
-MOST_DIGITS = 30
+MAX_DIGITS = 30
 """A number of so many digits is no long, whatever follows."""
 
 
@@ -56,6 +56,6 @@ def _parse(text: str | None, bits: int) -> int | None:
         if max(digits) > LARGEST_CHAR:
             return None
         digits = "".join(str(unicodedata.decimal(digit)) for digit in digits)
-    digits = digits.lstrip("0")[:MOST_DIGITS]
+    digits = digits.lstrip("0")[:MAX_DIGITS]
     value = int(sign + (digits or "0"))
     return value if -(1 << bits) <= value < 1 << bits else None

@@ -106,20 +106,20 @@ def find(name: str) -> NamedStruct:
     """Find the structure that `name` denotes, ignoring case and punctuation: its full name, its name without a version
     suffix (RecordV2), or a prefix or part of only one name. Raises UnknownStruct."""
     known = list(structs())
-    wanted = _plain(name)
+    plain_name = _plain(name)
     for matches in (
-        lambda plain: plain == wanted,
-        lambda plain: re.sub(r"v\d$", "", plain) == wanted,
-        lambda plain: plain.startswith(wanted),
-        lambda plain: wanted in plain,
+        lambda plain: plain == plain_name,
+        lambda plain: re.sub(r"v\d$", "", plain) == plain_name,
+        lambda plain: plain.startswith(plain_name),
+        lambda plain: plain_name in plain,
     ):
-        found = [each for each in known if matches(_plain(each.name))] if wanted else []
+        found = [each for each in known if matches(_plain(each.name))] if plain_name else []
         if len(found) == 1:
             return found[0]
         if found:
             raise UnknownStruct(f"{name!r} matches several structures: {', '.join(each.name for each in found)}")
     plain_names = {_plain(each.name): each.name for each in known}
-    close = [plain_names[plain] for plain in difflib.get_close_matches(wanted, plain_names, 3, 0.5)]
+    close = [plain_names[plain] for plain in difflib.get_close_matches(plain_name, plain_names, 3, 0.5)]
     hint = f": did you mean {' or '.join(close)}?" if close else "; run kdump schema to list them all"
     raise UnknownStruct(f"there is no structure {name!r}{hint}")
 

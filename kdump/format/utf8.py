@@ -14,7 +14,7 @@ from kdump.format.varint import Bytes
 
 REPLACEMENT = "\ufffd"
 _ERRORS = "kdump.java"
-MOST_CONTINUED = 3
+MAX_CONTINUATION_BYTES = 3
 """Continuation bytes of the longest sequence in UTF-8."""
 
 
@@ -51,8 +51,8 @@ def texts(data: memoryview, size: int, errors: str) -> Iterator[str]:
 
 
 def _between(data: memoryview, position: int) -> int:
-    """Return where a sequence ends or is cut, at most MOST_CONTINUED bytes before `position`."""
-    for at in range(position, position - MOST_CONTINUED - 1, -1):
+    """Return where a sequence ends or is cut, at most MAX_CONTINUATION_BYTES bytes before `position`."""
+    for at in range(position, position - MAX_CONTINUATION_BYTES - 1, -1):
         if data[at] & 0xC0 != 0x80:
             return at
     return position  # after so many continuation bytes, this one belongs to no sequence

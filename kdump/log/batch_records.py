@@ -19,7 +19,7 @@ from kdump.log.record import Record
 from kdump.log.region import Batch, DefaultRecordBatch, LegacyRecordBatch, Problem
 from kdump.log.skim import HEAD, KEYS, LARGE, SIZES, Keep, Skim
 
-MOST_AHEAD = 4 * 1024 * 1024
+MAX_LOOKAHEAD_BYTES = 4 * 1024 * 1024
 """Maximum number of bytes that are collected only to find out whether they are a record."""
 
 
@@ -70,7 +70,7 @@ def decode_columns(
     rest_of_payload = b""
     """Bytes read after a record that was skimmed."""
     piece: Bytes
-    wanted = 0
+    needed = 0
     done = 0
     total = left
     try:
@@ -81,7 +81,7 @@ def decode_columns(
                 done += len(piece)
             if rest:
                 rest += piece
-                if len(rest) < wanted:
+                if len(rest) < needed:
                     continue
                 piece, rest = rest, bytearray()
             columns = RecordColumns(piece if isinstance(piece, bytearray) else bytes(piece))
@@ -102,14 +102,14 @@ def decode_columns(
             rest = bytearray(piece[position:])
             del columns
             piece = b""  # a large piece must be referenced only by `rest`
-            wanted = _wanted(rest, limit - done + len(rest), done - len(rest), pieces if space else None) if left else 0
-            if keep is not None and wanted > LARGE:
+            needed = _needed(rest, limit - done + len(rest), done - len(rest), pieces if space else None) if left else 0
+            if keep is not None and needed > LARGE:
                 skim = Skim(bytes(rest), pieces, done - len(rest), keep)
                 columns = skim.record()
                 left -= 1
                 batch.decoded_to = base + skim.stop
                 yield columns, base + skim.start
-                rest, rest_of_payload, wanted = bytearray(), skim.rest, 0
+                rest, rest_of_payload, needed = bytearray(), skim.rest, 0
                 done = skim.stop + len(rest_of_payload)
         else:
             position, piece = 0, bytes(rest)
@@ -158,7 +158,7 @@ def _holds_record(rest: bytearray, pieces: Iterator[bytes | memoryview]) -> bool
             rest += next(pieces)
         except (DecodeError, StopIteration):
             return False
-        if len(rest) > MOST_AHEAD:
+        if len(rest) > MAX_LOOKAHEAD_BYTES:
             return False
 
 
@@ -184,7 +184,7 @@ def unpacked(batch: Batch, position: int, count: int) -> bytes:
     return found
 
 
-def _wanted(rest: bytearray, room: int, position: int, pieces: Iterator[bytes | memoryview] | None) -> int:
+def _needed(rest: bytearray, room: int, position: int, pieces: Iterator[bytes | memoryview] | None) -> int:
     """Return the total size in bytes of the record that starts in `rest`, at `position` of the payload: nothing is
     decoded before they are all available. Raises DecodeError if the size exceeds `room`, so that no memory is used for
     it. `pieces`: the rest of a compressed payload, which is then decompressed to its end: either the record extends

@@ -54,8 +54,8 @@ def impossible_count(batch: Batch) -> Invalid | None:
     count = batch.header.recordCount
     reason = f"recordCount {count} is negative"
     if count > 0:
-        most = max_records(batch.size, batch.header.codec)
-        reason = f"recordCount is {count}, but the batch has room for at most {most} records"
+        max_count = max_records(batch.size, batch.header.codec)
+        reason = f"recordCount is {count}, but the batch has room for at most {max_count} records"
     return Invalid(COUNT, reason)
 
 

@@ -23,7 +23,7 @@ LOOK_BACK = 64 * 1024 * 1024
 """Bytes of a stream that are kept while searching for the next valid batch: longer damage is simply junk."""
 LOOK_AROUND = 1 << 20
 """Bytes before a batch that are searched for the start of a record around it."""
-MOST_HEADERS = 1000
+MAX_HEADERS = 1000
 """Maximum headers of a record; bytes that claim more are not a record."""
 
 FRAMING = re.compile(rb"(?=[\x80-\xff]{1,4}[\x00-\x7f]\x00)", re.DOTALL)
@@ -46,30 +46,30 @@ class EmbeddedBatchCheck:
             self.boundary = self.known = boundary
             self.anchor = boundary + BATCH_HEADER.size
 
-    def end_of_container(self, inner: HeaderCandidate, is_sound: Callable[[int], bool]) -> int | None:
+    def end_of_container(self, inner: HeaderCandidate, is_valid_batch: Callable[[int], bool]) -> int | None:
         """Return the end of the record or message that has `inner` in its key, value or a header; None if none has.
-        `is_sound`: whether a valid batch begins at a position."""
+        `is_valid_batch`: whether a valid batch begins at a position."""
         end = None
         if inner.position - self.boundary < LOOK_BACK:
-            end = self._by_hops(inner, is_sound) or self._by_message(inner)
-        end = end or self._by_search(inner, is_sound)
+            end = self._by_hops(inner, is_valid_batch) or self._by_message(inner)
+        end = end or self._by_search(inner, is_valid_batch)
         if end is not None:
             self.anchor = self.known = end
         return end
 
-    def _by_hops(self, inner: HeaderCandidate, is_sound: Callable[[int], bool]) -> int | None:
+    def _by_hops(self, inner: HeaderCandidate, is_valid_batch: Callable[[int], bool]) -> int | None:
         """Follow the lengths of records from the start of the damage, or from the last record that was found."""
         while self.anchor < inner.position:
             try:
-                length, behind = self._varint(self.anchor)
+                length, after = self._varint(self.anchor)
             except DecodeError:
                 return None
-            stop = behind + length
-            if length < MIN_RECORD_SIZE - 1 or self._bytes(behind, 1) != b"\0":
+            stop = after + length
+            if length < MIN_RECORD_SIZE - 1 or self._bytes(after, 1) != b"\0":
                 return None
             if stop > inner.position:
                 end = self._record_end(self.anchor, inner, self._claimed_end())
-                return end if end and (self._goes_on(end, is_sound) or not self._bytes(end, 1)) else None
+                return end if end and (self._goes_on(end, is_valid_batch) or not self._bytes(end, 1)) else None
             self.anchor = stop
         return None
 
@@ -86,12 +86,12 @@ class EmbeddedBatchCheck:
                 return end
         return None
 
-    def _by_search(self, inner: HeaderCandidate, is_sound: Callable[[int], bool]) -> int | None:
+    def _by_search(self, inner: HeaderCandidate, is_valid_batch: Callable[[int], bool]) -> int | None:
         """Search for a record anywhere before it, in case the damage extends into the records."""
         start = max(self.known, inner.position - LOOK_AROUND)
         for match in FRAMING.finditer(self._bytes(start, inner.position - start)):
             end = self._record_end(start + match.start(), inner, 0)
-            if end is not None and self._goes_on(end, is_sound):
+            if end is not None and self._goes_on(end, is_valid_batch):
                 return end
         return None
 
@@ -131,7 +131,7 @@ class EmbeddedBatchCheck:
             left -= 1
             if not left and not counted:
                 count, at = self._varint(at)
-                if not 0 <= count <= MOST_HEADERS:
+                if not 0 <= count <= MAX_HEADERS:
                     raise DecodeError("Record", "headersCount", at, "no record")
                 left, counted = 2 * count, True
         if at != stop:
@@ -146,9 +146,9 @@ class EmbeddedBatchCheck:
             and (zlib.crc32(self._bytes(start, end - start)) == int.from_bytes(stored, "big"))
         )
 
-    def _goes_on(self, position: int, is_sound: Callable[[int], bool]) -> bool:
+    def _goes_on(self, position: int, is_valid_batch: Callable[[int], bool]) -> bool:
         """Return True if a record or a batch begins at `position`."""
-        return bool(NEXT_RECORD.match(self._bytes(position, 6))) or is_sound(position)
+        return bool(NEXT_RECORD.match(self._bytes(position, 6))) or is_valid_batch(position)
 
     def _claimed_end(self) -> int:
         """Return the end of the batch or message that begins where the damage does, according to its stored length."""

@@ -67,10 +67,10 @@ def within(place: str, problem: str) -> str:
     return problem if isinstance(problem, (Unread, Gone)) else f"{place}: {problem}"
 
 
-Refused = Callable[[SourceError], object]
+OnUnreadable = Callable[[SourceError], object]
 """Called with the error for something that could not be read; processing continues with the rest."""
 
 
 def raise_it(error: SourceError) -> None:
-    """A Refused that makes any unreadable file fatal: raises the error."""
+    """An OnUnreadable that makes any unreadable file fatal: raises the error."""
     raise error

@@ -137,7 +137,7 @@ class FaultTolerantSource(FileSource):
     def _is_bad(self, position: int) -> bool:
         assert self.size is not None
         count = min(BLOCK, self.size - position)
-        self._careful().again(position, count, self.size)
+        self._low_impact_reads().again(position, count, self.size)
         return self._try(position, count) is None
 
     def _mark(self, start: int, stop: int) -> tuple[int, int]:
@@ -148,11 +148,11 @@ class FaultTolerantSource(FileSource):
         if first and sum(self.unreadable[first - 1]) >= start:
             first -= 1
             start = self.unreadable[first][0]
-        behind = first
-        while behind < len(self.unreadable) and self.unreadable[behind][0] <= stop:
-            stop = max(stop, sum(self.unreadable[behind]))
-            behind += 1
-        self.unreadable[first:behind] = [(start, stop - start)]
+        after = first
+        while after < len(self.unreadable) and self.unreadable[after][0] <= stop:
+            stop = max(stop, sum(self.unreadable[after]))
+            after += 1
+        self.unreadable[first:after] = [(start, stop - start)]
         return start, stop
 
     def close(self) -> None:

@@ -34,11 +34,12 @@ class StreamStop(NamedTuple):
 
 
 def kafka_batches(
-    window: Window, *, name_offset: int | None = None, limits: Limits | None = None, most: int | None = None
+    window: Window, *, name_offset: int | None = None, limits: Limits | None = None, max_bytes: int | None = None
 ) -> Iterator[Batch | StreamStop]:
-    """Yield the batches in the first `most` bytes (default: all) of the file in `window`, in order, and a StreamStop in
-    place of bytes that Kafka cannot read. A Batch can be read until the next item is requested. Raises SourceError."""
-    batches = _BatchStream(window, name_offset, limits or Limits(), most)
+    """Yield the batches in the first `max_bytes` bytes (default: all) of the file in `window`, in order, and a
+    StreamStop in place of bytes that Kafka cannot read. A Batch can be read until the next item is requested. Raises
+    SourceError."""
+    batches = _BatchStream(window, name_offset, limits or Limits(), max_bytes)
     position = 0
     while True:
         window.release(position)
@@ -75,17 +76,18 @@ class _NoBatch(NamedTuple):
 class _BatchStream:
     """Reads single batches of one file as Kafka does."""
 
-    def __init__(self, window: Window, name_offset: int | None, limits: Limits, most: int | None) -> None:
+    def __init__(self, window: Window, name_offset: int | None, limits: Limits, max_bytes: int | None) -> None:
         self.window = window
         self.name_offset = name_offset
         self.limits = limits
-        self.most = most
+        self.max_bytes = max_bytes
 
     def reaches(self, position: int) -> bool:
-        return (self.most is None or position <= self.most) and self.window.reaches(position)
+        return (self.max_bytes is None or position <= self.max_bytes) and self.window.reaches(position)
 
     def look(self, position: int) -> Batch | _NoBatch | None:
-        """Return the batch at `position`, or why there is none; None at the end of the file or of the `most` bytes."""
+        """Return the batch at `position`, or why there is none; None at the end of the file or of the `max_bytes`
+        bytes."""
         data = bytes(self.window.view(position, HEADER))
         if len(data) < LEAST or not self.reaches(position + LEAST + 1):  # FileLogInputStream requires one more byte
             whole = not data or not self.reaches(position + len(data))

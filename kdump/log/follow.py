@@ -17,7 +17,7 @@ POLL = 0.25
 
 
 def follow(
-    at: Target, window: Window, start: int, limits: Limits, waiting: Callable[[], None], note: Callable[[str], None]
+    target: Target, window: Window, start: int, limits: Limits, waiting: Callable[[], None], note: Callable[[str], None]
 ) -> Iterator[Region]:
     """Yield the regions of a growing file, until the partition has a newer segment or the file is deleted, and all of
     it has been read. A last region that is not a batch may still be being written, so it is yielded only at that end.
@@ -35,7 +35,7 @@ def follow(
         if source.size is not None and source.size < position:
             note(f"was truncated to {source.size} bytes; continuing from there")
             position = source.size
-        for region in regions(window, name_offset=at.name_offset, start=position, limits=limits):
+        for region in regions(window, name_offset=target.name_offset, start=position, limits=limits):
             if not isinstance(region, Batch) and region.end == source.size and not ended:
                 break
             position = region.end
@@ -45,24 +45,24 @@ def follow(
         waiting()
         while not ended and source.state() == state:
             # One more iteration reads what was written before the segment was rolled or deleted.
-            ended = newer(at) is not None or source.is_deleted()
+            ended = newer(target) is not None or source.is_deleted()
             if not ended:
                 time.sleep(POLL)
-        if source.is_deleted() and newer(at) is None:
+        if source.is_deleted() and newer(target) is None:
             note("was deleted; there is nothing more to read")
 
 
-def newer(at: Target) -> Target | None:
+def newer(current: Target) -> Target | None:
     """Return the partition's next segment, None if this is the newest."""
-    if at.name_offset is None:
+    if current.name_offset is None:
         return None
-    directory = os.path.dirname(at.path) or "."
+    directory = os.path.dirname(current.path) or "."
     try:
         names = segments_in(directory)
     except OSError:
         return None
     for name in names:
         following = target(os.path.join(directory, name))
-        if following.name_offset is not None and following.name_offset > at.name_offset:
+        if following.name_offset is not None and following.name_offset > current.name_offset:
             return following
     return None

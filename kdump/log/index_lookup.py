@@ -101,11 +101,11 @@ class LastEntry(NamedTuple):
     timestamp: int = -1
 
 
-def last_entry(at: Target, kind: file_kinds.FileKind) -> LastEntry | None:
+def last_entry(target: Target, kind: file_kinds.FileKind) -> LastEntry | None:
     """Return the last entry of the segment's index of that kind; None if there is none, or if it is not above the entry
     before it. Reads few bytes, however many zeros follow: indexes are preallocated with 10 MiB."""
-    stem, dot, ending = at.path.rpartition(".log")
-    if not dot or at.name_offset is None:
+    stem, dot, ending = target.path.rpartition(".log")
+    if not dot or target.name_offset is None:
         return None
     layout, name = (INDEX_ENTRY, ".index") if kind is file_kinds.INDEX else (TIME_INDEX_ENTRY, ".timeindex")
     size = layout.size
@@ -126,5 +126,5 @@ def last_entry(at: Target, kind: file_kinds.FileKind) -> LastEntry | None:
         return None
     first, second = rows[-1]
     if kind is file_kinds.INDEX:
-        return LastEntry(at.name_offset + first, position=second)
-    return LastEntry(at.name_offset + second, timestamp=first)
+        return LastEntry(target.name_offset + first, position=second)
+    return LastEntry(target.name_offset + second, timestamp=first)

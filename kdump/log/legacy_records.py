@@ -237,18 +237,18 @@ def _parsed(pieces: Iterator[bytes], limit: int, keys: bool, values: bool) -> It
     rest: Bytes = b""
     done = 0  # position of rest in the decompressed payload
     pending = bytearray()
-    wanted = 0
+    needed = 0
     for piece in pieces:
-        if pending or wanted:
+        if pending or needed:
             pending += piece
-            if len(pending) < wanted:
+            if len(pending) < needed:
                 continue
-            rest, pending, wanted = pending, bytearray(), 0
+            rest, pending, needed = pending, bytearray(), 0
         else:
             rest = piece
         at = 0
-        wanted = LOG_OVERHEAD + 5
-        while len(rest) - at >= wanted:
+        needed = LOG_OVERHEAD + 5
+        while len(rest) - at >= needed:
             size = LOG_OVERHEAD + int.from_bytes(rest[at + 8 : at + 12], "big", signed=True)
             if size > limit - done - at:
                 for _ in pieces:  # if the payload is larger than the limit, that is what is wrong
@@ -257,8 +257,8 @@ def _parsed(pieces: Iterator[bytes], limit: int, keys: bool, values: bool) -> It
                 raise DecodeError("Message", "messageSize", done + at + 8, reason)
             message = MESSAGES.get(rest[at + MAGIC_POSITION])
             skims = size > KEEP and (message is None or not values)
-            wanted = max(0 if skims else size, message.size if message else 0)
-            if wanted > len(rest) - at:
+            needed = max(0 if skims else size, message.size if message else 0)
+            if needed > len(rest) - at:
                 break
             start, data = at, rest
             try:
@@ -280,10 +280,10 @@ def _parsed(pieces: Iterator[bytes], limit: int, keys: bool, values: bool) -> It
             at += size
             if skims:
                 done, at = done + at, 0
-            wanted = LOG_OVERHEAD + 5
+            needed = LOG_OVERHEAD + 5
         pending = bytearray(rest[at:])
         done += at
         if not pending:
-            wanted = 0
+            needed = 0
     if pending:
         raise cut(len(pending)).moved(done)

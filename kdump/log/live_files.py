@@ -26,16 +26,16 @@ Opener = Callable[[str], Source]
 Read = TypeVar("Read")
 
 
-def open_target(at: Target, opener: Opener = open_source) -> Source:
+def open_target(target: Target, opener: Opener = open_source) -> Source:
     """Open a file. Raises SourceError; its text is a Gone for a file that was found in a directory, or existed when the
     run began, and is no longer there, unless it is a broken link."""
-    reject_pipe(at)
+    reject_pipe(target)
     try:
-        return opener(at.path)
+        return opener(target.path)
     except SourceNotFound as error:
-        if os.path.islink(at.path) or (at.source == at.path and at.path not in existing_paths()):
+        if os.path.islink(target.path) or (target.source == target.path and target.path not in existing_paths()):
             raise
-        raise SourceError(went_away(at.path)) from error
+        raise SourceError(went_away(target.path)) from error
 
 
 def identity(path: str) -> Identity | None:

@@ -48,13 +48,13 @@ class LogDirectory:
     @property
     def is_of_broker(self) -> bool:
         """Whether a file shows that a broker uses this directory: it then takes every candidate for a partition."""
-        return any(at.kind in AT_ROOT for at in self.files.values())
+        return any(target.kind in AT_ROOT for target in self.files.values())
 
     @cached_property
     def partitions(self) -> list[PartitionDirectory]:
         if self.is_of_broker:
             return self.candidates
-        return [each for each in self.candidates if each.refused or _may_be_partition(each)]
+        return [each for each in self.candidates if each.listing_errors or _may_be_partition(each)]
 
     @property
     def nested(self) -> list[str]:
@@ -75,7 +75,7 @@ class LogDirectory:
         """Whether this is a controller's directory, or a metadata.log.dir that is not in log.dirs: a broker writes
         checkpoints to each of its log directories. Other directories, such as lost+found, say nothing about that: a
         node lists only log.dirs."""
-        here = {at.kind for at in self.files.values()}
+        here = {target.kind for target in self.files.values()}
         if not any(each.topic == METADATA_TOPIC for each in self.partitions) and file_kinds.KRAFT_SNAPSHOT not in here:
             return False
         others = any(each.topic != METADATA_TOPIC and any(each.files()) for each in self.partitions)
@@ -154,13 +154,13 @@ def _log_directory(directory: str, entries: list[DirectoryEntry]) -> LogDirector
         if entry.name == LOCK:
             continue
         if not entry.is_directory:
-            at = target(entry.path, source=directory)._replace(topic=None, partition=None)  # whatever its own name
+            file = target(entry.path, source=directory)._replace(topic=None, partition=None)  # whatever its own name
             # A broker reads no segments here: they belong to a partition.
-            is_other = at.kind is None or at.kind is file_kinds.SEGMENT or not is_live(entry.name)
+            is_other = file.kind is None or file.kind is file_kinds.SEGMENT or not is_live(entry.name)
             if is_other or entry.name != ENDINGS.sub("", entry.name):
-                found.others.append(at)
+                found.others.append(file)
             else:
-                found.files[entry.name] = at
+                found.files[entry.name] = file
         elif PARTITION.match(entry.name):
             found.candidates.append(partition(entry.path, directory))
         elif entry.name not in (REMOTE_CACHE, CLEAN_MARK):

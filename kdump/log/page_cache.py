@@ -101,10 +101,10 @@ class PageCache:
             if start <= position and min(ahead, size) <= stop:
                 return
         # Not beyond the end: the pages that a broker appends there are not ours.
-        wanted = (_down(position, ALIGN), min(_up(ahead, self._granule), _up(size, PAGE)))
-        absent = [run for gap in without([wanted], merged(self._zones)) for run in self._absent(*gap)]
+        requested = (_down(position, ALIGN), min(_up(ahead, self._granule), _up(size, PAGE)))
+        absent = [run for gap in without([requested], merged(self._zones)) for run in self._absent(*gap)]
         self._ours = merged([*self._ours, *absent])
-        self._move(position, wanted)
+        self._move(position, requested)
         kept = merged((_down(start, self._granule), stop) for start, stop in self._zones)
         gone = without(self._ours, kept)
         if gone:
@@ -113,8 +113,8 @@ class PageCache:
             self._ours = merged([*without(self._ours, gone), *without(left, self._late)])
             self._late = left
 
-    def _move(self, position: int, wanted: Run) -> None:
-        start, stop = wanted
+    def _move(self, position: int, requested: Run) -> None:
+        start, stop = requested
         for zone in reversed(self._zones):
             if zone[0] <= position <= zone[1]:
                 self._zones.remove(zone)

@@ -25,12 +25,12 @@ NO_SEGMENT = "no segment (<20 digits>.log) in this directory"
 
 @dataclass
 class SegmentFiles:
-    """A .log (None: it is gone) and the files with the same name next to it, by kind."""
+    """A .log (None: it is gone) and its indexes next to it, by kind."""
 
     name: str
     offset: int
     log: Target | None = None
-    beside: dict[FileKind, Target] = field(default_factory=dict)
+    indexes: dict[FileKind, Target] = field(default_factory=dict)
 
 
 @dataclass
@@ -50,12 +50,12 @@ class PartitionFiles:
 
 
 @dataclass(frozen=True)
-class Listing:
+class DirectoryListing:
     """What is in a directory, as compact as possible. `files`: their names, each followed by a slash."""
 
     files: str = ""
     directories: str = ""
-    refused: str = ""
+    error: str = ""
     """Why the directory could not be listed."""
     seen: Identity | None = None
     """Identity of the directory from before it was listed; None if it is not on a local disk."""
@@ -73,22 +73,22 @@ class PartitionDirectory:
     partition: int | None
     state: str
     given: PartitionFiles | None = None
-    listed: Listing | None = field(default=None, compare=False, repr=False)
+    listed: DirectoryListing | None = field(default=None, compare=False, repr=False)
 
     @property
     def name(self) -> str:
         return os.path.basename(os.path.abspath(self.path))
 
     @property
-    def listing(self) -> Listing:
+    def listing(self) -> DirectoryListing:
         if self.listed is None:
-            self.listed = Listing() if self.given is not None else _list(self.path)
+            self.listed = DirectoryListing() if self.given is not None else _list(self.path)
         return self.listed
 
     @property
-    def refused(self) -> list[str]:
+    def listing_errors(self) -> list[str]:
         """Why the directory could not be listed."""
-        return [self.listing.refused] if self.listing.refused else []
+        return [self.listing.error] if self.listing.error else []
 
     @property
     def directories(self) -> list[str]:
@@ -98,7 +98,11 @@ class PartitionDirectory:
     @property
     def file_names(self) -> list[str]:
         """The names of its files, sorted."""
-        return [os.path.basename(at.path) for at in self.files()] if self.given else self.listing.files.split("/")[:-1]
+        return (
+            [os.path.basename(target.path) for target in self.files()]
+            if self.given
+            else self.listing.files.split("/")[:-1]
+        )
 
     @property
     def grouped(self) -> PartitionFiles:
@@ -137,7 +141,7 @@ class PartitionDirectory:
 
     def text(self, name: str) -> Target | None:
         """Return the small file with exactly this name."""
-        return next((at for at in self.texts if os.path.basename(at.path) == name), None)
+        return next((target for target in self.texts if os.path.basename(target.path) == name), None)
 
     def files(self) -> Iterator[Target]:
         """Yield all files."""
@@ -145,7 +149,7 @@ class PartitionDirectory:
         for segment in here.segments:
             if segment.log is not None:
                 yield segment.log
-            yield from segment.beside.values()
+            yield from segment.indexes.values()
         for group in (here.orphans, here.snapshots, here.kraft_snapshots, here.texts, here.unfinished, here.others):
             yield from group
 
@@ -166,9 +170,11 @@ def partition(directory: str, source: str = "") -> PartitionDirectory:
     )
 
 
-def one_file(at: Target, segment: SegmentFiles, state: str = "") -> PartitionDirectory:
+def one_file(target: Target, segment: SegmentFiles, state: str = "") -> PartitionDirectory:
     """Return a partition that consists of the files of one segment, given by its path."""
-    return PartitionDirectory(at.path, at.source, at.topic, at.partition, state, PartitionFiles([segment]))
+    return PartitionDirectory(
+        target.path, target.source, target.topic, target.partition, state, PartitionFiles([segment])
+    )
 
 
 def current(place: PartitionDirectory) -> PartitionDirectory:
@@ -178,18 +184,18 @@ def current(place: PartitionDirectory) -> PartitionDirectory:
     return partition(place.path, place.source)
 
 
-def _list(directory: str) -> Listing:
+def _list(directory: str) -> DirectoryListing:
     seen = identity(directory)
     try:
         return listing_of(items(directory), seen)
     except OSError as error:
-        return Listing(refused=listing_error(error, directory), seen=seen)
+        return DirectoryListing(error=listing_error(error, directory), seen=seen)
 
 
-def listing_of(entries: list[DirectoryEntry], seen: Identity | None) -> Listing:
-    """Return the Listing of a directory with these entries; `seen`: its identity from before it was listed."""
+def listing_of(entries: list[DirectoryEntry], seen: Identity | None) -> DirectoryListing:
+    """Return the DirectoryListing of a directory with these entries; `seen`: its identity from before it was listed."""
     files = "".join(f"{entry.name}/" for entry in entries if not entry.is_directory)
-    return Listing(files, "".join(f"{entry.name}/" for entry in entries if entry.is_directory), "", seen)
+    return DirectoryListing(files, "".join(f"{entry.name}/" for entry in entries if entry.is_directory), "", seen)
 
 
 @lru_cache(8)
@@ -198,38 +204,38 @@ def _grouped(path: str, source: str, topic: str | None, number: int | None, name
     segments: dict[str, SegmentFiles] = {}
     for name in names.split("/")[:-1]:
         kind, offset = by_name(name)
-        at = Target(os.path.join(path, name), offset, topic, number, kind, source)
-        _sort_in(found, segments, name, at)
+        target = Target(os.path.join(path, name), offset, topic, number, kind, source)
+        _sort_in(found, segments, name, target)
     for segment in segments.values():
         if segment.log is not None:
             found.segments.append(segment)
         else:
-            found.orphans.extend(segment.beside.values())
+            found.orphans.extend(segment.indexes.values())
     found.segments.sort(key=lambda segment: (segment.offset, segment.name))
-    found.snapshots.sort(key=lambda at: at.name_offset or 0)
+    found.snapshots.sort(key=lambda target: target.name_offset or 0)
     return found
 
 
-def _sort_in(found: PartitionFiles, segments: dict[str, SegmentFiles], name: str, at: Target) -> None:
+def _sort_in(found: PartitionFiles, segments: dict[str, SegmentFiles], name: str, target: Target) -> None:
     if not is_live(name):
-        (found.others if name.endswith(".deleted") else found.unfinished).append(at)
-    elif at.kind is file_kinds.SEGMENT or at.kind in file_kinds.INDEXES:
-        assert at.kind is not None
+        (found.others if name.endswith(".deleted") else found.unfinished).append(target)
+    elif target.kind is file_kinds.SEGMENT or target.kind in file_kinds.INDEXES:
+        assert target.kind is not None
         stem = ENDINGS.sub("", name).partition(".")[0]
-        segment = segments.setdefault(stem, SegmentFiles(stem, at.name_offset or 0))
-        if at.kind is file_kinds.SEGMENT:
-            other: Target | None = at
+        segment = segments.setdefault(stem, SegmentFiles(stem, target.name_offset or 0))
+        if target.kind is file_kinds.SEGMENT:
+            other: Target | None = target
             if segment.log is None or name == f"{stem}.log":
-                other, segment.log = segment.log, at
+                other, segment.log = segment.log, target
             if other is not None:  # two files of one base offset, such as a .log and its compressed copy
                 found.others.append(other)
         else:
-            segment.beside[at.kind] = at
-    elif at.kind is file_kinds.PRODUCER_SNAPSHOT:
-        found.snapshots.append(at)
-    elif at.kind is file_kinds.KRAFT_SNAPSHOT:
-        found.kraft_snapshots.append(at)
-    elif at.kind is None or name != ENDINGS.sub("", name):
-        found.others.append(at)
+            segment.indexes[target.kind] = target
+    elif target.kind is file_kinds.PRODUCER_SNAPSHOT:
+        found.snapshots.append(target)
+    elif target.kind is file_kinds.KRAFT_SNAPSHOT:
+        found.kraft_snapshots.append(target)
+    elif target.kind is None or name != ENDINGS.sub("", name):
+        found.others.append(target)
     else:
-        found.texts.append(at)
+        found.texts.append(target)

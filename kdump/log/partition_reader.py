@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 
-from kdump.log.errors import Refused, SourceError, raise_it
+from kdump.log.errors import OnUnreadable, SourceError, raise_it
 from kdump.log.paths import Target
 from kdump.log.reader import regions
 from kdump.log.region import Limits, Region
@@ -15,9 +15,9 @@ from kdump.log.window import Window
 class PartitionReader:
     """Opens, reads and closes segments, one at a time.
 
-    `open_window` opens a segment, and raises SourceError; `stretches` is as in kdump.log.reader.regions. `refused` is
-    called with the SourceError for bytes that could not be read, and raises it by default; `changed` is called with a
-    segment that grew or shrank while it was read, and by how many bytes.
+    `open_window` opens a segment, and raises SourceError; `run_mode` is as in kdump.log.reader.regions.
+    `on_unreadable` is called with the SourceError for bytes that could not be read, and raises it by default; `changed`
+    is called with a segment that grew or shrank while it was read, and by how many bytes.
 
     While a region is processed, `at` is its segment and `window` can read it. `files` and `size` (bytes) count the
     segments that were opened and closed.
@@ -28,43 +28,45 @@ class PartitionReader:
         open_window: Callable[[Target], Window],
         limits: Limits,
         *,
-        stretches: str = "",
-        refused: Refused = raise_it,
+        run_mode: str = "",
+        on_unreadable: OnUnreadable = raise_it,
         changed: Callable[[Target, int], None] = lambda at, count: None,
     ) -> None:
-        self.at: Target | None = None
+        self.target: Target | None = None
         self.window: Window | None = None
         self.files = self.size = 0
         self._open = open_window
         self._limits = limits
-        self._stretches = stretches
-        self._refused = refused
+        self._run_mode = run_mode
+        self._on_unreadable = on_unreadable
         self._changed = changed
 
     def log(self, segments: list[Target]) -> Iterator[Region]:
         """Yield the regions of all segments, in order."""
-        for at in segments:
-            yield from self.segment(at)
+        for target in segments:
+            yield from self.segment(target)
 
-    def segment(self, at: Target) -> Iterator[Region]:
+    def segment(self, target: Target) -> Iterator[Region]:
         """Yield the regions of one segment: together they cover the file, or what could be read of it."""
-        self.at = at
+        self.target = target
         try:
-            window = self._open(at)
+            window = self._open(target)
         except SourceError as error:
-            self._refused(error)
+            self._on_unreadable(error)
             return
         self.window, source = window, window.source
         try:
-            yield from regions(window, name_offset=at.name_offset, limits=self._limits, stretches=self._stretches)
+            yield from regions(window, name_offset=target.name_offset, limits=self._limits, run_mode=self._run_mode)
             for position, size in getattr(source, "unreadable", ()):
-                self._refused(SourceError(f"{at.path}: the device cannot read {size} bytes at byte {position}"))
+                self._on_unreadable(
+                    SourceError(f"{target.path}: the device cannot read {size} bytes at byte {position}")
+                )
             if source.error:
-                self._refused(SourceError(source.error))
+                self._on_unreadable(SourceError(source.error))
             elif isinstance(source, FileSource) and (grown := source.grown()):
-                self._changed(at, grown)
+                self._changed(target, grown)
         except SourceError as error:
-            self._refused(error)
+            self._on_unreadable(error)
         finally:
             self.files += 1
             self.size += source.size or 0

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import NamedTuple
 
 from kdump.log.command_line_paths import no_kafka_files
-from kdump.log.errors import Refused, SourceError, Unlisted, is_gone, listing_error
+from kdump.log.errors import OnUnreadable, SourceError, Unlisted, is_gone, listing_error
 from kdump.log.file_kinds import SEGMENT, FileKind, by_name
 from kdump.log.listing import is_inside, is_no_file, is_url, items, names
 
@@ -46,23 +46,23 @@ def target(path: str, kind: FileKind | None = None, source: str = "") -> Target:
     )
 
 
-def reject_pipe(at: Target) -> None:
+def reject_pipe(target: Target) -> None:
     """Raise SourceError if the file was found in a directory and is not a regular file: opening a pipe there would
     block forever."""
-    if at.source != at.path and "://" not in at.path and is_no_file(at.path):
-        raise SourceError(f"{at.path}: not a file")
+    if target.source != target.path and "://" not in target.path and is_no_file(target.path):
+        raise SourceError(f"{target.path}: not a file")
 
 
-def targets(path: str, kind: FileKind | None = None, refused: Refused | None = None) -> Iterator[Target]:
+def targets(path: str, kind: FileKind | None = None, on_unreadable: OnUnreadable | None = None) -> Iterator[Target]:
     """Yield the files that `path` denotes: a file itself (with the given `kind`), a directory's live segments in offset
-    order, then those of the directories below it, in order of their names. Calls `refused` for a directory that cannot
-    be read. Raises SourceError if there are no segments, and all directories could be read."""
+    order, then those of the directories below it, in order of their names. Calls `on_unreadable` for a directory that
+    cannot be read. Raises SourceError if there are no segments, and all directories could be read."""
     if path == "-" or "://" in path or not os.path.isdir(path):
         yield target(path, kind)
         return
     found = False
-    refusals = Refusals(refused)
-    for directory in directories(path, refusals):
+    collector = UnlistedCollector(on_unreadable)
+    for directory in directories(path, collector):
         try:
             chosen = segments_in(directory)
         except OSError:  # already reported, or it went away
@@ -70,7 +70,7 @@ def targets(path: str, kind: FileKind | None = None, refused: Refused | None = N
         found = found or bool(chosen)
         for name in chosen:
             yield target(os.path.join(directory, name), source=path)
-    if not found and not refusals.unlisted:
+    if not found and not collector.unlisted:
         raise no_kafka_files(path, f"{path}: no segment (<20 digits>.log) in this directory or below it")
 
 
@@ -84,18 +84,19 @@ def is_live(name: str) -> bool:
     return not name.endswith((".deleted", ".swap", ".cleaned"))
 
 
-class Refusals:
-    """A Refused that notes the directories that cannot be listed, and passes every error on to `refused`."""
+class UnlistedCollector:
+    """An OnUnreadable that notes the directories that cannot be listed, and passes every error on to
+    `on_unreadable`."""
 
-    def __init__(self, refused: Refused | None) -> None:
-        self.refused = refused
+    def __init__(self, on_unreadable: OnUnreadable | None) -> None:
+        self.on_unreadable = on_unreadable
         self.unlisted: list[str] = []
 
     def __call__(self, error: SourceError) -> None:
-        if self.refused is not None:
+        if self.on_unreadable is not None:
             if isinstance(error, Unlisted) and not is_gone(error):
                 self.unlisted.append(error.path)
-            self.refused(error)
+            self.on_unreadable(error)
 
     def apart_from(self, places: Iterable[str]) -> list[str]:
         """Return those directories that are not in one of `places`: any of them may be a log directory."""
@@ -103,22 +104,23 @@ class Refusals:
         return [each for each in self.unlisted if not any(is_inside(os.path.abspath(each), it) for it in above)]
 
 
-def directories(path: str, refused: Refused | None) -> Iterator[str]:
-    """Yield the directory and all readable ones below it, following each link once; calls `refused` for the others."""
+def directories(path: str, on_unreadable: OnUnreadable | None) -> Iterator[str]:
+    """Yield the directory and all readable ones below it, following each link once; calls `on_unreadable` for the
+    others."""
 
-    def refuse(error: OSError) -> None:
-        if refused is not None:
-            refused(Unlisted(listing_error(error, str(error.filename)), str(error.filename)))
+    def report(error: OSError) -> None:
+        if on_unreadable is not None:
+            on_unreadable(Unlisted(listing_error(error, str(error.filename)), str(error.filename)))
 
     if is_url(path):
-        yield from _below_url(path, refuse)
+        yield from _below_url(path, report)
         return
     seen = set()
-    for directory, below, _files in os.walk(path, onerror=refuse, followlinks=True):
+    for directory, below, _files in os.walk(path, onerror=report, followlinks=True):
         try:
             status = os.stat(directory)
         except OSError as error:
-            refuse(error)
+            report(error)
             continue
         if (status.st_dev, status.st_ino) in seen:
             below.clear()
@@ -128,17 +130,17 @@ def directories(path: str, refused: Refused | None) -> Iterator[str]:
         yield directory
 
 
-def _below_url(url: str, refuse: Callable[[OSError], None]) -> Iterator[str]:
+def _below_url(url: str, on_unreadable: Callable[[OSError], None]) -> Iterator[str]:
     """Like `directories`, for an object store."""
     yield url
     try:
         found = items(url)
     except OSError as error:
-        refuse(error)
+        on_unreadable(error)
         return
     for item in sorted(found, key=lambda item: natural(item.name)):
         if item.is_directory:
-            yield from _below_url(item.path, refuse)
+            yield from _below_url(item.path, on_unreadable)
 
 
 def natural(name: str) -> tuple[str, int]:

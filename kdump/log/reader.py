@@ -20,7 +20,7 @@ from kdump.log.resync import NOT_ZERO, Resync
 from kdump.log.window import Window
 
 WALKED, CHECKED = "walked", "checked"
-MANY_STRANGE = 1000
+MAX_UNRECOGNIZED_REGIONS = 1000
 """Maximum regions of junk and padding that are buffered to see whether a file without a Kafka name is a log."""
 
 
@@ -30,28 +30,28 @@ def regions(
     name_offset: int | None = None,
     start: int = 0,
     limits: Limits | None = None,
-    stretches: str = "",
+    run_mode: str = "",
     unordered: bool = False,
 ) -> Iterator[Region]:
     """Yield the regions of the file in `window`, from `start` (the beginning of one) to its end.
 
     `name_offset` is the offset in the file's name, None for a name without one. A Batch can be read until the next
-    region is requested. `stretches` requests a BatchRun in place of v2 batches that are valid beyond doubt: WALKED by
+    region is requested. `run_mode` requests a BatchRun in place of v2 batches that are valid beyond doubt: WALKED by
     their headers, CHECKED by their checksums. `unordered`: the batch after damage may have any offset; by default, its
     offset must be above those before it and near the file's name. Raises SourceError if the device fails, and instead
     of any region if the file does not look like Kafka's (see Window.is_nameless).
     """
-    found = Reader(window, name_offset, limits or Limits(), stretches, unordered=unordered).regions(start)
+    found = Reader(window, name_offset, limits or Limits(), run_mode, unordered=unordered).regions(start)
     return _recognized(window, found) if window.is_nameless and start == 0 else found
 
 
 def _recognized(window: Window, found: Iterator[Region]) -> Iterator[Region]:
     """Yield the regions once one of them, a batch or the beginning of one, shows that the file is a log."""
-    strange: list[Region] = []
+    unrecognized: list[Region] = []
     for region in found:
-        strange.append(region)
-        if region.kind not in (JUNK, PADDING) or len(strange) == MANY_STRANGE:
-            yield from strange
+        unrecognized.append(region)
+        if region.kind not in (JUNK, PADDING) or len(unrecognized) == MAX_UNRECOGNIZED_REGIONS:
+            yield from unrecognized
             yield from found
             return
     if window.source.error is None:
@@ -67,18 +67,18 @@ class Reader:
         window: Window,
         name_offset: int | None,
         limits: Limits,
-        stretches: str = "",
+        run_mode: str = "",
         *,
         unordered: bool = False,
     ) -> None:
         self.window = window
-        self.stretches = stretches
+        self.run_mode = run_mode
         self.name_offset = name_offset
         self.limits = limits
         self.resync = Resync(window, limits, name_offset, unordered=unordered)
         self.latest: int | None = None
         self.last_good: int | None = None
-        self.strange: int | None = None
+        self.contradicting_offset: int | None = None
 
     def regions(self, position: int) -> Iterator[Region]:
         while True:
@@ -87,7 +87,7 @@ class Reader:
             head = self.window.view(position, HEADER)
             if not head:
                 return
-            run = self._batch_run(position) if self.stretches else None
+            run = self._batch_run(position) if self.run_mode else None
             if run is not None:
                 yield run
                 position = run.end
@@ -116,7 +116,7 @@ class Reader:
             lowest=0 if name is None else name,
             highest=2 * FURTHEST - 1 if name is None else name + REACH - 1,
             budget=self.resync.work_left,
-            check=self.stretches == CHECKED,
+            check=self.run_mode == CHECKED,
         )
         if found is None:
             return None
@@ -124,7 +124,7 @@ class Reader:
             self.last_good = found.before
         self.latest = found.last_offset
         self.resync.work_left -= found.unchained
-        return BatchRun(self.limits, position, buffer, at, found, self.stretches == CHECKED)
+        return BatchRun(self.limits, position, buffer, at, found, self.run_mode == CHECKED)
 
     def _next(self, position: int, head: memoryview) -> Iterator[Region]:
         if not any(head[:LEAST]):
@@ -152,10 +152,15 @@ class Reader:
         if the first two batches contradict it consistently: the file has been renamed."""
         name = self.name_offset
         if first < 0 or last < first or (name is not None and not (near(last, name) and name <= last)):
-            if name is not None and self.latest is None and self.strange is not None and self.strange < first:
+            if (
+                name is not None
+                and self.latest is None
+                and self.contradicting_offset is not None
+                and self.contradicting_offset < first
+            ):
                 self.name_offset = None
                 self.resync.forget_name()
-            self.strange = last
+            self.contradicting_offset = last
             return
         if self.latest is not None and self.latest < first:
             self.last_good = self.latest
@@ -223,13 +228,13 @@ class Reader:
         base = self.last_good if self.last_good is not None else self.name_offset
         return claim.first_offset >= 0 if base is None else base - 1 < claim.last_offset < base + REACH
 
-    def _recovered(self, claim: HeaderCandidate, sound: int | None) -> Batch | None:
-        """Return the batch if its length is wrong, but its checksum matches the bytes up to `sound` (None: the end).
-        The checksum does not cover the length in any format."""
+    def _recovered(self, claim: HeaderCandidate, next_valid: int | None) -> Batch | None:
+        """Return the batch if its length is wrong, but its checksum matches the bytes up to `next_valid` (None: the
+        end). The checksum does not cover the length in any format."""
         header = claim.header
-        if header is None or (sound is None and self.window.source.size is None):
+        if header is None or (next_valid is None and self.window.source.size is None):
             return None
-        size = (self._end() if sound is None else sound) - claim.position
+        size = (self._end() if next_valid is None else next_valid) - claim.position
         if size < HEADER_SIZES[header.magic] or size == claim.size or size > LOOK_BACK:
             return None
         if not self.resync.checksum_matches(claim.position, size, header.magic, header.crc):

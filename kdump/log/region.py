@@ -60,7 +60,7 @@ class Problem:
 
 
 class Region:
-    """Bytes position..position+size-1 of a file. `kind` is torn, junk or padding, or in a subclass batch or stretch.
+    """Bytes position..position+size-1 of a file. `kind` is torn, junk or padding, or in a subclass batch or run.
 
     torn: an incomplete batch at the end, with its header, if that is complete, in `claimed`. junk: bytes that belong to
     no batch, up to the next valid batch or the end; `claimed` is the header that they begin with, if any. padding:
@@ -209,7 +209,7 @@ class BatchRun(Region):
     """
 
     def __init__(self, limits: Limits, position: int, buffer: bytes, start: int, run: ValidRun, checked: bool) -> None:
-        super().__init__("stretch", position, run.stop - start)
+        super().__init__("run", position, run.stop - start)
         self.limits = limits
         self.buffer = buffer
         self.start = start

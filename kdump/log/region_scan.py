@@ -46,7 +46,7 @@ class RegionScan:
     """Whether the caller keeps batches for later: those of a batch run would keep its buffer in memory."""
     whole_runs: bool = False
     """Whether a batch run may be yielded whole because the caller examines its batches."""
-    met: Callable[[int], None] = field(default=lambda position: None)
+    on_progress: Callable[[int], None] = field(default=lambda position: None)
     """Called for every region, matching or not, with its position, to show the progress of a search without matches."""
 
     def open(self, target: Target, *, keep: bool = False) -> Window:
@@ -73,10 +73,8 @@ class RegionScan:
             start = self.start_of(target, window)
             last = None if start else -1
         if stream is None:
-            stretches = "" if self.keeps else CHECKED if self.selection.meets_all else WALKED
-            stream = regions(
-                window, name_offset=target.name_offset, start=start, limits=self.limits, stretches=stretches
-            )
+            run_mode = "" if self.keeps else CHECKED if self.selection.meets_all else WALKED
+            stream = regions(window, name_offset=target.name_offset, start=start, limits=self.limits, run_mode=run_mode)
         by_place = offsets is not None or positions is not None
         for region in self._split_runs(window, stream, offsets, positions, pending):
             self._reached(region)
@@ -85,7 +83,7 @@ class RegionScan:
                 if not by_place:
                     yield region
                 continue
-            self.met(region.position)
+            self.on_progress(region.position)
             if positions and positions.last is not None and region.position > positions.last:
                 return
             if not isinstance(region, Batch):
@@ -137,13 +135,13 @@ class RegionScan:
             if not isinstance(region, BatchRun):
                 yield region
                 continue
-            if offsets is None and positions is None and self._unwanted(window, region):
+            if offsets is None and positions is None and self._is_skipped(window, region):
                 self.batches += region.run.batches
-                self.met(region.position)
+                self.on_progress(region.position)
                 continue
             below = offsets is not None and offsets.first is not None and region.run.last_offset < offsets.first
             if (below and not pending) or (self.whole_runs and offsets is None and positions is None):
-                self.met(region.position)
+                self.on_progress(region.position)
                 self.batches += region.run.batches
                 yield region
             else:
@@ -162,13 +160,13 @@ class RegionScan:
         if last is not None:
             self.highest = last if self.highest is None else max(last, self.highest)
 
-    def _unwanted(self, window: Window, run: BatchRun) -> bool:
+    def _is_skipped(self, window: Window, run: BatchRun) -> bool:
         """Return True if the headers of a run of large batches show that none of them matches."""
         if run.checked or run.size < LARGE * run.run.batches:
             return False
-        wanted = any(self.selection.batch(batch) != NO for batch in run.batches())
-        window.ahead = window.size if wanted else HEADERS
-        return not wanted
+        has_selected = any(self.selection.batch(batch) != NO for batch in run.batches())
+        window.ahead = window.size if has_selected else HEADERS
+        return not has_selected
 
     def _leave_out(self, region: Region) -> None:
         self.unshown += 1

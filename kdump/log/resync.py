@@ -96,7 +96,7 @@ class Resync:
                     continue  # excludes most false candidates
                 candidate = candidate_at(self.window, at, self.limits)
                 if self._is_valid(candidate, last_good):
-                    end = self.nesting.end_of_container(candidate, self._is_sound)
+                    end = self.nesting.end_of_container(candidate, self._is_valid_at)
                     if end is None:
                         return candidate.position, candidate.position
                     inside = end - position
@@ -113,7 +113,7 @@ class Resync:
             upper = b"(?:" + b"|".join(re.escape(half.to_bytes(4, "big")) for half in sorted(halves)) + b")"
         return re.compile(upper + rb".{4}[\x00-\x7f].{3}.{4}[\x00-\x02]", re.DOTALL)
 
-    def _is_sound(self, position: int) -> bool:
+    def _is_valid_at(self, position: int) -> bool:
         return self._is_valid(candidate_at(self.window, position, self.limits), None)
 
     def _is_valid(self, candidate: HeaderCandidate, last_good: int | None) -> bool:

@@ -41,37 +41,37 @@ BLOCK, HEADER_BLOCK = 256 * 1024, 4096
 NO_FIRST = TIMESTAMP_TYPE.mask | DELETE_HORIZON.mask
 """With one of these attributes, baseTimestamp is not a record's effective timestamp."""
 
-Met = Callable[[int], None]
+OnProgress = Callable[[int], None]
 """Called with the number of bytes processed since the last call."""
 
 
 def summarize_headers(
-    at: Target, window: Window, *, quick: bool = False, met: Met = lambda count: None
+    target: Target, window: Window, *, quick: bool = False, on_progress: OnProgress = lambda count: None
 ) -> HeaderTotals:
     """Summarize the headers of the segment in `window`. If `quick`, read only the first batch, the batches from the
     last entry of its .index on, and the last entry of its .timeindex; without a usable .index, read all batches.
     Raises SourceError."""
-    reader = _HeaderReader(at, window, met)
+    reader = _HeaderReader(target, window, on_progress)
     if not isinstance(window.source, FileSource):
         reader.thoroughly(0)
-    elif not (quick and _only_ends(reader, at, window)):
+    elif not (quick and _only_ends(reader, target, window)):
         reader.straight(0)
     return reader.finished()
 
 
-def _only_ends(reader: _HeaderReader, at: Target, window: Window) -> bool:
+def _only_ends(reader: _HeaderReader, target: Target, window: Window) -> bool:
     """Read the first batch and the last ones; return False, with nothing counted, if the index does not locate them."""
-    entry = last_entry(at, INDEX)
-    if entry is None or not begins_batch(window, entry.position, entry.offset, at.name_offset):
+    entry = last_entry(target, INDEX)
+    if entry is None or not begins_batch(window, entry.position, entry.offset, target.name_offset):
         return False
     if not reader.first():
         return False
     skipped = entry.position > reader.position
-    reader.met(max(0, entry.position - reader.position))
+    reader.on_progress(max(0, entry.position - reader.position))
     reader.straight(max(entry.position, reader.position))
     if skipped:
         reader.found.partial = True
-        latest = last_entry(at, TIME_INDEX)
+        latest = last_entry(target, TIME_INDEX)
         if latest is not None and reader.found.last is not None and latest.offset <= reader.found.last:
             reader.found.times(-1, latest.timestamp)
     return True
@@ -85,14 +85,14 @@ def _has_room(header: tuple[int, ...]) -> bool:
 class _HeaderReader:
     """Reads the headers of one segment."""
 
-    def __init__(self, at: Target, window: Window, met: Met) -> None:
+    def __init__(self, target: Target, window: Window, on_progress: OnProgress) -> None:
         self.window = window
-        self.name_offset = at.name_offset
-        self.met = met
+        self.name_offset = target.name_offset
+        self.on_progress = on_progress
         self.found = HeaderTotals()
         self.position = 0
         """End of the last batch that `straight` counted."""
-        self._last = -1 if at.name_offset is None else at.name_offset - 1
+        self._last = -1 if target.name_offset is None else target.name_offset - 1
         self._attributes: set[int] = set()
 
     def first(self) -> bool:
@@ -121,7 +121,7 @@ class _HeaderReader:
                 inside = position - start
                 if inside + header_size > len(buffer):
                     buffer, start, inside = source.read_at(position, block), position, 0
-                    self.met(position - reported)
+                    self.on_progress(position - reported)
                     reported = position
                 if inside + header_size <= len(buffer):
                     header = unpack(buffer, inside)
@@ -162,7 +162,7 @@ class _HeaderReader:
         found.records = None if found.records is None else found.records + records
         found.times(oldest, newest)
         arrived = position == size or bool(only_one and held)
-        self.met((position if arrived else held_at) - reported)
+        self.on_progress((position if arrived else held_at) - reported)
         self.position, self._last = position, last
         if arrived:
             return True
@@ -177,7 +177,7 @@ class _HeaderReader:
         stream = regions(self.window, name_offset=self.name_offset, start=position, limits=Limits())
         before: Region | None = None
         for region in stream:
-            self.met(region.size)
+            self.on_progress(region.size)
             if before is not None and before.kind == PADDING:
                 self._damaged(before)
             found.tail = ""

@@ -203,10 +203,10 @@ class Selection:
         return any(True for _ in self.records(batch)) or bool(batch.problems)
 
 
-def _longs(wanted: Range) -> tuple[int, int]:
+def _longs(limits: Range) -> tuple[int, int]:
     """Return both ends of the range, limited to 64 bits; (1, 0) if nothing is left of it."""
-    first = LONG_MIN if wanted.first is None else max(LONG_MIN, wanted.first)
-    last = LONG_MAX if wanted.last is None else min(LONG_MAX, wanted.last)
+    first = LONG_MIN if limits.first is None else max(LONG_MIN, limits.first)
+    last = LONG_MAX if limits.last is None else min(LONG_MAX, limits.last)
     return (first, last) if first <= last else (1, 0)
 
 

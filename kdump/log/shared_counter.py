@@ -44,12 +44,12 @@ class SharedCounter:
         return count
 
 
-def result_of(future: Future[Result], counter: SharedCounter, met: Callable[[int], None]) -> Result:
-    """Wait for a worker's result. Until then, calls `met` with the bytes that the workers have read."""
+def result_of(future: Future[Result], counter: SharedCounter, on_progress: Callable[[int], None]) -> Result:
+    """Wait for a worker's result. Until then, calls `on_progress` with the bytes that the workers have read."""
     from concurrent.futures import wait
 
     while True:
         done, _ = wait([future], PAUSE)
-        met(counter.take())
+        on_progress(counter.take())
         if done:
             return future.result()

@@ -140,10 +140,10 @@ class Skim:
             self._at = 0
         return True
 
-    def _varint(self, field: str, most: int, stop: int | None = None, struct: str = "Record") -> int:
-        self._need(most)
+    def _varint(self, field: str, max_size: int, stop: int | None = None, struct: str = "Record") -> int:
+        self._need(max_size)
         end = len(self._piece) if stop is None else min(len(self._piece), stop - self._base)
-        read = read_varlong if most == VARINT else read_varint
+        read = read_varlong if max_size == VARINT else read_varint
         try:
             value, self._at = read(self._piece, self._at, end, struct, field)
         except DecodeError as error:

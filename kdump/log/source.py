@@ -17,7 +17,7 @@ from kdump.format.codec import decompress
 from kdump.format.errors import DecodeError
 from kdump.log.errors import SourceError, SourceNotFound, is_missing
 from kdump.log.failures import note
-from kdump.log.manners import CarefulReads, after_read, before_read
+from kdump.log.low_impact_reads import LowImpactReads, after_read, before_read
 
 BLOCK = 256 * 1024
 MEMORY = 16 * 1024 * 1024
@@ -67,14 +67,14 @@ def identity_of(status: os.stat_result) -> Identity:
 
 class FileSource:
     """A regular file or block device, read with pread: never mapped, because a broker may truncate it. All reads are
-    careful (kdump.log.manners)."""
+    low-impact (kdump.log.low_impact_reads)."""
 
     def __init__(self, path: str, fd: int) -> None:
         self.name = path
         self.error: str | None = None
         self.keep = True
         self.fd = fd
-        self._reads: CarefulReads | None = None
+        self._reads: LowImpactReads | None = None
         try:
             self.size: int | None = os.lseek(fd, 0, os.SEEK_END)
         except OSError as error:
@@ -85,7 +85,7 @@ class FileSource:
         count = min(count, self.size - position)
         if count <= 0:
             return b""
-        reads = self._careful()
+        reads = self._low_impact_reads()
         reads.before(position, count, self.size)
         data = self._read(position, count)
         reads.after(len(data))
@@ -93,11 +93,11 @@ class FileSource:
 
     def adopt(self, other: FileSource) -> None:
         """Take the place of another source of the same open file."""
-        self.size, self._reads = other.size, other._careful()
+        self.size, self._reads = other.size, other._low_impact_reads()
 
-    def _careful(self) -> CarefulReads:
+    def _low_impact_reads(self) -> LowImpactReads:
         if self._reads is None:
-            self._reads = CarefulReads(self.fd)
+            self._reads = LowImpactReads(self.fd)
         return self._reads
 
     def _read(self, position: int, count: int) -> bytes:

@@ -22,22 +22,22 @@ STEPS = 10_000
 """Maximum batches read from an entry of the .index to the batch of a time index entry."""
 
 
-def offset_before(window: Window, at: Target, hints: IndexLookup, timestamp: int) -> int | None:
+def offset_before(window: Window, target: Target, hints: IndexLookup, timestamp: int) -> int | None:
     """Return the largest offset in the .timeindex up to which all records of the segment are older than `timestamp`
     (epoch ms), None if there is none. `hints` are those of the segment's .index, to find the batch."""
-    entries = read_times(at)
+    entries = read_times(target)
     number = bisect_left(entries, timestamp, key=lambda entry: entry[0]) - 1
     if number < 0:
         return None
     newest, offset = entries[number]
-    return offset if _has(window, at, hints, offset, newest) else None
+    return offset if _has(window, target, hints, offset, newest) else None
 
 
-def read_times(at: Target) -> list[tuple[int, int]]:
-    """Return the entries of the .timeindex of the segment `at`, as timestamp (epoch ms) and offset; none if they are
-    not in ascending order. Zeros after the last one are preallocation."""
-    stem, dot, ending = at.path.rpartition(".log")
-    if not dot or at.name_offset is None:
+def read_times(target: Target) -> list[tuple[int, int]]:
+    """Return the entries of the .timeindex of the segment `target`, as timestamp (epoch ms) and offset; none if they
+    are not in ascending order. Zeros after the last one are preallocation."""
+    stem, dot, ending = target.path.rpartition(".log")
+    if not dot or target.name_offset is None:
         return []
     data = index_bytes(stem + ".timeindex" + ending)
     size = TIME_INDEX_ENTRY.size
@@ -45,15 +45,15 @@ def read_times(at: Target) -> list[tuple[int, int]]:
         return []
     used = -(-len(data.rstrip(b"\0")) // size) * size
     rows = TIME_INDEX_ENTRY.struct.iter_unpack(data[:used])
-    found = [(timestamp, at.name_offset + relative) for timestamp, relative in rows]
+    found = [(timestamp, target.name_offset + relative) for timestamp, relative in rows]
     rises = all(a[0] <= b[0] and a[1] <= b[1] for a, b in pairwise(found))
-    return found if rises and (not found or found[0][1] >= at.name_offset) else []
+    return found if rises and (not found or found[0][1] >= target.name_offset) else []
 
 
-def _has(window: Window, at: Target, hints: IndexLookup, offset: int, newest: int) -> bool:
+def _has(window: Window, target: Target, hints: IndexLookup, offset: int, newest: int) -> bool:
     """Return True if the batch with `offset` has `newest` as its maxTimestamp."""
     entry = bisect_right(hints.offsets, offset) - 1
-    if entry < 0 or not begins_batch(window, hints.positions[entry], hints.offsets[entry], at.name_offset):
+    if entry < 0 or not begins_batch(window, hints.positions[entry], hints.offsets[entry], target.name_offset):
         return False
     position = hints.positions[entry]
     for _ in range(STEPS):

@@ -17,8 +17,8 @@ def bar(part: int, whole: int, width: int) -> str:
 
 def heights(counts: list[int]) -> str:
     """Return one block character per number, scaled to the largest; a blank for 0."""
-    most = max(counts, default=0)
-    return "".join(HEIGHTS[-(-count * len(HEIGHTS) // most) - 1] if count else " " for count in counts)
+    highest = max(counts, default=0)
+    return "".join(HEIGHTS[-(-count * len(HEIGHTS) // highest) - 1] if count else " " for count in counts)
 
 
 def share(part: int, whole: int) -> str:
@@ -31,12 +31,12 @@ def share(part: int, whole: int) -> str:
     return ">99.9 %" if part < whole and percent > 99.9 else f"{percent:.1f} %" if percent < 100 else "100 %"
 
 
-def spread_over(moments: list[tuple[int, int]], bucket: int, most: int) -> tuple[int, int, list[int]]:
-    """Merge counts by time into at most `most` columns of equal width. Returns the start of the first column (epoch
-    ms), the width in ms, and the counts."""
+def spread_over(moments: list[tuple[int, int]], bucket: int, max_buckets: int) -> tuple[int, int, list[int]]:
+    """Merge counts by time into at most `max_buckets` columns of equal width. Returns the start of the first column
+    (epoch ms), the width in ms, and the counts."""
     first, last = moments[0][0], moments[-1][0]
     buckets = (last - first) // bucket + 1
-    width = -(-buckets // most) * bucket
+    width = -(-buckets // max_buckets) * bucket
     counts = [0] * ((last - first) // width + 1)
     for start, count in moments:
         counts[(start - first) // width] += count

@@ -264,7 +264,7 @@ def header_pieces(record: Record, limit: int | None = None) -> Iterator[str]:
     """Yield the text of the headers in pieces, at most `limit` bytes of each key and value."""
     if not record.header_count:
         return
-    most = PIECE if limit is None else limit
+    max_size = PIECE if limit is None else limit
     gathered: list[str] = []
     size = 0
     comma = ""
@@ -281,7 +281,7 @@ def header_pieces(record: Record, limit: int | None = None) -> Iterator[str]:
             text = f"{comma}{_shown(key, limit)}={_shown(value, limit)}"
             gathered.append(text)
             size += len(text)
-            if size > most or len(gathered) == MANY:
+            if size > max_size or len(gathered) == MANY:
                 yield "".join(gathered)
                 gathered, size = [], 0
         comma = ", "

@@ -36,7 +36,7 @@ from kdump.render.table import Column, Table
 from kdump.render.times import iso
 
 STYLE = {SAME: "name", PREFIX: "torn", DIVERGENT: "bad", None: "torn"}
-TOLD = 3
+MAX_SHOWN = 3
 """Differences per pair that are printed unless --full is given, and damaged byte ranges per copy that are printed."""
 CELL = 40
 """Bytes of a sample's key or value that are shown."""
@@ -152,7 +152,7 @@ class DiffReport(Sink["Diff | DiffSummary"]):
             text = (text or f"at offset {offset}") + f"; leader-epoch-checkpoint has {', '.join(parts)}"
         if text:
             yield text
-        yield from _strange(found, offset)
+        yield from _epoch_start_text(found, offset)
         marks = [(letter(n), found.copies[n].highWatermark) for n in numbers]
         above = [f"{mark} of {name}" for name, mark in marks if mark is not None and mark > offset]
         if found.cause != DAMAGE and above:
@@ -181,10 +181,10 @@ class DiffReport(Sink["Diff | DiffSummary"]):
         reported = 0
         for each in comparison.differences:
             reported += each.parts
-            if each.parts and reported > TOLD and not self.full:
+            if each.parts and reported > MAX_SHOWN and not self.full:
                 continue
             yield from self._difference(each, pair)
-        left = comparison.more + (max(0, reported - TOLD) if not self.full else 0)
+        left = comparison.more + (max(0, reported - MAX_SHOWN) if not self.full else 0)
         if left:
             yield f"  and {left} more differences (--full and --json show {'them' if not comparison.more else 'more'})"
 
@@ -279,7 +279,7 @@ def verdict(found: Diff) -> tuple[str, str]:
     return "relation unknown", ": the copies have no common offset to compare"
 
 
-def _strange(found: Diff, offset: int) -> Iterator[str]:
+def _epoch_start_text(found: Diff, offset: int) -> Iterator[str]:
     """Report a leader epoch that starts at the divergent offset and is missing from some copies: it explains the
     divergence."""
     known = [dict(copy.history) for copy in found.copies]
@@ -324,10 +324,10 @@ def _tail_text(found: Diff, number: int) -> str:
 
 def _copy_remarks(number: int, copy: CopyFacts) -> Iterator[str]:
     """Yield the remaining facts about a copy: damage, read errors, notes."""
-    for damage in copy.damages[:TOLD]:
+    for damage in copy.damages[:MAX_SHOWN]:
         yield f"{letter(number)} is damaged: {_bytes(damage)}: {damage.reason}"
-    if copy.damaged > TOLD:
-        yield f"{letter(number)} is damaged in {copy.damaged - TOLD} more places; run kdump verify to list all"
+    if copy.damaged > MAX_SHOWN:
+        yield f"{letter(number)} is damaged in {copy.damaged - MAX_SHOWN} more places; run kdump verify to list all"
     if copy.tail is not None:
         ending = f"{letter(number)} ends with {_bytes(copy.tail)}, {_tail(copy.tail)}"
         yield f"{ending}: a broker truncates it at startup"

@@ -62,11 +62,11 @@ class Dump:
 
     def _file(self, path: str) -> None:
         suffix = os.path.splitext("x" + os.path.basename(path))[1]
-        at = target(path)
+        file = target(path)
         if suffix in (".log", ".checkpoint"):
-            self._batches(path, at)
+            self._batches(path, file)
         elif suffix in INDEX_KINDS:
-            self._index(path, at, INDEX_KINDS[suffix])
+            self._index(path, file, INDEX_KINDS[suffix])
         elif suffix == ".txnindex":
             self._rows(path, index_text.txn_index_lines)
         elif suffix == ".snapshot":
@@ -85,18 +85,18 @@ class Dump:
     def _open(self, path: str) -> Window:
         return Window(open_source(path), self.options.window)
 
-    def _batches(self, path: str, at: Target) -> None:
+    def _batches(self, path: str, target: Target) -> None:
         offset = _offset(path)
         name = os.path.basename(path)
         if path.endswith(".log"):
-            offset = at.name_offset if offset is None else offset
+            offset = target.name_offset if offset is None else offset
             if offset is None:
                 self.out.error_line(f"{path}: no offset in its name")
             else:
                 self.out.lines([f"Log starting offset: {offset}"])
         elif name == BOOTSTRAP:
             self.out.lines(["KRaft bootstrap snapshot"])
-        elif at.kind is KRAFT_SNAPSHOT:
+        elif target.kind is KRAFT_SNAPSHOT:
             end_offset, _, epoch = name.partition(".")[0].partition("-")
             self.out.lines([f"Snapshot end offset: {int(end_offset)}, epoch: {int(epoch)}"])
         else:
@@ -109,10 +109,10 @@ class Dump:
         finally:
             window.source.close()
 
-    def _index(self, path: str, at: Target, kind: FileKind) -> None:
+    def _index(self, path: str, target: Target, kind: FileKind) -> None:
         options = self.options
         base = _offset(path)
-        if base is None and (base := at.name_offset) is None:
+        if base is None and (base := target.name_offset) is None:
             base = 0
             self.out.error_line(f"{path}: no base offset in its name: offsets are relative")
         window = self._open(path)
@@ -128,14 +128,14 @@ class Dump:
             if not options.verify_index_only:
                 text = index_text.index_lines if kind is INDEX else index_text.time_index_lines
                 self.out.each(text(window, base))
-            self._compare(path, at._replace(name_offset=base), kind, window)
+            self._compare(path, target._replace(name_offset=base), kind, window)
         finally:
             window.source.close()
 
-    def _compare(self, path: str, at: Target, kind: FileKind, window: Window) -> None:
+    def _compare(self, path: str, index: Target, kind: FileKind, window: Window) -> None:
         """Compare an index with its segment, and collect its wrong entries."""
         stem, _, _ = os.path.basename(path).partition(".")
-        log = target(os.path.join(os.path.dirname(path), stem + ".log"))._replace(name_offset=at.name_offset)
+        log = target(os.path.join(os.path.dirname(path), stem + ".log"))._replace(name_offset=index.name_offset)
         try:
             log_window = self._open(log.path)
         except SourceError as error:
@@ -145,8 +145,8 @@ class Dump:
         size = log_window.source.size
         try:
             with Progress(log.path) as progress:
-                met = partial(progress.at, size=size)
-                for wrong in wrong_entries(at, kind, window, log, log_window, self.options.limits, met):
+                on_progress = partial(progress.at, size=size)
+                for wrong in wrong_entries(index, kind, window, log, log_window, self.options.limits, on_progress):
                     self._wrong(path, kind, wrong, look)
         finally:
             log_window.source.close()

@@ -42,7 +42,7 @@ LONG = 1 << 20
 """Size in bytes of a record above which its line is written in pieces."""
 PIECE = 1 << 18
 """Number of bytes decoded for one piece."""
-MOST_KEYS = 10_000
+MAX_HEADER_KEYS = 10_000
 """Maximum number of header keys in a piece."""
 NAMES = {
     "LEADER_CHANGE": "LeaderChange:",
@@ -77,10 +77,12 @@ class RecordLineFormat:
     """How records are printed. `metadata`: offset, timestamp and so on; `contents`: key and payload, None for
     neither."""
 
-    def __init__(self, metadata: bool, contents: Contents | None, refuse: Callable[[int, str], None]) -> None:
+    def __init__(
+        self, metadata: bool, contents: Contents | None, report_undecodable: Callable[[int, str], None]
+    ) -> None:
         self.metadata = metadata
         self.contents = contents
-        self.refuse = refuse
+        self.report_undecodable = report_undecodable
         """Called with the offset of a record that cannot be decoded, and the reason."""
 
     def shown(self, offset: int, key: bytes | None, value: bytes | None) -> str:
@@ -91,7 +93,7 @@ class RecordLineFormat:
         try:
             key_text, payload = self.contents(offset, key, value)
         except Undecodable as error:
-            self.refuse(offset, str(error))
+            self.report_undecodable(offset, str(error))
             return ""
         if key_text is None:
             return "" if payload is None else f"{prefix}payload: {payload}"
@@ -107,7 +109,7 @@ class RecordLineFormat:
         try:
             key_pieces, payload = self.contents.pieces(key, value, PIECE)
         except Undecodable as error:
-            self.refuse(offset, str(error))
+            self.report_undecodable(offset, str(error))
             return iter(())
         parts: Iterable[str] = () if key_pieces is None else chain((f"{prefix}key: ",), key_pieces)
         if payload is not None:
@@ -277,7 +279,7 @@ def _header_keys(data: memoryview, position: int, count: int, end: int) -> Itera
     size = 0
     comma = ""
     for key, _ in each_header(data, position, count, end):
-        if gathered and (size + len(key) > PIECE or len(gathered) == MOST_KEYS):
+        if gathered and (size + len(key) > PIECE or len(gathered) == MAX_HEADER_KEYS):
             yield comma + ",".join(gathered)
             gathered, size, comma = [], 0, ","
         if len(key) > PIECE:
@@ -295,7 +297,7 @@ def _control(form: RecordLineFormat, offset: int, key: bytes | None, value: byte
     """Return the text of a control record."""
     control = decode_control(key, value)
     if control.problem is not None:
-        form.refuse(offset, f"control record {control.type}: {control.problem}")
+        form.report_undecodable(offset, f"control record {control.type}: {control.problem}")
         if control.typeId is None:
             return ""
     if control.type in ("COMMIT", "ABORT"):
@@ -355,7 +357,7 @@ def _lone(batch: LegacyRecordBatch, form: RecordLineFormat) -> Iterator[tuple[Li
         if end > batch.size:
             raise struct.error
     except struct.error:
-        form.refuse(batch.lastOffset, "the sizes of key and value exceed the message")
+        form.report_undecodable(batch.lastOffset, "the sizes of key and value exceed the message")
         return
     sizes = (key_size, value_size)
     line = _message_line(form, batch, batch.lastOffset, batch.maxTimestamp, sizes, batch.crcValid, batch.crc)
@@ -385,7 +387,7 @@ def _message_line(
     offset: int | None,
     timestamp: int | None,
     sizes: tuple[int, int],
-    sound: bool,
+    is_valid: bool,
     crc: int | None,
 ) -> str:
     if not form.metadata:
@@ -393,5 +395,5 @@ def _message_line(
     return (
         f"| offset: {'unknown' if offset is None else offset} {batch.timestampType}:"
         f" {-1 if timestamp is None else timestamp} keySize: {sizes[0]} valueSize: {sizes[1]}"
-        f" isValid: {boolean(sound)} crc: {crc}"
+        f" isValid: {boolean(is_valid)} crc: {crc}"
     )

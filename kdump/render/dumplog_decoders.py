@@ -21,10 +21,10 @@ from kdump.format.schema import MessageSchema, by_api_key
 from kdump.format.utf8 import java_text, java_texts, texts
 from kdump.format.varint import Bytes
 from kdump.render.dumplog_batch import Contents, Undecodable
-from kdump.render.dumplog_remote import refused, remote_text
+from kdump.render.dumplog_remote import rejection_reason, remote_text
 from kdump.render.java import jackson
 
-Said = tuple["str | None", "str | None"]
+DecodedTexts = tuple["str | None", "str | None"]
 Text = Callable[[Bytes], str]
 _SNAKE = re.compile("(?<=[a-z0-9])(?=[A-Z])")
 
@@ -62,7 +62,7 @@ class ClassDecoder:
     def __init__(self, key_class: str, value_class: str) -> None:
         self.key_text, self.value_text = DECODER_CLASSES[key_class], DECODER_CLASSES[value_class]
 
-    def __call__(self, offset: int, key: bytes | None, value: bytes | None) -> Said:
+    def __call__(self, offset: int, key: bytes | None, value: bytes | None) -> DecodedTexts:
         return None if key is None else self.key_text(key), None if value is None else self.value_text(value)
 
     def pieces(
@@ -79,7 +79,7 @@ def _in_pieces(text: Text, data: memoryview | None, size: int) -> Iterator[str] 
     return pieces(data, size) if pieces else iter((text(data),))
 
 
-def _coordinator(folder: str, offset: int, key: bytes | None, value: bytes | None) -> Said:
+def _coordinator(folder: str, offset: int, key: bytes | None, value: bytes | None) -> DecodedTexts:
     """Decode a record of a coordinator's topic with the schemas in `folder`."""
     if key is None:
         raise Undecodable("a record without a key, which this decoder cannot read")
@@ -128,7 +128,7 @@ def _data(part: MessagePart) -> tuple[MessageSchema, dict[str, Any]]:
     return part.schema, kafka_json(part.schema, part.decoded)
 
 
-def _metadata(offset: int, key: bytes | None, value: bytes | None) -> Said:
+def _metadata(offset: int, key: bytes | None, value: bytes | None) -> DecodedTexts:
     """Decode a record of KRaft's metadata log."""
     found = _framed("metadata", value)
     if isinstance(found, str):
@@ -138,7 +138,7 @@ def _metadata(offset: int, key: bytes | None, value: bytes | None) -> Said:
     return None, jackson({"type": name, "version": version, "data": kafka_json(schema, decoded)})
 
 
-def _remote(offset: int, key: bytes | None, value: bytes | None) -> Said:
+def _remote(offset: int, key: bytes | None, value: bytes | None) -> DecodedTexts:
     """Decode a record of __remote_log_metadata."""
     if value is None:
         why = (
@@ -150,7 +150,7 @@ def _remote(offset: int, key: bytes | None, value: bytes | None) -> Said:
     if isinstance(found, str):
         return None, f"Error at offset {offset}, skipping. {found}"
     schema, _, decoded = found
-    if wrong := refused(decoded.value):
+    if wrong := rejection_reason(decoded.value):
         return None, f"Error at offset {offset}, skipping. {wrong}"
     return None, remote_text(schema.name, decoded.value)
 

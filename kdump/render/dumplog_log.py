@@ -18,7 +18,7 @@ from kdump.render.dumplog_batch import Contents, RecordLineFormat, batch_line, r
 from kdump.render.dumplog_out import DumpOutput
 from kdump.render.progress import Progress
 
-MOST_COMPLAINTS = 20
+MAX_REPORTED_RECORDS = 20
 """Maximum undecodable records per file that are reported individually."""
 
 
@@ -61,12 +61,12 @@ class LogDump:
 
     def run(self) -> None:
         out, options = self.out, self.options
-        form = RecordLineFormat(not options.skip_record_metadata, options.contents, self.refuse)
+        form = RecordLineFormat(not options.skip_record_metadata, options.contents, self.report_undecodable)
         end = 0
         source = self.window.source
         with Progress(self.path) as progress:
             for item in kafka_batches(
-                self.window, name_offset=self.offset, limits=options.limits, most=options.max_bytes
+                self.window, name_offset=self.offset, limits=options.limits, max_bytes=options.max_bytes
             ):
                 progress.at(item.position, source.size)
                 if isinstance(item, StreamStop):
@@ -90,8 +90,8 @@ class LogDump:
                 if item.compression not in CODECS.values() and not item.problems:  # its records were not requested
                     out.fail(f"{self.path}: position {item.position}: compression codec {item.compression}")
                 end = item.end
-        if self.complaints > MOST_COMPLAINTS:
-            out.error_line(f"{self.path}: {self.complaints - MOST_COMPLAINTS} more such records")
+        if self.complaints > MAX_REPORTED_RECORDS:
+            out.error_line(f"{self.path}: {self.complaints - MAX_REPORTED_RECORDS} more such records")
         if options.max_bytes is None and source.size is not None and source.size > end:
             out.lines([f"Found {source.size - end} invalid bytes at the end of {os.path.basename(self.path)}"])
         if isinstance(source, FileSource) and (grown := source.grown()):
@@ -124,9 +124,9 @@ class LogDump:
         else:
             self.out.error_line(text)
 
-    def refuse(self, offset: int, why: str) -> None:
+    def report_undecodable(self, offset: int, why: str) -> None:
         """Report a record that the decoder cannot read."""
         self.out.status = 1
         self.complaints += 1
-        if self.complaints <= MOST_COMPLAINTS:
+        if self.complaints <= MAX_REPORTED_RECORDS:
             self.out.error_line(f"{self.path}: offset {offset}: {why}")

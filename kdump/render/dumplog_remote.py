@@ -40,7 +40,7 @@ FIELDS = {
 """By record name: the name of the Java class, and its fields in the order of its toString."""
 
 
-def refused(values: dict[str, Any]) -> str:
+def rejection_reason(values: dict[str, Any]) -> str:
     """Return the message with which Java's constructors reject these values; empty if they accept them."""
     start, end = values.get("startOffset", 0), values.get("endOffset", 0)
     snapshot = "segmentId" in values  # its offsets are not validated

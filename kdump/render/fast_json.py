@@ -41,9 +41,9 @@ SOUND, DAMAGED = b"]}\n", b'],"damaged":true}\n'
 SOUND_MESSAGE = b',"crcValid":true}\n'
 
 
-def line_head(at: Target) -> bytes:
+def line_head(target: Target) -> bytes:
     """Return the beginning of each line, up to the position."""
-    return b'{"type":"record","file":%b,"position":' % jsonl.line(path_text(at.path)).encode(
+    return b'{"type":"record","file":%b,"position":' % jsonl.line(path_text(target.path)).encode(
         "utf-8", "backslashreplace"
     )
 
@@ -64,7 +64,7 @@ def line_template(head: bytes, position: int, header: BatchHeader, tail: bytes) 
 
 
 def record_lines(
-    at: Target,
+    target: Target,
     batch: DefaultRecordBatch,
     columns: RecordColumns,
     base: int,
@@ -88,7 +88,7 @@ def record_lines(
         one = RecordColumns(columns.data)
         one.block, one.count = columns.block[row * RECORD_WIDTH : (row + 1) * RECORD_WIDTH], 1
         for record in rows_of(batch, one, base, 0):
-            yield from record_line(at, record)
+            yield from record_line(target, record)
         row += 1
 
 
@@ -108,20 +108,20 @@ class FastRecordLines:
         self.keys = list(selection.keys)
         self.only_keys = selection == Selection(keys=selection.keys)
 
-    def batch_run(self, at: Target, run: BatchRun) -> None:
+    def batch_run(self, target: Target, run: BatchRun) -> None:
         """Write what JsonView writes for each batch of a batch run that may contain a match."""
         if run.checked and (self.selection.is_all or self.only_keys):
-            self._checked_run(at, run)
+            self._checked_run(target, run)
             return
         look = self.selection.batch if not self.selection.is_all else None
         for batch in run.batches():
             if look is None or look(batch) != NO:
                 write_batch = self.plain if batch.isControlBatch else self.batch
-                write_batch(at, batch)
+                write_batch(target, batch)
 
-    def _checked_run(self, at: Target, run: BatchRun) -> None:
+    def _checked_run(self, target: Target, run: BatchRun) -> None:
         """Write a checked batch run, most batches without creating an object."""
-        head, created = self._head(at), MIDDLE % b"CreateTime"
+        head, created = self._head(target), MIDDLE % b"CreateTime"
         heads = run.headers
         columns = RecordColumns(run.buffer)
         row = 0
@@ -135,17 +135,17 @@ class FastRecordLines:
             if self.used and row > before:  # perhaps it only lacked room
                 self._flush()
                 continue
-            if not self._compressed(at, run, heads.of(row, BATCH_START), head):
+            if not self._compressed(target, run, heads.of(row, BATCH_START), head):
                 self._flush()
                 batch = run.batch(heads.of(row, BATCH_START))
-                (self.plain if batch.isControlBatch else self.batch)(at, batch)
+                (self.plain if batch.isControlBatch else self.batch)(target, batch)
             row += 1
         self._flush()
 
-    def _head(self, at: Target) -> bytes:
+    def _head(self, target: Target) -> bytes:
         """Return the beginning of a file's lines; computed once per file."""
-        if self._path != at.path:
-            self._path, self._begins = at.path, line_head(at)
+        if self._path != target.path:
+            self._path, self._begins = target.path, line_head(target)
         return self._begins
 
     def _flush(self) -> None:
@@ -153,7 +153,7 @@ class FastRecordLines:
             self.output.write_now(memoryview(self.room)[: self.used])
             self.used = 0
 
-    def _compressed(self, at: Target, run: BatchRun, place: int, head: bytes) -> bool:
+    def _compressed(self, target: Target, run: BatchRun, place: int, head: bytes) -> bool:
         """Write the lines of the compressed batch at buffer[place] into `room`. Returns False, without writing any of
         them, for special cases."""
         header = BATCH_HEADER.read(run.buffer, place)
@@ -184,27 +184,29 @@ class FastRecordLines:
                     columns.block[row * RECORD_WIDTH : len(columns) * RECORD_WIDTH],
                     len(columns) - row,
                 )
-                for part in record_lines(at, run.batch(place), rest, 0, frame, self.room):
+                for part in record_lines(target, run.batch(place), rest, 0, frame, self.room):
                     self.output.write_now(part)
                 break
         return True
 
-    def batch(self, at: Target, batch: Batch) -> int:
+    def batch(self, target: Target, batch: Batch) -> int:
         """Write what JsonView writes for a batch that is not a control batch. Returns the number of records."""
         if isinstance(batch, DefaultRecordBatch):
-            return self._batch(at, batch)
+            return self._batch(target, batch)
         assert isinstance(batch, LegacyRecordBatch)
-        return self._wrapper(at, batch, batch.inner) if batch.inner is not None else self.plain(at, batch)
+        return self._wrapper(target, batch, batch.inner) if batch.inner is not None else self.plain(target, batch)
 
-    def _wrapper(self, at: Target, batch: LegacyRecordBatch, inner: RecordColumns) -> int:
+    def _wrapper(self, target: Target, batch: LegacyRecordBatch, inner: RecordColumns) -> int:
         """Write the messages of a wrapper message."""
         base, appended = batch.inner_base or 0, batch.timestampType == "LogAppendTime"
         middle = MIDDLE % batch.timestampType.encode()
         timestamp = batch.maxTimestamp if appended else None
-        frame = LineTemplate(self._head(at), batch.position, middle, SOUND_MESSAGE, base, 0, -1, timestamp, batch.magic)
+        frame = LineTemplate(
+            self._head(target), batch.position, middle, SOUND_MESSAGE, base, 0, -1, timestamp, batch.magic
+        )
         ordinary = batch.crcValid and not batch.problems and (self.selection.is_all or self.only_keys)
         if not ordinary or 6 * len(inner.data) + LINE_BYTES > ROOM - len(frame.head):
-            return self.plain(at, batch)
+            return self.plain(target, batch)
         if self.keys:
             keep_keys(inner, self.keys)
         row = 0
@@ -213,8 +215,8 @@ class FastRecordLines:
             self._flush()
         return len(inner)
 
-    def _batch(self, at: Target, batch: DefaultRecordBatch) -> int:
-        noted = list(noted_findings(at, batch))
+    def _batch(self, target: Target, batch: DefaultRecordBatch) -> int:
+        noted = list(noted_findings(target, batch))
         self._findings(noted)
         frame = None
         rows = 0
@@ -224,11 +226,11 @@ class FastRecordLines:
             if len(columns):
                 rows += len(columns)
                 tail = SOUND if batch.crcValid else DAMAGED
-                frame = frame or line_template(self._head(at), batch.position, batch.header, tail)
-                for part in record_lines(at, batch, columns, base, frame, self.room):
+                frame = frame or line_template(self._head(target), batch.position, batch.header, tail)
+                for part in record_lines(target, batch, columns, base, frame, self.room):
                     self.output.write_now(part)
         if batch.problems:
-            self._findings(finding for finding in noted_and_count_findings(at, batch) if finding not in noted)
+            self._findings(finding for finding in noted_and_count_findings(target, batch) if finding not in noted)
         return rows
 
     def _findings(self, found: Iterable[Finding]) -> None:
@@ -255,26 +257,26 @@ class FastRecordWriter:
         view = self.other(output)
         return lambda at, batch: view.batch(at, batch, self.selection.records(batch))
 
-    def batch_run(self, at: Target, run: BatchRun) -> None:
+    def batch_run(self, target: Target, run: BatchRun) -> None:
         if self.ordered is None or not self._several:  # a single batch run is not worth a thread
             self._several = True
-            self.here.batch_run(at, run)
+            self.here.batch_run(target, run)
             return
         self.here.output.flush()
-        self.ordered.submit(partial(self._work, at, run))
+        self.ordered.submit(partial(self._work, target, run))
 
-    def _work(self, at: Target, run: BatchRun, turn: OutputSlot) -> None:
+    def _work(self, target: Target, run: BatchRun, turn: OutputSlot) -> None:
         try:
             lines = self._idle.pop()
             lines.output, lines.plain = turn, self._plain(turn)
         except IndexError:
             lines = self._lines(turn)
-        lines.batch_run(at, run)
+        lines.batch_run(target, run)
         self._idle.append(lines)
 
-    def batch(self, at: Target, batch: Batch) -> int:
+    def batch(self, target: Target, batch: Batch) -> int:
         """Write a batch in the calling thread; call `drain` first. Returns the number of records."""
-        return self.here.batch(at, batch)
+        return self.here.batch(target, batch)
 
     def drain(self) -> None:
         """Wait until all batch runs are written; then the output may be used."""

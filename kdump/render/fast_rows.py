@@ -32,9 +32,9 @@ MAY_BE_EMPTY = ("flags", "producer", "sequences", "sequence", "headers", "key")
 """Columns that a table omits while they are empty in all rows."""
 
 
-def json_plan(at: Target) -> RowPlan:
+def json_plan(target: Target) -> RowPlan:
     """Return the layout of a batch's JSON object for that file, identical to batch_object written by jsonl."""
-    texts = [b'{"type":"batch","file":%b' % jsonl.line(path_text(at.path)).encode("utf-8", "backslashreplace")]
+    texts = [b'{"type":"batch","file":%b' % jsonl.line(path_text(target.path)).encode("utf-8", "backslashreplace")]
     for name in BATCH_CELLS:
         quote = b'"' if name in QUOTED else b""
         texts[-1] += b',"%b":%b' % (name.encode(), quote)
@@ -73,26 +73,26 @@ class FastRows:
         self._plan: RowPlan | None = None
         self._planned: object = None
 
-    def batch_run(self, at: Target, run: BatchRun) -> None:
+    def batch_run(self, target: Target, run: BatchRun) -> None:
         """Write what the view writes for each selected batch in the batch run."""
         if not run.checked or not self.selection.is_all:
             for batch in run.batches():
                 if self.selection.batch(batch) != NO:
-                    self.batch(at, batch)
+                    self.batch(target, batch)
             return
         heads = run.headers
         own = RecordColumns(run.buffer)
         row = 0
         while row < len(heads):
-            row = self._ahead(at, heads, row, own)
+            row = self._ahead(target, heads, row, own)
             if row < len(heads):
-                self.batch(at, run.batch(heads.of(row, BATCH_START)))
+                self.batch(target, run.batch(heads.of(row, BATCH_START)))
                 row += 1
         self._flush()
 
-    def _ahead(self, at: Target, heads: HeaderColumns, row: int, own: RecordColumns) -> int:
+    def _ahead(self, target: Target, heads: HeaderColumns, row: int, own: RecordColumns) -> int:
         """Write batches from number `row` on, up to the first special case. Returns the number of that batch."""
-        plan = self._current(at)
+        plan = self._current(target)
         while plan is not None and row < len(heads):
             before = self.used
             if self.records:
@@ -106,32 +106,32 @@ class FastRows:
             row = then
         return row
 
-    def batch(self, at: Target, batch: Batch) -> int:
+    def batch(self, target: Target, batch: Batch) -> int:
         """Write what the view writes for one batch. Returns the number of rows."""
         self._flush()
         ordinary = isinstance(batch, DefaultRecordBatch) and batch.crcValid and not batch.problems
         if not self.records or not isinstance(batch, DefaultRecordBatch) or not ordinary or batch.isControlBatch:
-            return self.view.batch(at, batch, self.selection.records(batch))
+            return self.view.batch(target, batch, self.selection.records(batch))
         head = b"".join(bytes(chunk) for chunk in batch.chunks(0, BATCH_HEADER.size))
         heads = read_header_columns(head, 0, len(head), batch.position)
         count = 0
         for columns, base in decode_columns(batch):
             if self.chooses:
                 self.selection.keep(batch, columns)
-            self._rows(at, batch, columns, heads, base)
+            self._rows(target, batch, columns, heads, base)
             count += len(columns)
         self._flush()
-        for finding in noted_and_count_findings(at, batch):
+        for finding in noted_and_count_findings(target, batch):
             self.view.finding(finding)
         return count
 
     def _rows(
-        self, at: Target, batch: DefaultRecordBatch, columns: RecordColumns, heads: HeaderColumns, base: int
+        self, target: Target, batch: DefaultRecordBatch, columns: RecordColumns, heads: HeaderColumns, base: int
     ) -> None:
         """Write the records in the columns, whose bytes start at `base`; the view writes special cases."""
         row = 0
         while row < len(columns):
-            plan = self._current(at)
+            plan = self._current(target)
             if plan is not None:
                 row, self.used = write_record_rows(self.room, self.used, columns, row, plan, heads, 0)
                 if row < len(columns) and self.used:  # perhaps there was no room
@@ -153,7 +153,7 @@ class FastRows:
             self.output.write_now(memoryview(self.room)[: self.used])
             self.used = 0
 
-    def _current(self, at: Target) -> RowPlan | None:
+    def _current(self, target: Target) -> RowPlan | None:
         """Return the current row layout; None if rows cannot be written from columns."""
         if isinstance(self.view, TableView):
             table = self.view.table
@@ -161,6 +161,6 @@ class FastRows:
             if placed is not self._planned:
                 self._planned = placed
                 self._plan = None if placed is None else table_plan(placed, IN_TABLE[self.records])
-        elif self._planned != at.path:
-            self._planned, self._plan = at.path, json_plan(at)
+        elif self._planned != target.path:
+            self._planned, self._plan = target.path, json_plan(target)
         return self._plan

@@ -65,7 +65,7 @@ class Hexdump:
     ) -> None:
         self.output = output
         self.decoding = decoding
-        self.at: Target | None = None
+        self.target: Target | None = None
         """The current file."""
         self.full = full
         self.zone = zone
@@ -106,7 +106,7 @@ class Hexdump:
             self._payload_title(batch, BATCH_HEADER.size, batch.size - BATCH_HEADER.size)
         elif isinstance(batch, LegacyRecordBatch) and batch.is_compressed:
             self._wrapper(batch, words)
-        elif isinstance(batch, LegacyRecordBatch) and not self._sound_message(batch):
+        elif isinstance(batch, LegacyRecordBatch) and not self._valid_message(batch):
             self.output.line("")
             return
         self._records(batch, chosen, words)
@@ -188,7 +188,7 @@ class Hexdump:
         magic = data[MAGIC_POSITION] if len(data) > MAGIC_POSITION else 2
         return MESSAGES.get(magic) or BATCH_HEADER
 
-    def _sound_message(self, batch: LegacyRecordBatch) -> bool:
+    def _valid_message(self, batch: LegacyRecordBatch) -> bool:
         """Return True if the body of a single message is valid, so that it is shown like a record; otherwise write its
         header and what is wrong."""
         with suppress(DecodeError):
@@ -240,12 +240,12 @@ class Hexdump:
         data = data[record.start : record.end] if isinstance(data, memoryview) else data
         parts: dict[str, tuple[list[Span], Callable[[Span], FieldMeaning]]] = {}
         reading = None
-        decoder = self.decoding.decoder(self.at) if self.decoding and self.at else None
+        decoder = self.decoding.decoder(self.target) if self.decoding and self.target else None
         if record.is_control:
             keys, values = control_spans(record.key, record.value)
             parts = {"key": (keys, self._general), "value": (values, self._general)}
-        elif self.decoding and self.at and decoder:
-            reading = self.decoding.read(self.at, record)
+        elif self.decoding and self.target and decoder:
+            reading = self.decoding.read(self.target, record)
             assert reading is not None
             keys, values = decoder.spans(record)
             parts["key"] = (keys, MessageFieldMeanings(reading.key, reading.names, self.zone))

@@ -178,7 +178,7 @@ def directory_lines(facts: LogDirectorySummary, zone: tzinfo) -> list[tuple[str,
             (f"no clean shutdown: the broker is running or has crashed; last checkpoint written{written}", "torn")
         )
     counts = [count_text(fields[name], name[:-1]) for name in ("topics", "partitions", "segments")]
-    lines.append((f"{', '.join(counts)}: {size_text(fields['size'])}{_beside(fields)}", ""))
+    lines.append((f"{', '.join(counts)}: {size_text(fields['size'])}{_other_sizes(fields)}", ""))
     stray = [f"{each.name} ({size_text(whole_size(each))})" for each in facts.partitions if each.partition.state]
     if facts.broken:
         lines.append((f"damaged or unreadable: {_some(fields['broken'])}", "bad"))
@@ -197,14 +197,14 @@ def directory_lines(facts: LogDirectorySummary, zone: tzinfo) -> list[tuple[str,
 def partition_lines(facts: PartitionSummary) -> list[str]:
     """Return one or two lines that describe a partition directory."""
     fields = partition_object(facts)
-    lines = [f"{count_text(fields['segments'], 'segment')}: {size_text(fields['size'])}{_beside(fields)}"]
+    lines = [f"{count_text(fields['segments'], 'segment')}: {size_text(fields['size'])}{_other_sizes(fields)}"]
     checkpointed = {"log start": facts.log_start, "high watermark": facts.high_watermark}
     checkpointed["recovery point"] = facts.checkpoints.get("recovery-point-offset")
     offsets = ", ".join(f"{name} {offset}" for name, offset in checkpointed.items() if offset is not None)
     return lines + ([offsets] if offsets else [])
 
 
-def _beside(fields: Object) -> str:
+def _other_sizes(fields: Object) -> str:
     """Return the sizes of the files that are not segments."""
     text = f"; {size_text(fields['besideSize'])} of indexes and other files" if fields["besideSize"] else ""
     text += f"; {size_text(fields['deletedSize'])} of .deleted files" if fields["deletedSize"] else ""

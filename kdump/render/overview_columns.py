@@ -22,7 +22,7 @@ def overview_columns(type_name: str, zone: tzinfo, names: list[str] | None, wide
     """Return the columns for objects of this type: the default ones, or those named. Raises UnknownColumn."""
     known = {key.name: _column(key.name, key.unit, zone) for key in answer_keys(ANSWERS[type_name])}
     # Names are known before the rows are read: the first rows do not have to guess how wide that column will be.
-    known["name"] = Column("name", ROWS[type_name].ljust(widest), lambda said: printable(str(said["name"])))
+    known["name"] = Column("name", ROWS[type_name].ljust(widest), lambda row: printable(str(row["name"])))
     if widest > WIDE:
         known["name"] = known["name"]._replace(least=20)
     for name, label, rank in RANKED:

@@ -44,7 +44,7 @@ def directory_object(facts: LogDirectorySummary) -> Object:
                 if each.partition.state
             ],
             unknown=[_name(path) for path in facts.directory.unknown],
-            otherFiles=[_name(at.path) for at in facts.directory.others],
+            otherFiles=[_name(target.path) for target in facts.directory.others],
             broken=list(facts.broken),
             absent=[name_of(key) for key in facts.absent],
         )
@@ -134,14 +134,14 @@ def topic_object(parts: list[PartitionSummary]) -> Object:
 
 
 def segment_object(facts: SegmentSummary, clean: bool | None) -> Object:
-    at = facts.segment.log
-    assert at is not None
+    target = facts.segment.log
+    assert target is not None
     damage = segment_damage(facts, clean)
     return answer_object(
         SegmentOverview(
-            file=at.path,
-            topic=at.topic,
-            partition=at.partition,
+            file=target.path,
+            topic=target.topic,
+            partition=target.partition,
             baseOffset=facts.segment.offset,
             size=facts.size,
             beside=list(facts.sibling_kinds),

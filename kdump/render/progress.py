@@ -13,7 +13,7 @@ import threading
 from collections.abc import Callable
 from types import TracebackType
 
-from kdump.log.manners import bytes_read
+from kdump.log.low_impact_reads import bytes_read
 from kdump.render.amounts import size_text
 from kdump.render.durations import duration_text
 from kdump.render.escape import path_text, printable
@@ -56,7 +56,7 @@ class Progress:
         self._ticker: _Ticker | None = None
 
     def __enter__(self) -> Progress:
-        if not _shown and is_wanted():
+        if not _shown and is_enabled():
             STATUS.quiet_since = STATUS.clock()
             self._ticker = _Ticker()
             self._ticker.start()
@@ -115,14 +115,14 @@ class Progress:
         return _cut(text, width)
 
 
-def is_wanted() -> bool:
+def is_enabled() -> bool:
     """Return True if standard error is a terminal that can show progress."""
     return sys.stderr.isatty() and os.environ.get("TERM") != "dumb"
 
 
 def is_due() -> bool:
     """Return True if progress is shown now."""
-    return bool(_shown) and is_wanted() and STATUS.clock() - STATUS.quiet_since >= PATIENCE
+    return bool(_shown) and is_enabled() and STATUS.clock() - STATUS.quiet_since >= PATIENCE
 
 
 def tick() -> None:

@@ -25,7 +25,7 @@ from kdump.render.output import Output
 from kdump.render.sink import Sink
 from kdump.render.table import Column, Table
 
-TOLD = 3
+MAX_SHOWN = 3
 """Maximum wrong entries per file, and damaged byte ranges per segment, that are printed unless --full is given."""
 NAMES: dict[FileKind, str] = {INDEX: ".index", TIME_INDEX: ".timeindex", TXN_INDEX: ".txnindex"}
 
@@ -69,12 +69,12 @@ class ReindexReport(Sink[Reindexed | ReindexSummary]):
     def write(self, made: Reindexed) -> None:
         """Write a segment's row, followed by its problems and notes."""
         self.written = True
-        is_bad = not made.is_sound or made.is_cut or not made.is_rebuilt
+        is_bad = not made.is_valid or made.is_cut or not made.is_rebuilt
         self.table.add(made, "bad" if is_bad else "")
-        for ending in made.rebuilt.endings[: None if self.full else TOLD]:
+        for ending in made.rebuilt.endings[: None if self.full else MAX_SHOWN]:
             self._line(_ending(made, ending), "" if ending.is_usual else "bad")
-        if len(made.rebuilt.endings) > TOLD and not self.full:
-            self._line(f"  and {len(made.rebuilt.endings) - TOLD} more damaged places (--full, --json)")
+        if len(made.rebuilt.endings) > MAX_SHOWN and not self.full:
+            self._line(f"  and {len(made.rebuilt.endings) - MAX_SHOWN} more damaged places (--full, --json)")
         for verdict in made.verdicts:
             for text in self._verdict(verdict):
                 self._line(text)
@@ -135,7 +135,7 @@ class ReindexReport(Sink[Reindexed | ReindexSummary]):
             for reason, count in verdict.reasons.items():
                 times = f" ({count:,} times)" if count > 1 else ""
                 yield f"  {name}, legal: {REASONS[reason]}{times}"
-        wrong_entries = verdict.wrong[: None if self.full else TOLD]
+        wrong_entries = verdict.wrong[: None if self.full else MAX_SHOWN]
         for wrong in wrong_entries:
             yield f"  {name}, {_wrong(wrong)}"
         more = verdict.wrongCount - len(wrong_entries)

@@ -37,7 +37,7 @@ from kdump.render.table import Column, Table
 
 NAMED = 20
 """Maximum number of missing partitions that are shown; --full and JSON show all."""
-TOLD = 5
+MAX_SHOWN = 5
 """Maximum number of items of one kind that are shown of a partition; --full and JSON show all."""
 MAX_STEPS = 20
 """Maximum number of steps that are shown of all partitions together; --full and JSON show all."""
@@ -145,7 +145,7 @@ class RestartReport(Sink[PartitionPlan | PlanEnd]):
             plain = sorted(
                 (each for each in logs if each.is_plain and each.recovered), key=lambda each: -each.bytesRead
             )
-            longest = {id(each) for each in plain[:TOLD]}
+            longest = {id(each) for each in plain[:MAX_SHOWN]}
             shown = [each for each in logs if not each.is_plain or id(each) in longest]
         if shown:
             self.output.line("")
@@ -165,18 +165,18 @@ class RestartReport(Sink[PartitionPlan | PlanEnd]):
         lines = [step_text(step) for step in listed]
         for each in plan.partitions:
             steps = [step for step in each.steps if not each.missing and (self.full or is_notable(step, each))]
-            shown = steps if self.full else steps[:TOLD]
+            shown = steps if self.full else steps[:MAX_SHOWN]
             lines += [step_text(step) for step in shown]
             if len(shown) < len(steps):
                 lines.append(f"… and {len(steps) - len(shown):,} more steps of {each.name} (--full)")
             lines += [f"{each.name}: {note}" for note in each.notes]
         if lines:
             self._head("other steps")
-        most = len(lines) if self.full else MAX_STEPS
-        for line in lines[:most]:
+        limit = len(lines) if self.full else MAX_STEPS
+        for line in lines[:limit]:
             self._text(f"  {line}")
-        if most < len(lines):
-            self._text(f"  … and {len(lines) - most:,} more (--full)")
+        if limit < len(lines):
+            self._text(f"  … and {len(lines) - limit:,} more (--full)")
 
     def _head(self, text: str, style: str = "head") -> None:
         self.output.line("")
@@ -277,7 +277,7 @@ def strays(plans: list[PartitionPlan], *, everything: bool) -> Iterator[str]:
     """Yield lines on stray directories: one entry for all partitions with the same reason."""
     for (stray, remedy), group in groupby(plans, key=lambda each: (each.stray, each.remedy)):
         names = [each.name for each in group]
-        shown = names if everything else names[:TOLD]
+        shown = names if everything else names[:MAX_SHOWN]
         text = ", ".join(shown) + (f" and {len(names) - len(shown):,} more (--full)" if len(shown) < len(names) else "")
         subject = "its directory is" if len(names) == 1 else "their directories are"
         yield f"  {text}: {subject} renamed to -stray and no longer served: {stray}"

@@ -19,7 +19,7 @@ from kdump.render.state_tables import StateTables, style
 from kdump.render.summary_lines import SummaryLines, file_text, place_text
 from kdump.render.times import iso
 
-MOST_ROWS = 1_000
+MAX_SEGMENT_ROWS = 1_000
 """Maximum number of segments of a partition that are kept until its verdict, except for held ones; the others are
 counted."""
 TITLES = {
@@ -86,7 +86,7 @@ class RetentionReport(Sink[Any]):
         if isinstance(found, SegmentRetention):
             if not self.single:
                 return
-            if len(self._segments) < MOST_ROWS or found.deletion == answers.HELD:
+            if len(self._segments) < MAX_SEGMENT_ROWS or found.deletion == answers.HELD:
                 self._segments.append(found)
             else:
                 self._unshown += 1

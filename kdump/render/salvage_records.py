@@ -31,9 +31,9 @@ class RecordLines:
         """Write the records of a batch."""
         if self._file is None:
             self._file = self._stack.enter_context(self.out.writing(self.name))
-        at = head.strand.place.at
+        target = head.strand.place.target
         for record in records(head.batch):
-            value = record_object(at, record)
+            value = record_object(target, record)
             if head.recovered is not None:
                 value["damaged"] = True
             self._file.write(jsonl.line(value).encode() + b"\n")

@@ -15,7 +15,7 @@ from kdump.render.sink import Sink
 from kdump.render.style import painter
 from kdump.render.table import Column, Table
 
-TOLD = 10
+MAX_SHOWN = 10
 """Maximum losses and offset gaps per partition that are printed unless --full is given; the ledger has all."""
 FEW = 3
 """Maximum transactions per partition that are listed individually unless --full is given."""
@@ -93,18 +93,18 @@ class SalvageReport(Sink[Salvaged | SalvageSummary]):
         table.flush()
 
     def _lost(self, made: Salvaged) -> Iterator[str]:
-        most = len(made.losses) if self.full else TOLD
-        for span in made.losses[:most]:
+        limit = len(made.losses) if self.full else MAX_SHOWN
+        for span in made.losses[:limit]:
             yield span_text(span)
-        if made.lostPlaces > most:
-            yield f"… and {made.lostPlaces - len(made.losses[:most]):,} more places, in the ledger"
-        guesses = made.guesses if self.full else made.guesses[:TOLD]
+        if made.lostPlaces > limit:
+            yield f"… and {made.lostPlaces - len(made.losses[:limit]):,} more places, in the ledger"
+        guesses = made.guesses if self.full else made.guesses[:MAX_SHOWN]
         for span in guesses:
             yield f"best-effort recovery, {span.reason}: {span_text(span)}"
         if made.batches.get(RECOVERED, 0) > len(guesses):
             yield f"… and {made.batches[RECOVERED] - len(guesses):,} more best-effort batches, in the ledger"
-        known = [hole for hole in made.holes if not _is_told(hole, made.losses[:most])]
-        for hole in known[:most]:
+        known = [hole for hole in made.holes if not _is_reported(hole, made.losses[:limit])]
+        for hole in known[:limit]:
             yield f"no record of {hole_text(hole)}"
         if made.absentOffsets:
             where = f"{made.absentOffsets:,} offsets in {count_text(made.absentHoles, 'gap')}"
@@ -194,7 +194,7 @@ def hole_text(hole: MissingOffsetRange) -> str:
     return f"offset {hole.offset}" if hole.offset == hole.lastOffset else f"offsets {hole.offset}..{hole.lastOffset}"
 
 
-def _is_told(hole: MissingOffsetRange, losses: list[ByteRange]) -> bool:
+def _is_reported(hole: MissingOffsetRange, losses: list[ByteRange]) -> bool:
     return any(span.offset == hole.offset and span.lastOffset == hole.lastOffset for span in losses)
 
 

@@ -35,8 +35,8 @@ from kdump.log.errors import is_gone
 PutBytes = Callable[[Object, str, bytes | None], None]
 
 
-def stats_object(stats: Stats, most: int, put_bytes: PutBytes, *, is_total: bool = False) -> Object:
-    """Return the JSON object. `most`: number of top keys and producers; `put_bytes` is objects.put_bytes."""
+def stats_object(stats: Stats, limit: int, put_bytes: PutBytes, *, is_total: bool = False) -> Object:
+    """Return the JSON object. `limit`: number of top keys and producers; `put_bytes` is objects.put_bytes."""
     seconds = stats.seconds
     peak = stats.moments.peak
     width = stats.moments.width
@@ -124,10 +124,10 @@ def stats_object(stats: Stats, most: int, put_bytes: PutBytes, *, is_total: bool
                 mostAt=_at(stats.extremes.get(LONGEST_VALUE)),
                 histogram=size_classes(stats.valueSizes),
             ),
-            topKeys=TopKeys(stats.keys.error, [_key(stats, each, put_bytes) for each in stats.keys.top(most)]),
+            topKeys=TopKeys(stats.keys.error, [_key(stats, each, put_bytes) for each in stats.keys.top(limit)]),
             topProducers=TopProducers(
                 stats.producers.error,
-                [_producer(stats, each) for each in stats.producers.top(most)],
+                [_producer(stats, each) for each in stats.producers.top(limit)],
             ),
             damage=[
                 DamagedPlace(each.place.file, each.place.position, each.place.size, each.reason)

@@ -24,17 +24,17 @@ from kdump.render.table import Column, Table
 from kdump.render.times import iso
 
 PIPE_WIDTH = 80
-MOST_TOLD = 5
+MAX_SHOWN = 5
 MARGIN = 30
 """Columns of a histogram before its bars."""
 
 
-def _median(counts: array[int], most: int, text: Callable[[int], str]) -> str:
-    """Format a median as "median 128 to 160": the bounds of its size class, of which the upper is at most `most`."""
+def _median(counts: array[int], maximum: int, text: Callable[[int], str]) -> str:
+    """Format a median as "median 128 to 160": the bounds of its size class, of which the upper is at most `maximum`."""
     found = median(counts)
     if found is None:
         return "median unknown"
-    low, high = text(found.first), text(most if found.last is None else min(found.last, most))
+    low, high = text(found.first), text(maximum if found.last is None else min(found.last, maximum))
     return f"median {low}" if low == high else f"median {low} to {high}"
 
 
@@ -137,14 +137,14 @@ class StatsReport(Sink[StatsPart]):
         """Write what the numbers do not include, and notes."""
         lines = [
             f"not counted: {each.place.size:,} bytes at byte {each.place.position} of {each.place.file}: {each.reason}"
-            for each in stats.missed[: None if self.full else MOST_TOLD]
+            for each in stats.missed[: None if self.full else MAX_SHOWN]
         ]
         left = stats.damaged - len(lines)
         if left > 0:
             lines.append(f"not counted: {left:,} more damaged places (--json has 100; run kdump verify to list all)")
-        lines += [f"note: {note}" for note in stats.notes[: None if self.full else MOST_TOLD]]
-        if len(stats.notes) > MOST_TOLD and not self.full:
-            lines.append(f"note: {len(stats.notes) - MOST_TOLD:,} more (--full)")
+        lines += [f"note: {note}" for note in stats.notes[: None if self.full else MAX_SHOWN]]
+        if len(stats.notes) > MAX_SHOWN and not self.full:
+            lines.append(f"note: {len(stats.notes) - MAX_SHOWN:,} more (--full)")
         lines += [f"not read: {text}" for text in stats.unread]
         if lines:
             self._line("")
@@ -204,9 +204,9 @@ class StatsReport(Sink[StatsPart]):
         self._head("batches")
         full, large = stats.fullestBatch, stats.largestBatch
         mean = average(stats.records, stats.soundBatches)
-        most = f"{full[0]:,}{self._at(stats, full[1])}" if full else ""
+        maximum = f"{full[0]:,}{self._at(stats, full[1])}" if full else ""
         half = _median(stats.batchRecords, full[0] if full else 0, "{:,}".format)
-        self._pair("records", f"{mean} on average, {half}, most {most}")
+        self._pair("records", f"{mean} on average, {half}, most {maximum}")
         size = size_text(round(stats.batchBytes / stats.soundBatches))
         largest = size_text(large.place.size) + self._at(stats, large) if large else ""
         half = _median(stats.batchSizes, large.place.size if large else 0, size_text)
@@ -317,10 +317,10 @@ class StatsReport(Sink[StatsPart]):
         if len(classes) < 2 and not any(each.amount for each in classes):
             return
         total = sum(each.amount for each in classes)
-        most = max(each.amount for each in classes)
+        maximum = max(each.amount for each in classes)
         for place, each in enumerate(classes):
             name = label(each) + (f" {unit}" if not place and unit else "")
-            self._bar(name, f"{each.amount:,}", each.amount, most, total)
+            self._bar(name, f"{each.amount:,}", each.amount, maximum, total)
 
     def _bar(self, name: str, amount: str, part: int, whole: int, total: int | None = None) -> None:
         percent = share(part, total or whole)

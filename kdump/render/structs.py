@@ -125,12 +125,12 @@ def _fitting(columns: list[Column], lines: list[Cells], width: int | None) -> tu
     columns = [column for column in columns if any(column.cell(line) for line in lines)]
     if width is None or columns[-1].name != "meaning":
         return columns, None
-    wanted = min(ROOM, max(len(line.meaning) for line in lines))
+    longest = min(ROOM, max(len(line.meaning) for line in lines))
     while True:
         taken = [max(len(column.label), *(len(column.cell(line)) for line in lines)) for column in columns[:-1]]
         room = width - sum(taken) - len(GAP) * len(taken)
         lowest = min(columns, key=lambda column: column.rank)
-        if room >= wanted or lowest.rank == 9:
+        if room >= longest or lowest.rank == 9:
             return columns, max(room, 20)
         columns.remove(lowest)
 

@@ -16,7 +16,7 @@ SAMPLE = 100
 """Number of rows that are collected before the first is written."""
 LARGE_SAMPLE = 1 << 20
 """Number of characters in cells after which no more rows are collected."""
-GAP_IN_ROWS, MOST_WAIT = 0.5, 2.0
+GAP_IN_ROWS, MAX_WAIT = 0.5, 2.0
 """On a terminal: seconds since the last row, and since the first, after which rows are written without waiting for
 more. Not elsewhere, so that a table has the same widths on every run."""
 
@@ -133,7 +133,7 @@ class Table:
         """Called while there are no rows to add: on a terminal, writes rows that have waited long enough."""
         if self._waiting and self.output.terminal:
             now = time.monotonic()
-            if now - self._latest > GAP_IN_ROWS or now - self._since > MOST_WAIT:
+            if now - self._latest > GAP_IN_ROWS or now - self._since > MAX_WAIT:
                 self.flush()
         self.output.tick()
 

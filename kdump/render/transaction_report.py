@@ -24,7 +24,7 @@ from kdump.render.summary_lines import SummaryLines, file_text, place_text
 from kdump.render.table import Table
 from kdump.render.times import iso
 
-MOST_DETAILS = 100
+MAX_DETAILED_TRANSACTIONS = 100
 """Maximum number of open transactions of a partition that are shown in full; the others are only counted."""
 
 
@@ -59,7 +59,7 @@ class TransactionReport(Sink[Any]):
             self.lines.keep(found)
 
     def _transaction(self, row: Transaction) -> None:
-        if row.state in (OPEN, HANGING) and len(self._open) < MOST_DETAILS:
+        if row.state in (OPEN, HANGING) and len(self._open) < MAX_DETAILED_TRANSACTIONS:
             self._open.append(row)
         if self.ledger:
             if self.rows is None:

@@ -42,7 +42,7 @@ from kdump.render.template import Part, render
 
 NARROW = 180
 """Terminal columns below which decoded values of Kafka's own records are written below their rows."""
-MOST_LINES = 4
+MAX_VALUE_LINES = 4
 """Approximate maximum number of lines of such a value."""
 
 
@@ -100,7 +100,7 @@ class TableView:
         self.records = records
         self.decoding = decoding
         self.shows_decoded = names is None or not set(DECODED).isdisjoint(names)
-        self.at: Target | None = None
+        self.target: Target | None = None
         self.below: Column | None = None
         """The column that is written below each row instead of in it."""
         self.names, self.full, self.zone = names, full, zone
@@ -111,7 +111,7 @@ class TableView:
         refuse_unknown(names)
 
     def file(self, target: Target) -> None:
-        self.at = target
+        self.target = target
         if self.titles:
             if self.table is not None:
                 self.table.flush()
@@ -137,15 +137,15 @@ class TableView:
 
     def _decodes(self) -> TableDecoder | None:
         """Return the decoder for the records of the current file; None if there is none."""
-        at, decoding = self.at, self.decoding
+        at, decoding = self.target, self.decoding
         decoder = decoding.decoder(at) if at is not None and decoding is not None else None
         if decoder is None:
             return None
 
         def read(record: Record) -> DecodedRecord | None:
             assert decoding is not None
-            assert self.at is not None
-            return decoding.read(self.at, record)
+            assert self.target is not None
+            return decoding.read(self.target, record)
 
         return TableDecoder(read, decoder.is_keyless, decoder.is_wide)
 
@@ -163,7 +163,7 @@ class TableView:
         self._findings([finding])
 
     def batch(self, target: Target, batch: Batch, records: Iterable[Record]) -> int:
-        self.at = target
+        self.target = target
         style = "" if batch.crcValid else "bad"
         if not self.records:
             self._for("batch").add(batch, style)
@@ -218,11 +218,11 @@ class TableView:
         width = self.output.width or NARROW
         text = column.cell(record)
         if text:
-            room = MOST_LINES * (width - 10)
+            room = MAX_VALUE_LINES * (width - 10)
             table.line("      " + (text if len(text) <= room else text[: room - 1] + "…"))
 
     def region(self, target: Target, region: Region, window: Window) -> None:
-        self.at = target
+        self.target = target
         text = f"{region.kind}: {region.size} bytes at {region.position}..{region.end - 1}"
         if region.claimed is not None and region.kind == "torn":
             text += f", offset {region.claimed[0]}"
@@ -397,7 +397,7 @@ class HexView:
                 rows += 1
                 yield record
 
-        self.dump.at = target
+        self.dump.target = target
         self.dump.batch(batch, counted())
         return rows if self.records else 1
 

@@ -84,11 +84,11 @@ class BatchColumns:
     def __init__(self, schema: pa.Schema) -> None:
         self.schema = schema
         self.columns = [BATCHES.column(name) for name in schema.names]
-        wanted = {column.of or column.name for column in self.columns}
-        self.looks_inside = any(name in wanted for name in INSIDE)
-        self.checks = "crcValid" in wanted
-        wanted.update(name for derived, names in NEEDS.items() if derived in wanted for name in names)
-        self.stored = [name for name in NUMBERS if name in wanted]
+        requested = {column.of or column.name for column in self.columns}
+        self.looks_inside = any(name in requested for name in INSIDE)
+        self.checks = "crcValid" in requested
+        requested.update(name for derived, names in NEEDS.items() if derived in requested for name in names)
+        self.stored = [name for name in NUMBERS if name in requested]
         self._begin()
 
     def _begin(self) -> None:
@@ -182,13 +182,13 @@ class BatchRows:
     def __init__(self, options: ReadOptions, selection: Selection, schema: pa.Schema) -> None:
         self.limits, self.selection = options.limits, selection
         self.columns = BatchColumns(schema)
-        self.stretches = CHECKED if self.columns.checks else WALKED
+        self.run_mode = CHECKED if self.columns.checks else WALKED
 
     def read(self, part: SegmentSplit, window: Window, common: dict[str, Any]) -> Iterator[pa.RecordBatch]:
         """Yield the rows of a slice. Raises SourceError."""
         selection = self.selection
         first = selection.offsets.first if selection.offsets else None
-        for region in own_regions(part, window, self.limits, self.stretches, first):
+        for region in own_regions(part, window, self.limits, self.run_mode, first):
             if isinstance(region, BatchRun) and selection.is_all:
                 heads = region.headers
                 if self.columns.add_many(heads, 0, len(heads), common):

@@ -86,10 +86,10 @@ def prefix_fingerprint(
         (name, checkpointed.offset) for name, checkpointed in known.checkpoints.items() if name not in AT_END
     )
     cleaned = "cleaner-offset" in known.checkpoints
-    with_snapshot = {at.name_offset for at in place.snapshots}
+    with_snapshot = {target.name_offset for target in place.snapshots}
     seen = []
     for segment in place.segments[:count]:
-        own = [at.path for at in (segment.log, *segment.beside.values()) if at is not None]
+        own = [target.path for target in (segment.log, *segment.indexes.values()) if target is not None]
         seen.append((segment.name, segment.offset in with_snapshot, sorted((path, stamps.get(path)) for path in own)))
     options = (check.limits, check.max_message_bytes)
     about = (options, tables, identity, replace(late, epochs_at=None), offsets, cleaned, seen)
@@ -98,7 +98,7 @@ def prefix_fingerprint(
 
 def file_stamps(place: PartitionDirectory) -> Stamps:
     """Return the current stamps of all files of a partition, by path."""
-    return {at.path: file_stamp(at) for at in place.files()}
+    return {target.path: file_stamp(target) for target in place.files()}
 
 
 def epochs_until(known: PartitionContext, reached: int) -> list[list[int]]:
@@ -130,12 +130,12 @@ def is_unchanged(
 ) -> bool:
     """Return True if a check can resume at `kept`, because everything that it depends on is unchanged."""
     count = kept.segments
-    if not 0 < count < len(place.segments) or place.refused:
+    if not 0 < count < len(place.segments) or place.listing_errors:
         return False
     stamps = file_stamps(place)
     if prefix_fingerprint(place, known, check, tables, identity, count, stamps) != kept.print_:
         return False
-    below = [at.path for at in place.snapshots if (at.name_offset or 0) <= kept.reached]
+    below = [target.path for target in place.snapshots if (target.name_offset or 0) <= kept.reached]
     if compared_now(place, below, stamps) != kept.compared or epochs_until(known, kept.reached) != kept.epochs:
         return False
     return not kept.doubts or recovered(place, known, count) == kept.recovers

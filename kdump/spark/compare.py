@@ -27,7 +27,7 @@ class ComparedBatch(NamedTuple):
     baseOffset: int
     lastOffset: int
     crc: int
-    sound: bool
+    is_valid: bool
     leaderEpoch: int | None
     records: int | None
     compacted: bool
@@ -158,7 +158,7 @@ class _Replicas:
 
 def _kind(rows: Iterable[ComparedBatch]) -> str:
     every = list(rows)
-    if not all(row.sound for row in every):
+    if not all(row.is_valid for row in every):
         return DAMAGED
     return COMPACTED if any(row.compacted for row in every) else DIVERGED
 

@@ -41,7 +41,7 @@ class DecodedRows:
     def read(self, part: SegmentSplit, window: Window, common: Row) -> Iterator[pa.RecordBatch]:
         """Yield the rows of a slice. Raises SourceError."""
         own = {name: value for name, value in common.items() if name not in NOT_THE_RECORDS}
-        decoder = RecordDecoder(DecodeOptions()).decoder(part.at)
+        decoder = RecordDecoder(DecodeOptions()).decoder(part.target)
         for region in own_regions(part, window, self.limits, CHECKED):
             for batch in batches_of(region):
                 if not batch.crcValid:
@@ -51,7 +51,7 @@ class DecodedRows:
                     if too_large(record):
                         row_values["valueProblem"] = f"too large to decode: {record.keySize} + {record.valueSize} bytes"
                     elif decoder is not None and not record.is_control:
-                        add_decoded(row_values, decoder.read(part.at, record))
+                        add_decoded(row_values, decoder.read(part.target, record))
                     row = self.read_record(record, row_values)
                     if row is None:
                         continue

@@ -11,12 +11,12 @@ Stamp = tuple[int, int | str]
 """Size in bytes and modification time in ns; for an object store, whatever it provides instead."""
 
 
-def file_stamp(at: Target) -> Stamp:
+def file_stamp(target: Target) -> Stamp:
     """Return the current stamp of a file; the size is -1 if it does not exist or cannot be accessed."""
-    if is_url(at.path):
-        return version(at.path)
+    if is_url(target.path):
+        return version(target.path)
     try:
-        now = os.stat(at.path)
+        now = os.stat(target.path)
     except OSError:
         return -1, 0
     return now.st_size, now.st_mtime_ns

@@ -25,10 +25,10 @@ class PushedFilters:
     partitions: frozenset[int] | None = None
     selection: Selection = field(default_factory=Selection)
 
-    def place(self, at: Target) -> bool:
+    def place(self, target: Target) -> bool:
         """Return True if the directory of a file may contain anything to read."""
-        return (self.topics is None or at.topic in self.topics) and (
-            self.partitions is None or at.partition in self.partitions
+        return (self.topics is None or target.topic in self.topics) and (
+            self.partitions is None or target.partition in self.partitions
         )
 
     def also(self, name: str, operator: str, values: tuple[Any, ...]) -> PushedFilters:
@@ -77,16 +77,16 @@ def _milliseconds(value: datetime) -> int:
     return calendar.timegm(moment.timetuple()) * 1000 + moment.microsecond // 1000
 
 
-def wanted_by(filters: list[Any]) -> PushedFilters:
+def pushed_filters(filters: list[Any]) -> PushedFilters:
     """Return what has to be read if all of Spark's filters apply."""
     from pyspark.sql.datasource import EqualTo, GreaterThan, GreaterThanOrEqual, In, LessThan, LessThanOrEqual
 
     operators = {EqualTo: "=", GreaterThan: ">=", GreaterThanOrEqual: ">=", LessThan: "<=", LessThanOrEqual: "<="}
-    wanted = PushedFilters()
+    pushed = PushedFilters()
     for each in filters:
         kind = type(each)
         if kind is In and len(each.attribute) == 1:
-            wanted = wanted.also(each.attribute[0], "in", tuple(each.value))
+            pushed = pushed.also(each.attribute[0], "in", tuple(each.value))
         elif kind in operators and len(each.attribute) == 1:
-            wanted = wanted.also(each.attribute[0], operators[kind], (each.value,))
-    return wanted
+            pushed = pushed.also(each.attribute[0], operators[kind], (each.value,))
+    return pushed

@@ -42,35 +42,35 @@ class FoundDirectory:
 
 @dataclass
 class Fleet:
-    """The places below the paths, each once. `refused`: paths and directories that contain nothing or cannot be read,
-    with the reason."""
+    """The places below the paths, each once. `unreadable`: paths and directories that contain nothing or cannot be
+    read, with the reason."""
 
     found: list[FoundDirectory] = field(default_factory=list)
-    refused: list[tuple[str, str]] = field(default_factory=list)
+    unreadable: list[tuple[str, str]] = field(default_factory=list)
 
 
 def find(
     paths: Iterable[str], options: Options, broker: str | None = None, brokers: Mapping[str, str] | None = None
 ) -> Fleet:
     """Find the places below `paths`, which may contain wildcards; a place that two of them lead to is listed once.
-    Problems on the disks are never raised: see `refused`."""
+    Problems on the disks are never raised: see `unreadable`."""
     fleet = Fleet()
     seen: dict[str, Place] = {}
     for given in paths:
         matches = _expanded(given)
         if not matches:
-            fleet.refused.append((given, f"{given}: no path matches"))
+            fleet.unreadable.append((given, f"{given}: no path matches"))
         for path in matches:
 
-            def refuse(error: SourceError, path: str = path) -> None:
+            def add_unreadable(error: SourceError, path: str = path) -> None:
                 if not is_gone(error):  # a broker is at work: it is no longer part of the disk
-                    fleet.refused.append((path, str(error)))
+                    fleet.unreadable.append((path, str(error)))
 
             try:
-                for place in find_directories(path, refuse):
+                for place in find_directories(path, add_unreadable):
                     seen.setdefault(real_path(place.path), place)
             except SourceError as error:
-                refuse(error)
+                add_unreadable(error)
     directories = [real for real, place in seen.items() if not isinstance(place, Target)]
     for real, place in seen.items():
         if not any(real != other and is_inside(real, other) for other in directories):
@@ -97,8 +97,8 @@ def _identity(place: Place, options: Options, broker: str | None, brokers: Mappi
     properties: dict[str, str] = {}
     for directory in above:
         if not properties:
-            at = target(f"{directory.rstrip('/')}/meta.properties", source=directory)
-            properties = ids(LogDirectory(directory, files={"meta.properties": at}), options)
+            file = target(f"{directory.rstrip('/')}/meta.properties", source=directory)
+            properties = ids(LogDirectory(directory, files={"meta.properties": file}), options)
     named = properties.get("node.id")
     if named is None:
         fitting = [path for path in brokers if is_inside(place.path, path.rstrip("/"))]

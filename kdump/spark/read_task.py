@@ -35,12 +35,12 @@ class ReadTask(InputPartition):
 T = TypeVar("T")
 
 
-def packed(pieces: Iterable[TaskItem], most: int, parallelism: int) -> Iterator[ReadTask]:
-    """Group the pieces, in order, into parts of at most `most` bytes, or at most an equal share for each of
+def packed(pieces: Iterable[TaskItem], max_bytes: int, parallelism: int) -> Iterator[ReadTask]:
+    """Group the pieces, in order, into parts of at most `max_bytes` bytes, or at most an equal share for each of
     `parallelism` tasks, whichever is less. A larger piece is a part of its own."""
     every = list(pieces)
     share = sum(max(piece.size, OPENING) for piece in every) // max(1, parallelism) + 1
-    limit = max(1, min(most, share))
+    limit = max(1, min(max_bytes, share))
     held: list[TaskItem] = []
     size = 0
     for piece in every:
@@ -54,9 +54,9 @@ def packed(pieces: Iterable[TaskItem], most: int, parallelism: int) -> Iterator[
         yield ReadTask(held)
 
 
-def largest_first(pieces: Iterable[TaskItem], most: int, parallelism: int) -> Iterator[ReadTask]:
+def largest_first(pieces: Iterable[TaskItem], max_bytes: int, parallelism: int) -> Iterator[ReadTask]:
     """Like `packed`, largest piece first: for pieces that cannot be divided and whose order does not matter."""
-    return packed(sorted(pieces, key=lambda piece: -piece.size), most, parallelism)
+    return packed(sorted(pieces, key=lambda piece: -piece.size), max_bytes, parallelism)
 
 
-Refused = Callable[[str, str], None]
+OnUnreadable = Callable[[str, str], None]

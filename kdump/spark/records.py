@@ -31,7 +31,7 @@ from kdump.spark.options import ReadOptions
 from kdump.spark.segment_split import SegmentSplit, own_regions
 from kdump.spark.tables import FROM_BATCH
 
-MOST_ROWS, MOST_BYTES = 16_384, 16 << 20
+MAX_BATCH_ROWS, MAX_BATCH_BYTES = 16_384, 16 << 20
 """Rows and bytes at which a record batch is complete."""
 ATTRIBUTES = 2
 STORED = {
@@ -57,18 +57,18 @@ class RecordRows:
         self.limits, self.selection = options.limits, selection
         self.schema = schema
         self.columns = [options.table.column(name) for name in schema.names]
-        self.wanted = {column.of or column.name for column in self.columns}
-        self.of_batch = [name for name in OF_BATCH if name in self.wanted]
+        self.requested = {column.of or column.name for column in self.columns}
+        self.of_batch = [name for name in OF_BATCH if name in self.requested]
         self._begin()
 
     def _begin(self) -> None:
-        wanted = self.wanted
+        requested = self.requested
         self.count = 0
-        self.numbers = {name: array("q") for name in NUMBERS if name in wanted}
+        self.numbers = {name: array("q") for name in NUMBERS if name in requested}
         self.nulls: dict[str, list[int]] = {name: [] for name in self.numbers}
-        self.texts = {name: ArrowStrings() for name in TEXTS if name in wanted}
-        self.headers = ArrowLists() if "headers" in wanted else None
-        self.rare: dict[str, dict[int, Any]] = {name: {} for name in RARE if name in wanted}
+        self.texts = {name: ArrowStrings() for name in TEXTS if name in requested}
+        self.headers = ArrowLists() if "headers" in requested else None
+        self.rare: dict[str, dict[int, Any]] = {name: {} for name in RARE if name in requested}
         self.damaged: list[int] = []
         """Rows that are damaged although their batch is not: messages of magic 0 and 1."""
         self.batch_of = array("i")
@@ -182,7 +182,7 @@ class RecordRows:
         values = dict(common)
         for name in self.of_batch:
             values[name] = getattr(batch, name)
-        if "damaged" in self.wanted:
+        if "damaged" in self.requested:
             values["damaged"] = not batch.crcValid
         self.batch_of.extend(array("i", [len(self.batches)]) * count)
         self.batches.append(values)
@@ -190,7 +190,7 @@ class RecordRows:
     def _full(self) -> bool:
         held = sum(len(text.data) for text in self.texts.values())
         held += len(self.headers.values.data) + len(self.headers.keys.data) if self.headers else 0
-        return self.count >= MOST_ROWS or held >= MOST_BYTES
+        return self.count >= MAX_BATCH_ROWS or held >= MAX_BATCH_BYTES
 
     def rest(self) -> Iterator[pa.RecordBatch]:
         """Yield the rows that have been read but not yielded yet."""

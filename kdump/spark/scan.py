@@ -22,7 +22,7 @@ from kdump.spark.scan_result import ScanResult
 from kdump.spark.scan_task import UnitJob, run_job
 from kdump.spark.store import Store
 from kdump.spark.tables import RECORDS
-from kdump.spark.task_manners import task_manners
+from kdump.spark.task_read_limits import task_read_limits
 
 if TYPE_CHECKING:
     from pyspark import Accumulator, SparkContext
@@ -32,7 +32,7 @@ ALL = ("segments", "batches", "findings", "index_entries", "producer_states", "c
 """Tables that a scan writes by default; records have to be requested."""
 POLL = 0.2
 
-Met = Callable[[int, int], None]
+OnProgress = Callable[[int, int], None]
 
 
 @dataclass(frozen=True)
@@ -52,9 +52,11 @@ class ScanOptions:
     """Read everything again, regardless of earlier scans."""
 
 
-def scan(spark: SparkSession, options: ScanOptions, store: Store, met: Met = lambda done, total: None) -> ScanResult:
-    """Read what has changed, and write its rows. `met` is called with the bytes read so far and the total. Raises
-    StoreError, or what Spark raises."""
+def scan(
+    spark: SparkSession, options: ScanOptions, store: Store, on_progress: OnProgress = lambda done, total: None
+) -> ScanResult:
+    """Read what has changed, and write its rows. `on_progress` is called with the bytes read so far and the total.
+    Raises StoreError, or what Spark raises."""
     check = Options(
         limits=options.limits,
         transaction_timeout=options.transaction_timeout,
@@ -70,8 +72,8 @@ def scan(spark: SparkSession, options: ScanOptions, store: Store, met: Met = lam
     reading = ReadOptions(RECORDS, options.paths, limits=options.limits, split_bytes=options.split_bytes)
     slices = list(record_jobs(fleet, reading, check)) if options.records else []
     done = ScanResult(fleet, check, jobs, [])
-    wanted = {job.key for job in jobs} | {job.key for job in slices}
-    for key in known.keys() - wanted:
+    current = {job.key for job in jobs} | {job.key for job in slices}
+    for key in known.keys() - current:
         entry = known.pop(key)
         store.forget(key, entry)
         done.gone += "totals" in entry
@@ -82,10 +84,10 @@ def scan(spark: SparkSession, options: ScanOptions, store: Store, met: Met = lam
     todo_records = [job for job in slices if not _is_known(job.key, job.fingerprint, as_it_was)]
     total = sum(job.size for job in todo) + sum(job.size for job in todo_records)
     context = spark.sparkContext
-    fresh = _run(context, todo, _unit_task(store), options, met, 0, total)
+    fresh = _run(context, todo, _unit_task(store), options, on_progress, 0, total)
     before = sum(job.size for job in todo)
     if todo_records:
-        _run(context, todo_records, _records_task(store, reading, check), options, met, before, total)
+        _run(context, todo_records, _records_task(store, reading, check), options, on_progress, before, total)
     again = {job.key for job in todo}
     entries = [known[job.key] for job in jobs if job.key not in again] + fresh
     done.entries = sorted(entries, key=lambda entry: entry["unit"])  # regardless of which finished first
@@ -116,19 +118,20 @@ def _run(
     jobs: list[Any],
     task: Callable[[Any], dict[str, Any]],
     options: ScanOptions,
-    met: Met,
+    on_progress: OnProgress,
     before: int,
     total: int,
 ) -> list[dict[str, Any]]:
-    """Run every job in a task, the largest first, and return their entries. Reports progress to `met` meanwhile."""
+    """Run every job in a task, the largest first, and return their entries. Reports progress to `on_progress`
+    meanwhile."""
     if not jobs:
         return []
     groups = list(_grouped(jobs, options.split_bytes, context.defaultParallelism))
     done: Accumulator[int] = context.accumulator(0)
-    manners = task_manners(context.defaultParallelism)
+    read_limits = task_read_limits(context.defaultParallelism)
 
     def run_group(group: list[Any]) -> list[dict[str, Any]]:
-        manners.apply()
+        read_limits.apply()
         found = []
         for job in group:
             found.append(task(job))
@@ -149,7 +152,7 @@ def _run(
     try:
         while thread.is_alive():
             thread.join(POLL)
-            met(before + done.value, total)
+            on_progress(before + done.value, total)
     except KeyboardInterrupt:
         context.cancelAllJobs()
         thread.join()
@@ -167,11 +170,11 @@ def _thread(work: Callable[[], None]) -> threading.Thread:
     return thread
 
 
-def _grouped(jobs: Iterable[Any], most: int, parallelism: int) -> Iterator[list[Any]]:
+def _grouped(jobs: Iterable[Any], max_bytes: int, parallelism: int) -> Iterator[list[Any]]:
     """Group jobs into tasks: the largest first and by themselves, small ones together."""
     ordered = sorted(jobs, key=lambda job: -job.size)
     share = sum(max(job.size, OPENING) for job in ordered) // (4 * parallelism) + 1
-    limit = max(1, min(most, share))
+    limit = max(1, min(max_bytes, share))
     group: list[Any] = []
     size = 0
     for job in ordered:

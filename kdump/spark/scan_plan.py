@@ -23,7 +23,7 @@ from kdump.spark.segment_split import SegmentSplit
 from kdump.spark.store import LAYOUT, key_of
 from kdump.version import __version__
 
-MOST_FILES = 500
+MAX_FILES = 500
 """Maximum number of files with the kept rows of a partition. Each scan that finds new segments adds some; beyond the
 maximum, a scan starts from the first segment, which leaves only a few."""
 
@@ -33,7 +33,7 @@ def jobs_of(fleet: Fleet, check: Options, tables: tuple[str, ...]) -> list[UnitJ
     whose = {found.place.path: found.identity for found in fleet.found}
     ages = retention_of(fleet)
     jobs = []
-    for path, text in fleet.refused:
+    for path, text in fleet.unreadable:
         jobs.append(UnitJob(key_of("refused", path), (path, text), DiskIdentity(), "", tables))
     for unit in units_of([found.place for found in fleet.found], check):
         place = unit.partition
@@ -56,7 +56,7 @@ def _fingerprint(unit: CheckUnit, identity: DiskIdentity, check: Options, tables
     files = list(unit.partition.files()) if unit.partition else [unit.target] if unit.target else []
     options = (check.limits, check.transaction_timeout, check.max_message_bytes)
     known = replace(unit.known, now=0)
-    stamps = sorted((at.path, *file_stamp(at)) for at in files)
+    stamps = sorted((target.path, *file_stamp(target)) for target in files)
     return key_of(LAYOUT, __version__, repr(options), repr(tables), repr(identity), repr(known), repr(stamps))
 
 
@@ -65,7 +65,7 @@ def resumed_job(job: UnitJob, entry: dict[str, Any] | None, check: Options) -> U
     kept, place = parse_checkpoint((entry or {}).get("kept")), job.place
     if kept is None or not isinstance(place, PartitionDirectory) or not isinstance(job.unit, CheckUnit):
         return job
-    if len(kept.files) > MOST_FILES:
+    if len(kept.files) > MAX_FILES:
         return job
     if not is_unchanged(kept, place, job.unit.known, check, job.tables, job.identity):
         return job
@@ -90,7 +90,7 @@ def record_jobs(fleet: Fleet, options: ReadOptions, check: Options) -> Iterator[
     for part in parts_of(fleet, replace(options, parallelism=1), check, PushedFilters()):
         for piece in part.pieces:
             own: SegmentSplit = piece.input
-            seen = (own.at.path, *file_stamp(own.at))
+            seen = (own.target.path, *file_stamp(own.target))
             print_ = key_of(LAYOUT, __version__, repr(options.limits), repr(piece.identity), repr(seen), repr(own[1:]))
-            key = key_of("records", own.at.source, own.at.path, str(own.start))
+            key = key_of("records", own.target.source, own.target.path, str(own.start))
             yield RecordJob(key, piece.identity, own, piece.state, piece.size, print_)

@@ -23,21 +23,21 @@ from kdump.version import __version__
 def write_records(job: RecordJob, store: Store, options: ReadOptions, check: Options) -> dict[str, Any]:
     """Read a slice, write its records, and return its entry. Skips unreadable bytes (see findings). Raises
     StoreError."""
-    at = job.slice.at
-    values = {"broker": job.identity.broker, "topic": at.topic}
-    number = "none" if at.partition is None else at.partition
+    target = job.slice.target
+    values = {"broker": job.identity.broker, "topic": target.topic}
+    number = "none" if target.partition is None else target.partition
     name = f"{folder('records', values)}/{number}-{job.key}.parquet"
     count = 0
-    begun = {"kdump": __version__, "fingerprint": "", "unit": path_text(at.path), "files": [name]}
+    begun = {"kdump": __version__, "fingerprint": "", "unit": path_text(target.path), "files": [name]}
     store.put_unit(job.key, begun)  # the entry names the file before it exists
     with ExitStack() as stack:
         writer = TableWriter(RECORDS, stack.enter_context(store.writing(name)))
         stack.callback(writer.close)
         reading = TableRead(options)
         reader = RecordRows(options, reading.selection, writer.schema)
-        common = reading.common(TaskItem(job.slice, job.identity, job.size, job.state), at)
+        common = reading.common(TaskItem(job.slice, job.identity, job.size, job.state), target)
         try:
-            window = opened(at, options.window)
+            window = opened(target, options.window)
         except SourceError:
             window = None
         if window is not None:

@@ -94,7 +94,7 @@ class _UnitRead:
         self.common = self._common()
         self.files = list(kept.files) if kept else []
         self.span = 0
-        self.sound = True
+        self.is_intact = True
         """Whether no segment so far was unreadable, deleted or growing."""
         self.facts = segments_of(self.place) if isinstance(self.place, PartitionDirectory) else []
         self.stamps = file_stamps(self.place) if isinstance(self.place, PartitionDirectory) else {}
@@ -195,9 +195,9 @@ class _UnitRead:
         for row in segment_rows((facts, clean)):
             self.tally.segment(row)
             self.sink.add("segments", row)
-        self.sound = self.sound and not (facts.error or facts.is_deleted or facts.grows)
-        for at in facts.segment.beside.values():
-            self._entries(at)
+        self.is_intact = self.is_intact and not (facts.error or facts.is_deleted or facts.grows)
+        for target in facts.segment.indexes.values():
+            self._entries(target)
         self.span += facts.size
 
     def _leave(self, check: PartitionCheck, number: int) -> None:
@@ -216,7 +216,7 @@ class _UnitRead:
         """Return the resume point; None if the findings so far may be incomplete, or if the state is too large."""
         place, known = self.place, check.known
         assert isinstance(place, PartitionDirectory)
-        if not self.sound or self.totals.unread or self.totals.notes or not is_time_independent(place, self.codes):
+        if not self.is_intact or self.totals.unread or self.totals.notes or not is_time_independent(place, self.codes):
             return None
         if isinstance(self.unit, CheckUnit) and self.unit.doubted:
             return None  # findings of these segments may be confirmed later, and are not among the rows so far
@@ -263,19 +263,19 @@ class _UnitRead:
         """Add the rows of files that belong to no segment: orphaned indexes, producer snapshots, checkpoints."""
         place, unit = self.place, self.unit
         if isinstance(place, PartitionDirectory):
-            for at in (*place.orphans, *place.snapshots, *place.texts):
-                self._entries(at)
+            for target in (*place.orphans, *place.snapshots, *place.texts):
+                self._entries(target)
         elif isinstance(place, Target):
             self._entries(place)
         elif isinstance(unit, CheckUnit) and unit.directory is not None:
-            for at in unit.directory.files.values():
-                self._entries(at)
+            for target in unit.directory.files.values():
+                self._entries(target)
 
-    def _entries(self, at: Target) -> None:
-        table = TABLE_OF.get(at.kind) if at.kind is not None else None
+    def _entries(self, target: Target) -> None:
+        table = TABLE_OF.get(target.kind) if target.kind is not None else None
         if table is not None and table in self.job.tables:
-            for row in entry_rows(at):
-                self.sink.add(table, {"topic": at.topic, "partition": at.partition, **row})
+            for row in entry_rows(target):
+                self.sink.add(table, {"topic": target.topic, "partition": target.partition, **row})
 
     def _entry(self) -> dict[str, Any]:
         place, unit, totals = self.place, self.unit, self.totals

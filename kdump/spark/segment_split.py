@@ -29,7 +29,7 @@ BEFORE = 2
 class SegmentSplit(NamedTuple):
     """The regions of a file that begin at bytes start..stop-1; `stop` None: the end of the file."""
 
-    at: Target
+    target: Target
     start: int = 0
     stop: int | None = None
 
@@ -38,22 +38,22 @@ class SegmentSplit(NamedTuple):
         return not self.start and self.stop is None
 
 
-def opened(at: Target, size: int = DEFAULT_SIZE) -> Window:
+def opened(target: Target, size: int = DEFAULT_SIZE) -> Window:
     """Open the file with the precautions for a live broker: reads past bad sectors, and leaves the page cache
     unchanged. Raises SourceError."""
-    reject_pipe(at)
-    return Window(open_source(at.path, wrap=fault_tolerant), size)
+    reject_pipe(target)
+    return Window(open_source(target.path, wrap=fault_tolerant), size)
 
 
 def own_regions(
-    part: SegmentSplit, window: Window, limits: Limits, stretches: str = "", first_offset: int | None = None
+    part: SegmentSplit, window: Window, limits: Limits, run_mode: str = "", first_offset: int | None = None
 ) -> Iterator[Region]:
-    """Yield the regions of the slice, in order. `stretches` is that of kdump.log.reader. With `first_offset`, batches
+    """Yield the regions of the slice, in order. `run_mode` is that of kdump.log.reader. With `first_offset`, batches
     that end below it may be omitted. Raises SourceError."""
-    at = part.at
+    target = part.target
     begin = _begin(part, window, first_offset)
     reached = part.start
-    for region in regions(window, name_offset=at.name_offset, start=begin, limits=limits, stretches=stretches):
+    for region in regions(window, name_offset=target.name_offset, start=begin, limits=limits, run_mode=run_mode):
         if part.stop is not None and region.position >= part.stop:
             return
         if begin and _doubtful(region):
@@ -62,7 +62,7 @@ def own_regions(
         reached = max(reached, region.end)
     else:
         return
-    for region in regions(window, name_offset=at.name_offset, limits=limits, stretches=stretches):
+    for region in regions(window, name_offset=target.name_offset, limits=limits, run_mode=run_mode):
         if part.stop is not None and region.position >= part.stop:
             return
         yield from _own(region, reached, part.stop)
@@ -89,12 +89,12 @@ def _begin(part: SegmentSplit, window: Window, first_offset: int | None) -> int:
     """Return the position of a valid batch from which to read: by the index, or 0 if it provides none."""
     if not part.start and first_offset is None:
         return 0
-    hints = open_index_lookup(part.at.path, part.at.name_offset)
+    hints = open_index_lookup(part.target.path, part.target.name_offset)
     entry = bisect_left(hints.positions, part.start)
     if first_offset is not None:
         entry = max(entry, _by_offset(hints, first_offset))
     entry -= BEFORE
-    if entry < 0 or not begins_batch(window, hints.positions[entry], hints.offsets[entry], part.at.name_offset):
+    if entry < 0 or not begins_batch(window, hints.positions[entry], hints.offsets[entry], part.target.name_offset):
         return 0
     return hints.positions[entry]
 

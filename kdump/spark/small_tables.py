@@ -33,23 +33,23 @@ def segment_rows(pair: tuple[SegmentSummary, bool | None]) -> Iterator[Row]:
         yield segment_object(facts, clean)
 
 
-def entry_rows(at: Target) -> Iterator[Row]:
+def entry_rows(target: Target) -> Iterator[Row]:
     """Yield rows of the tables index_entries, producer_states and checkpoints; none for a file that cannot be read."""
-    assert at.kind is not None
-    own: Row = {"file": path_text(at.path)}
-    if at.kind is file_kinds.PRODUCER_SNAPSHOT:
-        own["snapshotOffset"] = at.name_offset
-    elif at.kind in (file_kinds.OFFSET_CHECKPOINT, file_kinds.EPOCH_CHECKPOINT):
-        own["checkpoint"] = os.path.basename(at.path)
+    assert target.kind is not None
+    own: Row = {"file": path_text(target.path)}
+    if target.kind is file_kinds.PRODUCER_SNAPSHOT:
+        own["snapshotOffset"] = target.name_offset
+    elif target.kind in (file_kinds.OFFSET_CHECKPOINT, file_kinds.EPOCH_CHECKPOINT):
+        own["checkpoint"] = os.path.basename(target.path)
     else:
-        own["index"] = at.kind.name
+        own["index"] = target.kind.name
     try:
-        window = opened(at)
+        window = opened(target)
     except SourceError:
         return
     window.source.keep = True
     try:
-        for item in entries(at.kind, window, at.name_offset or 0):
+        for item in entries(target.kind, window, target.name_offset or 0):
             if isinstance(item, Entry) and item.type:
                 yield own | item.values
     except SourceError:
@@ -89,9 +89,9 @@ def _named(unit: CheckUnit, text: str) -> Target:
     """Return the file of the unit that an error message is about."""
     place = unit.partition
     files = list(place.files()) if place is not None else list(unit.directory.files.values()) if unit.directory else []
-    for at in files:
-        if text.startswith(at.path + ":"):
-            return at
+    for file in files:
+        if text.startswith(file.path + ":"):
+            return file
     if place is not None:
         return Target(place.path, None, place.topic, place.partition, None, place.source)
     if unit.target is not None:

@@ -9,7 +9,7 @@ from pyspark.sql.datasource import DataSource, DataSourceReader, DataSourceStrea
 from pyspark.sql.pandas.types import to_arrow_schema
 from pyspark.sql.types import StructType
 
-from kdump.spark.filters import wanted_by
+from kdump.spark.filters import pushed_filters
 from kdump.spark.options import OptionError, ReadOptions, parse
 from kdump.spark.read_task import ReadTask
 from kdump.spark.stream import KdumpStream
@@ -59,7 +59,7 @@ class PushingReader(KdumpReader):
     """Also accepts filters. Spark rejects such a reader if filter pushdown is disabled in the session."""
 
     def pushFilters(self, filters: list[Filter]) -> Iterable[Filter]:
-        self.reading.wanted = wanted_by(filters)
+        self.reading.filters = pushed_filters(filters)
         return filters  # Spark has to apply them again
 
 

@@ -69,18 +69,22 @@ class KdumpStream(DataSourceStreamReader, SupportsTriggerAvailableNow):
         ends = self._frozen
         if ends is None:
             limits = self.reading.options.limits
-            ends = {at.path: whole_end(at, before.get(at.path, 0), last, limits) for at, last, _, _ in self._segments()}
-        most = getattr(limit, "max_bytes", None)
-        return ends if most is None else self._within(before, ends, most)
+            ends = {
+                target.path: whole_end(target, before.get(target.path, 0), last, limits)
+                for target, last, _, _ in self._segments()
+            }
+        max_bytes = getattr(limit, "max_bytes", None)
+        return ends if max_bytes is None else self._within(before, ends, max_bytes)
 
     def getDefaultReadLimit(self) -> Any:
-        most = self.reading.options.max_bytes_per_trigger
-        return ReadAllAvailable() if most is None else ReadMaxBytes(most)
+        max_bytes = self.reading.options.max_bytes_per_trigger
+        return ReadAllAvailable() if max_bytes is None else ReadMaxBytes(max_bytes)
 
-    def _within(self, start: Positions, ends: Positions, most: int) -> Positions:
-        """Return the positions after `most` more bytes, rounded up to whole batches, with each partition's segments in
-        order. Partitions share equally; what one does not need goes to the others, and each gets at least one batch."""
-        logs = {at.path: at for at, _, _, _ in self._segments()}
+    def _within(self, start: Positions, ends: Positions, max_bytes: int) -> Positions:
+        """Return the positions after `max_bytes` more bytes, rounded up to whole batches, with each partition's
+        segments in order. Partitions share equally; what one does not need goes to the others, and each gets at least
+        one batch."""
+        logs = {target.path: target for target, _, _, _ in self._segments()}
         reached = dict(ends)
         later: dict[str, list[str]] = {}
         for path, end in ends.items():
@@ -88,24 +92,24 @@ class KdumpStream(DataSourceStreamReader, SupportsTriggerAvailableNow):
                 later.setdefault(path.rpartition("/")[0], []).append(path)
         sizes = {name: sum(ends[path] - start.get(path, 0) for path in paths) for name, paths in later.items()}
         for number, name in enumerate(sorted(later, key=lambda name: sizes[name])):
-            share = max(1, most // (len(later) - number))
+            share = max(1, max_bytes // (len(later) - number))
             for path in later[name]:
                 first = start.get(path, 0)
                 reached[path] = first
                 if share > 0:
                     reached[path] = some_end(logs[path], first, ends[path], share, self.reading.options.limits)
                 share -= reached[path] - first
-                most -= reached[path] - first
+                max_bytes -= reached[path] - first
         return reached
 
     def partitions(self, start: Positions, end: Positions) -> Sequence[InputPartition]:
         options = self.reading.options
         pieces = []
-        for at, _, identity, state in self._segments():
-            first, stop = start.get(at.path, 0), end.get(at.path, 0)
+        for target, _, identity, state in self._segments():
+            first, stop = start.get(target.path, 0), end.get(target.path, 0)
             for begin in range(first, stop, options.split_bytes):
                 to = min(stop, begin + options.split_bytes)
-                pieces.append(TaskItem(SegmentSplit(at, begin, to), identity, to - begin, state))
+                pieces.append(TaskItem(SegmentSplit(target, begin, to), identity, to - begin, state))
         return list(packed(pieces, options.split_bytes, options.parallelism))
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
@@ -124,22 +128,22 @@ class KdumpStream(DataSourceStreamReader, SupportsTriggerAvailableNow):
                     yield each, True, found.identity, "live"
                 elif isinstance(each, PartitionDirectory):
                     logs = [segment.log for segment in each.segments if segment.log is not None]
-                    for at in logs:
-                        yield at, at is logs[-1], found.identity, each.state or "live"
+                    for target in logs:
+                        yield target, target is logs[-1], found.identity, each.state or "live"
 
 
-def some_end(at: Target, position: int, end: int, most: int, limits: Limits) -> int:
-    """Return the end of the first batch that ends at least `most` bytes after `position`; at most `end`."""
-    if end - position <= most:
+def some_end(target: Target, position: int, end: int, max_bytes: int, limits: Limits) -> int:
+    """Return the end of the first batch that ends at least `max_bytes` bytes after `position`; at most `end`."""
+    if end - position <= max_bytes:
         return end
     try:
-        window = opened(at)
+        window = opened(target)
     except SourceError:
         return end
     try:
-        for region in regions(window, name_offset=at.name_offset, start=position, limits=limits, stretches=WALKED):
+        for region in regions(window, name_offset=target.name_offset, start=position, limits=limits, run_mode=WALKED):
             for each in region.batches() if isinstance(region, BatchRun) else (region,):
-                if each.end - position >= most:
+                if each.end - position >= max_bytes:
                     return min(end, each.end)
     except SourceError:
         pass
@@ -148,29 +152,29 @@ def some_end(at: Target, position: int, end: int, most: int, limits: Limits) -> 
     return end
 
 
-def whole_end(at: Target, position: int, last: bool, limits: Limits) -> int:
+def whole_end(target: Target, position: int, last: bool, limits: Limits) -> int:
     """Return the end of the complete batches of a segment that has been read up to `position`. For a segment that is
     not the `last` one, this is the end of the file, because nothing more is written there. If the file cannot be read
     now, returns `position`, so that it is tried again later."""
     try:
-        window = opened(at)
+        window = opened(target)
     except SourceError:
         return position
     try:
         size = window.source.size or 0
         if not last or size <= position:
             return size
-        hints = open_index_lookup(at.path, at.name_offset)
+        hints = open_index_lookup(target.path, target.name_offset)
         begin = next(
             (
                 place
                 for place, offset in zip(hints.positions[:-3:-1], hints.offsets[:-3:-1])
-                if place > position and begins_batch(window, place, offset, at.name_offset)
+                if place > position and begins_batch(window, place, offset, target.name_offset)
             ),
             position,
         )
         end = position
-        for region in regions(window, name_offset=at.name_offset, start=begin, limits=limits, stretches=WALKED):
+        for region in regions(window, name_offset=target.name_offset, start=begin, limits=limits, run_mode=WALKED):
             if isinstance(region, (Batch, BatchRun)) or region.end != size:
                 end = region.end
         return end

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
 MAX_ROWS = 20
 """Maximum rows of a list in the summary; the tables have all of them."""
-TOLD = 2000
+MAX_FINDINGS = 2000
 """Maximum number of findings to print."""
 
 POSSIBLE = f"""
@@ -48,13 +48,13 @@ PRODUCERS = f"""
          min(maxTimestamp) as first, max(maxTimestamp) as last,
          round(try_divide(sum({POSSIBLE}) * 1000, max(maxTimestamp) - min(maxTimestamp)), 1) as recordsPerSecond
   from batches where copyOf is null and state = 'live' and producerId >= 0 and not isControlBatch and crcValid
-  group by cluster, producerId order by records desc, producerId limit {{most}}
+  group by cluster, producerId order by records desc, producerId limit {{max_rows}}
 """
 KEYS = """
   select topic, decode(key, 'UTF-8') as key, records, round(records / total, 3) as share from (
     select topic, key, count(*) as records, sum(count(*)) over (partition by topic) as total
     from records where copyOf is null and state = 'live' and key is not null and not isControlBatch group by topic, key)
-  where records > 1 order by records desc, topic, key limit {most}
+  where records > 1 order by records desc, topic, key limit {max_rows}
 """
 
 
@@ -90,7 +90,8 @@ def summarize(spark: SparkSession, options: ScanOptions, store: Store, done: Sca
             **{name: total[name] for name in COUNTS},
             findings={severity: severities[severity] for severity in SEVERITIES},
             codes=dict(sorted(codes.items())),
-            unread=[text for _, text in done.fleet.refused] + [t for e in done.entries for t in e["totals"]["unread"]],
+            unread=[text for _, text in done.fleet.unreadable]
+            + [t for e in done.entries for t in e["totals"]["unread"]],
             notes=[text for entry in done.entries for text in entry["totals"]["notes"]],
             replicas=[ReplicaDifference(**each) for each in found if each["kind"] != COMPACTED],
             compactedReplicas=sum(each["kind"] == COMPACTED for each in found),
@@ -115,7 +116,7 @@ COUNTS = ("partitions", "files", "bytes", "batches", "records")
 
 def rows(spark: SparkSession, sql: str) -> list[dict[str, Any]]:
     """Return the rows of a query by the names of their columns."""
-    found = spark.sql(sql.format(most=MAX_ROWS) if "{most}" in sql else sql).collect()
+    found = spark.sql(sql.format(max_rows=MAX_ROWS) if "{max_rows}" in sql else sql).collect()
     return [row.asDict(recursive=True) for row in found]
 
 
@@ -135,13 +136,13 @@ def _brokers(done: ScanResult) -> list[ScannedBroker]:
 
 
 def units_with_findings(spark: SparkSession, done: ScanResult) -> Iterator[tuple[str, list[Finding]]]:
-    """Yield every unit with its errors and warnings, at most TOLD of them in total."""
+    """Yield every unit with its errors and warnings, at most MAX_FINDINGS of them in total."""
     names = [key.name for key in answer_keys(Finding)]
     columns = ", ".join(f"`{name}`" for name in names)
     unread = "code = 'unreadable-bytes' and size = 0"
     found = spark.sql(
         f"select {columns} from findings where severity <> 'info' and not ({unread})"
-        f" order by case severity when 'error' then 0 else 1 end, source, file, position limit {TOLD}"
+        f" order by case severity when 'error' then 0 else 1 end, source, file, position limit {MAX_FINDINGS}"
     ).collect()
     by_place: dict[str, list[Finding]] = {}
     for row in found:

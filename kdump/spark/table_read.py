@@ -37,11 +37,11 @@ READERS: dict[str, Callable[[ReadOptions, Selection, pa.Schema], BatchRows | Rec
 
 
 class TableRead:
-    """A read of a table. `wanted` restricts what is read."""
+    """A read of a table. `filters` restricts what is read."""
 
-    def __init__(self, options: ReadOptions, wanted: PushedFilters | None = None) -> None:
+    def __init__(self, options: ReadOptions, filters: PushedFilters | None = None) -> None:
         self.options = options
-        self.wanted = wanted or PushedFilters()
+        self.filters = filters or PushedFilters()
         self.check = Options(
             limits=options.limits,
             transaction_timeout=options.transaction_timeout,
@@ -53,13 +53,13 @@ class TableRead:
 
     @property
     def selection(self) -> Selection:
-        return self.wanted.selection
+        return self.filters.selection
 
     def parts(self) -> list[ReadTask]:
         """Return the tasks. Never raises an error for problems on the disks."""
         self.use_storage()
         fleet = find(self.options.paths, self.check, self.options.broker, self.options.brokers)
-        return parts_of(fleet, self.options, self.check, self.wanted)
+        return parts_of(fleet, self.options, self.check, self.filters)
 
     def read(self, part: ReadTask, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
         """Yield the rows of a task. Never raises an error for problems on the disks: what cannot be read is a row of
@@ -81,11 +81,11 @@ class TableRead:
         for piece in part.pieces:
             own: SegmentSplit = piece.input
             try:
-                window = opened(own.at, self.options.window)
+                window = opened(own.target, self.options.window)
             except SourceError:
                 continue
             try:
-                yield from reader.read(own, window, self.common(piece, own.at))
+                yield from reader.read(own, window, self.common(piece, own.target))
             except SourceError:
                 pass
             finally:
@@ -103,23 +103,23 @@ class TableRead:
         else:
             yield from entry_rows(piece.input)
 
-    def common(self, piece: TaskItem, at: Target | None = None) -> dict[str, Any]:
+    def common(self, piece: TaskItem, target: Target | None = None) -> dict[str, Any]:
         """Return the columns that all rows of a piece share."""
-        if at is None:
+        if target is None:
             values = (
                 piece.input[0]
                 if isinstance(piece.input, tuple) and not isinstance(piece.input, Target)
                 else piece.input
             )
-            at = values if isinstance(values, Target) else getattr(getattr(values, "segment", None), "log", None)
+            target = values if isinstance(values, Target) else getattr(getattr(values, "segment", None), "log", None)
         columns: dict[str, Any] = dict(vars(piece.identity))
         columns["state"] = piece.state
-        if at is not None:
+        if target is not None:
             columns |= {
-                "source": path_text(at.source),
-                "topic": at.topic,
-                "partition": at.partition,
-                "file": path_text(at.path),
+                "source": path_text(target.source),
+                "topic": target.topic,
+                "partition": target.partition,
+                "file": path_text(target.path),
             }
         return columns
 

@@ -47,7 +47,7 @@ class UnitTotals:
             sums[0] += 1
             sums[1] += count
             sums[2] += batch.size
-        if not seen.sound:
+        if not seen.is_valid:
             return
         newest = batch.maxTimestamp
         if newest is not None and newest >= 0:
@@ -128,8 +128,8 @@ class FleetSums(NamedTuple):
     compaction: list[DirtyPartition]
 
 
-def sum_units(entries: Iterable[Object], most: int) -> FleetSums:
-    """Sum up the live partitions among the entries for the summary, with at most `most` rows per list."""
+def sum_units(entries: Iterable[Object], limit: int) -> FleetSums:
+    """Sum up the live partitions among the entries for the summary, with at most `limit` rows per list."""
     every = [entry for entry in entries if entry.get("tally") and entry["state"] == "live"]
     topics: dict[str, list[Object]] = defaultdict(list)
     formats: dict[str, list[int]] = defaultdict(lambda: [0, 0, 0])
@@ -144,25 +144,25 @@ def sum_units(entries: Iterable[Object], most: int) -> FleetSums:
     for entry in every:
         codes.update(entry["codes"])
     return FleetSums(
-        topics=_first(map(_topic, topics, topics.values()), "bytes", most),
-        formats=_first(map(_format, formats, formats.values()), "bytes", most),
-        fill=_fill(topics)[:most],
+        topics=_first(map(_topic, topics, topics.values()), "bytes", limit),
+        formats=_first(map(_format, formats, formats.values()), "bytes", limit),
+        fill=_fill(topics)[:limit],
         timestamps=FleetTimestamps(
             future=codes["timestamp-in-future"],
             negative=sum(entry["tally"]["negative"] for entry in every),
             oldest=min(oldest, default=None),
             newest=max(newest, default=None),
         ),
-        retention=_first(_retention(topics), "bytes", most),
-        compaction=_first(_compaction(every), "dirtyBytes", most),
+        retention=_first(_retention(topics), "bytes", limit),
+        compaction=_first(_compaction(every), "dirtyBytes", limit),
     )
 
 
 T = TypeVar("T")
 
 
-def _first(rows: Iterable[T], by: str, most: int) -> list[T]:
-    return sorted(rows, key=lambda row: (-getattr(row, by), str(row)))[:most]
+def _first(rows: Iterable[T], by: str, limit: int) -> list[T]:
+    return sorted(rows, key=lambda row: (-getattr(row, by), str(row)))[:limit]
 
 
 def _topic(name: str, entries: list[Object]) -> FleetTopic:

@@ -19,7 +19,7 @@ from kdump.log.paths import segments_in
 from kdump.log.record import Record
 from kdump.log.region import Limits
 from kdump.state.coordinator_history import TransactionHistory
-from kdump.state.internal_records import ENTRY, MOST_PROBLEMS, ROOM, bounded, read_records, too_large
+from kdump.state.internal_records import ENTRY, MAX_PROBLEMS, ROOM, bounded, read_records, too_large
 
 DIRECTORY = re.compile(rf"{TRANSACTION_TOPIC}-([0-9]{{1,10}})")
 OPEN = ("Ongoing", "PrepareCommit", "PrepareAbort", "PrepareEpochFence")
@@ -117,7 +117,7 @@ class _Replay:
         self.is_full = False
 
     def note(self, problem: str) -> None:
-        if len(self.found.problems) < MOST_PROBLEMS:
+        if len(self.found.problems) < MAX_PROBLEMS:
             has_path = isinstance(problem, (Unread, Gone)) or not self.name
             self.found.problems.append(problem if has_path else f"{self.name}/{problem}")
 

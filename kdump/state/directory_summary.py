@@ -50,14 +50,14 @@ class LogDirectorySummary:
 
 
 CHECKPOINTS = ("log-start-offset", "replication-offset", "recovery-point-offset")
-Noted = dict[tuple[str, int], dict[str, int]]
+CheckpointedOffsets = dict[tuple[str, int], dict[str, int]]
 """Offsets by topic and partition, then by the checkpoint's file name without '-checkpoint'."""
 
 
-def checkpointed_offsets(directory: LogDirectory, broken: list[str] | None = None) -> Noted:
+def checkpointed_offsets(directory: LogDirectory, broken: list[str] | None = None) -> CheckpointedOffsets:
     """Return the contents of a log directory's offset checkpoints, as far as they can be read. Names of damaged or
     unreadable files are added to `broken`."""
-    checkpointed: Noted = {}
+    checkpointed: CheckpointedOffsets = {}
     for name in CHECKPOINTS:
         for key, offset in offsets(directory.files.get(name + "-checkpoint"), broken).items():
             checkpointed.setdefault(key, {})[name] = offset
@@ -67,11 +67,15 @@ def checkpointed_offsets(directory: LogDirectory, broken: list[str] | None = Non
 def had_clean_shutdown(directory: LogDirectory) -> bool | None:
     """Return True if the broker shut down cleanly. Returns None if no broker has run here, as in a controller's
     directory or a copy of partitions: there are no offset checkpoints and no clean-shutdown file."""
-    ran = any(at.kind in (file_kinds.OFFSET_CHECKPOINT, file_kinds.CLEAN_SHUTDOWN) for at in directory.files.values())
+    ran = any(
+        target.kind in (file_kinds.OFFSET_CHECKPOINT, file_kinds.CLEAN_SHUTDOWN) for target in directory.files.values()
+    )
     return directory.is_clean if ran else None
 
 
-def partition_summary_in(place: PartitionDirectory, clean: bool | None, offsets: Noted) -> PartitionSummary:
+def partition_summary_in(
+    place: PartitionDirectory, clean: bool | None, offsets: CheckpointedOffsets
+) -> PartitionSummary:
     """Return the facts of a partition of a log directory."""
     # The metadata log is recovered at every startup, even after a clean shutdown (KafkaRaftLog).
     facts = partition_summary(place, False if place.topic == METADATA_TOPIC else clean)
@@ -80,11 +84,11 @@ def partition_summary_in(place: PartitionDirectory, clean: bool | None, offsets:
     return facts
 
 
-Shutdowns = dict[str, tuple[bool | None, Noted]]
+LogDirectoryStates = dict[str, tuple[bool | None, CheckpointedOffsets]]
 """By log directory: whether the broker shut down cleanly, and the checkpointed offsets."""
 
 
-def single_partition_summary(place: PartitionDirectory, known: Shutdowns | None = None) -> PartitionSummary:
+def single_partition_summary(place: PartitionDirectory, known: LogDirectoryStates | None = None) -> PartitionSummary:
     """Return the facts of a single partition directory; if it is in a log directory, these include its checkpointed
     offsets and whether the broker shut down cleanly. `known` keeps what was read of log directories."""
     above = log_directory_above(place.path)
@@ -143,12 +147,12 @@ def _absent(directory: LogDirectory, identity: dict[str, str], siblings: Sibling
 
 
 def _dated(directory: LogDirectory) -> int | None:
-    marks = [at for name, at in directory.files.items() if name == ".kafka_cleanshutdown"]
-    marks = marks or [at for at in directory.files.values() if at.kind is file_kinds.OFFSET_CHECKPOINT]
+    marks = [target for name, target in directory.files.items() if name == ".kafka_cleanshutdown"]
+    marks = marks or [target for target in directory.files.values() if target.kind is file_kinds.OFFSET_CHECKPOINT]
     times = []
-    for at in marks:
+    for target in marks:
         try:
-            times.append(os.stat(at.path).st_mtime_ns // 1_000_000)
+            times.append(os.stat(target.path).st_mtime_ns // 1_000_000)
         except OSError:
             continue
     return max(times, default=None)

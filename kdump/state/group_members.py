@@ -102,8 +102,8 @@ def member_metadata(group: Group, key: Values, value: Values | None) -> None:
 def target(group: Group, key: Values, value: Values | None) -> None:
     if value is None and key["memberId"] not in group.members:
         return
-    wanted = () if value is None else _assigned(value, "topicPartitions", "activeTasks")
-    group.members[key["memberId"]] = _member(group, key)._replace(target=wanted)
+    target = () if value is None else _assigned(value, "topicPartitions", "activeTasks")
+    group.members[key["memberId"]] = _member(group, key)._replace(target=target)
 
 
 def current(group: Group, key: Values, value: Values | None) -> None:

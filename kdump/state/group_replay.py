@@ -154,13 +154,13 @@ def _own_size(group: Group, member: str) -> int:
 
 def _fields(group: Group) -> dict[str, Any]:
     """Return the fields of a group, without its members, that --history shows."""
-    fields: dict[str, Any] = {name: getattr(group, name) for name in TOLD}
+    fields: dict[str, Any] = {name: getattr(group, name) for name in HISTORY_FIELDS}
     fields |= {f"regex {regex}": ", ".join(topics) for regex, topics in group.regexes.items()}
     fields |= {f"share topic {topic}": state for topic, state in group.share_topics.items()}
     return {name: value for name, value in fields.items() if value not in SAYS_NOTHING and value != -1}
 
 
-TOLD: tuple[str, ...] = (
+HISTORY_FIELDS: tuple[str, ...] = (
     "type",
     "state",
     "epoch",
@@ -170,7 +170,7 @@ TOLD: tuple[str, ...] = (
     "assignmentEpoch",
     "topologyEpoch",
 )
-TOLD += ("validatedTopologyEpoch", "subtopologies")
+HISTORY_FIELDS += ("validatedTopologyEpoch", "subtopologies")
 
 MODERN_RECORDS: dict[str, Callable[[Group, dict[str, Any], dict[str, Any] | None], None]] = {
     "Metadata": group_members.group_epoch,

@@ -19,9 +19,9 @@ from kdump.log.window import Window
 
 LIMITS = Limits(max_batch_size=16 * 1024 * 1024, max_decompressed_size=16 * 1024 * 1024)
 """KRaft ends a batch at 8 MiB (KafkaRaftClient.MAX_BATCH_SIZE_BYTES); coordinators write smaller batches."""
-MOST_VALUE = 512 * 1024
+MAX_VALUE_BYTES = 512 * 1024
 """Maximum size in bytes of a key or value that is decoded: decoded, it takes a hundred times as much."""
-MOST_PROBLEMS = 100
+MAX_PROBLEMS = 100
 ROOM = 48 * 1024 * 1024
 """Memory budget in bytes for state that is kept in addition to other work."""
 ROOM_ALONE = 512 * 1024 * 1024
@@ -79,8 +79,8 @@ def read_records(path: str, limits: Limits, note: Callable[[str], None]) -> Iter
 
 
 def too_large(record: Record) -> bool:
-    """Return True if the key or value exceeds MOST_VALUE and must not be decoded."""
-    return max(record.keySize, record.valueSize) > MOST_VALUE
+    """Return True if the key or value exceeds MAX_VALUE_BYTES and must not be decoded."""
+    return max(record.keySize, record.valueSize) > MAX_VALUE_BYTES
 
 
 def memory(value: Any) -> int:

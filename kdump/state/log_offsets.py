@@ -69,12 +69,12 @@ class LogOffsetsByPartition:
         return None if end is None else LogOffsets(start, max(end, start), mark, partition.path)
 
     def _checkpoint(self, directory: LogDirectory, name: str) -> dict[tuple[str, int], int]:
-        at = directory.files.get(f"{name}-checkpoint")
-        if at is None:
+        target = directory.files.get(f"{name}-checkpoint")
+        if target is None:
             return {}
-        if at.path not in self._checkpoints:
-            self._checkpoints[at.path] = offsets(at, problems=self.problems)
-        return self._checkpoints[at.path]
+        if target.path not in self._checkpoints:
+            self._checkpoints[target.path] = offsets(target, problems=self.problems)
+        return self._checkpoints[target.path]
 
 
 def log_end(partition: PartitionDirectory, limits: Limits, problems: list[str]) -> int | None:

@@ -26,11 +26,11 @@ from kdump.log.region import Limits
 from kdump.state import replay_nodes, replay_topics
 from kdump.state.as_of import AsOf, ChangeListener
 from kdump.state.image import MetadataImage
-from kdump.state.internal_records import MOST_PROBLEMS, ROOM, bounded, read_records, too_large
+from kdump.state.internal_records import MAX_PROBLEMS, ROOM, bounded, read_records, too_large
 from kdump.state.metadata_files import BOOTSTRAP, MetadataFiles, Unreachable, metadata_files, too_early
 from kdump.state.replay import MetadataReplay
 
-MOST_RANGES = 100_000
+MAX_ABORTED_RANGES = 100_000
 """Maximum number of offset ranges that are ignored because their transaction was aborted."""
 FOR_VERIFY = frozenset(
     {
@@ -92,7 +92,7 @@ def replay_metadata(
         raise Unreachable(too_early(files, ()))
     metadata = reader.read(usable)
     if is_limited and metadata.snapshot is None and start != 0:
-        raise Unreachable(too_early(files, reader.refused))
+        raise Unreachable(too_early(files, reader.snapshot_problems))
     return metadata
 
 
@@ -107,7 +107,7 @@ class _MetadataReader:
     only: frozenset[str] | None
     on_change: ChangeListener | None
     go_on: bool
-    refused: list[str] = field(default_factory=list)
+    snapshot_problems: list[str] = field(default_factory=list)
     """Why snapshots were rejected."""
 
     def read(self, snapshots: Sequence[tuple[int, str]]) -> MetadataImage:
@@ -131,9 +131,9 @@ class _MetadataReader:
             # There is nothing else: use what can be read of it.
             self._read_snapshot(replay, snapshots[0][1], go_on=True)
             replay.metadata.snapshot = replay.metadata.end_offset = snapshots[0][0]
-        self.refused = skipped
+        self.snapshot_problems = skipped
         replay.on_change = self.on_change
-        replay.metadata.problems[:0] = skipped[:MOST_PROBLEMS]
+        replay.metadata.problems[:0] = skipped[:MAX_PROBLEMS]
         self._read_log(replay, start)
         return replay.metadata
 
@@ -144,18 +144,18 @@ class _MetadataReader:
         """Apply a snapshot's records. Return why it is invalid, empty if it is valid, and the time that its header
         states."""
         first, last, time = None, "", None
-        told = ""
+        reason = ""
 
         def note(problem: str) -> None:
-            nonlocal told
-            told = problem
+            nonlocal reason
+            reason = problem
             replay.note(problem)
 
         for record in read_records(path, self.limits, note):
             if record is None:
                 if go_on:
                     continue
-                return told, time
+                return reason, time
             is_control = record.is_control and not too_large(record)
             control = decode_control(record.key, record.value) if is_control else None
             last = control.type if control else ""
@@ -240,10 +240,10 @@ def uncommitted_ranges(replay: MetadataReplay, log: Iterator[Record]) -> list[tu
         name = "" if record.is_control else metadata_record_name(record.value)
         if begun is not None and name in ("AbortTransactionRecord", "BeginTransactionRecord"):
             ranges.append((begun, record.offset - 1))
-            if len(ranges) == MOST_RANGES:
+            if len(ranges) == MAX_ABORTED_RANGES:
                 replay.note(
-                    f"at offset {record.offset}: more than {MOST_RANGES} aborted transactions; the rest of the log is "
-                    "ignored"
+                    f"at offset {record.offset}: more than {MAX_ABORTED_RANGES} aborted transactions; "
+                    "the rest of the log is ignored"
                 )
                 return [*ranges, (record.offset, sys.maxsize)]
         if name == "BeginTransactionRecord":

@@ -52,11 +52,11 @@ def metadata_files(folder: str) -> MetadataFiles:
     return MetadataFiles(folder, snapshots, tuple(os.path.join(folder, name) for name in segments_in(folder)))
 
 
-def too_early(files: MetadataFiles, refused: Sequence[str]) -> str:
-    """Return the message for a requested offset or time that is before the files; `refused`: why snapshots were
-    skipped."""
+def too_early(files: MetadataFiles, snapshot_problems: Sequence[str]) -> str:
+    """Return the message for a requested offset or time that is before the files; `snapshot_problems`: why snapshots
+    were skipped."""
     oldest = (
         f"the oldest snapshot ends at offset {files.snapshots[0][0]}" if files.snapshots else "there is no snapshot"
     )
     log = "there is no log" if files.log_start is None else f"the log starts at offset {files.log_start}"
-    return "; ".join([f"{files.path}: the metadata does not go back that far: {log}, and {oldest}", *refused])
+    return "; ".join([f"{files.path}: the metadata does not go back that far: {log}, and {oldest}", *snapshot_problems])

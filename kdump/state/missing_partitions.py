@@ -61,7 +61,7 @@ NO_DIRECTORY = ("AAAAAAAAAAAAAAAAAAAAAA", "AAAAAAAAAAAAAAAAAAAAAQ", "AAAAAAAAAAA
 (DirectoryId.MIGRATING, UNASSIGNED, LOST)."""
 
 
-class Noted(NamedTuple):
+class CheckpointedPartitions(NamedTuple):
     """The partitions in a log directory's checkpoints. `is_whole`: whether they are all that the log directory had; if
     no checkpoint is valid, they are those in the valid lines."""
 
@@ -78,7 +78,7 @@ class Expected(NamedTuple):
     others: tuple[str, ...]
     node: int | None
     directory: str | None
-    checkpointed: Noted
+    checkpointed: CheckpointedPartitions
     metadata: MetadataImage | None
 
     @classmethod
@@ -87,11 +87,11 @@ class Expected(NamedTuple):
         path: str,
         others: Iterable[str],
         ids: Mapping[str, str],
-        noted: Noted,
+        checkpointed: CheckpointedPartitions,
         metadata: MetadataImage | None,
     ) -> Expected:
         """Return the same for a log directory with the meta.properties `ids`."""
-        return cls(path, tuple(others), parse_int(ids.get("node.id")), ids.get("directory.id"), noted, metadata)
+        return cls(path, tuple(others), parse_int(ids.get("node.id")), ids.get("directory.id"), checkpointed, metadata)
 
     @property
     def is_known(self) -> bool:
@@ -117,28 +117,28 @@ class MissingPartitions(NamedTuple):
     blocked: dict[Key, str]
 
 
-def checkpointed_partitions(checkpoints: Mapping[str, Target], open_: Open = open_window) -> Noted:
+def checkpointed_partitions(checkpoints: Mapping[str, Target], open_: Open = open_window) -> CheckpointedPartitions:
     """Return the partitions in the first valid one of a log directory's checkpoints that name all its logs; if there is
     none, because each is missing, empty or damaged, those in the valid lines. One that cannot be read is not lost, so
     that nothing shows that others are missing. `checkpoints`: the files of the log directory by name."""
     is_unread = False
     named: set[Key] = set()
     for name in EVIDENCE:
-        at = checkpoints.get(f"{name}-checkpoint")
-        if at is None:
+        target = checkpoints.get(f"{name}-checkpoint")
+        if target is None:
             continue
         broken: list[str] = []
         problems: list[str] = []
-        found = read_entries(at, open_, broken, problems)
+        found = read_entries(target, open_, broken, problems)
         if problems:
             is_unread = True
             continue
         every = {(entry.values["topic"], entry.values["partition"]) for entry in found}
         keys = frozenset(key for key in every if is_legal(key))
-        if not broken and (found or _is_written(at, open_)):
-            return Noted(keys, True)
+        if not broken and (found or _is_written(target, open_)):
+            return CheckpointedPartitions(keys, True)
         named |= keys
-    return Noted(frozenset(named), is_unread)
+    return CheckpointedPartitions(frozenset(named), is_unread)
 
 
 def missing_partitions(expected: Expected) -> MissingPartitions:
@@ -154,27 +154,27 @@ def missing_partitions(expected: Expected) -> MissingPartitions:
         assigned = dict(expected.assigned())
         here = {key for key, directory in assigned.items() if directory and directory == expected.directory}
         anywhere = {key for key, directory in assigned.items() if not directory}
-        wanted = here | (anywhere & (checkpointed | in_place.keys()))
+        requested = here | (anywhere & (checkpointed | in_place.keys()))
     else:
-        wanted = checkpointed
+        requested = checkpointed
     # A -future directory takes the place of a live one that is gone (LogManager.recoverAbandonedFutureLogs). Without
     # metadata, any directory explains why a checkpoint names the partition.
     instead = {"", "future"} if expected.is_known else {"", "future", "delete", "stray"}
-    gone = {key for key in wanted if key not in live and not found.get(key, set()) & instead}
+    gone = {key for key in requested if key not in live and not found.get(key, set()) & instead}
     lost = gone & (checkpointed | in_place.keys()) if expected.checkpointed.is_whole else gone
     return MissingPartitions(
         _ordered(lost), _ordered(gone - lost), {key: in_place[key] for key in lost if key in in_place}
     )
 
 
-def may_be_missing(path: str, noted: Noted) -> bool:
+def may_be_missing(path: str, checkpointed: CheckpointedPartitions) -> bool:
     """Return False if `missing_partitions` reports nothing lost, whatever the metadata and other log directories have:
     each partition in the log directory's checkpoints has its directory, and nothing else has a partition's name."""
     try:
         found, in_place = _states(path)
     except OSError:
         return False
-    return not noted.is_whole or bool(in_place) or any("" not in found.get(key, ()) for key in noted.keys)
+    return not checkpointed.is_whole or bool(in_place) or any("" not in found.get(key, ()) for key in checkpointed.keys)
 
 
 def is_legal(key: Key) -> bool:
@@ -204,11 +204,11 @@ def _directory(info: PartitionRegistration, node: int) -> str | None:
     return None if directory in NO_DIRECTORY else directory
 
 
-def _is_written(at: Target, open_: Open) -> bool:
+def _is_written(target: Target, open_: Open) -> bool:
     """Return True if the checkpoint has a version and a count. A broker's first startup creates it empty, and reads
     such a file without an error."""
     try:
-        window = open_(at)
+        window = open_(target)
     except SourceError:  # it went away in the meantime
         return False
     try:

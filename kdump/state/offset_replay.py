@@ -13,7 +13,7 @@ from kdump.log.record import Record
 from kdump.state.as_of import Change, ChangeListener, differences
 from kdump.state.committed_offsets import OffsetAndMetadata
 from kdump.state.groups import CLASSIC, Group, GroupCoordinatorState
-from kdump.state.internal_records import ENTRY, MOST_PROBLEMS, ROOM, memory, too_large
+from kdump.state.internal_records import ENTRY, MAX_PROBLEMS, ROOM, memory, too_large
 
 NO_PRODUCER_ID = -1
 ZERO_ID = "A" * 22
@@ -46,7 +46,7 @@ class OffsetReplay:
         self.open.clear()
 
     def note(self, problem: str) -> None:
-        if len(self.groups.problems) < MOST_PROBLEMS:
+        if len(self.groups.problems) < MAX_PROBLEMS:
             self.groups.problems.append(within(self.name, problem) if self.name else problem)
 
     def at(self, problem: str) -> None:

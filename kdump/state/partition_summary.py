@@ -18,16 +18,16 @@ from kdump.log.live_files import open_target
 from kdump.log.partition_directory import PartitionDirectory, SegmentFiles
 from kdump.log.paths import Target
 from kdump.log.region import TORN
-from kdump.log.segment_summary import Met, summarize_headers
+from kdump.log.segment_summary import OnProgress, summarize_headers
 from kdump.log.source import FileSource, Source, open_source
 from kdump.log.window import Window
 
 Open = Callable[[Target], Window]
 
 
-def open_window(at: Target) -> Window:
+def open_window(target: Target) -> Window:
     """Open a file as is right next to a running broker: the page cache is left unchanged. Raises SourceError."""
-    return Window(open_target(at, _careful))
+    return Window(open_target(target, _careful))
 
 
 def _careful(path: str) -> Source:
@@ -141,12 +141,14 @@ class PartitionSummary:
     @property
     def errors(self) -> list[str]:
         """Why something could not be read."""
-        return [*self.partition.refused, *self.unread]
+        return [*self.partition.listing_errors, *self.unread]
 
-    def read(self, *, quick: bool = False, met: Met = lambda count: None, open_: Open = open_window) -> None:
+    def read(
+        self, *, quick: bool = False, on_progress: OnProgress = lambda count: None, open_: Open = open_window
+    ) -> None:
         """Read the headers of all segments, one after the other. Never raises SourceError: see `errors`."""
         for segment in self.segments:
-            read_segment(segment, quick=quick, met=met, open_=open_)
+            read_segment(segment, quick=quick, on_progress=on_progress, open_=open_)
         self.sum_up()
 
     def sum_up(self) -> None:
@@ -177,7 +179,11 @@ def segment_damage(segment: SegmentSummary, clean: bool | None) -> str:
 
 
 def read_segment(
-    facts: SegmentSummary, *, quick: bool = False, met: Met = lambda count: None, open_: Open = open_window
+    facts: SegmentSummary,
+    *,
+    quick: bool = False,
+    on_progress: OnProgress = lambda count: None,
+    open_: Open = open_window,
 ) -> None:
     """Read the headers of one segment. Never raises SourceError: see its `error`."""
     at = facts.segment.log
@@ -189,7 +195,7 @@ def read_segment(
         facts.error = "" if facts.is_deleted else str(error)
         return
     try:
-        facts.headers = summarize_headers(at, window, quick=quick, met=met)
+        facts.headers = summarize_headers(at, window, quick=quick, on_progress=on_progress)
         source = window.source
         facts.error = source.error or _unreadable(source)
         if isinstance(source, FileSource):
@@ -216,15 +222,15 @@ def partition_summary(place: PartitionDirectory, clean: bool | None = None) -> P
     facts.segment_sizes = array("q", bytes(8 * len(logs)))
     facts.first_offset = place.segments[0].offset if place.segments else None
     others, unfinished = set(place.others), set(place.unfinished)
-    for at in place.files():
-        length, occupied = sizes_of(at.path)
+    for target in place.files():
+        length, occupied = sizes_of(target.path)
         facts.on_disk += occupied
-        if at in logs:
-            facts.segment_sizes[logs[at]] = length
+        if target in logs:
+            facts.segment_sizes[logs[target]] = length
             facts.size += length
-        elif at in unfinished:
+        elif target in unfinished:
             facts.unfinished += length
-        elif at in others and at.path.endswith(".deleted"):
+        elif target in others and target.path.endswith(".deleted"):
             facts.deleted += length
         else:
             facts.others_size += length
@@ -233,14 +239,14 @@ def partition_summary(place: PartitionDirectory, clean: bool | None = None) -> P
 
 def segments_of(place: PartitionDirectory) -> list[SegmentSummary]:
     """Return the segments according to the names of the files alone: their sizes are 0."""
-    snapshots = {at.name_offset for at in place.snapshots}
+    snapshots = {target.name_offset for target in place.snapshots}
     found = []
     for number, segment in enumerate(place.segments):
         assert segment.log is not None
         kinds_present = [
             kind.name
             for kind in (file_kinds.INDEX, file_kinds.TIME_INDEX, file_kinds.TXN_INDEX)
-            if kind in segment.beside
+            if kind in segment.indexes
         ]
         kinds_present += [file_kinds.PRODUCER_SNAPSHOT.name] if segment.offset in snapshots else []
         found.append(SegmentSummary(segment, 0, tuple(kinds_present), number == len(place.segments) - 1))

@@ -17,7 +17,7 @@ from kdump.format.batch import sequence
 from kdump.log.region import Batch
 from kdump.state.marker import EndTxnMarker
 
-MOST_PRODUCERS = 1_000_000
+MAX_PRODUCERS = 1_000_000
 """Maximum number of producers kept; beyond that, the one that was idle for longest is removed."""
 EXPIRATION = 86_400_000
 """Default of producer.id.expiration.ms (TransactionLogConfig): the time after which a broker removes an idle
@@ -138,7 +138,7 @@ class ProducerState(Generic[Entry]):
     def _row(self, producer_id: int, epoch: int) -> int:
         """Return the row of the producer, created if necessary, and make it the most recently active one."""
         rows, count = self._rows, len(self._rows)
-        if count >= MOST_PRODUCERS and rows.find(producer_id) < 0:
+        if count >= MAX_PRODUCERS and rows.find(producer_id) < 0:
             self.forgotten += 1
             row = rows.replace_oldest(producer_id)
         else:

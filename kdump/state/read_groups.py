@@ -37,25 +37,24 @@ def read_groups(
     on_change: ChangeListener | None = None,
     room: int = ROOM,
     limits: Limits | None = None,
-    met: Callable[[int], None] = lambda size: None,
+    on_progress: Callable[[int], None] = lambda size: None,
 ) -> GroupCoordinatorState:
     """Read `logs` as of `moment` (None: their ends). A moment given by offset makes sense only for a single log.
 
-    Calls `on_change` with each change and `met` with the number of bytes read since its last call. Never raises for
-    what is on the disk: whatever is not valid is listed in `problems`, and reading continues after it, because the
-    records are independent of each other.
-    """
+    Calls `on_change` with each change and `on_progress` with the number of bytes read since its last call. Never raises
+    for what is on the disk: whatever is not valid is listed in `problems`, and reading continues after it, because the
+    records are independent of each other."""
     groups = GroupCoordinatorState()
     replay = GroupReplay(groups, room, on_change)
     for log in logs:
         replay.begin(log.partition, "")
-        groups.logs.append(_read(replay, log, moment or AsOf(), bounded(limits), met))
+        groups.logs.append(_read(replay, log, moment or AsOf(), bounded(limits), on_progress))
     finish(groups)
     return groups
 
 
 def _read(
-    replay: GroupReplay, log: CoordinatorLog, moment: AsOf, limits: Limits, met: Callable[[int], None]
+    replay: GroupReplay, log: CoordinatorLog, moment: AsOf, limits: Limits, on_progress: Callable[[int], None]
 ) -> LogRead:
     end, time = 0, None
     place = os.path.join(os.path.basename(os.path.dirname(os.path.abspath(path := log.path))), os.path.basename(path))
@@ -76,7 +75,7 @@ def _read(
             if record is None or record.offset is None:
                 continue
             if record.position - done > STEP:
-                met(record.position - done)
+                on_progress(record.position - done)
                 done = record.position
             if moment.is_before(record.offset, record.timestamp):
                 if moment.time is not None:
@@ -89,7 +88,7 @@ def _read(
             else:
                 replay.apply(record)
             replay.name = ""
-        met(max(0, (os.path.getsize(path) if os.path.exists(path) else 0) - done))
+        on_progress(max(0, (os.path.getsize(path) if os.path.exists(path) else 0) - done))
     return LogRead(log.topic, log.partition, log.path, end, time)
 
 

@@ -16,7 +16,7 @@ from kdump.format.metadata_record import decode_metadata_record
 from kdump.log.internal_topics import REMOTE_METADATA_TOPIC
 from kdump.log.paths import segments_in
 from kdump.log.region import Limits
-from kdump.state.internal_records import MOST_PROBLEMS, bounded, read_records, too_large
+from kdump.state.internal_records import MAX_PROBLEMS, bounded, read_records, too_large
 
 COPIED = 1
 """COPY_SEGMENT_FINISHED. Segments in the delete states (2, 3) had this state before."""
@@ -50,7 +50,7 @@ def read_remote_log(directories: Sequence[str], partition_count: int | None, lim
     begun: dict[str, int] = {}
 
     def note(problem: str) -> None:
-        if len(found.problems) < MOST_PROBLEMS:
+        if len(found.problems) < MAX_PROBLEMS:
             found.problems.append(problem)
 
     for directory in directories:

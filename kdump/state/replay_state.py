@@ -7,7 +7,7 @@ from typing import Any, TypeVar
 
 from kdump.state.as_of import Change, ChangeListener, differences
 from kdump.state.image import MetadataImage, TopicImage
-from kdump.state.internal_records import ENTRY, MOST_PROBLEMS, ROOM, memory
+from kdump.state.internal_records import ENTRY, MAX_PROBLEMS, ROOM, memory
 
 K = TypeVar("K", bound=Hashable)
 V = TypeVar("V")
@@ -29,7 +29,7 @@ class ReplayState:
         self.record = ""
 
     def note(self, problem: str) -> None:
-        if len(self.metadata.problems) < MOST_PROBLEMS:
+        if len(self.metadata.problems) < MAX_PROBLEMS:
             self.metadata.problems.append(problem)
 
     def at(self, problem: str) -> None:

@@ -11,7 +11,7 @@ from kdump.log.errors import SourceError
 from kdump.log.find_directories import find_directories
 from kdump.log.listing import is_url
 from kdump.log.log_directory import LogDirectory
-from kdump.log.paths import Refusals
+from kdump.log.paths import UnlistedCollector
 from kdump.state.small_files import properties
 
 
@@ -30,11 +30,11 @@ def same_broker(one: Mapping[str, str], other: Mapping[str, str]) -> bool:
     )
 
 
-def unlisted(paths: Iterable[str], found: Iterable[str], refusals: Refusals) -> list[str]:
+def unlisted(paths: Iterable[str], found: Iterable[str], collector: UnlistedCollector) -> list[str]:
     """Return the directories that cannot be listed, or do not exist, each of which may be another log directory of a
-    broker. `paths`: those of the command; `found`: those of what is in them; `refusals`: of the search."""
+    broker. `paths`: those of the command; `found`: those of what is in them; `collector`: of the search."""
     return [
-        *refusals.apart_from(found),
+        *collector.apart_from(found),
         *(path for path in paths if path != "-" and not is_url(path) and not os.path.exists(path)),
     ]
 
@@ -59,15 +59,15 @@ class Siblings:
 
     @cached_property
     def _found(self) -> _Found:
-        refusals = Refusals(lambda error: None)
+        collector = UnlistedCollector(lambda error: None)
         directories, every = [], []
         for path in self.paths:
             try:
-                for place in find_directories(path, refusals):
+                for place in find_directories(path, collector):
                     every.append(place.path)
                     if isinstance(place, LogDirectory):
                         ids = with_node_id(properties(place.files.get("meta.properties")))
                         directories.append((place.path, ids))
             except SourceError:
                 continue
-        return _Found(directories, unlisted(self.paths, every, refusals))
+        return _Found(directories, unlisted(self.paths, every, collector))

@@ -15,52 +15,54 @@ Offsets = dict[tuple[str, int], int]
 
 
 def read_entries(
-    at: Target, open_: Open = open_window, broken: list[str] | None = None, problems: list[str] | None = None
+    target: Target, open_: Open = open_window, broken: list[str] | None = None, problems: list[str] | None = None
 ) -> list[Entry]:
     """Return the entries of a small file that can be read. If the file cannot be read, the error is added to
     `problems`. If it cannot be read or has invalid lines, its name is added to `broken`; `kdump verify` reports why."""
     for pause in (*PAUSES, None):
-        seen = identity(at.path)
-        found, is_sound, error = _read(at, open_)
-        if is_sound or pause is None or (identity(at.path) == seen and not is_young(seen)):
+        seen = identity(target.path)
+        found, is_valid, error = _read(target, open_)
+        if is_valid or pause is None or (identity(target.path) == seen and not is_young(seen)):
             break
         time.sleep(pause)  # a broker is writing it
     if error and problems is not None:
         problems.append(error)
-    if not is_sound and broken is not None and not is_gone(error):
-        broken.append(os.path.basename(at.path))
+    if not is_valid and broken is not None and not is_gone(error):
+        broken.append(os.path.basename(target.path))
     return found
 
 
-def _read(at: Target, open_: Open) -> tuple[list[Entry], bool, str]:
+def _read(target: Target, open_: Open) -> tuple[list[Entry], bool, str]:
     """Return the valid entries of the file, whether the whole file is valid, and why it cannot be read, empty if it
     can."""
     found: list[Entry] = []
-    if at.kind is None:
+    if target.kind is None:
         return found, False, ""
-    is_sound = True
+    is_valid = True
     try:
-        window = open_(at)
+        window = open_(target)
         try:
-            for item in entries(at.kind, window, 0):
+            for item in entries(target.kind, window, 0):
                 if not isinstance(item, Entry):
-                    is_sound = False
+                    is_valid = False
                 elif item.type:
                     found.append(item)
         finally:
             window.source.close()
     except SourceError as error:
         return found, False, str(error)
-    return found, is_sound, ""
+    return found, is_valid, ""
 
 
-def properties(at: Target | None, broken: list[str] | None = None) -> dict[str, str]:
+def properties(target: Target | None, broken: list[str] | None = None) -> dict[str, str]:
     """Return the name=value lines of meta.properties, or the members of quorum-state or .kafka_cleanshutdown; empty
     without the file."""
-    return {entry.values["name"]: entry.values["value"] for entry in read_entries(at, broken=broken)} if at else {}
+    return (
+        {entry.values["name"]: entry.values["value"] for entry in read_entries(target, broken=broken)} if target else {}
+    )
 
 
-def offsets(at: Target | None, broken: list[str] | None = None, problems: list[str] | None = None) -> Offsets:
+def offsets(target: Target | None, broken: list[str] | None = None, problems: list[str] | None = None) -> Offsets:
     """Return the offsets of an offset checkpoint by topic and partition; empty without the file."""
-    rows = (entry.values for entry in read_entries(at, broken=broken, problems=problems)) if at else ()
+    rows = (entry.values for entry in read_entries(target, broken=broken, problems=problems)) if target else ()
     return {(row["topic"], row["partition"]): row["offset"] for row in rows}

@@ -17,7 +17,7 @@ from kdump.log.paths import Target
 from kdump.log.region import Batch
 from kdump.state.marker import EndTxnMarker
 
-MOST_OPEN = 1_000_000
+MAX_OPEN_TRANSACTIONS = 1_000_000
 """Maximum number of open transactions, and of producers with their epochs, that are kept; no log written by a broker
 has more."""
 
@@ -94,7 +94,7 @@ class NewestEpochs:
 
 
 class OpenTransactions:
-    """Open transactions by producer ID, earliest first. `untracked` counts those beyond MOST_OPEN."""
+    """Open transactions by producer ID, earliest first. `untracked` counts those beyond MAX_OPEN_TRANSACTIONS."""
 
     def __init__(self) -> None:
         self.open: OrderedDict[int, OngoingTxn] = OrderedDict()
@@ -124,7 +124,7 @@ class OpenTransactions:
             return running
         timestamp = -1 if batch.maxTimestamp is None else batch.maxTimestamp
         if running is None:
-            if len(self.open) >= MOST_OPEN:
+            if len(self.open) >= MAX_OPEN_TRANSACTIONS:
                 self.untracked += 1
                 return None
             first = batch.baseOffset or 0
@@ -135,7 +135,7 @@ class OpenTransactions:
 
     def wrote(self, producer_id: int, epoch: int) -> None:
         """Record that a producer wrote data with this epoch, transactional or not."""
-        if len(self.epochs) < MOST_OPEN:
+        if len(self.epochs) < MAX_OPEN_TRANSACTIONS:
             self.epochs.put(producer_id, max(epoch, self.epochs.get(producer_id)))
 
     def marker(self, batch: Batch, marker: EndTxnMarker) -> CompletedTxn:
@@ -144,7 +144,7 @@ class OpenTransactions:
         assert producer_id is not None
         closed = self.open.pop(producer_id, None)
         newest = self.epochs.get(producer_id)
-        if newest >= 0 or len(self.epochs) < MOST_OPEN:
+        if newest >= 0 or len(self.epochs) < MAX_OPEN_TRANSACTIONS:
             self.epochs.put(producer_id, max(epoch, newest))
         undecided = self.first_undecided
         stable = batch.lastOffset + 1 if undecided is None else undecided

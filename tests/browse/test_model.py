@@ -34,18 +34,18 @@ PAYMENTS = FIXTURES / "clean-1" / "payments-0"
 ZERO = f"{0:020}.log"
 
 
-def met(position: int) -> None:
+def on_progress(position: int) -> None:
     pass
 
 
 def browse(path: Path, *into: str) -> Browser:
     """Return a browser that has entered the rows with these labels or numbers, one after the other."""
     found = Browser(str(path))
-    found.settle(found.open(met))
+    found.settle(found.open(on_progress))
     for name in into:
         number = next(n for n, row in enumerate(found.level.rows) if row.label.startswith(name))
         found.level.cursor = number
-        levels = found.enter(found.depth, found.level.rows[number], met)
+        levels = found.enter(found.depth, found.level.rows[number], on_progress)
         assert levels is not None
         found.settle(levels)
     return found
@@ -60,20 +60,20 @@ def listed(path: Path, *options: str) -> list[dict[str, Any]]:
 
 def forwards(found: Browser, count: int) -> list[BrowseRow]:
     level = found.level
-    part = level.listing.head(count, met)
+    part = level.listing.head(count, on_progress)
     rows = list(part.rows)
     while not part.last:
-        part = level.listing.after(rows[-1], count, met)
+        part = level.listing.after(rows[-1], count, on_progress)
         rows += part.rows
     return rows
 
 
 def backwards(found: Browser, count: int) -> list[BrowseRow]:
     level = found.level
-    part = level.listing.tail(count, met)
+    part = level.listing.tail(count, on_progress)
     rows = list(part.rows)
     while not part.first:
-        part = level.listing.before(rows[0], count, met)
+        part = level.listing.before(rows[0], count, on_progress)
         rows = [*part.rows, *rows]
     return rows
 
@@ -132,7 +132,7 @@ def test_records_and_entries_are_what_inspect_lists(name: str) -> None:
         if row.type != "batch":
             records += said(found, [row])
             continue
-        levels = found.enter(0, row, met)
+        levels = found.enter(0, row, on_progress)
         assert levels is not None
         found.settle(levels)
         assert said(found, [each for each in backwards(found, 3) if each.type == "record"]) == said(
@@ -193,13 +193,13 @@ def everything(found: Browser, row: BrowseRow) -> None:
     inside = found.places.into(row, level)
     if inside is None:
         return
-    inside.put(inside.listing.head(3, met))
+    inside.put(inside.listing.head(3, on_progress))
     for each in inside.rows:
         found.places.dump(each, inside, 80) if each.type != "field" else None
         assert all(is_harmless(cell) for cell in (*each.cells, each.text, each.label))
         if each.type in ("record", "header"):
             fields = found.places.into(each, inside)
-            assert fields is None or fields.listing.head(9, met).rows
+            assert fields is None or fields.listing.head(9, on_progress).rows
 
 
 @pytest.mark.every_disk
@@ -216,9 +216,9 @@ def test_every_file_damaged(damage: Any, tmp_path: Path) -> None:
         copy.parent.mkdir(exist_ok=True)
         copy.write_bytes(data)
         found = browse(copy)
-        rows = found.level.listing.head(40, met).rows
+        rows = found.level.listing.head(40, on_progress).rows
         if rows:
-            found.level.listing.tail(10, met)
+            found.level.listing.tail(10, on_progress)
         for row in rows[:: max(1, len(rows) // 4)]:
             everything(found, row)
         copy.unlink()
@@ -235,12 +235,12 @@ def test_filters_are_those_of_inspect(options: str) -> None:
     path = PAYMENTS / ZERO
     found = browse(path)
     found.places.selection = typed_selection(timezone.utc)(options)
-    found.settle(found.open(met))
+    found.settle(found.open(on_progress))
     expected = listed(path, *options.split())
     assert said(found, forwards(found, 3)) == expected
     assert said(found, backwards(found, 3)) == expected
     for row in forwards(found, 9)[:3]:
-        found.settle([*found.levels[:1], *(found.enter(0, row, met) or [])[1:]])
+        found.settle([*found.levels[:1], *(found.enter(0, row, on_progress) or [])[1:]])
         records = [each for each in forwards(found, 9) if each.type == "record"]
         assert said(found, records) == listed(path, "--records", *options.split(), "--position", str(row.key)) or (
             "--position" in options
@@ -258,25 +258,25 @@ def test_filters_that_are_none(text: str) -> None:
 def test_going_to_every_offset_and_position() -> None:
     found = browse(PAYMENTS)
     for value in listed(PAYMENTS / ZERO, "--records")[::5]:
-        found.settle(found.to_offset(value["offset"], met))
+        found.settle(found.to_offset(value["offset"], on_progress))
         row = found.level.row
         assert row is not None
         assert json.loads(row_json(found, found.level, row) or "") == value | {"file": str(PAYMENTS / ZERO)}
     for value in listed(PAYMENTS / ZERO)[::5]:
         for position in (value["position"], value["position"] + value["size"] - 1):
-            found.settle(found.to_position(position, met))
+            found.settle(found.to_position(position, on_progress))
             row = found.level.row
             assert row is not None
             assert row.key == value["position"]
     with pytest.raises(NotFound):
-        found.to_offset(120, met)
+        found.to_offset(120, on_progress)
 
 
 def test_going_to_a_time() -> None:
     found = browse(PAYMENTS)
     records = listed(PAYMENTS / ZERO, "--records")
     for time in sorted({value["timestamp"] for value in records})[::7]:
-        found.settle(found.to_time(time, met))
+        found.settle(found.to_time(time, on_progress))
         row = found.level.row
         assert row is not None
         assert row.item.offset == next(value["offset"] for value in records if value["timestamp"] >= time)
@@ -289,18 +289,18 @@ def test_searching_keys_and_values() -> None:
     hits = []
     while True:
         try:
-            found.settle(found.search("sku-1", met))
+            found.settle(found.search("sku-1", on_progress))
         except NotFound:
             break
         assert found.level.row is not None
         hits.append(found.level.row.item.offset)
     assert hits == expected
-    found.settle(found.open(met))
-    found.settle(found.search("TxnIndex", met))
+    found.settle(found.open(on_progress))
+    found.settle(found.search("TxnIndex", on_progress))
     assert found.level.row is not None
     assert "txnindex" in found.level.row.label
     with pytest.raises(NotFound):
-        found.search("(", met)
+        found.search("(", on_progress)
 
 
 def test_the_command_shows_the_same() -> None:
@@ -361,17 +361,17 @@ def test_a_segment_of_a_gigabyte_opens_at_once(tmp_path: Path, monkeypatch: pyte
     found = browse(path.parent)
     assert found.level.rows[0].label == ZERO
     assert counter.taken() == 0, "nothing before it is looked at"
-    found.settle(found.enter(0, found.level.rows[0], met) or [])
+    found.settle(found.enter(0, found.level.rows[0], on_progress) or [])
     assert [row.key for row in found.level.rows] == [n * size for n in range(rows)]
     assert counter.taken() < (rows + 4) * 8192 + 2 * size, "little more than headers"
     assert all("crc?" in " ".join(row.cells) for row in found.level.rows), "a large batch is read when one stands on it"
-    found.dump(found.level.rows[1], found.level, 80, full=False, met=met)
+    found.dump(found.level.rows[1], found.level, 80, full=False, on_progress=on_progress)
     assert "crc?" not in " ".join(found.renewed(found.level.rows[1]).cells)
     assert counter.taken() < 3 * size
-    part = found.end(found.level, down=True, met=met)
+    part = found.end(found.level, down=True, on_progress=on_progress)
     assert [row.key for row in part.rows] == [total - (rows - n) * size for n in range(rows)]
     assert counter.taken() < 4 * rows * 8192 + 8 * size
-    found.settle(found.to_position(total // 2 + 1, met))
+    found.settle(found.to_position(total // 2 + 1, on_progress))
     assert found.level.row is not None
     assert found.level.row.key == total // 2
     assert counter.taken() < 8 * rows * 8192 + 16 * size
@@ -397,11 +397,11 @@ def test_memory_stays_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
     level: Level = found.level
     for _ in range(20):
         if not level.last:
-            found.grow(level, found.more(level, down=True, count=4, met=met), down=True)
+            found.grow(level, found.more(level, down=True, count=4, on_progress=on_progress), down=True)
     assert level.last
     assert len(level.rows) <= 10 + browsing.ROWS
     assert isinstance(level.listing, Pages)
     assert len(level.listing._marks) <= 9
     while not level.first:
-        found.grow(level, found.more(level, down=False, count=4, met=met), down=False)
+        found.grow(level, found.more(level, down=False, count=4, on_progress=on_progress), down=False)
     assert level.rows[0].key == 0

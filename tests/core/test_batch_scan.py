@@ -1,4 +1,4 @@
-"""Checks that stretches contain the same batches as reading one by one, in valid and in damaged files."""
+"""Checks that batch runs contain the same batches as reading one by one, in valid and in damaged files."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ from tests.conftest import each_segment, facts, sample, segment, window_of
 KINDS = (WALKED, CHECKED)
 
 
-def expanded(data: bytes, stretches: str, size: int = 1 << 20, name_offset: int | None = 0) -> list[dict[str, Any]]:
-    """Return the facts of every region, with stretches expanded after comparing them with their batches."""
+def expanded(data: bytes, run_mode: str, size: int = 1 << 20, name_offset: int | None = 0) -> list[dict[str, Any]]:
+    """Return the facts of every region, with batch runs expanded after comparing them with their batches."""
     found = []
-    for region in regions(window_of(data, size), name_offset=name_offset, stretches=stretches):
+    for region in regions(window_of(data, size), name_offset=name_offset, run_mode=run_mode):
         if not isinstance(region, BatchRun):
             found.append(facts(region))
             continue
@@ -69,7 +69,7 @@ def test_it_is_used() -> None:
     """A valid file is a single stretch, except for its last batch if only headers are read."""
     data = b"".join(craft.one(b"x" * 900, offset) for offset in range(50))
     for kind, more in ((CHECKED, 0), (WALKED, 1)):
-        found = list(regions(window_of(data), name_offset=0, stretches=kind))
+        found = list(regions(window_of(data), name_offset=0, run_mode=kind))
         assert isinstance(found[0], BatchRun)
         assert found[0].run.batches == 50 - more
         assert [isinstance(region, Batch) for region in found[1:]] == [True] * more

@@ -21,15 +21,15 @@ from tests.conftest import batches, each_segment, read_regions
 AT = target("/kafka/orders-0/00000000000000000000.log")
 
 
-def plain(at: Target, batch: Batch) -> list[bytes]:
-    return [jsonl.line(record_object(at, record)).encode() for record in records(batch)]
+def plain(target: Target, batch: Batch) -> list[bytes]:
+    return [jsonl.line(record_object(target, record)).encode() for record in records(batch)]
 
 
-def quick(at: Target, batch: DefaultRecordBatch, room: int = 1 << 20) -> list[bytes]:
-    frame = line_template(line_head(at), batch.position, batch.header, SOUND if batch.crcValid else DAMAGED)
+def quick(target: Target, batch: DefaultRecordBatch, room: int = 1 << 20) -> list[bytes]:
+    frame = line_template(line_head(target), batch.position, batch.header, SOUND if batch.crcValid else DAMAGED)
     found = []
     for columns, base in decode_columns(batch):
-        found += [bytes(line) for line in record_lines(at, batch, columns, base, frame, bytearray(room))]
+        found += [bytes(line) for line in record_lines(target, batch, columns, base, frame, bytearray(room))]
     return b"".join(found).splitlines()
 
 

@@ -14,7 +14,7 @@ import pytest
 from google.protobuf import descriptor_pb2, message_factory
 from google.protobuf.descriptor_pool import DescriptorPool
 
-from kdump.decode.decoded import MOST_FRAMED
+from kdump.decode.decoded import MAX_FRAMED_BYTES
 from tests.craft import batch, flip, record, varint
 from tests.decode.test_kafka import objects, run
 
@@ -306,7 +306,7 @@ def test_without_the_library(name: str, module: str, package: str, avsc: Path, m
 
 def test_what_is_too_large_stays_raw(avsc: Path) -> None:
     """One byte of Avro can become a value of about 200 bytes."""
-    data = segment(framed(bytes(MOST_FRAMED)))
+    data = segment(framed(bytes(MAX_FRAMED_BYTES)))
     (said,) = objects("-", "--value-format", "avro", "--schema", avsc, stdin=data)
     assert said["valueDecoded"] == {"magic": 0, "schemaId": 42}
     assert "too large to decode" in said["valueProblem"]

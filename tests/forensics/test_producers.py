@@ -297,7 +297,7 @@ def test_damage_between(tmp_path: Path) -> None:
 
 
 def test_more_producers_than_are_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(state, "MOST_PRODUCERS", 100)
+    monkeypatch.setattr(state, "MAX_PRODUCERS", 100)
     folder = partition(tmp_path, b"".join(data(i, i, transactional=False) for i in range(1000)))
     answers = ask(folder)
     assert sorted(rows(answers)) == list(range(900, 1000))

@@ -179,7 +179,7 @@ def test_only_segments(tmp_path: Path) -> None:
 
 
 def test_too_many_to_remember(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(module, "MOST_ABORTED", 3)
+    monkeypatch.setattr(module, "MAX_ABORTED_TRANSACTIONS", 3)
     result = run(PAYMENTS)
     assert result.exit_code == 2
     assert "aborted transactions" in result.stderr

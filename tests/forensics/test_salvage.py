@@ -797,7 +797,9 @@ def test_what_a_broker_set_aside_is_named(tmp_path: Path) -> None:
     place(tmp_path / "disk", "a-0", ten(0))
     stray = place(tmp_path / "disk", f"b-0.{'0' * 32}-stray", ten(0))
     told: list[str] = []
-    made = kdump.salvage(str(tmp_path / "disk"), str(tmp_path / "out"), refused=lambda error: told.append(str(error)))
+    made = kdump.salvage(
+        str(tmp_path / "disk"), str(tmp_path / "out"), on_unreadable=lambda error: told.append(str(error))
+    )
     assert [each.name for each in made] == ["a-0"]
     assert len(told) == 1
     assert str(stray) in told[0]

@@ -418,7 +418,7 @@ def test_zeros_at_the_end_are_no_damage(tmp_path: Path) -> None:
 
 
 def test_endless_open_transactions(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(tracker, "MOST_OPEN", 10)
+    monkeypatch.setattr(tracker, "MAX_OPEN_TRANSACTIONS", 10)
     folder = partition(tmp_path, b"".join(data(i, i) for i in range(50)))
     answers = ask(folder)
     assert len(rows(answers)) == 10
@@ -430,10 +430,10 @@ def test_a_path_that_cannot_be_read(tmp_path: Path) -> None:
     with pytest.raises(SourceError):
         ask(tmp_path / "nothing")
     told: list[SourceError] = []
-    assert ask(tmp_path / "nothing", refused=told.append) == []
+    assert ask(tmp_path / "nothing", on_unreadable=told.append) == []
     assert len(told) == 1
     shutil.copy(PAYMENTS.with_suffix(".txnindex"), tmp_path)
-    ask(tmp_path / PAYMENTS.with_suffix(".txnindex").name, refused=told.append)
+    ask(tmp_path / PAYMENTS.with_suffix(".txnindex").name, on_unreadable=told.append)
     assert "not a segment" in str(told[1])
 
 

@@ -16,7 +16,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kdump.log import fault_tolerant as module
-from kdump.log import manners
+from kdump.log import low_impact_reads
 from kdump.log.errors import SourceError
 from kdump.log.fault_tolerant import BLOCK, NEAR, FaultTolerantSource, fault_tolerant
 from kdump.log.rate_limit import RateLimit
@@ -279,13 +279,13 @@ def test_every_byte_is_counted_and_paid_for(tmp_path: Path, monkeypatch: pytest.
     size = path.stat().st_size
     clock = Clock()
     rate = RateLimit(1000, clock=clock, sleep=clock.sleep)
-    monkeypatch.setattr(manners, "_rate", rate)
-    before = manners.bytes_read()
+    monkeypatch.setattr(low_impact_reads, "_rate", rate)
+    before = low_impact_reads.bytes_read()
     source = open_source(str(path), fault_tolerant)
-    assert manners.bytes_read() - before == 4, "the look whether it is a compressed file"
+    assert low_impact_reads.bytes_read() - before == 4, "the look whether it is a compressed file"
     found = list(regions(Window(source), name_offset=0))
     assert tiles(found, size)
-    count = manners.bytes_read() - before
+    count = low_impact_reads.bytes_read() - before
     assert size + 4 <= count < size + 1000
     assert clock.now == pytest.approx(1000 + count / 1000 - 0.25)
     source.close()

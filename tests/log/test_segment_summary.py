@@ -179,5 +179,5 @@ def test_large_batches_are_not_read_through(tmp_path: Path) -> None:
 def test_progress_adds_up(quick: bool) -> None:
     for path in LOGS:
         done: list[int] = []
-        summarize_headers(target(str(path)), Window(opened(path)), quick=quick, met=done.append)
+        summarize_headers(target(str(path)), Window(opened(path)), quick=quick, on_progress=done.append)
         assert sum(done) == path.stat().st_size, path

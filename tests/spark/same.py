@@ -31,12 +31,12 @@ def parts(
     table: str,
     paths: Iterable[Any],
     names: list[str] | None = None,
-    wanted: PushedFilters | None = None,
+    filters: PushedFilters | None = None,
     **options: Any,
 ) -> list[list[Row]]:
     """Return the rows of each task."""
     given = {"table": table, "paths": json.dumps([str(path) for path in paths])}
-    reading = TableRead(parse(given | {name: str(value) for name, value in options.items()}), wanted)
+    reading = TableRead(parse(given | {name: str(value) for name, value in options.items()}), filters)
     chosen = [column for column in TABLES[table].columns if names is None or column.name in names]
     schema = pa.schema([(column.name, TYPES[column.type]) for column in chosen])
     found = []

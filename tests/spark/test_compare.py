@@ -10,7 +10,7 @@ from kdump.spark.compare import COMPACTED, DAMAGED, DIVERGED, MISSING, ComparedB
 
 
 def fact(replica: str, base: int, **said: Any) -> ComparedBatch:
-    values = {"lastOffset": base + 4, "crc": base, "sound": True, "leaderEpoch": 0, "records": 5, "compacted": False}
+    values = {"lastOffset": base + 4, "crc": base, "is_valid": True, "leaderEpoch": 0, "records": 5, "compacted": False}
     return ComparedBatch(replica, base, **(values | said))
 
 
@@ -79,7 +79,7 @@ def test_batches_with_other_ends() -> None:
 
 
 def test_damage_is_told_apart() -> None:
-    other = [row._replace(crc=9, sound=False) if row.baseOffset == 25 else row for row in log("b")]
+    other = [row._replace(crc=9, is_valid=False) if row.baseOffset == 25 else row for row in log("b")]
     assert found(log("a"), other) == [(DAMAGED, 25)]
     worse = [row._replace(crc=9) if row.baseOffset == 35 else row for row in other]
     assert found(log("a"), worse) == [(DAMAGED, 25), (DIVERGED, 35)]

@@ -17,7 +17,7 @@ import kdump.state.coordinator as module
 from kdump.format.transaction_record import STATES, TransactionMetadata, decode_transaction
 from kdump.log.batch_records import records
 from kdump.state.coordinator import TransactionCoordinatorState, read_coordinator
-from kdump.state.internal_records import MOST_PROBLEMS, MOST_VALUE
+from kdump.state.internal_records import MAX_PROBLEMS, MAX_VALUE_BYTES
 from kdump.state.metadata import read_metadata
 from tests.conftest import DISKS, FIXTURES, ORACLE, batches, read_regions
 from tests.craft import batch, flip, record, split
@@ -371,6 +371,6 @@ def test_memory_is_bounded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> N
     # What is replaced or deleted makes room.
     same = [(key("t"), data) for i in range(60) for data in (value(i, 0, "Ongoing", {"t": [0]}), None)]
     assert read(tmp_path, log(*same, *[many[0]] * 60)).problems == []
-    assert len(read(tmp_path, log(*[(KEY, b"")] * 300)).problems) == MOST_PROBLEMS
-    large = read(tmp_path, log((KEY, VALUE + bytes(MOST_VALUE)), many[1]))
+    assert len(read(tmp_path, log(*[(KEY, b"")] * 300)).problems) == MAX_PROBLEMS
+    large = read(tmp_path, log((KEY, VALUE + bytes(MAX_VALUE_BYTES)), many[1]))
     assert (large.by_id.keys(), len(large.problems)) == ({"t1"}, 1)

@@ -16,7 +16,7 @@ from kdump.log.internal_topics import OFFSETS_TOPIC, SHARE_TOPIC
 from kdump.state.as_of import AsOf, Change
 from kdump.state.group_replay import MODERN_RECORDS
 from kdump.state.groups import GroupCoordinatorState
-from kdump.state.internal_records import MOST_PROBLEMS
+from kdump.state.internal_records import MAX_PROBLEMS
 from kdump.state.read_groups import CoordinatorLog, newest, read_groups
 from tests.conftest import DISKS, FIXTURES, ORACLE
 from tests.craft import batch, flip, record, split
@@ -518,4 +518,4 @@ def test_memory_and_problems_are_bounded(tmp_path: Path) -> None:
     assert len(found.offsets) < 60  # nor is there an empty entry for each group that exceeds the room
     (tmp_path / LOG).write_bytes(segment(*((commit(f"g{i}", "t", 0, i), i) for i in range(300))))
     assert len(read_groups([log_of(tmp_path / LOG)], room=0).pending) == 0
-    assert len(read(tmp_path, segment(*((b"", b"") for _ in range(300)))).problems) == MOST_PROBLEMS
+    assert len(read(tmp_path, segment(*((b"", b"") for _ in range(300)))).problems) == MAX_PROBLEMS

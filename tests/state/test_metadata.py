@@ -19,7 +19,7 @@ from hypothesis import strategies as st
 import kdump.state.metadata as module
 from kdump.log.region import Limits
 from kdump.state.image import MetadataImage
-from kdump.state.internal_records import ENTRY, LIMITS, MOST_PROBLEMS, MOST_VALUE, bounded
+from kdump.state.internal_records import ENTRY, LIMITS, MAX_PROBLEMS, MAX_VALUE_BYTES, bounded
 from kdump.state.metadata import read_metadata
 from kdump.state.partition_table import PartitionRegistration
 from kdump.state.topic_config import effective
@@ -457,7 +457,7 @@ def test_memory_is_bounded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> N
     found = read(tmp_path, l0=log(churn))
     assert (found.problems, found.broker_configs) == ([], {"": {"x": "89"}})
     # With this number of aborted transactions, reading stops.
-    monkeypatch.setattr(module, "MOST_RANGES", 10)
+    monkeypatch.setattr(module, "MAX_ABORTED_RANGES", 10)
     found = read(tmp_path, l0=log([topic("a", "A"), *[BEGIN, NOTHING, ABORT] * 30, topic("b", "B")]))
     assert names(found) == "a"
     assert len(found.problems) == 1
@@ -481,11 +481,11 @@ def test_a_damaged_compressed_segment(tmp_path: Path) -> None:
 
 
 def test_problems_are_bounded(tmp_path: Path) -> None:
-    assert len(read(tmp_path, l0=log([b""] * 1000)).problems) == MOST_PROBLEMS
+    assert len(read(tmp_path, l0=log([b""] * 1000)).problems) == MAX_PROBLEMS
 
 
 def test_large_records_and_batches_are_left_out(tmp_path: Path) -> None:
-    large = framed(2, b"\0" * MOST_VALUE)
+    large = framed(2, b"\0" * MAX_VALUE_BYTES)
     found = read(tmp_path, l0=log([large, topic("a", "A")]))
     assert (names(found), len(found.problems)) == ("a", 1)
     assert found.end_offset == 2

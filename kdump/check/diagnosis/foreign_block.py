@@ -54,10 +54,10 @@ def foreign_batch(batch: Batch) -> tuple[HeaderCandidate, bool] | None:
     if found is not None or batch.size > MAX_SEARCHED_BYTES:
         return found
     start = batch.position + batch.crc_start
-    sound = resync.next_valid(start, batch.end, batch.position, None)
-    if sound is None or sound >= batch.end:
+    next_valid = resync.next_valid(start, batch.end, batch.position, None)
+    if next_valid is None or next_valid >= batch.end:
         return None
-    claim = candidate_at(batch.window, sound, batch.limits)
+    claim = candidate_at(batch.window, next_valid, batch.limits)
     return (claim, True) if near(claim.first_offset, offset) else None
 
 

@@ -39,12 +39,12 @@ class BatchRunChecker:
         self.ahead = FIRST_TRY
 
     def split(
-        self, stretch: BatchRun, damaged: bool, accepted: Callable[[HeaderColumns, int, int], None]
+        self, batch_run: BatchRun, damaged: bool, accepted: Callable[[HeaderColumns, int, int], None]
     ) -> Iterator[DefaultRecordBatch]:
         """Yield the batches that must be examined one by one. When one is yielded, the observers have taken the batches
         before it, and `accepted` has been called for these. `damaged`: there is damage before the first batch."""
-        heads = stretch.headers
-        own, unpacked = RecordColumns(stretch.buffer), RecordColumns(b"")
+        heads = batch_run.headers
+        own, unpacked = RecordColumns(batch_run.buffer), RecordColumns(b"")
         row = 0
         while row < len(heads):
             stop = min(row + self.ahead, len(heads))
@@ -56,7 +56,7 @@ class BatchRunChecker:
             self.ahead = 2 * self.ahead if suspect == stop else FIRST_TRY
             row = suspect
             if suspect < stop:
-                yield stretch.batch(heads.of(suspect, BATCH_START))
+                yield batch_run.batch(heads.of(suspect, BATCH_START))
                 row += 1
 
     def _first_suspect(

@@ -41,10 +41,10 @@ def wrong_entries(
     log: Target,
     log_window: Window,
     limits: Limits,
-    met: Callable[[int], None] = lambda position: None,
+    on_progress: Callable[[int], None] = lambda position: None,
 ) -> Iterator[IndexMismatch]:
     """Yield the wrong entries of `index`, an index of `kind` INDEX or TIME_INDEX, in order and at most MAX_MISMATCHES.
-    The segment at `log` is read once; calls `met` with each position reached in it. Raises SourceError."""
+    The segment at `log` is read once; calls `on_progress` with each position reached in it. Raises SourceError."""
     rule = _RULES[kind](lambda at, kind: entries(kind, window, index.name_offset or 0), _known(log))
     segment = SegmentFiles("", log.name_offset or 0, log, {kind: index})
     part = SegmentContext(segment, log, True, None, 0, log_window.source.size)
@@ -52,12 +52,12 @@ def wrong_entries(
         pass
     yield from rule.taken()
     for region in regions(log_window, name_offset=log.name_offset, limits=limits):
-        met(region.position)
+        on_progress(region.position)
         if isinstance(region, Batch):
-            sound = is_intact(region)
-            if sound and isinstance(region, LegacyRecordBatch):
+            is_valid = is_intact(region)
+            if is_valid and isinstance(region, LegacyRecordBatch):
                 read_wrapper(region)
-            rule.batch(BatchContext(part, region, sound, None, None))
+            rule.batch(BatchContext(part, region, is_valid, None, None))
         else:
             rule.region(part, region)
         yield from rule.taken()

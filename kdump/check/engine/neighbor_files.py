@@ -45,42 +45,42 @@ class NeighborFiles(Resumable):
         self._last: tuple[SegmentContext, Aborted] | None = None
         """The segment whose .txnindex was read last, and its entries: several rules use them."""
 
-    def entries(self, at: Target, kind: FileKind) -> Iterator[Item]:
+    def entries(self, target: Target, kind: FileKind) -> Iterator[Item]:
         """Yield everything in a file next to a segment. An error that prevents reading it is added to the totals."""
         try:
-            yield from self._read(at, kind)
+            yield from self._read(target, kind)
         except SourceError as error:
-            self.totals.refused(error)
+            self.totals.add_unreadable(error)
 
-    def _read(self, at: Target, kind: FileKind) -> Iterator[Item]:
+    def _read(self, target: Target, kind: FileKind) -> Iterator[Item]:
         """Yield everything in a file next to a segment. Raises SourceError."""
-        window = self.options.open(at)
+        window = self.options.open(target)
         self.totals.files += 1
         self.totals.bytes += window.source.size or 0
         with closing(window.source):
-            yield from read_entries(kind, window, at.name_offset or 0)
+            yield from read_entries(kind, window, target.name_offset or 0)
 
-    def snapshot(self, at: Target) -> Iterator[Row] | None:
+    def snapshot(self, target: Target) -> Iterator[Row] | None:
         """Return the entries of a producer snapshot; None if it is not valid. Reads the file twice, because the
         checksum is only known at its end and it may have a million entries."""
         try:
-            with closing(self.options.open(at).source) as source:
+            with closing(self.options.open(target).source) as source:
                 if (source.size or 0) > MAX_SNAPSHOT_BYTES:
                     return None
                 if not all(isinstance(item, Entry) for item in read_entries(PRODUCER_SNAPSHOT, Window(source), 0)):
                     return None
         except (SourceError, OSError):
             return None
-        return self._snapshot(at)
+        return self._snapshot(target)
 
-    def _snapshot(self, at: Target) -> Iterator[Row]:
+    def _snapshot(self, target: Target) -> Iterator[Row]:
         try:
-            with closing(self.options.open(at).source) as source:
+            with closing(self.options.open(target).source) as source:
                 for item in read_entries(PRODUCER_SNAPSHOT, Window(source), 0):
                     if isinstance(item, Entry) and item.type:
                         yield item.position, item.values
         except SourceError as error:
-            self.totals.refused(error)
+            self.totals.add_unreadable(error)
 
     def aborted(self, part: SegmentContext) -> Aborted:
         """Return the entries of the segment's .txnindex; None if it cannot be read, is invalid or too large, or if the
@@ -92,19 +92,19 @@ class NeighborFiles(Resumable):
         return self._last[1]
 
     def _aborted(self, part: SegmentContext) -> Aborted:
-        at = part.segment.beside.get(TXN_INDEX)
-        if at is None:
-            return (None, PackedEntries()) if INDEX in part.segment.beside else None
+        target = part.segment.indexes.get(TXN_INDEX)
+        if target is None:
+            return (None, PackedEntries()) if INDEX in part.segment.indexes else None
         data = bytearray()
         try:
-            for item in self._read(at, TXN_INDEX):
+            for item in self._read(target, TXN_INDEX):
                 if not isinstance(item, Entry) or len(data) >= MAX_ABORTED_ENTRIES * item.size:
                     return None
                 data += item.data
         except SourceError as error:
-            self.totals.refused(error)
+            self.totals.add_unreadable(error)
             return None
-        return at, PackedEntries(data)
+        return target, PackedEntries(data)
 
     def begins(self, part: SegmentContext, position: int, offset: int) -> bool:
         """Return True if `offset` is the base offset of a producer's first transactional data batch after the batch at

@@ -75,7 +75,7 @@ class PartitionCheck(Resumable):
         """Index of the segment to start with."""
         self.before: Callable[[int], None] = lambda number: None
         """Called with the index of each segment before it is opened, after all earlier findings have been consumed."""
-        self.met: Callable[[int], None] = lambda count: None
+        self.on_progress: Callable[[int], None] = lambda count: None
         self._held: list[tuple[Finding, int, int | None]] = []
         """Damage with the number of records, and the log end offset, before it."""
         self._records = 0
@@ -161,9 +161,9 @@ class PartitionCheck(Resumable):
             self.totals.bytes += window.source.size or 0
             window.source.close()
 
-    def _unread(self, at: Target, error: SourceError) -> None:
+    def _unread(self, target: Target, error: SourceError) -> None:
         """Report the error. No rule draws conclusions across bytes that were not read."""
-        self.totals.refused(error)
+        self.totals.add_unreadable(error)
         self.log_end = None
         self.end_unread = True
         for observer in self._observers:
@@ -178,12 +178,12 @@ class PartitionCheck(Resumable):
         runs = BatchRunChecker(
             part, self.known, observers, self.options.limits.max_decompressed_size, deep=deep and decode
         )
-        stretches = CHECKED if all(observer.accepts_runs for observer in observers) else ""
-        for region in self._regions(part, window, stretches):
-            self.met(region.size)
+        run_mode = CHECKED if all(observer.accepts_runs for observer in observers) else ""
+        for region in self._regions(part, window, run_mode):
+            self.on_progress(region.size)
             if isinstance(region, BatchRun):
                 if not observers and not decode:  # nothing examines valid batches
-                    self._stretch(region)
+                    self._batch_run(region)
                 else:
                     for batch in runs.split(region, damage is not None, self._count_accepted):
                         yield from self._batch(part, batch, damage)
@@ -197,45 +197,45 @@ class PartitionCheck(Resumable):
                     yield from _findings(observer.region(part, region) for observer in observers)
                 continue
             yield from self._batch(part, region, damage)
-            sound = is_intact(region)
-            damage = None if sound else region.position if damage is None else damage
+            is_valid = is_intact(region)
+            damage = None if is_valid else region.position if damage is None else damage
         if source.error:
             self.totals.unread.append(source.error)
         yield from unreadable_bytes(part.target, source)
         yield from _findings(observer.finish(part) for observer in observers)
 
-    def _regions(self, part: SegmentContext, window: Window, stretches: str) -> Iterator[Region]:
+    def _regions(self, part: SegmentContext, window: Window, run_mode: str) -> Iterator[Region]:
         """Yield the regions of the segment."""
-        return regions(window, name_offset=part.target.name_offset, limits=self.options.limits, stretches=stretches)
+        return regions(window, name_offset=part.target.name_offset, limits=self.options.limits, run_mode=run_mode)
 
     def _batch(self, part: SegmentContext, batch: Batch, damage: int | None) -> Iterator[Finding]:
         """Yield all findings for one batch. `damage`: position of bytes before it that are not valid, None if there are
         none."""
-        sound = is_intact(batch)
-        if not sound or min(batch.lastOffset, batch.baseOffset or 0, batch.lastOffsetDelta or 0) < 0:
+        is_valid = is_intact(batch)
+        if not is_valid or min(batch.lastOffset, batch.baseOffset or 0, batch.lastOffsetDelta or 0) < 0:
             for finding in batch_findings(part, batch):
                 yield from self._hold(part, finding)
         marker = None
-        if sound and not self.options.headers_only:
+        if is_valid and not self.options.headers_only:
             if isinstance(batch, LegacyRecordBatch):
                 read_wrapper(batch)
             if "records" in self.options.chosen:
                 yield from record_rules.findings(part, self.known, batch)
             marker = marker_of(batch)
-        if sound:
+        if is_valid:
             yield from record_rules.count_findings(part.target, batch)
             base = batch.lastOffset if batch.baseOffset is None else batch.baseOffset
             self._count(1, 0 if batch.problems else batch.possible_records, base, batch.lastOffset)
         else:
             self.totals.batches += 1
-        seen = BatchContext(part, batch, sound, marker, damage)
+        seen = BatchContext(part, batch, is_valid, marker, damage)
         for observer in self._observers:
             found = observer.batch(seen)
             if found:
                 yield from found
 
-    def _stretch(self, stretch: BatchRun) -> None:
-        run = stretch.run
+    def _batch_run(self, batch_run: BatchRun) -> None:
+        run = batch_run.run
         self._count(run.batches, run.records, run.first_offset, run.last_offset)
 
     def _count_accepted(self, heads: HeaderColumns, first: int, stop: int) -> None:

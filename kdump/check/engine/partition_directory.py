@@ -41,15 +41,15 @@ class PartitionDirectoryCheck:
                 yield from missing_indexes(partition)
             yield from self._transaction_indexes()
         if "snapshots" in chosen:
-            for at in partition.snapshots:
-                yield from file_findings(at, self.options, self.totals)
+            for target in partition.snapshots:
+                yield from file_findings(target, self.options, self.totals)
         if "checkpoints" in chosen:
-            for at in partition.texts:
-                yield from file_findings(at, self.options, self.totals)
+            for target in partition.texts:
+                yield from file_findings(target, self.options, self.totals)
             yield from self._topic_id()
             yield from self._checkpoints(log)
-        for at in partition.kraft_snapshots:
-            yield from kraft_snapshot(at, self.known, self.options, self.totals)
+        for target in partition.kraft_snapshots:
+            yield from kraft_snapshot(target, self.known, self.options, self.totals)
         is_metadata = partition.topic == METADATA_TOPIC and "checkpoints" in chosen
         if is_metadata and log.log_start and not partition.kraft_snapshots:
             assert partition.segments[0].log is not None
@@ -59,15 +59,15 @@ class PartitionDirectoryCheck:
 
     def _transaction_indexes(self) -> Iterator[Finding]:
         for segment in self.partition.segments:
-            at = segment.beside.get(file_kinds.TXN_INDEX)
-            if at is not None:
-                yield from invalid_entries(at, items(at, self.options, self.totals, count=False))
+            target = segment.indexes.get(file_kinds.TXN_INDEX)
+            if target is not None:
+                yield from invalid_entries(target, items(target, self.options, self.totals, count=False))
 
     def _topic_id(self) -> Iterator[Finding]:
-        at = self.partition.text("partition.metadata")
-        if at is None or self.known.topic_id is None:
+        target = self.partition.text("partition.metadata")
+        if target is None or self.known.topic_id is None:
             return
-        yield from other_topic_id(at, items(at, self.options, self.totals, count=False), self.known.topic_id)
+        yield from other_topic_id(target, items(target, self.options, self.totals, count=False), self.known.topic_id)
 
     def _checkpoints(self, log: PartitionCheck) -> Iterator[Finding]:
         log_end = self._log_end(log)
@@ -78,7 +78,7 @@ class PartitionDirectoryCheck:
         """Return the log end offset; None if it is unknown because of what could not be read. A last segment without a
         batch ends at its base offset (LogSegment.readNextOffset), also if the batches before it end lower; a log
         without a segment is created at its checkpointed log start offset (LogLoader.recoverLog)."""
-        if log.end_unread or self.partition.refused:
+        if log.end_unread or self.partition.listing_errors:
             return log.log_end
         if self.partition.segments:
             return max(self.partition.segments[-1].offset, log.log_end or 0)

@@ -26,43 +26,43 @@ CODES = {
 """The codes that reading such a file may note by name (log/entries.py)."""
 
 
-def items(at: Target, options: Options, totals: CheckTotals, *, count: bool = True) -> Iterator[Item]:
+def items(target: Target, options: Options, totals: CheckTotals, *, count: bool = True) -> Iterator[Item]:
     """Yield everything in a file without batches. An error that prevents reading it is added to the totals."""
     try:
-        yield from read(at, options, totals, count=count)
+        yield from read(target, options, totals, count=count)
     except SourceError as error:
-        totals.refused(error)
+        totals.add_unreadable(error)
 
 
-def read(at: Target, options: Options, totals: CheckTotals, *, count: bool = True) -> Iterator[Item]:
+def read(target: Target, options: Options, totals: CheckTotals, *, count: bool = True) -> Iterator[Item]:
     """Yield everything in a file without batches. Raises SourceError."""
-    window = options.open(at)
+    window = options.open(target)
     with closing(window.source):
-        kind = at.kind or file_kinds.by_content(window)
+        kind = target.kind or file_kinds.by_content(window)
         if count:
             totals.files += 1
             totals.bytes += window.source.size or 0
-        yield from entries(kind, window, at.name_offset or 0)
+        yield from entries(kind, window, target.name_offset or 0)
 
 
-def file_findings(at: Target, options: Options, totals: CheckTotals) -> Iterator[Finding]:
+def file_findings(target: Target, options: Options, totals: CheckTotals) -> Iterator[Finding]:
     """Yield findings for a checkpoint, a producer snapshot or another small file on its own."""
     properties: dict[str, str] = {}
-    sound = True
+    is_valid = True
     try:
-        for item in read(at, options, totals):
+        for item in read(target, options, totals):
             if isinstance(item, Problem):
-                sound = False
-                yield file_finding(at, item)
+                is_valid = False
+                yield file_finding(target, item)
             elif isinstance(item, Entry) and item.type == "property" and len(properties) < 1000:
                 properties[item.values["name"]] = item.values["value"]
-            elif isinstance(item, Region) and at.kind is file_kinds.PRODUCER_SNAPSHOT:
-                yield invalid_region(at, item)
+            elif isinstance(item, Region) and target.kind is file_kinds.PRODUCER_SNAPSHOT:
+                yield invalid_region(target, item)
     except SourceError as error:
-        totals.refused(error)
+        totals.add_unreadable(error)
         return  # nothing follows from a file that was not read
-    if sound:
-        yield from content(at, properties)
+    if is_valid:
+        yield from content(target, properties)
 
 
 def file_finding(target: Target, problem: Problem) -> Finding:

@@ -26,19 +26,19 @@ from kdump.check.rules.time_index import TimeIndexRule
 from kdump.check.rules.txn_index import invalid_entries
 from kdump.check.totals import CheckTotals
 from kdump.log import file_kinds
-from kdump.log.errors import Refused, SourceError
+from kdump.log.errors import OnUnreadable, SourceError
 from kdump.log.find_directories import find_directories
 from kdump.log.listing import length, parent
 from kdump.log.live_files import FileWatch
 from kdump.log.log_directory import LogDirectory, Place, directory_at
 from kdump.log.partition_directory import PartitionDirectory, SegmentFiles, one_file, partition
-from kdump.log.paths import Refusals, Target, target
+from kdump.log.paths import Target, UnlistedCollector, target
 from kdump.state.siblings import same_broker, unlisted
 
 if TYPE_CHECKING:
     from kdump.state.image import MetadataImage
 
-Met = Callable[[int], None]
+OnProgress = Callable[[int], None]
 
 
 @dataclass
@@ -83,18 +83,18 @@ class CheckUnit:
             return set()
         return {topic for topic, _ in missing_in(directory, self.siblings, self.metadata, self.options).lost}
 
-    def run(self, totals: CheckTotals, met: Met) -> Iterator[Finding]:
+    def run(self, totals: CheckTotals, on_progress: OnProgress) -> Iterator[Finding]:
         """Yield the selected findings that are certain even if a broker is changing the files
         (kdump.check.engine.second_look)."""
         at_once = self.watcher is not None or self.prepare is not None or self.check_class is not PartitionCheck
-        yield from settled(self, lambda watch: self.look(totals, met, watch), totals, at_once=at_once)
+        yield from settled(self, lambda watch: self.look(totals, on_progress, watch), totals, at_once=at_once)
 
-    def look(self, totals: CheckTotals, met: Met, watch: FileWatch) -> Iterator[Finding]:
+    def look(self, totals: CheckTotals, on_progress: OnProgress, watch: FileWatch) -> Iterator[Finding]:
         """Yield the selected findings of a single look; `watch` records the files that it opens."""
         options = self.options
         self.options = replace(options, open_source=watch.opening(options.open_source))
         try:
-            for finding in self._run(totals, met):
+            for finding in self._run(totals, on_progress):
                 if options.wants(CATALOGUE[finding.code]):
                     yield finding
         finally:
@@ -111,7 +111,7 @@ class CheckUnit:
         if self.partition is None:
             return CheckUnit(self.name, self.size, self.known, self.options, target=self.target, around=self.around)
         here = partition(self.partition.path, self.partition.source)
-        if here.refused or not any(here.files()):
+        if here.listing_errors or not any(here.files()):
             return None
         directory = directory_at(parent(here.path)) if around and self.around.first else None
         if isinstance(directory, LogDirectory):
@@ -133,24 +133,24 @@ class CheckUnit:
         found = (directory_at(path) for path in self.siblings)
         return [place for place in found if isinstance(place, LogDirectory)]
 
-    def _run(self, totals: CheckTotals, met: Met) -> Iterator[Finding]:
+    def _run(self, totals: CheckTotals, on_progress: OnProgress) -> Iterator[Finding]:
         if self.directory is not None:
             yield from self._root(self.directory, totals)
         elif self.partition is not None:
             totals.partitions += 1
-            for problem in self.partition.refused:
+            for problem in self.partition.listing_errors:
                 totals.problem(problem)
             check = self.check_class(self.partition, self.known, self.options, totals)
-            self._begin(check, met)
+            self._begin(check, on_progress)
             yield from check.findings()
             if not self.options.headers_only:
                 yield from PartitionDirectoryCheck(self.partition, self.known, self.options, totals).findings(check)
         elif self.target is not None:
-            yield from self._file(self.target, totals, met)
+            yield from self._file(self.target, totals, on_progress)
 
-    def _begin(self, check: PartitionCheck, met: Met) -> None:
+    def _begin(self, check: PartitionCheck, on_progress: OnProgress) -> None:
         self.check = check
-        check.met = met
+        check.on_progress = on_progress
         if self.watcher is not None:
             check.watch(self.watcher)
         if self.prepare is not None:
@@ -158,83 +158,83 @@ class CheckUnit:
 
     def _root(self, directory: LogDirectory, totals: CheckTotals) -> Iterator[Finding]:
         options = self.options
-        for at in directory.files.values():
-            if at.kind is file_kinds.KRAFT_SNAPSHOT:
-                yield from kraft_snapshot(at, self.known, options, totals)
+        for file in directory.files.values():
+            if file.kind is file_kinds.KRAFT_SNAPSHOT:
+                yield from kraft_snapshot(file, self.known, options, totals)
             elif "checkpoints" in options.chosen:
-                yield from file_findings(at, options, totals)
+                yield from file_findings(file, options, totals)
                 # The controllers know the directories of log.dirs alone.
                 metadata = None if directory.only_metadata else self.metadata
-                if at.kind is file_kinds.META_PROPERTIES and metadata is not None:
-                    yield from registered(at, ids(directory, options), metadata, bool(directory.partitions))
+                if file.kind is file_kinds.META_PROPERTIES and metadata is not None:
+                    yield from registered(file, ids(directory, options), metadata, bool(directory.partitions))
         if "checkpoints" in options.chosen and not directory.only_metadata:
             yield from missing_from(directory, self.here, self.siblings, self.metadata, options)
         if "files" in options.chosen:
             yield from log_directory_findings(directory, self.duplicates)
 
-    def _file(self, at: Target, totals: CheckTotals, met: Met) -> Iterator[Finding]:
-        kind, options = at.kind, self.options
-        if kind is None and at.path != "-":
+    def _file(self, target: Target, totals: CheckTotals, on_progress: OnProgress) -> Iterator[Finding]:
+        kind, options = target.kind, self.options
+        if kind is None and target.path != "-":
             try:
-                window = options.open(at)
+                window = options.open(target)
             except SourceError as error:
-                totals.refused(error)
+                totals.add_unreadable(error)
                 return
             try:
                 kind = file_kinds.by_content(window)
             except SourceError as error:
-                totals.refused(error)
+                totals.add_unreadable(error)
                 return
             finally:
                 window.source.close()
             if kind is not file_kinds.SEGMENT:  # which is what is left if nothing else fits
-                at = at._replace(kind=kind)
+                target = target._replace(kind=kind)
         if kind is None or kind is file_kinds.SEGMENT:
-            here = one_file(at, SegmentFiles("", 0, at), self.known.state)
+            here = one_file(target, SegmentFiles("", 0, target), self.known.state)
             check = self.check_class(here, self.known, options, totals, alone=True)
-            self._begin(check, met)
+            self._begin(check, on_progress)
             yield from check.findings()
         elif kind in (file_kinds.INDEX, file_kinds.TIME_INDEX):
-            yield from self._index(at, totals, met)
+            yield from self._index(target, totals, on_progress)
         elif kind is file_kinds.KRAFT_SNAPSHOT:
-            yield from kraft_snapshot(at, self.known, options, totals)
+            yield from kraft_snapshot(target, self.known, options, totals)
         elif kind is file_kinds.TXN_INDEX:
-            yield from invalid_entries(at, items(at, options, totals))
+            yield from invalid_entries(target, items(target, options, totals))
         else:
-            yield from file_findings(at, options, totals)
+            yield from file_findings(target, options, totals)
 
-    def _index(self, at: Target, totals: CheckTotals, met: Met) -> Iterator[Finding]:
+    def _index(self, index: Target, totals: CheckTotals, on_progress: OnProgress) -> Iterator[Finding]:
         """Check an index: against its segment if that is in the same directory, else on its own."""
-        assert at.kind is not None
-        log = os.path.splitext(at.path)[0] + ".log"
-        segment = SegmentFiles("", at.name_offset or 0, None, {at.kind: at})
-        here = one_file(at, segment, self.known.state)
+        assert index.kind is not None
+        log = os.path.splitext(index.path)[0] + ".log"
+        segment = SegmentFiles("", index.name_offset or 0, None, {index.kind: index})
+        here = one_file(index, segment, self.known.state)
         if os.path.isfile(log):
-            segment.log = target(log, source=at.source)
+            segment.log = target(log, source=index.source)
             check = PartitionCheck(here, self.known, replace(self.options, only=frozenset({"indexes"})), totals)
-            check.met = met
-            yield from (finding for finding in check.findings() if finding.file == at.path)
+            check.on_progress = on_progress
+            yield from (finding for finding in check.findings() if finding.file == index.path)
             return
-        rule_type = OffsetIndexRule if at.kind is file_kinds.INDEX else TimeIndexRule
+        rule_type = OffsetIndexRule if index.kind is file_kinds.INDEX else TimeIndexRule
         check = PartitionCheck(here, self.known, self.options, totals)
         rule = rule_type(check.neighbor_files.entries, self.known)
-        part = SegmentContext(segment, at, self.known.last is not False, None, self.known.now, None)
+        part = SegmentContext(segment, index, self.known.last is not False, None, self.known.now, None)
         rule.begin(part)
         while rule.entry is not None:
             rule.advance(part)
         yield from rule.finish(part)
 
 
-def units(paths: tuple[str, ...], options: Options, refused: Refused) -> list[CheckUnit]:
-    """Return the units for the paths, in order. Calls `refused` for each path without Kafka files."""
+def units(paths: tuple[str, ...], options: Options, on_unreadable: OnUnreadable) -> list[CheckUnit]:
+    """Return the units for the paths, in order. Calls `on_unreadable` for each path without Kafka files."""
     found_places: list[Place] = []
-    refusals = Refusals(refused)
+    collector = UnlistedCollector(on_unreadable)
     for path in paths:
         try:
-            found_places.extend(find_directories(path, refusals))
+            found_places.extend(find_directories(path, collector))
         except SourceError as error:
-            refused(error)
-    return units_of(found_places, options, unlisted(paths, (place.path for place in found_places), refusals))
+            on_unreadable(error)
+    return units_of(found_places, options, unlisted(paths, (place.path for place in found_places), collector))
 
 
 def units_of(found_places: list[Place], options: Options, maybe: Iterable[str] = ()) -> list[CheckUnit]:
@@ -296,5 +296,5 @@ def _size(place: PartitionDirectory) -> int:
     return sum(_bytes(segment.log) for segment in place.segments if segment.log is not None)
 
 
-def _bytes(at: Target) -> int:
-    return length(at.path) or 0
+def _bytes(target: Target) -> int:
+    return length(target.path) or 0

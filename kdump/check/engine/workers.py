@@ -15,7 +15,7 @@ from kdump.check.totals import CheckTotals
 from kdump.cores import usual_jobs
 from kdump.log.command_line_paths import existing_paths, set_existing_paths
 from kdump.log.fault_tolerant import fault_tolerant
-from kdump.log.manners import limit_rate, rate_for_workers
+from kdump.log.low_impact_reads import limit_rate, rate_for_workers
 from kdump.log.rate_limit import RateLimit
 from kdump.log.shared_counter import SharedCounter, result_of
 from kdump.log.source import Source, open_source
@@ -116,19 +116,18 @@ def stop(pool: ProcessPoolExecutor) -> None:
 
 
 def run_all(
-    units: list[CheckUnit], jobs: int, totals: CheckTotals, met: Callable[[int], None]
+    units: list[CheckUnit], jobs: int, totals: CheckTotals, on_progress: Callable[[int], None]
 ) -> Iterator[tuple[CheckUnit, Iterator[Finding]]]:
     """Check the units, in parallel if possible, and yield each with its findings, in order.
 
-    Calls `met` with bytes read. `totals` includes a unit once its findings have been consumed. If shared files cannot
-    be created, one process is used, whatever `jobs` is.
-    """
+    Calls `on_progress` with bytes read. `totals` includes a unit once its findings have been consumed. If shared files
+    cannot be created, one process is used, whatever `jobs` is."""
     with ExitStack() as stack:
         made = _pool(stack, min(jobs, len(units))) if min(jobs, len(units)) > 1 else None
         if made is None:
             for unit in units:
                 unit.options = replace(unit.options, open_source=careful_source)
-                yield unit, unit.run(totals, met)
+                yield unit, unit.run(totals, on_progress)
                 unit.check = None  # which has the state of the whole partition
             return
         pool, counter = made
@@ -138,7 +137,7 @@ def run_all(
                 for number in sorted(range(len(units)), key=lambda number: -units[number].size):
                     futures[number] = pool.submit(_work, units[number])
             for number, unit in enumerate(units):
-                held, path, counted = result_of(futures.pop(number), counter, met)
+                held, path, counted = result_of(futures.pop(number), counter, on_progress)
                 totals.add(counted)
                 yield unit, _findings(held, path)
         except BaseException:

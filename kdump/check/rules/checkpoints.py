@@ -58,7 +58,7 @@ def beyond_log(known: PartitionContext, log_end: int) -> Iterator[Finding]:
             gone = f"offsets {log_end}..{noted.offset - 1}, which consumers may have read, are lost here"
             consequence = f"{gone}; another replica may have them, but the broker continues from the log's own end"
         yield CHECKPOINT_BEYOND_LOG.finding(
-            noted.at._replace(topic=known.topic, partition=known.partition),
+            noted.target._replace(topic=known.topic, partition=known.partition),
             message=message,
             position=noted.position,
             size=noted.size,
@@ -70,10 +70,10 @@ def beyond_log(known: PartitionContext, log_end: int) -> Iterator[Finding]:
         )
 
 
-def absent_partitions(at: Target, names: Collection[str]) -> Finding:
+def absent_partitions(target: Target, names: Collection[str]) -> Finding:
     """Return the finding for lines of a checkpoint about partitions that are not in its log directory."""
     return CHECKPOINT_BEYOND_LOG.finding(
-        at,
+        target,
         message=f"partitions that are not in this log directory: {first_of(list(names))}",
         severity=INFO,
         consequence="the broker removes these lines when it next writes the file",

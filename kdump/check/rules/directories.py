@@ -120,48 +120,48 @@ def log_directory_findings(directory: LogDirectory, duplicates: Iterable[tuple[T
     live in another log directory of the broker too, and the path of that one."""
     # A node lists no directory but those of log.dirs.
     for path in [] if directory.only_metadata else directory.unknown:
-        at = Target(path, None, None, None, None, directory.path)
-        yield DIRECTORY_UNKNOWN.finding(at, message=f"{os.path.basename(path)} is not named topic-partition")
-    for at in directory.others:
-        name = os.path.basename(at.path)
-        if at.kind is file_kinds.SEGMENT and is_live(name):
+        target = Target(path, None, None, None, None, directory.path)
+        yield DIRECTORY_UNKNOWN.finding(target, message=f"{os.path.basename(path)} is not named topic-partition")
+    for target in directory.others:
+        name = os.path.basename(target.path)
+        if target.kind is file_kinds.SEGMENT and is_live(name):
             message = f"{name}: a segment in a log directory; kdump did not check it"
-            yield FILE_UNKNOWN.finding(at, message=message, severity=WARNING, consequence=OUTSIDE)
+            yield FILE_UNKNOWN.finding(target, message=message, severity=WARNING, consequence=OUTSIDE)
         else:
-            yield FILE_UNKNOWN.finding(at, message=f"{name}: {unknown_file_reason(at.path)}")
-    for at, other in duplicates:
-        yield PARTITION_DUPLICATE.finding(at, message=f"it is also live in {other}")
+            yield FILE_UNKNOWN.finding(target, message=f"{name}: {unknown_file_reason(target.path)}")
+    for target, other in duplicates:
+        yield PARTITION_DUPLICATE.finding(target, message=f"it is also live in {other}")
 
 
 def partition_directory_findings(partition: PartitionDirectory) -> Iterator[Finding]:
     """Yield findings for the name of a partition directory, and for files in it that are left over."""
     if partition.state:
         what, follows = STATES[partition.state]
-        at = Target(partition.path, None, partition.topic, partition.partition, None, partition.source)
-        yield DIRECTORY_STRAY.finding(at, message=f"a -{partition.state} directory: {what}", consequence=follows)
-    for at in (*partition.unfinished, *partition.others):
-        yield from misnamed(at)
-    for at in partition.unfinished:
-        if not any(misnamed(at)):
-            does = SWAPS if at.path.endswith(".swap") else "at the next startup the broker deletes it"
-            yield COMPACTION_INTERRUPTED.finding(at, message=os.path.basename(at.path), consequence=does)
-    for at in partition.others:
-        if any(misnamed(at)):
+        target = Target(partition.path, None, partition.topic, partition.partition, None, partition.source)
+        yield DIRECTORY_STRAY.finding(target, message=f"a -{partition.state} directory: {what}", consequence=follows)
+    for target in (*partition.unfinished, *partition.others):
+        yield from misnamed(target)
+    for target in partition.unfinished:
+        if not any(misnamed(target)):
+            does = SWAPS if target.path.endswith(".swap") else "at the next startup the broker deletes it"
+            yield COMPACTION_INTERRUPTED.finding(target, message=os.path.basename(target.path), consequence=does)
+    for target in partition.others:
+        if any(misnamed(target)):
             continue
-        deleted = at.path.endswith(".deleted")
+        deleted = target.path.endswith(".deleted")
         consequence = "the broker deletes it at startup" if deleted else "the broker ignores it"
-        what = "a file that is being deleted" if deleted else unknown_file_reason(at.path)
-        yield FILE_UNKNOWN.finding(at, message=f"{os.path.basename(at.path)}: {what}", consequence=consequence)
+        what = "a file that is being deleted" if deleted else unknown_file_reason(target.path)
+        yield FILE_UNKNOWN.finding(target, message=f"{os.path.basename(target.path)}: {what}", consequence=consequence)
 
 
-def misnamed(at: Target) -> Iterator[Finding]:
+def misnamed(target: Target) -> Iterator[Finding]:
     """Yield a finding if a broker parses the file's name at startup and it does not start with an offset, or if the
     broker creates the log again under the name that the offset should have.
 
     Source: LogFileUtils.offsetFromFile, LogLoader.removeTempFilesAndCollectSwapFiles and loadSegmentFiles,
     ProducerStateManager.listSnapshotFiles.
     """
-    name = os.path.basename(at.path)
+    name = os.path.basename(target.path)
     if not name.endswith(PARSED):
         return
     text = name.partition(".")[0]
@@ -172,7 +172,7 @@ def misnamed(at: Target) -> Iterator[Finding]:
             "of the directory"
         )
         yield FILE_UNKNOWN.finding(
-            at, message=f"{name}: the name does not start with an offset", severity=ERROR, consequence=follows
+            target, message=f"{name}: the name does not start with an offset", severity=ERROR, consequence=follows
         )
     elif name.endswith(".log") and text != (padded := f"{'-' * (offset < 0)}{abs(offset):020}"):
         follows = (
@@ -180,7 +180,7 @@ def misnamed(at: Target) -> Iterator[Finding]:
             "records of other segments from that offset on may be lost"
         )
         message = f"{name}: not how Kafka names a segment with offset {offset}"
-        yield FILE_UNKNOWN.finding(at, message=message, severity=ERROR, consequence=follows)
+        yield FILE_UNKNOWN.finding(target, message=message, severity=ERROR, consequence=follows)
 
 
 def unknown_file_reason(path: str) -> str:

@@ -71,43 +71,45 @@ UUID = re.compile(r"[\w-]{22}$")
 QUORUM_VERSIONS = ("0", "1")
 
 
-def content(at: Target, values: dict[str, str]) -> Iterator[Finding]:
+def content(target: Target, values: dict[str, str]) -> Iterator[Finding]:
     """Yield findings for invalid contents of a file, given as names and values."""
-    if at.kind is file_kinds.PARTITION_METADATA:
+    if target.kind is file_kinds.PARTITION_METADATA:
         version, topic_id = values.get("version"), values.get("topic_id")
         if version != "0":
             mild = parse_int(version) is not None
-            yield _found(PARTITION_METADATA_INVALID, at, "version", version, "0", severity=WARNING if mild else None)
+            yield _found(
+                PARTITION_METADATA_INVALID, target, "version", version, "0", severity=WARNING if mild else None
+            )
         if topic_id is None or not UUID.match(topic_id):
-            yield _found(PARTITION_METADATA_INVALID, at, "topic_id", topic_id, "a 22-character ID")
-    elif at.kind is file_kinds.META_PROPERTIES:
-        yield from _meta_properties(at, values)
-    elif at.kind is file_kinds.QUORUM_STATE:
+            yield _found(PARTITION_METADATA_INVALID, target, "topic_id", topic_id, "a 22-character ID")
+    elif target.kind is file_kinds.META_PROPERTIES:
+        yield from _meta_properties(target, values)
+    elif target.kind is file_kinds.QUORUM_STATE:
         version = values.get("data_version")
         if version not in QUORUM_VERSIONS:
-            yield _found(QUORUM_STATE_INVALID, at, "data_version", version, "0 or 1")
+            yield _found(QUORUM_STATE_INVALID, target, "data_version", version, "0 or 1")
         elif parse_int(values.get("leaderEpoch")) is None:
-            yield _found(QUORUM_STATE_INVALID, at, "leaderEpoch", values.get("leaderEpoch"), "a number")
+            yield _found(QUORUM_STATE_INVALID, target, "leaderEpoch", values.get("leaderEpoch"), "a number")
 
 
-def _meta_properties(at: Target, values: dict[str, str]) -> Iterator[Finding]:
+def _meta_properties(target: Target, values: dict[str, str]) -> Iterator[Finding]:
     text = values.get("version")
     version = parse_int("0" if text is None else text.strip(TRIMMED))
     if version not in (0, 1) or (text is None and "broker.id" not in values):  # without it, the version is 0
-        yield _found(META_PROPERTIES_INVALID, at, "version", text, "0 or 1")
+        yield _found(META_PROPERTIES_INVALID, target, "version", text, "0 or 1")
         return
     node = "node.id" if version else "broker.id"
     for name in (node, "cluster.id") if version else (node,):
         value = values.get(name)
         if value is None or (name == node and parse_int(value) is None):
-            yield _found(META_PROPERTIES_INVALID, at, name, value, "a number" if name == node else "an ID")
+            yield _found(META_PROPERTIES_INVALID, target, name, value, "a number" if name == node else "an ID")
     directory = values.get("directory.id")
     if directory is not None and not DIRECTORY_ID.fullmatch(directory):
-        yield _found(META_PROPERTIES_INVALID, at, "directory.id", directory, "a 22-character ID")
+        yield _found(META_PROPERTIES_INVALID, target, "directory.id", directory, "a 22-character ID")
 
 
 def registered(
-    at: Target, values: dict[str, str], metadata: MetadataImage, holds_partitions: bool
+    target: Target, values: dict[str, str], metadata: MetadataImage, holds_partitions: bool
 ) -> Iterator[Finding]:
     """Yield a finding if node.id or directory.id differs from the registration of this log directory in the cluster's
     metadata. An unknown directory.id is only a warning if the directory has no partitions: the broker registers it at
@@ -120,13 +122,13 @@ def registered(
     own = known.get(node)
     if owners and node not in owners:
         yield _found(
-            META_PROPERTIES_INVALID, at, "node.id", str(node), f"{owners[0]}, the node that registered {directory}"
+            META_PROPERTIES_INVALID, target, "node.id", str(node), f"{owners[0]}, the node that registered {directory}"
         )
     elif not owners and own:
         expected = f"one of {', '.join(own)}"
         yield _found(
             META_PROPERTIES_INVALID,
-            at,
+            target,
             "directory.id",
             directory,
             expected,
@@ -136,7 +138,7 @@ def registered(
         )
 
 
-def other_topic_id(at: Target, items: Iterable[Item], topic_id: str) -> Iterator[Finding]:
+def other_topic_id(target: Target, items: Iterable[Item], topic_id: str) -> Iterator[Finding]:
     """Yield a finding if the topic ID of a partition.metadata, given everything in it, is not the one in the cluster's
     metadata."""
     for item in items:
@@ -144,7 +146,7 @@ def other_topic_id(at: Target, items: Iterable[Item], topic_id: str) -> Iterator
             stored = item.values["value"]
             if stored != topic_id:
                 yield PARTITION_METADATA_INVALID.finding(
-                    at,
+                    target,
                     message=f"topic_id is {stored}, but {topic_id} in the cluster's metadata",
                     position=item.position,
                     size=item.size,
@@ -156,7 +158,7 @@ def other_topic_id(at: Target, items: Iterable[Item], topic_id: str) -> Iterator
 
 def _found(
     code: Code,
-    at: Target,
+    target: Target,
     name: str,
     value: str | None,
     expected: str,
@@ -165,7 +167,7 @@ def _found(
 ) -> Finding:
     problem = f"{name} is missing" if value is None else f"{name} is {value[:100]!r}"
     return code.finding(
-        at,
+        target,
         message=f"{problem}, expected {expected}",
         expected=expected,
         actual=value,

@@ -145,19 +145,19 @@ class IndexRule(Rule):
     def __init__(self, read: Reader, known: PartitionContext) -> None:
         self.read = read
         self.known = known
-        self.at: Target | None = None
+        self.target: Target | None = None
         self.items: Iterator[Item] = iter(())
         self.entry: Entry | None = None
         self.before: Entry | None = None
         self.reported: dict[str, tuple[Finding, int]] = {}
 
     def begin(self, part: SegmentContext) -> Iterable[Finding]:
-        self.at = part.segment.beside.get(self.kind)
+        self.target = part.segment.indexes.get(self.kind)
         self.before = self.entry = None
         self.reported = {}
         self.reset()
-        if self.at is not None:
-            self.items = self.read(self.at, self.kind)
+        if self.target is not None:
+            self.items = self.read(self.target, self.kind)
             self.entry = self._next(part)
         return NONE
 
@@ -179,8 +179,8 @@ class IndexRule(Rule):
         if kept is not None:
             self.reported[code.code] = (kept[0], kept[1] + 1)
             return
-        assert self.at is not None
-        finding = code.finding(self.at, message=message, position=entry.position, size=entry.size, **more)
+        assert self.target is not None
+        finding = code.finding(self.target, message=message, position=entry.position, size=entry.size, **more)
         self.reported[code.code] = (finding, 1)
 
     def _next(self, part: SegmentContext) -> Entry | None:
@@ -254,7 +254,7 @@ class OffsetIndexRule(IndexRule):
         entry = self.entry
         if entry is not None and entry.values["position"] <= batch.position:
             self._compare(seen)
-        if seen.sound:
+        if seen.is_valid:
             self.ended = max(self.ended, batch.lastOffset)
         else:
             self.damage_end = batch.end
@@ -279,7 +279,7 @@ class OffsetIndexRule(IndexRule):
         while self.entry is not None and self.entry.values["position"] <= batch.position:
             if self.entry.values["position"] < batch.position:
                 self._no_batch_there(self.entry)
-            elif seen.sound:
+            elif seen.is_valid:
                 self._check_offsets(self.entry, batch.baseOffset, batch.lastOffset, self.ended)
             self.entry = self._next(seen.part)
 
@@ -317,7 +317,7 @@ class OffsetIndexRule(IndexRule):
 def missing_indexes(partition: PartitionDirectory) -> Iterator[Finding]:
     """Yield findings for segments without an .index, and for indexes without a segment."""
     for segment in partition.segments:
-        if segment.log is not None and INDEX not in segment.beside:
+        if segment.log is not None and INDEX not in segment.indexes:
             yield INDEX_MISSING.finding(segment.log, message="the segment has no .index", offset=segment.offset)
-    for at in partition.orphans:
-        yield INDEX_ORPHAN.finding(at, message="there is no .log of this name", offset=at.name_offset)
+    for target in partition.orphans:
+        yield INDEX_ORPHAN.finding(target, message="there is no .log of this name", offset=target.name_offset)

@@ -54,17 +54,17 @@ INCOMPLETE = "the snapshot is incomplete: the node continues with a state that t
 or as far as it goes."""
 
 
-def kraft_snapshot(at: Target, known: PartitionContext, options: Options, totals: CheckTotals) -> Iterator[Finding]:
+def kraft_snapshot(target: Target, known: PartitionContext, options: Options, totals: CheckTotals) -> Iterator[Finding]:
     """Yield findings for a metadata snapshot: invalid batches, or a first record that is not the header or a last one
     that is not the footer."""
     try:
-        window = options.open(at)
+        window = options.open(target)
     except SourceError as error:
-        totals.refused(error)
+        totals.add_unreadable(error)
         return
     totals.files += 1
     totals.bytes += window.source.size or 0
-    part = SegmentContext(SegmentFiles("", 0, at), at, False, False, known.now, window.source.size)
+    part = SegmentContext(SegmentFiles("", 0, target), target, False, False, known.now, window.source.size)
     first = last = None
     position = 0
     damaged = False
@@ -80,26 +80,28 @@ def kraft_snapshot(at: Target, known: PartitionContext, options: Options, totals
                 damaged = True
                 yield from (each._replace(consequence=CORRUPT) for each in batch_findings(part, region))
                 continue
-            yield from count_findings(at, region)
+            yield from count_findings(target, region)
             totals.records += region.possible_records
             types = [_control_types(region)] if region.isControlBatch else [("",)]
             first = types[0][0] if first is None and types[0] else first
             last = types[0][-1] if types[0] else last
             position = region.position
     except SourceError as error:
-        totals.refused(error)
+        totals.add_unreadable(error)
         return
     finally:
         window.source.close()
     if "checkpoints" not in options.chosen or damaged:
         return
-    bootstrap = os.path.basename(at.path).startswith("bootstrap")
+    bootstrap = os.path.basename(target.path).startswith("bootstrap")
     for name, is_there, where in (("SNAPSHOT_HEADER", first, 0), ("SNAPSHOT_FOOTER", last, position)):
         if is_there != name and not (bootstrap and first is None):
             what = "starts" if where == 0 else "ends"
             there = "with no record" if is_there is None else f"with a {is_there or 'data'} record"
             message = f"the snapshot {what} {there}, expected {name}"
-            yield KRAFT_SNAPSHOT_INVALID.finding(at, message=message, position=where, expected=name, actual=is_there)
+            yield KRAFT_SNAPSHOT_INVALID.finding(
+                target, message=message, position=where, expected=name, actual=is_there
+            )
 
 
 def _control_types(batch: Batch) -> tuple[str, ...]:

@@ -84,7 +84,7 @@ class LeaderEpochRule(Rule):
     def batch(self, seen: BatchContext) -> Iterable[Finding]:
         batch = seen.batch
         epoch = batch.partitionLeaderEpoch
-        if not seen.sound or epoch is None:
+        if not seen.is_valid or epoch is None:
             return NONE
         if epoch == self.last and not self.starts:
             return NONE
@@ -167,12 +167,12 @@ class LeaderEpochRule(Rule):
             )
 
     def end(self) -> Iterable[Finding]:
-        entry, at = self.falling, self.known.epochs_at
-        if entry is None or at is None:
+        entry, target = self.falling, self.known.epochs_at
+        if entry is None or target is None:
             return NONE
         message = f"epoch {entry.epoch} from offset {entry.startOffset} on: not above the previous line in both columns"
         return [
             LEADER_EPOCH_CHECKPOINT_MISMATCH.finding(
-                at, message=message, position=entry.position, size=entry.size, offset=entry.startOffset
+                target, message=message, position=entry.position, size=entry.size, offset=entry.startOffset
             )
         ]

@@ -76,9 +76,9 @@ def missing_from(
     lines of others, and for those that the broker did not create yet. `here`: its live partitions when it was listed;
     `others`: see `missing_in`."""
     noted: dict[str, Checkpoint] = {
-        name.removesuffix("-checkpoint"): checkpoint(at, options)
-        for name, at in directory.files.items()
-        if at.kind is file_kinds.OFFSET_CHECKPOINT
+        name.removesuffix("-checkpoint"): checkpoint(target, options)
+        for name, target in directory.files.items()
+        if target.kind is file_kinds.OFFSET_CHECKPOINT
     }
     missing = missing_in(directory, others, metadata, options)
     lost = [key for key in missing.lost if key not in here]  # one that went away in the meantime was deleted
@@ -89,11 +89,11 @@ def missing_from(
         if stale:
             yield absent_partitions(directory.files[f"{name}-checkpoint"], [name_of(key) for key in stale])
     if missing.never:
-        at = Target(directory.path, None, None, None, None, directory.path)
+        target = Target(directory.path, None, None, None, None, directory.path)
         message = "the metadata assigns partitions to this log directory that its last checkpoint does not name: "
         message += first_of([name_of(key) for key in missing.never])
         consequence = "the broker creates them at startup; it probably stopped before it could"
-        yield PARTITION_MISSING.finding(at, message=message, severity=INFO, consequence=consequence)
+        yield PARTITION_MISSING.finding(target, message=message, severity=INFO, consequence=consequence)
 
 
 def _missing(key: Key, noted: dict[str, Checkpoint], directory: LogDirectory, blocked: str | None) -> Finding:
@@ -110,12 +110,12 @@ def _missing(key: Key, noted: dict[str, Checkpoint], directory: LogDirectory, bl
             "directory offline; without another one, it ends"
         )
     if name is None:
-        at = Target(directory.path, None, *key, None, directory.path)
-        return PARTITION_MISSING.finding(at, message=message, expected=name_of(key), consequence=consequence)
+        target = Target(directory.path, None, *key, None, directory.path)
+        return PARTITION_MISSING.finding(target, message=message, expected=name_of(key), consequence=consequence)
     line = noted[name][key]
     if blocked is None:
         message = f"{name_of(key)} is not in this log directory, but {name}-checkpoint has its offset {line.offset}"
-    at = line.at._replace(topic=key[0], partition=key[1])
+    target = line.target._replace(topic=key[0], partition=key[1])
     return PARTITION_MISSING.finding(
-        at, message=message, position=line.position, size=line.size, expected=name_of(key), consequence=consequence
+        target, message=message, position=line.position, size=line.size, expected=name_of(key), consequence=consequence
     )

@@ -110,7 +110,7 @@ class OffsetRule(Rule):
         self.last = None
 
     def batch(self, seen: BatchContext) -> Iterable[Finding]:
-        if not seen.sound:
+        if not seen.is_valid:
             return NONE
         batch = seen.batch
         count = batch.recordCount

@@ -53,9 +53,9 @@ SNAPSHOT_MISMATCH = Code(
 )
 
 
-def invalid_region(at: Target, region: Region) -> Finding:
+def invalid_region(target: Target, region: Region) -> Finding:
     """Return the finding for bytes of a snapshot that are not an entry."""
-    return SNAPSHOT_INVALID.finding(at, message=region.reason, position=region.position, size=region.size)
+    return SNAPSHOT_INVALID.finding(target, message=region.reason, position=region.position, size=region.size)
 
 
 Row = tuple[int, dict[str, Any]]
@@ -73,17 +73,17 @@ class ProducerSnapshotRule(Rule):
     ) -> None:
         self.producers = producers
         self.read = read
-        self.waiting = sorted(snapshots, key=lambda at: at.name_offset or 0)
+        self.waiting = sorted(snapshots, key=lambda target: target.name_offset or 0)
         self.first: int | None = None
         """First offset on the disk."""
         self.compared: list[str] = []
         """Paths of the snapshots that have been compared."""
 
     def resumed(self) -> None:
-        self.waiting = [at for at in self.waiting if at.path not in self.compared]
+        self.waiting = [target for target in self.waiting if target.path not in self.compared]
 
     def batch(self, seen: BatchContext) -> Iterable[Finding]:
-        if not self.waiting or not seen.sound:
+        if not self.waiting or not seen.is_valid:
             return NONE
         base = seen.batch.lastOffset if seen.batch.baseOffset is None else seen.batch.baseOffset
         self.first = base if self.first is None else self.first
@@ -102,13 +102,13 @@ class ProducerSnapshotRule(Rule):
         )
 
     def end(self) -> Iterable[Finding]:
-        return [finding for at in self.waiting for finding in self._compare(at)]
+        return [finding for target in self.waiting for finding in self._compare(target)]
 
-    def _compare(self, at: Target) -> Iterator[Finding]:
-        self.compared.append(at.path)
+    def _compare(self, target: Target) -> Iterator[Finding]:
+        self.compared.append(target.path)
         if self.producers.damages:
             return
-        for position, entry in self.read(at) or ():
+        for position, entry in self.read(target) or ():
             disk = self.producers.state.get(entry["producerId"])
             if disk is None:
                 continue
@@ -130,7 +130,7 @@ class ProducerSnapshotRule(Rule):
             if wrong:
                 name, expected, actual = wrong
                 yield SNAPSHOT_MISMATCH.finding(
-                    at,
+                    target,
                     message=f"producer {entry['producerId']}: {name} is {actual}, but {expected} in the log",
                     position=position,
                     offset=disk.last_offset,

@@ -280,12 +280,12 @@ def _data(make: Make, known: PartitionContext, batch: DefaultRecordBatch) -> Ite
     for columns, _ in decode_columns(batch, keys=False, values=False):
         seen = check_records(columns, last, end, batch.header.baseTimestamp)
         if seen.misplaced and not misplaced:
-            delta, behind = seen.wrong_delta, seen.wrong_behind
+            delta, previous = seen.wrong_delta, seen.wrong_behind
             reason = (
                 "is negative"
                 if delta < 0
-                else f"follows {behind}"
-                if delta <= behind
+                else f"follows {previous}"
+                if delta <= previous
                 else f"is above lastOffsetDelta {end}"
             )
             yield make(OFFSET_DELTA_INVALID, message=f"offsetDelta {delta} {reason}", actual=delta)

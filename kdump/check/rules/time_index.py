@@ -77,7 +77,7 @@ class TimeIndexRule(IndexRule):
 
     def batch(self, seen: BatchContext) -> Iterable[Finding]:
         batch = seen.batch
-        if not seen.sound:
+        if not seen.is_valid:
             self.damaged = True
             return NONE
         timestamp = -1 if batch.maxTimestamp is None else batch.maxTimestamp

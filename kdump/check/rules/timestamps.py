@@ -48,7 +48,7 @@ class TimestampRule(Rule):
 
     def batch(self, seen: BatchContext) -> Iterable[Finding]:
         timestamp = seen.batch.maxTimestamp
-        if seen.sound and timestamp is not None and timestamp > seen.part.modified + DAY:
+        if seen.is_valid and timestamp is not None and timestamp > seen.part.modified + DAY:
             self.largest = max(self.largest, timestamp) if self.run.first else timestamp
             self.run.add(seen)
             return NONE

@@ -53,12 +53,12 @@ TXN_INDEX_MISMATCH = Code(
 )
 
 
-def invalid_entries(at: Target, items: Iterable[Item]) -> Iterator[Finding]:
+def invalid_entries(target: Target, items: Iterable[Item]) -> Iterator[Finding]:
     """Yield findings for a .txnindex on its own, given everything in it."""
-    last = -1 if at.name_offset is None else at.name_offset - 1
+    last = -1 if target.name_offset is None else target.name_offset - 1
     for item in items:
         if isinstance(item, Region):
-            yield TXN_INDEX_INVALID.finding(at, message=item.reason, position=item.position, size=item.size)
+            yield TXN_INDEX_INVALID.finding(target, message=item.reason, position=item.position, size=item.size)
         if not isinstance(item, Entry):
             continue
         values = item.values
@@ -68,7 +68,7 @@ def invalid_entries(at: Target, items: Iterable[Item]) -> Iterator[Finding]:
         elif values["lastOffset"] <= last:
             reason = f"lastOffset {values['lastOffset']}, expected more than {last}"
         if reason:
-            yield TXN_INDEX_INVALID.finding(at, message=reason, position=item.position, size=item.size)
+            yield TXN_INDEX_INVALID.finding(target, message=reason, position=item.position, size=item.size)
         last = max(last, values["lastOffset"])
 
 
@@ -156,7 +156,7 @@ class TxnIndexRule(Rule):
         return NONE
 
     def batch(self, seen: BatchContext) -> Iterable[Finding]:
-        if self.first is None and seen.sound:
+        if self.first is None and seen.is_valid:
             self.first = seen.batch.baseOffset
         ended = self.transactions.ended
         if ended is not None and ended.marker.type == ABORT:
@@ -178,8 +178,8 @@ class TxnIndexRule(Rule):
             return NONE
         return list(self._compare(part, *read))
 
-    def _compare(self, part: SegmentContext, at: Target | None, entries: PackedEntries) -> Iterator[Finding]:
-        if at is None:
+    def _compare(self, part: SegmentContext, target: Target | None, entries: PackedEntries) -> Iterator[Finding]:
+        if target is None:
             yield from self._no_index(part)
             return
         for position, entry in entries:
@@ -188,18 +188,18 @@ class TxnIndexRule(Rule):
             if abort is None or abort.producer_id != entry["producerId"]:
                 message = f"producer {entry['producerId']}: no ABORT marker at offset {last}"
                 yield TXN_INDEX_MISMATCH.finding(
-                    at, message=message, position=position, size=34, offset=entry["firstOffset"]
+                    target, message=message, position=position, size=34, offset=entry["firstOffset"]
                 )
             else:
-                yield from self._compare_entry(part, at, position, entry, abort)
+                yield from self._compare_entry(part, target, position, entry, abort)
         for abort in self.aborts.rest():
             if abort.whole and not self.known.compacted:
                 message = f"the ABORT marker of producer {abort.producer_id} at offset {abort.offset}"
                 message += f" (byte {abort.position}) has no entry"
-                yield TXN_INDEX_MISMATCH.finding(at, message=message, offset=abort.offset)
+                yield TXN_INDEX_MISMATCH.finding(target, message=message, offset=abort.offset)
 
     def _compare_entry(
-        self, part: SegmentContext, at: Target, position: int, entry: dict[str, int], abort: Aborted
+        self, part: SegmentContext, target: Target, position: int, entry: dict[str, int], abort: Aborted
     ) -> Iterator[Finding]:
         """Yield findings for an entry whose firstOffset or lastStableOffset differs from the log."""
         if not abort.whole or self.known.compacted:
@@ -216,7 +216,7 @@ class TxnIndexRule(Rule):
                 message = f"producer {abort.producer_id}: {name} is {entry[name]} for the transaction aborted at "
                 message += f"offset {abort.offset}, but {expected} in the log"
                 yield TXN_INDEX_MISMATCH.finding(
-                    at,
+                    target,
                     message=message,
                     position=position,
                     size=34,

@@ -23,7 +23,7 @@ from kdump.core.header_columns import HeaderColumns, ProducerWrites, producer_wr
 from kdump.format.batch import TRANSACTIONAL, sequence
 from kdump.format.numbers import minus
 from kdump.log.region import Region
-from kdump.state.producers import MOST_PRODUCERS, ProducerState, SequenceBreak, follows
+from kdump.state.producers import MAX_PRODUCERS, ProducerState, SequenceBreak, follows
 
 
 class ProducerWatcher(Watcher):
@@ -48,7 +48,7 @@ class ProducerWatcher(Watcher):
     def batch(self, seen: BatchContext) -> None:
         batch = seen.batch
         self.broken = None
-        if not seen.sound:
+        if not seen.is_valid:
             self.damages += 1
             return
         producer_id = batch.producerId
@@ -69,12 +69,16 @@ class ProducerWatcher(Watcher):
         start = self.known.log_start
         if start is not None and heads.of(first, LAST_OFFSET) < start:
             return first
-        if len(self.state) + stop - first > MOST_PRODUCERS:  # at the limit, producers must be removed one by one
+        if len(self.state) + stop - first > MAX_PRODUCERS:  # at the limit, producers must be removed one by one
             return first
         stop, found = producer_writes(heads, first, stop, not self.quiet)
-        return stop if self.quiet else min((chain.first for chain in found if self._odd(heads, chain)), default=stop)
+        return (
+            stop
+            if self.quiet
+            else min((chain.first for chain in found if self._is_suspect(heads, chain)), default=stop)
+        )
 
-    def _odd(self, heads: HeaderColumns, chain: ProducerWrites) -> bool:
+    def _is_suspect(self, heads: HeaderColumns, chain: ProducerWrites) -> bool:
         """Return True if the first batch of a chain does not continue its producer's last known epoch and sequence."""
         before = self.state.get(heads.of(chain.first, PRODUCER_ID))
         if before is None:

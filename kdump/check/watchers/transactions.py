@@ -38,7 +38,7 @@ class TransactionWatcher(Watcher):
     def batch(self, seen: BatchContext) -> None:
         batch = seen.batch
         self.ended = self.open_before = None
-        if not seen.sound:
+        if not seen.is_valid:
             self.damages += 1
             return
         if batch.maxTimestamp is not None and batch.maxTimestamp <= seen.part.modified + DAY:
@@ -52,9 +52,9 @@ class TransactionWatcher(Watcher):
 
     def first_suspect(self, part: SegmentContext, heads: HeaderColumns, first: int, stop: int) -> int:
         stop, found = producer_writes(heads, first, stop, False)
-        return min((chain.first for chain in found if self._odd(heads, chain)), default=stop)
+        return min((chain.first for chain in found if self._is_suspect(heads, chain)), default=stop)
 
-    def _odd(self, heads: HeaderColumns, chain: ProducerWrites) -> bool:
+    def _is_suspect(self, heads: HeaderColumns, chain: ProducerWrites) -> bool:
         """Return True if a producer begins a transaction, or writes outside of an open one."""
         transactional = bool(heads.of(chain.first, ATTRIBUTES) & TRANSACTIONAL.mask)
         return transactional != (heads.of(chain.first, PRODUCER_ID) in self.state.open)

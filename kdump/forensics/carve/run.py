@@ -14,7 +14,7 @@ from kdump.forensics.carve.runs import CarvedRun, Runs
 from kdump.forensics.carve.search import CarvedBatch, Search
 from kdump.forensics.carve.write import Writer
 from kdump.forensics.output_directory import OutputDirectory
-from kdump.log.errors import Refused, SourceError, is_missing, listing_error, raise_it
+from kdump.log.errors import OnUnreadable, SourceError, is_missing, listing_error, raise_it
 from kdump.log.fault_tolerant import FaultTolerantSource
 from kdump.log.paths import Target, target
 
@@ -38,39 +38,38 @@ def carve(
     out: str | None = None,
     *,
     options: Options | None = None,
-    refused: Refused = raise_it,
-    met: Callable[[str, int, int | None], None] = lambda file, position, size: None,
+    on_unreadable: OnUnreadable = raise_it,
+    on_progress: Callable[[str, int, int | None], None] = lambda file, position, size: None,
 ) -> Iterator[CarvedBatch | CarvedRun | CarvedFile]:
     """Yield the valid batches in files of any kind, in order of their positions; a CarvedRun after the last batch of
     each run, and a CarvedFile after each file. `paths`: files, block devices, - for standard input, or directories,
     which are searched recursively. Each run is written to its own directory below `out`, a new directory, as a segment
     with its indexes; by default nothing is written.
 
-    A batch can be read until you request the next item. `refused` is called with the SourceError for each file that
-    could not be read (by default it is raised), `met` with the file, the position reached in it, and its size if known.
-    Raises SourceError, and kdump.forensics.output_directory.OutputError.
-    """
+    A batch can be read until you request the next item. `on_unreadable` is called with the SourceError for each file
+    that could not be read (by default it is raised), `on_progress` with the file, the position reached in it, and its
+    size if known. Raises SourceError, and kdump.forensics.output_directory.OutputError."""
 
     named = [paths] if isinstance(paths, str) else list(paths)
     options = options or Options(open_source=careful_source)
     writer = None if out is None else Writer(OutputDirectory(out, named))
     runs = Runs()
     for path in named:
-        for at in _files(path, refused):
+        for each_file in _files(path, on_unreadable):
             try:
-                yield from _file(at, runs, writer, options, met)
+                yield from _file(each_file, runs, writer, options, on_progress)
             except SourceError as error:
                 if writer is not None:
                     writer.abandon()
                 runs.end()
-                refused(error)
+                on_unreadable(error)
             except BaseException:  # OutputError, or the caller has stopped iterating
                 if writer is not None:
                     writer.abandon()
                 raise
 
 
-def _files(path: str, refused: Refused) -> Iterator[Target]:
+def _files(path: str, on_unreadable: OnUnreadable) -> Iterator[Target]:
     if path == "-" or "://" in path or not os.path.isdir(path):
         yield target(path)
         return
@@ -80,7 +79,7 @@ def _files(path: str, refused: Refused) -> Iterator[Target]:
     def unlistable(error: OSError) -> None:
         nonlocal found
         found = True  # or nobody knows
-        refused(SourceError(listing_error(error, str(error.filename))))
+        on_unreadable(SourceError(listing_error(error, str(error.filename))))
 
     for folder, below, names in os.walk(path, onerror=unlistable):
         below.sort()
@@ -89,7 +88,7 @@ def _files(path: str, refused: Refused) -> Iterator[Target]:
                 found = True
                 yield target(os.path.join(folder, name), source=path)
     if not found:
-        refused(SourceError(f"{path}: no files in or below this directory"))
+        on_unreadable(SourceError(f"{path}: no files in or below this directory"))
 
 
 def _is_skipped(path: str) -> bool:
@@ -101,27 +100,27 @@ def _is_skipped(path: str) -> bool:
 
 
 def _file(
-    at: Target,
+    target: Target,
     runs: Runs,
     writer: Writer | None,
     options: Options,
-    met: Callable[[str, int, int | None], None],
+    on_progress: Callable[[str, int, int | None], None],
 ) -> Iterator[CarvedBatch | CarvedRun | CarvedFile]:
-    window = options.open(at)
+    window = options.open(target)
     with closing(window.source) as source:
-        search = Search(window, options.limits, lambda position: met(at.path, position, source.size))
+        search = Search(window, options.limits, lambda position: on_progress(target.path, position, source.size))
         for found in search.batches():
             if found.within is not None:
                 yield found
                 continue
             if runs.ends_before(found.batch):
                 yield from _end(runs, writer)
-            run = runs.add(at.path, found.batch)
+            run = runs.add(target.path, found.batch)
             if writer is not None:
                 writer.add(run, found.batch)
             yield replace(found, run=run.number)
         yield from _end(runs, writer)
-        done = CarvedFile(at.path, source.size or 0, search.skipped, search.unchecked)
+        done = CarvedFile(target.path, source.size or 0, search.skipped, search.unchecked)
         if source.error:
             done.notes.append(source.error)
         if isinstance(source, FaultTolerantSource):

@@ -17,9 +17,9 @@ from kdump.state.producers import GAP, ProducerState, ProducerStateEntry, follow
 
 SECTOR = 512
 """Sector size of a disk in bytes: a file begins at a multiple of it."""
-MOST_ENDS = 200_000
+MAX_RUN_ENDS = 200_000
 """Maximum number of runs whose end offsets are kept, to find runs that may follow them: 30 MB."""
-MOST_NAMED = 10
+MAX_LISTED = 10
 """Maximum number of producers, and of runs that it may follow, that are listed for a run."""
 
 
@@ -42,14 +42,14 @@ class CarvedRun:
     )
     firstEpoch: Annotated[int | None, Doc("leader epoch of its first batch with one", name="firstLeaderEpoch")] = None
     lastEpoch: Annotated[int | None, Doc("leader epoch of its last batch with one", name="lastLeaderEpoch")] = None
-    producerIds: Annotated[list[int], Doc(f"producer IDs of its batches, at most {MOST_NAMED}")] = field(
+    producerIds: Annotated[list[int], Doc(f"producer IDs of its batches, at most {MAX_LISTED}")] = field(
         default_factory=list
     )
     firstTimestamp: Annotated[int | None, Doc("smallest maxTimestamp of its batches", EPOCH_MS)] = None
     lastTimestamp: Annotated[int | None, Doc("largest maxTimestamp of its batches", EPOCH_MS)] = None
     mayFollow: Annotated[
         list[int],
-        Doc(f"numbers of earlier runs that end at the offset before firstOffset, at most {MOST_NAMED}"),
+        Doc(f"numbers of earlier runs that end at the offset before firstOffset, at most {MAX_LISTED}"),
     ] = field(default_factory=list)
     written: Annotated[PathText | None, Doc("path of the segment written from it; null if none was")] = None
     note: Annotated[PathText, Doc("why no indexes were written for it")] = ""
@@ -91,7 +91,7 @@ class Runs:
     def end(self) -> CarvedRun | None:
         """End the current run and return it; None if there is none."""
         run, self.current = self.current, None
-        if run is not None and len(self._ends) < MOST_ENDS:
+        if run is not None and len(self._ends) < MAX_RUN_ENDS:
             self._ends.setdefault(run.lastOffset + 1, []).append(run.number)
         return run
 
@@ -102,7 +102,7 @@ class Runs:
             self.count += 1
             base = _first(batch)
             run = self.current = CarvedRun(self.count, file, batch.position, batch.position, base, base)
-            run.mayFollow = self._ends.get(base, [])[:MOST_NAMED]
+            run.mayFollow = self._ends.get(base, [])[:MAX_LISTED]
             self._producers = ProducerState()
         run.end, run.lastOffset = batch.end, batch.lastOffset
         run.batches += 1
@@ -117,7 +117,7 @@ class Runs:
             run.firstTimestamp = timestamp if run.firstTimestamp is None else min(run.firstTimestamp, timestamp)
             run.lastTimestamp = max(run.lastTimestamp or 0, timestamp)
         if batch.producerId is not None and batch.producerId >= 0:
-            if batch.producerId not in run.producerIds and len(run.producerIds) < MOST_NAMED:
+            if batch.producerId not in run.producerIds and len(run.producerIds) < MAX_LISTED:
                 run.producerIds.append(batch.producerId)
             if _has_sequence(batch):
                 self._producers.data(batch)

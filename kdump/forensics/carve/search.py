@@ -48,10 +48,12 @@ class Search:
     """One search of one source. `unchecked` counts headers whose checksum was not computed: in bytes crafted to look
     like headers, computing all of them would take quadratic time."""
 
-    def __init__(self, window: Window, limits: Limits, met: Callable[[int], None] = lambda position: None) -> None:
+    def __init__(
+        self, window: Window, limits: Limits, on_progress: Callable[[int], None] = lambda position: None
+    ) -> None:
         self.window = window
         self.limits = limits
-        self.met = met
+        self.on_progress = on_progress
         self.unchecked = 0
         self.work_left = FREE_WORK
         self.skipped = 0
@@ -62,7 +64,7 @@ class Search:
         outer, outer_end = 0, 0
         for at in self._candidates():
             claim = candidate_at(self.window, at, self.limits)
-            if not self._is_sound(claim):
+            if not self._is_valid(claim):
                 continue
             within = outer if at < outer_end else None
             if within is None:
@@ -92,10 +94,10 @@ class Search:
                 yield position + at - (stop - min(PIECE, length))
             position += min(PIECE, length)
             self.work_left += WORK_PER_BYTE * PIECE
-            self.met(position)
+            self.on_progress(position)
             window.release(position - LOOK_BACK)
 
-    def _is_sound(self, claim: HeaderCandidate) -> bool:
+    def _is_valid(self, claim: HeaderCandidate) -> bool:
         """Return True if the batch is complete in the source and its checksum matches."""
         header = claim.header
         if header is None or claim.error is not None:

@@ -39,11 +39,11 @@ def of_time(step: int) -> int:
 class Buckets:
     """Keeps only non-empty buckets, so that a single outlier adds one bucket and does not make the others wider."""
 
-    __slots__ = ("counts", "most", "step", "widths")
+    __slots__ = ("counts", "max_buckets", "step", "widths")
 
-    def __init__(self, widths: Callable[[int], int], most: int = MAX_BUCKETS) -> None:
+    def __init__(self, widths: Callable[[int], int], max_buckets: int = MAX_BUCKETS) -> None:
         self.widths = widths
-        self.most = most
+        self.max_buckets = max_buckets
         self.step = 0
         self.counts: dict[int, list[int]] = {}
 
@@ -57,7 +57,7 @@ class Buckets:
         counted = self.counts.get(bucket)
         if counted is None:
             self.counts[bucket] = [size, records]
-            while len(self.counts) > self.most:
+            while len(self.counts) > self.max_buckets:
                 self.widen()
         else:
             counted[0] += size
@@ -69,7 +69,7 @@ class Buckets:
         if not 0 < span <= WIDEST:
             self.add(first, size, records)
             return
-        while span // self.width >= self.most:
+        while span // self.width >= self.max_buckets:
             self.widen()
         width = self.width
         done_bytes = done_records = 0
@@ -96,10 +96,10 @@ class Buckets:
         for bucket, (size, records) in other.counts.items():
             self.add(bucket * other.width, size, records)
 
-    def narrow(self, most: int) -> None:
-        """Keep at most `most` buckets from now on."""
-        self.most = most
-        while len(self.counts) > most:
+    def narrow(self, max_buckets: int) -> None:
+        """Keep at most `max_buckets` buckets from now on."""
+        self.max_buckets = max_buckets
+        while len(self.counts) > max_buckets:
             self.widen()
 
     def __iter__(self) -> Iterator[Bucket]:
@@ -138,14 +138,14 @@ EMPTY = 0.8
 """Share of the whole range that the widest gaps must exceed for it to be split at them."""
 
 
-def eras(buckets: list[Bucket], most: int = 4) -> list[list[Bucket]]:
-    """Split `buckets` (in order) into at most `most` parts, each for a chart of its own, if the gaps between them cover
-    most of the range."""
-    if len(buckets) < 2 or most < 2:
+def eras(buckets: list[Bucket], max_eras: int = 4) -> list[list[Bucket]]:
+    """Split `buckets` (in order) into at most `max_eras` parts, each for a chart of its own, if the gaps between them
+    cover most of the range."""
+    if len(buckets) < 2 or max_eras < 2:
         return [buckets]
     span = buckets[-1].last - buckets[0].first
     gaps = sorted(((buckets[at].first - buckets[at - 1].last, at) for at in range(1, len(buckets))), reverse=True)
-    for count in range(1, min(most, len(buckets))):
+    for count in range(1, min(max_eras, len(buckets))):
         if sum(gap for gap, _ in gaps[:count]) > EMPTY * span:
             cuts = sorted(at for _, at in gaps[:count])
             return [buckets[start:stop] for start, stop in zip([0, *cuts], [*cuts, len(buckets)])]

@@ -30,8 +30,8 @@ from kdump.forensics.postmortem.segment_strip import CONTROL, DAMAGED, CellConte
 from kdump.format.batch import COMPRESSION, TRANSACTIONAL, codec_name
 from kdump.log.region import Batch, Region
 
-MOST_GAPS = 200
-MOST_RECENT = 100_000
+MAX_GAPS = 200
+MAX_RECENT_TRANSACTIONS = 100_000
 """Maximum number of ended transactions that are remembered until the cells of the current segment exist."""
 MANY_SEGMENTS = ((64, 64), (512, 16))
 """(segments, cells): after this many segments of a partition, each further one has at most this many cells."""
@@ -72,7 +72,7 @@ class FactsObserver(Watcher):
     def batch(self, seen: BatchContext) -> None:
         batch = seen.batch
         self.segment.batches += 1
-        if not seen.sound:
+        if not seen.is_valid:
             self.damaged = True
             self.strip.add(batch.position, batch.end, CellContent(DAMAGED), batches=1)
             return
@@ -175,7 +175,7 @@ class FactsObserver(Watcher):
             self.facts.gapCount += 1
             self.facts.missing += gap.size
             heapq.heappush(self.gaps, (gap.size, -gap.first, gap))
-            if len(self.gaps) > MOST_GAPS:
+            if len(self.gaps) > MAX_GAPS:
                 heapq.heappop(self.gaps)
         self.damaged = False
         self.next = max(self.next or 0, last + 1)
@@ -187,9 +187,9 @@ class FactsObserver(Watcher):
     def finish(self, part: SegmentContext) -> None:
         segment = self.segment
         segment.size = segment.size or self.strip.end
-        most = next((cells for many, cells in reversed(MANY_SEGMENTS) if len(self.facts.segments) >= many), None)
+        max_cells = next((cells for many, cells in reversed(MANY_SEGMENTS) if len(self.facts.segments) >= many), None)
         cells = self.strip.cells()
-        segment.cells = cells if most is None else coarser(cells, most)
+        segment.cells = cells if max_cells is None else coarser(cells, max_cells)
         self.facts.segments.append(segment)
         for cell in segment.cells:
             ref = cell.look.transaction
@@ -211,7 +211,7 @@ class FactsObserver(Watcher):
             self.pending.discard(ref)
             self.facts.states[ref] = row.state
         self.recent[ref] = row.state
-        if len(self.recent) > MOST_RECENT:
+        if len(self.recent) > MAX_RECENT_TRANSACTIONS:
             self.recent.popitem(last=False)
 
     def found(self, finding: Finding) -> None:

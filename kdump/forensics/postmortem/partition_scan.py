@@ -26,7 +26,7 @@ from kdump.log.region import Batch, Region
 from kdump.log.window import Window
 from kdump.state.coordinator import TransactionCoordinatorState
 
-MOST_OPEN, MOST_ENDED, MOST_DIFFERENCES = 200, 200, 50
+MAX_OPEN_TRANSACTIONS, MAX_ENDED_TRANSACTIONS, MAX_DIFFERENCES = 200, 200, 50
 
 
 class LedgerObserver(Watcher):
@@ -61,14 +61,14 @@ class LedgerObserver(Watcher):
                 self._row(answer)
             elif isinstance(answer, PartitionTransactions):
                 facts.ended = answer
-            elif isinstance(answer, Difference) and len(facts.differences) < MOST_DIFFERENCES:
+            elif isinstance(answer, Difference) and len(facts.differences) < MAX_DIFFERENCES:
                 facts.differences.append(answer)
-            elif isinstance(answer, Note) and len(facts.notes) < MOST_DIFFERENCES:
+            elif isinstance(answer, Note) and len(facts.notes) < MAX_DIFFERENCES:
                 facts.notes.append(f"{answer.source}: {answer.message}" if answer.source else answer.message)
 
     def _row(self, row: Transaction) -> None:
         if row.state in (OPEN, HANGING):
-            if len(self.facts.transactions) < MOST_OPEN:
+            if len(self.facts.transactions) < MAX_OPEN_TRANSACTIONS:
                 self.facts.transactions.append(row)
             return
         first = row.firstOffset if row.firstOffset is not None else row.markerOffset
@@ -76,7 +76,7 @@ class LedgerObserver(Watcher):
         self.count += 1
         rows = self.longest.setdefault(row.state, [])
         entry = (size, -(first or 0), self.count, row)
-        if len(rows) < MOST_ENDED:
+        if len(rows) < MAX_ENDED_TRANSACTIONS:
             heappush(rows, entry)
         else:
             heappushpop(rows, entry)
@@ -127,9 +127,9 @@ class PostMortemCheck(PartitionScan):
         observers.insert(observers.index(self.transactions), self.entries_of_index)
         return observers
 
-    def _regions(self, part: SegmentContext, window: Window, stretches: str) -> Iterator[Region]:
+    def _regions(self, part: SegmentContext, window: Window, run_mode: str) -> Iterator[Region]:
         stats = self.facts.stats
-        for region in super()._regions(part, window, stretches):
+        for region in super()._regions(part, window, run_mode):
             problems = list(region.problems) if isinstance(region, Batch) else []
             yield region
             if isinstance(region, Batch):

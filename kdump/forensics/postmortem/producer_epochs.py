@@ -60,7 +60,7 @@ class ProducerEpochs:
         self.removed += len(self.by_id) - len(kept)
         self.by_id = dict(kept)
 
-    def largest(self, most: int) -> list[ProducerEpoch]:
-        """Return the `most` producer epochs with the most bytes, in order of their first offsets."""
-        found = sorted(self.by_id.values(), key=lambda each: -each.bytes)[:most]
+    def largest(self, limit: int) -> list[ProducerEpoch]:
+        """Return the `limit` producer epochs with the most bytes, in order of their first offsets."""
+        found = sorted(self.by_id.values(), key=lambda each: -each.bytes)[:limit]
         return sorted(found, key=lambda each: (each.first, each.producerId, each.epoch))

@@ -19,9 +19,9 @@ from kdump.forensics.postmortem.buckets import Buckets, of_time
 from kdump.forensics.postmortem.facts import Directory, PartitionFacts, PostMortem, Series
 from kdump.forensics.postmortem.partition_scan import PostMortemCheck
 from kdump.forensics.space_saving import SpaceSaving
-from kdump.log.errors import Refused, SourceError, raise_it
+from kdump.log.errors import OnUnreadable, SourceError, raise_it
 from kdump.log.log_directory import LogDirectory
-from kdump.log.manners import limit_rate, limited_to, rate_for_workers
+from kdump.log.low_impact_reads import limit_rate, limited_to, rate_for_workers
 from kdump.log.rate_limit import RateLimit
 from kdump.log.shared_counter import SharedCounter, result_of
 from kdump.signals import uninterrupted
@@ -41,7 +41,7 @@ TOPICS = 200
 """Maximum number of topics with their own bytes and records over time; those with the fewest bytes are counted
 together."""
 
-Wanted = Callable[[CheckUnit], bool]
+UnitFilter = Callable[[CheckUnit], bool]
 Done = tuple[PartitionFacts, CheckTotals]
 _counter: SharedCounter | None = None
 
@@ -50,37 +50,36 @@ def postmortem(
     paths: str | Iterable[str],
     options: Options | None = None,
     *,
-    wanted: Wanted = lambda unit: True,
+    is_selected: UnitFilter = lambda unit: True,
     jobs: int | None = None,
     max_rate: int | None = None,
-    refused: Refused | None = None,
-    met: Callable[[int], None] = lambda count: None,
+    on_unreadable: OnUnreadable | None = None,
+    on_progress: Callable[[int], None] = lambda count: None,
     total: Callable[[int], None] = lambda size: None,
 ) -> PostMortem:
     """Read the files, partition directories and log directories at `paths` or below, and return the facts for a
     post-mortem, in memory that does not grow with the logs.
 
-    `wanted` selects units of work (check/engine/units.py); `jobs` is the number of processes, by default as in `kdump
-    verify`; `max_rate` is in bytes per second, for all of them together. `met` is called with the number of bytes read,
-    `total` with the number of bytes to read. Raises SourceError for a path that cannot be read, unless you pass
-    `refused`, which is then called with the error, and if there is no partition at all; what cannot be read below a
-    path is in the totals' `unread`.
-    """
+    `is_selected` selects units of work (check/engine/units.py); `jobs` is the number of processes, by default as in
+    `kdump verify`; `max_rate` is in bytes per second, for all of them together. `on_progress` is called with the number
+    of bytes read, `total` with the number of bytes to read. Raises SourceError for a path that cannot be read, unless
+    you pass `on_unreadable`, which is then called with the error, and if there is no partition at all; what cannot be
+    read below a path is in the totals' `unread`."""
     began = time.monotonic()
     named = [paths] if isinstance(paths, str) else list(paths)
     options = options or Options(now=round(time.time() * 1000))
 
     unread: list[SourceError] = []
-    work = [unit for unit in units(tuple(named), options, unread.append) if wanted(unit)]
+    work = [unit for unit in units(tuple(named), options, unread.append) if is_selected(unit)]
     if all(unit.directory is not None for unit in work):
         raise unread[0] if unread else SourceError("no partitions found here")
     for error in unread:
-        (refused or raise_it)(error)
+        (on_unreadable or raise_it)(error)
     total(sum(unit.size for unit in work))
     made = PostMortem(named, options.now)
     gather = _Gather(made)
     with limited_to(max_rate):
-        for unit, (facts, totals) in _run_all(work, jobs or usual_processes(work), met):
+        for unit, (facts, totals) in _run_all(work, jobs or usual_processes(work), on_progress):
             if unit.directory is not None:
                 made.directories.append(_directory(unit.directory))
             gather.add(facts, totals)
@@ -146,7 +145,7 @@ def _directory(found: LogDirectory) -> Directory:
     return Directory(found.path, properties(found.files.get("meta.properties")), had_clean_shutdown(found))
 
 
-def read_unit(unit: CheckUnit, met: Callable[[int], None]) -> Done:
+def read_unit(unit: CheckUnit, on_progress: Callable[[int], None]) -> Done:
     """Read a unit of work once, and return its facts and totals."""
     totals = CheckTotals()
     unit.check_class = PostMortemCheck
@@ -154,7 +153,7 @@ def read_unit(unit: CheckUnit, met: Callable[[int], None]) -> Done:
     facts = PartitionFacts(name, unit.name, "", None, None, "")
     kept: dict[str, list[Finding]] = {severity: [] for severity in SEVERITIES}
     check: Any = None
-    for finding in unit.run(totals, met):
+    for finding in unit.run(totals, on_progress):
         check = unit.check
         if isinstance(check, PostMortemCheck):
             check.found(finding)
@@ -190,12 +189,12 @@ def _work(unit: CheckUnit) -> Done:
     return done
 
 
-def _run_all(work: list[CheckUnit], jobs: int, met: Callable[[int], None]) -> Iterator[tuple[CheckUnit, Done]]:
+def _run_all(work: list[CheckUnit], jobs: int, on_progress: Callable[[int], None]) -> Iterator[tuple[CheckUnit, Done]]:
     """Yield each unit, in order, with its facts and totals."""
     if jobs <= 1 or len(work) < 2:
         for unit in work:
             unit.options = replace(unit.options, open_source=careful_source)
-            yield unit, read_unit(unit, met)
+            yield unit, read_unit(unit, on_progress)
         return
     import multiprocessing
     from concurrent.futures import ProcessPoolExecutor
@@ -212,7 +211,7 @@ def _run_all(work: list[CheckUnit], jobs: int, met: Callable[[int], None]) -> It
                 # Only a few are read before their turn: each result may contain thousands of keys.
                 with uninterrupted():  # `stop` has to find every worker that was started
                     futures.extend(pool.submit(_work, each) for each in islice(rest, AHEAD * jobs - len(futures)))
-                yield unit, result_of(futures.popleft(), counter, met)
+                yield unit, result_of(futures.popleft(), counter, on_progress)
         except BaseException:
             stop(pool)
             raise

@@ -85,10 +85,10 @@ class _Bin:
 class SegmentStrip:
     """Collects the regions of a file in order. `size`: the file's size in bytes, None if it is not known yet."""
 
-    def __init__(self, size: int | None, most: int = MAX_CELLS) -> None:
-        self.most = most
-        self.width = max(1, -(-(size or most) // most))
-        self.bins: list[_Bin | None] = [None] * most
+    def __init__(self, size: int | None, max_cells: int = MAX_CELLS) -> None:
+        self.max_cells = max_cells
+        self.width = max(1, -(-(size or max_cells) // max_cells))
+        self.bins: list[_Bin | None] = [None] * max_cells
         self.exact: list[Cell] | None = []
         self.end = 0
 
@@ -105,7 +105,7 @@ class SegmentStrip:
         """Add bytes start..end-1."""
         if self.exact is not None:
             self.exact.append(Cell(start, end, look, first, last, batches, records))
-            if len(self.exact) > self.most:
+            if len(self.exact) > self.max_cells:
                 self.exact = None
         self._reach(end)
         for number in range(start // self.width, (end - 1) // self.width + 1):
@@ -124,7 +124,7 @@ class SegmentStrip:
     ) -> None:
         """Add consecutive batches with the same look: the position, first offset and record count of each. The last one
         ends before byte `end`, with offset `last`."""
-        if self.exact is not None and len(self.exact) + len(starts) <= self.most:
+        if self.exact is not None and len(self.exact) + len(starts) <= self.max_cells:
             ends, lasts = [*starts[1:], end], [*(each - 1 for each in firsts[1:]), last]
             for row, start in enumerate(starts):
                 self.add(start, ends[row], look, firsts[row], lasts[row], 1, records[row])
@@ -144,14 +144,14 @@ class SegmentStrip:
     def _reach(self, end: int) -> None:
         """Make room for bytes up to `end`, by doubling the width if necessary."""
         self.end = max(self.end, end)
-        while end > self.width * self.most:
+        while end > self.width * self.max_cells:
             merged: list[_Bin | None] = []
-            for number in range(0, self.most, 2):
-                one, other = self.bins[number], self.bins[number + 1] if number + 1 < self.most else None
+            for number in range(0, self.max_cells, 2):
+                one, other = self.bins[number], self.bins[number + 1] if number + 1 < self.max_cells else None
                 if one is not None and other is not None:
                     one.merge(other)
                 merged.append(one or other)
-            self.bins = merged + [None] * (self.most - len(merged))
+            self.bins = merged + [None] * (self.max_cells - len(merged))
             self.width *= 2
 
     def _bin(self, number: int) -> _Bin:
@@ -190,10 +190,10 @@ def joined(one: Cell, other: Cell) -> Cell:
     return Cell(one.start, other.end, one.look, first, last, one.batches + other.batches, one.records + other.records)
 
 
-def coarser(cells: list[Cell], most: int) -> list[Cell]:
-    """Merge adjacent pairs until at most `most` cells remain; a pair keeps the look of its larger cell, but damage
+def coarser(cells: list[Cell], max_cells: int) -> list[Cell]:
+    """Merge adjacent pairs until at most `max_cells` cells remain; a pair keeps the look of its larger cell, but damage
     always wins."""
-    while len(cells) > most:
+    while len(cells) > max_cells:
         made: list[Cell] = []
         for one, other in zip(cells[::2], cells[1::2]):
             wins = max(one, other, key=lambda each: (each.look.codec in NO_BATCH, each.end - each.start))

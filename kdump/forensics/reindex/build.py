@@ -27,7 +27,7 @@ LARGEST_INDEX = 10 * 1024 * 1024
 LARGEST_SEGMENT = (1 << 31) - 1
 """Maximum size of a segment in bytes, and maximum distance of an offset from its base offset: a broker counts both in
 31 bits."""
-MOST_ABORTED = 1_000_000
+MAX_ABORTED_TRANSACTIONS = 1_000_000
 """Maximum number of aborted transactions of one segment: 34 MB."""
 TRUNCATES, THROWS, SPLITS = "truncates", "throws", "splits"
 """What a broker does at a batch that recovery rejects: truncate the log there, fail to start, or split the segment."""
@@ -78,15 +78,15 @@ class IndexBuilder:
         *,
         largest: int = LARGEST_INDEX,
         transactions: OpenTransactions | None = None,
-        at: Target | None = None,
+        segment: Target | None = None,
     ) -> None:
         self.base_offset = base_offset
         self.interval = interval
         self.transactions = OpenTransactions() if transactions is None else transactions
-        self.at = at or target(f"{base_offset:020}.log")
+        self.segment = segment or target(f"{base_offset:020}.log")
         self.last_timestamp, self.last_timestamp_offset = -1, base_offset
-        self._most_index = largest // INDEX_ENTRY.size
-        self._most_time = largest // TIME_INDEX_ENTRY.size - 1  # one is reserved for the last entry
+        self._max_index_entries = largest // INDEX_ENTRY.size
+        self._max_time_index_entries = largest // TIME_INDEX_ENTRY.size - 1  # one is reserved for the last entry
         self._index, self._time, self._txn = bytearray(), bytearray(), bytearray()
         self._indexed_to = 0  # position of the last entry
         self._last_indexed: int | None = None
@@ -128,14 +128,14 @@ class IndexBuilder:
 
     def _can_index(self, last: int, timestamp: int, offset: int) -> None:
         """Raise RecoveryStop for entries that OffsetIndex.append or TimeIndex.maybeAppend rejects."""
-        if len(self._index) // INDEX_ENTRY.size >= self._most_index:
-            raise RecoveryStop(f"the offset index is full ({self._most_index} entries)", THROWS)
+        if len(self._index) // INDEX_ENTRY.size >= self._max_index_entries:
+            raise RecoveryStop(f"the offset index is full ({self._max_index_entries} entries)", THROWS)
         if self._last_indexed is not None and last <= self._last_indexed:
             raise RecoveryStop(
                 f"its last offset {last} is not above {self._last_indexed}, that of the previous index entry", THROWS
             )
-        if len(self._time) // TIME_INDEX_ENTRY.size >= self._most_time:
-            raise RecoveryStop(f"the time index is full ({self._most_time} entries)", THROWS)
+        if len(self._time) // TIME_INDEX_ENTRY.size >= self._max_time_index_entries:
+            raise RecoveryStop(f"the time index is full ({self._max_time_index_entries} entries)", THROWS)
         self._check_time(offset)
 
     def _check_time(self, offset: int) -> None:
@@ -165,7 +165,7 @@ class IndexBuilder:
             reason = f"it is not transactional, but a transaction of its producer {batch.producerId} is open"
             raise RecoveryStop(reason, THROWS)
         untracked = self.transactions.untracked
-        self.transactions.data(self.at, batch)
+        self.transactions.data(self.segment, batch)
         if self.transactions.untracked > untracked:
             raise RecoveryStop(f"more than {len(self.transactions.open)} transactions are open", THROWS)
         return added._replace(began=batch.baseOffset) if batch.isTransactional and not is_open else added
@@ -179,8 +179,8 @@ class IndexBuilder:
             return added._replace(aborted=ended.producer_id)
         if offset <= self._last_aborted:
             raise RecoveryStop(f"the ABORT marker's offset {offset} is not above that of the previous one", THROWS)
-        if len(self._txn) // TXN_INDEX_ENTRY.size >= MOST_ABORTED:
-            raise RecoveryStop(f"more than {MOST_ABORTED} aborted transactions", THROWS)
+        if len(self._txn) // TXN_INDEX_ENTRY.size >= MAX_ABORTED_TRANSACTIONS:
+            raise RecoveryStop(f"more than {MAX_ABORTED_TRANSACTIONS} aborted transactions", THROWS)
         self._last_aborted = offset
         entry = TxnIndexEntry(0, ended.producer_id, ended.transaction.first_offset, offset, ended.stable)
         try:

@@ -14,7 +14,7 @@ from kdump.check.rule import PartitionContext
 from kdump.forensics.reindex.build import INTERVAL, LARGEST_INDEX
 from kdump.format.numbers import parse_int
 from kdump.log.command_line_paths import missing
-from kdump.log.errors import Refused, SourceError
+from kdump.log.errors import OnUnreadable, SourceError
 from kdump.log.file_kinds import INDEXES, SEGMENT, FileKind
 from kdump.log.internal_topics import METADATA_TOPIC
 from kdump.log.log_directory import LogDirectory, log_directory_above
@@ -40,25 +40,26 @@ class ReindexInput:
     largest: int = LARGEST_INDEX
 
     @property
-    def wanted(self) -> list[SegmentFiles]:
+    def selected_segments(self) -> list[SegmentFiles]:
         return self.partition.segments if self.named is None else self.named
 
 
-def find_segments(paths: Iterable[str], options: Options, refused: Refused) -> list[ReindexInput]:
-    """Return the partitions at `paths`, in order. Calls `refused` for paths that are not segments, or not readable."""
+def find_segments(paths: Iterable[str], options: Options, on_unreadable: OnUnreadable) -> list[ReindexInput]:
+    """Return the partitions at `paths`, in order. Calls `on_unreadable` for paths that are not segments, or not
+    readable."""
     configs = _Configs(options)
     found: list[ReindexInput] = []
     files: dict[str, ReindexInput] = {}
-    for unit in units(tuple(paths), options, refused):
-        place, at = unit.partition, unit.target
+    for unit in units(tuple(paths), options, on_unreadable):
+        place, target = unit.partition, unit.target
         if place is not None:
-            for problem in place.refused:
-                refused(SourceError(problem))
+            for problem in place.listing_errors:
+                on_unreadable(SourceError(problem))
             if place.segments:
                 found.append(_asked(place, unit.known, None, configs))
-        elif at is not None:
-            segment = _segment(at, refused)
-            folder = os.path.dirname(at.path) or "."
+        elif target is not None:
+            segment = _segment(target, on_unreadable)
+            folder = os.path.dirname(target.path) or "."
             if segment is not None and folder not in files:
                 files[folder] = _asked(partition(folder), unit.known, [], configs)
                 found.append(files[folder])
@@ -83,39 +84,42 @@ def _use_given_paths(made: ReindexInput) -> None:
     given = {os.path.basename(segment.log.path): segment.log for segment in made.named if segment.log is not None}
     segments = []
     for segment in made.partition.segments:
-        at = given.get(os.path.basename(segment.log.path)) if segment.log is not None else None
-        segments.append(segment if at is None else replace(segment, log=at))
+        file = given.get(os.path.basename(segment.log.path)) if segment.log is not None else None
+        segments.append(segment if file is None else replace(segment, log=file))
     live = {os.path.basename(segment.log.path): segment for segment in segments if segment.log is not None}
     made.named = [live.get(os.path.basename(segment.log.path), segment) for segment in made.named if segment.log]
     made.partition = made.partition.with_segments(segments)
 
 
-def _segment(at: Target, refused: Refused) -> SegmentFiles | None:
-    """Return a file given by the user as a segment; if it is not one, call `refused` and return None."""
-    if at.path == "-" or "://" in at.path:
-        refused(
+def _segment(target: Target, on_unreadable: OnUnreadable) -> SegmentFiles | None:
+    """Return a file given by the user as a segment; if it is not one, call `on_unreadable` and return None."""
+    if target.path == "-" or "://" in target.path:
+        on_unreadable(
             SourceError(
-                f"{at.path}: the base offset comes from the segment's name; copy the segment to a file with that name"
+                f"{target.path}: the base offset comes from the segment's name; "
+                "copy the segment to a file with that name"
             )
         )
-    elif not os.path.exists(at.path):
-        refused(missing(at.path))
-    elif at.kind is None or (at.name_offset is None and at.kind is SEGMENT):
-        refused(
-            SourceError(f"{at.path}: not named like a segment (<20 digits>.log), whose name states its base offset")
+    elif not os.path.exists(target.path):
+        on_unreadable(missing(target.path))
+    elif target.kind is None or (target.name_offset is None and target.kind is SEGMENT):
+        on_unreadable(
+            SourceError(f"{target.path}: not named like a segment (<20 digits>.log), whose name states its base offset")
         )
-    elif at.kind is not SEGMENT:
-        refused(SourceError(f"{at.path}: {at.kind.title}, not a segment; pass the .log in the same directory"))
+    elif target.kind is not SEGMENT:
+        on_unreadable(
+            SourceError(f"{target.path}: {target.kind.title}, not a segment; pass the .log in the same directory")
+        )
     else:
-        return SegmentFiles("", at.name_offset or 0, at, _beside(at))
+        return SegmentFiles("", target.name_offset or 0, target, _adjacent_indexes(target))
     return None
 
 
-def _beside(at: Target) -> dict[FileKind, Target]:
+def _adjacent_indexes(segment: Target) -> dict[FileKind, Target]:
     """Return the indexes of a segment file. If it is not live, their names have the same suffix (.deleted, .swap)."""
-    stem, _, ending = at.path.rpartition(".log")
+    stem, _, ending = segment.path.rpartition(".log")
     paths = {kind: f"{stem}.{kind.name}{ending}" for kind in INDEXES}
-    return {kind: target(path, source=at.source) for kind, path in paths.items() if os.path.isfile(path)}
+    return {kind: target(path, source=segment.source) for kind, path in paths.items() if os.path.isfile(path)}
 
 
 def _asked(

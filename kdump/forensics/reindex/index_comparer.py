@@ -6,7 +6,7 @@ from bisect import bisect_left
 from collections.abc import Iterator
 from typing import Any
 
-from kdump.forensics.reindex.verdict import MOST_TOLD, Verdict, WrongEntry
+from kdump.forensics.reindex.verdict import MAX_WRONG_ENTRIES, Verdict, WrongEntry
 from kdump.format.layout import Layout
 from kdump.log.entries import FIXED, Entry, Item
 from kdump.log.file_kinds import FileKind
@@ -57,14 +57,14 @@ class IndexComparer:
 
     def is_wrong(self, entry: Entry, reason: str) -> None:
         """Record a wrong entry. Its expected values are added by `report`, once the rebuilt index is complete."""
-        if len(self.pending) < MOST_TOLD:
+        if len(self.pending) < MAX_WRONG_ENTRIES:
             self.pending.append((self.number, entry, reason))
         else:
             self.verdict.wrongCount += 1
 
     def lacks(self, values: dict[str, Any], reason: str) -> None:
         """Record a missing entry with these values."""
-        if len(self.lacking) < MOST_TOLD:
+        if len(self.lacking) < MAX_WRONG_ENTRIES:
             self.lacking.append((values, reason))
         else:
             self.verdict.wrongCount += 1

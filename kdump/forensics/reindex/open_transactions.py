@@ -15,18 +15,18 @@ from kdump.log.file_kinds import PRODUCER_SNAPSHOT
 from kdump.log.partition_directory import PartitionDirectory
 from kdump.log.paths import Target
 from kdump.log.window import Window
-from kdump.state.transactions import MOST_OPEN, OpenTransactions
+from kdump.state.transactions import MAX_OPEN_TRANSACTIONS, OpenTransactions
 
-MOST_SNAPSHOT = 64 * 1024 * 1024
+MAX_SNAPSHOT_BYTES = 64 * 1024 * 1024
 """Largest producer snapshot that is loaded, in bytes: about a million producers."""
 
 
 def snapshot_at(partition: PartitionDirectory, offset: int, options: Options) -> tuple[Target, OpenTransactions] | None:
     """Return the producer snapshot at that offset and the transactions open in it; None if there is no valid one."""
-    for at in partition.snapshots:
-        if at.name_offset == offset:
-            loaded = _load(at, options)
-            return None if loaded is None else (at, loaded)
+    for target in partition.snapshots:
+        if target.name_offset == offset:
+            loaded = _load(target, options)
+            return None if loaded is None else (target, loaded)
     return None
 
 
@@ -38,22 +38,22 @@ def first_needed(partition: PartitionDirectory, number: int, options: Options) -
     return 0
 
 
-def _load(at: Target, options: Options) -> OpenTransactions | None:
+def _load(target: Target, options: Options) -> OpenTransactions | None:
     rows: list[tuple[int, int, dict[str, int]]] = []
     try:
-        with closing(options.open(at).source) as source:
-            if (source.size or 0) > MOST_SNAPSHOT:
+        with closing(options.open(target).source) as source:
+            if (source.size or 0) > MAX_SNAPSHOT_BYTES:
                 return None
             for item in entries(PRODUCER_SNAPSHOT, Window(source), 0):
                 if not isinstance(item, Entry):
                     return None  # its checksum does not match, or it is truncated: a broker deletes it
                 if item.type and item.values["currentTxnFirstOffset"] >= 0:
-                    if len(rows) == MOST_OPEN:
+                    if len(rows) == MAX_OPEN_TRANSACTIONS:
                         return None
                     rows.append((item.position, item.size, item.values))
     except SourceError:
         return None
     loaded = OpenTransactions()
     for position, size, values in sorted(rows, key=lambda row: row[2]["currentTxnFirstOffset"]):
-        loaded.seed(at, position, size, values)
+        loaded.seed(target, position, size, values)
     return loaded

@@ -20,7 +20,7 @@ from kdump.forensics.reindex.find_segments import ReindexInput, find_segments, m
 from kdump.forensics.reindex.open_transactions import first_needed, snapshot_at
 from kdump.forensics.reindex.segment import RebuildOptions, RebuiltSegment, RecoveryEnd, rebuild
 from kdump.forensics.reindex.verdict import IDENTICAL, NOT_NEEDED, UNREAD, Verdict
-from kdump.log.errors import Refused, SourceError, raise_it, went_away
+from kdump.log.errors import OnUnreadable, SourceError, raise_it, went_away
 from kdump.log.file_kinds import INDEX, TIME_INDEX, TXN_INDEX, FileKind
 from kdump.log.partition_directory import SegmentFiles
 from kdump.log.paths import is_live
@@ -89,9 +89,9 @@ class Reindexed:
         return self.rebuilt.verdicts
 
     @property
-    def is_sound(self) -> bool:
+    def is_valid(self) -> bool:
         """Whether a broker can use the existing indexes."""
-        return all(verdict.is_sound for verdict in self.verdicts)
+        return all(verdict.is_valid for verdict in self.verdicts)
 
     @property
     def is_rebuilt(self) -> bool:
@@ -120,39 +120,38 @@ def reindex(
     *,
     interval: int | None = None,
     past_damage: bool = False,
-    wanted: Callable[[str], bool] = lambda topic: True,
+    is_selected: Callable[[str], bool] = lambda topic: True,
     options: Options | None = None,
-    refused: Refused = raise_it,
-    met: Callable[[int], None] = lambda count: None,
+    on_unreadable: OnUnreadable = raise_it,
+    on_progress: Callable[[int], None] = lambda count: None,
 ) -> Iterator[Reindexed]:
     """Yield the segments that `paths` stand for: files, partition directories, log directories, or directories above.
     Rebuilt indexes are written to `out`, a new directory, as topic-partition/<base offset>.index …; by default nothing
     is written.
 
     `interval`: index.interval.bytes, by default the topic's if the metadata is on the same disk, else 4096.
-    `past_damage`: also index batches after damage, which no broker does. `wanted` selects topics by name; `refused` is
-    called with the SourceError for what could not be read (by default it is raised), `met` with the number of bytes
-    that were read. Raises SourceError, and kdump.forensics.output_directory.OutputError.
-    """
+    `past_damage`: also index batches after damage, which no broker does. `is_selected` selects topics by name;
+    `on_unreadable` is called with the SourceError for what could not be read (by default it is raised), `on_progress`
+    with the number of bytes that were read. Raises SourceError, and kdump.forensics.output_directory.OutputError."""
 
     named = [paths] if isinstance(paths, str) else list(paths)
     options = options or Options(only=LITTLE, open_source=careful_source)
     output = None if out is None else OutputDirectory(out, named)
-    places = [each for each in find_segments(named, options, refused) if wanted(each.partition.topic or "")]
+    places = [each for each in find_segments(named, options, on_unreadable) if is_selected(each.partition.topic or "")]
     names = _names(places)
     for listed, name in zip(places, names):
         place = now(listed)
-        if not place.wanted:
-            refused(SourceError(went_away(place.partition.path)))
+        if not place.selected_segments:
+            on_unreadable(SourceError(went_away(place.partition.path)))
             continue
         question = RebuildOptions(
             interval=place.interval if interval is None else interval,
             largest=place.largest,
             compacted=place.known.compacted is True or "cleaner-offset" in place.known.checkpoints,
             past_damage=past_damage,
-            met=met,
+            on_progress=on_progress,
         )
-        for made in _Partition(place, question, options, refused).run():
+        for made in _Partition(place, question, options, on_unreadable).run():
             if output is not None and made.rebuilt.indexes is not None:
                 _write(output, name, made)
             yield made
@@ -210,11 +209,13 @@ class _Partition:
     """One partition. Its segments are read in order, because each needs the transactions that those before it left
     open."""
 
-    def __init__(self, place: ReindexInput, question: RebuildOptions, options: Options, refused: Refused) -> None:
+    def __init__(
+        self, place: ReindexInput, question: RebuildOptions, options: Options, on_unreadable: OnUnreadable
+    ) -> None:
         self.place = place
         self.question = question
         self.options = options
-        self.refused = refused
+        self.on_unreadable = on_unreadable
         self.transactions = OpenTransactions()
         self.reached = -1
         """Number of the segment at whose beginning `transactions` is valid; -1: of none."""
@@ -273,16 +274,16 @@ class _Partition:
         try:
             rebuilt = rebuild(segment, self.transactions, self.question, self.options, judged=judged)
         except SourceError as error:
-            self.refused(error)
+            self.on_unreadable(error)
             self.is_broken = True
             return None
         self.is_broken = bool(rebuilt.endings)
         for verdict in rebuilt.verdicts:
             if verdict.unread:
-                self.refused(SourceError(verdict.unread))
+                self.on_unreadable(SourceError(verdict.unread))
         matters = bool(self.transactions.epochs) or any(each.size for each in rebuilt.verdicts[2:])
-        at, interval = segment.log, self.question.interval
+        target, interval = segment.log, self.question.interval
         topic, number = place.partition.topic, place.partition.partition
         following = sum(each.offset > segment.offset for each in place.partition.segments)
         notes = notes if matters else []
-        return Reindexed(topic, number, at.path, segment.offset, interval, rebuilt, notes, following)
+        return Reindexed(topic, number, target.path, segment.offset, interval, rebuilt, notes, following)

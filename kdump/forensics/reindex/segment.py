@@ -37,7 +37,7 @@ from kdump.log.paths import Target
 from kdump.log.region import Batch
 from kdump.state.transactions import OpenTransactions
 
-MOST_ENDINGS = 1000
+MAX_ENDINGS = 1000
 """Maximum number of Endings of one segment that are kept."""
 PIECE = 1 << 20
 
@@ -66,7 +66,7 @@ class RebuildOptions:
     compacted: bool = False
     known_from: int = 0
     past_damage: bool = False
-    met: Callable[[int], None] = lambda count: None
+    on_progress: Callable[[int], None] = lambda count: None
 
 
 @dataclass
@@ -93,9 +93,9 @@ class _IndexComparers:
     """Compares the existing indexes of a segment."""
 
     def __init__(self, segment: SegmentFiles, question: RebuildOptions, options: Options) -> None:
-        base, existing = segment.offset, segment.beside
+        base, existing = segment.offset, segment.indexes
         self.verdicts = {kind: Verdict(kind, existing.get(kind)) for kind in (INDEX, TIME_INDEX, TXN_INDEX)}
-        items = {kind: _items(each.at, kind, options, each) for kind, each in self.verdicts.items()}
+        items = {kind: _items(each.target, kind, options, each) for kind, each in self.verdicts.items()}
         open_end = question.open_end
         self.offsets = OffsetIndexComparer(items[INDEX], self.verdicts[INDEX], base, open_end=open_end)
         self.offsets.interval = question.interval
@@ -148,14 +148,14 @@ def rebuild(
             return found
         judges = _IndexComparers(segment, question, options) if judged else None
         builder = IndexBuilder(
-            segment.offset, question.interval, largest=question.largest, transactions=transactions, at=segment.log
+            segment.offset, question.interval, largest=question.largest, transactions=transactions, segment=segment.log
         )
         for item in kafka_batches(window, name_offset=segment.offset, limits=options.limits):
             ending = _take(item, builder, judges) if isinstance(item, Batch) else _ending(item, question)
             if isinstance(item, Batch):
-                question.met(item.size)
+                question.on_progress(item.size)
             if ending is not None:
-                if len(found.endings) < MOST_ENDINGS:
+                if len(found.endings) < MAX_ENDINGS:
                     found.endings.append(ending)
                 if not question.past_damage:
                     break
@@ -199,24 +199,24 @@ def _ending(stop: StreamStop, question: RebuildOptions) -> RecoveryEnd:
     return RecoveryEnd(stop.position, stop.reason, TRUNCATES, usual, stop.next_valid)
 
 
-def _items(at: Target | None, kind: FileKind, options: Options, verdict: Verdict) -> Iterator[Item]:
+def _items(target: Target | None, kind: FileKind, options: Options, verdict: Verdict) -> Iterator[Item]:
     """Yield everything in an index; a read error is recorded in `verdict`."""
-    if at is None:
+    if target is None:
         return
     try:
-        window = options.open(at)
+        window = options.open(target)
         with closing(window.source):
             verdict.size = window.source.size or 0
-            yield from entries(kind, window, at.name_offset or 0)
+            yield from entries(kind, window, target.name_offset or 0)
     except SourceError as error:
         verdict.unread = str(error)
 
 
 def _begins(verdict: Verdict, rebuilt: bytes, options: Options) -> bool:
     """Return True if the existing file begins with these bytes."""
-    if verdict.at is None or verdict.size < len(rebuilt) or verdict.unread:
+    if verdict.target is None or verdict.size < len(rebuilt) or verdict.unread:
         return False
-    with suppress(SourceError), closing(options.open(verdict.at).source) as source:
+    with suppress(SourceError), closing(options.open(verdict.target).source) as source:
         return all(
             source.read_at(at, len(rebuilt[at : at + PIECE])) == rebuilt[at : at + PIECE]
             for at in range(0, len(rebuilt), PIECE)

@@ -37,7 +37,7 @@ REASONS = {
     "behindTheCut": "entries for batches after the damage, which recovery truncates",
 }
 """Reasons why an index may differ from the rebuilt one and still be correct."""
-MOST_TOLD = 100
+MAX_WRONG_ENTRIES = 100
 """Maximum number of wrong entries of one file that are kept; the others are counted."""
 
 
@@ -59,7 +59,7 @@ class Verdict:
     zeros of preallocation; `reasons` has the names in REASONS as keys."""
 
     kind: Annotated[FileKind, Doc("index, timeindex, txnindex", of="name")]
-    at: Target | None
+    target: Target | None
     status: Annotated[str, Doc("identical, legal, wrong, missing, notNeeded, unread")] = IDENTICAL
     size: Annotated[int, Doc()] = 0
     entries: Annotated[int, Doc()] = 0
@@ -77,7 +77,7 @@ class Verdict:
         ),
     ] = field(default_factory=list)
     wrongCount: Annotated[
-        int, Doc(f"number of wrong entries; `wrong` has the first {MOST_TOLD}", name="wrongEntries")
+        int, Doc(f"number of wrong entries; `wrong` has the first {MAX_WRONG_ENTRIES}", name="wrongEntries")
     ] = 0
     unread: str = ""
     """Why it could not be read; empty if it could."""
@@ -87,10 +87,10 @@ class Verdict:
     def path(
         self,
     ) -> Annotated[PathText | None, Doc("path of the index; null if it is missing", name="file", after="kind")]:
-        return None if self.at is None else self.at.path
+        return None if self.target is None else self.target.path
 
     @property
-    def is_sound(self) -> bool:
+    def is_valid(self) -> bool:
         """Whether a broker can use the existing file."""
         return self.status not in (WRONG, MISSING)
 
@@ -100,7 +100,7 @@ class Verdict:
 
     def note(self, wrong: WrongEntry) -> None:
         self.wrongCount += 1
-        if len(self.wrong) < MOST_TOLD:
+        if len(self.wrong) < MAX_WRONG_ENTRIES:
             self.wrong.append(wrong)
 
     def settle(self, *, is_identical: bool, is_same: bool) -> None:

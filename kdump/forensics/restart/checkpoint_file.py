@@ -18,7 +18,7 @@ from kdump.log.errors import SourceError, SourceNotFound
 from kdump.log.listing import is_no_file
 from kdump.log.source import open_source
 
-MOST_SHOWN = 60
+MAX_SHOWN_CHARACTERS = 60
 SPACES = re.compile(r"[ \t\n\x0b\f\r]+")
 
 
@@ -78,7 +78,7 @@ def read_text(path: str) -> list[CheckpointLine] | None:
 
 
 def _short(text: str) -> str:
-    return repr(text) if len(text) <= MOST_SHOWN else f"{text[:MOST_SHOWN]!r} …"
+    return repr(text) if len(text) <= MAX_SHOWN_CHARACTERS else f"{text[:MAX_SHOWN_CHARACTERS]!r} …"
 
 
 def number(text: str, bits: int) -> int | None:

@@ -18,7 +18,7 @@ from kdump.log.find_directories import find_directories
 from kdump.log.internal_topics import METADATA_TOPIC
 from kdump.log.listing import is_url, names
 from kdump.log.log_directory import CLEAN_MARK, LOCK, LogDirectory, directory_at
-from kdump.log.paths import Refusals
+from kdump.log.paths import UnlistedCollector
 from kdump.state.metadata_files import BOOTSTRAP
 
 METADATA_LOG = f"{METADATA_TOPIC}-0"
@@ -65,12 +65,12 @@ def _log_directories(path: str, several: bool) -> list[DirectoryPlan]:
     if place is None and several and set(names(path)) <= {LOCK, "lost+found"}:
         return [_directory(LogDirectory(path))]  # a new disk: log.dirs may name it
     refused: list[SourceError] = []
-    refusals = Refusals(refused.append)
+    collector = UnlistedCollector(refused.append)
     found: list[LogDirectory] = []
     if isinstance(place, LogDirectory):
         found.append(place)
     else:
-        found += [each for each in find_directories(path, refusals) if isinstance(each, LogDirectory)]
+        found += [each for each in find_directories(path, collector) if isinstance(each, LogDirectory)]
     if not found and refused:
         raise refused[0]
     if not found:
@@ -84,7 +84,7 @@ def _log_directories(path: str, several: bool) -> list[DirectoryPlan]:
         advice = "it does not show how the broker was shut down; pass a log directory"
         raise SourceError(f"{found[0].path}: {reason}: {advice}")
     plan = _directory(found[0])
-    plan.unlisted = refusals.apart_from([found[0].path])
+    plan.unlisted = collector.apart_from([found[0].path])
     plan.unread += [str(error) for error in refused if isinstance(error, Unlisted) and error.path in plan.unlisted]
     return [plan]
 

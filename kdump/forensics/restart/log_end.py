@@ -40,4 +40,4 @@ def below_start(segments: list[LogSegment], log_start: int, files: LogFiles) -> 
         if following.base > log_start:
             return
         reason = f"entirely below the log start offset {log_start}: the first retention check deletes it"
-        files.step("delete", segment.at.path, reason, offset=segment.base, size=segment.size)
+        files.step("delete", segment.target.path, reason, offset=segment.base, size=segment.size)

@@ -41,7 +41,7 @@ class LoadParameters:
     interval: int = INTERVAL
     remote: bool = False
     limits: Limits = field(default_factory=Limits)
-    met: Callable[[int], None] = lambda count: None
+    on_progress: Callable[[int], None] = lambda count: None
 
 
 def load(plan: PartitionPlan, how: LoadParameters) -> None:
@@ -71,7 +71,7 @@ class _LogLoader:
                 self.epochs.written = True
         self._list_snapshots()
         self.files.finish()
-        before = {offset: at for offset, at in self.snapshots.files.items() if at is not None}
+        before = {offset: target for offset, target in self.snapshots.files.items() if target is not None}
         self._open_segments()
         if plan.state == "delete":
             next_offset = 0
@@ -91,7 +91,7 @@ class _LogLoader:
         plan.epochsAfter = tuple(self.epochs.entries)
         if self.epochs.written and plan.epochsAfter != plan.epochsBefore:
             report_epoch_changes(self.files)
-        report_snapshot_changes(self.files, self.snapshots, {offset: at.path for offset, at in before.items()})
+        report_snapshot_changes(self.files, self.snapshots, {offset: target.path for offset, target in before.items()})
 
     # --- producer snapshots ---
 
@@ -160,17 +160,19 @@ class _LogLoader:
         if stem + ".timeindex" not in files:
             reason = "missing: created empty, and not filled" if self.how.clean else "missing"
             self.files.step("create", segment.stem + ".timeindex", reason)
-        at = files.get(stem + ".txnindex")
-        if at is not None:
-            self.files.needs(at)
-        wrong = txn_index_problem(at, segment.base) if at is not None else None
-        if wrong is None or at is None:
+        file = files.get(stem + ".txnindex")
+        if file is not None:
+            self.files.needs(file)
+        wrong = txn_index_problem(file, segment.base) if file is not None else None
+        if wrong is None or file is None:
             return [segment]
         position, message, ends = wrong
         if ends:
-            remedy = f"delete {at} and {segment.stem}.index: the broker then rebuilds both"
-            raise StartupFailed(StartupFailure(EXIT, at, position, None, message, f"KafkaException: {message}", remedy))
-        self.files.step("rebuild", at, f"{message}: the segment is recovered", position=position)
+            remedy = f"delete {file} and {segment.stem}.index: the broker then rebuilds both"
+            raise StartupFailed(
+                StartupFailure(EXIT, file, position, None, message, f"KafkaException: {message}", remedy)
+            )
+        self.files.step("rebuild", file, f"{message}: the segment is recovered", position=position)
         return self._recover_at_load(segment)
 
     def _recover_at_load(self, segment: LogSegment) -> list[LogSegment]:
@@ -180,9 +182,9 @@ class _LogLoader:
             found = self._recover_segment(segment)
         except InvalidOffset as error:
             head = error.head
-            remedy = f"move {segment.at.path} away, or salvage it: its offsets decrease at byte {head.position}"
+            remedy = f"move {segment.target.path} away, or salvage it: its offsets decrease at byte {head.position}"
             exception = f"InvalidOffsetException: Attempt to append an offset {head.last}"
-            stop = StartupFailure(EXIT, segment.at.path, head.position, head.base, str(error), exception, remedy)
+            stop = StartupFailure(EXIT, segment.target.path, head.position, head.base, str(error), exception, remedy)
             raise StartupFailed(stop) from error
         except Overflow as error:
             return self._split(error)
@@ -200,15 +202,15 @@ class _LogLoader:
         whole = segment.size
         plan.bytesRead += whole - segment.first
         try:
-            found = recover(segment, state, self.epochs, self.how.interval, self.how.met)
+            found = recover(segment, state, self.epochs, self.how.interval, self.how.on_progress)
         except Overflow as error:
-            path, position = segment.at.path, error.head.position
+            path, position = segment.target.path, error.head.position
             self.files.step("recover", path, str(error), position=position, offset=segment.base, size=whole)
             raise
         state.take_snapshot()
         self.files.step(
             "recover",
-            segment.at.path,
+            segment.target.path,
             found.reason,
             position=found.valid if found.valid < whole else None,
             offset=segment.base,
@@ -228,7 +230,7 @@ class _LogLoader:
             return False
         cut = removed_bytes(segment, valid, TRUNCATED, reason, whole, self.how.limits)
         self.plan.cuts.append(cut)
-        self.files.step("truncate", segment.at.path, cut.reason, position=valid, size=whole - valid)
+        self.files.step("truncate", segment.target.path, cut.reason, position=valid, size=whole - valid)
         self.sizes[segment.base] = valid
         return True
 
@@ -238,7 +240,7 @@ class _LogLoader:
     def _scanned(self, segment: LogSegment, offset: int, size: int) -> None:
         self.plan.bytesRead += size
         reason = f"to load producer state, from offset {offset} on"
-        self.files.step("scan", segment.at.path, reason, offset=offset, size=size)
+        self.files.step("scan", segment.target.path, reason, offset=offset, size=size)
 
     def _split(self, error: Overflow) -> list[LogSegment]:
         """Split a segment, and return the segments that replace it; batches keep their offsets."""
@@ -246,14 +248,14 @@ class _LogLoader:
         parts = split(segment, head)
         reason = f"{error} is more than 2147483647 above its base offset: split into {len(parts)} segments"
         size = segment.size - segment.first
-        self.files.step("split", segment.at.path, reason, position=parts[0].size, offset=head.base, size=size)
+        self.files.step("split", segment.target.path, reason, position=parts[0].size, offset=head.base, size=size)
         if segment.base in self.snapshots.files:
             self.snapshots.remove(segment.base, "its segment is split")
         for part in parts:
             self.sizes[part.base] = part.size
             if part.base != segment.base:
                 path = os.path.join(self.plan.path, f"{part.base:020}.log")
-                self.files.step("create", path, f"split off {os.path.basename(segment.at.path)}", offset=part.base)
+                self.files.step("create", path, f"split off {os.path.basename(segment.target.path)}", offset=part.base)
         return parts
 
     # --- recovery of the log ---
@@ -312,12 +314,12 @@ class _LogLoader:
         except InvalidOffset as error:
             reason = f"{error}; the broker then empties the whole segment"
             segment.size, segment.index, segment.rebuilt = segment.first, None, True
-            path, size = segment.at.path, self.sizes[segment.base]
+            path, size = segment.target.path, self.sizes[segment.base]
             self.files.step("recover", path, reason, position=error.head.position, offset=segment.base, size=size)
             return self._cut(segment, segment.first, reason)
 
     def _drop_following(self, segment: LogSegment, following: list[LogSegment]) -> None:
-        name = os.path.basename(segment.at.path)
+        name = os.path.basename(segment.target.path)
         self._drop(following, f"follows the truncation in {name}: all of it is deleted, valid or not")
         self.segments = [each for each in self.segments if each not in following]
 
@@ -327,6 +329,6 @@ class _LogLoader:
             size = self.sizes[segment.base] - segment.first
             if size > 0:  # truncated bytes have been reported already
                 self.plan.cuts.append(bytes_of_deleted_segment(segment, size, DELETED, reason))
-            self.files.step("delete", segment.at.path, reason, offset=segment.base, size=size)
+            self.files.step("delete", segment.target.path, reason, offset=segment.base, size=size)
             if segment.base in self.snapshots.files:
                 self.snapshots.remove(segment.base, "its segment is deleted")

@@ -73,8 +73,8 @@ class LogManager:
     options: Options
     strays: StrayPartitions
     metadata: MetadataImage | None
-    wanted: Callable[[str], bool]
-    met: Callable[[int], None]
+    is_selected: Callable[[str], bool]
+    on_progress: Callable[[int], None]
     rights: Rights
     live: dict[tuple[str, int, str], PartitionPlan] = field(default_factory=dict)
     moves: Moves = field(init=False)
@@ -93,7 +93,9 @@ class LogManager:
                 directory.stops.append(StartupFailure(EXIT, path, None, None, message, exception, remedy))
             if os.path.isdir(path):
                 plan = PartitionPlan(METADATA_TOPIC, 0, path, directory.path, "", clean=False)
-                how = LoadParameters(self.options.open, self.rights, False, limits=self.options.limits, met=self.met)
+                how = LoadParameters(
+                    self.options.open, self.rights, False, limits=self.options.limits, on_progress=self.on_progress
+                )
                 plan = self._settled(plan, partial(self._carry_out, how=how, act=load_metadata_log))
                 plan.stops = [stop._replace(kind=EXIT) for stop in plan.stops]
                 yield plan
@@ -141,7 +143,7 @@ class LogManager:
                 directory.stops.append(StartupFailure(EXIT, item.path, None, None, message, exception, remedy))
                 continue
             topic, partition, state = parsed
-            if topic == METADATA_TOPIC or not self.wanted(topic):
+            if topic == METADATA_TOPIC or not self.is_selected(topic):
                 continue
             key = (topic, partition)
             plan = PartitionPlan(topic, partition, item.path, directory.path, state, clean, points.get(key))
@@ -153,7 +155,7 @@ class LogManager:
                 starts.get(key, 0),
                 points.get(key, 0),
                 limits=self.options.limits,
-                met=self.met,
+                on_progress=self.on_progress,
             )
             how = self._configured(how, topic)
 
@@ -173,7 +175,7 @@ class LogManager:
         others += [path for each in self.directories for path in each.unlisted]
         metadata = None if self.strays.of_zookeeper else self.metadata
         for plan in missing_logs(directory, others, checkpoints, metadata, is_created=not self.strays.of_zookeeper):
-            if plan.name not in names and self.wanted(plan.topic):  # or it was deleted in the meantime
+            if plan.name not in names and self.is_selected(plan.topic):  # or it was deleted in the meantime
                 yield plan
 
     def _configured(self, how: LoadParameters, topic: str) -> LoadParameters:

@@ -39,7 +39,7 @@ class LogSegment:
     been dropped from memory."""
 
     base: int
-    at: Target
+    target: Target
     size: int
     open: Open
     index: OffsetIndex | None = None
@@ -53,7 +53,7 @@ class LogSegment:
 
     @property
     def stem(self) -> str:
-        return self.at.path.removesuffix(self.index_suffix).removesuffix(".log")
+        return self.target.path.removesuffix(self.index_suffix).removesuffix(".log")
 
     def offset_index(self) -> OffsetIndex:
         """Return the index, which is read if necessary. Raises SourceError."""
@@ -66,7 +66,7 @@ class LogSegment:
     @contextmanager
     def window(self) -> Iterator[Window]:
         """Open the segment's file. Raises SourceError."""
-        window = Window(SeekableSource(self.at.path, io.BytesIO())) if self.created else self.open(self.at)
+        window = Window(SeekableSource(self.target.path, io.BytesIO())) if self.created else self.open(self.target)
         try:
             yield window
         finally:
@@ -86,7 +86,7 @@ class LogSegment:
             raise StartupFailed(
                 StartupFailure(EXIT, self.stem + ".index", None, offset, message, "IllegalArgumentException", remedy)
             )
-        return search(window, offset, max(position, self.first), self.size, self.at.path)
+        return search(window, offset, max(position, self.first), self.size, self.target.path)
 
     def next_offset(self) -> LogEnd:
         """Return the log end as LogSegment.readNextOffset computes it. Raises StartupFailed, SourceError."""
@@ -99,7 +99,7 @@ class LogSegment:
                 for head in read_batches(window, found.position, self.size):
                     last, highest = head, max(highest, head.last)
             except CorruptRecord as error:
-                raise StartupFailed(corrupt_stop(self.at.path, error)) from error
+                raise StartupFailed(corrupt_stop(self.target.path, error)) from error
             return LogEnd(last.last + 1, last.end, highest)
 
     def position_of(self, offset: int) -> int:
@@ -128,9 +128,9 @@ class LogSegment:
                 if first is None or first.position >= end:
                     return 0
                 for head in read_batches(window, first.position, end):
-                    state.append(window, head, self.at.path)
+                    state.append(window, head, self.target.path)
             except CorruptRecord as error:
-                raise StartupFailed(corrupt_stop(self.at.path, error)) from error
+                raise StartupFailed(corrupt_stop(self.target.path, error)) from error
             return end - first.position
 
 

@@ -47,10 +47,10 @@ class SnapshotFiles:
         self.removed: dict[int, str] = {}
 
     def remove(self, offset: int, reason: str) -> None:
-        at = self.files.pop(offset, None)
+        target = self.files.pop(offset, None)
         self.contents.pop(offset, None)
-        if at is not None:
-            self.deleted(at.path)
+        if target is not None:
+            self.deleted(target.path)
             self.removed[offset] = reason
 
     def write(self, offset: int, open_transactions: dict[int, int]) -> None:
@@ -61,15 +61,15 @@ class SnapshotFiles:
     def read(self, offset: int) -> dict[int, int] | None:
         """Read the first offsets of open transactions by producer ID; None if the snapshot is corrupt. Raises
         SourceError."""
-        at = self.files[offset]
-        if at is None:
+        target = self.files[offset]
+        if target is None:
             return dict(self.contents[offset])
-        window = self.open(at)
+        window = self.open(target)
         window.source.keep = True
         size = window.source.size or 0
         if size > LARGEST:
             window.source.close()
-            raise SourceError(f"{at.path}: {size} bytes, too large for a snapshot (at most {LARGEST} are read)")
+            raise SourceError(f"{target.path}: {size} bytes, too large for a snapshot (at most {LARGEST} are read)")
         found: dict[int, int] = {}
         try:
             for item in entries(file_kinds.PRODUCER_SNAPSHOT, window, offset):

@@ -53,12 +53,12 @@ def recover(
     state: ProducerStateManager,
     epochs: LeaderEpochFileCache,
     interval: int,
-    met: Callable[[int], None],
+    on_progress: Callable[[int], None],
 ) -> Recovered:
     """Perform LogSegment.recover: truncate the segment, and replace its index. Raises InvalidOffset, Overflow,
     StartupFailed, SourceError."""
     with segment.window() as window:
-        return _Recovery(segment, state, epochs, interval, window, met).run()
+        return _Recovery(segment, state, epochs, interval, window, on_progress).run()
 
 
 class _Recovery:
@@ -69,10 +69,10 @@ class _Recovery:
         epochs: LeaderEpochFileCache,
         interval: int,
         window: Window,
-        met: Callable[[int], None],
+        on_progress: Callable[[int], None],
     ) -> None:
         self.segment, self.state, self.epochs = segment, state, epochs
-        self.interval, self.window, self.met = interval, window, met
+        self.interval, self.window, self.on_progress = interval, window, on_progress
         self.index = OffsetIndexWriter(segment.base)
         self.indexed_at = segment.first
         self.newest, self.newest_offset = -1, segment.base
@@ -88,11 +88,11 @@ class _Recovery:
                     raise Overflow(head, segment)
                 self._index(head, found.valid)
                 found.valid, found.last = head.end, head
-                self.met(head.size)
+                self.on_progress(head.size)
                 if head.header is not None:
                     self._epoch(head)
                     if head.header.producerId >= 0:
-                        self.state.append(self.window, head, segment.at.path)
+                        self.state.append(self.window, head, segment.target.path)
                     self.state.map_end = head.last + 1
         except CorruptRecord as error:
             found.reason = str(error)

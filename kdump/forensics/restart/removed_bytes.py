@@ -17,7 +17,7 @@ class RemovedCount:
     """Counts of valid batches (`batches`) and of batches whose checksum or length is invalid (`damaged`)."""
 
     def __init__(self) -> None:
-        self.batches = self.damaged = self.sound_bytes = 0
+        self.batches = self.damaged = self.valid_bytes = 0
         self.records: int | None = 0
         self.first: int | None = None
         self.last: int | None = None
@@ -26,7 +26,7 @@ class RemovedCount:
     def add(self, batches: int, records: int | None, size: int, first: int, last: int) -> None:
         self.batches += batches
         self.records = None if self.records is None or records is None else self.records + records
-        self.sound_bytes += size
+        self.valid_bytes += size
         self.span(first, last)
 
     def span(self, first: int, last: int) -> None:
@@ -44,7 +44,7 @@ class RemovedCount:
             self.last,
             self.batches,
             self.records,
-            self.sound_bytes,
+            self.valid_bytes,
             self.damaged,
             reason,
         )
@@ -56,7 +56,7 @@ def removed_bytes(
     """Count what `segment`, a file of `whole` bytes, contains from byte `position` to its end. Raises SourceError."""
     found = RemovedCount()
     with segment.window() as window:
-        stream = regions(window, name_offset=segment.base, start=position, limits=limits, stretches=CHECKED)
+        stream = regions(window, name_offset=segment.base, start=position, limits=limits, run_mode=CHECKED)
         for region in stream:
             if isinstance(region, BatchRun):
                 run = region.run
@@ -80,7 +80,7 @@ def removed_bytes(
     unfinished = found.torn and not (found.batches or found.damaged)
     if unfinished and not reason:
         reason = "an incomplete batch"
-    return found.cut(kind, segment.at.path, position, whole - position, reason or "bytes that belong to no batch")
+    return found.cut(kind, segment.target.path, position, whole - position, reason or "bytes that belong to no batch")
 
 
 def bytes_of_deleted_segment(segment: LogSegment, size: int, kind: str, reason: str) -> RemovedBytes:
@@ -94,9 +94,9 @@ def bytes_of_deleted_segment(segment: LogSegment, size: int, kind: str, reason: 
                 records = header.recordCount if header and header.recordCount == header.possible_records else None
                 found.add(1, records, head.size, head.base, head.last)
         else:
-            headers = summarize_headers(segment.at, window)
+            headers = summarize_headers(segment.target, window)
             found.batches, found.records = headers.batches, None if headers.uncounted else headers.records
-            found.sound_bytes = size - headers.torn - headers.junk - headers.padding
+            found.valid_bytes = size - headers.torn - headers.junk - headers.padding
             if headers.first is not None and headers.last is not None:
                 found.span(headers.first, headers.last)
-    return found.cut(kind, segment.at.path, segment.first, size, reason)
+    return found.cut(kind, segment.target.path, segment.first, size, reason)

@@ -28,18 +28,17 @@ def restart_plan(
     paths: Iterable[str],
     options: Options | None = None,
     *,
-    wanted: Callable[[str], bool] = lambda topic: True,
+    is_selected: Callable[[str], bool] = lambda topic: True,
     found: Callable[[PartitionPlan], None] = lambda plan: None,
-    met: Callable[[int], None] = lambda count: None,
+    on_progress: Callable[[int], None] = lambda count: None,
 ) -> RestartPlan:
     """Predict what a Kafka 4.3.1 broker does at its next startup with these log directories, all of one broker.
 
-    `wanted` selects topics by name; problems in the others are not detected. `found` is called with the plan of each
-    selected partition once it is complete, `met` with the number of bytes after each read. Reads only what the broker
-    itself would read, and the bytes that it removes, to count what is lost. Raises SourceError for a path that is not a
-    log directory; what cannot be read in a log directory is in `unread`. Source: see the modules of
-    kdump.forensics.restart.
-    """
+    `is_selected` selects topics by name; problems in the others are not detected. `found` is called with the plan of
+    each selected partition once it is complete, `on_progress` with the number of bytes after each read. Reads only what
+    the broker itself would read, and the bytes that it removes, to count what is lost. Raises SourceError for a path
+    that is not a log directory; what cannot be read in a log directory is in `unread`. Source: see the modules of
+    kdump.forensics.restart."""
     options = options or Options()
     plan = RestartPlan(node_directories(list(paths)))
     rights = broker_rights(each.path for each in plan.directories)
@@ -56,11 +55,11 @@ def restart_plan(
         registered(plan.directories, metadata, plan)
     is_broker = _is_broker(plan, metadata)
     strays = StrayPartitions(metadata, of_zookeeper=_is_of_zookeeper(plan))
-    manager = LogManager(plan.directories, options, strays, metadata, wanted, met, rights)
+    manager = LogManager(plan.directories, options, strays, metadata, is_selected, on_progress, rights)
 
     def add(each: PartitionPlan) -> None:
         plan.partitions.append(each)
-        if wanted(each.topic):
+        if is_selected(each.topic):
             found(each)
 
     for each in manager.metadata_logs():
@@ -79,7 +78,7 @@ def restart_plan(
     lacks_topics = not has_topics and not is_alone and any(each.topic != METADATA_TOPIC for each in plan.partitions)
     plan.withoutTopics = known and lacks_topics
     plan.withoutMetadata = not strays.of_zookeeper and (not known or (lacks_topics and not plan.unread))
-    if not wanted(METADATA_TOPIC):
+    if not is_selected(METADATA_TOPIC):
         plan.partitions = [each for each in plan.partitions if each.topic != METADATA_TOPIC or each.stops]
     _assume(plan, metadata, is_broker, is_whole, rights)
     if is_alone:

@@ -29,9 +29,9 @@ def split(segment: LogSegment, head: RecordBatchView) -> list[LogSegment]:
                 if first is None:
                     message = "a segment that has to be split ends with an incomplete batch"
                     raise StartupFailed(_stop(segment, position, None, message, "NoSuchElementException"))
-                base = base_offset(window, first, segment.at.path)
+                base = base_offset(window, first, segment.target.path)
                 part = LogSegment(
-                    base, segment.at, position, segment.open, OffsetIndex(base), True, "", False, position
+                    base, segment.target, position, segment.open, OffsetIndex(base), True, "", False, position
                 )
                 for each in read_batches(window, position, segment.size):
                     if not part.fits(each.last):
@@ -44,11 +44,11 @@ def split(segment: LogSegment, head: RecordBatchView) -> list[LogSegment]:
                 parts.append(part)
                 position = part.size
         except CorruptRecord as error:
-            raise StartupFailed(corrupt_stop(segment.at.path, error)) from error
+            raise StartupFailed(corrupt_stop(segment.target.path, error)) from error
     return parts
 
 
 def _stop(segment: LogSegment, position: int, offset: int | None, message: str, exception: str) -> StartupFailure:
-    path = segment.at.path
+    path = segment.target.path
     remedy = f"truncate a copy of {path} at byte {position}, or salvage it"
     return StartupFailure(EXIT, path, position, offset, message, exception, remedy)

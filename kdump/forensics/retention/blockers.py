@@ -84,7 +84,7 @@ def _blocker(
         keeps=keeps,
         segments=len(kept),
         bytes=sum(segment.size for segment in kept),
-        file=at.at.path if at is not None else case.path,
+        file=at.target.path if at is not None else case.path,
         position=None,
         offset=None,
         timestamp=None,

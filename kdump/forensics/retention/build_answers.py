@@ -36,7 +36,7 @@ IS_DELETED = "its topic was deleted, or this replica has moved: a broker deletes
 def segment_answers(case: RetentionCase, only: set[str] | None) -> Iterator[SegmentRetention]:
     """Yield the answer for each segment, in order; with `only`, just for files with these names."""
     for number, segment in enumerate(case.segments):
-        if only is not None and os.path.basename(segment.at.path) not in only:
+        if only is not None and os.path.basename(segment.target.path) not in only:
             continue
         gone = case.deletions[number]
         cleaned = case.compaction.segments[number] if case.compaction is not None else None
@@ -46,7 +46,7 @@ def segment_answers(case: RetentionCase, only: set[str] | None) -> Iterator[Segm
             source=case.source,
             topic=case.topic,
             partition=case.partition,
-            file=segment.at.path,
+            file=segment.target.path,
             baseOffset=segment.base,
             lastOffset=segment.last,
             isActive=number + 1 == len(case.segments),
@@ -183,7 +183,7 @@ def leftover(place: PartitionInput, settings: Settings) -> Iterator[RetentionBlo
     partition, known = place.partition, place.known
     is_stray = partition.state == "stray"
     files = [segment.log for segment in partition.segments if segment.log is not None]
-    size = sum(length(at.path) or 0 for at in files)
+    size = sum(length(target.path) or 0 for target in files)
     none: dict[str, Any] = dict.fromkeys(PartitionRetention._fields)
     none.update(
         source=partition.source,

@@ -26,7 +26,7 @@ from kdump.log.partition_reader import PartitionReader
 from kdump.log.region import Batch, DefaultRecordBatch, LegacyRecordBatch
 from kdump.log.skim import key_digest
 
-MOST_ABORTED = 1_000_000
+MAX_ABORTED_TRANSACTIONS = 1_000_000
 ENTRY = 24
 """Bytes that a key takes in the cleaner's map: its MD5 and an offset."""
 Aborted = Mapping[int, Sequence[tuple[int, int]]]
@@ -166,7 +166,7 @@ def _is_aborted(batch: Batch, aborted: Aborted) -> bool:
 
 
 def _batches(segment: ObservedSegment, options: Options) -> Iterator[Batch]:
-    for region in PartitionReader(options.open, options.limits).segment(segment.at):
+    for region in PartitionReader(options.open, options.limits).segment(segment.target):
         # The cleaner does not verify checksums.
         if isinstance(region, Batch) and not region.problems and impossible_count(region) is None:
             yield region

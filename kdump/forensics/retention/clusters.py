@@ -10,7 +10,7 @@ from kdump.check.options import Options
 from kdump.format.numbers import parse_int
 from kdump.log import file_kinds
 from kdump.log.entries import Entry, entries
-from kdump.log.errors import Refused, SourceError
+from kdump.log.errors import OnUnreadable, SourceError
 from kdump.log.internal_topics import REMOTE_METADATA_TOPIC
 from kdump.log.listing import is_url
 from kdump.log.log_directory import LogDirectory, directory_at
@@ -29,7 +29,9 @@ class Clusters:
     """The cluster metadata for each log directory, read once each. `named`: path from which to read it instead: a log
     directory, __cluster_metadata-0, or a metadata snapshot."""
 
-    def __init__(self, named: str | None, directories: list[LogDirectory], options: Options, refuse: Refused) -> None:
+    def __init__(
+        self, named: str | None, directories: list[LogDirectory], options: Options, on_unreadable: OnUnreadable
+    ) -> None:
         self.directories = directories
         self.options = options
         self._read: dict[str, tuple[MetadataImage | None, int | None]] = {}
@@ -37,7 +39,7 @@ class Clusters:
         self._checkpoints: dict[str, list[str]] = {}
         self.given: MetadataImage | None = None
         if named is not None:
-            self.given = _named(named, options.limits, refuse)
+            self.given = _named(named, options.limits, on_unreadable)
 
     def of(self, directory: str) -> tuple[MetadataImage | None, int | None]:
         """Return the metadata for the partitions in a directory, and the ID of its broker; None for what is unknown."""
@@ -57,25 +59,25 @@ class Clusters:
             self._remote[directory] = read_remote_log(paths, count, self.options.limits)
         return self._remote[directory]
 
-    def checkpoint_problems(self, directory: str, refuse: Refused) -> list[str]:
-        """Return the first invalid line of each of the directory's checkpoints. Calls `refuse` for a file that cannot
-        be read, once."""
+    def checkpoint_problems(self, directory: str, on_unreadable: OnUnreadable) -> list[str]:
+        """Return the first invalid line of each of the directory's checkpoints. Calls `on_unreadable` for a file that
+        cannot be read, once."""
         if directory not in self._checkpoints:
-            self._checkpoints[directory] = list(self._bad_lines(directory, refuse))
+            self._checkpoints[directory] = list(self._bad_lines(directory, on_unreadable))
         return self._checkpoints[directory]
 
-    def _bad_lines(self, directory: str, refuse: Refused) -> Iterator[str]:
+    def _bad_lines(self, directory: str, on_unreadable: OnUnreadable) -> Iterator[str]:
         log_directory = directory_at(directory) if directory and not is_url(directory) else None
         for name in CHECKPOINTS:
-            at = log_directory.files.get(name) if isinstance(log_directory, LogDirectory) else None
-            if at is None:
+            target = log_directory.files.get(name) if isinstance(log_directory, LogDirectory) else None
+            if target is None:
                 continue
             try:
-                with closing(self.options.open(at).source) as source:
+                with closing(self.options.open(target).source) as source:
                     found = entries(file_kinds.OFFSET_CHECKPOINT, Window(source), 0)
                     bad = next((item for item in found if not isinstance(item, Entry)), None)
             except SourceError as error:
-                refuse(error)
+                on_unreadable(error)
                 continue
             if bad is not None:
                 yield f"{name}, byte {bad.position}: {bad.reason}"
@@ -95,14 +97,14 @@ class Clusters:
         return found, number
 
 
-def _named(path: str, limits: Limits, refuse: Refused) -> MetadataImage | None:
+def _named(path: str, limits: Limits, on_unreadable: OnUnreadable) -> MetadataImage | None:
     """Return the metadata at a path, of several copies the one with the highest end offset; None if it cannot be
     read."""
     from kdump.state.locate import metadata_in
 
     try:
-        copies = [replay_metadata(files, limits=limits) for files, _ in metadata_in(path, refuse)]
+        copies = [replay_metadata(files, limits=limits) for files, _ in metadata_in(path, on_unreadable)]
     except SourceError as error:
-        refuse(error)
+        on_unreadable(error)
         return None
     return max(copies, key=lambda copy: copy.end_offset)

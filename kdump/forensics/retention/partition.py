@@ -12,7 +12,7 @@ from kdump.forensics.partition_scan import PartitionScan
 from kdump.forensics.retention.answers import PartitionRetention, RetentionBlocker, SegmentRetention
 from kdump.forensics.retention.blockers import RetentionCase, find_blockers
 from kdump.forensics.retention.build_answers import leftover, partition_answer, segment_answers
-from kdump.forensics.retention.cleaning import MOST_ABORTED, simulate_cleaning
+from kdump.forensics.retention.cleaning import MAX_ABORTED_TRANSACTIONS, simulate_cleaning
 from kdump.forensics.retention.clusters import Clusters
 from kdump.forensics.retention.compaction import compaction, unreadable
 from kdump.forensics.retention.configs import ConfigOverrides, Settings, settings
@@ -20,7 +20,7 @@ from kdump.forensics.retention.deletion import KEPT, Deletion, LogFacts, deletio
 from kdump.forensics.retention.segments import ObservedSegment, RetentionObserver
 from kdump.forensics.transaction_ledger import TransactionLedger
 from kdump.forensics.transactions import TRANSACTION_TIMEOUT
-from kdump.log.errors import Refused, SourceError
+from kdump.log.errors import OnUnreadable, SourceError
 from kdump.log.internal_topics import METADATA_TOPIC
 from kdump.log.listing import length, parent
 from kdump.log.region import Limits
@@ -73,7 +73,7 @@ class OnePartition:
             was_cleaned="cleaner-offset" in place.known.checkpoints,
         )
 
-    def answers(self, met: Callable[[int], None], refuse: Refused) -> Iterator[Answer]:
+    def answers(self, on_progress: Callable[[int], None], on_unreadable: OnUnreadable) -> Iterator[Answer]:
         place, partition, known = self.place, self.place.partition, self.place.known
         if known.topic == METADATA_TOPIC:
             yield Note(partition.path, KRAFT)
@@ -86,9 +86,9 @@ class OnePartition:
             return
         facts = RetentionObserver(self.now, deep=self.question.deep and config.compacts)
         totals = CheckTotals()
-        oldest, summary = self._scan(facts, totals, met)
+        oldest, summary = self._scan(facts, totals, on_progress)
         for unread in totals.unread:
-            refuse(SourceError(unread))
+            on_unreadable(SourceError(unread))
         for note in totals.notes:
             yield Note("", note)
         assert summary is not None
@@ -104,19 +104,19 @@ class OnePartition:
             return
         case = self._case(segments, config, summary, oldest)
         if self.question.keys and case.compaction is not None:
-            yield from self._drop(case, refuse)
+            yield from self._drop(case, on_unreadable)
         found = list(find_blockers(case))
         yield from segment_answers(case, self.only)
         yield from found
         yield partition_answer(case, found, summary)
 
     def _scan(
-        self, facts: RetentionObserver, totals: CheckTotals, met: Callable[[int], None]
+        self, facts: RetentionObserver, totals: CheckTotals, on_progress: Callable[[int], None]
     ) -> tuple[Transaction | None, PartitionTransactions | None]:
         """Read the partition. Return the open transaction that began first, and the offsets of the partition."""
         place = self.place
         scan = PartitionScan(place.partition, place.known, place.options, totals)
-        scan.met = met
+        scan.on_progress = on_progress
         coordinator = place.known.coordinator
         ledger = TransactionLedger(
             scan,
@@ -130,7 +130,7 @@ class OnePartition:
             if isinstance(answer, PartitionTransactions):
                 summary = answer
             elif isinstance(answer, Transaction) and answer.state == ABORTED and self.question.keys:
-                if answer.firstOffset is not None and self._counted < MOST_ABORTED:
+                if answer.firstOffset is not None and self._counted < MAX_ABORTED_TRANSACTIONS:
                     self._counted += 1
                     ends = (answer.firstOffset, answer.markerOffset or answer.firstOffset)
                     self.aborted.setdefault(answer.producerId, []).append(ends)
@@ -147,7 +147,7 @@ class OnePartition:
             found = ObservedSegment(log, log.name_offset or 0, length(log.path) or 0, 0, is_read=False)
         return found
 
-    def _drop(self, case: RetentionCase, refuse: Refused) -> Iterator[Note]:
+    def _drop(self, case: RetentionCase, on_unreadable: OnUnreadable) -> Iterator[Note]:
         """Read the keys, to count what a cleaning would remove."""
         found = case.compaction
         assert found is not None
@@ -160,7 +160,7 @@ class OnePartition:
                 case.segments, found.first_dirty, found.stop, case.settings, self.aborted, self.place.options, self.now
             )
         except SourceError as error:
-            refuse(error)
+            on_unreadable(error)
 
     def _remote_end(self, config: Settings) -> int | None:
         if not config.is_tiered:

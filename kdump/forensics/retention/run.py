@@ -13,7 +13,7 @@ from kdump.forensics.retention.clusters import Clusters
 from kdump.forensics.retention.configs import ConfigOverrides, check, known_names
 from kdump.forensics.retention.partition import NOT_KNOWN, OLD_CONFIGS, Answer, OnePartition, RetentionQuery
 from kdump.forensics.transactions import TRANSACTION_TIMEOUT
-from kdump.log.errors import Refused, raise_it
+from kdump.log.errors import OnUnreadable, raise_it
 from kdump.log.file_kinds import SEGMENT
 from kdump.log.listing import is_url
 from kdump.log.paths import is_live, target
@@ -30,7 +30,7 @@ def retention(
     deep: bool = True,
     keys: bool = False,
     timeout: int = TRANSACTION_TIMEOUT,
-    refused: Refused = raise_it,
+    on_unreadable: OnUnreadable = raise_it,
 ) -> Iterator[Answer]:
     """Yield what retention and the cleaner do with the partitions that `paths` stand for: segments, partition
     directories, log directories, or directories above. For each partition every SegmentRetention, every Hold, and
@@ -42,7 +42,7 @@ def retention(
     `deep=False` does not read records, and counts no tombstones; `keys=True` reads compacted logs twice more, to find
     what the next cleaning would remove.
 
-    Raises SourceError for what cannot be read; if `refused` is given, it is called with the error instead. Raises
+    Raises SourceError for what cannot be read; if `on_unreadable` is given, it is called with the error instead. Raises
     ValueError for a config that does not exist, or a value that a broker would reject.
     """
     unknown = sorted(set(config or {}) - known_names())
@@ -53,7 +53,7 @@ def retention(
             check(name, text)
         except ValueError:
             raise ValueError(f"{name}={text!r}: not a valid value") from None
-    wanted = frozenset((topics,) if isinstance(topics, str) else topics)
+    selected = frozenset((topics,) if isinstance(topics, str) else topics)
     question = RetentionQuery(
         now=now,
         timeout=timeout,
@@ -61,53 +61,53 @@ def retention(
         metadata=metadata,
         deep=deep,
         keys=keys,
-        topic=lambda name: not wanted or name in wanted,
+        topic=lambda name: not selected or name in selected,
     )
-    return run_query(paths, question, refused=refused)
+    return run_query(paths, question, on_unreadable=on_unreadable)
 
 
 def run_query(
     paths: str | Iterable[str],
     question: RetentionQuery,
     *,
-    refused: Refused = raise_it,
-    met: Callable[[int], None] = lambda count: None,
+    on_unreadable: OnUnreadable = raise_it,
+    on_progress: Callable[[int], None] = lambda count: None,
     started: Callable[[PartitionInput], None] = lambda place: None,
     total: Callable[[int], None] = lambda size: None,
 ) -> Iterator[Answer]:
-    """Like `retention`, with the selection as a RetentionQuery. `met` is called with the number of bytes as they are
-    read, `total` with their sum in advance, `started` with each partition."""
+    """Like `retention`, with the selection as a RetentionQuery. `on_progress` is called with the number of bytes as
+    they are read, `total` with their sum in advance, `started` with each partition."""
     now = round(time.time() * 1000) if question.now is None else question.now
     options = Options(
         only=frozenset({"transactions"}), limits=question.limits, now=now, transaction_timeout=question.timeout
     )
     named, only = _whole([paths] if isinstance(paths, str) else list(paths))
-    places, directories = find_partitions(named, options, refused, everything=True)
+    places, directories = find_partitions(named, options, on_unreadable, everything=True)
     chosen = [place for place in places if place.known.topic is None or question.topic(place.known.topic)]
-    clusters = Clusters(question.metadata, directories, options, refused)
+    clusters = Clusters(question.metadata, directories, options, on_unreadable)
     yielded: set[Note] = set()
     total(sum(place.size for place in chosen))
     for place in chosen:
         started(place)
         place, _ = place.now()
-        if is_away(place, refused):
+        if is_away(place, on_unreadable):
             continue
         made = OnePartition(place, question, now, clusters, only.get(place.partition.path))
-        for note in _around(made, clusters, refused):
+        for note in _around(made, clusters, on_unreadable):
             if note not in yielded:
                 yielded.add(note)
                 yield note
-        yield from made.answers(met, refused)
+        yield from made.answers(on_progress, on_unreadable)
 
 
-def _around(made: OnePartition, clusters: Clusters, refused: Refused) -> Iterator[Note]:
+def _around(made: OnePartition, clusters: Clusters, on_unreadable: OnUnreadable) -> Iterator[Note]:
     """Yield notes on what could not be taken into account in the log directory; they are the same for each of its
     partitions."""
     if not made.config.is_known and not made.place.partition.state:
         yield Note(made.directory or "-", NOT_KNOWN)
     if made.metadata is not None and made.metadata.problems:
         yield Note(made.directory, f"{OLD_CONFIGS}: {made.metadata.problems[0]}")
-    for problem in clusters.checkpoint_problems(made.directory, refused):
+    for problem in clusters.checkpoint_problems(made.directory, on_unreadable):
         yield Note(made.directory, f"{problem}: its entries are unknown, at least some of them")
 
 

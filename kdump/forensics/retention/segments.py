@@ -62,7 +62,7 @@ class ObservedSegment:
     Timestamps are epoch ms, -1 for none; `largest_at` is the position of the batch with the timestamp `largest`, and
     `largest_offsets` its offsets. `first_timestamp` is the largest timestamp of the first batch."""
 
-    at: Target
+    target: Target
     base: int
     size: int
     modified: int
@@ -130,7 +130,7 @@ class RetentionObserver(Watcher):
         entry = last_entry(part.target, TIME_INDEX)
         facts = ObservedSegment(part.target, part.segment.offset, part.size or 0, part.modified)
         self._is_stream = part.size is None
-        facts.has_index = TIME_INDEX in part.segment.beside
+        facts.has_index = TIME_INDEX in part.segment.indexes
         facts.indexed = entry.timestamp if entry is not None else None
         facts.recovers = part.recovers
         facts.tombstones = Tombstones() if self.deep else None
@@ -142,7 +142,7 @@ class RetentionObserver(Watcher):
         facts, batch = self._now, seen.batch
         assert facts is not None
         self._tail = 0
-        if not seen.sound:
+        if not seen.is_valid:
             if self.deep and not batch.problems:
                 _tombstones(batch)  # to find out whether it still decodes
             damage = damage_of(batch) or CHECKSUM
@@ -219,12 +219,14 @@ class Latest(NamedTuple):
 def latest(facts: ObservedSegment, options: Options) -> Latest | None:
     """Return the record with the segment's largest timestamp; None if its batch cannot be read again."""
     try:
-        window = options.open(facts.at)
+        window = options.open(facts.target)
     except SourceError:
         return None
     with closing(window.source):
         try:
-            stream = regions(window, name_offset=facts.at.name_offset, start=facts.largest_at, limits=options.limits)
+            stream = regions(
+                window, name_offset=facts.target.name_offset, start=facts.largest_at, limits=options.limits
+            )
             batch = next(stream, None)
             if not isinstance(batch, Batch) or batch.maxTimestamp != facts.largest:
                 return None

@@ -16,7 +16,7 @@ from typing import NamedTuple
 CHAIN, RESCUED, MENDED, LEFT_OUT, FIXED, ALONE = 1, 2, 4, 8, 16, 32
 """Flags of a batch: in the chain; recovered from a damaged batch; base offset corrected; not written; base offset not
 correctable; between bytes on both sides that belong to no valid batch."""
-MOST_OVERLAPS = 1000
+MAX_OVERLAPS = 1000
 """Maximum number of batches examined to find those that share offsets, to avoid quadratic time for a crafted file."""
 SORTED_AT_ONCE = 1 << 13
 """Batch numbers that are sorted at once, as Python objects, before they are stored in an array."""
@@ -162,7 +162,7 @@ class BatchIndex:
         """Yield the batches of the chain, or the astray ones, that share offsets with first..last (inclusive)."""
         numbers = self.astray if astray else self.chain
         at = bisect_right(numbers, last, key=self.bases.__getitem__) - 1
-        stop = max(0, at - MOST_OVERLAPS)
+        stop = max(0, at - MAX_OVERLAPS)
         while at >= stop and self.bases[numbers[at]] + self.widest > first:
             if self.lasts[numbers[at]] >= first:
                 yield numbers[at]

@@ -39,7 +39,7 @@ class InputFile:
     a .deleted, .swap or .cleaned file; `misnamed`: its name is not that of a segment. `names`: the base offsets in the
     names of that copy's live segments, in ascending order; `beyond`: the next of them after this file's."""
 
-    at: Target
+    target: Target
     copy: int = 0
     spare: bool = False
     beyond: int | None = None
@@ -50,4 +50,4 @@ class InputFile:
     @property
     def name(self) -> int:
         """The base offset in the file's name, -1 without one."""
-        return -1 if self.at.name_offset is None else self.at.name_offset
+        return -1 if self.target.name_offset is None else self.target.name_offset

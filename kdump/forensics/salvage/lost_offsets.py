@@ -47,9 +47,9 @@ class LostOffsets:
         if self._sorted is None:
             pairs = sorted(zip(self._firsts, self._lasts))
             furthest, firsts = array("q"), array("q", (first for first, _ in pairs))
-            most = -1
+            highest = -1
             for _, last in pairs:
-                most = max(most, last)
-                furthest.append(most)
+                highest = max(highest, last)
+                furthest.append(highest)
             self._sorted = firsts, furthest
         return self._sorted

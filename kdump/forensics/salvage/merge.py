@@ -99,11 +99,11 @@ class Merge:
                 self._drop(first, *other)
             elif self.last is not None and first.base <= self.last:
                 self._drop_overlapping(first)
-            elif self._is_unwanted(first):
+            elif self._is_excluded(first):
                 self._drop(first, UNUSED, COMPACTED)
             else:
                 rivals = [head for head in self._heads() if head is not first and head.base <= first.last]
-                rivals = [head for head in rivals if self._of_other(head) is None and not self._is_unwanted(head)]
+                rivals = [head for head in rivals if self._of_other(head) is None and not self._is_excluded(head)]
                 winner = min([first, *rivals], key=_preference)
                 if winner is first:
                     yield from self._take(first, rivals)
@@ -137,7 +137,7 @@ class Merge:
             self.active.append(strand)
             late = strand.head is not None and self.last is not None and strand.head.base <= self.last
             if late and self.losses is None and strand.file.is_seekable:
-                raise Disordered(strand.place.at.path)
+                raise Disordered(strand.place.target.path)
 
     def _least(self) -> SalvageCandidate | None:
         """Return the head with the lowest base offset; of several, the best one of this history."""
@@ -189,7 +189,7 @@ class Merge:
             return f"its leader epoch {head.epoch} is above {next_epoch}, the one after it"
         return ""
 
-    def _is_unwanted(self, head: SalvageCandidate) -> bool:
+    def _is_excluded(self, head: SalvageCandidate) -> bool:
         """Return True if the log cleaner may have removed the batch: in a compacted log, other copies only supply what
         the reference copy may have lost."""
         return bool(head.strand.tier) and self.is_compacted and not self._may_fill(head)
@@ -262,7 +262,7 @@ def _preference(head: SalvageCandidate) -> tuple[bool, int, int, int, int, int, 
 
 
 def _where(head: SalvageCandidate) -> str:
-    return f"the batch at byte {head.position} of {head.strand.place.at.path}"
+    return f"the batch at byte {head.position} of {head.strand.place.target.path}"
 
 
 def _taken(head: SalvageCandidate) -> ChosenBatch:

@@ -43,9 +43,9 @@ from kdump.log.paths import Target
 from kdump.state.marker import marker_of
 from kdump.state.transactions import OngoingTxn
 
-MOST_TRANSACTIONS = 100
+MAX_REPORTED_TRANSACTIONS = 100
 """Maximum number of open transactions, and of doubtful ones, that are reported per partition."""
-MOST_STRANGE = 5
+MAX_UNKNOWN_FILES_LISTED = 5
 """Maximum number of files that were not read, by name, in a note."""
 NOT_ASKED = "not a live segment; with --deleted it supplies what live segments lack"
 
@@ -77,19 +77,19 @@ def salvage_partition(
     ledger: BinaryIO,
     wishes: SalvageRequest,
     options: Options,
-    met: Callable[[int], None],
+    on_progress: Callable[[int], None],
     make: MakeSink,
 ) -> Salvaged:
     """Salvage one partition into `out`, in one pass. If a valid batch is out of order, survey the files and start
     again."""
     start = ledger.tell()
-    first = PartitionRun(job, out, ledger, wishes, options, met, make)
+    first = PartitionRun(job, out, ledger, wishes, options, on_progress, make)
     try:
         return first.run()
     except Disordered as found:
         ledger.seek(start)
         ledger.truncate()
-        again = PartitionRun(job, out, ledger, wishes, options, met, make, LostOffsets())
+        again = PartitionRun(job, out, ledger, wishes, options, on_progress, make, LostOffsets())
         made = again.run(first.histories)
         made.notes.append(f"{found}; they are written in offset order")
         return made
@@ -106,12 +106,12 @@ class PartitionRun:
         ledger: BinaryIO,
         wishes: SalvageRequest,
         options: Options,
-        met: Callable[[int], None],
+        on_progress: Callable[[int], None],
         make: MakeSink,
         losses: LostOffsets | None = None,
     ) -> None:
         self.losses = losses
-        self.job, self.out, self.wishes, self.options, self.met = job, out, wishes, options, met
+        self.job, self.out, self.wishes, self.options, self.on_progress = job, out, wishes, options, on_progress
         self.ledger = SalvageLedger(job.topic, job.partition, ledger)
         self.sink = make(out, job)
         self.histories: ReplicaHistories
@@ -139,7 +139,7 @@ class PartitionRun:
         """Salvage the partition. `histories`: the decisions about the copies, if they have been made before."""
         given = self.job.copies
         self.histories = histories or histories_of(
-            [each.copy for each in given], self.options, copy_named(self.job, self.wishes.prefer), self.met
+            [each.copy for each in given], self.options, copy_named(self.job, self.wishes.prefer), self.on_progress
         )
         self.copies = [given[number] for number in self.histories.order]
         compacted = bool(self.copies[0].copy.known.compacted)
@@ -151,7 +151,7 @@ class PartitionRun:
             ):
                 self.histories.epochs = []  # batches out of order do not show where an epoch begins
         self.merge = Merge(self.strands, self.histories, self._disposed, compacted=compacted, losses=self.losses)
-        named = [at.name_offset for at in self.copies[0].copy.segments if at.name_offset is not None]
+        named = [target.name_offset for target in self.copies[0].copy.segments if target.name_offset is not None]
         self.next = min(named, default=None)
         known = self.copies[0].copy.epochs
         epochs = EpochsWritten([(each.epoch, each.startOffset) for each in known] if known is not None else None)
@@ -172,11 +172,11 @@ class PartitionRun:
     def _notes(self) -> Iterable[str]:
         """Yield notes on the files whose names are not a segment's: which were read, and which were not."""
         for given in self.copies:
-            for at in given.misnamed:
-                yield f"{at.path}: not a segment's name; its batches are used where the segments lack their offsets"
-            if given.strange:
-                shown = ", ".join(given.strange[:MOST_STRANGE])
-                more = len(given.strange) - MOST_STRANGE
+            for target in given.misnamed:
+                yield f"{target.path}: not a segment's name; its batches are used where the segments lack their offsets"
+            if given.unknown_names:
+                shown = ", ".join(given.unknown_names[:MAX_UNKNOWN_FILES_LISTED])
+                more = len(given.unknown_names) - MAX_UNKNOWN_FILES_LISTED
                 which = f"{shown} and {more} more" if more > 0 else shown
                 yield f"{given.copy.path}: not read, because neither name nor first bytes are a segment's: {which}"
 
@@ -184,28 +184,30 @@ class PartitionRun:
         number = 0
         for copy, given in enumerate(self.copies):
             live = given.copy.segments
-            names = sorted({at.name_offset for at in live if at.name_offset is not None})
+            names = sorted({target.name_offset for target in live if target.name_offset is not None})
             places = []
-            for at in live:
-                following = len(names) if at.name_offset is None else bisect_right(names, at.name_offset)
+            for target in live:
+                following = len(names) if target.name_offset is None else bisect_right(names, target.name_offset)
                 beyond = names[following] if following < len(names) else None
-                places.append(InputFile(at, copy, False, beyond, number, tuple(names)))
+                places.append(InputFile(target, copy, False, beyond, number, tuple(names)))
                 number += 1
-            for at in given.misnamed:
-                places.append(InputFile(at._replace(name_offset=None), copy, False, None, number, tuple(names), True))
+            for target in given.misnamed:
+                places.append(
+                    InputFile(target._replace(name_offset=None), copy, False, None, number, tuple(names), True)
+                )
                 number += 1
-            for at in given.spares:
+            for target in given.spares:
                 if self.wishes.deleted:
-                    places.append(InputFile(at, copy, True, None, number, tuple(names)))
+                    places.append(InputFile(target, copy, True, None, number, tuple(names)))
                     number += 1
                 else:
-                    self._unused(at)
+                    self._unused(target)
             for place in places:
                 save = rescue if self.wishes.damaged_records else None
-                yield SalvageReader(place, given.copy.known, self.options, self._lost, self.met, save)
+                yield SalvageReader(place, given.copy.known, self.options, self._lost, self.on_progress, save)
 
-    def _unused(self, at: Target) -> None:
-        self.ledger.span(ByteRange(UNUSED, at.path, 0, length(at.path), reason=NOT_ASKED))
+    def _unused(self, target: Target) -> None:
+        self.ledger.span(ByteRange(UNUSED, target.path, 0, length(target.path), reason=NOT_ASKED))
 
     # -- batches
 
@@ -223,7 +225,7 @@ class PartitionRun:
         except BatchRejected as error:
             self._record_outcome(head, UNTAKEN, str(error))
             return
-        if doubtful is not None and len(self.doubtful) < MOST_TRANSACTIONS:
+        if doubtful is not None and len(self.doubtful) < MAX_REPORTED_TRANSACTIONS:
             self.doubtful.append(doubtful)
         if hole is not None:
             self.ledger.hole(hole)
@@ -247,7 +249,7 @@ class PartitionRun:
 
     def _is_lost(self, first: int, last: int) -> bool:
         """Return True if the missing offsets first..last may have been lost, not only absent."""
-        if self.lost_since or any(base <= last and behind >= first for base, behind in self.dropped):
+        if self.lost_since or any(base <= last and end >= first for base, end in self.dropped):
             return True
         return self.losses is not None and self.losses.may_have(first, last, compacted=self.merge.is_compacted)
 
@@ -298,7 +300,7 @@ class PartitionRun:
         name: str | None = None,
         at: int | None = None,
     ) -> ByteRange:
-        path = head.strand.place.at.path
+        path = head.strand.place.target.path
         base, last = head.base, head.last
         if fate in LOST and head.stored is not None:  # the ledger names the offsets that the batch has in the file
             base, last = head.stored, head.stored + last - base
@@ -307,7 +309,7 @@ class PartitionRun:
         return ByteRange(fate, *where, code, reason, mended, odd, name, at)
 
     def _lost(self, strand: SalvageReader, lost: LostBytes) -> None:
-        span = ByteRange(lost.fate, strand.place.at.path, lost.position, lost.size, lost.offset, lost.lastOffset)
+        span = ByteRange(lost.fate, strand.place.target.path, lost.position, lost.size, lost.offset, lost.lastOffset)
         counted = span._replace(batches=int(lost.offset is not None), records=lost.records)
         self.ledger.span(counted._replace(code=lost.code, reason=lost.reason))
         if span.is_lost and not strand.surveyed:
@@ -339,7 +341,7 @@ class PartitionRun:
             sink.close()
         made.files = list(sink.files)
         for strand in self.strands:
-            self.ledger.ended(strand.place.at.path)
+            self.ledger.ended(strand.place.target.path)
         self.ledger.close()
         ledger = self.ledger
         made.bytes, made.batches, made.records = dict(ledger.bytes), dict(ledger.batches), dict(ledger.records)
@@ -369,7 +371,7 @@ class PartitionRun:
         note_surroundings(made, self.copies[0])
         made.openTransactions = [
             self._transaction(producer_id, each)
-            for producer_id, each in islice(sink.transactions.open.items(), MOST_TRANSACTIONS)
+            for producer_id, each in islice(sink.transactions.open.items(), MAX_REPORTED_TRANSACTIONS)
         ]
         made.doubtfulTransactions = self.doubtful
         made.lastStableOffset = sink.transactions.first_undecided

@@ -58,7 +58,7 @@ class ReplicaHistories:
 
 
 def histories_of(
-    copies: Sequence[Copy], options: Options, prefer: int | None, met: Callable[[int], None]
+    copies: Sequence[Copy], options: Options, prefer: int | None, on_progress: Callable[[int], None]
 ) -> ReplicaHistories:
     """Choose the reference copy, and find where the others diverge. `prefer`: the number of the copy to follow whatever
     the others contain. If there are several, each copy is read once per other copy."""
@@ -66,7 +66,7 @@ def histories_of(
         given = [(each.epoch, each.startOffset) for each in copies[0].epochs or ()]
         rises = all(a[0] < b[0] and a[1] < b[1] for a, b in pairwise(given))
         return ReplicaHistories([0], given if rises else [])
-    found = diff_copies(list(copies), options, met)
+    found = diff_copies(list(copies), options, on_progress)
     facts = found.copies
     order = sorted(range(len(copies)), key=lambda number: (number != prefer, -_newest(facts[number]), number))
     made = ReplicaHistories(order, _epochs(facts[order[0]]), from_checkpoint=facts[order[0]].epochs is not None)

@@ -12,7 +12,7 @@ from kdump.forensics.salvage.partition_run import MakeSink, SalvageRequest, copy
 from kdump.forensics.salvage.result import Salvaged
 from kdump.forensics.salvage.segments import BatchWriter, SegmentWriter
 from kdump.forensics.salvage.sources import SalvageError, SalvageInput, jobs
-from kdump.log.errors import Refused, raise_it
+from kdump.log.errors import OnUnreadable, raise_it
 
 LEDGER = "ledger.jsonl"
 
@@ -27,9 +27,9 @@ def salvage(
     damaged_records: bool = False,
     name: str | None = None,
     options: Options | None = None,
-    wanted: Callable[[str], bool] = lambda topic: True,
-    refused: Refused = raise_it,
-    met: Callable[[int], None] = lambda count: None,
+    is_selected: Callable[[str], bool] = lambda topic: True,
+    on_unreadable: OnUnreadable = raise_it,
+    on_progress: Callable[[int], None] = lambda count: None,
     sink: MakeSink | None = None,
 ) -> list[Salvaged]:
     """Write the valid batches of each partition in `sources` to `out`, a new or empty directory: a partition directory
@@ -39,9 +39,9 @@ def salvage(
     of partitions in `sources` fill the gaps in their source. `prefer`: the path, among both, of the copy to follow
     where replicas diverge. `deleted`: also use .deleted, .swap and .cleaned files. `damaged_records`: also recover the
     records of damaged batches that decode; their values may be wrong. `name`: topic-partition, for a source whose
-    directory has no such name. `wanted` selects topics by name. `refused` is called with the error for what could not
-    be read (by default it is raised), `met` with numbers of bytes read. `sink` creates the destination of the batches,
-    by default a partition directory.
+    directory has no such name. `is_selected` selects topics by name. `on_unreadable` is called with the error for what
+    could not be read (by default it is raised), `on_progress` with numbers of bytes read. `sink` creates the
+    destination of the batches, by default a partition directory.
 
     Raises SalvageError if the request is ambiguous (nothing has been written then), SourceError and OutputError.
     """
@@ -49,7 +49,7 @@ def salvage(
     options = options or Options(only=LITTLE, open_source=careful_source)
     paths, others = [sources] if isinstance(sources, str) else list(sources), list(replicas)
     directory = OutputDirectory(out, [*paths, *others])
-    found = jobs(paths, others, options, refused, wanted=wanted, name=name)
+    found = jobs(paths, others, options, on_unreadable, is_selected=is_selected, name=name)
     if not found:
         return []
     if prefer is not None and not any(copy_named(job, prefer) is not None for job in found):
@@ -59,7 +59,7 @@ def salvage(
     try:
         with directory.writing(LEDGER) as ledger:
             for job in found:
-                made.append(salvage_partition(job, directory, ledger, wishes, options, met, sink or _segments))
+                made.append(salvage_partition(job, directory, ledger, wishes, options, on_progress, sink or _segments))
     except OutputError as error:
         if not made:
             raise

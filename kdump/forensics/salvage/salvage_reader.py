@@ -27,7 +27,7 @@ from kdump.log.listing import length
 from kdump.log.region import Batch, DefaultRecordBatch, LegacyRecordBatch, Region
 from kdump.log.source import FileSource
 
-MOST_DELTA = 1 << 24
+MAX_OFFSET_DELTA = 1 << 24
 """Number of offsets in one batch from which a damaged header is not trusted."""
 MISFIT = "its base offset {} does not fit between those of its neighbors"
 READ_ONCE = "and standard input or a compressed file can be read only once; pass a plain file to sort its batches"
@@ -78,14 +78,14 @@ class SalvageReader:
         known: PartitionContext,
         options: Options,
         lost: Callable[[SalvageReader, LostBytes], None],
-        met: Callable[[int], None] = lambda count: None,
+        on_progress: Callable[[int], None] = lambda count: None,
         rescue: Rescue | None = None,
     ) -> None:
         self.place = place
         self.known = known
         self.options = options
         self.lost = lost
-        self.met = met
+        self.on_progress = on_progress
         self.rescue = rescue
         self.head: SalvageCandidate | None = None
         self.start = place.name
@@ -119,25 +119,25 @@ class SalvageReader:
     # -- reading
 
     def _heads(self) -> Iterator[SalvageCandidate]:
-        at = self.place.at
+        target = self.place.target
         try:
             self.file.open()
         except SourceError as error:
-            self._unread(error, 0, length(at.path))
+            self._unread(error, 0, length(target.path))
             return
         source = self.file.window.source
         try:
             for region in self.file.regions():
                 head = self._judged(region)
                 self.position = region.end
-                self.met(region.size)
+                self.on_progress(region.size)
                 if head is not None:
                     self.last, self.epoch = head.last, head.epoch if head.epoch >= 0 else self.epoch
                     yield head
             if source.error:
                 self.lost(self, LostBytes(UNREAD, self.position, None, "", source.error))
             elif isinstance(source, FileSource) and source.grown():
-                self.notes.append(f"{at.path}: changed while being read")
+                self.notes.append(f"{target.path}: changed while being read")
         except SourceError as error:
             size = source.size
             self._unread(error, self.position, None if size is None else size - self.position)
@@ -162,7 +162,7 @@ class SalvageReader:
             return self._damaged(batch, code, reason)
         right, reason = self._fit(batch, base, last)
         if (reason or right != base) and self.file.is_seekable:
-            raise Disordered(self.place.at.path)
+            raise Disordered(self.place.target.path)
         if reason:
             lost = LostBytes(CONTRADICTS, region.position, region.size, "offset-not-monotonic", reason, base, last)
             self.lost(self, lost._replace(reason=f"{reason}, {READ_ONCE}", records=batch.possible_records))
@@ -184,7 +184,7 @@ class SalvageReader:
     def _fit(self, batch: Batch, base: int, last: int) -> tuple[int, str]:
         """Return the correct base offset, or the reason why it is not known. A batch whose offset is wrong belongs
         between its predecessor and its successor, or the next segment, if it exactly fills the gap between them."""
-        name = self.place.at.name_offset
+        name = self.place.target.name_offset
         first = self.last is None
         expected = name if first else (self.last or 0) + 1
         successor = self.file.successor(batch.end)
@@ -242,7 +242,7 @@ class SalvageReader:
         """Return True if zeros are in place of batches: offsets are missing after them."""
         successor = self.file.successor(zeros.end)
         follows = self.place.beyond if successor is None else successor.baseOffset
-        expected = self.place.at.name_offset if self.last is None else self.last + 1
+        expected = self.place.target.name_offset if self.last is None else self.last + 1
         return follows is not None and expected is not None and expected < follows
 
     def _damaged(self, batch: Batch, code: str, reason: str) -> SalvageCandidate | None:
@@ -260,7 +260,7 @@ class SalvageReader:
             if first is None and is_intact(batch):
                 first, records = batch.header.baseOffset, batch.possible_records
                 last_ = first + batch.header.lastOffsetDelta  # a broker's sum would wrap around
-                is_possible = 0 <= last_ - first < MOST_DELTA and self._has_room(first, last_, batch.end)
+                is_possible = 0 <= last_ - first < MAX_OFFSET_DELTA and self._has_room(first, last_, batch.end)
                 last_ = last_ if last_ <= LONG_MAX else None
         if isinstance(batch, LegacyRecordBatch):
             records = batch.recordCount or 1
@@ -277,13 +277,13 @@ class SalvageReader:
         first, delta, records = header.baseOffset, header.lastOffsetDelta, header.recordCount
         agrees = records == delta + 1 or (self.compacted and 0 <= records <= delta)
         agrees = agrees and records == header.possible_records
-        if not agrees or not 0 <= delta < MOST_DELTA or not self._has_room(first, first + delta, end):
+        if not agrees or not 0 <= delta < MAX_OFFSET_DELTA or not self._has_room(first, first + delta, end):
             return None, None, 0
         return first, first + delta, records
 
     def _has_room(self, first: int, last: int, end: int) -> bool:
         """Return True if offsets first..last fit between the batch before and what follows at byte `end`."""
-        before = self.last if self.last is not None else (self.place.at.name_offset or 0) - 1
+        before = self.last if self.last is not None else (self.place.target.name_offset or 0) - 1
         successor = self.file.successor(end)
         limits_after = [
             each for each in (self.place.beyond, successor.baseOffset if successor else None) if each is not None

@@ -84,7 +84,7 @@ class SegmentWriter:
             raise BatchRejected(str(error)) from error
         if write_batch(self._file, head.batch) != size:
             raise SourceError(
-                f"{place.at.path}: changed while being read; copy it elsewhere, or stop its broker, and try again"
+                f"{place.target.path}: changed while being read; copy it elsewhere, or stop its broker, and try again"
             )
         at, self._size = self._size, self._size + size
         self.last = head.last

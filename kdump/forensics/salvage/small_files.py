@@ -34,14 +34,16 @@ def write_topic_id(out: OutputDirectory, directory: str, made: Salvaged, copies:
     valid partition.metadata among the copies. Raises OutputError."""
     known_id = next((each.copy.known.topic_id for each in copies if each.copy.known.topic_id), None)
     for given in copies:
-        at = given.place.text(METADATA) if given.place is not None else None
-        values = properties(at)
-        if at is None:
+        target = given.place.text(METADATA) if given.place is not None else None
+        values = properties(target)
+        if target is None:
             continue
-        if any(True for _ in content(at, values)):
-            made.notes.append(f"{at.path} is invalid and was not used")
+        if any(True for _ in content(target, values)):
+            made.notes.append(f"{target.path} is invalid and was not used")
         elif known_id is not None and values["topic_id"] != known_id:
-            made.notes.append(f"{at.path} has topic ID {values['topic_id']}, but the cluster's metadata has {known_id}")
+            made.notes.append(
+                f"{target.path} has topic ID {values['topic_id']}, but the cluster's metadata has {known_id}"
+            )
         else:
             known_id = values["topic_id"]
             break

@@ -84,11 +84,13 @@ class SourceFile:
 
     def open(self, ahead: int | None = None) -> None:
         """Open the file. `ahead`: bytes to read at once, by default a whole window. Raises SourceError."""
-        at = self.place.at
-        self._window = window = self.options.open(at)
+        target = self.place.target
+        self._window = window = self.options.open(target)
         if ahead is not None:
             window.ahead = min(ahead, window.size)
-        self._part = SegmentContext(SegmentFiles("", at.name_offset or 0, at), at, False, None, 0, window.source.size)
+        self._part = SegmentContext(
+            SegmentFiles("", target.name_offset or 0, target), target, False, None, 0, window.source.size
+        )
 
     def close(self) -> None:
         if self._window is not None:
@@ -98,11 +100,11 @@ class SourceFile:
     @property
     def is_seekable(self) -> bool:
         """Whether it can be read again, from any position: standard input and compressed files cannot."""
-        return self.place.at.path != "-" and not isinstance(self.window.source, StreamSource)
+        return self.place.target.path != "-" and not isinstance(self.window.source, StreamSource)
 
     def regions(self) -> Iterator[Region]:
         """Yield its regions in order of position. The batch that follows damage may have any offset."""
-        name = self.place.at.name_offset
+        name = self.place.target.name_offset
         return regions(self.window, name_offset=name, limits=self.options.limits, unordered=True)
 
     def batch_at(self, position: int, size: int) -> Batch:

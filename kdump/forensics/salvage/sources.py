@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from kdump.check.engine.units import CheckUnit, units
 from kdump.check.options import Options
 from kdump.forensics.copies import Copy, Key, refuse_others
-from kdump.log.errors import Refused, SourceError
+from kdump.log.errors import OnUnreadable, SourceError
 from kdump.log.file_kinds import SEGMENT
 from kdump.log.header_candidate import candidate_at
 from kdump.log.internal_topics import METADATA_TOPIC
@@ -29,16 +29,16 @@ class SalvageError(Exception):
 @dataclass
 class FoundCopy:
     """A copy as it was found. `place` is its directory, None for single files; `spares` are its .deleted, .swap and
-    .cleaned segments; `misnamed`: other files with batches, such as 25.log, whose names are not a segment's; `strange`:
-    names of files that are neither, and are not read; `was_named`: the user gave its own path, not only that of a
-    directory above."""
+    .cleaned segments; `misnamed`: other files with batches, such as 25.log, whose names are not a segment's;
+    `unknown_names`: names of files that are neither, and are not read; `was_named`: the user gave its own path, not
+    only that of a directory above."""
 
     copy: Copy
     place: PartitionDirectory | None
     spares: list[Target] = field(default_factory=list)
     was_named: bool = False
     misnamed: list[Target] = field(default_factory=list)
-    strange: list[str] = field(default_factory=list)
+    unknown_names: list[str] = field(default_factory=list)
 
 
 @dataclass
@@ -59,24 +59,24 @@ def jobs(
     sources: Iterable[str],
     replicas: Iterable[str],
     options: Options,
-    refused: Refused,
+    on_unreadable: OnUnreadable,
     *,
-    wanted: Callable[[str], bool] = lambda topic: True,
+    is_selected: Callable[[str], bool] = lambda topic: True,
     name: str | None = None,
 ) -> list[SalvageInput]:
     """Return the partitions to salvage. `name` is topic-partition, for a source whose directory has no such name. Calls
-    `refused` for what cannot be read. Raises SalvageError."""
+    `on_unreadable` for what cannot be read. Raises SalvageError."""
     found: dict[Key, SalvageInput] = {}
     unnamed = _key(name) if name is not None else None
-    for given in _given(list(sources), options, refused):
+    for given in _given(list(sources), options, on_unreadable):
         key = unnamed or given.copy.key
         if key is None:
             unknown = f"{given.copy.path}: its directory is not named TOPIC-PARTITION"
             if not given.was_named:
-                refused(SourceError(f"{unknown}; left out"))
+                on_unreadable(SourceError(f"{unknown}; left out"))
                 continue
             raise SalvageError(f"{unknown}; use --name TOPIC-PARTITION")
-        if not wanted(key[0]):
+        if not is_selected(key[0]):
             continue
         if key in found:
             first = found[key].copies[0].copy.path
@@ -88,13 +88,13 @@ def jobs(
             )
         found[key] = SalvageInput(*key, [given])
     for path in replicas:
-        _add_replicas(found, path, options, refused)
+        _add_replicas(found, path, options, on_unreadable)
     return list(found.values())
 
 
-def _add_replicas(found: dict[Key, SalvageInput], path: str, options: Options, refused: Refused) -> None:
+def _add_replicas(found: dict[Key, SalvageInput], path: str, options: Options, on_unreadable: OnUnreadable) -> None:
     matched = False
-    for given in _given([path], options, refused):
+    for given in _given([path], options, on_unreadable):
         key = given.copy.key
         if key is None and given.was_named and len(found) == 1:
             key = next(iter(found))  # it has no name that could be that of another partition
@@ -129,35 +129,35 @@ def _key(name: str) -> Key:
     return match["topic"], int(match["partition"])
 
 
-def _given(paths: list[str], options: Options, refused: Refused) -> Iterator[FoundCopy]:
+def _given(paths: list[str], options: Options, on_unreadable: OnUnreadable) -> Iterator[FoundCopy]:
     """Yield the copies at the paths; files in one directory are one copy."""
     named = {os.path.abspath(path) for path in paths}
     files: dict[str, list[CheckUnit]] = {}
-    for unit in units(tuple(paths), options, refused):
-        place, at = unit.partition, unit.target
+    for unit in units(tuple(paths), options, on_unreadable):
+        place, target = unit.partition, unit.target
         if place is not None:
             was_named = os.path.abspath(place.path) in named
-            for problem in place.refused:
-                refused(SourceError(problem))
+            for problem in place.listing_errors:
+                on_unreadable(SourceError(problem))
             segments = [segment.log for segment in place.segments if segment.log is not None]
             spares = [
                 each
                 for each in (*place.unfinished, *place.others)
                 if not is_live(each.path) and (each.kind is SEGMENT or LOG in os.path.basename(each.path).lower())
             ]
-            misnamed, strange = _misnamed(place, options)
+            misnamed, unknown_names = _misnamed(place, options)
             if segments and place.state == "stray" and not was_named:
                 stray = "stray: a broker did not find it in the cluster's metadata"
-                refused(SourceError(f"{place.path}: {stray}; left out, pass its path to salvage it"))
-            is_wanted = was_named or (not place.state and place.topic != METADATA_TOPIC)
-            if not (is_wanted and (segments or spares or misnamed)):
+                on_unreadable(SourceError(f"{place.path}: {stray}; left out, pass its path to salvage it"))
+            is_selected = was_named or (not place.state and place.topic != METADATA_TOPIC)
+            if not (is_selected and (segments or spares or misnamed)):
                 continue
             values = properties(place.text("partition.metadata"))
             copy = Copy(place.path, segments, unit.known, values.get("topic_id"))
-            yield FoundCopy(copy, place, spares, was_named, misnamed, strange)
-        elif at is not None:
-            alone = at.path == "-" or "://" in at.path
-            files.setdefault(at.path if alone else os.path.dirname(os.path.abspath(at.path)), []).append(unit)
+            yield FoundCopy(copy, place, spares, was_named, misnamed, unknown_names)
+        elif target is not None:
+            alone = target.path == "-" or "://" in target.path
+            files.setdefault(target.path if alone else os.path.dirname(os.path.abspath(target.path)), []).append(unit)
     for here in files.values():
         targets = []
         for unit in here:
@@ -168,9 +168,9 @@ def _given(paths: list[str], options: Options, refused: Refused) -> Iterator[Fou
                     raise SourceError(f"{unit.target.path}: {unit.target.kind.title}, not a log segment")
                 targets.append(unit.target)
             except SourceError as error:
-                refused(error)
+                on_unreadable(error)
         if targets:
-            targets.sort(key=lambda at: (at.name_offset or 0, at.path))
+            targets.sort(key=lambda target: (target.name_offset or 0, target.path))
             yield FoundCopy(Copy(targets[0].path, targets, here[0].known), None, [], True)
 
 
@@ -178,20 +178,24 @@ def _misnamed(place: PartitionDirectory, options: Options) -> tuple[list[Target]
     """Return the files of the partition that may have batches although they have no segment's name, and the names of
     the others that Kafka does not know. For 25.log a broker creates an empty segment of the full name, with orders.log
     it does not start, and it ignores orders.bak (LogLoader.loadSegmentFiles): it serves the batches of none of them."""
-    misnamed, strange = [], []
-    for at in place.others:
-        if not is_live(at.path) or at.kind not in (None, SEGMENT):
+    misnamed, unknown_names = [], []
+    for target in place.others:
+        if not is_live(target.path) or target.kind not in (None, SEGMENT):
             continue
-        if at.kind is SEGMENT or LOG in os.path.basename(at.path).lower() or _begins_with_batch(at, options):
-            misnamed.append(at)
+        if (
+            target.kind is SEGMENT
+            or LOG in os.path.basename(target.path).lower()
+            or _begins_with_batch(target, options)
+        ):
+            misnamed.append(target)
         else:
-            strange.append(os.path.basename(at.path))
-    return sorted(misnamed, key=lambda at: at.path), sorted(strange)
+            unknown_names.append(os.path.basename(target.path))
+    return sorted(misnamed, key=lambda target: target.path), sorted(unknown_names)
 
 
-def _begins_with_batch(at: Target, options: Options) -> bool:
+def _begins_with_batch(target: Target, options: Options) -> bool:
     try:
-        window = options.open(at)
+        window = options.open(target)
     except SourceError:
         return False
     try:

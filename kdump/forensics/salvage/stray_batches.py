@@ -25,7 +25,7 @@ BITS = 63
 """Bits of an offset without its sign."""
 HIGHEST = (1 << BITS) - 1
 NESTED = "it is between damaged bytes, and its offset is out of order: it may be part of a record's value"
-MOST_LOOKS = 100
+MAX_REREAD_BATCHES = 100
 """Maximum number of batches of one file for whose base offset other files are read again."""
 
 
@@ -155,7 +155,8 @@ class StrayBatchPlacement:
         )
 
     def _is_double(self, number: int, entry: IndexedBatch) -> bool:
-        """Return True if the same batch exists elsewhere, which confirms its base offset, or after MOST_LOOKS reads."""
+        """Return True if the same batch exists elsewhere, which confirms its base offset, or after MAX_REREAD_BATCHES
+        reads."""
         for each in self.files:
             if each.batches is not None:
                 for other, found in _holders(each.batches, entry.base, entry.last):
@@ -163,7 +164,7 @@ class StrayBatchPlacement:
                         return True
             elif each.gaps.contains_any(entry.base, entry.last):
                 self.looks += 1
-                if self.looks > MOST_LOOKS or _has_it(each.strand, entry):
+                if self.looks > MAX_REREAD_BATCHES or _has_it(each.strand, entry):
                     return True
         return False
 
@@ -186,7 +187,7 @@ def _same(one: IndexedBatch, other: IndexedBatch) -> bool:
 
 def _has_it(strand: SalvageReader, entry: IndexedBatch) -> bool:
     """Return True if a file whose batches are in order has the batch."""
-    reader = SalvageReader(strand.place, strand.known, strand.options, lambda of, lost: None, strand.met)
+    reader = SalvageReader(strand.place, strand.known, strand.options, lambda of, lost: None, strand.on_progress)
     try:
         reader.begin()
         while reader.head is not None and reader.head.last < entry.base:

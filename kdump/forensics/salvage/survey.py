@@ -32,7 +32,7 @@ class SurveyReader(SalvageReader):
         return None
 
     def _has_room(self, first: int, last: int, end: int) -> bool:
-        name = self.place.at.name_offset
+        name = self.place.target.name_offset
         return 0 <= first <= last and (name is None or abs(first - name) < REACH)
 
 
@@ -53,7 +53,7 @@ def survey(strands: Iterable[SalvageReader], losses: LostOffsets) -> list[Salvag
 def _look(strand: SalvageReader, losses: LostOffsets) -> SurveyedFile:
     """Survey a file, which is read once if its batches are in order, and twice if they are not."""
     gaps = OrderedRanges()
-    probe = SalvageReader(strand.place, strand.known, strand.options, lambda strand, lost: None, strand.met)
+    probe = SalvageReader(strand.place, strand.known, strand.options, lambda strand, lost: None, strand.on_progress)
     try:
         probe.begin()
         if probe.head is not None and (strand.start < 0 or probe.head.base < strand.start):
@@ -71,7 +71,7 @@ def _look(strand: SalvageReader, losses: LostOffsets) -> SurveyedFile:
 
 def _indexed(strand: SalvageReader, losses: LostOffsets) -> BatchIndex:
     """Return the index of a file's batches, and report what is lost of the file."""
-    index = BatchIndex(strand.place.at.name_offset, strand.place.beyond)
+    index = BatchIndex(strand.place.target.name_offset, strand.place.beyond)
     pending = False  # something with unknown offsets was lost since the last batch
     borders = 0  # end of the last bytes that belong to no valid batch
 
@@ -87,8 +87,8 @@ def _indexed(strand: SalvageReader, losses: LostOffsets) -> BatchIndex:
             else:
                 pending = True
 
-    reader = SurveyReader(strand.place, strand.known, strand.options, lost, strand.met, strand.rescue)
-    expected = strand.place.at.name_offset
+    reader = SurveyReader(strand.place, strand.known, strand.options, lost, strand.on_progress, strand.rescue)
+    expected = strand.place.target.name_offset
     try:
         reader.begin()
         while reader.head is not None:

@@ -18,8 +18,8 @@ ZERO_OFFSET = 1 << 40
 """Reach of a copy with an offset of 0, which no decoder accepts."""
 
 
-def walk(data: bytes, start: cython.Py_ssize_t, most: cython.Py_ssize_t) -> tuple[int, int, int]:
-    """Walk complete elements from data[start] until their output is `most` bytes or more; stop before a long literal.
+def walk(data: bytes, start: cython.Py_ssize_t, limit: cython.Py_ssize_t) -> tuple[int, int, int]:
+    """Walk complete elements from data[start] until their output is `limit` bytes or more; stop before a long literal.
 
     Return where the next element starts, the size of the output, and how many bytes before that output the copies refer
     to.
@@ -34,7 +34,7 @@ def walk(data: bytes, start: cython.Py_ssize_t, most: cython.Py_ssize_t) -> tupl
     offset: cython.longlong
     made: cython.longlong = 0
     reach: cython.longlong = 0
-    while made < most and at < stop:
+    while made < limit and at < stop:
         tag = buffer[at]
         if tag & 3 == 0:
             extra = 0 if tag < 240 else (tag >> 2) - 59

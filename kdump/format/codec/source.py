@@ -39,10 +39,10 @@ class CompressedInput:
                 break
         return len(self._chunk) - self._at
 
-    def peek(self, most: int) -> bytes:
-        """Return some of the next bytes, at most `most`, without consuming them; empty only at the end."""
+    def peek(self, count: int) -> bytes:
+        """Return some of the next bytes, at most `count`, without consuming them; empty only at the end."""
         self._at_hand()
-        return bytes(self._chunk[self._at : self._at + most])
+        return bytes(self._chunk[self._at : self._at + count])
 
     def skip(self, count: int) -> int:
         """Skip `count` bytes, or to the end; return the number of bytes skipped."""

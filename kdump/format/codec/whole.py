@@ -28,16 +28,16 @@ def decompress_small(codec: str, payload: memoryview, limit: int) -> bytes | Non
     unpack = _CODECS.get(codec)
     if unpack is None or not 0 < len(payload) <= SMALL:
         return None
-    most = min(limit, SMALL_UNPACKED)
+    max_size = min(limit, SMALL_UNPACKED)
     try:
         errors = _errors(codec)
     except DecodeError:  # the library is missing: the stream reports it
         return None
     try:
-        found = unpack(payload, most)
+        found = unpack(payload, max_size)
     except errors:
         return None
-    return found if found and len(found) <= most else None
+    return found if found and len(found) <= max_size else None
 
 
 def _errors(codec: str) -> tuple[type[Exception], ...]:
@@ -66,10 +66,10 @@ def _inflate() -> Any:
     return isal_zlib
 
 
-def _gzip(payload: memoryview, most: int) -> bytes | None:
+def _gzip(payload: memoryview, max_size: int) -> bytes | None:
     end = len(payload) - GZIP_TRAILER
     size = int.from_bytes(payload[end + 4 :], "little")
-    if end <= GZIP_HEADER or bytes(payload[:4]) != b"\x1f\x8b\x08\0" or size > most:
+    if end <= GZIP_HEADER or bytes(payload[:4]) != b"\x1f\x8b\x08\0" or size > max_size:
         return None
     zlib = _inflate()
     inflater = zlib.decompressobj(-15)
@@ -79,21 +79,21 @@ def _gzip(payload: memoryview, most: int) -> bytes | None:
     return found if zlib.crc32(found) == int.from_bytes(payload[end : end + 4], "little") else None
 
 
-def _snappy(payload: memoryview, most: int) -> bytes | None:
+def _snappy(payload: memoryview, max_size: int) -> bytes | None:
     unpack = library("cramjam", "python-snappy", snappy.STREAM).snappy.decompress_raw
     if bytes(payload[:8]) != snappy.MAGIC:
-        stated = snappy.stated_length(payload, len(payload), 0, most, most)
+        stated = snappy.stated_length(payload, len(payload), 0, max_size, max_size)
         raw = bytes(unpack(payload))  # the library returns its own type
         return raw if len(raw) == stated else None
     found: list[bytes] = []
-    at, end, left = snappy.HEADER_SIZE, len(payload), most
+    at, end, left = snappy.HEADER_SIZE, len(payload), max_size
     while at + 4 < end:
         start = at + 4
         at = start + int.from_bytes(payload[at:start], "big", signed=True)
         if at <= start or at > end:
             return None
         block = payload[start:at]
-        size = snappy.stated_length(block, len(block), start, left, most)
+        size = snappy.stated_length(block, len(block), start, left, max_size)
         piece = unpack(block)
         if len(piece) != size:
             return None
@@ -102,7 +102,7 @@ def _snappy(payload: memoryview, most: int) -> bytes | None:
     return b"".join(found) if at == end else None
 
 
-def _lz4(payload: memoryview, most: int) -> bytes | None:
+def _lz4(payload: memoryview, max_size: int) -> bytes | None:
     flags, descriptor = payload[4], bytes(payload[4:6])
     if bytes(payload[:4]) != b"\x04\x22\x4d\x18" or flags not in LZ4_FLAGS or descriptor[1] & 0xCF != 0x40:
         return None
@@ -111,7 +111,7 @@ def _lz4(payload: memoryview, most: int) -> bytes | None:
     unpack: Callable[..., bytes] = library("lz4.block", "lz4", lz4.STRUCT).decompress
     largest = lz4.largest_block(descriptor)
     found: list[bytes] = []
-    at, end, left = 7, len(payload), most
+    at, end, left = 7, len(payload), max_size
     while at + 4 <= end:
         word = int.from_bytes(payload[at : at + 4], "little")
         size = word & ~lz4.STORED
@@ -134,7 +134,7 @@ def _lz4_checksum(descriptor: bytes) -> int:
     return lz4.header_checksum(descriptor)
 
 
-def _zstd(payload: memoryview, most: int) -> bytes | None:
+def _zstd(payload: memoryview, max_size: int) -> bytes | None:
     descriptor = payload[4]
     if bytes(payload[:4]) != b"\x28\xb5\x2f\xfd" or descriptor & 0x0B:  # unused and reserved bits, a dictionary
         return None
@@ -153,7 +153,7 @@ def _zstd(payload: memoryview, most: int) -> bytes | None:
         if is_invalid or at > end or blocks > ZSTD_BLOCKS:
             return None
     room = blocks * zstd.MAX_BLOCK if content_size is None else content_size
-    if at != end or room > max(most, zstd.MAX_BLOCK * ZSTD_BLOCKS) or not room:
+    if at != end or room > max(max_size, zstd.MAX_BLOCK * ZSTD_BLOCKS) or not room:
         return None
     decompressor = zstd.take()
     try:

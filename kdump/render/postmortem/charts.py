@@ -77,10 +77,10 @@ def draw_charts(made: PostMortem, names: PartitionLabels) -> ChartSet:
 
 
 def _focus(
-    partitions: list[PartitionFacts], wanted: Callable[[PartitionFacts], bool], *, by_producers: bool = False
+    partitions: list[PartitionFacts], is_selected: Callable[[PartitionFacts], bool], *, by_producers: bool = False
 ) -> list[PartitionFacts]:
     """Return the most interesting partitions: those with findings, then those with most of what is drawn."""
-    found = [facts for facts in partitions if wanted(facts)]
+    found = [facts for facts in partitions if is_selected(facts)]
 
     def weight(facts: PartitionFacts) -> tuple[int, ...]:
         errors, warnings, held, size = facts.weight

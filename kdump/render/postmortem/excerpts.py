@@ -82,22 +82,22 @@ class _Dump(Hexdump):
 def hexdump(finding: Finding, options: Options) -> list[Line]:
     """Return the batch, the bytes or the entries that a finding is about; empty if it is not about bytes, or they can
     no longer be read."""
-    at = target(finding.file, source=finding.source)
+    file = target(finding.file, source=finding.source)
     dump = _Dump()
-    if at.path == "-" or not finding.size:
+    if file.path == "-" or not finding.size:
         return []
     try:
-        window = options.open(at)
+        window = options.open(file)
     except SourceError:
         return []
     with closing(window.source):
         try:
-            kind = at.kind or by_content(window)
+            kind = file.kind or by_content(window)
             if kind in BATCHES or kind is None:
-                dump.at = at
+                dump.target = file
                 _region(dump, finding, window, options)
             else:
-                _entries(dump, finding, window, kind, at.name_offset or 0)
+                _entries(dump, finding, window, kind, file.name_offset or 0)
         except SourceError:
             pass
     while dump.kept.lines and not any(text.strip() for text, _ in dump.kept.lines[-1]):
@@ -161,11 +161,11 @@ def excerpt(lines: list[Line]) -> list[Line]:
     """Return at most LINES lines: the beginning, and what is wrong."""
     if len(lines) <= LINES:
         return lines
-    wanted = set(range(LINES // 2))
+    selected = set(range(LINES // 2))
     for number, line in enumerate(lines):
         if any(style == "bad" for _, style in line):
-            wanted |= set(range(number - CONTEXT, number + CONTEXT))
-    kept = sorted(number for number in wanted if 0 <= number < len(lines))[:LINES]
+            selected |= set(range(number - CONTEXT, number + CONTEXT))
+    kept = sorted(number for number in selected if 0 <= number < len(lines))[:LINES]
     made: list[Line] = []
     last = -1
     for number in kept:

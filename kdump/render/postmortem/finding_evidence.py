@@ -17,7 +17,7 @@ from kdump.render.report import EVERYWHERE, FindingGroup, PartitionFindings
 
 DUMPED = 60
 """Maximum groups of findings with a hexdump."""
-TOLD = 300
+MAX_EXPLAINED = 300
 """Maximum groups of findings on the page."""
 OF_ONE_CODE = 10
 """Maximum groups of findings of one code in one partition."""
@@ -62,8 +62,8 @@ def evidence(made: PostMortem, names: PartitionLabels, options: Options) -> Find
     found = [(facts, story) for facts in (*made.others, *made.partitions) for story in _stories(facts)]
     stories, omitted = _folded(found)
     stories.sort(key=lambda each: SEVERITIES.index(each[1].first.severity))
-    omitted += max(0, len(stories) - TOLD)
-    explained = [_explain(number, *each, names) for number, each in enumerate(stories[:TOLD])]
+    omitted += max(0, len(stories) - MAX_EXPLAINED)
+    explained = [_explain(number, *each, names) for number, each in enumerate(stories[:MAX_EXPLAINED])]
     for each, (_, story, _) in zip(explained[:DUMPED], stories):
         if each.severity != INFO or len(explained) <= DUMPED // 2:
             each.dump = hexdump(story.first, options)

@@ -23,12 +23,12 @@ def clean(text: str) -> str:
     return printable(path_text(text)) if text != "-" else STDIN
 
 
-def short(text: str, most: int = LONGEST) -> str:
-    """Shorten text to at most `most` characters, by omitting its middle."""
-    if len(text) <= most:
+def short(text: str, max_length: int = LONGEST) -> str:
+    """Shorten text to at most `max_length` characters, by omitting its middle."""
+    if len(text) <= max_length:
         return text
-    half = (most - 1) // 2
-    return text[: most - 1 - half] + "…" + text[len(text) - half :]
+    half = (max_length - 1) // 2
+    return text[: max_length - 1 - half] + "…" + text[len(text) - half :]
 
 
 class PartitionLabels:

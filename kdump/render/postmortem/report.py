@@ -13,7 +13,7 @@ from kdump.check.options import Options
 from kdump.forensics.output_directory import OutputDirectory, OutputError, OutputFile
 from kdump.forensics.postmortem.facts import PostMortem
 from kdump.forensics.postmortem.run import postmortem
-from kdump.log.errors import Refused, SourceError
+from kdump.log.errors import OnUnreadable, SourceError
 from kdump.render.postmortem.charts import draw_charts
 from kdump.render.postmortem.finding_evidence import evidence
 from kdump.render.postmortem.labels import PartitionLabels, clean
@@ -45,8 +45,8 @@ def report(
     topics: Callable[[str], bool] = lambda name: True,
     jobs: int | None = None,
     max_rate: int | None = None,
-    refused: Refused | None = None,
-    met: Callable[[int], None] = lambda count: None,
+    on_unreadable: OnUnreadable | None = None,
+    on_progress: Callable[[int], None] = lambda count: None,
     total: Callable[[int], None] = lambda size: None,
     step: Callable[[str], None] = lambda what: None,
 ) -> ReportFiles:
@@ -55,12 +55,12 @@ def report(
 
     `paths`: segments, partition directories, log directories, or directories above them. `title`: the title of the
     page. `topics` selects partitions by topic name. `jobs`: number of processes that read in parallel; `max_rate`:
-    bytes per second that they read together. `total` is called with the number of bytes to read, `met` with the number
-    of bytes read since its previous call, and `step` with the name of each step after reading.
+    bytes per second that they read together. `total` is called with the number of bytes to read, `on_progress` with the
+    number of bytes read since its previous call, and `step` with the name of each step after reading.
 
     Raises OutputError if the output cannot be written, if possible before anything is read. Raises SourceError if the
-    packages for drawing are missing, if nothing could be read, or if a path cannot be read and `refused` is None;
-    otherwise `refused` is called with that error. Raises ValueError for an unknown `chart_format`.
+    packages for drawing are missing, if nothing could be read, or if a path cannot be read and `on_unreadable` is None;
+    otherwise `on_unreadable` is called with that error. Raises ValueError for an unknown `chart_format`.
     """
     if chart_format not in FORMATS:
         raise ValueError(f"unknown format {chart_format!r}; known are {', '.join(FORMATS)}")
@@ -72,11 +72,11 @@ def report(
     made = postmortem(
         named,
         options,
-        wanted=lambda unit: _is_of(unit, topics),
+        is_selected=lambda unit: _is_of(unit, topics),
         jobs=jobs,
         max_rate=max_rate,
-        refused=refused,
-        met=met,
+        on_unreadable=on_unreadable,
+        on_progress=on_progress,
         total=total,
     )
     if not made.totals.files and not made.stats.files:

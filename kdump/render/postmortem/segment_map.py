@@ -47,7 +47,7 @@ class SegmentMaps:
         found = [(facts, segment) for facts in drawn for segment in facts.segments if segment.size]
         self.all = sum(facts.segmentCount for facts in made.partitions)
         self.rows = found if len(found) <= SEGMENTS else _chosen(drawn)
-        self.most = max(24, CELLS // max(1, len(self.rows)))
+        self.max_cells = max(24, CELLS // max(1, len(self.rows)))
         self.producers = self._producers()
 
     @property
@@ -122,7 +122,7 @@ class SegmentMaps:
     def _cells(self, by: str, facts: PartitionFacts, segment: SegmentFacts) -> list[Cell]:
         """Return the segment's cells, with a bounded number; in the map of findings, adjacent valid cells are
         merged."""
-        cells = coarser(segment.cells, self.most)
+        cells = coarser(segment.cells, self.max_cells)
         if by != "finding":
             return cells
         made: list[Cell] = []

@@ -73,7 +73,7 @@ def compression(stats: Stats) -> Chart | None:
     if not data:
         return None
     order = list(dict.fromkeys(row["codec"] for row in data))
-    most = max(row["amount"] for row in data)
+    highest = max(row["amount"] for row in data)
     y = {"field": "codec", "type": "nominal", "sort": order, "title": None, "axis": {"domain": False, "ticks": False}}
     step = {"field": "is", "type": "nominal", "sort": ["stored", "unpacked"]}
     shared = {
@@ -84,7 +84,7 @@ def compression(stats: Stats) -> Chart | None:
             "type": "quantitative",
             "title": "bytes of records",
             "axis": {"format": "~s", "tickCount": 6},
-            "scale": {"domain": [0, most * 1.25], "nice": False},
+            "scale": {"domain": [0, highest * 1.25], "nice": False},
         },
     }
     shades = {"stored": palette.BLUE, "unpacked": palette.PALE}
@@ -135,20 +135,20 @@ def _top(name: str, title: str, rows: list[tuple[str, Any]], sketch: SpaceSaving
         while label in labels:
             label += "'"
         labels.append(label)
-        most = each.times + sketch.error
-        caption = f"{each.times:,}" + (f"..{most:,}" if sketch.error else "")
+        highest = each.times + sketch.error
+        caption = f"{each.times:,}" + (f"..{highest:,}" if sketch.error else "")
         share = f"{100 * each.times / sketch.total:.1f} %" if sketch.total else ""
-        data.append({"name": label, "count": each.times, "most": most, "label": caption, "records": caption})
+        data.append({"name": label, "count": each.times, "most": highest, "label": caption, "records": caption})
         data[-1] |= {"size": size_text(each.weight), "share": share}
     y = {"field": "name", "type": "nominal", "sort": labels, "title": None, "axis": {"domain": False, "ticks": False}}
-    most = max(row["most"] for row in data)
+    highest = max(row["most"] for row in data)
     x = {
         "field": "count",
         "type": "quantitative",
         "title": "records",
         "axis": {"format": "~s", "tickMinStep": 1, "tickCount": 8},
     }
-    x["scale"] = {"domain": [0, most * 1.12], "nice": False}
+    x["scale"] = {"domain": [0, highest * 1.12], "nice": False}
     layers: list[Spec] = [
         {
             "mark": {"type": "bar", "color": palette.BLUE, "height": 12},

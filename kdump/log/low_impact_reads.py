@@ -65,7 +65,7 @@ def after_read(count: int) -> None:
     _bytes_read += count
 
 
-class CarefulReads:
+class LowImpactReads:
     """The reads of one open file: call `before` and `after` around each one, and `close` while the file is open."""
 
     def __init__(self, fd: int) -> None:

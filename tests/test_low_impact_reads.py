@@ -22,7 +22,7 @@ import pytest
 from kdump import cores, idle
 from kdump.cli import COMMANDS, cli
 from kdump.commands import reading
-from kdump.log import manners
+from kdump.log import low_impact_reads
 from kdump.log.rate_limit import BURST, RateLimit
 from kdump.log.source import FileSource
 from kdump.render import progress
@@ -103,7 +103,7 @@ def arguments(name: str, disk: Path, out: Path) -> list[str]:
 @pytest.fixture(autouse=True)
 def unlimited() -> Iterator[None]:
     yield
-    manners.limit_rate(None)
+    low_impact_reads.limit_rate(None)
 
 
 def test_every_command_that_reads_segments() -> None:
@@ -144,18 +144,18 @@ def test_options_of_reading(name: str, disk: Path, tmp_path: Path, monkeypatch: 
     clock = Clock()
     began = clock.now
     idle_from: list[int] = []
-    monkeypatch.setattr(reading, "be_idle", lambda: idle_from.append(manners.bytes_read()))
+    monkeypatch.setattr(reading, "be_idle", lambda: idle_from.append(low_impact_reads.bytes_read()))
     monkeypatch.setattr(reading, "RateLimit", partial(RateLimit, clock=clock, sleep=clock.sleep))
-    before = manners.bytes_read()
+    before = low_impact_reads.bytes_read()
     command, *others = arguments(name, disk, tmp_path)
     run(command, "--max-rate", "10k/s", "--idle", *others)
-    count = manners.bytes_read() - before
+    count = low_impact_reads.bytes_read() - before
     assert idle_from == [before]
     assert count > SIZE * 0.9 or name in SMALL
     assert clock.now - began == pytest.approx(count / 10240 - BURST)
     run(command, *arguments(name, disk, tmp_path / "again")[1:])
     assert idle_from == [before]
-    assert manners.max_rate() is None
+    assert low_impact_reads.max_rate() is None
 
 
 IOPRIO_GET = {"x86_64": 252, "aarch64": 31}
@@ -206,7 +206,7 @@ def test_progress(name: str, disk: Path, tmp_path: Path, monkeypatch: pytest.Mon
     monkeypatch.setattr(progress, "STATUS", terminal)
     monkeypatch.setattr(progress, "PATIENCE", 0.0)
     monkeypatch.setattr(progress, "PERIOD", 3600.0)
-    monkeypatch.setattr(progress, "is_wanted", lambda: True)
+    monkeypatch.setattr(progress, "is_enabled", lambda: True)
     pread = FileSource._pread
 
     def reads(self: FileSource, count: int, position: int) -> bytes:

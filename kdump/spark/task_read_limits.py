@@ -1,15 +1,15 @@
-"""How the tasks of a scan read: as the process that started it (kdump.log.manners, kdump.idle)."""
+"""How the tasks of a scan read: as the process that started it (kdump.log.low_impact_reads, kdump.idle)."""
 
 from __future__ import annotations
 
 from typing import NamedTuple
 
 from kdump.idle import be_idle, is_idle
-from kdump.log.manners import limit_rate, max_rate
+from kdump.log.low_impact_reads import limit_rate, max_rate
 from kdump.log.rate_limit import RateLimit
 
 
-class TaskManners(NamedTuple):
+class TaskReadLimits(NamedTuple):
     """How a task reads. `per_second`: bytes, None without a limit. Spark starts the processes of tasks, perhaps on
     other machines, so that they cannot share one limit: each gets an equal part."""
 
@@ -24,7 +24,7 @@ class TaskManners(NamedTuple):
             limit_rate(RateLimit(self.per_second) if self.per_second else None)
 
 
-def task_manners(parallelism: int) -> TaskManners:
+def task_read_limits(parallelism: int) -> TaskReadLimits:
     """Return how each of `parallelism` tasks reads, so that together they read as this process does."""
     rate = max_rate()
-    return TaskManners(max(1, rate // max(1, parallelism)) if rate else None, is_idle())
+    return TaskReadLimits(max(1, rate // max(1, parallelism)) if rate else None, is_idle())
