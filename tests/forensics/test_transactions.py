@@ -15,11 +15,21 @@ import kdump
 import kdump.state.transactions as tracker
 from kdump.check.finding import Finding
 from kdump.forensics.answers import CoordinatorTransaction, Difference, Note, PartitionTransactions, Transaction
-from kdump.forensics.transaction_ledger import DAMAGE_WITHIN, NO_DATA, NO_DATA_BELOW, NO_DATA_COMPACTED, ONLY_INDEX
+from kdump.forensics.transaction_ledger import (
+    DAMAGE_WITHIN,
+    EPOCHS,
+    LATER,
+    LOST_BEGIN,
+    NO_DATA,
+    NO_DATA_BELOW,
+    NO_DATA_COMPACTED,
+    ONLY_INDEX,
+    UNKNOWN,
+)
 from kdump.format.transaction_record import STATES
 from kdump.log.errors import SourceError
 from tests import craft
-from tests.conftest import DISKS, FIXTURES, ORACLE, SEED, sample
+from tests.conftest import DISKS, FIXTURES, ORACLE, SEED, numbers_in, sample
 from tests.craft import batch, flip, split
 from tests.forensics import naive
 from tests.forensics.disks import PAYMENTS, coordinator, cut, data, marker, partition, snapshot, txn_index
@@ -179,7 +189,8 @@ def test_segments_say_what_the_whole_log_says(tmp_path: Path, at: int) -> None:
     assert [(r.producerId, r.firstOffset, r.markerOffset, r.state) for r in alone] == [
         row[:4] for row in expected if (row[2] is None and row[0] == 11) or (row[2] or 0) >= base
     ]
-    assert all(("its start is known from" in " ".join(r.remarks)) == ((r.firstOffset or 0) < base) for r in alone)
+    began_before = LOST_BEGIN.format(name=f"{base:020}.snapshot")
+    assert all((began_before in r.remarks) == ((r.firstOffset or 0) < base) for r in alone)
 
 
 def test_an_earlier_segment_alone_knows_that_more_may_come(tmp_path: Path) -> None:
@@ -190,7 +201,7 @@ def test_an_earlier_segment_alone_knows_that_more_may_come(tmp_path: Path) -> No
     assert summary.lastStableOffset is None
     held = [row for row in rows(answers) if row.state == "open"]
     assert held
-    assert all("later segment" in " ".join(row.remarks) and row.abort is None for row in held)
+    assert all(LATER in row.remarks and row.abort is None for row in held)
 
 
 def test_begun_below_the_log_start_without_a_snapshot(tmp_path: Path) -> None:
@@ -277,7 +288,7 @@ def test_unknown_coordinator_is_no_verdict(tmp_path: Path) -> None:
     old = rows(ask(folder, now=NOW + 1))[0]
     assert old.state == "open"
     assert old.abort is not None
-    assert "find-hanging" in old.remarks[0]
+    assert old.remarks == (UNKNOWN,)
     young = rows(ask(folder, now=NOW))[0]
     assert (young.abort, young.remarks) == (None, ())
 
@@ -407,7 +418,7 @@ def test_two_transactions_that_damage_has_made_one(tmp_path: Path) -> None:
     (folder / f"{0:020}.log").write_bytes(log[0] + flip(log[1], 8 * 70) + log[2] + log[3])
     row = rows(ask(folder))[0]
     assert DAMAGE_WITHIN in row.remarks
-    assert any("epochs 0 to 1" in remark for remark in row.remarks)
+    assert EPOCHS.format(first=0, last=1) in row.remarks
 
 
 def test_zeros_at_the_end_are_no_damage(tmp_path: Path) -> None:
@@ -422,7 +433,7 @@ def test_endless_open_transactions(tmp_path: Path, monkeypatch: pytest.MonkeyPat
     folder = partition(tmp_path, b"".join(data(i, i) for i in range(50)))
     answers = ask(folder)
     assert len(rows(answers)) == 10
-    assert any(isinstance(each, Note) and "more than 10" in each.message for each in answers)
+    assert [numbers_in(each.message) for each in answers if isinstance(each, Note)] == [[10]]
     assert answers[-1].lastStableOffset == 0
 
 
@@ -434,7 +445,7 @@ def test_a_path_that_cannot_be_read(tmp_path: Path) -> None:
     assert len(told) == 1
     shutil.copy(PAYMENTS.with_suffix(".txnindex"), tmp_path)
     ask(tmp_path / PAYMENTS.with_suffix(".txnindex").name, refused=told.append)
-    assert "not a segment" in str(told[1])
+    assert len(told) == 2
 
 
 def test_a_state_that_there_is_not() -> None:
