@@ -20,10 +20,13 @@ from kdump.forensics.transaction_ledger import (
     EPOCHS,
     LATER,
     LOST_BEGIN,
+    MARKER_DUE,
     NO_DATA,
     NO_DATA_BELOW,
     NO_DATA_COMPACTED,
+    NOT_IN_IT,
     ONLY_INDEX,
+    OVERDUE,
     UNKNOWN,
 )
 from kdump.format.transaction_record import STATES
@@ -249,7 +252,10 @@ def test_hanging_when_the_coordinator_does_not_know_it(tmp_path: Path) -> None:
     assert row.abort == f"{tool} --start-offset 2"
     # The epoch is that of the producer's last batch; the coordinator's epoch is that of its last marker.
     assert row.abortBefore3 == f"{tool} --producer-id 1 --producer-epoch 1 --coordinator-epoch 0"
-    assert row.remarks == ("its coordinator has tx as CompleteAbort, epoch 2, but without this partition",)
+    (remark,) = row.remarks
+    assert " CompleteAbort," in remark
+    assert numbers_in(remark) == [2]
+    assert NOT_IN_IT in remark
     summary = ask(root)[-1]
     assert (summary.lastStableOffset, summary.heldBy, summary.hanging, summary.open) == (2, 1, 1, 0)
 
@@ -276,11 +282,11 @@ def test_open_and_overdue(tmp_path: Path) -> None:
     root = disk_with(tmp_path, ("tx", 1, 1, "Ongoing", {"payments": [0]}))
     row = rows(ask(root))[-1]
     assert (row.state, row.abort) == ("open", None)
-    assert "overdue" in row.remarks[0]  # begun at 1000, with a timeout of 60 s
+    assert OVERDUE in row.remarks[0]  # begun at 1000, with a timeout of 60 s
     root = disk_with(tmp_path / "prepared", ("tx", 1, 2, "PrepareCommit", {"payments": [0]}))
     row = rows(ask(root))[-1]
     assert (row.state, row.abort) == ("open", None)
-    assert "its marker has not been written yet" in row.remarks[0]
+    assert MARKER_DUE in row.remarks[0]
 
 
 def test_unknown_coordinator_is_no_verdict(tmp_path: Path) -> None:
@@ -301,7 +307,7 @@ def test_the_marker_is_not_what_was_decided(tmp_path: Path) -> None:
     coordinator(tmp_path, ("tx", 1, 1, "PrepareCommit", {"payments": [0]}), ("tx", 1, 1, "CompleteCommit", {}))
     (found,) = (each for each in ask(tmp_path) if isinstance(each, Difference))
     assert (found.producerId, found.offset, found.coordinatorOffset) == (1, 1, 0)
-    assert found.message == "the marker is ABORT, but its coordinator decided COMMIT"
+    assert re.findall("ABORT|COMMIT", found.message) == ["ABORT", "COMMIT"]  # the marker, and the decision
 
 
 def test_no_marker_though_the_coordinator_is_done(tmp_path: Path) -> None:
@@ -320,7 +326,7 @@ def test_a_decision_whose_markers_are_not_written_yet(tmp_path: Path) -> None:
     coordinator(tmp_path, *(("tx", 1, 0, state, here if state[0] == "P" else {}) for state in states))
     answers = ask(tmp_path)
     assert not [each for each in answers if isinstance(each, Difference)]
-    assert "its marker has not been written yet" in rows(answers)[1].remarks[0]
+    assert MARKER_DUE in rows(answers)[1].remarks[0]
 
 
 def test_transaction_version_1_keeps_its_epoch(tmp_path: Path) -> None:
