@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -36,6 +37,11 @@ def objects(
     for each in found if types is not None else ():
         assert list(each) == ["type", *(key.name for key in types[each["type"]])]
     return found
+
+
+def unmatched(stderr: str) -> list[str]:
+    """Return the options whose values match nothing, such as --topic paymnts, in order."""
+    return re.findall(r"^kdump: (--[a-z-]+ \S+): ", stderr, re.M)
 
 
 def examples(text: str, directory: Path = FIXTURES) -> Iterator[tuple[str, str]]:

@@ -6,6 +6,7 @@ import gc
 import io
 import os
 import random
+import re
 import shutil
 import signal
 import sys
@@ -66,6 +67,14 @@ def sample(items: Iterable[Each], one_in: int, name: object = "") -> list[Each]:
     A test that takes a sample has the marker `sampled`; make test-all runs it with all items."""
     found = list(items)
     return found if SEED else found[random.Random(f"start {name}").randrange(one_in) :: one_in]
+
+
+NUMBER = re.compile(r"(?<![\w-])(?<!\d\.)-?\d+(?:,\d{3})*(?![\w-]|\.\d)")
+
+
+def numbers_in(text: str) -> list[int]:
+    """Return the numbers in a text, in order: what a sentence states, however it is worded."""
+    return [int(found.replace(",", "")) for found in NUMBER.findall(text)]
 
 
 settings.register_profile(

@@ -100,7 +100,7 @@ def test_what_keeps_changing_is_noted(tmp_path: Path, monkeypatch: pytest.Monkey
     *findings, summary = map(json.loads, result.stdout.splitlines())
     assert result.exit_code == 0
     assert not [row for row in findings if row["severity"] == "error"]
-    assert summary["notes"] == [f"{path}: kept changing during the check; doubtful findings in it are not reported"]
+    assert [note.partition(": ")[0] for note in summary["notes"]] == [str(path)]
 
 
 @pytest.mark.parametrize("command", ["verify", "transactions", "producers", "retention", "restart-plan", "diff"])

@@ -11,7 +11,8 @@ import pytest
 
 from kdump.render.all_answers import TYPES
 from tests import command
-from tests.conftest import DISKS, FIXTURES, seeded
+from tests.command import unmatched
+from tests.conftest import DISKS, FIXTURES, numbers_in, seeded
 from tests.state.test_cluster import ACL, SCRAM, TOKEN, feature, int32, quota
 from tests.state.test_metadata import (
     CHECKPOINT,
@@ -150,7 +151,7 @@ def test_topic_shows_its_details() -> None:
     kinds = {each["type"] for each in objects(CLEAN, "--topic", "clicks")}
     assert kinds == {"clusterTopic", "clusterPartition", "clusterConfig"}
     assert "segment.bytes" in run(CLEAN, "--topic", "cl*").stdout
-    assert "--topic none: no match" in run(CLEAN, "--topic", "none").stderr
+    assert unmatched(run(CLEAN, "--topic", "none").stderr) == ["--topic none"]
 
 
 def test_problems(tmp_path: Path) -> None:
@@ -165,12 +166,11 @@ def test_as_of(tmp_path: Path) -> None:
     assert (now["leader"], now["isr"], now["eligibleLeaderReplicas"]) == (-1, [], [1])
     result = run(CLEAN / "__cluster_metadata-0" / CHECKPOINT, "--as-of", "300")
     assert (result.exit_code, result.stdout) == (2, "")
-    assert "does not go back that far" in result.stderr
-    assert "oldest snapshot ends at offset 327" in result.stderr
+    assert numbers_in(result.stderr)[-1] == 327  # the end of the oldest snapshot
     result = run(CLEAN / "__cluster_metadata-0" / CHECKPOINT, "--as-of", "300", "--history")
     assert (result.exit_code, result.stdout) == (2, "")
     late = run(CLEAN, "--as-of", "9999", "--show", "summary")
-    assert (late.exit_code, "ends at offset 329" in late.stderr) == (2, True)
+    assert (late.exit_code, 329 in numbers_in(late.stderr)) == (2, True)
 
 
 def test_history() -> None:
@@ -188,7 +188,7 @@ def test_history_behind_a_snapshot(tmp_path: Path) -> None:
     (tmp_path / f"{3:020}-0000000001.checkpoint").write_bytes(snapshot(topic("a", "A")))
     (tmp_path / f"{3:020}.log").write_bytes(log([topic("b", "B")], offset=3))
     result = run(tmp_path, "--history")
-    assert "no history before offset 3" in result.stderr
+    assert 3 in numbers_in(result.stderr)
     assert len(result.stdout.splitlines()) == 2
 
 
@@ -224,7 +224,7 @@ def test_damage_is_in_the_json_too(tmp_path: Path) -> None:
     # Very many of them are only counted on stderr.
     root = disk(tmp_path, *[framed(99, b"")] * 60)
     result = run(root)
-    assert "… and 40 more such notes" in result.stderr
+    assert numbers_in(result.stderr.splitlines()[-1]) == [40]
 
 
 def test_nothing_of_the_log_reaches_the_terminal_raw(tmp_path: Path) -> None:

@@ -88,7 +88,7 @@ def test_log_directories(tmp_path: Path) -> None:
     shutil.rmtree(copy / "ledger-0")
     result = run(FIXTURES / "clean-2", copy)
     assert result.exit_code == 1
-    assert "ledger-0 is only in" in result.stderr
+    assert re.search(rf"\bledger-0\b.*{re.escape(str(FIXTURES / 'clean-2' / 'ledger-0'))}$", result.stderr, re.M)
     properties = copy / "meta.properties"
     properties.write_text(re.sub(r"directory\.id=.*", "directory.id=AAAAAAAAAAAAAAAAAAAAAA", properties.read_text()))
     assert run(FIXTURES / "clean-2", copy).exit_code == 0
@@ -168,8 +168,11 @@ def test_the_same_records_in_other_epochs(tmp_path: Path) -> None:
         (tmp_path / name / "t-0" / FIRST).write_bytes(b"".join(data))
     result = run(tmp_path / "a", tmp_path / "b")
     assert result.exit_code == 0
-    assert "legal: 6 batches within offsets 20..49 differ only in their leader epoch" in result.stdout
-    assert "B elected: A truncates to offset 20 and loses its offsets 20..49" in result.stdout
+    legal, elected = (
+        next(line for line in result.stdout.splitlines() if word in line) for word in ("legal: ", "B elected: ")
+    )
+    assert re.findall(r"\d+(?:\.\.\d+)?", legal) == ["6", "20..49"]  # batches, and offsets
+    assert re.findall(r"\d+(?:\.\.\d+)?", elected) == ["20", "20..49"]  # the end after truncation, and what is lost
 
 
 def test_damage_shows_though_no_record_is_lost(tmp_path: Path) -> None:

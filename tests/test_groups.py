@@ -12,8 +12,9 @@ from typing import Any
 import pytest
 
 from kdump.render.all_answers import TYPES
+from kdump.state.lag import ABOVE_END, BELOW_START, NO_PARTITION, OTHER_TOPIC, TOPIC_DELETED, TOPIC_UNKNOWN
 from tests import command
-from tests.conftest import DISKS, FIXTURES
+from tests.conftest import DISKS, FIXTURES, numbers_in
 from tests.craft import batch, record, split
 from tests.state.test_groups import LOG, commit, modern, segment
 from tests.state.test_metadata import log as metadata_log
@@ -107,12 +108,12 @@ def test_remarks(tmp_path: Path) -> None:
     known = [topic("t", "T"), topic("u", "U"), *(partition("T", n, [1]) for n in range(2)), partition("U", 0, [1])]
     (root / "__cluster_metadata-0" / LOG).write_bytes(metadata_log(known))
     found = {(each["topic"], each["partition"]): each for each in objects(root) if each["type"] == "groupOffset"}
-    assert {at: (each["lag"], each["remark"].split(":")[0]) for at, each in found.items()} == {
-        ("t", 0): (7, "2 below the log start offset"),
-        ("t", 1): (0, "20 above the log end offset"),
-        ("t", 2): (None, "no such partition"),
-        ("gone", 0): (None, "topic not in the cluster's metadata"),
-        ("u", 0): (10, "5 below the log start offset"),
+    assert {at: (each["lag"], each["remark"]) for at, each in found.items()} == {
+        ("t", 0): (7, BELOW_START.format(2)),
+        ("t", 1): (0, ABOVE_END.format(20)),
+        ("t", 2): (None, NO_PARTITION),
+        ("gone", 0): (None, TOPIC_UNKNOWN),
+        ("u", 0): (10, BELOW_START.format(5)),
     }
     assert (found["u", 0]["logStartOffset"], found["u", 0]["highWatermark"]) == (25, 28)
 
@@ -126,8 +127,7 @@ def test_a_topic_that_was_made_anew_and_one_that_is_being_deleted(tmp_path: Path
     (root / "__cluster_metadata-0").mkdir()
     (root / "__cluster_metadata-0" / LOG).write_bytes(metadata_log([topic("t", "T"), partition("T", 0, [1])]))
     found = {each["topic"]: each["remark"] for each in objects(root) if each["type"] == "groupOffset"}
-    assert found["t"] == "committed for a deleted topic of the same name"
-    assert found["gone"] == "topic deleted"
+    assert found == {"t": OTHER_TOPIC, "gone": TOPIC_DELETED}
 
 
 def test_pending_commits_are_told(tmp_path: Path) -> None:
@@ -154,7 +154,7 @@ def test_filters_and_order(tmp_path: Path) -> None:
 
 def test_as_of() -> None:
     result = run(CLEAN, "--as-of", "60", "--json")
-    assert "kdump: as of offset 60" in result.stderr
+    assert numbers_in(result.stderr)[0] == 60
     member = next(json.loads(line) for line in result.stdout.splitlines() if '"groupMember"' in line)
     assert (member["groupId"], member["memberEpoch"], member["state"]) == ("group-consumer", 2, "STABLE")
     # Given a time, the result is the same: the current partitions say nothing about an earlier time.
@@ -165,7 +165,7 @@ def test_as_of() -> None:
     assert "share-one" in shares.stdout
     assert "an offset in __consumer_offsets does not apply" in shares.stderr
     late = run(CLEAN / "__consumer_offsets-0", "--as-of", "5000")
-    assert "ends at offset 90; this is the state at its end" in late.stderr
+    assert 90 in numbers_in(late.stderr)
 
 
 def test_history() -> None:
@@ -204,7 +204,7 @@ def test_an_offset_is_one_of_a_single_partition(tmp_path: Path) -> None:
     assert [each["offsetsPartition"] for each in objects(root) if each["type"] == "group"] == [0, 7]
     result = run(root, "--as-of", "0")
     assert result.exit_code == 2
-    assert "an offset applies to a single partition, but 2" in result.stderr
+    assert 2 in numbers_in(result.stderr)
 
 
 def test_segments_one_by_one_are_one_log(tmp_path: Path) -> None:

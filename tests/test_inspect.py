@@ -26,12 +26,13 @@ import zstandard
 from click.testing import CliRunner, Result
 from rich.cells import cell_len
 
+from kdump.check.rules.bytes import OURS
 from kdump.cli import cli
 from kdump.format.index import INDEX_ENTRY, TIME_INDEX_ENTRY
 from kdump.log.source import FileSource
 from kdump.render.views import JsonView
 from tests import craft
-from tests.conftest import FIXTURES, each_segment, sample, seeded, segment
+from tests.conftest import FIXTURES, each_segment, numbers_in, sample, seeded, segment
 
 PAYMENTS = segment("clean-1/payments-0")
 UPGRADED = segment("legacy/upgraded-gzip-0")
@@ -481,7 +482,7 @@ def test_extract_refuses(options: list[str], words: str) -> None:
 def test_extract_null() -> None:
     result = run(segment("clean-1/orders-zstd-0"), "--offset", "0", "--extract", "value")
     assert (result.exit_code, result.stdout) == (2, "")
-    assert "the value of the record at offset 0 is null" in result.stderr
+    assert numbers_in(result.stderr) == [0]
 
 
 def test_extract_does_not_write_to_a_terminal() -> None:
@@ -579,7 +580,7 @@ def test_no_segment(data: bytes, tmp_path: Path) -> None:
 def test_empty_and_devices() -> None:
     result = run("/dev/null")
     assert (result.exit_code, result.stdout) == (2, "")
-    assert "is empty" in result.stderr
+    assert result.stderr.startswith("kdump: /dev/null")
 
 
 def test_a_cut_gzip_file_shows_what_came_out(tmp_path: Path) -> None:
@@ -589,7 +590,7 @@ def test_a_cut_gzip_file_shows_what_came_out(tmp_path: Path) -> None:
     result = run(path, "--json")
     assert result.exit_code == 2
     assert len(result.stdout.splitlines()) > 5
-    assert "cannot read further" in result.stderr
+    assert result.stderr.startswith(f"kdump: {path}: ")
 
 
 def test_a_gzip_file_on_a_bad_device_is_named_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -623,7 +624,7 @@ def test_a_file_that_grows_is_read_to_the_end_it_had(tmp_path: Path, monkeypatch
     monkeypatch.setattr(JsonView, "batch", and_grow)
     result = run(path, "--json", "--limit", "9")
     assert len(result.stdout.splitlines()) == 3
-    assert f"grew by {3 * len(data[3])} bytes while being read" in result.stderr
+    assert 3 * len(data[3]) in numbers_in(result.stderr)
 
 
 def test_a_url() -> None:
@@ -653,7 +654,7 @@ def test_a_cut_zstd_file_is_told(tmp_path: Path) -> None:
     path = write(tmp_path / "00000000000000000000.log.zst", packed[: len(packed) - 9])
     result = run(path, "--json")
     assert result.exit_code == 2
-    assert "cannot read further" in result.stderr
+    assert result.stderr.startswith(f"kdump: {path}: ")
 
 
 def test_nothing_is_cut_in_a_pipe(tmp_path: Path) -> None:
@@ -725,7 +726,7 @@ def test_what_our_own_limits_hide_has_no_consequence(tmp_path: Path) -> None:
     path = write(tmp_path / f"{0:020}.log", craft.batch([craft.record(0, value=bytes(9000))], "gzip"))
     finding = objects(path, "--records", "--max-decompressed-size", "1k")[-1]
     assert finding["code"] == "decompression-failed"
-    assert "kdump could not decode it" in finding["consequence"]
+    assert finding["consequence"] == OURS
 
 
 def test_local_time_has_its_summer(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

@@ -6,6 +6,7 @@ import fcntl
 import json
 import os
 import random
+import re
 import shutil
 import struct
 from collections.abc import Callable
@@ -94,8 +95,9 @@ def test_statuses(crashed: Path) -> None:
     assert run(crashed / "ledger-0").exit_code == 2
     assert run(crashed / "nothing").exit_code == 2
     assert run(crashed, "-q", "--json").exit_code == 2
-    assert run(FIXTURES).exit_code == 2
-    assert "pass those of one broker" in run(FIXTURES).stderr
+    several = run(FIXTURES)
+    assert (several.exit_code, several.stdout) == (2, "")
+    assert "pass those of one broker" in several.stderr
 
 
 def test_a_torn_tail_is_no_loss(crashed: Path) -> None:
@@ -196,13 +198,15 @@ def test_a_broker_that_runs(crashed: Path) -> None:
 def test_strays(disk: Path) -> None:
     (disk / "ledger-0" / "partition.metadata").unlink()
     found = ledger(disk)
-    assert "no partition.metadata" in found.stray
+    assert "partition.metadata" in found.stray
     assert "topic_id: " in found.remedy
     assert run(disk).exit_code == 1
     shutil.copytree(DISK / "ledger-0", disk / "ledger-7")
     said = run(disk).stdout
     assert "MAKES all 2 partitions STRAY" in said
-    assert "the topic ledger has no partition 7" in said
+    (seven,) = [each for each in kdump.restart_plan([str(disk)]).partitions if each.partition == 7]
+    assert {"ledger", "7"} <= set(seven.stray.split())
+    assert "partition.metadata" not in seven.stray
 
 
 # --- two directories ---
@@ -245,7 +249,9 @@ def test_a_new_disk_and_a_copy_of_partitions(disk: Path) -> None:
     assert run(empty).exit_code == 2
     found = kdump.restart_plan([str(disk), str(empty)])
     assert (found.verdict, found.allStops[0].file) == ("stopped", f"{empty}/meta.properties")
-    assert "copy of partitions" in run(FIXTURES / "diverged-1").stderr
+    copy = run(FIXTURES / "diverged-1")
+    assert (copy.exit_code, copy.stdout) == (2, "")
+    assert str(FIXTURES / "diverged-1") in copy.stderr
 
 
 def test_one_of_two_goes_offline(disk: Path) -> None:
@@ -505,7 +511,7 @@ def test_what_kdump_has_no_right_to_read_is_no_verdict(disk: Path, monkeypatch: 
     monkeypatch.setattr(checkpoint_file, "open_source", refuse)
     plan = kdump.restart_plan([str(disk)])
     assert (plan.allStops, plan.status) == ([], 2)
-    assert any("Permission denied" in text for text in plan.unread)
+    assert plan.unread == [f"{disk / 'meta.properties'}: Permission denied"]
     result = run(disk)
     assert result.exit_code == 2
     assert "unreadable files may change this" in " ".join(result.output.split())
@@ -518,7 +524,7 @@ def test_huge_sparse_files_are_not_read(disk: Path, name: str) -> None:
         file.truncate(20 << 30)
     plan = kdump.restart_plan([str(disk)])
     assert plan.status == 2
-    assert "too large" in plan.unread[0]
+    assert [text.partition(":")[0] for text in plan.unread] == [str(path)]
 
 
 def test_what_goes_with_deleted_segments_is_not_called_sound(crashed: Path) -> None:
@@ -530,4 +536,4 @@ def test_what_goes_with_deleted_segments_is_not_called_sound(crashed: Path) -> N
     (crashed / "recovery-point-offset-checkpoint").unlink()
     said = run(crashed).output
     assert "VALID" not in said
-    assert "from headers alone) is lost with deleted segments" in said or "from headers alone) are lost with" in said
+    assert re.search(r"\(.*from headers alone\) (is|are) lost with", said)

@@ -13,7 +13,8 @@ import pytest
 from kdump.forensics.retention.server_properties import read_properties
 from kdump.render.all_answers import TYPES
 from tests import command
-from tests.conftest import DISKS, FIXTURES
+from tests.command import unmatched
+from tests.conftest import DISKS, FIXTURES, numbers_in
 from tests.craft import batch, flip, one, record
 from tests.forensics.disks import coordinator, cut, data, marker, partition
 from tests.retention_cases import CASES, Case, write
@@ -61,6 +62,7 @@ def test_the_record_of_the_future_is_found_within_its_batch(tmp_path: Path) -> N
     folder = partition(tmp_path, first + second, third, third[:8].replace(b"\5", b"\6") + third[8:])
     found = told(folder, status=1)
     (hold,) = found["retentionHold"]
+    assert hold["hold"] == "futureTimestamp"
     assert (hold["offset"], hold["position"], hold["timestamp"]) == (3, len(first), ahead)
     assert (hold["segments"], hold["until"]) == (3, ahead + 604_800_001)
     assert [each["waitsFor"] for each in found["retentionSegment"]] == [None, 0, 0]
@@ -123,8 +125,8 @@ def test_checkpoints_count(tmp_path: Path) -> None:
     (tmp_path / "cleaner-offset-checkpoint").write_text("0\n1\nusers 0 999\n")
     reset = told(tmp_path / "users-0")["retention"][0]
     assert (reset["firstDirtyOffset"], reset["wouldClean"]) == (0, True)
-    assert "above the log end" in reset["resetBecause"]
-    assert "the broker ignores cleaner-offset-checkpoint" in run(tmp_path / "users-0", *NOW).stdout
+    assert numbers_in(reset["resetBecause"]) == [999, reset["logEndOffset"]]
+    assert reset["resetBecause"] in " ".join(run(tmp_path / "users-0", *NOW).stdout.split())
 
 
 def test_tombstones_and_their_horizons(tmp_path: Path) -> None:
@@ -367,7 +369,7 @@ def test_checkpoints_that_cannot_be_read(tmp_path: Path) -> None:
     with path.open("ab") as file:
         file.truncate(20 << 30)
     result = run(disk, "--topic", "users", *NOW)
-    assert "too large" in result.stderr
+    assert str(path) in result.stderr
     assert result.exit_code == 2
 
 
@@ -388,7 +390,7 @@ def test_nothing_there_is_said_once(tmp_path: Path) -> None:
     shutil.copytree(CLEAN / "users-0", tmp_path / "users-0", ignore=shutil.ignore_patterns("*.log"))
     shutil.copy(FIXTURES / "clean-2" / "meta.properties", tmp_path)
     assert "no partition with a segment" in run(tmp_path).stderr
-    assert "--topic nobody: no match" in run(CLEAN, "--topic", "nobody").stderr
+    assert unmatched(run(CLEAN, "--topic", "nobody").stderr) == ["--topic nobody"]
 
 
 def test_lines_of_properties_end_as_in_java(tmp_path: Path) -> None:

@@ -22,6 +22,14 @@ class OutputError(Exception):
     """Output cannot be written; the message states what, where and why."""
 
 
+class OutputExists(OutputError):
+    """Something is at the path already."""
+
+
+class OutputNotAllowed(OutputError):
+    """The path is in what is read, or on a Kafka disk."""
+
+
 class OutputDirectory:
     """A directory that is created when it is first written to. It must not be inside any of `sources`, the paths that
     are read, nor on a Kafka disk, where a broker would stop because of it. Raises OutputError if it is, or if `root`
@@ -36,9 +44,9 @@ class OutputDirectory:
     def _must_be_empty(self, named: str) -> None:
         try:
             if not os.path.isdir(self.root):
-                raise OutputError(f"{named} exists and is not a directory; choose a new one")
+                raise OutputExists(f"{named} exists and is not a directory; choose a new one")
             if os.listdir(self.root):
-                raise OutputError(f"{named} exists and is not empty; choose a new directory")
+                raise OutputExists(f"{named} exists and is not empty; choose a new directory")
         except OSError as error:
             raise OutputError(f"{named}: {error.strerror}") from error
 
@@ -69,7 +77,7 @@ class OutputDirectory:
             yield
             if os.path.isdir(passing):
                 if os.path.lexists(path):
-                    raise OutputError(f"{path} was created in the meantime; it is not overwritten")
+                    raise OutputExists(f"{path} was created in the meantime; it is not overwritten")
                 os.rename(passing, path)
         except OSError as error:
             raise OutputError(f"{path}: cannot be written: {error.strerror}") from error
@@ -85,7 +93,7 @@ class OutputFile:
         _refuse(path, sources)
         self.path = os.path.abspath(path)
         if os.path.lexists(self.path):
-            raise OutputError(f"{path} exists and is not overwritten; choose another name")
+            raise OutputExists(f"{path} exists and is not overwritten; choose another name")
 
     def writing(self) -> AbstractContextManager[BinaryIO]:
         """Like OutputDirectory.writing."""
@@ -156,14 +164,14 @@ def _refuse(root: str, sources: Iterable[str]) -> None:
             continue
         place = real_path(source)
         if os.path.isdir(place) and is_inside(own, place):
-            raise OutputError(
+            raise OutputNotAllowed(
                 f"refusing to write to {root}: it is in {source}, which is read; choose another directory"
             )
         above = directory_at(os.path.dirname(place)) if is_inside(own, os.path.dirname(place)) else None
         is_disk = isinstance(above, LogDirectory) and above.files  # more than copies of some partitions
         is_partition = isinstance(above, PartitionDirectory) and above.topic is not None and not os.path.isdir(place)
         if is_disk or is_partition:
-            raise OutputError(
+            raise OutputNotAllowed(
                 f"refusing to write to {root}: it is in the same directory as {source}, on Kafka's disk; choose "
                 "another directory"
             )
@@ -177,11 +185,11 @@ def _refuse_kafkas(root: str, own: str) -> None:
     while True:
         place = directory_at(here) if os.path.isdir(here) else None
         if isinstance(place, LogDirectory) and (META in place.files or len(place.files) > 1):
-            raise OutputError(
+            raise OutputNotAllowed(
                 f"refusing to write to {root}: it is in {here}, a Kafka log directory; choose another directory"
             )
         if isinstance(place, PartitionDirectory) and place.topic is not None and place.segments:
-            raise OutputError(
+            raise OutputNotAllowed(
                 f"refusing to write to {root}: it is in {here}, a Kafka partition directory; choose another directory"
             )
         above = os.path.dirname(here)

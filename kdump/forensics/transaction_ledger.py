@@ -38,6 +38,9 @@ ONLY_INDEX = "its marker cannot be read; according to the .txnindex it was abort
 DAMAGE_WITHIN = "there is damage inside this transaction: it may be two transactions, or records may be missing"
 EPOCHS = "its data has the epochs {first} to {last}, with no marker in between"
 NO_ID = "no transactional ID has its producer ID in __transaction_state, all of which is here"
+NOT_IN_IT = "but without this partition"
+OVERDUE = "overdue: a running coordinator would abort it"
+MARKER_DUE = "its marker has not been written yet"
 LATER = "its marker may be in a later segment, which was not selected"
 UNKNOWN = (
     "whether its coordinator will end it is unknown here: run kafka-transactions.sh find-hanging before you abort it"
@@ -232,14 +235,14 @@ class TransactionLedger(BatchObserver):
     def _of_coordinator(self, record: CoordinatorRecord, hanging: bool | None) -> str:
         state = f"its coordinator has {record.transactionalId} as {record.state}, epoch {record.producerEpoch}"
         if hanging:
-            return f"{state}, but without this partition"
+            return f"{state}, {NOT_IN_IT}"
         start, timeout = record.transactionStartTimestampMs, record.transactionTimeoutMs
         if record.state == "Ongoing" and start >= 0 and timeout >= 0:
             late = self.now - start - timeout
             state += f", timeout {timeout // 1000} s"
-            state += "; overdue: a running coordinator would abort it" if late > 0 else ""
+            state += f"; {OVERDUE}" if late > 0 else ""
         elif record.state.startswith("Prepare"):
-            state += "; its marker has not been written yet"
+            state += f"; {MARKER_DUE}"
         return state
 
     def _partition(self) -> PartitionTransactions:

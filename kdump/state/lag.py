@@ -11,6 +11,13 @@ from kdump.state.groups import GroupCoordinatorState, ShareState
 from kdump.state.image import MetadataImage
 from kdump.state.log_offsets import LogOffsets, LogOffsetsByPartition
 
+OTHER_TOPIC = "committed for a deleted topic of the same name"
+NO_PARTITION = "no such partition"
+TOPIC_DELETED = "topic deleted"
+TOPIC_UNKNOWN = "topic not in the cluster's metadata"
+BELOW_START = "{} below the log start offset: auto.offset.reset applies"
+ABOVE_END = "{} above the log end offset: auto.offset.reset applies"
+
 Waiting = Mapping[str, Mapping[PartitionName, Sequence[tuple[int, OffsetAndMetadata]]]]
 
 GroupId = Annotated[str, Doc("group ID")]
@@ -103,13 +110,13 @@ class LagContext:
         known = self.metadata.topics.get(topic) if self.metadata else None
         if known is not None:
             if topic_id is not None and known.id != topic_id:
-                return "committed for a deleted topic of the same name"
-            return "" if partition in known.partitions or not known.partitions else "no such partition"
+                return OTHER_TOPIC
+            return "" if partition in known.partitions or not known.partitions else NO_PARTITION
         if (topic, partition) in self.disks.found:
             return ""
         if topic in self.disks.deleted:
-            return "topic deleted"
-        return "topic not in the cluster's metadata" if self.metadata is not None and self.metadata.topics else ""
+            return TOPIC_DELETED
+        return TOPIC_UNKNOWN if self.metadata is not None and self.metadata.topics else ""
 
 
 def positions(
@@ -162,9 +169,9 @@ def _position(
 def out_of_range(offset: int, end: LogOffsets) -> str:
     """Return why a consumer cannot continue from `offset`; empty if it can."""
     if offset < end.logStartOffset:
-        return f"{end.logStartOffset - offset} below the log start offset: auto.offset.reset applies"
+        return BELOW_START.format(end.logStartOffset - offset)
     if offset > end.logEndOffset:
-        return f"{offset - end.logEndOffset} above the log end offset: auto.offset.reset applies"
+        return ABOVE_END.format(offset - end.logEndOffset)
     return ""
 
 
@@ -177,7 +184,7 @@ def share_positions(groups: GroupCoordinatorState, group: str, context: LagConte
         end = context.end(topic, partition)
         remark, lag = "", None
         if context.is_now and context.metadata and context.metadata.topics and topic_id not in context.metadata.by_id:
-            remark = "topic not in the cluster's metadata"
+            remark = TOPIC_UNKNOWN
         elif state.startOffset < 0:
             remark = "not started: share.auto.offset.reset applies"
         elif end is not None:

@@ -54,7 +54,7 @@ def test_in_and_out_and_all_panes_follow() -> None:
 def test_the_table_and_the_tree_follow_the_hexdump() -> None:
     async def script(at: Driver) -> None:
         await at.keys("enter", "down", "down", "enter", "enter")
-        assert at.labels[-1] == "length 73" or at.labels[-1].startswith("length")
+        assert at.labels[-1].startswith("length")
         await at.keys("tab")
         assert at.app.focused is at.app.hex_pane
         await at.keys("down", "down")

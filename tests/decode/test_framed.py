@@ -15,6 +15,7 @@ from google.protobuf import descriptor_pb2, message_factory
 from google.protobuf.descriptor_pool import DescriptorPool
 
 from kdump.decode.decoded import MAX_FRAMED_BYTES
+from tests.conftest import numbers_in
 from tests.craft import batch, flip, record, varint
 from tests.decode.test_kafka import objects, run
 
@@ -109,10 +110,11 @@ def test_avro_cut_and_flipped(avsc: Path) -> None:
     found = objects("-", "--value-format", "avro", "--schema", avsc, stdin=segment(*values))
     assert len(found) == len(values)
     assert all("valueProblem" in at for at in found[: len(whole)])
-    assert found[5]["valueProblem"].startswith("at byte 5: does not match the schema: ")
+    assert numbers_in(found[5]["valueProblem"])[0] == 5  # the position
     assert found[5]["valueDecoded"] == {"magic": 0, "schemaId": 42}
     [at] = objects("-", "--value-format", "avro", "--schema", avsc, stdin=segment(whole + b"x"))
-    assert at["valueNote"] == "1 byte left over; is this the right schema?"
+    assert numbers_in(at["valueNote"]) == [1]
+    assert "valueProblem" not in at
 
 
 @pytest.mark.parametrize("text", ["{", '{"type": "nonsense"}', '{"type": "record"}', "[1]", ""])
@@ -172,7 +174,7 @@ def test_a_type_that_doubles_without_bytes_is_refused(nested: str, tmp_path: Pat
     path.write_text(json.dumps(type_))
     result = run("-", "--records", "--value-format", "avro", "--schema", path, stdin=segment(b"x"))
     assert result.exit_code == 2
-    assert "parts that take no bytes, at most 1000 are supported" in result.output
+    assert 1000 in numbers_in(result.output)
 
 
 @pytest.mark.parametrize(("depth", "last"), [(40, "int"), (8, "null"), (40, ["null", "int"])])
@@ -217,7 +219,8 @@ def test_a_decimal_of_a_million_bytes(own: bool, tmp_path: Path) -> None:
     values = [framed(avro(data, "bytes") + b"\0" * own) for data in (b"\4\xd2", bytes([127]) * 1_000_000)]
     sound, long = objects("-", "--value-format", "avro", "--schema", path, stdin=segment(*values))
     assert sound["valueDecoded"]["data"]["d"] == "12.34"
-    assert "a decimal of 1000000 bytes" in long["valueProblem"]
+    assert 1_000_000 in numbers_in(long["valueProblem"])
+    assert "valueProblem" not in sound
 
 
 # Protobuf.
@@ -269,10 +272,10 @@ def test_protobuf(proto: tuple[Path, DescriptorPool]) -> None:
     assert found[0]["valueDecoded"] == {"magic": 0, "schemaId": 42, "messageIndexes": [1], "data": said}
     assert found[1]["valueDecoded"]["data"] == {"raw": "/w=="}
     assert found[2]["valueDecoded"] == {"magic": 0, "schemaId": 42, "messageIndexes": [0], "data": {}}
-    assert found[3]["valueNote"] == "field numbers that shop.Order does not define: 99"
-    assert found[4]["valueProblem"] == "order.proto in the descriptor set has no message with the indexes [5]"
-    assert found[5]["valueProblem"] == "at byte 5: 1000 message indexes; 0 to 32 are valid"
-    assert found[6]["valueProblem"].startswith("at byte 7: does not match shop.Order: ")
+    assert ("shop.Order" in found[3]["valueNote"], numbers_in(found[3]["valueNote"])) == (True, [99])
+    assert ("order.proto" in found[4]["valueProblem"], numbers_in(found[4]["valueProblem"])) == (True, [5])
+    assert numbers_in(found[5]["valueProblem"]) == [5, 1000, 0, 32]  # the position, the indexes, and how many are valid
+    assert ("shop.Order" in found[6]["valueProblem"], numbers_in(found[6]["valueProblem"])[0]) == (True, 7)
 
 
 def test_protobuf_cut_and_flipped(proto: tuple[Path, DescriptorPool]) -> None:

@@ -23,7 +23,7 @@ from kdump.log.batch_records import records
 from kdump.log.paths import target
 from kdump.log.record import Record
 from tests import command
-from tests.conftest import FIXTURES, batches, oracle_files, read_regions, segments
+from tests.conftest import FIXTURES, batches, numbers_in, oracle_files, read_regions, segments
 from tests.craft import batch, flip, record
 from tests.test_inspect import in_terminal, plain
 
@@ -149,13 +149,21 @@ def test_a_file_without_its_directory() -> None:
     assert not any("valueDecoded" in at for at in objects(OFFSETS, "--no-decode"))
 
 
+def place(problem: str) -> tuple[int, str] | None:
+    """Return the position and the field of a key or value that does not decode; None if it was not tried."""
+    found = re.match(r"at byte (\d+): (\w+\.\w+): ", problem)
+    return (int(found[1]), found[2]) if found else None
+
+
 def test_the_wrong_decoder_leaves_records_raw() -> None:
     plain = objects(METADATA, "--no-decode")
     found = objects(METADATA, "--decoder", "offsets")
     for raw, at in zip(plain, found):
         assert raw.items() <= at.items()
-        assert "control" in at or at["keyProblem"] == "at byte 0: CoordinatorRecord.type: null"
-        assert "control" in at or at["valueProblem"] == "its type is unknown, because the key does not decode"
+        if "control" not in at:
+            assert place(at["keyProblem"]) == (0, "CoordinatorRecord.type")
+            assert place(at["valueProblem"]) is None
+    assert not all("control" in at for at in found)
 
 
 def test_an_unknown_decoder() -> None:
@@ -178,7 +186,8 @@ VALUE = bytes.fromhex("0003 0000000000000005 ffffffff 0000 0000000000000006")
 def test_a_key_of_three_bytes() -> None:
     [at] = objects("-", "--decoder", "offsets", stdin=segment_of((b"\0\1\0", VALUE)))
     assert at["key"] == "\0\1\0"
-    assert at["keyProblem"] == "at byte 2: OffsetCommitKey.group: 2 bytes needed, 1 left"
+    assert place(at["keyProblem"]) == (2, "OffsetCommitKey.group")
+    assert numbers_in(at["keyProblem"]) == [2, 2, 1]  # the position, the bytes that are needed, and those that are left
     assert "keyDecoded" not in at
     # The key has already determined the message of the value.
     assert at["valueDecoded"]["data"]["offset"] == 5
@@ -189,10 +198,9 @@ def test_a_version_from_the_future_is_decoded_as_far_as_it_goes() -> None:
     [at] = objects("-", "--decoder", "offsets", stdin=segment_of((KEY, newer)))
     assert at["valueDecoded"]["version"] == 9
     assert at["valueDecoded"]["data"]["offset"] == 5
-    assert at["valueNote"].startswith("version 9 is newer than the latest known version, 4; decoded as that; ")
-    assert at["valueNote"].endswith("3 bytes left over after the message")
+    assert numbers_in(at["valueNote"]) == [9, 4, 3]  # the version, the latest known one, and the bytes left over
     shown = run("-", "--records", "--decoder", "offsets", stdin=segment_of((KEY, newer))).stdout
-    assert "  ~ value: version 9 is newer" in shown
+    assert f"  ~ value: {at['valueNote']}" in shown
     assert "offset=5" in shown
 
 
@@ -206,12 +214,11 @@ def test_what_is_sound_is_shown_in_front_of_a_problem() -> None:
     cut = VALUE[:16]
     [at] = objects("-", "--decoder", "offsets", stdin=segment_of((KEY, cut)))
     assert at["valueDecoded"]["data"] == {"offset": 5, "leaderEpoch": -1, "metadata": ""}
-    problem = "at byte 16: OffsetCommitValue.commitTimestamp: 8 bytes needed, 0 left"
-    assert at["valueProblem"] == problem
+    problem = at["valueProblem"]
+    assert place(problem) == (16, "OffsetCommitValue.commitTimestamp")
+    assert numbers_in(problem) == [16, 8, 0]
     table = run("-", "--records", "--decoder", "offsets", stdin=segment_of((KEY, cut))).stdout
-    assert (
-        f"  ! the value does not decode of OffsetCommitValue, as far as it goes: {problem}" in table or problem in table
-    )
+    assert problem in table
 
 
 @pytest.mark.parametrize("name", KAFKA)
@@ -275,7 +282,8 @@ def test_hex_marks_where_it_stops() -> None:
     assert "key.group            g" in out
     assert "key.type             1              OffsetCommitKey" in out
     [line] = [line for line in out.splitlines() if "WRONG" in line]
-    assert "at byte 14: OffsetCommitValue.metadata: length 32767, 1 bytes left" in line
+    assert place(line[line.index("at byte ") :]) == (14, "OffsetCommitValue.metadata")
+    assert numbers_in(line[line.index("at byte ") :]) == [14, 32767, 1]
     assert re.match(r" +\d+! ?7f ff 00", line)
 
 
@@ -401,7 +409,7 @@ def test_memory_is_bounded() -> None:
         _, peak = tracemalloc.get_traced_memory()
     finally:
         tracemalloc.stop()
-    assert "1000000 elements: more than 500000 values in one message" in at["valueProblem"]
+    assert numbers_in(at["valueProblem"])[-2:] == [1_000_000, 500_000]
     assert peak < 60 << 20
 
 

@@ -17,6 +17,7 @@ from kdump.check.finding import Finding
 from kdump.check.options import Options
 from kdump.check.totals import CheckTotals
 from kdump.forensics.answers import Note, PartitionProducers, Producer, ProducerEvent
+from kdump.forensics.producer_ledger import NO_STATE, NOT_IN_SNAPSHOT, PART
 from tests.conftest import DISKS, ORACLE
 from tests.craft import flip
 from tests.forensics.disks import PAYMENTS, cut, data, marker, partition, snapshot
@@ -225,7 +226,7 @@ def test_a_snapshot_and_the_log_behind_it(tmp_path: Path) -> None:
     assert {number: row.state for number, row in found.items()} == {1: "live", 2: "unknown", 3: "live", 9: "live"}
     assert (found[1].coordinatorEpoch, found[1].lastSequence) == (7, 4)  # from the snapshot, not from the log
     assert (found[2].epoch, found[2].batches, found[2].inSnapshot) == (None, 1, False)
-    assert "not in" in found[2].remarks[0]
+    assert found[2].remarks[0] == NOT_IN_SNAPSHOT.format(name=f"{2:020}.snapshot")
     assert (found[3].lastOffset, found[3].inSnapshot) == (2, False)
     assert (found[9].batches, found[9].inSnapshot) == (0, True)
     assert found[9].file.endswith(".snapshot")
@@ -263,7 +264,7 @@ def test_shut_down_cleanly_without_a_snapshot(tmp_path: Path) -> None:
     (tmp_path / ".kafka_cleanshutdown").write_text("{}")
     answers = ask(folder)
     assert (answers[-1].stateFrom, rows(answers)[1].state) == ("nothing", "unknown")
-    assert "starts without producer state" in rows(answers)[1].remarks[0]
+    assert rows(answers)[1].remarks[0] == NO_STATE
     (tmp_path / ".kafka_cleanshutdown").unlink()
     assert ask(folder)[-1].stateFrom == "log"
 
@@ -272,7 +273,7 @@ def test_an_earlier_segment_alone_is_no_state(tmp_path: Path) -> None:
     first = sorted(partition(tmp_path, *cut(40)).glob("*.log"))[0]
     answers = ask(first)
     assert {row.state for row in rows(answers).values()} == {"unknown"}
-    assert all("later segments" in row.remarks[0] for row in rows(answers).values())
+    assert all(row.remarks[0] == PART for row in rows(answers).values())
 
 
 def test_segments_say_what_the_whole_log_says(tmp_path: Path) -> None:

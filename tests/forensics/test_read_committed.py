@@ -15,7 +15,7 @@ from click.testing import CliRunner, Result
 
 import kdump.forensics.read_committed_view as module
 from kdump.cli import cli
-from tests.conftest import DISKS, FIXTURES
+from tests.conftest import DISKS, FIXTURES, numbers_in
 from tests.craft import flip
 from tests.forensics import naive
 from tests.forensics.disks import PAYMENTS, cut, data, marker, partition, txn_index
@@ -106,13 +106,13 @@ def test_three_segments_and_a_damaged_snapshot(tmp_path: Path) -> None:
 
 def test_what_was_left_out_is_told() -> None:
     result = run(PAYMENTS, "--records", "--json")
-    assert "last stable offset 114, where producer 11 has an open transaction" in result.stderr
-    told = "left out 17 control batches, 30 records of 5 aborted transactions, 6 records at or above the last stable"
-    assert told in result.stderr
+    stable, left_out = result.stderr.splitlines()
+    assert numbers_in(stable)[:2] == [114, 11]  # the last stable offset, and the producer that holds it
+    assert numbers_in(left_out) == [17, 30, 5, 6]  # control batches, records of aborted transactions, unstable records
     log = naive.batches(PAYMENTS)
     shown = len(result.stdout.splitlines())
     assert shown + 30 + 6 == sum(each.records for each in log if not each.control)
-    assert "nothing was left out" in run(FIXTURES / "clean-1" / "orders-none-0").stderr
+    assert numbers_in(run(FIXTURES / "clean-1" / "orders-none-0").stderr.splitlines()[-1]) == []
 
 
 def test_a_stream_knows_only_itself(tmp_path: Path) -> None:
@@ -179,7 +179,8 @@ def test_only_segments(tmp_path: Path) -> None:
 
 
 def test_too_many_to_remember(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    most = module.MAX_ABORTED_TRANSACTIONS
     monkeypatch.setattr(module, "MAX_ABORTED_TRANSACTIONS", 3)
     result = run(PAYMENTS)
     assert result.exit_code == 2
-    assert "aborted transactions" in result.stderr
+    assert most in numbers_in(result.stderr)

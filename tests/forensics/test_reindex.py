@@ -22,7 +22,7 @@ from kdump.forensics.reindex.verdict import IDENTICAL, LEGAL, MISSING, NOT_NEEDE
 from kdump.format.index import INDEX_ENTRY, TIME_INDEX_ENTRY, TXN_INDEX_ENTRY
 from kdump.log.region import Batch
 from tests import craft
-from tests.conftest import DISKS, FIXTURES, read_regions
+from tests.conftest import DISKS, FIXTURES, numbers_in, read_regions
 from tools.reindex_trials import DAMAGED, GOLDEN, copy, digest
 
 FIRST = f"{0:020}"
@@ -218,7 +218,7 @@ def test_a_segment_whose_beginning_is_not_known(payments: Path) -> None:
     made = only(second)
     assert made.verdicts[2].status == LEGAL
     assert made.verdicts[2].reasons == {"startUnknown": 1}
-    assert "no valid producer snapshot at offset 41" in made.notes[0]
+    assert numbers_in(made.notes[0]) == [41]
 
 
 def stop(path: Path, data: bytes, **options: Any) -> Any:

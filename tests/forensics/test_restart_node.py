@@ -24,7 +24,7 @@ from kdump.forensics.restart.plan import RestartPlan
 from kdump.format.messages import uuid_text
 from kdump.state.metadata import read_metadata
 from tests import command, craft
-from tests.conftest import FIXTURES, sample
+from tests.conftest import FIXTURES, numbers_in, sample
 from tests.format.test_java_properties import java
 from tools.trials.foretell import as_user, public_directory
 from tools.trials.node import USER
@@ -76,7 +76,7 @@ def test_metadata_apart(disk: Path) -> None:
         assert (found.verdict, found.status, found.unread) == ("clean", 0, [])
         roles = {each.path: (each.logDir, each.metadataLogDir, each.clean) for each in found.directories}
         assert roles == {str(disk): (True, False, True), str(other): (False, True, None)}
-        assert f"metadata.log.dir is {other}" in found.assumptions
+        assert sum(str(other) in each for each in found.assumptions) == 1
         assert command.run("verify", *paths, "--fail-on", "warning").exit_code == 0
     assert not any(each.stray for each in plan(disk, other).partitions)
 
@@ -452,8 +452,9 @@ def test_a_directory_above_that_the_broker_may_not_enter(place: Path, depth: int
     folders[-depth].chmod(0o700)
     (stop,) = plan(path).allStops
     assert (plan(path).verdict, stop.kind) == ("stopped", "exit")
-    assert f"no permission to enter {folders[-depth]}, which is above {path}" in stop.message
-    assert stop.remedy.startswith(f"let nobody enter {folders[-depth]}")
+    named = r"\buser (\S+) .* enter (\S+), .* (\S+)$", stop.message
+    assert re.findall(*named) == [("nobody", str(folders[-depth]), str(path))]
+    assert f"nobody enter {folders[-depth]}" in stop.remedy
 
 
 def test_relative_paths(disk: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -558,9 +559,9 @@ def test_a_torn_tail_below_the_high_watermark(disk: Path) -> None:
         assert ledger.loses
         assert (ledger.logEndOffset, ledger.acknowledged, ledger.bytesCut) == (50, 15, 296)
         assert {each["position"] for each in found if each["code"] == "batch-truncated"} == {ledger.cuts[0].position}
-        assert any(
-            "offsets 50..64, which consumers may have read, are lost" in (each["consequence"] or "") for each in found
-        )
+        beyond = [each for each in found if each["code"] == "checkpoint-beyond-log" and each["topic"] == "ledger"]
+        assert (50, 65) in [(each["expected"], each["actual"]) for each in beyond]
+        assert [50, 64] in [numbers_in(each["consequence"]) for each in beyond]
 
 
 def test_a_disk_that_is_mounted_read_only(disk: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import errno
 import gzip
+import os
 import random
+import re
 import shutil
 import tracemalloc
 from itertools import pairwise
@@ -36,7 +38,7 @@ from kdump.format.batch import BATCH_HEADER
 from kdump.log.fault_tolerant import BLOCK, FaultTolerantSource
 from kdump.log.source import FileSource, Source, open_source
 from tests import craft, damages
-from tests.conftest import DISKS, FIXTURES
+from tests.conftest import DISKS, FIXTURES, numbers_in
 from tests.forensics.salvage_model import NAMES
 from tests.forensics.salvaging import Run, offsets
 
@@ -306,7 +308,7 @@ def test_what_a_block_of_the_disk_held_before_is_not_of_this_log(tmp_path: Path)
         run = Run(tmp_path / f"{epoch}", place(tmp_path / f"in{epoch}", "t-0", *log, ten(10, epoch)))
         (span,) = run.lost()
         assert (span["fate"], span["offset"]) == (CONTRADICTS, 10)
-        assert "leader epoch" in span["reason"]
+        assert epoch in numbers_in(span["reason"])
     run = Run(tmp_path / "own", place(tmp_path / "in", "t-0", *log, ten(10, 4)))
     assert run.only.is_whole
 
@@ -700,12 +702,14 @@ def test_nothing_that_is_not_whole_stays(tmp_path: Path, monkeypatch: pytest.Mon
     from kdump.forensics.salvage import segments
 
     def fails(*_: Any) -> None:
-        raise OSError(28, "No space left on device")
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
     source = place(tmp_path, "t-0", ten(0))
     monkeypatch.setattr(segments, "write_batch", fails)
-    with pytest.raises(kdump.OutputError, match="No space left"):
+    with pytest.raises(kdump.OutputError) as caught:
         kdump.salvage(str(source), str(tmp_path / "out"))
+    assert isinstance(caught.value.__cause__, OSError)
+    assert caught.value.__cause__.errno == errno.ENOSPC
     assert list((tmp_path / "out").rglob("*")) == []
 
 
@@ -736,7 +740,7 @@ def test_bad_sectors(tmp_path: Path) -> None:
     options = kdump.Options(open_source=failing)
     run = Run(tmp_path / "out", tmp_path / "bad" / "orders-none-0", options=options)
     assert [span["fate"] for span in run.lost()] == [UNREAD, UNREAD, DAMAGED]  # the last one has lost its header
-    assert "the device cannot read" in run.lost()[0]["reason"]
+    assert 2 * BLOCK in numbers_in(run.lost()[0]["reason"])
     assert (run.holes, run.only.records["kept"]) == ([(60, 179)], 180)
     run = Run(tmp_path / "both", tmp_path / "bad" / "orders-none-0", options=options, replicas=[str(source)])
     assert (run.out / "orders-none-0" / FIRST).read_bytes() == (source / FIRST).read_bytes()
@@ -755,7 +759,7 @@ def test_a_file_that_is_cut_while_it_is_read(tmp_path: Path, monkeypatch: pytest
         return write(file, batch)
 
     monkeypatch.setattr(segments, "write_batch", cuts)
-    with pytest.raises(kdump.SourceError, match="changed while being read"):
+    with pytest.raises(kdump.SourceError, match=re.escape(str(source / FIRST))):
         kdump.salvage(str(source), str(tmp_path / "out"))
     assert list((tmp_path / "out").rglob("*")) == []
 
@@ -788,8 +792,13 @@ def test_a_full_disk_says_what_stands_without_a_ledger(tmp_path: Path, monkeypat
         write(self, name, data)
 
     monkeypatch.setattr(OutputDirectory, "write", full)
-    with pytest.raises(OutputError, match=r"No space left.*; 1 of 2 partitions were written to .*, but no ledger"):
+    with pytest.raises(OutputError) as caught:
         kdump.salvage(str(disk), str(tmp_path / "out"))
+    assert isinstance(caught.value.__cause__, OutputError)
+    assert str(caught.value).startswith(str(caught.value.__cause__))
+    said = str(caught.value).removeprefix(str(caught.value.__cause__))
+    assert numbers_in(said)[:2] == [1, 2]  # partitions that were written, and all
+    assert str(tmp_path / "out") in said
     assert [path.name for path in (tmp_path / "out").iterdir()] == ["a-0"]
 
 

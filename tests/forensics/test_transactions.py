@@ -15,11 +15,24 @@ import kdump
 import kdump.state.transactions as tracker
 from kdump.check.finding import Finding
 from kdump.forensics.answers import CoordinatorTransaction, Difference, Note, PartitionTransactions, Transaction
-from kdump.forensics.transaction_ledger import DAMAGE_WITHIN, NO_DATA, NO_DATA_BELOW, NO_DATA_COMPACTED, ONLY_INDEX
+from kdump.forensics.transaction_ledger import (
+    DAMAGE_WITHIN,
+    EPOCHS,
+    LATER,
+    LOST_BEGIN,
+    MARKER_DUE,
+    NO_DATA,
+    NO_DATA_BELOW,
+    NO_DATA_COMPACTED,
+    NOT_IN_IT,
+    ONLY_INDEX,
+    OVERDUE,
+    UNKNOWN,
+)
 from kdump.format.transaction_record import STATES
 from kdump.log.errors import SourceError
 from tests import craft
-from tests.conftest import DISKS, FIXTURES, ORACLE, SEED, sample
+from tests.conftest import DISKS, FIXTURES, ORACLE, SEED, numbers_in, sample
 from tests.craft import batch, flip, split
 from tests.forensics import naive
 from tests.forensics.disks import PAYMENTS, coordinator, cut, data, marker, partition, snapshot, txn_index
@@ -179,7 +192,8 @@ def test_segments_say_what_the_whole_log_says(tmp_path: Path, at: int) -> None:
     assert [(r.producerId, r.firstOffset, r.markerOffset, r.state) for r in alone] == [
         row[:4] for row in expected if (row[2] is None and row[0] == 11) or (row[2] or 0) >= base
     ]
-    assert all(("its start is known from" in " ".join(r.remarks)) == ((r.firstOffset or 0) < base) for r in alone)
+    began_before = LOST_BEGIN.format(name=f"{base:020}.snapshot")
+    assert all((began_before in r.remarks) == ((r.firstOffset or 0) < base) for r in alone)
 
 
 def test_an_earlier_segment_alone_knows_that_more_may_come(tmp_path: Path) -> None:
@@ -190,7 +204,7 @@ def test_an_earlier_segment_alone_knows_that_more_may_come(tmp_path: Path) -> No
     assert summary.lastStableOffset is None
     held = [row for row in rows(answers) if row.state == "open"]
     assert held
-    assert all("later segment" in " ".join(row.remarks) and row.abort is None for row in held)
+    assert all(LATER in row.remarks and row.abort is None for row in held)
 
 
 def test_begun_below_the_log_start_without_a_snapshot(tmp_path: Path) -> None:
@@ -238,7 +252,10 @@ def test_hanging_when_the_coordinator_does_not_know_it(tmp_path: Path) -> None:
     assert row.abort == f"{tool} --start-offset 2"
     # The epoch is that of the producer's last batch; the coordinator's epoch is that of its last marker.
     assert row.abortBefore3 == f"{tool} --producer-id 1 --producer-epoch 1 --coordinator-epoch 0"
-    assert row.remarks == ("its coordinator has tx as CompleteAbort, epoch 2, but without this partition",)
+    (remark,) = row.remarks
+    assert " CompleteAbort," in remark
+    assert numbers_in(remark) == [2]
+    assert NOT_IN_IT in remark
     summary = ask(root)[-1]
     assert (summary.lastStableOffset, summary.heldBy, summary.hanging, summary.open) == (2, 1, 1, 0)
 
@@ -265,11 +282,11 @@ def test_open_and_overdue(tmp_path: Path) -> None:
     root = disk_with(tmp_path, ("tx", 1, 1, "Ongoing", {"payments": [0]}))
     row = rows(ask(root))[-1]
     assert (row.state, row.abort) == ("open", None)
-    assert "overdue" in row.remarks[0]  # begun at 1000, with a timeout of 60 s
+    assert OVERDUE in row.remarks[0]  # begun at 1000, with a timeout of 60 s
     root = disk_with(tmp_path / "prepared", ("tx", 1, 2, "PrepareCommit", {"payments": [0]}))
     row = rows(ask(root))[-1]
     assert (row.state, row.abort) == ("open", None)
-    assert "its marker has not been written yet" in row.remarks[0]
+    assert MARKER_DUE in row.remarks[0]
 
 
 def test_unknown_coordinator_is_no_verdict(tmp_path: Path) -> None:
@@ -277,7 +294,7 @@ def test_unknown_coordinator_is_no_verdict(tmp_path: Path) -> None:
     old = rows(ask(folder, now=NOW + 1))[0]
     assert old.state == "open"
     assert old.abort is not None
-    assert "find-hanging" in old.remarks[0]
+    assert old.remarks == (UNKNOWN,)
     young = rows(ask(folder, now=NOW))[0]
     assert (young.abort, young.remarks) == (None, ())
 
@@ -290,7 +307,7 @@ def test_the_marker_is_not_what_was_decided(tmp_path: Path) -> None:
     coordinator(tmp_path, ("tx", 1, 1, "PrepareCommit", {"payments": [0]}), ("tx", 1, 1, "CompleteCommit", {}))
     (found,) = (each for each in ask(tmp_path) if isinstance(each, Difference))
     assert (found.producerId, found.offset, found.coordinatorOffset) == (1, 1, 0)
-    assert found.message == "the marker is ABORT, but its coordinator decided COMMIT"
+    assert re.findall("ABORT|COMMIT", found.message) == ["ABORT", "COMMIT"]  # the marker, and the decision
 
 
 def test_no_marker_though_the_coordinator_is_done(tmp_path: Path) -> None:
@@ -309,7 +326,7 @@ def test_a_decision_whose_markers_are_not_written_yet(tmp_path: Path) -> None:
     coordinator(tmp_path, *(("tx", 1, 0, state, here if state[0] == "P" else {}) for state in states))
     answers = ask(tmp_path)
     assert not [each for each in answers if isinstance(each, Difference)]
-    assert "its marker has not been written yet" in rows(answers)[1].remarks[0]
+    assert MARKER_DUE in rows(answers)[1].remarks[0]
 
 
 def test_transaction_version_1_keeps_its_epoch(tmp_path: Path) -> None:
@@ -407,7 +424,7 @@ def test_two_transactions_that_damage_has_made_one(tmp_path: Path) -> None:
     (folder / f"{0:020}.log").write_bytes(log[0] + flip(log[1], 8 * 70) + log[2] + log[3])
     row = rows(ask(folder))[0]
     assert DAMAGE_WITHIN in row.remarks
-    assert any("epochs 0 to 1" in remark for remark in row.remarks)
+    assert EPOCHS.format(first=0, last=1) in row.remarks
 
 
 def test_zeros_at_the_end_are_no_damage(tmp_path: Path) -> None:
@@ -422,7 +439,7 @@ def test_endless_open_transactions(tmp_path: Path, monkeypatch: pytest.MonkeyPat
     folder = partition(tmp_path, b"".join(data(i, i) for i in range(50)))
     answers = ask(folder)
     assert len(rows(answers)) == 10
-    assert any(isinstance(each, Note) and "more than 10" in each.message for each in answers)
+    assert [numbers_in(each.message) for each in answers if isinstance(each, Note)] == [[10]]
     assert answers[-1].lastStableOffset == 0
 
 
@@ -434,7 +451,7 @@ def test_a_path_that_cannot_be_read(tmp_path: Path) -> None:
     assert len(told) == 1
     shutil.copy(PAYMENTS.with_suffix(".txnindex"), tmp_path)
     ask(tmp_path / PAYMENTS.with_suffix(".txnindex").name, on_unreadable=told.append)
-    assert "not a segment" in str(told[1])
+    assert len(told) == 2
 
 
 def test_a_state_that_there_is_not() -> None:

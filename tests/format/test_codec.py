@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import gzip
 import random
+import re
 import struct
 import subprocess
 import sys
@@ -25,6 +26,7 @@ from hypothesis import strategies as st
 from kdump.format.codec import decompress
 from kdump.format.codec.lz4 import header_checksum, xxh32_short
 from kdump.format.errors import DecodeError
+from tests.conftest import numbers_in
 
 LIMIT = 1 << 20
 RANDOM = random.Random(6)
@@ -185,7 +187,7 @@ def test_every_limit(name: str) -> None:
     for limit in range(len(data)):
         output, error = run(codec, payload, limit=limit)
         assert error
-        assert error.reason == f"decompresses to more than {limit} bytes (--max-decompressed-size)"
+        assert (error.is_ours, error.field, numbers_in(error.reason)) == (True, "output", [limit])
         # A Snappy block is decompressed completely or not at all.
         assert output == data[:limit] if codec != "snappy" else data[:limit].startswith(output)
     assert run(codec, payload, limit=len(data)) == (data, None)
@@ -275,8 +277,8 @@ def test_empty_payload(codec: str) -> None:
 
 def test_unknown_codec() -> None:
     error = fails("unknown(5)", b"abc")
-    assert error.reason == "codec unknown(5)"
-    assert error.code == "decompression-failed"
+    assert (error.field, error.position, error.code) == ("compression", 0, "decompression-failed")
+    assert "unknown(5)" in error.reason
 
 
 @pytest.mark.parametrize(
@@ -286,7 +288,9 @@ def test_unknown_codec() -> None:
 def test_missing_library(codec: str, module: str, package: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, module, None)
     payload = next(p for c, p, _, _ in SAMPLES.values() if c == codec)
-    assert fails(codec, payload).reason == f"the {package} library is not installed: pip install {package}"
+    error = fails(codec, payload)
+    assert (error.is_ours, error.field) == (True, "codec")
+    assert error.reason.endswith(f": pip install {package}")
 
 
 def test_libraries_are_imported_late() -> None:
@@ -326,7 +330,7 @@ try:
         del piece
     error = None
 except DecodeError as problem:
-    error = problem.reason
+    error = type(problem).__name__, problem.field
 print(total, resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before, error)
 """
     for name, payload in bombs.items():
@@ -335,7 +339,7 @@ print(total, resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before, error)
             [sys.executable, "-c", code, codec, str(len(payload))], input=payload, capture_output=True, check=True
         )
         total, grown, error = done.stdout.decode().split(maxsplit=2)
-        assert error.strip() == f"decompresses to more than {20 << 20} bytes (--max-decompressed-size)", name
+        assert error.strip() == "('OurLimitError', 'output')", name
         assert int(total) == (0 if name == "snappy" else 20 << 20), name
         assert int(grown) < 16 << 10, name  # in KiB
 
@@ -442,7 +446,6 @@ def test_gzip_gives_all_that_comes_before_an_error() -> None:
         assert output == data
         assert error
         assert (error.field, error.position) == ("data", len(payload))
-        assert error.reason == "invalid block type"
 
 
 # Snappy
@@ -545,7 +548,7 @@ def test_lz4_header_checksum(stored: int) -> None:
     if stored != expected:
         error = fails("lz4", bytes(frame))
         assert (error.field, error.position) == ("headerChecksum", 14)
-        assert error.reason.startswith(f"header checksum 0x{stored:02x}, computed 0x{expected:02x}")
+        assert re.findall(r"\b0x\w+", error.reason) == [f"0x{stored:02x}", f"0x{expected:02x}"]
 
 
 def test_lz4_header_checksum_of_old_clients() -> None:

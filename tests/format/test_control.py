@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 
 from kdump.format.control import CONTROL_TYPES, ControlRecord, control_spans, decode_control
 from kdump.format.schema import load
+from tests.conftest import numbers_in
 
 DIRECTORY = bytes(range(16)).hex()
 
@@ -111,35 +112,30 @@ def test_a_key_that_is_too_short(key: bytes | None) -> None:
 def test_a_longer_key_of_a_newer_version() -> None:
     record = decode_control(b"\0\x01\0\x01more", b"\0\0\0\0\0\x05")
     assert (record.type, record.keyVersion, record.coordinatorEpoch, record.problem) == ("COMMIT", 1, 5, None)
-    assert record.note.startswith("version 1 of the key")
+    assert numbers_in(record.note) == [1, 0]
     keys, _ = control_spans(b"\0\x01\0\x01more", b"\0\0\0\0\0\x05")
     assert [(span.field.name, span.value) for span in keys] == [("version", 1), ("type", 1), ("rest", b"more")]
 
 
 @pytest.mark.parametrize(
-    ("key", "value", "field", "reason"),
+    ("key", "value", "field", "stated"),
     [
         # Kafka throws an exception for these: null, short, and negative versions.
-        ("00000001", None, "version", "null"),
-        ("00000001", "", "version", "2 bytes needed, 0 left"),
-        ("00000001", "0000000000", "coordinatorEpoch", "4 bytes needed, 3 left"),
-        ("00000001", "ffff00000000", "version", "version -1 is negative"),
-        ("ffff0001", "000000000000", "version", "version -1 is negative"),
-        ("00000006", "0000 05", "voters", "4 elements of at least 27 bytes, 0 bytes left"),
-        ("00000005", "0000 0001", "_taggedFields", "the bytes end inside a varint, after 0 of its bytes"),
+        ("00000001", None, "version", []),
+        ("00000001", "", "version", [2, 0]),
+        ("00000001", "0000000000", "coordinatorEpoch", [4, 3]),
+        ("00000001", "ffff00000000", "version", [-1]),
+        ("ffff0001", "000000000000", "version", [-1]),
+        ("00000006", "0000 05", "voters", [4, 27, 0]),
+        ("00000005", "0000 0001", "_taggedFields", [0]),
         # A newer version that ends too early: Kafka cannot read it either.
-        (
-            "00000001",
-            "00070000",
-            "coordinatorEpoch",
-            "4 bytes needed, 2 left (version 7 is newer than the latest known version, 0; decoded as that)",
-        ),
+        ("00000001", "00070000", "coordinatorEpoch", [4, 2, 7, 0]),
     ],
 )
-def test_values_that_lie(key: str, value: str | None, field: str, reason: str) -> None:
+def test_values_that_lie(key: str, value: str | None, field: str, stated: list[int]) -> None:
     problem = decode_control(bytes.fromhex(key), None if value is None else bytes.fromhex(value)).problem
     assert problem is not None
-    assert (problem.field, problem.reason, problem.code) == (field, reason, "control-batch-invalid")
+    assert (problem.field, numbers_in(problem.reason), problem.code) == (field, stated, "control-batch-invalid")
 
 
 def test_a_problem_keeps_the_fields_before_it() -> None:
@@ -161,11 +157,10 @@ def test_a_problem_keeps_the_fields_before_it() -> None:
 def test_newer_versions_and_bytes_left_over() -> None:
     record = decode_control(b"\0\0\0\x01", b"\0\x02\0\0\0\x05new")
     assert (record.version, record.coordinatorEpoch, record.problem, record.rest) == (2, 5, None, b"new")
-    assert "version 2 is newer" in record.note
-    assert "3 bytes left over" in record.note
+    assert numbers_in(record.note) == [2, 0, 3]
     record = decode_control(b"\0\0\0\x04", b"\0\0\0\xff")
     assert (record.problem, record.rest) == (None, b"\xff")
-    assert record.note == "1 byte left over after the message"
+    assert numbers_in(record.note) == [1]
 
 
 def test_spans_name_the_fields() -> None:

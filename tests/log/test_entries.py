@@ -18,7 +18,7 @@ from kdump.format.snapshot import PRODUCER_ENTRY
 from kdump.log.entries import Entry, entries
 from kdump.log.file_kinds import KINDS, by_content, by_name
 from kdump.log.region import Problem, Region
-from tests.conftest import FIXTURES, oracle_files, seeded, window_of
+from tests.conftest import FIXTURES, numbers_in, oracle_files, seeded, window_of
 
 INDEX = struct.pack(">iiii", 39, 4224, 78, 8437)
 TIME_INDEX = struct.pack(">qiqi", 1795247902867, 37, 1795247903012, 78)
@@ -178,7 +178,7 @@ def test_zeros_at_the_end_are_padding(window: int) -> None:
     found = items("00000000000000000000.index", INDEX + bytes(8 * 1000) + INDEX, window)
     assert [getattr(item, "kind", "entry") for item in found] == ["entry", "entry", "padding", "entry", "entry"]
     assert (found[2].position, found[2].size) == (16, 8000)
-    assert found[2].reason.startswith("1,000 entries of zeros")
+    assert numbers_in(found[2].reason)[0] == 1000
     found = items("00000000000000000000.timeindex", TIME_INDEX + bytes(5), window)
     assert [getattr(item, "kind", "") for item in found] == ["", "", "torn"]
 
@@ -205,8 +205,8 @@ def test_every_cut_and_flip_is_read(name: str, window: int) -> None:
 
 def test_hostile_numbers() -> None:
     huge = struct.pack(">hIi", 1, 0, 0x7FFFFFFF)
-    codes = [item.reason for item in items("00000000000000000000.snapshot", huge) if isinstance(item, Problem)]
-    assert codes[0] == "producerEntries is 2147483647, but there are 0"
+    problems = [item for item in items("00000000000000000000.snapshot", huge) if isinstance(item, Problem)]
+    assert (problems[0].code, numbers_in(problems[0].reason)) == ("snapshot-invalid", [0x7FFFFFFF, 0])
     bad = b"0\n99999999999999999999\na b c\n\nx 0 99999999999999999999\norders 0 7\n"
     found = items("cleaner-offset-checkpoint", bad)
     assert [item.values for item in found if isinstance(item, Entry) and item.type] == [

@@ -142,7 +142,7 @@ def test_nothing_is_dropped_where_the_kernel_cannot_be_asked(
 
 def test_an_old_kernel(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(page_cache, "_call", page_cache._unavailable)
-    with pytest.raises(OSError, match="not implemented") as failed:
+    with pytest.raises(OSError) as failed:
         cached_pages(0, 0, PAGE)
     assert failed.value.errno == errno.ENOSYS
 

@@ -18,7 +18,7 @@ from kdump.state.image import MetadataImage
 from kdump.state.metadata import replay_metadata
 from kdump.state.metadata_files import MetadataFiles, Unreachable, metadata_files
 from kdump.state.replay import HANDLERS, NO_EFFECT
-from tests.conftest import FIXTURES, ORACLE, seeded
+from tests.conftest import FIXTURES, ORACLE, numbers_in, seeded
 from tests.craft import flip, rebase, split
 from tests.state.test_metadata import (
     ABORT,
@@ -218,8 +218,9 @@ def test_moments_and_snapshots(tmp_path: Path) -> None:
         image = replay_metadata(found, AsOf(offset=offset))
         assert " ".join(image.topics) == names
         assert image.end_offset == offset + 1
-    with pytest.raises(Unreachable, match="the log starts at offset 3, and the oldest snapshot ends at offset 3"):
+    with pytest.raises(Unreachable) as caught:
         replay_metadata(found, AsOf(offset=1))
+    assert numbers_in(str(caught.value)) == [3, 3]  # the start of the log, and the end of the oldest snapshot
     # With a history, as little as possible is taken from a snapshot.
     told: list[Change] = []
     assert " ".join(replay_metadata(found, on_change=told.append).topics) == "a c d"
@@ -230,12 +231,13 @@ def test_a_moment_before_any_snapshot(tmp_path: Path) -> None:
     shutil.copy(CLEAN / CHECKPOINT, tmp_path)
     alone = metadata_files(str(tmp_path))
     for moment in (AsOf(offset=100), AsOf(time=1)):
-        with pytest.raises(Unreachable, match="there is no log, and the oldest snapshot ends at offset 327"):
+        with pytest.raises(Unreachable) as caught:
             replay_metadata(alone, moment)
+        assert numbers_in(str(caught.value)) == [327]
     assert replay_metadata(alone, AsOf(offset=326)).end_offset == 327
     # An invalid snapshot is reported, because it may be the one that is needed.
     (tmp_path / CHECKPOINT).write_bytes(b"junk")
-    with pytest.raises(Unreachable, match="not a valid snapshot"):
+    with pytest.raises(Unreachable, match=re.escape(CHECKPOINT)):
         replay_metadata(alone, AsOf(offset=326))
 
 
@@ -243,10 +245,8 @@ def test_damage_is_told_and_the_rest_is_read(tmp_path: Path) -> None:
     parts = split(log([topic("a", "A")], [topic("b", "B")], [topic("c", "C")]))
     found = replay_metadata(files(tmp_path, l0=parts[0] + flip(parts[1], 700) + parts[2]))
     assert " ".join(found.topics) == "a c"
-    assert [problem.split(": ", 1)[1] for problem in found.problems] == [
-        "batch: its checksum does not match",
-        "offset 2, expected 1",
-    ]
+    assert f"byte {len(parts[0])}" in found.problems[0]
+    assert numbers_in(found.problems[1].split(": ", 1)[1]) == [2, 1]  # the offset, and the expected one
 
 
 # Crafted records.
@@ -280,7 +280,8 @@ def test_acls(tmp_path: Path) -> None:
     [acl] = replayed(tmp_path, framed(18, ACL)).acls.values()
     assert acl == (printed("a"), "TOPIC", "t", "LITERAL", "User:ann", "*", "READ", "ALLOW")
     assert replayed(tmp_path, framed(18, ACL), framed(19, uuid("a") + b"\0")).acls == {}
-    assert "there is no ACL" in replayed(tmp_path, framed(19, uuid("a") + b"\0")).problems[0]
+    (problem,) = replayed(tmp_path, framed(19, uuid("a") + b"\0")).problems
+    assert printed("a") in problem
 
 
 def test_quotas(tmp_path: Path) -> None:
@@ -321,7 +322,7 @@ def test_fencing(tmp_path: Path) -> None:
     shutting_down = framed(17, int32(1) + bytes(8) + b"\x01\x01\x01\x01", version=1)
     assert replayed(tmp_path, *said, unfenced, shutting_down).brokers[1].inControlledShutdown
     found = replayed(tmp_path, *said, framed(8, int32(1) + (9).to_bytes(8, "big") + b"\0"))
-    assert found.problems == ["at offset 2: broker 1 is registered with epoch 0, but the record has epoch 9"]
+    assert [numbers_in(problem) for problem in found.problems] == [[2, 1, 0, 9]]
 
 
 def test_controllers_and_producer_ids(tmp_path: Path) -> None:
@@ -392,7 +393,7 @@ def test_a_damaged_snapshot_that_is_all_there_is(tmp_path: Path) -> None:
     (tmp_path / CHECKPOINT).write_bytes(data[:-1])
     found = replay_metadata(metadata_files(str(tmp_path)))
     assert len(found.topics) == 44
-    assert "not a valid snapshot" in found.problems[0]
+    assert found.problems[0].startswith(f"{CHECKPOINT}: ")
 
 
 def test_a_wrong_offset_hides_nothing(tmp_path: Path) -> None:

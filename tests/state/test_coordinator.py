@@ -19,7 +19,7 @@ from kdump.log.batch_records import records
 from kdump.state.coordinator import TransactionCoordinatorState, read_coordinator
 from kdump.state.internal_records import MAX_PROBLEMS, MAX_VALUE_BYTES
 from kdump.state.metadata import read_metadata
-from tests.conftest import DISKS, FIXTURES, ORACLE, batches, read_regions
+from tests.conftest import DISKS, FIXTURES, ORACLE, batches, numbers_in, read_regions
 from tests.craft import batch, flip, record, split
 
 CLEAN = FIXTURES / "clean-1" / "__transaction_state-0"
@@ -228,7 +228,7 @@ def test_what_stands_in_front_of_a_problem_is_kept() -> None:
 
 def test_a_newer_version_is_read_as_the_newest_known() -> None:
     found = decode_transaction(KEY, b"\x00\x09" + VALUE[2:])
-    assert "version 9 is newer" in found.note
+    assert numbers_in(found.note)[0] == 9
     assert found._replace(note="") == decode_transaction(KEY, VALUE)
 
 

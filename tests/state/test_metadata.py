@@ -23,7 +23,7 @@ from kdump.state.internal_records import ENTRY, LIMITS, MAX_PROBLEMS, MAX_VALUE_
 from kdump.state.metadata import read_metadata
 from kdump.state.partition_table import PartitionRegistration
 from kdump.state.topic_config import effective
-from tests.conftest import DISKS, FIXTURES, ORACLE, seeded
+from tests.conftest import DISKS, FIXTURES, ORACLE, numbers_in, seeded
 from tests.craft import batch, flip, rebase, record, split
 
 CLEAN = FIXTURES / "clean-1"
@@ -261,7 +261,9 @@ def test_topics_come_and_go(tmp_path: Path) -> None:
     assert names(found) == "b c a"
     assert (found.topics["a"].id, found.topics["a"].configs, found.topics["a"].partitions) == (printed("D"), {}, {})
     assert found.end_offset == 8
-    assert found.problems == [f"at offset 7: there is no topic with the ID {printed('X')}"]
+    (problem,) = found.problems
+    assert numbers_in(problem) == [7]
+    assert printed("X") in problem
 
 
 def test_a_topic_of_the_same_name_replaces_the_one_that_was_not_removed(tmp_path: Path) -> None:
@@ -281,10 +283,8 @@ def test_partitions(tmp_path: Path) -> None:
         0: PartitionRegistration((1, 2), (printed("x"), printed("y")), 2, 6, isr=(2,), partitionEpoch=2),
         1: PartitionRegistration((3, 4), (printed("p"), printed("q")), 1, 5, isr=(2,), partitionEpoch=1),
     }
-    assert found.problems == [
-        f"at offset 3: there is no topic with the ID {printed('Z')}",
-        "at offset 7: a has no partition 9",
-    ]
+    assert [numbers_in(problem) for problem in found.problems] == [[3], [7, 9]]  # the offset, and the partition
+    assert printed("Z") in found.problems[0]
 
 
 def test_configs(tmp_path: Path) -> None:
@@ -316,7 +316,7 @@ def test_brokers(tmp_path: Path) -> None:
     data = log([broker(1, "x"), broker(2, "yz"), broker_change(2, "z"), broker_change(1, ""), broker_change(3, "q")])
     found = read(tmp_path, l0=data)
     assert found.broker_directories == {1: (printed("x"),), 2: (printed("z"),)}
-    assert found.problems == ["at offset 4: broker 3 is not registered"]
+    assert [numbers_in(problem) for problem in found.problems] == [[4, 3]]
     assert read(tmp_path, l0=log([broker(1, "x"), broker(2, "y"), UNREGISTER_1])).broker_directories == {
         2: (printed("y"),)
     }
@@ -394,14 +394,14 @@ def test_an_older_snapshot_serves_when_the_newest_is_not_sound(tmp_path: Path, b
     found = read(tmp_path, s3=snapshot(topic("a", "A")), s4=bad, l3=data)
     assert names(found) == "a b c"
     assert len(found.problems) == 1
-    assert found.problems[0].startswith("00000000000000000004-0000000001.checkpoint: not a valid snapshot: ")
+    assert found.problems[0].startswith("00000000000000000004-0000000001.checkpoint: ")
     assert reason in found.problems[0]
 
 
 def test_without_a_snapshot_the_log_says_what_it_can(tmp_path: Path) -> None:
     found = read(tmp_path, s3=b"damaged", l3=log([topic("b", "B")], offset=3))
     assert (names(found), found.end_offset) == ("b", 4)
-    assert found.problems[1] == "the log starts at offset 3, and there is no valid snapshot of the records before it"
+    assert numbers_in(found.problems[1]) == [3]
 
 
 def test_a_gap_ends_the_replay(tmp_path: Path) -> None:
