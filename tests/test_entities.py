@@ -15,13 +15,12 @@ from kdump import transactions
 from kdump.check.rules.txn_index import Aborted, AbortMarkers
 from kdump.forensics.answers import PartitionTransactions
 from kdump.forensics.producer_history import ProducerHistory
-from kdump.forensics.retention.cleaning import NewestOffsets
 from kdump.log.packed_entries import PackedEntries
 from kdump.state.committed_offsets import CommittedOffsets, OffsetAndMetadata
+from kdump.state.id_numbers import IdNumbers
 from kdump.state.names import Names
 from kdump.state.partition_table import PartitionRegistration, PartitionTable
 from kdump.state.producers import ProducerState, ProducerStateEntry
-from kdump.state.transactions import NewestEpochs
 from tests.craft import batch, record
 from tests.forensics.disks import marker
 
@@ -54,8 +53,8 @@ def producers(kind: type[ProducerStateEntry]) -> Callable[[int], Any]:
     return make
 
 
-def epochs(count: int) -> NewestEpochs:
-    made = NewestEpochs()
+def epochs(count: int) -> IdNumbers:
+    made = IdNumbers("h")
     for number in range(count):
         made.put(number * 1000, number % 300)
     return made
@@ -68,8 +67,8 @@ def aborts(count: int) -> AbortMarkers:
     return made
 
 
-def keys(count: int) -> NewestOffsets:
-    made = NewestOffsets()
+def keys(count: int) -> IdNumbers:
+    made = IdNumbers("q")
     for number in range(count):
         made.put(hash(str(number)), number << 20)
     return made

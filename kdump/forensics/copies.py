@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
-from kdump.check.log_dir_context import LogDirContext, alone
+from kdump.check.log_dir_context import LogDirContext, Surroundings, alone
 from kdump.check.options import Options
 from kdump.check.rule import CheckpointedEpoch, PartitionContext
 from kdump.log.command_line_paths import missing, no_kafka_files
@@ -15,7 +15,7 @@ from kdump.log.errors import OnUnreadable, SourceError
 from kdump.log.file_kinds import BATCHES, by_content
 from kdump.log.find_directories import find_directories
 from kdump.log.listing import is_url
-from kdump.log.log_directory import LogDirectory, directory_above, log_directory_above
+from kdump.log.log_directory import LogDirectory, directory_above
 from kdump.log.partition_directory import NO_SEGMENT, PartitionDirectory, partition
 from kdump.log.paths import Target
 from kdump.state.identity import meta_properties
@@ -92,9 +92,7 @@ def side(path: str, options: Options, on_unreadable: OnUnreadable) -> Side:
 
 def of_partition(place: PartitionDirectory, options: Options) -> Copy:
     """Return the copy in a partition directory, with what is known from its log directory, if it is in one."""
-    above = log_directory_above(place.path)
-    known = LogDirContext(above, options, []).known(place) if above is not None else alone(place, options)
-    return _copy(place, known)
+    return _copy(place, Surroundings(options).of_partition(place))
 
 
 def _copy(place: PartitionDirectory, known: PartitionContext) -> Copy:

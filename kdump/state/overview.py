@@ -130,7 +130,7 @@ def chosen(
 ) -> Iterator[OverviewRow]:
     """Yield at most `limit` rows in the order `sort`, with their headers read; reads no more rows than necessary. The
     segments among them may be deleted by the time that they are read."""
-    if sort != "name" or reverse:
+    if sort != "name":
         rows = list(rows)
     if sort in BY_READING:
         for row in rows:

@@ -6,15 +6,14 @@ ProducerStateManager (ongoingTxns, firstUndecidedOffset, lastStableOffset).
 
 from __future__ import annotations
 
-from array import array
 from collections import OrderedDict
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from kdump.core.id_rows import IdRows
 from kdump.log.paths import Target
 from kdump.log.region import Batch
+from kdump.state.id_numbers import IdNumbers
 from kdump.state.marker import EndTxnMarker
 
 MAX_OPEN_TRANSACTIONS = 1_000_000
@@ -67,38 +66,12 @@ class CompletedTxn(NamedTuple):
     stable: int
 
 
-class NewestEpochs:
-    """The highest epoch of each producer, in some 20 bytes."""
-
-    def __init__(self) -> None:
-        self._rows = IdRows()
-        self._epochs = array("h")
-
-    def __len__(self) -> int:
-        return len(self._rows)
-
-    def get(self, producer_id: int) -> int:
-        """Return the epoch, -1 for none."""
-        row = self._rows.find(producer_id)
-        return -1 if row < 0 else self._epochs[row]
-
-    def put(self, producer_id: int, epoch: int) -> None:
-        row = self._rows.add(producer_id)
-        if row == len(self._epochs):
-            self._epochs.append(epoch)
-        self._epochs[row] = epoch
-
-    def items(self) -> Iterator[tuple[int, int]]:
-        for row in self._rows:
-            yield self._rows.id_of(row), self._epochs[row]
-
-
 class OpenTransactions:
     """Open transactions by producer ID, earliest first. `untracked` counts those beyond MAX_OPEN_TRANSACTIONS."""
 
     def __init__(self) -> None:
         self.open: OrderedDict[int, OngoingTxn] = OrderedDict()
-        self.epochs = NewestEpochs()
+        self.epochs = IdNumbers("h")
         self.untracked = 0
 
     def seed(self, target: Target, position: int, size: int, entry: Mapping[str, int]) -> None:

@@ -20,8 +20,8 @@ from kdump.check.rule import CheckpointedEpoch, CheckpointOffset, FindingMerger,
 from kdump.check.totals import CheckTotals
 from kdump.log.partition_directory import partition
 from kdump.log.paths import target
+from kdump.state.id_numbers import IdNumbers
 from kdump.state.producers import ProducerState
-from kdump.state.transactions import NewestEpochs
 from tests.conftest import DISKS, FIXTURES, read_regions, seeded
 from tests.craft import flip
 from tests.test_damaged_disks import DAMAGES
@@ -86,7 +86,7 @@ def _plain(value: Any) -> Any:
         return type(value).__name__
     if isinstance(value, FindingMerger):
         return value.first
-    if isinstance(value, (ProducerState, NewestEpochs)):
+    if isinstance(value, (ProducerState, IdNumbers)):
         return [*value.items()]
     if callable(value):
         return "function"

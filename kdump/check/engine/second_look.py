@@ -76,9 +76,9 @@ class Doubts:
     def _listing_changed(self) -> bool:
         """Return True if files were added, removed or renamed since the directory was listed."""
         place = self.unit.partition
-        seen = place.listing.seen if place is not None else None
-        if place is None or seen is None:
+        if place is None or place.listing.seen is None:
             return False
+        seen = place.listing.seen
         return is_young(seen) or identity(place.path) != seen
 
     def _is_in_doubt(self, finding: Finding, changed: dict[str, bool]) -> bool:

@@ -57,24 +57,29 @@ def _begin(rate: RateLimit | None, counter: SharedCounter, directory: str, named
 
 def _work(unit: CheckUnit) -> Done:
     """Check a unit in a worker."""
-    import pickle
-    import tempfile
-
     assert _counter is not None
     totals = CheckTotals()
     unit.options = replace(unit.options, open_source=careful_source)
     findings = unit.run(totals, _counter.add)
     held = list(islice(findings, MAX_HELD))
-    more = next(findings, None)
-    if more is None:
-        _counter.flush()
-        return held, "", totals
-    fd, path = tempfile.mkstemp(dir=_directory)
-    with open(fd, "wb") as file:
-        for finding in chain((more,), findings):
-            pickle.dump(finding, file)
+    path = _write_rest(findings)
     _counter.flush()
     return held, path, totals
+
+
+def _write_rest(findings: Iterator[Finding]) -> str:
+    """Write findings to a temporary file, and return its path; the empty string if there are none."""
+    import pickle
+    import tempfile
+
+    first = next(findings, None)
+    if first is None:
+        return ""
+    fd, path = tempfile.mkstemp(dir=_directory)
+    with open(fd, "wb") as file:
+        for finding in chain((first,), findings):
+            pickle.dump(finding, file)
+    return path
 
 
 def _findings(held: list[Finding], path: str) -> Iterator[Finding]:

@@ -8,13 +8,11 @@ there.
 
 from __future__ import annotations
 
-from array import array
 from bisect import bisect_right
 from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from kdump.check.options import Options
-from kdump.core.id_rows import IdRows
 from kdump.core.record_columns import each_row
 from kdump.forensics.retention.configs import Settings
 from kdump.forensics.retention.segments import ObservedSegment
@@ -25,6 +23,7 @@ from kdump.log.legacy_skim import Skimmed
 from kdump.log.partition_reader import PartitionReader
 from kdump.log.region import Batch, DefaultRecordBatch, LegacyRecordBatch
 from kdump.log.skim import key_digest
+from kdump.state.id_numbers import IdNumbers
 
 MAX_ABORTED_TRANSACTIONS = 1_000_000
 ENTRY = 24
@@ -46,28 +45,6 @@ class CleaningResult(NamedTuple):
     dropped: int
     bytes: int
     end: int
-
-
-class NewestOffsets:
-    """The newest offset of each key, in 22 to 30 bytes: the cleaner's map, which has at most as many keys, needs 24."""
-
-    def __init__(self) -> None:
-        self._rows = IdRows()
-        self._offsets = array("q")
-
-    def __len__(self) -> int:
-        return len(self._rows)
-
-    def put(self, name: int, offset: int) -> None:
-        row = self._rows.add(name)
-        if row == len(self._offsets):
-            self._offsets.append(offset)
-        self._offsets[row] = offset
-
-    def get(self, name: int) -> int:
-        """Return the newest offset of a key, -1 if it is not known."""
-        row = self._rows.find(name)
-        return -1 if row < 0 else self._offsets[row]
 
 
 class _Row(NamedTuple):
@@ -97,7 +74,7 @@ def simulate_cleaning(
     """Return what a cleaning from offset `first_dirty` up to offset `stop` (exclusive) would remove. Raises
     SourceError."""
     capacity = capacity_of(settings)
-    newest = NewestOffsets()
+    newest = IdNumbers("q")
     latest = stop - 1
     reached = first_dirty - 1
     full = False
@@ -146,7 +123,7 @@ def simulate_cleaning(
     return CleaningResult(len(newest), capacity, not full, seen, dropped, size, latest + 1)
 
 
-def _goes(row: _Row, newest: NewestOffsets, is_due: bool) -> bool:
+def _goes(row: _Row, newest: IdNumbers, is_due: bool) -> bool:
     if row.name is None or row.offset < newest.get(row.name):
         return True
     return is_due and not row.has_value
