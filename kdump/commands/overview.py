@@ -45,7 +45,7 @@ from kdump.state.siblings import Siblings
 LARGE = 64 << 30
 """Total size of segments in bytes from which a note recommends --quick."""
 
-TopicFilter = Callable[[str], bool]
+TopicPredicate = Callable[[str], bool]
 
 
 @dataclass(frozen=True)
@@ -83,7 +83,7 @@ def is_of_kind(topic: str, internal: bool | None) -> bool:
     return internal is None or (topic in INTERNAL_TOPICS) == internal
 
 
-def selected_topics(topics: tuple[str, ...], internal: bool | None) -> TopicFilter:
+def selected_topics(topics: tuple[str, ...], internal: bool | None) -> TopicPredicate:
     """Return the predicate that selects partitions by their topic. Raises click.UsageError."""
     of_topic = topic_filter(topics)
 

@@ -22,7 +22,7 @@ def transactions(
     transactional_ids: Iterable[str] = (),
     timeout: int = of_transactions.TRANSACTION_TIMEOUT,
     on_unreadable: OnUnreadable = raise_it,
-) -> Iterator[of_transactions.Answer]:
+) -> Iterator[of_transactions.TransactionsAnswer]:
     """Yield the transactions of partitions, one partition after the other, as they are read: see
     kdump.forensics.transactions.
 
@@ -56,7 +56,7 @@ def producers(
     events: bool = False,
     expiration: int = EXPIRATION,
     on_unreadable: OnUnreadable = raise_it,
-) -> Iterator[of_producers.Answer]:
+) -> Iterator[of_producers.ProducersAnswer]:
     """Yield the producers of partitions, one partition after the other: see kdump.forensics.producers.
 
     `paths`, `now`, `topics`, `producer_ids`, `transactional_ids` and `on_unreadable` as in `transactions`. `states`:

@@ -42,7 +42,7 @@ TOPICS = 200
 together."""
 
 UnitFilter = Callable[[CheckUnit], bool]
-Done = tuple[PartitionFacts, CheckTotals]
+PartitionResult = tuple[PartitionFacts, CheckTotals]
 _counter: SharedCounter | None = None
 
 
@@ -145,7 +145,7 @@ def _directory(found: LogDirectory) -> Directory:
     return Directory(found.path, properties(found.files.get("meta.properties")), had_clean_shutdown(found))
 
 
-def read_unit(unit: CheckUnit, on_progress: Callable[[int], None]) -> Done:
+def read_unit(unit: CheckUnit, on_progress: Callable[[int], None]) -> PartitionResult:
     """Read a unit of work once, and return its facts and totals."""
     totals = CheckTotals()
     unit.check_class = PostMortemCheck
@@ -180,7 +180,7 @@ def _begin(rate: RateLimit | None, counter: SharedCounter) -> None:
     _counter = counter
 
 
-def _work(unit: CheckUnit) -> Done:
+def _work(unit: CheckUnit) -> PartitionResult:
     """Read a unit in a worker process."""
     assert _counter is not None
     unit.options = replace(unit.options, open_source=careful_source)
@@ -189,7 +189,9 @@ def _work(unit: CheckUnit) -> Done:
     return done
 
 
-def _run_all(work: list[CheckUnit], jobs: int, on_progress: Callable[[int], None]) -> Iterator[tuple[CheckUnit, Done]]:
+def _run_all(
+    work: list[CheckUnit], jobs: int, on_progress: Callable[[int], None]
+) -> Iterator[tuple[CheckUnit, PartitionResult]]:
     """Yield each unit, in order, with its facts and totals."""
     if jobs <= 1 or len(work) < 2:
         for unit in work:
@@ -204,7 +206,7 @@ def _run_all(work: list[CheckUnit], jobs: int, on_progress: Callable[[int], None
     counter = SharedCounter(context)
     given = (rate_for_workers(context), counter)
     with ProcessPoolExecutor(min(jobs, len(work)), context, _begin, given) as pool:
-        futures: deque[Future[Done]] = deque()
+        futures: deque[Future[PartitionResult]] = deque()
         rest = iter(work)
         try:
             for unit in work:
