@@ -113,7 +113,7 @@ def relisted(copy: Copy) -> Copy:
 
 def _of_file(target: Target, options: Options) -> Copy:
     """Return the copy that consists of one segment, with what is known from its directory."""
-    refuse_others(target, options)
+    reject_others(target, options)
     known, topic_id = PartitionContext(topic=target.topic, partition=target.partition), None
     if target.path != "-" and "://" not in target.path:
         place = directory_above(target.path)
@@ -123,7 +123,7 @@ def _of_file(target: Target, options: Options) -> Copy:
     return Copy(target.path, [target], known, topic_id)
 
 
-def refuse_others(target: Target, options: Options) -> None:
+def reject_others(target: Target, options: Options) -> None:
     """Raise SourceError if the file does not exist or is not a log."""
     if target.path == "-":
         return

@@ -15,7 +15,7 @@ from kdump.forensics.find_partitions import PartitionInput, find_partitions, is_
 from kdump.forensics.partition_scan import REPORTED, PartitionScan, certain_answers
 from kdump.forensics.producer_history import ProducerHistory
 from kdump.forensics.producer_ledger import ProducerLedger
-from kdump.log.errors import OnUnreadable, raise_it
+from kdump.log.errors import OnUnreadable, raise_error
 from kdump.log.paths import Target
 from kdump.log.region import Limits
 from kdump.state.coordinator import TransactionCoordinatorState
@@ -63,7 +63,7 @@ def producers(
     paths: str | Iterable[str],
     question: ProducersQuery | None = None,
     *,
-    on_unreadable: OnUnreadable = raise_it,
+    on_unreadable: OnUnreadable = raise_error,
     on_progress: Callable[[int], None] = lambda count: None,
     started: Callable[[PartitionInput], None] = lambda place: None,
     total: Callable[[int], None] = lambda size: None,

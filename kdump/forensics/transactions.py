@@ -23,7 +23,7 @@ from kdump.forensics.answers import (
 from kdump.forensics.find_partitions import PartitionInput, find_partitions, is_away
 from kdump.forensics.partition_scan import REPORTED, PartitionScan, certain_answers
 from kdump.forensics.transaction_ledger import TransactionLedger
-from kdump.log.errors import OnUnreadable, raise_it
+from kdump.log.errors import OnUnreadable, raise_error
 from kdump.log.region import Limits
 from kdump.state.coordinator import TransactionCoordinatorState
 
@@ -62,7 +62,7 @@ def transactions(
     paths: str | Iterable[str],
     question: TransactionsQuery | None = None,
     *,
-    on_unreadable: OnUnreadable = raise_it,
+    on_unreadable: OnUnreadable = raise_error,
     on_progress: Callable[[int], None] = lambda count: None,
     started: Callable[[PartitionInput], None] = lambda place: None,
     total: Callable[[int], None] = lambda size: None,

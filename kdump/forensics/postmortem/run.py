@@ -19,7 +19,7 @@ from kdump.forensics.postmortem.buckets import Buckets, of_time
 from kdump.forensics.postmortem.facts import Directory, PartitionFacts, PostMortem, Series
 from kdump.forensics.postmortem.partition_scan import PostMortemCheck
 from kdump.forensics.space_saving import SpaceSaving
-from kdump.log.errors import OnUnreadable, SourceError, raise_it
+from kdump.log.errors import OnUnreadable, SourceError, raise_error
 from kdump.log.log_directory import LogDirectory
 from kdump.log.low_impact_reads import limit_rate, limited_to, rate_for_workers
 from kdump.log.rate_limit import RateLimit
@@ -74,7 +74,7 @@ def postmortem(
     if all(unit.directory is not None for unit in work):
         raise unread[0] if unread else SourceError("no partitions found here")
     for error in unread:
-        (on_unreadable or raise_it)(error)
+        (on_unreadable or raise_error)(error)
     total(sum(unit.size for unit in work))
     made = PostMortem(named, options.now)
     gather = _Gather(made)

@@ -13,7 +13,7 @@ from kdump.forensics.retention.clusters import Clusters
 from kdump.forensics.retention.configs import ConfigOverrides, check, known_names
 from kdump.forensics.retention.partition import NOT_KNOWN, OLD_CONFIGS, OnePartition, RetentionAnswer, RetentionQuery
 from kdump.forensics.transactions import TRANSACTION_TIMEOUT
-from kdump.log.errors import OnUnreadable, raise_it
+from kdump.log.errors import OnUnreadable, raise_error
 from kdump.log.file_kinds import SEGMENT
 from kdump.log.listing import is_url
 from kdump.log.paths import is_live, target
@@ -30,7 +30,7 @@ def retention(
     deep: bool = True,
     keys: bool = False,
     timeout: int = TRANSACTION_TIMEOUT,
-    on_unreadable: OnUnreadable = raise_it,
+    on_unreadable: OnUnreadable = raise_error,
 ) -> Iterator[RetentionAnswer]:
     """Yield what retention and the cleaner do with the partitions that `paths` stand for: segments, partition
     directories, log directories, or directories above. For each partition every SegmentRetention, every Hold, and
@@ -70,7 +70,7 @@ def run_query(
     paths: str | Iterable[str],
     question: RetentionQuery,
     *,
-    on_unreadable: OnUnreadable = raise_it,
+    on_unreadable: OnUnreadable = raise_error,
     on_progress: Callable[[int], None] = lambda count: None,
     started: Callable[[PartitionInput], None] = lambda place: None,
     total: Callable[[int], None] = lambda size: None,

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 
 from kdump.check.engine.units import CheckUnit, units
 from kdump.check.options import Options
-from kdump.forensics.copies import Copy, PartitionKey, refuse_others
+from kdump.forensics.copies import Copy, PartitionKey, reject_others
 from kdump.log.errors import OnUnreadable, SourceError
 from kdump.log.file_kinds import SEGMENT
 from kdump.log.header_candidate import candidate_at
@@ -165,7 +165,7 @@ def _given(paths: list[str], options: Options, on_unreadable: OnUnreadable) -> I
         for unit in here:
             assert unit.target is not None
             try:
-                refuse_others(unit.target, options)
+                reject_others(unit.target, options)
                 if unit.target.kind not in (None, SEGMENT):
                     raise SourceError(f"{unit.target.path}: {unit.target.kind.title}, not a log segment")
                 targets.append(unit.target)
