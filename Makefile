@@ -8,9 +8,9 @@ DISKS ?= build/corpus/disks
 TRIALS := value-bit,last-batch-cut,zeros-clean,offset-bit,time-index-offset,txn-entry-lost,value-bit-above-recovery-point
 
 # The code that writes columns for Spark has no command through which tests/test_twins.py could compare it.
-PLAIN_TOO := tests/format/test_arrow_buffers.py tests/format/test_head_columns.py
+PLAIN_TOO := tests/core/test_arrow_buffers.py tests/core/test_header_columns.py
 # Tests of code that uses the compiled core, to run under the sanitizers.
-SANITIZED := tests/format tests/log tests/forensics/test_carve.py tests/test_record_lines.py tests/test_rows.py tests/test_twins.py
+SANITIZED := tests/core tests/format tests/log tests/forensics/test_carve.py tests/test_twins.py
 # `make test-all` seeds random samples with the date, and prints it; KDUMP_SEED=2026-11-22 repeats the run of that day.
 DAILY = KDUMP_SEED=$(or $(KDUMP_SEED),$(shell date +%F)) $(BIN)/python -m pytest -n 3
 SALVAGED := value-bit,crc-magic-0,overlap-stale,data-outside-transaction,marker-lost,clean-mark-left,two-replicas,two-swapped
@@ -23,7 +23,7 @@ MAVENS_NAME = $(patsubst linux-aarch64,linux-arm64,linux-$(1))
 CARRIED_PYTHON ?= $(MAVENS_PYTHONS)/$(call MAVENS_NAME,$(ARCH))/bin/python3.11
 CARRIED_BUILDER ?= $(if $(filter $(ARCH),$(shell uname -m)),$(CARRIED_PYTHON),$(MAVENS_PYTHONS)/$(call MAVENS_NAME,$(shell uname -m))/bin/python3.11)
 
-CORE := $(shell grep -rl '^\# cython:' --include='*.py' kdump)
+CORE := $(shell grep -rl '^\# cython:' --include='*.py' kdump) $(wildcard kdump/core/*.pxd)
 DEMO := fixtures/clean-1/payments-0/00000000000000000000.log
 
 # setuptools and Cython, as pyproject.toml requires them for a build, and the extras that each group of targets needs.

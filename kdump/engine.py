@@ -37,6 +37,6 @@ def check_choice() -> None:
 
 def running() -> str:
     """Return which core is in use: `compiled` or `plain`."""
-    from kdump.format import record_columns
+    from kdump.core import record_columns
 
     return COMPILED if record_columns.COMPILED else PLAIN

@@ -22,10 +22,10 @@ from kdump.answer import (
     answer_keys,
     answer_object,
 )
+from kdump.core.cells import BATCH_CELLS
 from kdump.format.batch import BATCH_HEADER
 from kdump.format.layout import INT32, Field, layout
 from kdump.render.all_answers import TYPES
-from kdump.render.cells import BATCH_CELLS
 
 
 class Inner(NamedTuple):

@@ -14,39 +14,29 @@ from typing import Any
 
 import pytest
 
-from kdump.engine import COMPILED, PLAIN, running
-from kdump.forensics import record_counts
-from kdump.format import (
+from kdump.core import (
     arrow_buffers,
-    batch_runs,
+    batch_scan,
     candidates,
-    head_columns,
     header_columns,
+    id_rows,
+    json_lines,
     message_set,
-    record_agreement,
+    record_checks,
     record_columns,
+    record_counts,
+    table_rows,
 )
+from kdump.engine import COMPILED, PLAIN, running
 from kdump.format.codec import snappy_tags
-from kdump.render import cells, record_lines
-from kdump.state import id_rows
 from tests.conftest import ROOT, segment
 from tools.carry.build import BUILDERS
 
 UTILITY = "kdump._cyutility"
 """The module that the compiled modules share: it has no Python file."""
 CORE = (
-    *(
-        candidates,
-        record_columns,
-        arrow_buffers,
-        head_columns,
-        header_columns,
-        message_set,
-        batch_runs,
-        record_agreement,
-        snappy_tags,
-    ),
-    *(cells, record_lines, record_counts, id_rows),
+    *(arrow_buffers, batch_scan, candidates, header_columns, id_rows, json_lines, message_set, record_checks),
+    *(record_columns, record_counts, table_rows, snappy_tags),
 )
 MAKES_WHAT_IS_ASKED_FOR = 'while [ "$1" != -o ]; do shift; done; : > "$2"\n'
 """A compiler that creates empty files, and takes no time."""
@@ -175,11 +165,11 @@ def test_without_a_compiler(tmp_path: Path) -> None:
 def test_all_of_the_core_is_compiled_or_none(tmp_path: Path) -> None:
     """Modules of the core call each other's C functions, so if one does not compile, none is used."""
     compiler = tmp_path / "cc"
-    compiler.write_text('#!/bin/sh\ncase "$*" in *record_agreement*) exit 1;; esac\n' + MAKES_WHAT_IS_ASKED_FOR)
+    compiler.write_text('#!/bin/sh\ncase "$*" in *record_checks*) exit 1;; esac\n' + MAKES_WHAT_IS_ASKED_FOR)
     compiler.chmod(0o755)
     done = built(tmp_path, str(compiler), "build_ext")
     assert done.returncode == 0, done.stderr
-    assert "record_agreement" in done.stderr
+    assert "record_checks" in done.stderr
     assert not list((tmp_path / "lib").rglob("*.so"))
     compiler.write_text("#!/bin/sh\n" + MAKES_WHAT_IS_ASKED_FOR)
     done = built(tmp_path / "again", str(compiler), "build_ext")

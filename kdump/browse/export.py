@@ -5,6 +5,7 @@ from __future__ import annotations
 import shlex
 from typing import Any
 
+from kdump import jsonl
 from kdump.answer import answer_object
 from kdump.browse.browser import Browser
 from kdump.browse.places import Level
@@ -14,7 +15,6 @@ from kdump.log.entries import Entry
 from kdump.log.file_kinds import by_name
 from kdump.log.log_directory import LogDirectory
 from kdump.log.region import Problem
-from kdump.render import jsonl
 from kdump.render.objects import batch_object, entry_object, record_object, region_object
 from kdump.render.overview_objects import directory_object, partition_object
 from kdump.state.directory_summary import single_partition_summary

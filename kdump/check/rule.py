@@ -9,7 +9,7 @@ from typing import NamedTuple, Protocol
 
 from kdump.check.finding import Finding
 from kdump.check.resume_state import Resumable
-from kdump.format.header_columns import HeaderColumns
+from kdump.core.header_columns import HeaderColumns
 from kdump.log.internal_topics import INTERNAL_TOPICS
 from kdump.log.partition_directory import SegmentFiles
 from kdump.log.paths import Target

@@ -8,6 +8,7 @@ from typing import Any
 
 import click
 
+from kdump import jsonl
 from kdump.check.finding import SEVERITIES
 from kdump.commands.exit_status import exit_with
 from kdump.commands.input_files import print_error
@@ -15,7 +16,6 @@ from kdump.commands.output import JSON, TABLE, OutputOptions, old_format, output
 from kdump.commands.params import SizeParam, fail_on_option, pair, warning_options
 from kdump.commands.reading import ReadingOptions, reading_options
 from kdump.commands.typed_options import CommandOptions, takes
-from kdump.render import jsonl
 from kdump.render.progress import Progress
 from kdump.render.scan_report import FleetEnd, ScanReport
 

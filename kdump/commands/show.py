@@ -14,6 +14,7 @@ import click
 
 from kdump.commands.input_files import Files, print_error, unreadable_line
 from kdump.commands.output import CSV, JSON, TABLE
+from kdump.core.json_lines import COMPILED
 from kdump.decode.decoded import DecoderError
 from kdump.decode.record_decoder import DecodeOptions, RecordDecoder
 from kdump.log.entries import Entry, Item, entries
@@ -32,7 +33,6 @@ from kdump.render.fast_json import FastRecordWriter
 from kdump.render.fast_rows import FastRows
 from kdump.render.output import AUTO, Output
 from kdump.render.progress import Progress
-from kdump.render.record_lines import COMPILED
 from kdump.render.table import OtherColumns, UnknownColumn
 from kdump.render.template import TemplateError, compile_template, shows_decoded
 from kdump.render.times import iso

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any, NamedTuple
 
+from kdump.core.record_columns import each_row
 from kdump.format.batch import sequence
-from kdump.format.record_columns import each_row
 from kdump.log.batch_records import decode_columns, records
 from kdump.log.region import Batch, DefaultRecordBatch
 

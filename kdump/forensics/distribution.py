@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from typing import Annotated, NamedTuple
 
 from kdump.answer import Doc
+from kdump.core.record_counts import LATE
 
 SIZES = 34
 """Number of size classes: 0, 1, 2..3, 4..7, and so on; the last contains all sizes from 2^32 on."""
@@ -14,8 +15,6 @@ WIDTHS = (1_000, 10_000, 60_000, 600_000, 3_600_000, 86_400_000)
 """Widths of time buckets in ms, each a multiple of the one before; after the last, each is ten times as wide."""
 MAX_BUCKETS = 2048
 """Maximum number of non-empty buckets; if there are more, buckets are made wider."""
-LATE = (1_000, 10_000, 60_000, 600_000, 3_600_000, 86_400_000)
-"""Upper bounds of the classes of lateness, in ms, inclusive. Class 0 contains the records that are not late."""
 
 
 class SizeClass(NamedTuple):

@@ -7,26 +7,26 @@ from bisect import bisect_right
 from collections.abc import Callable, Iterable, Iterator
 
 from kdump.check.options import Options
-from kdump.forensics.copies import of_places, reject_others
-from kdump.forensics.damage import FilePosition
-from kdump.forensics.distribution import LATE
-from kdump.forensics.record_counts import (
-    AT,
+from kdump.core.columns import (
+    EXTREME_ROW,
     EXTREMES,
     LATE_RECORDS,
     LATEST,
     NEWEST,
     OLDEST,
     RECORD_BYTES,
+    RECORD_WIDTH,
     RECORDS,
     UNTIMED,
-    count_records,
 )
+from kdump.core.record_columns import RecordColumns, decode
+from kdump.core.record_counts import LATE, count_records
+from kdump.forensics.copies import of_places, reject_others
+from kdump.forensics.damage import FilePosition
 from kdump.forensics.stats import Codec, RecordLocation, Stats
 from kdump.format.batch import BATCH_HEADER, COMPRESSION, CONTROL, LOG_OVERHEAD, TIMESTAMP_TYPE, TRANSACTIONAL
 from kdump.format.count_text import count_text
 from kdump.format.errors import DecodeError
-from kdump.format.record_columns import WIDTH, RecordColumns, decode
 from kdump.log.batch_records import decode_columns, records
 from kdump.log.batch_validity import damage_of, impossible_count
 from kdump.log.errors import OnUnreadable, SourceError, raise_error
@@ -140,7 +140,7 @@ class StatsReader:
         self.options = options
         self.on_progress = on_progress
         self.path = ""
-        self.block = array("q", bytes(8 * WIDTH * ROWS))
+        self.block = array("q", bytes(8 * RECORD_WIDTH * ROWS))
 
     def segment(self, target: Target, last: bool) -> None:
         stats = self.stats
@@ -304,7 +304,7 @@ class StatsReader:
         if before != sums[min(EXTREMES) : max(EXTREMES) + 1]:
             for extreme, old in zip(EXTREMES, before):
                 if sums[extreme] != old:
-                    row = sums[extreme + AT]
+                    row = sums[extreme + EXTREME_ROW]
                     offset, place = batches[bisect_right(ends, row)]
                     stats.extremes[extreme] = RecordLocation(offset + columns.offset_delta[row], place)
 

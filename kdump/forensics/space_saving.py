@@ -12,12 +12,10 @@ from array import array
 from collections.abc import Callable, Hashable
 from typing import NamedTuple
 
+from kdump.core.record_counts import LONGEST, NEAR
 from kdump.log.skim import key_digest
 
 ROOM = 1 << 14
-LONGEST = 128
-"""Maximum size in bytes of a key that is kept completely."""
-NEAR = 1 << 16
 KEPT = 64
 """Bytes that are kept of a longer key, with a digest of all of it."""
 
@@ -78,6 +76,10 @@ class SpaceSaving:
         slot = self.slots[item] = len(self.slots)
         self.counts[slot] = self.weights[slot] = 0
         return slot
+
+    def item(self, key: bytes, size: int, digest: bytes) -> Hashable:
+        """Return what represents a key: see known_by."""
+        return known_by(key, size, digest)
 
     def purge(self) -> None:
         """Make room for other items. The arrays and the table stay the same objects."""

@@ -9,10 +9,8 @@ from collections.abc import Hashable, Iterator
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from kdump.forensics.damage import FilePosition
-from kdump.forensics.distribution import SIZES, TimeHistogram, class_of
-from kdump.forensics.record_counts import (
-    AT,
+from kdump.core.columns import (
+    EXTREME_ROW,
     EXTREMES,
     KEY_BYTES,
     LATE_RECORDS,
@@ -27,8 +25,10 @@ from kdump.forensics.record_counts import (
     RECORDS,
     UNTIMED,
     VALUE_BYTES,
-    new_counts,
 )
+from kdump.core.record_counts import new_counts
+from kdump.forensics.damage import FilePosition
+from kdump.forensics.distribution import SIZES, TimeHistogram, class_of
 from kdump.forensics.space_saving import SpaceSaving
 
 MAX_DAMAGE_ENTRIES = 100
@@ -260,7 +260,7 @@ class Stats:
         for extreme in EXTREMES:
             mine, theirs = self.sums[extreme], other.sums[extreme]
             if theirs >= 0 and (mine < 0 or (theirs < mine if extreme == OLDEST else theirs > mine)):
-                self.sums[extreme], self.sums[extreme + AT] = theirs, other.sums[extreme + AT]
+                self.sums[extreme], self.sums[extreme + EXTREME_ROW] = theirs, other.sums[extreme + EXTREME_ROW]
                 if extreme in other.extremes:
                     self.extremes[extreme] = other.extremes[extreme]
         large, full = other.largestBatch, other.fullestBatch

@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from kdump.check.rule import BatchContext, SegmentContext
+from kdump.core.header_columns import HeaderColumns
 from kdump.forensics.abort import abort_command, abort_command_before_3
 from kdump.forensics.answers import (
     ABORTED,
@@ -21,7 +22,6 @@ from kdump.forensics.answers import (
 )
 from kdump.forensics.coordinator_mismatches import CoordinatorMismatches
 from kdump.forensics.partition_scan import BatchObserver, PartitionScan
-from kdump.format.header_columns import HeaderColumns
 from kdump.format.transaction_record import TransactionMetadata as CoordinatorRecord
 from kdump.state.coordinator import TransactionCoordinatorState
 from kdump.state.marker import ABORT, COMMIT

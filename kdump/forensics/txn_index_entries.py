@@ -12,7 +12,8 @@ from typing import NamedTuple
 from kdump.check.engine.neighbor_files import IndexedAborts
 from kdump.check.rule import BatchContext, SegmentContext, Watcher, may_hide_batches
 from kdump.check.watchers.transactions import TransactionWatcher
-from kdump.format.header_columns import BASE, HeaderColumns, within
+from kdump.core.columns import BASE_OFFSET
+from kdump.core.header_columns import HeaderColumns, within
 from kdump.log.packed_entries import PackedEntries
 from kdump.log.paths import Target
 from kdump.log.region import Region
@@ -83,7 +84,7 @@ class TxnIndexEntries(Watcher):
         by itself."""
         if self._next == len(self._order):
             return stop
-        return within(heads, BASE, first, stop, 0, self._entries.last_offset(self._order[self._next]))
+        return within(heads, BASE_OFFSET, first, stop, 0, self._entries.last_offset(self._order[self._next]))
 
     def accept_run(self, part: SegmentContext, heads: HeaderColumns, first: int, stop: int) -> None:
         self.entry = None

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import suppress
 
+from kdump.core.record_columns import RecordColumns, decode, each_row, past_end
 from kdump.format.batch import BATCH_HEADER, sequence
 from kdump.format.codec import decompress
 from kdump.format.count_text import count_text
 from kdump.format.errors import DecodeError
 from kdump.format.numbers import LONG_MAX, LONG_MIN, int64
 from kdump.format.record import RECORD
-from kdump.format.record_columns import RecordColumns, decode, each_row, past_end
 from kdump.format.varint import Bytes, read_varint
 from kdump.log import legacy_records
 from kdump.log.batch_validity import count_problem, impossible_count

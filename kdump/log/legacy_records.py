@@ -9,6 +9,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from kdump.core.message_set import read_message_set
+from kdump.core.record_columns import RecordColumns, each_row
 from kdump.format.batch import LOG_OVERHEAD
 from kdump.format.codec import decompress
 from kdump.format.errors import DecodeError
@@ -24,9 +26,7 @@ from kdump.format.message import (
     read_header,
     size_problem,
 )
-from kdump.format.message_set import read_message_set
 from kdump.format.numbers import int64
-from kdump.format.record_columns import RecordColumns, each_row
 from kdump.format.varint import Bytes
 from kdump.log.legacy_skim import Skimmed, cut, skim
 from kdump.log.record import Record

@@ -5,7 +5,7 @@ from __future__ import annotations
 import zlib
 from typing import TYPE_CHECKING
 
-from kdump.format.record_columns import headers
+from kdump.core.record_columns import headers
 from kdump.format.varint import Bytes
 
 if TYPE_CHECKING:

@@ -8,15 +8,15 @@ from operator import attrgetter
 from typing import TYPE_CHECKING, Annotated, Any
 
 from kdump.answer import BYTES, EPOCH_MS, FILE_BYTE, OFFSET, Doc
+from kdump.core.batch_scan import ValidRun, checksum_holds
+from kdump.core.record_columns import RecordColumns
 from kdump.format import batch as v2
 from kdump.format import message as legacy
 from kdump.format.batch import BATCH_HEADER, BatchHeader
-from kdump.format.batch_runs import ValidRun, checksum_holds
 from kdump.format.checksum import checksum
 from kdump.format.count_text import count_text
 from kdump.format.errors import DecodeError
 from kdump.format.message import MessageHeader
-from kdump.format.record_columns import RecordColumns
 from kdump.format.varint import Bytes
 from kdump.log.window import BufferWindow, Window
 
@@ -204,7 +204,8 @@ class BatchRun(Region):
     """A batch run: consecutive valid v2 batches as one region, yielded only on request (log.reader). `checked`: their
     checksums match; otherwise each is accepted because the next one begins where it ends.
 
-    `buffer` contains all of them, from index `start` on; the batches can be read as long as it is kept.
+    `buffer` contains all of them, from index `start` on; the batches can be read as long as it is kept. `headers` has
+    their headers.
     """
 
     def __init__(self, limits: Limits, position: int, buffer: bytes, start: int, run: ValidRun, checked: bool) -> None:
@@ -214,6 +215,8 @@ class BatchRun(Region):
         self.start = start
         self.stop = run.stop
         self.run = run
+        self.headers = run.headers
+        self.headers.shift = position - start
         self.checked = checked
 
     def batches(self) -> Iterator[DefaultRecordBatch]:
@@ -272,7 +275,7 @@ class LegacyRecordBatch(Batch):
         self.inner_base: int | None = None  # base of the relative inner offsets of a v1 wrapper
         self.inner_last: int | None = None  # the last inner offset of a v0 wrapper
         self.inner: RecordColumns | None = None
-        """The messages of a wrapper as format.message_set returns them; set by look_inside if none is unusual."""
+        """The messages of a wrapper as core.message_set returns them; set by look_inside if none is unusual."""
 
 
 def make_batch(

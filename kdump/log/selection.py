@@ -7,21 +7,10 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, NamedTuple, Protocol
 
+from kdump.core.columns import HEADERS_START, KEY_START, OFFSET_DELTA, RECORD_WIDTH, TIMESTAMP_DELTA, VALUE_START
+from kdump.core.record_columns import RecordColumns, headers, keep_between, keep_keys, keep_rows
 from kdump.format.batch import BATCH_HEADER
 from kdump.format.numbers import LONG_MAX, LONG_MIN
-from kdump.format.record_columns import (
-    HEADERS_START,
-    KEY_START,
-    OFFSET_DELTA,
-    TIMESTAMP_DELTA,
-    VALUE_START,
-    WIDTH,
-    RecordColumns,
-    headers,
-    keep_between,
-    keep_keys,
-    keep_rows,
-)
 from kdump.log.batch_records import records
 from kdump.log.legacy_records import read_wrapper
 from kdump.log.record import Record
@@ -166,7 +155,7 @@ class Selection:
         if self.keys and len(columns):
             keep_keys(columns, list(self.keys))
         if (self.key_regex or self.value_regex or self.headers) and len(columns):
-            keep_rows(columns, [i for i in range(len(columns)) if self._content(columns, i * WIDTH)])
+            keep_rows(columns, [i for i in range(len(columns)) if self._content(columns, i * RECORD_WIDTH)])
 
     def _content(self, columns: RecordColumns, at: int) -> bool:
         """Return True if key, value and headers of the record at block[at:] match."""

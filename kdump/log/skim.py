@@ -1,7 +1,7 @@
 """Reads a large record without its value: its fields are decoded, and its bytes are discarded as they come.
 
 For callers that need sizes and not the values themselves: memory must not grow with one record, nor with a million
-headers. Errors are those that format.record_columns.decode would report for the whole record.
+headers. Errors are those that core.record_columns.decode would report for the whole record.
 """
 
 from __future__ import annotations
@@ -12,8 +12,9 @@ from collections.abc import Callable, Iterator
 from hashlib import blake2b
 from typing import NamedTuple
 
+from kdump.core.record_checks import walk_headers
+from kdump.core.record_columns import RecordColumns, past_end
 from kdump.format.errors import DecodeError
-from kdump.format.record_columns import RecordColumns, past_end, walk_headers
 from kdump.format.varint import Bytes, read_varint, read_varlong
 
 HEAD = 64 * 1024

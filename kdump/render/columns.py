@@ -6,13 +6,13 @@ from collections.abc import Callable, Iterator
 from datetime import timezone, tzinfo
 from typing import Any, NamedTuple
 
+from kdump import jsonl
 from kdump.answer import ANSWERS, Key, answer_keys
+from kdump.core.record_columns import each_header
 from kdump.decode.decoded import DecodedRecord
-from kdump.format.record_columns import each_header
 from kdump.log.inspect_answer import InspectedBatch, InspectedRecord
 from kdump.log.record import Record
 from kdump.log.region import Batch
-from kdump.render import jsonl
 from kdump.render.decoded import add_decoded, key_cell, value_cell
 from kdump.render.escape import bytes_text, printable
 from kdump.render.long_value import PIECE, bytes_text_pieces

@@ -6,8 +6,8 @@ import re
 from collections.abc import Iterable
 from typing import Any
 
+from kdump import jsonl
 from kdump.answer import Object, answer_keys
-from kdump.render import jsonl
 from kdump.render.escape import printable
 from kdump.render.output import Output
 from kdump.render.table import UnknownColumn

@@ -8,9 +8,9 @@ from datetime import tzinfo
 from functools import cache
 from typing import Any
 
+from kdump import jsonl
 from kdump.decode.decoded import RAW, WITHOUT_KEY, DecodedPart, DecodedRecord
 from kdump.format.enum_names import enum_names, is_timestamp
-from kdump.render import jsonl
 from kdump.render.escape import printable
 from kdump.render.times import iso
 

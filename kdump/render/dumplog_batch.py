@@ -12,6 +12,7 @@ from functools import lru_cache
 from itertools import chain
 from typing import NamedTuple, Protocol, Union, runtime_checkable
 
+from kdump.core.record_columns import RecordColumns, each_header, each_row, headers
 from kdump.format.batch import (
     BATCH_HEADER,
     CONTROL,
@@ -25,7 +26,6 @@ from kdump.format.batch import (
 from kdump.format.control import CONTROL_TYPES, decode_control
 from kdump.format.messages import Decoded, kafka_json
 from kdump.format.numbers import int32, int64
-from kdump.format.record_columns import RecordColumns, each_header, each_row, headers
 from kdump.format.schema import load
 from kdump.format.utf8 import java_text, java_texts
 from kdump.log.batch_records import decode_columns

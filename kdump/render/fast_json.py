@@ -10,24 +10,25 @@ from collections.abc import Callable, Iterable, Iterator
 from functools import partial
 from typing import TYPE_CHECKING
 
+from kdump import jsonl
 from kdump.answer import answer_object
 from kdump.check.finding import Finding
 from kdump.check.rules.records import noted_and_count_findings, noted_findings
+from kdump.core.cells import LINE_BYTES
+from kdump.core.columns import BATCH_START, RECORD_WIDTH
+from kdump.core.json_lines import MAX_LINE_BYTES, ROOM, LineTemplate, bytes_needed, write, write_batches
+from kdump.core.record_columns import RecordColumns, decode, keep_keys
 from kdump.format.batch import BATCH_HEADER, BatchHeader
 from kdump.format.codec.whole import decompress_small
 from kdump.format.errors import DecodeError
-from kdump.format.header_columns import START, read_header_columns
-from kdump.format.record_columns import WIDTH, RecordColumns, decode, keep_keys
 from kdump.log.batch_records import decode_columns, rows_of
 from kdump.log.paths import Target
 from kdump.log.region import Batch, BatchRun, DefaultRecordBatch, LegacyRecordBatch
 from kdump.log.selection import NO, Selection
-from kdump.render import jsonl
 from kdump.render.escape import path_text
 from kdump.render.long_record import record_line
 from kdump.render.ordered_pool import OrderedPool, OutputSlot
 from kdump.render.output import Output
-from kdump.render.record_lines import FIXED, MAX_LINE_BYTES, ROOM, LineTemplate, bytes_needed, write, write_batches
 
 if TYPE_CHECKING:  # views are created by the caller
     from kdump.render.views import View
@@ -85,7 +86,7 @@ def record_lines(
             view = memoryview(room)
             continue
         one = RecordColumns(columns.data)
-        one.block, one.count = columns.block[row * WIDTH : (row + 1) * WIDTH], 1
+        one.block, one.count = columns.block[row * RECORD_WIDTH : (row + 1) * RECORD_WIDTH], 1
         for record in rows_of(batch, one, base, 0):
             yield from record_line(target, record)
         row += 1
@@ -121,7 +122,7 @@ class FastRecordLines:
     def _checked_run(self, target: Target, run: BatchRun) -> None:
         """Write a checked batch run, most batches without creating an object."""
         head, created = self._head(target), MIDDLE % b"CreateTime"
-        heads = read_header_columns(run.buffer, run.start, run.stop, run.position - run.start)
+        heads = run.headers
         columns = RecordColumns(run.buffer)
         row = 0
         while row < len(heads):
@@ -134,9 +135,9 @@ class FastRecordLines:
             if self.used and row > before:  # perhaps it only lacked room
                 self._flush()
                 continue
-            if not self._compressed(target, run, heads.of(row, START), head):
+            if not self._compressed(target, run, heads.of(row, BATCH_START), head):
                 self._flush()
-                batch = run.batch(heads.of(row, START))
+                batch = run.batch(heads.of(row, BATCH_START))
                 (self.plain if batch.isControlBatch else self.batch)(target, batch)
             row += 1
         self._flush()
@@ -179,7 +180,10 @@ class FastRecordLines:
                 self._flush()
             elif row < len(columns):  # the line does not fit into `room`
                 rest = RecordColumns(unpacked)
-                rest.block, rest.count = columns.block[row * WIDTH : len(columns) * WIDTH], len(columns) - row
+                rest.block, rest.count = (
+                    columns.block[row * RECORD_WIDTH : len(columns) * RECORD_WIDTH],
+                    len(columns) - row,
+                )
                 for part in record_lines(target, run.batch(place), rest, 0, frame, self.room):
                     self.output.write_now(part)
                 break
@@ -201,7 +205,7 @@ class FastRecordLines:
             self._head(target), batch.position, middle, SOUND_MESSAGE, base, 0, -1, timestamp, batch.magic
         )
         ordinary = batch.crcValid and not batch.problems and (self.selection.is_all or self.only_keys)
-        if not ordinary or 6 * len(inner.data) + FIXED > ROOM - len(frame.head):
+        if not ordinary or 6 * len(inner.data) + LINE_BYTES > ROOM - len(frame.head):
             return self.plain(target, batch)
         if self.keys:
             keep_keys(inner, self.keys)

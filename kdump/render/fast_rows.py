@@ -6,35 +6,26 @@ control batches, records that cannot be decoded, and the first rows, which deter
 
 from __future__ import annotations
 
+from kdump import jsonl
 from kdump.check.rules.records import noted_and_count_findings
+from kdump.core.batch_scan import read_header_columns
+from kdump.core.cells import BATCH_CELLS, BATCH_COLUMNS, RECORD_COLUMNS
+from kdump.core.columns import BATCH_START, RECORD_WIDTH
+from kdump.core.header_columns import HeaderColumns
+from kdump.core.json_lines import ROOM
+from kdump.core.record_columns import RecordColumns
+from kdump.core.table_rows import RowPlan, write_batch_rows, write_batches_records, write_record_rows
 from kdump.format.batch import BATCH_HEADER
-from kdump.format.header_columns import START, HeaderColumns, read_header_columns
-from kdump.format.record_columns import WIDTH, RecordColumns
 from kdump.log.batch_records import decode_columns, rows_of
 from kdump.log.paths import Target
 from kdump.log.region import Batch, BatchRun, DefaultRecordBatch
 from kdump.log.selection import NO, Selection
-from kdump.render import jsonl
-from kdump.render.cells import (
-    BATCH_CELLS,
-    BATCH_COLUMNS,
-    RECORD_COLUMNS,
-    RowPlan,
-    write_batch_rows,
-    write_batches_records,
-    write_record_rows,
-)
 from kdump.render.escape import path_text
 from kdump.render.output import Output
-from kdump.render.record_lines import ROOM
 from kdump.render.table import GAP, SizedColumns
 from kdump.render.views import TableView, View
 
-_BATCH_KINDS = {name: kind for kind, name in enumerate((*BATCH_CELLS, *BATCH_COLUMNS))}
-IN_TABLE = (
-    _BATCH_KINDS | {"maxTimestamp": _BATCH_KINDS["moment"], "crcValid": _BATCH_KINDS["ok"]},
-    {name: kind for kind, name in enumerate(RECORD_COLUMNS)},
-)
+IN_TABLE = (BATCH_COLUMNS, RECORD_COLUMNS)
 """Kinds of cells by column name, for the table of batches and for that of records."""
 QUOTED = ("compression", "timestampType")
 MAY_BE_EMPTY = ("flags", "producer", "sequences", "sequence", "headers", "key")
@@ -49,7 +40,7 @@ def json_plan(target: Target) -> RowPlan:
         texts[-1] += b',"%b":%b' % (name.encode(), quote)
         texts.append(quote)
     texts[-1] += b"}\n"
-    return RowPlan(range(len(BATCH_CELLS)), texts)
+    return RowPlan(list(BATCH_CELLS.values()), texts)
 
 
 def table_plan(placed: SizedColumns, kinds: dict[str, int]) -> RowPlan | None:
@@ -89,13 +80,13 @@ class FastRows:
                 if self.selection.batch(batch) != NO:
                     self.batch(target, batch)
             return
-        heads = read_header_columns(run.buffer, run.start, run.stop, run.position - run.start)
+        heads = run.headers
         own = RecordColumns(run.buffer)
         row = 0
         while row < len(heads):
             row = self._ahead(target, heads, row, own)
             if row < len(heads):
-                self.batch(target, run.batch(heads.of(row, START)))
+                self.batch(target, run.batch(heads.of(row, BATCH_START)))
                 row += 1
         self._flush()
 
@@ -148,7 +139,7 @@ class FastRows:
                     continue
             if row < len(columns):
                 one = RecordColumns(columns.data)
-                one.block, one.count = columns.block[row * WIDTH : (row + 1) * WIDTH], 1
+                one.block, one.count = columns.block[row * RECORD_WIDTH : (row + 1) * RECORD_WIDTH], 1
                 assert isinstance(self.view, TableView)
                 for record in rows_of(batch, one, base, 0):
                     self.view.record(record)

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from kdump import jsonl
 from kdump.answer import answer_object
-from kdump.render import jsonl
 
 
 def answer_line(found: Any) -> str:

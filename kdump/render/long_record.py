@@ -6,11 +6,11 @@ from __future__ import annotations
 import base64
 from collections.abc import Iterator
 
+from kdump import jsonl
+from kdump.core.record_columns import each_header
 from kdump.decode.decoded import DecodedRecord
-from kdump.format.record_columns import each_header
 from kdump.log.paths import Target
 from kdump.log.record import Record
-from kdump.render import jsonl
 from kdump.render.long_value import LARGE, PIECE, is_text, texts
 from kdump.render.objects import Object, after_headers, before_key, put_bytes
 

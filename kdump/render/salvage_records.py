@@ -5,11 +5,11 @@ from __future__ import annotations
 from contextlib import ExitStack
 from typing import BinaryIO
 
+from kdump import jsonl
 from kdump.forensics.output_directory import OutputDirectory
 from kdump.forensics.salvage.salvage_reader import SalvageCandidate
 from kdump.forensics.salvage.sources import SalvageInput
 from kdump.log.batch_records import records
-from kdump.render import jsonl
 from kdump.render.objects import record_object
 
 

@@ -6,8 +6,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import Any, Generic, TypeVar
 
+from kdump import jsonl
 from kdump.answer import Object, answer_object, answer_type
-from kdump.render import jsonl
 from kdump.render.csv_rows import CsvWriter, csv_columns
 from kdump.render.output import Output
 from kdump.render.table import OtherColumns

@@ -6,11 +6,11 @@ import re
 import struct
 from collections.abc import Callable
 
+from kdump import jsonl
 from kdump.decode.decoded import RAW, DecodedPart
 from kdump.decode.record_decoder import RecordDecoder
 from kdump.log.paths import Target
 from kdump.log.record import Record
-from kdump.render import jsonl
 from kdump.render.escape import bytes_text
 from kdump.render.objects import put_bytes
 

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator
 from datetime import tzinfo
 from typing import Protocol
 
+from kdump import jsonl
 from kdump.answer import answer_object
 from kdump.check.finding import Finding
 from kdump.check.rules.records import noted_and_count_findings, noted_findings, record_findings
@@ -26,7 +27,6 @@ from kdump.log.paths import Target
 from kdump.log.record import Record
 from kdump.log.region import Batch, Region
 from kdump.log.window import Window
-from kdump.render import jsonl
 from kdump.render.columns import DECODED, TableDecoder, columns_of, header_pieces, refuse_unknown
 from kdump.render.decoded import lines
 from kdump.render.escape import path_text, printable

@@ -9,7 +9,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from kdump.format.arrow_buffers import ArrowLists, ArrowStrings
+from kdump.core.arrow_buffers import ArrowLists, ArrowStrings
 from kdump.format.numbers import int64
 from kdump.spark.tables import SparkColumn, SparkTable
 

@@ -9,7 +9,22 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from kdump.format import head_columns
+from kdump.core.arrow_buffers import batch_checksums, batch_last_sequences, batch_numbers
+from kdump.core.columns import (
+    ATTRIBUTES,
+    BASE_OFFSET,
+    BASE_SEQUENCE,
+    BASE_TIMESTAMP,
+    BATCH_END,
+    BATCH_START,
+    LAST_OFFSET,
+    LEADER_EPOCH,
+    MAX_TIMESTAMP,
+    PRODUCER_EPOCH,
+    PRODUCER_ID,
+    RECORD_COUNT,
+)
+from kdump.core.header_columns import HeaderColumns
 from kdump.format.batch import (
     COMPRESSION,
     CONTROL,
@@ -18,22 +33,6 @@ from kdump.format.batch import (
     TIMESTAMP_TYPE,
     TRANSACTIONAL,
     codec_name,
-)
-from kdump.format.header_columns import (
-    ATTRIBUTES,
-    BASE,
-    END,
-    EPOCH,
-    FIRST_TIMESTAMP,
-    LAST,
-    MAX_TIMESTAMP,
-    PRODUCER,
-    PRODUCER_EPOCH,
-    RECORDS,
-    SEQUENCE,
-    START,
-    HeaderColumns,
-    read_header_columns,
 )
 from kdump.format.message import NO_TIMESTAMP_TYPE
 from kdump.format.numbers import int64
@@ -52,21 +51,21 @@ INSIDE = ("baseOffset", "recordCount")
 BATCH_ROWS = 16_384
 """Number of rows at which a record batch is complete."""
 FROM_HEADS: dict[str, tuple[int, int, int]] = {
-    "size": (END, START, 0),
-    "batchLength": (END, START, -LOG_OVERHEAD),
-    "baseOffset": (BASE, -1, 0),
-    "lastOffset": (LAST, -1, 0),
-    "lastOffsetDelta": (LAST, BASE, 0),
-    "partitionLeaderEpoch": (EPOCH, -1, 0),
+    "size": (BATCH_END, BATCH_START, 0),
+    "batchLength": (BATCH_END, BATCH_START, -LOG_OVERHEAD),
+    "baseOffset": (BASE_OFFSET, -1, 0),
+    "lastOffset": (LAST_OFFSET, -1, 0),
+    "lastOffsetDelta": (LAST_OFFSET, BASE_OFFSET, 0),
+    "partitionLeaderEpoch": (LEADER_EPOCH, -1, 0),
     "attributes": (ATTRIBUTES, -1, 0),
-    "baseTimestamp": (FIRST_TIMESTAMP, -1, 0),
+    "baseTimestamp": (BASE_TIMESTAMP, -1, 0),
     "maxTimestamp": (MAX_TIMESTAMP, -1, 0),
-    "producerId": (PRODUCER, -1, 0),
+    "producerId": (PRODUCER_ID, -1, 0),
     "producerEpoch": (PRODUCER_EPOCH, -1, 0),
-    "baseSequence": (SEQUENCE, -1, 0),
-    "recordCount": (RECORDS, -1, 0),
+    "baseSequence": (BASE_SEQUENCE, -1, 0),
+    "recordCount": (RECORD_COUNT, -1, 0),
 }
-"""Columns computed from kdump.format.header_columns: the column, another one to subtract (-1: none), a constant to
+"""Columns computed from kdump.core.columns: the column, another one to subtract (-1: none), a constant to
 add."""
 NUMBERS = ("position", "magic", "crc", "lastSequence", *FROM_HEADS)
 FLAGS = {each.name: each for each in (TRANSACTIONAL, CONTROL, DELETE_HORIZON)}
@@ -117,15 +116,15 @@ class BatchColumns:
         """Add the batches first..stop-1. If the table has crcValid, their checksums must have been verified."""
         for name, values in self.numbers.items():
             if name == "position":
-                head_columns.numbers(values, heads, first, stop, START, -1, heads.shift)
+                batch_numbers(values, heads, first, stop, BATCH_START, -1, heads.shift)
             elif name == "magic":
                 values.extend(array("q", [2]) * (stop - first))
             elif name == "crc":
-                head_columns.checksums(values, heads, first, stop)
+                batch_checksums(values, heads, first, stop)
             elif name == "lastSequence":
-                head_columns.last_sequences(values, heads, first, stop)
+                batch_last_sequences(values, heads, first, stop)
             else:
-                head_columns.numbers(values, heads, first, stop, *FROM_HEADS[name])
+                batch_numbers(values, heads, first, stop, *FROM_HEADS[name])
         if self.checks:
             self.valid.extend(b"\1" * (stop - first))
         return self._also(stop - first, common)
@@ -191,7 +190,7 @@ class BatchRows:
         first = selection.offsets.first if selection.offsets else None
         for region in own_regions(part, window, self.limits, self.run_mode, first):
             if isinstance(region, BatchRun) and selection.is_all:
-                heads = read_header_columns(region.buffer, region.start, region.stop, region.position - region.start)
+                heads = region.headers
                 if self.columns.add_many(heads, 0, len(heads), common):
                     yield from self.columns.take()
                 continue

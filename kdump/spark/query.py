@@ -10,7 +10,7 @@ from decimal import Decimal
 from itertools import islice
 from typing import Any, Protocol
 
-from kdump.render import jsonl
+from kdump import jsonl
 from kdump.render.csv_rows import CsvWriter
 from kdump.render.escape import printable
 from kdump.render.output import Output

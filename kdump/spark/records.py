@@ -13,17 +13,10 @@ from typing import Any
 
 import pyarrow as pa
 
-from kdump.format.arrow_buffers import ArrowLists, ArrowStrings, header_lists, numbers, pieces, sequences
+from kdump.core.arrow_buffers import ArrowLists, ArrowStrings, header_lists, numbers, pieces, sequences
+from kdump.core.columns import HEADERS_START, KEY_START, OFFSET_DELTA, RECORD_WIDTH, TIMESTAMP_DELTA, VALUE_START
+from kdump.core.record_columns import RecordColumns
 from kdump.format.numbers import int64
-from kdump.format.record_columns import (
-    HEADERS_START,
-    KEY_START,
-    OFFSET_DELTA,
-    TIMESTAMP_DELTA,
-    VALUE_START,
-    WIDTH,
-    RecordColumns,
-)
 from kdump.log.batch_records import decode_columns
 from kdump.log.legacy_records import read_wrapper
 from kdump.log.reader import CHECKED
@@ -48,7 +41,7 @@ STORED = {
     "keySize": KEY_START + 1,
     "valueSize": VALUE_START + 1,
 }
-"""Columns that records store directly, and their numbers in kdump.format.record_columns."""
+"""Columns that records store directly, and their numbers in kdump.core.columns."""
 NUMBERS = (*STORED, "offset", "timestamp", "sequence")
 TEXTS = {"key": KEY_START, "value": VALUE_START}
 NO_MESSAGE_HAS = ("offsetDelta", "timestampDelta", "sequence")
@@ -133,7 +126,7 @@ class RecordRows:
         yield from self._one_by_one(batch, common)
 
     def _messages(self, batch: LegacyRecordBatch, columns: RecordColumns, common: dict[str, Any]) -> None:
-        """Add the messages of a wrapper, as kdump.format.message_set returns them."""
+        """Add the messages of a wrapper, as kdump.core.message_set returns them."""
         count = len(columns)
         rows = range(self.count, self.count + count)
         self._in_batch(batch, count, common)
@@ -154,7 +147,7 @@ class RecordRows:
         if self.headers is not None:
             header_lists(self.headers, columns)
         if "crc" in self.rare:
-            self.rare["crc"].update(zip(rows, columns.block[HEADERS_START : count * WIDTH : WIDTH]))
+            self.rare["crc"].update(zip(rows, columns.block[HEADERS_START : count * RECORD_WIDTH : RECORD_WIDTH]))
         if "crcValid" in self.rare:
             self.rare["crcValid"].update(dict.fromkeys(rows, True))
         self.count += count

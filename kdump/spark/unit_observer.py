@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 from kdump.check.rule import BatchContext, SegmentContext, Watcher
-from kdump.format.header_columns import HeaderColumns
+from kdump.core.header_columns import HeaderColumns
 from kdump.render.escape import path_text
 from kdump.spark.batches import BatchColumns
 from kdump.spark.unit_totals import UnitTotals

@@ -8,6 +8,7 @@ from typing import Any, NamedTuple, TypeVar
 
 from kdump.check.engine.units import CheckUnit
 from kdump.check.rule import BatchContext
+from kdump.core.header_columns import HeaderColumns, batch_ages, by_codec
 from kdump.forensics.scan_answer import (
     BatchFill,
     DirtyPartition,
@@ -17,8 +18,6 @@ from kdump.forensics.scan_answer import (
     OverdueTopic,
 )
 from kdump.format.batch import codec_name
-from kdump.format.head_columns import batch_ages, by_codec
-from kdump.format.header_columns import HeaderColumns
 
 Object = dict[str, Any]
 LEAST_BATCHES = 10

@@ -6,7 +6,7 @@ from array import array
 from collections.abc import Iterator, Mapping
 from typing import NamedTuple
 
-from kdump.state.id_rows import IdRows
+from kdump.core.id_rows import IdRows
 from kdump.state.names import Names
 
 NONE = -1

@@ -12,9 +12,9 @@ from operator import attrgetter
 from struct import Struct
 from typing import ClassVar, Generic, NamedTuple, TypeVar
 
+from kdump.core.id_rows import IdRows
 from kdump.format.batch import sequence
 from kdump.log.region import Batch
-from kdump.state.id_rows import IdRows
 from kdump.state.marker import EndTxnMarker
 
 MAX_PRODUCERS = 1_000_000

@@ -12,9 +12,9 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import NamedTuple
 
+from kdump.core.id_rows import IdRows
 from kdump.log.paths import Target
 from kdump.log.region import Batch
-from kdump.state.id_rows import IdRows
 from kdump.state.marker import EndTxnMarker
 
 MAX_OPEN_TRANSACTIONS = 1_000_000

@@ -13,11 +13,11 @@ import snappy
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from kdump.core.record_columns import RecordColumns, decode, headers
 from kdump.format.codec import decompress
 from kdump.format.errors import DecodeError
 from kdump.format.layout import Span
 from kdump.format.record import RECORD
-from kdump.format.record_columns import RecordColumns, decode, headers
 from kdump.log import batch_records, legacy_records
 from kdump.log.batch_records import records
 from kdump.log.record import Record

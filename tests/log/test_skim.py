@@ -8,8 +8,9 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from kdump.check.rules.records import _bad_header, record_findings
+from kdump.core.record_checks import check_records
+from kdump.core.record_columns import headers
 from kdump.forensics.space_saving import known_by
-from kdump.format.record_columns import check_records, headers
 from kdump.log import batch_records, legacy_records, legacy_skim, skim
 from kdump.log.batch_records import decode_columns, records
 from kdump.log.legacy_records import messages

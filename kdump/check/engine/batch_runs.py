@@ -8,12 +8,13 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 
 from kdump.check.rule import Observer, PartitionContext, SegmentContext
+from kdump.core.batch_scan import FURTHEST
+from kdump.core.columns import ATTRIBUTES, BATCH_END, BATCH_START
+from kdump.core.header_columns import HeaderColumns, is_plain_batch
+from kdump.core.record_checks import count_valid_batches, records_agree
+from kdump.core.record_columns import RecordColumns
 from kdump.format.batch import BATCH_HEADER, COMPRESSION, TIMESTAMP_TYPE, TRANSACTIONAL, codec_name
-from kdump.format.batch_runs import FURTHEST
 from kdump.format.codec.whole import decompress_small
-from kdump.format.header_columns import ATTRIBUTES, END, START, HeaderColumns, is_plain_batch, read_header_columns
-from kdump.format.record_agreement import count_valid_batches, records_agree
-from kdump.format.record_columns import RecordColumns
 from kdump.log.region import BatchRun, DefaultRecordBatch
 
 FLAGS = COMPRESSION.mask | TIMESTAMP_TYPE.mask | TRANSACTIONAL.mask
@@ -42,9 +43,7 @@ class BatchRunChecker:
     ) -> Iterator[DefaultRecordBatch]:
         """Yield the batches that must be examined one by one. When one is yielded, the observers have taken the batches
         before it, and `accepted` has been called for these. `damaged`: there is damage before the first batch."""
-        heads = read_header_columns(
-            batch_run.buffer, batch_run.start, batch_run.stop, batch_run.position - batch_run.start
-        )
+        heads = batch_run.headers
         own, unpacked = RecordColumns(batch_run.buffer), RecordColumns(b"")
         row = 0
         while row < len(heads):
@@ -57,7 +56,7 @@ class BatchRunChecker:
             self.ahead = 2 * self.ahead if suspect == stop else FIRST_TRY
             row = suspect
             if suspect < stop:
-                yield batch_run.batch(heads.of(suspect, START))
+                yield batch_run.batch(heads.of(suspect, BATCH_START))
                 row += 1
 
     def _first_suspect(
@@ -89,5 +88,5 @@ class BatchRunChecker:
     def _payload(self, heads: HeaderColumns, row: int) -> bytes | None:
         """Return the decompressed payload of a batch; None if it is invalid or too large for the fast path."""
         codec = codec_name(COMPRESSION.of(heads.of(row, ATTRIBUTES)))
-        start = heads.of(row, START) + BATCH_HEADER.size
-        return decompress_small(codec, memoryview(heads.data)[start : heads.of(row, END)], self.limit)
+        start = heads.of(row, BATCH_START) + BATCH_HEADER.size
+        return decompress_small(codec, memoryview(heads.data)[start : heads.of(row, BATCH_END)], self.limit)

@@ -18,8 +18,9 @@ from kdump.check.rules.producer_snapshots import ProducerSnapshotRule
 from kdump.check.totals import CheckTotals
 from kdump.check.watchers.producers import ProducerWatcher
 from kdump.check.watchers.transactions import TransactionWatcher
+from kdump.core.columns import BASE_OFFSET, LAST_OFFSET, RECORD_COUNT
+from kdump.core.header_columns import HeaderColumns, total
 from kdump.format.count_text import count_text
-from kdump.format.header_columns import BASE, LAST, RECORDS, HeaderColumns, total
 from kdump.log.batch_validity import is_intact
 from kdump.log.errors import SourceError
 from kdump.log.internal_topics import METADATA_TOPIC
@@ -238,8 +239,8 @@ class PartitionCheck(Resumable):
         self._count(run.batches, run.records, run.first_offset, run.last_offset)
 
     def _count_accepted(self, heads: HeaderColumns, first: int, stop: int) -> None:
-        records = total(heads, RECORDS, first, stop)
-        self._count(stop - first, records, heads.of(first, BASE), heads.of(stop - 1, LAST))
+        records = total(heads, RECORD_COUNT, first, stop)
+        self._count(stop - first, records, heads.of(first, BASE_OFFSET), heads.of(stop - 1, LAST_OFFSET))
 
     def _count(self, batches: int, records: int, first: int, last: int) -> None:
         """Count valid batches with their records and first and last offset."""

@@ -13,8 +13,9 @@ from typing import Any
 
 from kdump.check.finding import ERROR, INFO, WARNING, Code, Finding
 from kdump.check.rule import NONE, BatchContext, PartitionContext, Rule, SegmentContext
+from kdump.core.columns import BASE_OFFSET, BATCH_START, LAST_OFFSET
+from kdump.core.header_columns import HeaderColumns
 from kdump.format.count_text import count_text
-from kdump.format.header_columns import BASE, LAST, START, HeaderColumns
 from kdump.log.entries import Entry, Item
 from kdump.log.file_kinds import INDEX, FileKind
 from kdump.log.internal_topics import METADATA_TOPIC
@@ -260,8 +261,8 @@ class OffsetIndexRule(IndexRule):
         return NONE
 
     def accept_run(self, part: SegmentContext, heads: HeaderColumns, first: int, stop: int) -> None:
-        starts, lasts = heads.column(START), heads.column(LAST)
-        end = heads.of(stop - 1, START) + heads.shift
+        starts, lasts = heads.column(BATCH_START), heads.column(LAST_OFFSET)
+        end = heads.of(stop - 1, BATCH_START) + heads.shift
         while self.entry is not None and self.entry.values["position"] <= end:
             position = self.entry.values["position"] - heads.shift
             row = bisect_left(starts, position, first, stop)
@@ -269,7 +270,7 @@ class OffsetIndexRule(IndexRule):
                 self._no_batch_there(self.entry)
             else:
                 ended = max(self.ended, lasts[row - 1]) if row > first else self.ended
-                self._check_offsets(self.entry, heads.of(row, BASE), lasts[row], ended)
+                self._check_offsets(self.entry, heads.of(row, BASE_OFFSET), lasts[row], ended)
             self.entry = self._next(part)
         self.ended = max(self.ended, lasts[stop - 1])
 

@@ -10,8 +10,9 @@ from kdump.check.advice import RESTORE
 from kdump.check.finding import ERROR, INFO, WARNING, Code, Finding
 from kdump.check.resume_state import NUMBER
 from kdump.check.rule import NONE, BatchContext, FindingMerger, PartitionContext, Rule, SegmentContext
+from kdump.core.columns import BASE_OFFSET, LEADER_EPOCH
+from kdump.core.header_columns import HeaderColumns, within
 from kdump.format.count_text import count_text
-from kdump.format.header_columns import BASE, EPOCH, HeaderColumns, within
 
 LEADER_EPOCH_DECREASED = Code(
     code="leader-epoch-decreased",
@@ -93,12 +94,12 @@ class LeaderEpochRule(Rule):
         if self.starts:
             if self.last < 0 or self.missing.first is not None or self.differing.first is not None:
                 return first
-            entry = bisect_right(self.starts, heads.of(first, BASE)) - 1
+            entry = bisect_right(self.starts, heads.of(first, BASE_OFFSET)) - 1
             if entry >= 0 and self.epochs[entry] != self.last:
                 return first
             if entry + 1 < len(self.starts):
-                stop = within(heads, BASE, first, stop, 0, self.starts[entry + 1] - 1)
-        return within(heads, EPOCH, first, stop, self.last, self.last)
+                stop = within(heads, BASE_OFFSET, first, stop, 0, self.starts[entry + 1] - 1)
+        return within(heads, LEADER_EPOCH, first, stop, self.last, self.last)
 
     def _batch(self, seen: BatchContext, epoch: int) -> Iterator[Finding]:
         batch = seen.batch

@@ -8,8 +8,9 @@ from kdump.check.advice import RESTORE
 from kdump.check.finding import ERROR, INFO, WARNING, Code, Finding
 from kdump.check.resume_state import FINDINGS, FLAG, NUMBER
 from kdump.check.rule import LOST, NONE, BatchContext, PartitionContext, Rule, SegmentContext
-from kdump.format.batch_runs import FURTHEST
-from kdump.format.header_columns import BASE, LAST, HeaderColumns, are_adjacent, missing_records, within
+from kdump.core.batch_scan import FURTHEST
+from kdump.core.columns import BASE_OFFSET, LAST_OFFSET
+from kdump.core.header_columns import HeaderColumns, are_adjacent, missing_records, within
 
 OFFSET_NOT_MONOTONIC = Code(
     code="offset-not-monotonic",
@@ -129,13 +130,13 @@ class OffsetRule(Rule):
             return first
         name = part.target.name_offset
         if name is not None and not self.named_wrong:
-            stop = within(heads, BASE, first, stop, name, FURTHEST)
-            stop = within(heads, LAST, first, stop, name, name + MAX_RELATIVE_OFFSET)
+            stop = within(heads, BASE_OFFSET, first, stop, name, FURTHEST)
+            stop = within(heads, LAST_OFFSET, first, stop, name, name + MAX_RELATIVE_OFFSET)
         return are_adjacent(heads, first, stop, self.last)
 
     def accept_run(self, part: SegmentContext, heads: HeaderColumns, first: int, stop: int) -> None:
         self.compacted = self.compacted or missing_records(heads, first, stop)
-        self.last = heads.of(stop - 1, LAST)
+        self.last = heads.of(stop - 1, LAST_OFFSET)
 
     def _compare(self, seen: BatchContext, base: int, last: int, first: bool) -> Iterator[Finding]:
         batch, target = seen.batch, seen.part.target

@@ -12,7 +12,8 @@ from kdump.check.finding import ERROR, Code, Finding
 from kdump.check.resume_state import NAMES, NUMBER
 from kdump.check.rule import NONE, BatchContext, Rule, SegmentContext
 from kdump.check.watchers.producers import ProducerWatcher
-from kdump.format.header_columns import BASE, HeaderColumns, within
+from kdump.core.columns import BASE_OFFSET
+from kdump.core.header_columns import HeaderColumns, within
 from kdump.log.paths import Target
 from kdump.log.region import Region
 from kdump.state.producers import ProducerStateEntry
@@ -98,7 +99,9 @@ class ProducerSnapshotRule(Rule):
         if not self.waiting:
             return stop
         return (
-            first if self.first is None else within(heads, BASE, first, stop, 0, (self.waiting[0].name_offset or 0) - 1)
+            first
+            if self.first is None
+            else within(heads, BASE_OFFSET, first, stop, 0, (self.waiting[0].name_offset or 0) - 1)
         )
 
     def end(self) -> Iterable[Finding]:

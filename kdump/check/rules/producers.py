@@ -10,7 +10,7 @@ from collections.abc import Iterable
 from kdump.check.finding import INFO, WARNING, Code, Finding
 from kdump.check.rule import LOST, NONE, BatchContext, Rule, SegmentContext
 from kdump.check.watchers.producers import ProducerWatcher
-from kdump.format.header_columns import HeaderColumns
+from kdump.core.header_columns import HeaderColumns
 from kdump.state.producers import (
     DUPLICATE,
     EPOCH_DECREASED,

@@ -10,11 +10,12 @@ from kdump.check.advice import INVALID, RESTORE, SKIP
 from kdump.check.finding import ERROR, INFO, WARNING, Code, Finding, codes_in
 from kdump.check.rules import bytes as byte_rules
 from kdump.check.rules.bytes import crc_mismatch, first_offset, inner_crc_mismatch, problem_finding
+from kdump.core.record_checks import check_records, invalid_header
+from kdump.core.record_columns import RecordColumns, headers
 from kdump.format.batch import BATCH_ATTRIBUTES
 from kdump.format.control import CONTROL_TYPES, decode_control
 from kdump.format.count_text import count_text
 from kdump.format.numbers import int64
-from kdump.format.record_columns import RecordColumns, check_records, headers, invalid_header
 from kdump.log import legacy_records
 from kdump.log.batch_records import decode_columns, records
 from kdump.log.batch_validity import undecoded_count_problem

@@ -11,7 +11,8 @@ from collections.abc import Iterable
 from kdump.check.finding import ERROR, WARNING, Code, Finding
 from kdump.check.rule import NONE, BatchContext, SegmentContext
 from kdump.check.rules.indexes import IGNORED, REBUILD, IndexRule
-from kdump.format.header_columns import BASE, LAST, MAX_TIMESTAMP, HeaderColumns, largest
+from kdump.core.columns import BASE_OFFSET, LAST_OFFSET, MAX_TIMESTAMP
+from kdump.core.header_columns import HeaderColumns, largest
 from kdump.log.entries import Entry
 from kdump.log.file_kinds import TIME_INDEX
 from kdump.log.region import Region
@@ -87,13 +88,13 @@ class TimeIndexRule(IndexRule):
         return NONE
 
     def accept_run(self, part: SegmentContext, heads: HeaderColumns, first: int, stop: int) -> None:
-        lasts = heads.column(LAST)
+        lasts = heads.column(LAST_OFFSET)
         row = first
         while self.entry is not None and self.entry.values["offset"] <= lasts[stop - 1]:
             at = bisect_left(lasts, self.entry.values["offset"], row, stop)
             self.largest = max(self.largest, largest(heads, MAX_TIMESTAMP, row, at))
             row = at
-            self._compare(self.entry, heads.of(row, BASE), heads.of(row, MAX_TIMESTAMP), self.largest)
+            self._compare(self.entry, heads.of(row, BASE_OFFSET), heads.of(row, MAX_TIMESTAMP), self.largest)
             self.entry = self._next(part)
         self.largest = max(self.largest, largest(heads, MAX_TIMESTAMP, row, stop))
 

@@ -7,7 +7,8 @@ from datetime import datetime, timezone
 
 from kdump.check.finding import WARNING, Code, Finding
 from kdump.check.rule import DAY, NONE, BatchContext, FindingMerger, Rule, SegmentContext
-from kdump.format.header_columns import MAX_TIMESTAMP, HeaderColumns, within
+from kdump.core.columns import MAX_TIMESTAMP
+from kdump.core.header_columns import HeaderColumns, within
 
 TIMESTAMP_IN_FUTURE = Code(
     code="timestamp-in-future",

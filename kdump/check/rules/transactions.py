@@ -12,7 +12,7 @@ from kdump.check.finding import ERROR, INFO, WARNING, Code, Finding
 from kdump.check.rule import NONE, BatchContext, PartitionContext, Rule, SegmentContext
 from kdump.check.rules.timestamps import utc
 from kdump.check.watchers.transactions import TransactionWatcher
-from kdump.format.header_columns import HeaderColumns
+from kdump.core.header_columns import HeaderColumns
 from kdump.state.transactions import CompletedTxn, OngoingTxn
 
 TRANSACTION_OPEN = Code(

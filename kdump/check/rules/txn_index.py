@@ -15,7 +15,7 @@ from kdump.check.resume_state import NUMBER
 from kdump.check.rule import NONE, BatchContext, PartitionContext, Rule, SegmentContext
 from kdump.check.rules.indexes import REBUILD
 from kdump.check.watchers.transactions import TransactionWatcher
-from kdump.format.header_columns import HeaderColumns
+from kdump.core.header_columns import HeaderColumns
 from kdump.log.entries import Entry, Item
 from kdump.log.packed_entries import PackedEntries
 from kdump.log.paths import Target

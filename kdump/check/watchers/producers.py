@@ -10,19 +10,17 @@ from typing import Any
 from kdump.check.resume_state import NUMBER
 from kdump.check.resume_state import PRODUCERS as STATE
 from kdump.check.rule import BatchContext, PartitionContext, SegmentContext, Watcher, may_hide_batches
-from kdump.format.batch import TRANSACTIONAL, sequence
-from kdump.format.header_columns import (
+from kdump.core.columns import (
     ATTRIBUTES,
-    BASE,
-    LAST,
+    BASE_OFFSET,
+    BASE_SEQUENCE,
+    LAST_OFFSET,
     MAX_TIMESTAMP,
-    PRODUCER,
     PRODUCER_EPOCH,
-    SEQUENCE,
-    HeaderColumns,
-    ProducerWrites,
-    producer_writes,
+    PRODUCER_ID,
 )
+from kdump.core.header_columns import HeaderColumns, ProducerWrites, producer_writes
+from kdump.format.batch import TRANSACTIONAL, sequence
 from kdump.format.numbers import minus
 from kdump.log.region import Region
 from kdump.state.producers import MAX_PRODUCERS, ProducerState, SequenceBreak, follows
@@ -69,7 +67,7 @@ class ProducerWatcher(Watcher):
 
     def first_suspect(self, part: SegmentContext, heads: HeaderColumns, first: int, stop: int) -> int:
         start = self.known.log_start
-        if start is not None and heads.of(first, LAST) < start:
+        if start is not None and heads.of(first, LAST_OFFSET) < start:
             return first
         if len(self.state) + stop - first > MAX_PRODUCERS:  # at the limit, producers must be removed one by one
             return first
@@ -82,25 +80,25 @@ class ProducerWatcher(Watcher):
 
     def _is_suspect(self, heads: HeaderColumns, chain: ProducerWrites) -> bool:
         """Return True if the first batch of a chain does not continue its producer's last known epoch and sequence."""
-        before = self.state.get(heads.of(chain.first, PRODUCER))
+        before = self.state.get(heads.of(chain.first, PRODUCER_ID))
         if before is None:
             return False
         epoch = heads.of(chain.first, PRODUCER_EPOCH)
         if epoch != before.epoch or epoch != before.highest_epoch:
             return True
         known = before.last_sequence >= 0 and before.batch_epoch == epoch
-        return known and heads.of(chain.first, SEQUENCE) != sequence(before.last_sequence, 1)
+        return known and heads.of(chain.first, BASE_SEQUENCE) != sequence(before.last_sequence, 1)
 
     def accept_run(self, part: SegmentContext, heads: HeaderColumns, first: int, stop: int) -> None:
         self.broken = None
         for chain in producer_writes(heads, first, stop, False)[1]:
             row = chain.last
-            offset, begins = heads.of(row, LAST), heads.of(chain.first, BASE)
-            delta = minus(offset, heads.of(row, BASE))
+            offset, begins = heads.of(row, LAST_OFFSET), heads.of(chain.first, BASE_OFFSET)
+            delta = minus(offset, heads.of(row, BASE_OFFSET))
             self.state.wrote(
-                heads.of(row, PRODUCER),
+                heads.of(row, PRODUCER_ID),
                 heads.of(row, PRODUCER_EPOCH),
-                sequence(heads.of(row, SEQUENCE), delta),
+                sequence(heads.of(row, BASE_SEQUENCE), delta),
                 offset,
                 delta,
                 heads.of(row, MAX_TIMESTAMP),

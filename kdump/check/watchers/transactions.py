@@ -7,18 +7,9 @@ from __future__ import annotations
 
 from kdump.check.resume_state import NUMBER, TRANSACTIONS
 from kdump.check.rule import DAY, BatchContext, SegmentContext, Watcher, may_hide_batches
+from kdump.core.columns import ATTRIBUTES, LAST_OFFSET, MAX_TIMESTAMP, PRODUCER_EPOCH, PRODUCER_ID
+from kdump.core.header_columns import HeaderColumns, ProducerWrites, largest, producer_writes
 from kdump.format.batch import TRANSACTIONAL
-from kdump.format.header_columns import (
-    ATTRIBUTES,
-    LAST,
-    MAX_TIMESTAMP,
-    PRODUCER,
-    PRODUCER_EPOCH,
-    HeaderColumns,
-    ProducerWrites,
-    largest,
-    producer_writes,
-)
 from kdump.log.region import Region
 from kdump.state.transactions import CompletedTxn, OngoingTxn, OpenTransactions
 
@@ -66,14 +57,14 @@ class TransactionWatcher(Watcher):
     def _is_suspect(self, heads: HeaderColumns, chain: ProducerWrites) -> bool:
         """Return True if a producer begins a transaction, or writes outside of an open one."""
         transactional = bool(heads.of(chain.first, ATTRIBUTES) & TRANSACTIONAL.mask)
-        return transactional != (heads.of(chain.first, PRODUCER) in self.state.open)
+        return transactional != (heads.of(chain.first, PRODUCER_ID) in self.state.open)
 
     def accept_run(self, part: SegmentContext, heads: HeaderColumns, first: int, stop: int) -> None:
         self.ended = self.open_before = None
         self.newest = max(self.newest, largest(heads, MAX_TIMESTAMP, first, stop, part.modified + DAY))
         for chain in producer_writes(heads, first, stop, False)[1]:
-            producer_id, epoch = heads.of(chain.first, PRODUCER), heads.of(chain.first, PRODUCER_EPOCH)
-            last, timestamp = heads.of(chain.last, LAST), heads.of(chain.last, MAX_TIMESTAMP)
+            producer_id, epoch = heads.of(chain.first, PRODUCER_ID), heads.of(chain.first, PRODUCER_EPOCH)
+            last, timestamp = heads.of(chain.last, LAST_OFFSET), heads.of(chain.last, MAX_TIMESTAMP)
             self.state.wrote(producer_id, epoch)
             if producer_id in self.state.open:
                 self.state.open[producer_id].add(chain.records, chain.batches, chain.bytes, last, timestamp, epoch)

@@ -1,6 +1,6 @@
 """Finds the valid batches in arbitrary bytes, in order, wherever they begin.
 
-A batch needs only a plausible header (format.candidates) and a matching checksum; its offset and the bytes after it do
+A batch needs only a plausible header (core.candidates) and a matching checksum; its offset and the bytes after it do
 not matter. Valid batches are searched inside, too, because a record value may contain a batch.
 """
 
@@ -9,9 +9,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
+from kdump.core.candidates import LEAST, find_candidates
 from kdump.format.batch import BATCH_HEADER, BatchHeader
 from kdump.format.batch import CRC_START as BATCH_CRC_START
-from kdump.format.candidates import LEAST, find_candidates
 from kdump.format.checksum import checksum
 from kdump.format.errors import DecodeError
 from kdump.format.message import CRC_START as MESSAGE_CRC_START

@@ -11,25 +11,23 @@ from itertools import groupby
 from kdump.check.finding import Finding
 from kdump.check.rule import BatchContext, PartitionContext, SegmentContext, Watcher
 from kdump.check.watchers.transactions import TransactionWatcher
+from kdump.core.columns import (
+    ATTRIBUTES,
+    BASE_OFFSET,
+    BATCH_END,
+    BATCH_START,
+    LAST_OFFSET,
+    MAX_TIMESTAMP,
+    PRODUCER_ID,
+    RECORD_COUNT,
+)
+from kdump.core.header_columns import HeaderColumns, are_adjacent, total
 from kdump.forensics.answers import Transaction
 from kdump.forensics.postmortem.facts import Gap, PartitionFacts, SegmentFacts
 from kdump.forensics.postmortem.finding_ranges import FindingRanges
 from kdump.forensics.postmortem.producer_epochs import ProducerEpochs
 from kdump.forensics.postmortem.segment_strip import CONTROL, DAMAGED, CellContent, Ref, SegmentStrip, coarser
 from kdump.format.batch import COMPRESSION, TRANSACTIONAL, codec_name
-from kdump.format.header_columns import (
-    ATTRIBUTES,
-    BASE,
-    END,
-    LAST,
-    MAX_TIMESTAMP,
-    PRODUCER,
-    RECORDS,
-    START,
-    HeaderColumns,
-    are_adjacent,
-    total,
-)
 from kdump.log.region import Batch, Region
 
 MAX_GAPS = 200
@@ -98,20 +96,20 @@ class FactsObserver(Watcher):
 
     def accept_run(self, part: SegmentContext, heads: HeaderColumns, first: int, stop: int) -> None:
         shift = heads.shift
-        starts = [start + shift for start in heads.column(START)[first:stop]]
-        bases = heads.column(BASE)[first:stop].tolist()
-        records = heads.column(RECORDS)[first:stop].tolist()
-        end, last = heads.of(stop - 1, END) + shift, heads.of(stop - 1, LAST)
+        starts = [start + shift for start in heads.column(BATCH_START)[first:stop]]
+        bases = heads.column(BASE_OFFSET)[first:stop].tolist()
+        records = heads.column(RECORD_COUNT)[first:stop].tolist()
+        end, last = heads.of(stop - 1, BATCH_END) + shift, heads.of(stop - 1, LAST_OFFSET)
         self.segment.batches += stop - first
         row = 0
-        looks = zip(heads.column(ATTRIBUTES)[first:stop].tolist(), heads.column(PRODUCER)[first:stop].tolist())
+        looks = zip(heads.column(ATTRIBUTES)[first:stop].tolist(), heads.column(PRODUCER_ID)[first:stop].tolist())
         for (attributes, producer), same in groupby(looks):
             upto = row + sum(1 for _ in same)
             following = (starts[upto], bases[upto] - 1) if upto < len(starts) else (end, last)
             look = self._content_of(attributes, producer)
             self.strip.add_many(look, starts[row:upto], following[0], bases[row:upto], following[1], records[row:upto])
             row = upto
-        self._offsets(bases, heads.column(LAST)[first:stop].tolist(), starts, end, records)
+        self._offsets(bases, heads.column(LAST_OFFSET)[first:stop].tolist(), starts, end, records)
         self._times(heads.column(MAX_TIMESTAMP)[first:stop].tolist(), starts, end, records)
         self.epochs.add_many(heads, first, stop)
         self._follow(part, heads, first, stop)
@@ -162,9 +160,11 @@ class FactsObserver(Watcher):
         """Add batches to the segment, and the gaps before and between them."""
         segment, row = self.segment, first
         while row < stop:
-            upto = are_adjacent(heads, row, stop, heads.of(row, BASE) - 1)
-            base, last = heads.of(row, BASE), heads.of(upto - 1, LAST)
-            self._add_batches(base, last, total(heads, RECORDS, row, upto), part, heads.of(row, START) + heads.shift)
+            upto = are_adjacent(heads, row, stop, heads.of(row, BASE_OFFSET) - 1)
+            base, last = heads.of(row, BASE_OFFSET), heads.of(upto - 1, LAST_OFFSET)
+            self._add_batches(
+                base, last, total(heads, RECORD_COUNT, row, upto), part, heads.of(row, BATCH_START) + heads.shift
+            )
             row = upto
         assert segment.last is not None
 

@@ -12,6 +12,7 @@ from kdump.check.finding import Finding
 from kdump.check.options import Options
 from kdump.check.rule import BatchContext, Observer, PartitionContext, SegmentContext, Watcher
 from kdump.check.totals import CheckTotals
+from kdump.core.header_columns import HeaderColumns
 from kdump.forensics.answers import HANGING, OPEN, Difference, Note, PartitionTransactions, Transaction
 from kdump.forensics.partition_scan import PartitionScan
 from kdump.forensics.postmortem.facts import PartitionFacts
@@ -20,7 +21,6 @@ from kdump.forensics.read_stats import StatsReader
 from kdump.forensics.stats import Stats
 from kdump.forensics.transaction_ledger import TransactionLedger
 from kdump.forensics.txn_index_entries import TxnIndexEntries
-from kdump.format.header_columns import HeaderColumns
 from kdump.log.partition_directory import PartitionDirectory
 from kdump.log.region import Batch, Region
 from kdump.log.window import Window

@@ -2,16 +2,9 @@
 
 from __future__ import annotations
 
+from kdump.core.columns import BASE_OFFSET, LAST_OFFSET, MAX_TIMESTAMP, PRODUCER_EPOCH, PRODUCER_ID
+from kdump.core.header_columns import HeaderColumns, producer_writes
 from kdump.forensics.postmortem.facts import ProducerEpoch
-from kdump.format.header_columns import (
-    BASE,
-    LAST,
-    MAX_TIMESTAMP,
-    PRODUCER,
-    PRODUCER_EPOCH,
-    HeaderColumns,
-    producer_writes,
-)
 from kdump.log.region import Batch
 
 MAX_PRODUCER_EPOCHS = 4096
@@ -44,8 +37,8 @@ class ProducerEpochs:
             upto, found = producer_writes(heads, first, stop, False)
             for chain in found:
                 last = chain.last
-                who = heads.of(last, PRODUCER), heads.of(last, PRODUCER_EPOCH)
-                offsets = heads.of(chain.first, BASE), heads.of(last, LAST)
+                who = heads.of(last, PRODUCER_ID), heads.of(last, PRODUCER_EPOCH)
+                offsets = heads.of(chain.first, BASE_OFFSET), heads.of(last, LAST_OFFSET)
                 counts = (chain.batches, chain.records, chain.bytes)
                 self._add(*who, *offsets, counts, heads.of(last, MAX_TIMESTAMP))
             first = upto

@@ -14,9 +14,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from kdump.check.options import Options
+from kdump.core.id_rows import IdRows
+from kdump.core.record_columns import each_row
 from kdump.forensics.retention.configs import Settings
 from kdump.forensics.retention.segments import ObservedSegment
-from kdump.format.record_columns import each_row
 from kdump.log.batch_records import decode_columns, records
 from kdump.log.batch_validity import impossible_count
 from kdump.log.legacy_records import read_wrapper
@@ -24,7 +25,6 @@ from kdump.log.legacy_skim import Skimmed
 from kdump.log.partition_reader import PartitionReader
 from kdump.log.region import Batch, DefaultRecordBatch, LegacyRecordBatch
 from kdump.log.skim import key_digest
-from kdump.state.id_rows import IdRows
 
 MAX_ABORTED_TRANSACTIONS = 1_000_000
 ENTRY = 24

@@ -10,7 +10,7 @@ from __future__ import annotations
 try:
     import cython
 except ImportError:
-    from kdump.format import nocython as cython
+    from kdump import nocython as cython
 
 LONG_LITERAL = 1 << 16
 """Length in bytes of a literal above which `walk` stops before it, because it can be copied without its neighbors."""

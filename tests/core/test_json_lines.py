@@ -8,10 +8,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from kdump import jsonl
 from kdump.log.batch_records import decode_columns, records
 from kdump.log.paths import Target, target
 from kdump.log.region import Batch, DefaultRecordBatch
-from kdump.render import jsonl, long_record, long_value
+from kdump.render import long_record, long_value
 from kdump.render.fast_json import DAMAGED, SOUND, line_head, line_template, record_lines
 from kdump.render.objects import record_object
 from tests import craft

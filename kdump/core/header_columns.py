@@ -9,43 +9,37 @@ from __future__ import annotations
 from array import array
 from typing import NamedTuple
 
-from kdump.format.batch import BATCH_HEADER, LOG_OVERHEAD, MAX_SEQUENCE, TRANSACTIONAL
-
 try:
     import cython
 except ImportError:
-    from kdump.format import nocython as cython
+    from kdump import nocython as cython
 
 if cython.compiled:
-    from cython.cimports.kdump.format.numbers import minus, plus
+    from cython.cimports.kdump.core.columns import *  # noqa: F403
+    from cython.cimports.kdump.core.integers import minus, plus, sequence_at
 else:
-    from kdump.format.numbers import minus, plus
-
-WIDTH = 12
-(
-    START,
-    END,
-    BASE,
-    LAST,
-    EPOCH,
-    ATTRIBUTES,
-    MAX_TIMESTAMP,
-    PRODUCER,
-    PRODUCER_EPOCH,
-    SEQUENCE,
-    RECORDS,
-    FIRST_TIMESTAMP,
-) = range(12)
-"""The columns: start and end of a batch in the buffer, its first and last offset, and fields of its header
-(FIRST_TIMESTAMP is baseTimestamp)."""
-_FIELDS = ("attributes", "baseTimestamp", "maxTimestamp", "producerId", "producerEpoch", "baseSequence", "recordCount")
-assert [BATCH_HEADER.positions[name] for name in _FIELDS] == [21, 27, 35, 43, 51, 53, 57]
-assert (BATCH_HEADER.size, LOG_OVERHEAD, MAX_SEQUENCE, TRANSACTIONAL.mask) == (61, 12, 2147483647, 0x10)
+    from kdump.core.columns import (
+        ATTRIBUTES,
+        BASE_OFFSET,
+        BASE_SEQUENCE,
+        BASE_TIMESTAMP,
+        BATCH_END,
+        BATCH_START,
+        CODEC,
+        HEADER_WIDTH,
+        IS_TRANSACTIONAL,
+        LAST_OFFSET,
+        MAX_TIMESTAMP,
+        PRODUCER_EPOCH,
+        PRODUCER_ID,
+        RECORD_COUNT,
+    )
+    from kdump.core.integers import minus, plus, sequence_at
 
 
 class HeaderColumns:
-    """Headers of `count` batches, with WIDTH numbers each in `block`. Starts and ends index into `data`; add `shift`
-    to get positions in the file."""
+    """Headers of `count` batches, with HEADER_WIDTH numbers each in `block`. Starts and ends index into `data`; add
+    `shift` to get positions in the file."""
 
     __slots__ = ("block", "count", "data", "shift")
 
@@ -60,73 +54,11 @@ class HeaderColumns:
 
     def of(self, row: int, column: int) -> int:
         """Return the number in a row and column."""
-        return self.block[row * WIDTH + column]
+        return self.block[row * HEADER_WIDTH + column]
 
     def column(self, column: int) -> memoryview:
         """Return a column: one number per batch."""
-        return memoryview(self.block)[column : self.count * WIDTH : WIDTH]
-
-
-@cython.cfunc
-@cython.inline
-@cython.exceptval(check=False)
-@cython.returns(cython.longlong)
-def _integer(data: cython.const[cython.uchar][::1], at: cython.Py_ssize_t, size: cython.int):
-    """Return the signed big-endian integer of `size` bytes at data[at:]."""
-    value: cython.ulonglong = 0
-    i: cython.int
-    for i in range(size):
-        value = value << 8 | data[at + i]
-    if not cython.compiled:
-        return value - (value >> size * 8 - 1 << size * 8)
-    if size < 8 and value >> (size * 8 - 1):
-        value -= cython.cast(cython.ulonglong, 1) << (size * 8)
-    return cython.cast(cython.longlong, value)
-
-
-@cython.cfunc
-@cython.nogil
-@cython.exceptval(check=False)
-@cython.returns(cython.longlong)
-def sequence_at(base: cython.longlong, delta: cython.longlong):
-    """Like format.batch.sequence: returns -1 if `base` is negative, and wraps to 0."""
-    if base < 0:
-        return -1
-    if base > 2147483647 - delta:
-        return delta - (2147483647 - base) - 1
-    return base + delta
-
-
-def read_header_columns(data: bytes, start: cython.Py_ssize_t, stop: cython.Py_ssize_t, shift: int) -> HeaderColumns:
-    """Read the headers of the batches that fill data[start:stop]; their lengths must have been validated."""
-    buffer: cython.const[cython.uchar][::1] = data
-    heads = HeaderColumns(data, shift)
-    at: cython.Py_ssize_t = start
-    count: cython.Py_ssize_t = 0
-    to: cython.Py_ssize_t = 0
-    while at < stop:
-        at += 12 + _integer(buffer, at + 8, 4)
-        count += 1
-    heads.block = array("q", bytes(8 * 12 * count))
-    heads.count = count
-    rows: cython.longlong[::1] = heads.block
-    at = start
-    while at < stop:
-        rows[to] = at
-        rows[to + 1] = at + 12 + _integer(buffer, at + 8, 4)
-        rows[to + 2] = _integer(buffer, at, 8)
-        rows[to + 3] = plus(rows[to + 2], _integer(buffer, at + 23, 4))
-        rows[to + 4] = _integer(buffer, at + 12, 4)
-        rows[to + 5] = _integer(buffer, at + 21, 2)
-        rows[to + 6] = _integer(buffer, at + 35, 8)
-        rows[to + 7] = _integer(buffer, at + 43, 8)
-        rows[to + 8] = _integer(buffer, at + 51, 2)
-        rows[to + 9] = _integer(buffer, at + 53, 4)
-        rows[to + 10] = _integer(buffer, at + 57, 4)
-        rows[to + 11] = _integer(buffer, at + 27, 8)
-        at = rows[to + 1]
-        to += 12
-    return heads
+        return memoryview(self.block)[column : self.count * HEADER_WIDTH : HEADER_WIDTH]
 
 
 def within(
@@ -137,7 +69,7 @@ def within(
     rows: cython.longlong[::1] = heads.block
     row: cython.Py_ssize_t
     for row in range(first, stop):
-        if not low <= rows[row * 12 + column] <= high:
+        if not low <= rows[row * HEADER_WIDTH + column] <= high:
             return row
     return stop
 
@@ -150,9 +82,9 @@ def are_adjacent(heads: HeaderColumns, first: cython.Py_ssize_t, stop: cython.Py
     rows: cython.longlong[::1] = heads.block
     row: cython.Py_ssize_t
     for row in range(first, stop):
-        if rows[row * 12 + 2] != plus(last, 1):
+        if rows[row * HEADER_WIDTH + BASE_OFFSET] != plus(last, 1):
             return row
-        last = rows[row * 12 + 3]
+        last = rows[row * HEADER_WIDTH + LAST_OFFSET]
     return stop
 
 
@@ -169,13 +101,13 @@ def is_plain_batch(
     row: cython.Py_ssize_t
     at: cython.Py_ssize_t
     for row in range(first, stop):
-        at = row * 12
-        if rows[at + 5] & ~flags or rows[at + 1] - rows[at] > most:
+        at = row * HEADER_WIDTH
+        if rows[at + ATTRIBUTES] & ~flags or rows[at + BATCH_END] - rows[at + BATCH_START] > most:
             return row
-        if rows[at + 7] < 0:
-            if rows[at + 5] & 0x10:
+        if rows[at + PRODUCER_ID] < 0:
+            if rows[at + ATTRIBUTES] & IS_TRANSACTIONAL:
                 return row
-        elif rows[at + 8] < 0 or rows[at + 9] < 0:
+        elif rows[at + PRODUCER_EPOCH] < 0 or rows[at + BASE_SEQUENCE] < 0:
             return row
     return stop
 
@@ -213,27 +145,32 @@ def producer_writes(
     block = array("q", bytes(8 * 5 * size))
     table: cython.longlong[::1] = block
     for row in range(first, stop):
-        at = row * 12
-        if rows[at + 7] < 0:
+        at = row * HEADER_WIDTH
+        if rows[at + PRODUCER_ID] < 0:
             continue
-        place = (rows[at + 7] ^ rows[at + 7] >> 16) & mask
-        while table[place * 5] and rows[(table[place * 5] - 1) * 12 + 7] != rows[at + 7]:
+        place = (rows[at + PRODUCER_ID] ^ rows[at + PRODUCER_ID] >> 16) & mask
+        while table[place * 5] and rows[(table[place * 5] - 1) * HEADER_WIDTH + PRODUCER_ID] != rows[at + PRODUCER_ID]:
             place = (place + 1) & mask
         if table[place * 5]:
-            before = (table[place * 5] - 1) * 12
-            if rows[at + 8] != rows[before + 8] or (rows[at + 5] ^ rows[before + 5]) & 0x10:
+            before = (table[place * 5] - 1) * HEADER_WIDTH
+            if (
+                rows[at + PRODUCER_EPOCH] != rows[before + PRODUCER_EPOCH]
+                or (rows[at + ATTRIBUTES] ^ rows[before + ATTRIBUTES]) & IS_TRANSACTIONAL
+            ):
                 stop = row
                 break
-            expected = sequence_at(rows[before + 9], minus(rows[before + 3], rows[before + 2]) + 1)
-            if sequences and rows[at + 9] != expected:
+            expected = sequence_at(
+                rows[before + BASE_SEQUENCE], minus(rows[before + LAST_OFFSET], rows[before + BASE_OFFSET]) + 1
+            )
+            if sequences and rows[at + BASE_SEQUENCE] != expected:
                 stop = row
                 break
         else:
             table[place * 5 + 1] = row
         table[place * 5] = row + 1
-        table[place * 5 + 2] += rows[at + 10]
+        table[place * 5 + 2] += rows[at + RECORD_COUNT]
         table[place * 5 + 3] += 1
-        table[place * 5 + 4] += rows[at + 1] - rows[at]
+        table[place * 5 + 4] += rows[at + BATCH_END] - rows[at + BATCH_START]
     found = [
         ProducerWrites(block[place + 1], block[place] - 1, block[place + 2], block[place + 3], block[place + 4])
         for place in range(0, 5 * size, 5)
@@ -253,7 +190,11 @@ def missing_records(heads: HeaderColumns, first: cython.Py_ssize_t, stop: cython
     row: cython.Py_ssize_t
     missing: cython.bint = False
     for row in range(first, stop):
-        missing = missing or rows[row * 12 + 10] < minus(rows[row * 12 + 3], rows[row * 12 + 2]) + 1
+        missing = (
+            missing
+            or rows[row * HEADER_WIDTH + RECORD_COUNT]
+            < minus(rows[row * HEADER_WIDTH + LAST_OFFSET], rows[row * HEADER_WIDTH + BASE_OFFSET]) + 1
+        )
     return missing
 
 
@@ -266,8 +207,8 @@ def largest(
     row: cython.Py_ssize_t
     found: cython.longlong = -1
     for row in range(first, stop):
-        if found < rows[row * 12 + column] <= most:
-            found = rows[row * 12 + column]
+        if found < rows[row * HEADER_WIDTH + column] <= most:
+            found = rows[row * HEADER_WIDTH + column]
     return found
 
 
@@ -277,5 +218,66 @@ def total(heads: HeaderColumns, column: cython.Py_ssize_t, first: cython.Py_ssiz
     row: cython.Py_ssize_t
     found: cython.longlong = 0
     for row in range(first, stop):
-        found += rows[row * 12 + column]
+        found += rows[row * HEADER_WIDTH + column]
     return found
+
+
+class CodecTotals(NamedTuple):
+    """Number of batches, records and bytes of one codec."""
+
+    codec: int
+    batches: int
+    records: int
+    bytes: int
+
+
+def by_codec(heads: HeaderColumns, first: cython.Py_ssize_t, stop: cython.Py_ssize_t) -> list[CodecTotals]:
+    """Return the totals of the batches first..stop by codec; a negative record count is ignored."""
+    rows: cython.longlong[::1] = heads.block
+    row: cython.Py_ssize_t
+    at: cython.Py_ssize_t
+    place: cython.Py_ssize_t
+    block = array("q", bytes(8 * 24))
+    sums: cython.longlong[::1] = block
+    for row in range(first, stop):
+        at = row * HEADER_WIDTH
+        place = 3 * (rows[at + ATTRIBUTES] & CODEC)
+        sums[place] += 1
+        if rows[at + RECORD_COUNT] > 0:
+            sums[place + 1] += rows[at + RECORD_COUNT]
+        sums[place + 2] += rows[at + BATCH_END] - rows[at + BATCH_START]
+    return [
+        CodecTotals(codec, block[3 * codec], block[3 * codec + 1], block[3 * codec + 2])
+        for codec in range(8)
+        if block[3 * codec]
+    ]
+
+
+class BatchAges(NamedTuple):
+    """The smallest baseTimestamp and the largest maxTimestamp of batches with a non-negative maxTimestamp (epoch ms, -1
+    if there is none), and the number of batches with records and a negative maxTimestamp."""
+
+    oldest: int
+    newest: int
+    negative: int
+
+
+def batch_ages(heads: HeaderColumns, first: cython.Py_ssize_t, stop: cython.Py_ssize_t) -> BatchAges:
+    """Return the BatchAges of the batches first..stop, none of which may have a delete horizon."""
+    rows: cython.longlong[::1] = heads.block
+    row: cython.Py_ssize_t
+    at: cython.Py_ssize_t
+    oldest: cython.longlong = -1
+    newest: cython.longlong = -1
+    negative: cython.longlong = 0
+    for row in range(first, stop):
+        at = row * HEADER_WIDTH
+        if rows[at + MAX_TIMESTAMP] < 0:
+            if rows[at + RECORD_COUNT] > 0:
+                negative += 1
+            continue
+        if rows[at + MAX_TIMESTAMP] > newest:
+            newest = rows[at + MAX_TIMESTAMP]
+        if rows[at + BASE_TIMESTAMP] >= 0 and (oldest < 0 or rows[at + BASE_TIMESTAMP] < oldest):
+            oldest = rows[at + BASE_TIMESTAMP]
+    return BatchAges(oldest, newest, negative)

@@ -13,17 +13,41 @@ from __future__ import annotations
 
 import re
 
-from kdump.format.batch import BATCH_HEADER, LOG_OVERHEAD, MIN_BATCH_LENGTH
-from kdump.format.message import MESSAGES, MIN_SIZES
-
 try:
     import cython
 except ImportError:
-    from kdump.format import nocython as cython
+    from kdump import nocython as cython
+
+if cython.compiled:
+    from cython.cimports.kdump.core.columns import *  # noqa: F403
+    from cython.cimports.kdump.core.integers import int32_at
+else:
+    from kdump.core.columns import (
+        ATTRIBUTES_AT,
+        BASE_SEQUENCE_AT,
+        CODEC,
+        HEADER_SIZE,
+        LAST_CODEC,
+        LAST_OFFSET_DELTA_AT,
+        LENGTH_AT,
+        LOG_OVERHEAD,
+        MAGIC_AT,
+        MESSAGE_ATTRIBUTES_AT,
+        MESSAGE_TIMESTAMP_AT,
+        MESSAGE_V0_KEY_AT,
+        MESSAGE_V0_MIN,
+        MESSAGE_V1_KEY_AT,
+        MESSAGE_V1_MIN,
+        MIN_BATCH_LENGTH,
+        PRODUCER_EPOCH_AT,
+        PRODUCER_ID_AT,
+        RECORD_COUNT_AT,
+    )
+    from kdump.core.integers import int32_at
 
 LARGEST = 1 << 27
 """Batches of this many bytes or more are not searched for. Brokers accept message.max.bytes, 1 MiB by default."""
-LEAST = 26
+LEAST = LOG_OVERHEAD + MESSAGE_V0_MIN
 """Bytes of the smallest message."""
 MAGIC = {
     2: re.compile(rb"\x02(?=.{4}\x00.[\x00-\x7f])(?<=\x00.{7}[\x00-\x07].{7}\x02)", re.DOTALL),
@@ -34,23 +58,6 @@ MAGIC = {
 }
 """Regular expressions for the magic byte and the bytes before and after it."""
 ZEROS = bytes(64)
-assert (BATCH_HEADER.size, MIN_BATCH_LENGTH, LOG_OVERHEAD) == (61, 49, 12)
-assert [MESSAGES[magic].size for magic in (0, 1)] == [22, 30]
-assert [MIN_SIZES[magic] for magic in (0, 1)] == [14, 22]
-
-
-@cython.cfunc
-@cython.inline
-@cython.exceptval(check=False)
-@cython.returns(cython.longlong)
-def _int32(data: cython.const[cython.uchar][::1], at: cython.Py_ssize_t):
-    value: cython.longlong = (
-        cython.cast(cython.longlong, data[at]) << 24
-        | cython.cast(cython.longlong, data[at + 1]) << 16
-        | cython.cast(cython.longlong, data[at + 2]) << 8
-        | data[at + 3]
-    )
-    return value - (value >> 31 << 32)
 
 
 @cython.cfunc
@@ -59,15 +66,15 @@ def _int32(data: cython.const[cython.uchar][::1], at: cython.Py_ssize_t):
 @cython.returns(cython.bint)
 def _has_producer_fields(data: cython.const[cython.uchar][::1], at: cython.Py_ssize_t):
     """Return True if producerId, producerEpoch and baseSequence of the v2 header at data[at] are all -1, or those of a
-    producer (as in kdump.format.header_columns, with an ID below 2^56)."""
-    if data[at + 43] == 0:
-        return data[at + 51] < 128 and _int32(data, at + 53) >= -1
+    producer (as in header_columns.is_plain_batch, with an ID below 2^56)."""
+    if data[at + PRODUCER_ID_AT] == 0:
+        return data[at + PRODUCER_EPOCH_AT] < 128 and int32_at(data, at + BASE_SEQUENCE_AT) >= -1
     return (
-        _int32(data, at + 43) == -1
-        and _int32(data, at + 47) == -1
-        and data[at + 51] == 255
-        and data[at + 52] == 255
-        and _int32(data, at + 53) == -1
+        int32_at(data, at + PRODUCER_ID_AT) == -1
+        and int32_at(data, at + PRODUCER_ID_AT + 4) == -1
+        and data[at + PRODUCER_EPOCH_AT] == 255
+        and data[at + PRODUCER_EPOCH_AT + 1] == 255
+        and int32_at(data, at + BASE_SEQUENCE_AT) == -1
     )
 
 
@@ -76,31 +83,36 @@ def _has_producer_fields(data: cython.const[cython.uchar][::1], at: cython.Py_ss
 @cython.exceptval(check=False)
 @cython.returns(cython.bint)
 def _could(data: cython.const[cython.uchar][::1], at: cython.Py_ssize_t, size: cython.Py_ssize_t):
-    """Return True if a header could begin at data[at:size], which must have at least 26 bytes."""
-    magic: cython.uchar = data[at + 16]
+    """Return True if a header could begin at data[at:size], which must have at least LEAST bytes."""
+    magic: cython.uchar = data[at + MAGIC_AT]
     if magic > 2 or data[at] != 0:
         return False
-    length: cython.longlong = _int32(data, at + 8)
-    if length < 14 or length >= LARGEST:
+    length: cython.longlong = int32_at(data, at + LENGTH_AT)
+    if length < MESSAGE_V0_MIN or length >= LARGEST:
         return False
     key: cython.longlong
     if magic == 2:
-        if length < 49 or size - at < 61 or data[at + 21] != 0 or data[at + 22] & 7 > 4:
+        if length < MIN_BATCH_LENGTH or size - at < HEADER_SIZE or data[at + ATTRIBUTES_AT] != 0:
             return False
-        delta: cython.longlong = _int32(data, at + 23)
-        count: cython.longlong = _int32(data, at + 57)
-        if delta < 0 or (count == 0 and length != 49):
+        if data[at + ATTRIBUTES_AT + 1] & CODEC > LAST_CODEC:
+            return False
+        delta: cython.longlong = int32_at(data, at + LAST_OFFSET_DELTA_AT)
+        count: cython.longlong = int32_at(data, at + RECORD_COUNT_AT)
+        if delta < 0 or (count == 0 and length != MIN_BATCH_LENGTH):
             return False
         return 0 <= count <= delta + 1 or _has_producer_fields(data, at)
     if magic == 1:
-        if length < 22 or size - at < 34 or data[at + 17] & 0xF4 or (data[at + 18] != 0 and data[at + 18] != 255):
+        if length < MESSAGE_V1_MIN or size - at < LOG_OVERHEAD + MESSAGE_V1_MIN:
             return False
-        key = _int32(data, at + 26)
-        return -1 <= key <= length - 22
-    if data[at + 17] & 0xFC:
+        time: cython.uchar = data[at + MESSAGE_TIMESTAMP_AT]
+        if data[at + MESSAGE_ATTRIBUTES_AT] & 0xF4 or (time != 0 and time != 255):
+            return False
+        key = int32_at(data, at + MESSAGE_V1_KEY_AT - 4)
+        return -1 <= key <= length - MESSAGE_V1_MIN
+    if data[at + MESSAGE_ATTRIBUTES_AT] & 0xFC:
         return False
-    key = _int32(data, at + 18)
-    return -1 <= key <= length - 14
+    key = int32_at(data, at + MESSAGE_V0_KEY_AT - 4)
+    return -1 <= key <= length - MESSAGE_V0_MIN
 
 
 def find_candidates(data: bytes, start: int, stop: int) -> list[int]:
@@ -113,7 +125,7 @@ def find_candidates(data: bytes, start: int, stop: int) -> list[int]:
     at: cython.Py_ssize_t = start
     end: cython.Py_ssize_t = min(stop, size - LEAST + 1)
     while at < end:
-        if view[at + 16] <= 2 and view[at] == 0 and _could(view, at, size):
+        if view[at + MAGIC_AT] <= 2 and view[at] == 0 and _could(view, at, size):
             found.append(at)
         at += 1
     return found
@@ -129,14 +141,14 @@ def _by_patterns(data: bytes, start: int, stop: int) -> list[int]:
         zeros = data.find(ZEROS, at)
         end = stop if zeros < 0 else min(stop, zeros + len(ZEROS) // 2)
         for pattern in MAGIC.values():
-            for match in pattern.finditer(data, at, min(len(data), end + 48)):
-                position = match.start() - 16
+            for match in pattern.finditer(data, at, min(len(data), end + HEADER_SIZE)):
+                position = match.start() - MAGIC_AT
                 if at <= position < end and _could(data, position, len(data)):
                     found.append(position)
         at = end
         if zeros >= 0 and at < stop:
             other = NOT_ZERO.search(data, zeros)
-            at = max(at, (other.start() if other else len(data)) - 12)
+            at = max(at, (other.start() if other else len(data)) - LOG_OVERHEAD)
     return sorted(found)
 
 

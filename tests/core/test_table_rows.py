@@ -13,9 +13,10 @@ from hypothesis import strategies as st
 
 from kdump.cli import cli
 from kdump.commands import show
+from kdump.core import batch_scan, cells, table_rows
 from kdump.log.batch_records import records as records_of
 from kdump.log.region import Batch
-from kdump.render import cells, columns, fast_json, fast_rows, long_value, views
+from kdump.render import columns, fast_json, fast_rows, long_value, views
 from kdump.render.escape import bytes_text
 from kdump.render.style import cut
 from kdump.render.times import iso
@@ -58,7 +59,7 @@ def written(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     """Counts the bytes that each call of the compiled functions has written."""
     sizes: list[int] = []
     for name in ("write_batch_rows", "write_record_rows", "write_batches_records"):
-        function = getattr(cells, name)
+        function = getattr(table_rows, name)
 
         def counting(room, used, *more, function=function):  # type: ignore[no-untyped-def]
             row, then = function(room, used, *more)
@@ -167,10 +168,10 @@ def test_several_files(tmp_path: Path) -> None:
 def test_moments(milliseconds: int) -> None:
     """Every time written from columns equals that of the calendar."""
     data = craft.batch([craft.record()], maxTimestamp=milliseconds)
-    heads = fast_rows.read_header_columns(data, 0, len(data), 0)
-    plan = cells.RowPlan([(*cells.BATCH_CELLS, *cells.BATCH_COLUMNS).index("moment")], [b"", b""])
+    heads = batch_scan.read_header_columns(data, 0, len(data), 0)
+    plan = table_rows.RowPlan([cells.MOMENT_CELL], [b"", b""])
     room = bytearray(1000)
-    row, used = cells.write_batch_rows(room, 0, heads, 0, 1, plan)
+    row, used = table_rows.write_batch_rows(room, 0, heads, 0, 1, plan)
     if row:
         assert room[:used].decode() == iso(milliseconds)
     else:

@@ -7,19 +7,22 @@ from operator import attrgetter
 
 import pytest
 
+from kdump.core.arrow_buffers import batch_checksums, batch_last_sequences, batch_numbers
+from kdump.core.batch_scan import read_header_columns
+from kdump.core.columns import ATTRIBUTES, BASE_TIMESTAMP, BATCH_END, BATCH_START, LAST_OFFSET, RECORD_COUNT
+from kdump.core.header_columns import batch_ages, by_codec
+from kdump.core.record_checks import invalid_header
+from kdump.core.record_columns import RecordColumns, decode
 from kdump.format.batch import BATCH_HEADER, BatchHeader
-from kdump.format.head_columns import batch_ages, by_codec, checksums, last_sequences, numbers
-from kdump.format.header_columns import ATTRIBUTES, END, FIRST_TIMESTAMP, LAST, RECORDS, START, read_header_columns
-from kdump.format.record_columns import RecordColumns, decode, invalid_header
 from kdump.log.region import DefaultRecordBatch
 from tests.conftest import iter_regions, segments
 
 FIELDS = (
-    ("size", (END, START)),
-    ("lastOffset", (LAST,)),
+    ("size", (BATCH_END, BATCH_START)),
+    ("lastOffset", (LAST_OFFSET,)),
     ("attributes", (ATTRIBUTES,)),
-    ("baseTimestamp", (FIRST_TIMESTAMP,)),
-    ("recordCount", (RECORDS,)),
+    ("baseTimestamp", (BASE_TIMESTAMP,)),
+    ("recordCount", (RECORD_COUNT,)),
 )
 
 
@@ -57,12 +60,12 @@ def test_columns(stretch: bytes, bounds: tuple[int, int | None]) -> None:
     assert len(headers) == stop - first
     for name, columns in FIELDS:
         out = array("q", [7])
-        numbers(out, heads, first, stop, *columns)
+        batch_numbers(out, heads, first, stop, *columns)
         assert out.tolist() == [7, *map(attrgetter(name), headers)], name
     out = array("q")
-    numbers(out, heads, first, stop, START, -1, heads.shift)
-    assert out.tolist() == [heads.of(row, START) + 1000 for row in range(first, stop)]
-    for fill, name in ((checksums, "crc"), (last_sequences, "lastSequence")):
+    batch_numbers(out, heads, first, stop, BATCH_START, -1, heads.shift)
+    assert out.tolist() == [heads.of(row, BATCH_START) + 1000 for row in range(first, stop)]
+    for fill, name in ((batch_checksums, "crc"), (batch_last_sequences, "lastSequence")):
         out = array("q", [7])
         fill(out, heads, first, stop)
         assert out.tolist() == [7, *map(attrgetter(name), headers)], name

@@ -7,46 +7,87 @@ Compiled if a compiler is available, and otherwise run as Python.
 from __future__ import annotations
 
 from array import array
+from collections.abc import Hashable
+from typing import Protocol
 
-from kdump.forensics.distribution import LATE, TimeHistogram
-from kdump.forensics.space_saving import LONGEST, NEAR, SpaceSaving, known_by
-from kdump.format.record_columns import RecordColumns
+from kdump.core.record_columns import RecordColumns
 
 try:
     import cython
 except ImportError:
-    from kdump.format import nocython as cython
+    from kdump import nocython as cython
 
-(
-    RECORDS,
-    RECORD_BYTES,
-    NULL_KEYS,
-    KEY_BYTES,
-    NULL_VALUES,
-    VALUE_BYTES,
-    HEADERS,
-    HEADER_BYTES,
-    UNTIMED,
-    LATE_RECORDS,
-) = range(10)
-"""Sums: records and their bytes (including the length field); null keys and bytes of keys; the same for values; headers
-and their bytes; records without a timestamp, or with an impossible one; records that are older than an earlier one."""
-LONGEST_KEY, LONGEST_VALUE, OLDEST, NEWEST, LATEST = range(10, 15)
-"""Extremes, -1 for none: of sizes, of timestamps (epoch ms), and of ms by which a record is older than an earlier
-one."""
-EXTREMES = (LONGEST_KEY, LONGEST_VALUE, OLDEST, NEWEST, LATEST)
-AT = 5
-"""sums[extreme + AT] is the row of the record with that extreme."""
-WIDTH = 20
+if cython.compiled:
+    from cython.cimports.kdump.core.columns import *  # noqa: F403
+else:
+    from kdump.core.columns import (
+        EXTREME_ROW,
+        HEADER_BYTES,
+        HEADERS,
+        HEADERS_COUNT,
+        HEADERS_START,
+        KEY_BYTES,
+        KEY_SIZE,
+        KEY_START,
+        LATE_RECORDS,
+        LATEST,
+        LONGEST_KEY,
+        LONGEST_VALUE,
+        NEWEST,
+        NULL_KEYS,
+        NULL_VALUES,
+        OLDEST,
+        RECORD_BYTES,
+        RECORD_END,
+        RECORD_START,
+        RECORD_WIDTH,
+        RECORDS,
+        SUMS_WIDTH,
+        TIMESTAMP_DELTA,
+        UNTIMED,
+        VALUE_BYTES,
+        VALUE_SIZE,
+    )
+
 IMPOSSIBLE = 1 << 61
 """Ms: a timestamp or delta beyond this is damaged, and the sum of two could exceed 64 bits."""
-assert len(LATE) == 6
+LATE = (1_000, 10_000, 60_000, 600_000, 3_600_000, 86_400_000)
+"""Upper bounds of the classes of lateness, in ms, inclusive. Class 0 contains the records that are not late."""
+LONGEST = 128
+"""Maximum size in bytes of a key that is kept completely."""
+NEAR = 1 << 16
+"""Number of keys whose slots are remembered by a hash."""
+
+
+class TimeCounts(Protocol):
+    """Counts timestamps in buckets of `width` ms (forensics.distribution.TimeHistogram)."""
+
+    width: int
+
+    def add(self, timestamp: int, count: int) -> None: ...
+
+
+class KeyCounts(Protocol):
+    """Counts keys in slots (forensics.space_saving.SpaceSaving). The slot of a key that was counted lately is also
+    found by a hash of it: `near` has that slot + 1, and `texts` and `sizes` the key of each slot."""
+
+    counts: array[int]
+    weights: array[int]
+    slots: dict[Hashable, int]
+    near: array[int]
+    texts: bytearray
+    sizes: array[int]
+    total: int
+
+    def new(self, item: Hashable) -> int: ...
+
+    def item(self, key: bytes, size: int, digest: bytes) -> Hashable: ...
 
 
 def new_counts() -> array[int]:
     """Return sums of no records."""
-    sums = array("q", bytes(8 * WIDTH))
-    for extreme in EXTREMES:
+    sums = array("q", bytes(8 * SUMS_WIDTH))
+    for extreme in range(LONGEST_KEY, LATEST + 1):
         sums[extreme] = -1
     return sums
 
@@ -56,7 +97,7 @@ def new_counts() -> array[int]:
 @cython.exceptval(check=False)
 @cython.returns(cython.Py_ssize_t)
 def _class(size: cython.longlong):
-    """Return what spread.class_of returns."""
+    """Return what forensics.distribution.class_of returns."""
     number: cython.Py_ssize_t = 0
     while size > 0 and number < 33:
         size >>= 1
@@ -106,31 +147,14 @@ def count_records(
     key_sizes_of: array[int],
     value_sizes_of: array[int],
     late_of: array[int],
-    moments: TimeHistogram,
-    keys: SpaceSaving,
+    moments: TimeCounts,
+    keys: KeyCounts,
 ) -> None:
     """Add the records in the columns to the sums, the size and lateness classes, the time histogram and the key counts.
 
     The records are of one batch or several: rows up to ends_of[0] (exclusive) belong to the first, whose timestamp
     deltas are relative to bases_of[0], and so on. If not `timed`, timestamps are ignored.
     """
-    # As C numbers: each use of a module-level name would create an object.
-    records: cython.Py_ssize_t = RECORDS
-    record_bytes: cython.Py_ssize_t = RECORD_BYTES
-    null_keys: cython.Py_ssize_t = NULL_KEYS
-    key_bytes: cython.Py_ssize_t = KEY_BYTES
-    null_values: cython.Py_ssize_t = NULL_VALUES
-    value_bytes: cython.Py_ssize_t = VALUE_BYTES
-    headers: cython.Py_ssize_t = HEADERS
-    header_bytes: cython.Py_ssize_t = HEADER_BYTES
-    untimed: cython.Py_ssize_t = UNTIMED
-    late_records: cython.Py_ssize_t = LATE_RECORDS
-    longest_key: cython.Py_ssize_t = LONGEST_KEY
-    longest_value: cython.Py_ssize_t = LONGEST_VALUE
-    oldest: cython.Py_ssize_t = OLDEST
-    newest: cython.Py_ssize_t = NEWEST
-    latest: cython.Py_ssize_t = LATEST
-    at_row: cython.Py_ssize_t = AT
     kept: cython.Py_ssize_t = LONGEST
     mask: cython.Py_ssize_t = NEAR - 1
     far: cython.longlong = IMPOSSIBLE
@@ -170,43 +194,43 @@ def count_records(
     number: cython.Py_ssize_t
     keyed: cython.longlong = 0
     usable: cython.bint = timed and -far < base < far
-    for at in range(0, columns.count * 11, 11):
-        row = at // 11
+    for row in range(columns.count):
+        at = row * RECORD_WIDTH
         if row >= ends[batch]:
             while row >= ends[batch]:
                 batch += 1
             base = bases[batch]
             usable = timed and -far < base < far
-        size = rows[at + 1] - rows[at]
-        sums[records] += 1
-        sums[record_bytes] += size
-        sums[headers] += rows[at + 10]
-        sums[header_bytes] += rows[at + 1] - rows[at + 9]
-        value_size = rows[at + 8]
+        size = rows[at + RECORD_END] - rows[at + RECORD_START]
+        sums[RECORDS] += 1
+        sums[RECORD_BYTES] += size
+        sums[HEADERS] += rows[at + HEADERS_COUNT]
+        sums[HEADER_BYTES] += rows[at + RECORD_END] - rows[at + HEADERS_START]
+        value_size = rows[at + VALUE_SIZE]
         if value_size < 0:
-            sums[null_values] += 1
+            sums[NULL_VALUES] += 1
         else:
-            sums[value_bytes] += value_size
+            sums[VALUE_BYTES] += value_size
             value_sizes[_class(value_size)] += 1
-            if value_size > sums[longest_value]:
-                sums[longest_value] = value_size
-                sums[longest_value + at_row] = row
-        key_size = rows[at + 6]
+            if value_size > sums[LONGEST_VALUE]:
+                sums[LONGEST_VALUE] = value_size
+                sums[LONGEST_VALUE + EXTREME_ROW] = row
+        key_size = rows[at + KEY_SIZE]
         if key_size < 0:
-            sums[null_keys] += 1
+            sums[NULL_KEYS] += 1
         else:
-            sums[key_bytes] += key_size
+            sums[KEY_BYTES] += key_size
             key_sizes[_class(key_size)] += 1
-            if key_size > sums[longest_key]:
-                sums[longest_key] = key_size
-                sums[longest_key + at_row] = row
+            if key_size > sums[LONGEST_KEY]:
+                sums[LONGEST_KEY] = key_size
+                sums[LONGEST_KEY + EXTREME_ROW] = row
             keyed += 1
-            start = rows[at + 5]
+            start = rows[at + KEY_START]
             place = _hash(view, start, start + key_size) & mask if key_size <= kept else 0
             slot = near[place] - 1 if key_size <= kept else -1
             if slot < 0 or sizes[slot] != key_size or not _same(view, start, texts, slot * kept, key_size):
                 key = data[start : start + key_size]
-                item = key if key_size <= kept else known_by(key, key_size, columns.digest)
+                item = key if key_size <= kept else keys.item(key, key_size, columns.digest)
                 found = slots.get(item)
                 slot = keys.new(item) if found is None else found
                 if key_size <= kept:
@@ -217,9 +241,9 @@ def count_records(
             weights[slot] += size
         if not timed:
             continue
-        delta = rows[at + 3]
+        delta = rows[at + TIMESTAMP_DELTA]
         if not usable or not -far < delta < far or base + delta < 0:
-            sums[untimed] += 1
+            sums[UNTIMED] += 1
             continue
         stamp = base + delta
         if not low <= stamp < high:
@@ -230,26 +254,26 @@ def count_records(
             high = low + width
             together = 0
         together += 1
-        if sums[oldest] < 0 or stamp < sums[oldest]:
-            sums[oldest] = stamp
-            sums[oldest + at_row] = row
-        if stamp >= sums[newest]:
-            if stamp > sums[newest]:
-                sums[newest] = stamp
-                sums[newest + at_row] = row
+        if sums[OLDEST] < 0 or stamp < sums[OLDEST]:
+            sums[OLDEST] = stamp
+            sums[OLDEST + EXTREME_ROW] = row
+        if stamp >= sums[NEWEST]:
+            if stamp > sums[NEWEST]:
+                sums[NEWEST] = stamp
+                sums[NEWEST + EXTREME_ROW] = row
             late[0] += 1
             continue
-        behind = sums[newest] - stamp
+        behind = sums[NEWEST] - stamp
         number = 1
         for bound in LATE:
             if behind <= bound:
                 break
             number += 1
         late[number] += 1
-        sums[late_records] += 1
-        if behind > sums[latest]:
-            sums[latest] = behind
-            sums[latest + at_row] = row
+        sums[LATE_RECORDS] += 1
+        if behind > sums[LATEST]:
+            sums[LATEST] = behind
+            sums[LATEST + EXTREME_ROW] = row
     if together:
         moments.add(low, together)
     keys.total += keyed

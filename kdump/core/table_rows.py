@@ -11,41 +11,104 @@ from __future__ import annotations
 from array import array
 from collections.abc import Sequence
 
+from kdump.core.header_columns import HeaderColumns
+from kdump.core.record_columns import RecordColumns, decode
 from kdump.format.errors import DecodeError
-from kdump.format.header_columns import HeaderColumns
-from kdump.format.record_columns import RecordColumns, decode
 
 try:
     import cython
 except ImportError:
-    from kdump.format import nocython as cython
+    from kdump import nocython as cython
 
 if cython.compiled:
-    from cython.cimports.kdump.format.header_columns import sequence_at
-    from cython.cimports.kdump.format.numbers import minus, plus
-    from cython.cimports.kdump.render.record_lines import header_size, put_number, put_piece, put_text
+    from cython.cimports.kdump.core.cells import *  # noqa: F403
+    from cython.cimports.kdump.core.columns import *  # noqa: F403
+    from cython.cimports.kdump.core.integers import minus, plus, sequence_at
+    from cython.cimports.kdump.core.json_lines import header_size, put_number, put_piece, put_text
 else:
-    from kdump.format.header_columns import sequence_at
-    from kdump.format.numbers import minus, plus
-    from kdump.render.record_lines import header_size, put_number, put_piece, put_text
+    from kdump.core.cells import (
+        ATTRIBUTES_CELL,
+        BASE_OFFSET_CELL,
+        BASE_SEQUENCE_CELL,
+        BASE_TIMESTAMP_CELL,
+        BATCH_POSITION_CELL,
+        COMPRESSION_CELL,
+        CONTROL_CELL,
+        CRC_CELL,
+        CRC_VALID_CELL,
+        DELETE_HORIZON_CELL,
+        FLAGS_CELL,
+        HAS_DELETE_HORIZON_CELL,
+        HEADERS_CELL,
+        KEY_CELL,
+        KEY_SIZE_CELL,
+        LAST_OFFSET_CELL,
+        LAST_OFFSET_DELTA_CELL,
+        LAST_SEQUENCE_CELL,
+        LEADER_EPOCH_CELL,
+        LENGTH_CELL,
+        MAGIC_CELL,
+        MAX_TIMESTAMP_CELL,
+        MOMENT_CELL,
+        OFFSET_CELL,
+        OFFSETS_CELL,
+        POSITION_CELL,
+        PRODUCER_CELL,
+        PRODUCER_EPOCH_CELL,
+        PRODUCER_ID_CELL,
+        RECORD_COUNT_CELL,
+        SEQUENCE_CELL,
+        SEQUENCES_CELL,
+        SIZE_CELL,
+        TIMESTAMP_CELL,
+        TIMESTAMP_TYPE_CELL,
+        TRANSACTIONAL_CELL,
+        VALUE_SIZE_CELL,
+    )
+    from kdump.core.columns import (
+        ATTRIBUTES,
+        BASE_OFFSET,
+        BASE_SEQUENCE,
+        BASE_TIMESTAMP,
+        BATCH_END,
+        BATCH_START,
+        CODEC,
+        CRC_AT,
+        HAS_DELETE_HORIZON,
+        HEADER_SIZE,
+        HEADER_WIDTH,
+        HEADERS_COUNT,
+        HEADERS_START,
+        IS_CONTROL,
+        IS_TRANSACTIONAL,
+        KEY_SIZE,
+        KEY_START,
+        LAST_OFFSET,
+        LEADER_EPOCH,
+        LOG_APPEND_TIME,
+        LOG_OVERHEAD,
+        MAX_TIMESTAMP,
+        OFFSET_DELTA,
+        PRODUCER_EPOCH,
+        PRODUCER_ID,
+        RECORD_COUNT,
+        RECORD_END,
+        RECORD_START,
+        RECORD_WIDTH,
+        TIMESTAMP_DELTA,
+        VALUE_SIZE,
+        VALUE_START,
+    )
+    from kdump.core.integers import minus, plus, sequence_at
+    from kdump.core.json_lines import header_size, put_number, put_piece, put_text
 
 COMPILED: bool = cython.compiled
-BATCH_CELLS = (
-    "position", "size", "baseOffset", "batchLength", "partitionLeaderEpoch", "magic", "crc", "attributes",
-    "lastOffsetDelta", "baseTimestamp", "maxTimestamp", "producerId", "producerEpoch", "baseSequence", "recordCount",
-    "crcValid", "compression", "timestampType", "isTransactional", "isControlBatch", "hasDeleteHorizonMs",
-    "deleteHorizonMs", "lastOffset", "lastSequence",
-)  # fmt: skip
-"""What a cell of a batch can contain, by JSON key; the kinds after these, by name of the table's column:"""
-BATCH_COLUMNS = ("offsets", "flags", "moment", "producer", "sequences", "ok")
-RECORD_COLUMNS = ("offset", "timestamp", "sequence", "position", "keySize", "valueSize", "key", "headers", "value")
-"""What a cell of a record can contain."""
 FIXED = 100
 """Maximum bytes per cell, except for keys, values and headers."""
 
 
 class RowPlan:
-    """Layout of a line: the kind of each cell (an index into the tuples above), the text before each cell and after the
+    """Layout of a line: the kind of each cell (see kdump.core.cells), the text before each cell and after the
     last, the minimum widths, and which cells are right-aligned. `empty`: kinds of the columns that are not displayed; a
     row that has a value for one of them is not written. `most`: maximum bytes per line, except for keys, values and
     headers."""
@@ -183,47 +246,52 @@ def _batch_cell(
     data: cython.p_uchar,
     shift: cython.longlong,
 ):
-    """Write a cell of the batch whose numbers start at rows[at]. Returns the position after it; -1 for special
-    cases."""
-    start: cython.Py_ssize_t = rows[at]
-    attributes: cython.longlong = rows[at + 5]
+    """Write a cell of the batch whose numbers start at rows[at]. Returns the position after it; -1 if it cannot."""
+    start: cython.Py_ssize_t = rows[at + BATCH_START]
+    attributes: cython.longlong = rows[at + ATTRIBUTES]
     codec: cython.longlong
     first: cython.Py_ssize_t = to
-    if kind == 0:
+    if kind == POSITION_CELL:
         return put_number(out, to, start + shift)
-    if kind == 1:
-        return put_number(out, to, rows[at + 1] - start)
-    if kind == 2:
-        return put_number(out, to, rows[at + 2])
-    if kind == 3:
-        return put_number(out, to, rows[at + 1] - start - 12)
-    if kind == 4:
-        return put_number(out, to, rows[at + 4])
-    if kind == 5:
-        return put_number(out, to, 2)
-    if kind == 6:
+    if kind == SIZE_CELL:
+        return put_number(out, to, rows[at + BATCH_END] - start)
+    if kind == BASE_OFFSET_CELL:
+        return put_number(out, to, rows[at + BASE_OFFSET])
+    if kind == LENGTH_CELL:
+        return put_number(out, to, rows[at + BATCH_END] - start - LOG_OVERHEAD)
+    if kind == LEADER_EPOCH_CELL:
+        return put_number(out, to, rows[at + LEADER_EPOCH])
+    if kind == MAGIC_CELL:
+        return put_text(out, to, b"2", 1)
+    if kind == CRC_CELL:
         return put_number(
             out,
             to,
-            cython.cast(cython.longlong, data[start + 17]) << 24
-            | cython.cast(cython.longlong, data[start + 18]) << 16
-            | cython.cast(cython.longlong, data[start + 19]) << 8
-            | data[start + 20],
+            cython.cast(cython.longlong, data[start + CRC_AT]) << 24
+            | cython.cast(cython.longlong, data[start + CRC_AT + 1]) << 16
+            | cython.cast(cython.longlong, data[start + CRC_AT + 2]) << 8
+            | data[start + CRC_AT + 3],
         )
-    if kind == 7:
+    if kind == ATTRIBUTES_CELL:
         return put_number(out, to, attributes)
-    if kind == 8:
-        return put_number(out, to, minus(rows[at + 3], rows[at + 2]))
-    if kind == 9:
-        return put_number(out, to, rows[at + 11])
-    if kind == 10:
-        return put_number(out, to, rows[at + 6])
-    if kind <= 14:
-        return put_number(out, to, rows[at + kind - 4])
-    if kind == 15:
+    if kind == LAST_OFFSET_DELTA_CELL:
+        return put_number(out, to, minus(rows[at + LAST_OFFSET], rows[at + BASE_OFFSET]))
+    if kind == BASE_TIMESTAMP_CELL:
+        return put_number(out, to, rows[at + BASE_TIMESTAMP])
+    if kind == MAX_TIMESTAMP_CELL:
+        return put_number(out, to, rows[at + MAX_TIMESTAMP])
+    if kind == PRODUCER_ID_CELL:
+        return put_number(out, to, rows[at + PRODUCER_ID])
+    if kind == PRODUCER_EPOCH_CELL:
+        return put_number(out, to, rows[at + PRODUCER_EPOCH])
+    if kind == BASE_SEQUENCE_CELL:
+        return put_number(out, to, rows[at + BASE_SEQUENCE])
+    if kind == RECORD_COUNT_CELL:
+        return put_number(out, to, rows[at + RECORD_COUNT])
+    if kind == CRC_VALID_CELL:
         return put_text(out, to, b"true", 4)
-    if kind == 16:
-        codec = attributes & 7
+    if kind == COMPRESSION_CELL:
+        codec = attributes & CODEC
         if codec == 0:
             return put_text(out, to, b"none", 4)
         if codec == 1:
@@ -233,40 +301,59 @@ def _batch_cell(
         if codec == 3:
             return put_text(out, to, b"lz4", 3)
         return put_text(out, to, b"zstd", 4) if codec == 4 else -1
-    if kind == 17:
-        return put_text(out, to, b"LogAppendTime", 13) if attributes & 8 else put_text(out, to, b"CreateTime", 10)
-    if kind <= 20:
-        return _bool(out, to, attributes >> (kind - 14) & 1)
-    if kind == 21:
-        return put_number(out, to, rows[at + 11]) if attributes & 0x40 else put_text(out, to, b"null", 4)
-    if kind == 22:
-        return put_number(out, to, rows[at + 3])
-    if kind == 23:
-        return put_number(out, to, sequence_at(rows[at + 9], minus(rows[at + 3], rows[at + 2])))
-    if kind == 24:
-        return _span(out, to, rows[at + 2], rows[at + 3])
-    if kind == 25:
-        if attributes & 0x10:
+    if kind == TIMESTAMP_TYPE_CELL:
+        return (
+            put_text(out, to, b"LogAppendTime", 13)
+            if attributes & LOG_APPEND_TIME
+            else put_text(out, to, b"CreateTime", 10)
+        )
+    if kind == TRANSACTIONAL_CELL:
+        return _bool(out, to, attributes & IS_TRANSACTIONAL)
+    if kind == CONTROL_CELL:
+        return _bool(out, to, attributes & IS_CONTROL)
+    if kind == HAS_DELETE_HORIZON_CELL:
+        return _bool(out, to, attributes & HAS_DELETE_HORIZON)
+    if kind == DELETE_HORIZON_CELL:
+        return (
+            put_number(out, to, rows[at + BASE_TIMESTAMP])
+            if attributes & HAS_DELETE_HORIZON
+            else put_text(out, to, b"null", 4)
+        )
+    if kind == LAST_OFFSET_CELL:
+        return put_number(out, to, rows[at + LAST_OFFSET])
+    if kind == LAST_SEQUENCE_CELL:
+        return put_number(
+            out, to, sequence_at(rows[at + BASE_SEQUENCE], minus(rows[at + LAST_OFFSET], rows[at + BASE_OFFSET]))
+        )
+    if kind == OFFSETS_CELL:
+        return _span(out, to, rows[at + BASE_OFFSET], rows[at + LAST_OFFSET])
+    if kind == FLAGS_CELL:
+        if attributes & IS_TRANSACTIONAL:
             to = put_text(out, to, b"txn,", 4)
-        if attributes & 0x20:
+        if attributes & IS_CONTROL:
             to = put_text(out, to, b"control,", 8)
-        if attributes & 0x40:
+        if attributes & HAS_DELETE_HORIZON:
             to = put_text(out, to, b"horizon,", 8)
-        if attributes & 0x08:
+        if attributes & LOG_APPEND_TIME:
             to = put_text(out, to, b"logAppend,", 10)
         return to - 1 if to > first else to
-    if kind == 26:
-        return _time(out, to, rows[at + 6])
-    if kind == 27:
-        if rows[at + 7] == -1 and rows[at + 8] == -1:
+    if kind == MOMENT_CELL:
+        return _time(out, to, rows[at + MAX_TIMESTAMP])
+    if kind == PRODUCER_CELL:
+        if rows[at + PRODUCER_ID] == -1 and rows[at + PRODUCER_EPOCH] == -1:
             return to
-        to = put_number(out, to, rows[at + 7])
+        to = put_number(out, to, rows[at + PRODUCER_ID])
         to = put_text(out, to, b"/", 1)
-        return put_number(out, to, rows[at + 8])
-    if kind == 28:
-        if rows[at + 9] == -1:
+        return put_number(out, to, rows[at + PRODUCER_EPOCH])
+    if kind == SEQUENCES_CELL:
+        if rows[at + BASE_SEQUENCE] == -1:
             return to
-        return _span(out, to, rows[at + 9], sequence_at(rows[at + 9], minus(rows[at + 3], rows[at + 2])))
+        return _span(
+            out,
+            to,
+            rows[at + BASE_SEQUENCE],
+            sequence_at(rows[at + BASE_SEQUENCE], minus(rows[at + LAST_OFFSET], rows[at + BASE_OFFSET])),
+        )
     return put_text(out, to, b"ok", 2)
 
 
@@ -310,13 +397,13 @@ def write_batch_rows(
             to = used
             for i in range(hidden):
                 if to == used:
-                    to = _batch_cell(out, to, empty[i], rows, row * 12, data, shift)
+                    to = _batch_cell(out, to, empty[i], rows, row * HEADER_WIDTH, data, shift)
             if to != used:
                 break
             for i in range(cells):
                 to = put_piece(out, to, texts, starts[i], starts[i + 1])
                 begun = to
-                to = _batch_cell(out, to, kinds[i], rows, row * 12, data, shift)
+                to = _batch_cell(out, to, kinds[i], rows, row * HEADER_WIDTH, data, shift)
                 if to < 0:
                     break
                 to = _pad(out, begun, to, widths[i], rights[i])
@@ -407,24 +494,24 @@ def _record_cell(
 ):
     """Write a cell of the record whose numbers start at rows[at]. Returns the position after it; -1 for special cases.
     `sequence` is the base sequence of the batch."""
-    if kind == 0:
-        return put_number(out, to, plus(base_offset, rows[at + 4]))
-    if kind == 1:
+    if kind == OFFSET_CELL:
+        return put_number(out, to, plus(base_offset, rows[at + OFFSET_DELTA]))
+    if kind == TIMESTAMP_CELL:
         return _time(out, to, timestamp)
-    if kind == 2:
-        sequence = sequence_at(sequence, rows[at + 4])
+    if kind == SEQUENCE_CELL:
+        sequence = sequence_at(sequence, rows[at + OFFSET_DELTA])
         return to if sequence == -1 else put_number(out, to, sequence)
-    if kind == 3:
+    if kind == BATCH_POSITION_CELL:
         return put_number(out, to, position)
-    if kind == 4:
-        return put_number(out, to, rows[at + 6])
-    if kind == 5:
-        return put_number(out, to, rows[at + 8])
-    if kind == 6:
-        return _bytes(out, to, data, rows[at + 5], rows[at + 6])
-    if kind == 7:
-        return _headers(out, to, data, rows[at + 9], rows[at + 10])
-    return _bytes(out, to, data, rows[at + 7], rows[at + 8])
+    if kind == KEY_SIZE_CELL:
+        return put_number(out, to, rows[at + KEY_SIZE])
+    if kind == VALUE_SIZE_CELL:
+        return put_number(out, to, rows[at + VALUE_SIZE])
+    if kind == KEY_CELL:
+        return _bytes(out, to, data, rows[at + KEY_START], rows[at + KEY_SIZE])
+    if kind == HEADERS_CELL:
+        return _headers(out, to, data, rows[at + HEADERS_START], rows[at + HEADERS_COUNT])
+    return _bytes(out, to, data, rows[at + VALUE_START], rows[at + VALUE_SIZE])
 
 
 def write_record_rows(
@@ -457,11 +544,11 @@ def write_record_rows(
         data, out = source, target
     between: bytes = plan.texts
     texts: cython.p_uchar = between
-    place: cython.Py_ssize_t = batch * 12
-    position: cython.longlong = head[place] + cython.cast(cython.longlong, heads.shift)
-    base: cython.longlong = head[place + 2]
-    sequence: cython.longlong = head[place + 9]
-    appended: cython.bint = head[place + 5] & 8 != 0
+    place: cython.Py_ssize_t = batch * HEADER_WIDTH
+    position: cython.longlong = head[place + BATCH_START] + cython.cast(cython.longlong, heads.shift)
+    base: cython.longlong = head[place + BASE_OFFSET]
+    sequence: cython.longlong = head[place + BASE_SEQUENCE]
+    appended: cython.bint = head[place + ATTRIBUTES] & LOG_APPEND_TIME != 0
     most: cython.Py_ssize_t = plan.most
     size: cython.Py_ssize_t = len(room)
     cells: cython.Py_ssize_t = len(plan.kinds)
@@ -474,11 +561,15 @@ def write_record_rows(
     begun: cython.Py_ssize_t
     with cython.nogil:
         while row < count:
-            at = row * 11
+            at = row * RECORD_WIDTH
             # A null in a header needs up to four bytes more than its encoded size.
-            if used + most + rows[at + 1] - rows[at] + 8 * rows[at + 10] > size:
+            if used + most + rows[at + RECORD_END] - rows[at + RECORD_START] + 8 * rows[at + HEADERS_COUNT] > size:
                 break
-            timestamp = head[place + 6] if appended else plus(head[place + 11], rows[at + 3])
+            timestamp = (
+                head[place + MAX_TIMESTAMP]
+                if appended
+                else plus(head[place + BASE_TIMESTAMP], rows[at + TIMESTAMP_DELTA])
+            )
             to = used
             for i in range(hidden):
                 if to == used:
@@ -515,16 +606,21 @@ def write_batches_records(
     at: cython.Py_ssize_t
     before: cython.Py_ssize_t
     while batch < stop:
-        at = batch * 12
-        if rows[at + 5] & 0x27 or rows[at + 10] < 0:
+        at = batch * HEADER_WIDTH
+        if rows[at + ATTRIBUTES] & (CODEC | IS_CONTROL) or rows[at + RECORD_COUNT] < 0:
             break
         columns.count = 0
         try:
-            if decode(columns, rows[at] + 61, rows[at + 1], rows[at + 10], True) != rows[at + 1]:
+            if (
+                decode(
+                    columns, rows[at + BATCH_START] + HEADER_SIZE, rows[at + BATCH_END], rows[at + RECORD_COUNT], True
+                )
+                != rows[at + BATCH_END]
+            ):
                 break
         except DecodeError:
             break
-        if columns.count != rows[at + 10]:
+        if columns.count != rows[at + RECORD_COUNT]:
             break
         before = used
         row, used = write_record_rows(room, used, columns, 0, plan, heads, batch)

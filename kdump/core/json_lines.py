@@ -1,5 +1,5 @@
 # cython: language_level=3, boundscheck=False, wraparound=False, initializedcheck=False, cdivision=True
-"""Writes JSON lines of records directly from columns: identical to render.objects.record_object and render.jsonl.line,
+"""Writes JSON lines of records directly from columns: identical to render.objects.record_object and jsonl.line,
 but without creating an object per record. A property test compares the two.
 
 Compiled if a C compiler is available. As plain Python, it is slower than those two, and only that test uses it.
@@ -9,33 +9,56 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from kdump.format.batch import MAX_SEQUENCE
+from kdump import jsonl
+from kdump.core.header_columns import HeaderColumns
+from kdump.core.record_columns import RecordColumns, decode, keep_keys
 from kdump.format.errors import DecodeError
-from kdump.format.header_columns import HeaderColumns
-from kdump.format.record_columns import WIDTH, RecordColumns, decode, keep_keys
-from kdump.render import jsonl
 
 try:
     import cython
 except ImportError:
-    from kdump.format import nocython as cython
+    from kdump import nocython as cython
 
 if cython.compiled:
-    from cython.cimports.kdump.format.header_columns import sequence_at
-    from cython.cimports.kdump.format.numbers import plus
+    from cython.cimports.kdump.core.cells import *  # noqa: F403
+    from cython.cimports.kdump.core.columns import *  # noqa: F403
+    from cython.cimports.kdump.core.integers import plus, sequence_at
     from cython.cimports.libc.string import memcpy
 else:
-    from kdump.format.header_columns import sequence_at
-    from kdump.format.numbers import plus
+    from kdump.core.cells import LINE_BYTES
+    from kdump.core.columns import (
+        ATTRIBUTES,
+        BASE_OFFSET,
+        BASE_SEQUENCE,
+        BASE_TIMESTAMP,
+        BATCH_END,
+        BATCH_START,
+        CODEC,
+        HEADER_SIZE,
+        HEADER_WIDTH,
+        HEADERS_COUNT,
+        HEADERS_START,
+        IS_CONTROL,
+        KEY_SIZE,
+        KEY_START,
+        LOG_APPEND_TIME,
+        OFFSET_DELTA,
+        RECORD_ATTRIBUTES,
+        RECORD_COUNT,
+        RECORD_END,
+        RECORD_START,
+        RECORD_WIDTH,
+        TIMESTAMP_DELTA,
+        VALUE_SIZE,
+        VALUE_START,
+    )
+    from kdump.core.integers import plus, sequence_at
 
 COMPILED: bool = cython.compiled
 ROOM = 1 << 20
 """Bytes of lines that are collected before they are written."""
 MAX_LINE_BYTES = 16 << 20
 """Maximum bytes that one line may need at worst; longer lines are written elsewhere."""
-FIXED = 400
-"""Maximum bytes of the keys and numbers of a line, together."""
-assert (WIDTH, MAX_SEQUENCE) == (11, 2147483647)
 
 PLAIN, SHORT, LONG, WIDE = 0, 1, 2, 3
 """How JSON encodes a byte: as itself, as a backslash and a letter, as \\u00XX, or depending on the bytes after it."""
@@ -63,7 +86,7 @@ class LineTemplate(NamedTuple):
     """What all lines of a batch have in common. `head` ends after `"position":`. `middle` starts after the timestamp
     and ends after `"attributes":`. `tail` starts after the headers or, for magic 0 and 1, after the checksum. If
     `append_time` is not None, it is the timestamp of all records. The columns of magic 0 and 1 are those of
-    format.message_set."""
+    core.message_set."""
 
     head: bytes
     position: int
@@ -341,7 +364,7 @@ def _lines(
 ):
     """Write the lines of the records row..count after the `used` bytes of `out`, which has `size` bytes. Returns the
     first record that is not written, because there is no room, and the number of bytes used."""
-    fixed: cython.Py_ssize_t = head_size + middle_size + tail_size + 400
+    fixed: cython.Py_ssize_t = head_size + middle_size + tail_size + LINE_BYTES
     at: cython.Py_ssize_t
     to: cython.Py_ssize_t
     position: cython.Py_ssize_t
@@ -351,39 +374,39 @@ def _lines(
     header: cython.longlong
     part: cython.int
     while row < count:
-        at = row * 11
-        headers = rows[at + 10]
-        if used + fixed + 6 * (rows[at + 1] - rows[at]) + 80 * headers > size:
+        at = row * RECORD_WIDTH
+        headers = rows[at + HEADERS_COUNT]
+        if used + fixed + 6 * (rows[at + RECORD_END] - rows[at + RECORD_START]) + 80 * headers > size:
             break
         to = put_text(out, used, head, head_size)
         to = put_number(out, to, batch_position)
         to = put_text(out, to, b',"offset":', 10)
-        delta = rows[at + 4]
+        delta = rows[at + OFFSET_DELTA]
         to = put_number(out, to, plus(base_offset, delta))
         to = put_text(out, to, b',"timestamp":', 13)
         if magic == 0:
             to = put_text(out, to, b"null", 4)
         else:
-            to = put_number(out, to, append_time if appended else plus(base_timestamp, rows[at + 3]))
+            to = put_number(out, to, append_time if appended else plus(base_timestamp, rows[at + TIMESTAMP_DELTA]))
         to = put_text(out, to, middle, middle_size)
-        to = put_number(out, to, rows[at + 2])
+        to = put_number(out, to, rows[at + RECORD_ATTRIBUTES])
         if magic < 2:
             to = put_text(out, to, b',"offsetDelta":null,"timestampDelta":null,"sequence":null', 57)
         else:
             to = put_text(out, to, b',"offsetDelta":', 15)
             to = put_number(out, to, delta)
             to = put_text(out, to, b',"timestampDelta":', 18)
-            to = put_number(out, to, rows[at + 3])
+            to = put_number(out, to, rows[at + TIMESTAMP_DELTA])
             to = put_text(out, to, b',"sequence":', 12)
             to = put_number(out, to, sequence_at(base_sequence, delta))
         to = put_text(out, to, b',"keySize":', 11)
-        to = put_number(out, to, rows[at + 6])
+        to = put_number(out, to, rows[at + KEY_SIZE])
         to = put_text(out, to, b',"valueSize":', 13)
-        to = put_number(out, to, rows[at + 8])
-        to = put_bytes(out, to, False, data, rows[at + 5], rows[at + 6], kinds, letters, digits)
-        to = put_bytes(out, to, True, data, rows[at + 7], rows[at + 8], kinds, letters, digits)
+        to = put_number(out, to, rows[at + VALUE_SIZE])
+        to = put_bytes(out, to, False, data, rows[at + KEY_START], rows[at + KEY_SIZE], kinds, letters, digits)
+        to = put_bytes(out, to, True, data, rows[at + VALUE_START], rows[at + VALUE_SIZE], kinds, letters, digits)
         to = put_text(out, to, b',"headers":[', 12)
-        position = rows[at + 9]
+        position = rows[at + HEADERS_START]
         for header in range(headers):
             if header > 0:
                 out[to] = 44
@@ -399,7 +422,7 @@ def _lines(
             to += 1
         if magic < 2:
             to = put_text(out, to, b'],"crc":', 8)
-            to = put_number(out, to, rows[at + 9])
+            to = put_number(out, to, rows[at + HEADERS_START])
         used = put_text(out, to, tail, tail_size)
         row += 1
     return (row, used)
@@ -500,13 +523,17 @@ def write_batches(
     before: cython.Py_ssize_t
     chosen: cython.bint = bool(keys)
     while batch < stop:
-        at = batch * 12
-        count = of[at + 10]
-        if of[at + 5] & 0x2F:
+        at = batch * HEADER_WIDTH
+        count = of[at + RECORD_COUNT]
+        if of[at + ATTRIBUTES] & (CODEC | LOG_APPEND_TIME | IS_CONTROL):
             break
         columns.count = 0
         try:
-            if decode(columns, of[at] + 61, of[at + 1], count, True) != of[at + 1] or columns.count != count:
+            if (
+                decode(columns, of[at + BATCH_START] + HEADER_SIZE, of[at + BATCH_END], count, True)
+                != of[at + BATCH_END]
+                or columns.count != count
+            ):
                 break
         except DecodeError:
             break
@@ -517,8 +544,9 @@ def write_batches(
         before = used
         with cython.nogil:
             row, used = _lines(
-                out, used, size, data, rows, 0, count, in_front, head_size, of[at] + shift, between, created_size,
-                behind, tail_size, of[at + 2], of[at + 11], of[at + 9], False, 0, 2, kinds, letters, digits,
+                out, used, size, data, rows, 0, count, in_front, head_size, of[at + BATCH_START] + shift, between,
+                created_size, behind, tail_size, of[at + BASE_OFFSET], of[at + BASE_TIMESTAMP], of[at + BASE_SEQUENCE],
+                False, 0, 2, kinds, letters, digits,
             )  # fmt: skip
         if row < count:
             used = before
@@ -529,7 +557,7 @@ def write_batches(
 
 def bytes_needed(columns: RecordColumns, row: int, frame: LineTemplate) -> int:
     """Return a number of bytes that is certainly enough for the line of record number `row`."""
-    at = row * WIDTH
-    size = columns.block[at + 1] - columns.block[at]
-    fixed = len(frame.head) + len(frame.middle) + len(frame.tail) + FIXED
-    return int(fixed + 6 * size + 80 * columns.block[at + 10])
+    at = row * RECORD_WIDTH
+    size = columns.block[at + RECORD_END] - columns.block[at + RECORD_START]
+    fixed = len(frame.head) + len(frame.middle) + len(frame.tail) + LINE_BYTES
+    return int(fixed + 6 * size + 80 * columns.block[at + HEADERS_COUNT])

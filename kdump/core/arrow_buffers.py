@@ -1,29 +1,40 @@
 # cython: language_level=3, boundscheck=False, wraparound=False, initializedcheck=False
-"""Columns of records -> the buffers of Arrow arrays: numbers, and concatenated bytes.
+"""Columns of records and batches -> the buffers of Arrow arrays: numbers, and concatenated bytes.
 
-Creates no object per record. Compiled if there is a C compiler; otherwise runs as plain Python.
+Creates no object per record or batch. Compiled if there is a C compiler; otherwise runs as plain Python.
 """
 
 from __future__ import annotations
 
 from array import array
 
-from kdump.format.record_columns import WIDTH, RecordColumns, headers
+from kdump.core.header_columns import HeaderColumns
+from kdump.core.record_columns import RecordColumns, headers
 
 try:
     import cython
 except ImportError:
-    from kdump.format import nocython as cython
+    from kdump import nocython as cython
 
 if cython.compiled:
-    from cython.cimports.kdump.format.numbers import plus
-else:
-    from kdump.format.numbers import plus
-
-if cython.compiled:
+    from cython.cimports.kdump.core.columns import *  # noqa: F403
+    from cython.cimports.kdump.core.integers import minus, plus, sequence_at, uint32_at, varint_at
     from cython.cimports.libc.string import memcpy
-
-assert WIDTH == 11
+else:
+    from kdump.core.columns import (
+        BASE_OFFSET,
+        BASE_SEQUENCE,
+        BATCH_START,
+        CRC_AT,
+        HEADER_WIDTH,
+        HEADERS_COUNT,
+        HEADERS_START,
+        LAST_OFFSET,
+        OFFSET_DELTA,
+        RECORD_END,
+        RECORD_WIDTH,
+    )
+    from kdump.core.integers import minus, plus, sequence_at, uint32_at, varint_at
 
 
 class ArrowStrings:
@@ -77,7 +88,7 @@ def numbers(out: array[int], columns: RecordColumns, column: cython.Py_ssize_t, 
     out.frombytes(bytes(8 * count))
     made: cython.longlong[::1] = out
     for row in range(count):
-        made[at + row] = plus(base, rows[row * 11 + column])
+        made[at + row] = plus(base, rows[row * RECORD_WIDTH + column])
 
 
 def sequences(out: array[int], columns: RecordColumns, base: cython.longlong) -> None:
@@ -86,18 +97,12 @@ def sequences(out: array[int], columns: RecordColumns, base: cython.longlong) ->
     count: cython.Py_ssize_t = columns.count
     at: cython.Py_ssize_t = len(out)
     row: cython.Py_ssize_t
-    value: cython.longlong
     if count == 0:
         return
     out.frombytes(bytes(8 * count))
     made: cython.longlong[::1] = out
     for row in range(count):
-        value = -1
-        if base >= 0:
-            value = base + rows[row * 11 + 4]
-            if value > 2147483647:
-                value -= 2147483648
-        made[at + row] = value
+        made[at + row] = sequence_at(base, rows[row * RECORD_WIDTH + OFFSET_DELTA])
 
 
 def pieces(out: ArrowStrings, columns: RecordColumns, column: cython.Py_ssize_t) -> None:
@@ -114,7 +119,7 @@ def pieces(out: ArrowStrings, columns: RecordColumns, column: cython.Py_ssize_t)
     if count == 0:
         return
     for row in range(count):
-        size = rows[row * 11 + column + 1]
+        size = rows[row * RECORD_WIDTH + column + RECORD_END]
         if size > 0:
             total += size
     out.data.extend(bytes(total))
@@ -124,15 +129,15 @@ def pieces(out: ArrowStrings, columns: RecordColumns, column: cython.Py_ssize_t)
     ends: cython.int[::1] = out.ends
     if total == 0:
         for row in range(count):
-            there[first + row] = rows[row * 11 + column + 1] >= 0
+            there[first + row] = rows[row * RECORD_WIDTH + column + RECORD_END] >= 0
             ends[first + row + 1] = to
         return
     made: cython.uchar[::1] = out.data
     for row in range(count):
-        size = rows[row * 11 + column + 1]
+        size = rows[row * RECORD_WIDTH + column + RECORD_END]
         there[first + row] = size >= 0
         if size > 0:
-            start = rows[row * 11 + column]
+            start = rows[row * RECORD_WIDTH + column]
             if cython.compiled:
                 memcpy(cython.address(made[to]), cython.address(data[start]), size)
             else:
@@ -141,31 +146,13 @@ def pieces(out: ArrowStrings, columns: RecordColumns, column: cython.Py_ssize_t)
         ends[first + row + 1] = to
 
 
-@cython.cfunc
-@cython.inline
-@cython.exceptval(check=False)
-@cython.returns((cython.longlong, cython.Py_ssize_t))
-def _varint(data: cython.const[cython.uchar][::1], position: cython.Py_ssize_t):
-    """Return the value of a zigzag varint that is known to be valid, and the position after it."""
-    value: cython.ulonglong = 0
-    shift: cython.uint = 0
-    byte: cython.ulonglong = 0x80
-    while byte >= 0x80 and shift < 35:
-        byte = data[position]
-        position += 1
-        value |= (byte & 0x7F) << shift
-        shift += 7
-    value = value & 0xFFFFFFFF
-    return (cython.cast(cython.longlong, (value >> 1) ^ -(value & 1)), position)
-
-
 def header_lists(out: ArrowLists, columns: RecordColumns) -> None:
     """Append the headers of each record; `decode` must have checked them."""
     if not cython.compiled:
         for each in range(columns.count):
-            at = each * 11
+            at = each * RECORD_WIDTH
             block = columns.block
-            out.add(headers(columns.data, block[at + 9], block[at + 10], block[at + 1]))
+            out.add(headers(columns.data, block[at + HEADERS_START], block[at + HEADERS_COUNT], block[at + RECORD_END]))
         return
     rows: cython.longlong[::1] = columns.block
     count: cython.Py_ssize_t = columns.count
@@ -180,10 +167,10 @@ def header_lists(out: ArrowLists, columns: RecordColumns) -> None:
     if count == 0:
         return
     for row in range(count):
-        left = rows[row * 11 + 10]
+        left = rows[row * RECORD_WIDTH + HEADERS_COUNT]
         if left > 0:
             all_headers += left
-            most += rows[row * 11 + 1] - rows[row * 11 + 9]
+            most += rows[row * RECORD_WIDTH + RECORD_END] - rows[row * RECORD_WIDTH + HEADERS_START]
     out.ends.frombytes(bytes(4 * count))
     list_ends: cython.int[::1] = out.ends
     if all_headers == 0:
@@ -220,13 +207,15 @@ def _fill(
     count: cython.Py_ssize_t = columns.count
     row: cython.Py_ssize_t
     position: cython.Py_ssize_t
+    end: cython.Py_ssize_t
     left: cython.longlong
     size: cython.longlong
     for row in range(count):
-        left = rows[row * 11 + 10]
-        position = rows[row * 11 + 9]
+        left = rows[row * RECORD_WIDTH + HEADERS_COUNT]
+        position = rows[row * RECORD_WIDTH + HEADERS_START]
+        end = rows[row * RECORD_WIDTH + RECORD_END]
         while left > 0:
-            size, position = _varint(data, position)
+            size, position = varint_at(data, position, end, 32)
             if size > 0:
                 if cython.compiled:
                     memcpy(cython.address(keys[key_end]), cython.address(data[position]), size)
@@ -234,7 +223,7 @@ def _fill(
                 position += size
             key_there[number] = 1
             key_ends[number + 1] = key_end
-            size, position = _varint(data, position)
+            size, position = varint_at(data, position, end, 32)
             if size > 0:
                 if cython.compiled:
                     memcpy(cython.address(values[value_end]), cython.address(data[position]), size)
@@ -245,3 +234,52 @@ def _fill(
             number += 1
             left -= 1
         list_ends[at + row] = number
+
+
+def batch_numbers(
+    out: array[int], heads: HeaderColumns, first: cython.Py_ssize_t, stop: cython.Py_ssize_t,
+    column: cython.Py_ssize_t, less: cython.Py_ssize_t = -1, more: cython.longlong = 0,
+) -> None:  # fmt: skip
+    """Append `column` of the batches first..stop, minus the column `less` unless that is negative, plus `more`."""
+    rows: cython.longlong[::1] = heads.block
+    at: cython.Py_ssize_t = len(out) - first
+    row: cython.Py_ssize_t
+    if first == stop:
+        return
+    out.frombytes(bytes(8 * (stop - first)))
+    made: cython.longlong[::1] = out
+    for row in range(first, stop):
+        made[at + row] = plus(rows[row * HEADER_WIDTH + column], more)
+        if less >= 0:
+            made[at + row] = minus(made[at + row], rows[row * HEADER_WIDTH + less])
+
+
+def batch_checksums(out: array[int], heads: HeaderColumns, first: cython.Py_ssize_t, stop: cython.Py_ssize_t) -> None:
+    """Append the stored checksums of the batches first..stop."""
+    data: cython.const[cython.uchar][::1] = heads.data
+    rows: cython.longlong[::1] = heads.block
+    at: cython.Py_ssize_t = len(out) - first
+    row: cython.Py_ssize_t
+    if first == stop:
+        return
+    out.frombytes(bytes(8 * (stop - first)))
+    made: cython.longlong[::1] = out
+    for row in range(first, stop):
+        made[at + row] = uint32_at(data, rows[row * HEADER_WIDTH + BATCH_START] + CRC_AT)
+
+
+def batch_last_sequences(
+    out: array[int], heads: HeaderColumns, first: cython.Py_ssize_t, stop: cython.Py_ssize_t
+) -> None:
+    """Append the last sequence numbers of the batches first..stop, as format.batch.sequence computes them."""
+    rows: cython.longlong[::1] = heads.block
+    at: cython.Py_ssize_t = len(out) - first
+    row: cython.Py_ssize_t
+    delta: cython.longlong
+    if first == stop:
+        return
+    out.frombytes(bytes(8 * (stop - first)))
+    made: cython.longlong[::1] = out
+    for row in range(first, stop):
+        delta = minus(rows[row * HEADER_WIDTH + LAST_OFFSET], rows[row * HEADER_WIDTH + BASE_OFFSET])
+        made[at + row] = sequence_at(rows[row * HEADER_WIDTH + BASE_SEQUENCE], delta)

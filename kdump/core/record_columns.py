@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from array import array
 from collections.abc import Iterator
-from typing import NamedTuple
 
 from kdump.format.errors import DecodeError
 from kdump.format.varint import Bytes, read_varint, read_varlong
@@ -17,25 +16,36 @@ from kdump.format.varint import Bytes, read_varint, read_varlong
 try:
     import cython
 except ImportError:
-    from kdump.format import nocython as cython
+    from kdump import nocython as cython
 
 if cython.compiled:
-    from cython.cimports.kdump.format.numbers import plus
+    from cython.cimports.kdump.core.columns import *  # noqa: F403
+    from cython.cimports.kdump.core.integers import plus, varint_at
 else:
-    from kdump.format.numbers import plus
+    from kdump.core.columns import (
+        HEADERS_COUNT,
+        HEADERS_START,
+        KEY_SIZE,
+        KEY_START,
+        OFFSET_DELTA,
+        RECORD_ATTRIBUTES,
+        RECORD_END,
+        RECORD_START,
+        RECORD_WIDTH,
+        TIMESTAMP_DELTA,
+        VALUE_SIZE,
+        VALUE_START,
+    )
+    from kdump.core.integers import plus, varint_at
 
 COMPILED: bool = cython.compiled
-WIDTH = 11
-"""Number of columns; see RecordColumns."""
-TIMESTAMP_DELTA, OFFSET_DELTA, KEY_START, VALUE_START, HEADERS_START = 3, 4, 5, 7, 9
-"""Indexes of these columns; the sizes and the count are in the columns after them."""
 FEWEST = 16
 """Number of records for which space is allocated first, unless fewer are requested."""
 
 
 class RecordColumns:
-    """Records of one chunk of decompressed payload: `count` rows of WIDTH numbers in `block`; each column is also
-    available by name. Starts are indexes into `data`.
+    """Records of one chunk of decompressed payload: `count` rows of RECORD_WIDTH numbers in `block`; each column is
+    also available by name. Starts are indexes into `data`.
 
     `key_size` and `value_size` are -1 for null. `start` and `end` bound a record, including its length field.
 
@@ -58,51 +68,25 @@ class RecordColumns:
         return self.count
 
     def _column(self, number: int) -> memoryview:
-        return memoryview(self.block)[number : self.count * WIDTH : WIDTH]
+        return memoryview(self.block)[number : self.count * RECORD_WIDTH : RECORD_WIDTH]
 
-    start = property(lambda self: self._column(0))
-    end = property(lambda self: self._column(1))
-    attributes = property(lambda self: self._column(2))
-    timestamp_delta = property(lambda self: self._column(3))
-    offset_delta = property(lambda self: self._column(4))
-    key_start = property(lambda self: self._column(5))
-    key_size = property(lambda self: self._column(6))
-    value_start = property(lambda self: self._column(7))
-    value_size = property(lambda self: self._column(8))
-    headers_start = property(lambda self: self._column(9))
-    headers_count = property(lambda self: self._column(10))
+    start = property(lambda self: self._column(RECORD_START))
+    end = property(lambda self: self._column(RECORD_END))
+    attributes = property(lambda self: self._column(RECORD_ATTRIBUTES))
+    timestamp_delta = property(lambda self: self._column(TIMESTAMP_DELTA))
+    offset_delta = property(lambda self: self._column(OFFSET_DELTA))
+    key_start = property(lambda self: self._column(KEY_START))
+    key_size = property(lambda self: self._column(KEY_SIZE))
+    value_start = property(lambda self: self._column(VALUE_START))
+    value_size = property(lambda self: self._column(VALUE_SIZE))
+    headers_start = property(lambda self: self._column(HEADERS_START))
+    headers_count = property(lambda self: self._column(HEADERS_COUNT))
 
 
 def each_row(columns: RecordColumns) -> Iterator[tuple[int, ...]]:
     """Yield the numbers of each record, in the order of the columns."""
-    numbers = iter(columns.block[: columns.count * WIDTH])
-    return zip(*[numbers] * WIDTH)
-
-
-@cython.cfunc
-@cython.inline
-@cython.exceptval(check=False)
-@cython.returns((cython.longlong, cython.Py_ssize_t))
-def _number(
-    data: cython.const[cython.uchar][::1], position: cython.Py_ssize_t, end: cython.Py_ssize_t, bits: cython.uint
-):
-    """Return a zigzag varint of at most `bits` bits and the position after it, as format.varint reads it; -1 as the
-    position if that would raise."""
-    value: cython.ulonglong = 0
-    shift: cython.uint = 0
-    byte: cython.ulonglong
-    while position < end and shift < bits:
-        byte = data[position]
-        position += 1
-        value |= (byte & 0x7F) << shift
-        if byte < 0x80:
-            if not cython.compiled:
-                value &= (1 << bits) - 1
-            elif bits == 32:
-                value = cython.cast(cython.uint, value)
-            return (cython.cast(cython.longlong, (value >> 1) ^ -(value & 1)), position)
-        shift += 7
-    return (0, -1)
+    numbers = iter(columns.block[: columns.count * RECORD_WIDTH])
+    return zip(*[numbers] * RECORD_WIDTH)
 
 
 def decode(
@@ -119,7 +103,7 @@ def decode(
     """
     data: cython.const[cython.uchar][::1] = columns.data
     rows: cython.longlong[::1]
-    at: cython.Py_ssize_t = columns.count * WIDTH
+    at: cython.Py_ssize_t = columns.count * RECORD_WIDTH
     room: cython.Py_ssize_t
     start: cython.Py_ssize_t
     stop: cython.Py_ssize_t
@@ -146,7 +130,7 @@ def decode(
             if not final and end - position < 5 and not _whole_varint(columns.data, position, end):
                 position = start
                 break
-            length, position = _number(data, position, end, 32)
+            length, position = varint_at(data, position, end, 32)
             if position < 0:
                 raise _wrong(columns.data, start, end, 32, "length")
             stop = position + length
@@ -161,22 +145,22 @@ def decode(
                 raise DecodeError("Record", "attributes", position, "length 0 leaves no room for a record")
             attributes = data[position]
             size_at = position + 1
-            timestamp_delta, position = _number(data, size_at, stop, 64)
+            timestamp_delta, position = varint_at(data, size_at, stop, 64)
             if position < 0:
                 raise _wrong(columns.data, size_at, stop, 64, "timestampDelta")
             size_at = position
-            offset_delta, position = _number(data, size_at, stop, 32)
+            offset_delta, position = varint_at(data, size_at, stop, 32)
             if position < 0:
                 raise _wrong(columns.data, size_at, stop, 32, "offsetDelta")
             size_at = position
-            key_size, key_start = _number(data, size_at, stop, 32)
+            key_size, key_start = varint_at(data, size_at, stop, 32)
             if key_start < 0:
                 raise _wrong(columns.data, size_at, stop, 32, "keySize")
             position = key_start + key_size if key_size > 0 else key_start
             if key_size < -1 or position > stop:
                 raise DecodeError("Record", "keySize", size_at, f"keySize {key_size}, {stop - key_start} bytes left")
             size_at = position
-            value_size, value_start = _number(data, size_at, stop, 32)
+            value_size, value_start = varint_at(data, size_at, stop, 32)
             if value_start < 0:
                 raise _wrong(columns.data, size_at, stop, 32, "valueSize")
             position = value_start + value_size if value_size > 0 else value_start
@@ -184,7 +168,7 @@ def decode(
                 reason = f"valueSize {value_size}, {stop - value_start} bytes left"
                 raise DecodeError("Record", "valueSize", size_at, reason)
             size_at = position
-            headers_count, headers_start = _number(data, size_at, stop, 32)
+            headers_count, headers_start = varint_at(data, size_at, stop, 32)
             if headers_start < 0:
                 raise _wrong(columns.data, size_at, stop, 32, "headersCount")
             position = headers_start
@@ -196,9 +180,9 @@ def decode(
                 header = 0
                 while header < headers_count:
                     header_at = position
-                    size, position = _number(data, header_at, stop, 32)
+                    size, position = varint_at(data, header_at, stop, 32)
                     if position >= 0 and size >= 0 and position + size <= stop:
-                        size, position = _number(data, position + size, stop, 32)
+                        size, position = varint_at(data, position + size, stop, 32)
                         if position >= 0 and size > 0:
                             position += size
                         if position >= 0 and size >= -1 and position <= stop:
@@ -210,28 +194,28 @@ def decode(
                 raise DecodeError("Record", "length", start, f"length {length}: {reason}")
             if at == room:
                 rows, room = _roomier(columns, at, count)
-            rows[at] = start
-            rows[at + 1] = stop
-            rows[at + 2] = attributes - 256 if attributes > 127 else attributes
-            rows[at + 3] = timestamp_delta
-            rows[at + 4] = offset_delta
-            rows[at + 5] = key_start
-            rows[at + 6] = key_size
-            rows[at + 7] = value_start
-            rows[at + 8] = value_size
-            rows[at + 9] = headers_start
-            rows[at + 10] = headers_count
-            at += WIDTH
+            rows[at + RECORD_START] = start
+            rows[at + RECORD_END] = stop
+            rows[at + RECORD_ATTRIBUTES] = attributes - 256 if attributes > 127 else attributes
+            rows[at + TIMESTAMP_DELTA] = timestamp_delta
+            rows[at + OFFSET_DELTA] = offset_delta
+            rows[at + KEY_START] = key_start
+            rows[at + KEY_SIZE] = key_size
+            rows[at + VALUE_START] = value_start
+            rows[at + VALUE_SIZE] = value_size
+            rows[at + HEADERS_START] = headers_start
+            rows[at + HEADERS_COUNT] = headers_count
+            at += RECORD_WIDTH
             count -= 1
     finally:
-        columns.count = at // WIDTH
+        columns.count = at // RECORD_WIDTH
     return position
 
 
 def _roomier(columns: RecordColumns, at: int, count: int) -> tuple[array[int], int]:
     """Enlarge the block: double it, but for at most `count` more records, because the count is only a claim."""
-    more = min(count, max(FEWEST, at // WIDTH))
-    columns.block = columns.block[:at] + array("q", bytes(8 * WIDTH * more))
+    more = min(count, max(FEWEST, at // RECORD_WIDTH))
+    columns.block = columns.block[:at] + array("q", bytes(8 * RECORD_WIDTH * more))
     return columns.block, len(columns.block)
 
 
@@ -303,13 +287,14 @@ def keep_between(
     at: cython.Py_ssize_t
     to: cython.Py_ssize_t = 0
     i: cython.Py_ssize_t
-    for at in range(0, count * 11, 11):
+    for row in range(count):
+        at = row * RECORD_WIDTH
         if first <= plus(base, rows[at + column]) <= last:
             if to < at:
-                for i in range(11):
+                for i in range(RECORD_WIDTH):
                     rows[to + i] = rows[at + i]
-            to += 11
-    columns.count = to // 11
+            to += RECORD_WIDTH
+    columns.count = to // RECORD_WIDTH
 
 
 def keep_keys(columns: RecordColumns, keys: list[bytes]) -> None:
@@ -329,8 +314,8 @@ def keep_keys(columns: RecordColumns, keys: list[bytes]) -> None:
         key = wanted
         size = len(wanted)
         for at in range(count):
-            if rows[at * 11 + 6] == size:
-                start = rows[at * 11 + 5]
+            if rows[at * RECORD_WIDTH + KEY_SIZE] == size:
+                start = rows[at * RECORD_WIDTH + KEY_START]
                 i = 0
                 while i < size and data[start + i] == key[i]:
                     i += 1
@@ -338,10 +323,10 @@ def keep_keys(columns: RecordColumns, keys: list[bytes]) -> None:
                     marks[at] = 1
     for at in range(count):
         if marks[at]:
-            for i in range(11):
-                rows[to + i] = rows[at * 11 + i]
-            to += 11
-    columns.count = to // 11
+            for i in range(RECORD_WIDTH):
+                rows[to + i] = rows[at * RECORD_WIDTH + i]
+            to += RECORD_WIDTH
+    columns.count = to // RECORD_WIDTH
 
 
 def keep_rows(columns: RecordColumns, numbers: list[int]) -> None:
@@ -349,146 +334,7 @@ def keep_rows(columns: RecordColumns, numbers: list[int]) -> None:
     block = columns.block
     for to, number in enumerate(numbers):
         if to != number:
-            block[to * WIDTH : (to + 1) * WIDTH] = block[number * WIDTH : (number + 1) * WIDTH]
+            block[to * RECORD_WIDTH : (to + 1) * RECORD_WIDTH] = block[
+                number * RECORD_WIDTH : (number + 1) * RECORD_WIDTH
+            ]
     columns.count = len(numbers)
-
-
-class RecordCheck(NamedTuple):
-    """What verify needs to know about the records in columns. `misplaced`: number of offset deltas that are not above
-    all previous ones, or exceed lastOffsetDelta; `wrong_delta` and `wrong_behind`: the first of these, and the largest
-    delta before it; `last`: the largest delta. `reserved`: number of records whose attributes are not 0. `unkeyed`:
-    number of null keys; `first_unkeyed`: offset delta of the first."""
-
-    misplaced: int
-    wrong_delta: int
-    wrong_behind: int
-    last: int
-    largest_timestamp: int
-    reserved: int
-    unkeyed: int
-    first_unkeyed: int
-
-
-def check_records(
-    columns: RecordColumns, last: cython.longlong, end: cython.longlong, base: cython.longlong
-) -> RecordCheck:
-    """Compute a RecordCheck in one pass over the columns, which must not be empty. `last`: the largest offset delta
-    before them; `end`: the batch's lastOffsetDelta; `base`: its baseTimestamp."""
-    rows: cython.longlong[::1] = columns.block
-    at: cython.Py_ssize_t
-    delta: cython.longlong
-    misplaced: cython.longlong = 0
-    wrong_delta: cython.longlong = 0
-    wrong_behind: cython.longlong = 0
-    largest: cython.longlong = plus(base, rows[3])
-    timestamp: cython.longlong
-    reserved: cython.longlong = 0
-    unkeyed: cython.longlong = 0
-    first_unkeyed: cython.longlong = 0
-    for at in range(0, columns.count * 11, 11):
-        delta = rows[at + 4]
-        if not last < delta <= end:
-            if misplaced == 0:
-                wrong_delta, wrong_behind = delta, last
-            misplaced += 1
-        if delta > last:
-            last = delta
-        timestamp = plus(base, rows[at + 3])
-        if timestamp > largest:
-            largest = timestamp
-        if rows[at + 2] != 0:
-            reserved += 1
-        if rows[at + 6] < 0:
-            if unkeyed == 0:
-                first_unkeyed = delta
-            unkeyed += 1
-    return RecordCheck(misplaced, wrong_delta, wrong_behind, last, largest, reserved, unkeyed, first_unkeyed)
-
-
-@cython.cfunc
-@cython.inline
-@cython.exceptval(check=False)
-@cython.returns(cython.bint)
-def _is_text(data: cython.const[cython.uchar][::1], at: cython.Py_ssize_t, stop: cython.Py_ssize_t):
-    """Return True if data[at:stop] is UTF-8 (RFC 3629, as in Python) without a null character."""
-    lead: cython.uint
-    more: cython.int
-    low: cython.uint
-    high: cython.uint
-    while at < stop:
-        lead = data[at]
-        at += 1
-        if 0 < lead < 0x80:
-            continue
-        if lead < 0xC2 or lead > 0xF4:
-            return False
-        more = 1 if lead < 0xE0 else 2 if lead < 0xF0 else 3
-        # The byte after the lead is bounded to exclude overlong forms, surrogates and values above U+10FFFF.
-        low = 0xA0 if lead == 0xE0 else 0x90 if lead == 0xF0 else 0x80
-        high = 0x9F if lead == 0xED else 0x8F if lead == 0xF4 else 0xBF
-        while more:
-            if at == stop or not low <= data[at] <= high:
-                return False
-            low, high = 0x80, 0xBF
-            at += 1
-            more -= 1
-    return True
-
-
-def invalid_header(columns: RecordColumns, row: cython.Py_ssize_t) -> int:
-    """Return the index of the first record, from `row` on, with a header key that is not UTF-8 or contains a null
-    character; the number of records if there is none."""
-    if columns.skimmed:
-        return row if columns.odd and row == 0 else 1
-    data: cython.const[cython.uchar][::1] = columns.data
-    rows: cython.longlong[::1] = columns.block
-    count: cython.Py_ssize_t = columns.count
-    position: cython.Py_ssize_t
-    stop: cython.Py_ssize_t
-    left: cython.longlong
-    size: cython.longlong
-    while row < count:
-        position = rows[row * 11 + 9]
-        stop = rows[row * 11 + 1]
-        left = rows[row * 11 + 10]
-        while left > 0:
-            size, position = _number(data, position, stop, 32)
-            if not _is_text(data, position, position + size):
-                return row
-            size, position = _number(data, position + size, stop, 32)
-            if size > 0:
-                position += size
-            left -= 1
-        row += 1
-    return count
-
-
-def walk_headers(
-    columns: RecordColumns, position: cython.Py_ssize_t, end: cython.Py_ssize_t, left: cython.longlong
-) -> tuple[int, int, int]:
-    """Walk up to `left` headers that are completely within columns.data[position:end]. Return the position after the
-    last, how many are left, and the position of the first whose key is not valid text (-1: none). Also stops before an
-    invalid header."""
-    data: cython.const[cython.uchar][::1] = columns.data
-    odd: cython.Py_ssize_t = -1
-    begun: cython.Py_ssize_t
-    key: cython.Py_ssize_t
-    size: cython.longlong
-    while left > 0:
-        begun = position
-        size, key = _number(data, position, end, 32)
-        if key < 0 or size < 0 or size > end - key:
-            break
-        position = key + size
-        if odd < 0 and not _is_text(data, key, position):
-            odd = begun
-        size, position = _number(data, position, end, 32)
-        if position < 0 or size < -1 or size > end - position:
-            position = begun
-            break
-        if size > 0:
-            position += size
-        left -= 1
-    else:
-        begun = position
-    return begun, left, odd

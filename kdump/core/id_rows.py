@@ -12,7 +12,7 @@ from collections.abc import Iterator
 try:
     import cython
 except ImportError:
-    from kdump.format import nocython as cython
+    from kdump import nocython as cython
 
 FIRST_ROWS = 64
 

@@ -10,7 +10,7 @@ from crc32c import crc32c
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kdump.format.batch_runs import checksum_holds, scan_valid_batches
+from kdump.core.batch_scan import checksum_holds, scan_valid_batches
 from kdump.log.reader import CHECKED, WALKED, regions
 from kdump.log.region import Batch, BatchRun
 from tests import craft

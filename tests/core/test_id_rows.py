@@ -8,7 +8,7 @@ from collections import OrderedDict
 
 import pytest
 
-from kdump.state.id_rows import IdRows
+from kdump.core.id_rows import IdRows
 
 
 def numbers(kind: str, count: int) -> list[int]:

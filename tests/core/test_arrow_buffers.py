@@ -7,9 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from kdump.format.arrow_buffers import ArrowLists, ArrowStrings, header_lists, numbers, pieces, sequences
+from kdump.core.arrow_buffers import ArrowLists, ArrowStrings, header_lists, numbers, pieces, sequences
+from kdump.core.columns import KEY_START, OFFSET_DELTA, TIMESTAMP_DELTA, VALUE_START
+from kdump.core.record_columns import RecordColumns
 from kdump.format.numbers import int64
-from kdump.format.record_columns import KEY_START, OFFSET_DELTA, TIMESTAMP_DELTA, VALUE_START, RecordColumns
 from kdump.log.batch_records import decode_columns, records
 from kdump.log.region import DefaultRecordBatch
 from tests.conftest import each_segment, iter_regions

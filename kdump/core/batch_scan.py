@@ -1,0 +1,292 @@
+# cython: language_level=3, boundscheck=False, wraparound=False, initializedcheck=False
+"""Finds batch runs: validates many v2 batches at a time, as far as the batches in a buffer are valid beyond doubt.
+
+Compiled if there is a C compiler; otherwise runs as plain Python.
+"""
+
+from __future__ import annotations
+
+from array import array
+from typing import NamedTuple
+
+from kdump.core.header_columns import HeaderColumns
+from kdump.format.batch import MIN_RECORD_SIZE, max_records
+from kdump.format.checksum import castagnoli
+
+try:
+    import cython
+except ImportError:
+    from kdump import nocython as cython
+
+if cython.compiled:
+    from cython.cimports.kdump.core.columns import *  # noqa: F403
+    from cython.cimports.kdump.core.integers import int16_at, int32_at, int64_at, plus, uint32_at
+else:
+    from kdump.core.columns import (
+        ATTRIBUTES,
+        ATTRIBUTES_AT,
+        BASE_OFFSET,
+        BASE_SEQUENCE,
+        BASE_SEQUENCE_AT,
+        BASE_TIMESTAMP,
+        BASE_TIMESTAMP_AT,
+        BATCH_END,
+        BATCH_START,
+        CODEC,
+        CRC_AT,
+        HEADER_SIZE,
+        HEADER_WIDTH,
+        LAST_OFFSET,
+        LAST_OFFSET_DELTA_AT,
+        LEADER_EPOCH,
+        LEADER_EPOCH_AT,
+        LENGTH_AT,
+        LOG_OVERHEAD,
+        MAGIC_AT,
+        MAX_TIMESTAMP,
+        MAX_TIMESTAMP_AT,
+        MIN_BATCH_LENGTH,
+        PRODUCER_EPOCH,
+        PRODUCER_EPOCH_AT,
+        PRODUCER_ID,
+        PRODUCER_ID_AT,
+        RECORD_COUNT,
+        RECORD_COUNT_AT,
+    )
+    from kdump.core.integers import int16_at, int32_at, int64_at, plus, uint32_at
+
+POLYNOMIAL = 0x82F63B78
+SMALL = 512
+"""Covered bytes below which the table is faster than a call of the library."""
+FIRST_ROWS = 64
+"""Number of headers for which there is room at first."""
+FURTHEST = 1 << 62
+"""Offsets from here on, and in file names above this, end a batch run, so that sums stay within 64 bits."""
+
+
+class ValidRun(NamedTuple):
+    """A batch run: consecutive valid batches. `stop` is the position in the buffer after the last one; `headers` has
+    a row for each; `before` is the last offset of the second-to-last one (the given `latest` if there is only one);
+    `unchained` is the bytes of the batches that only their checksums confirm."""
+
+    stop: int
+    headers: HeaderColumns
+    records: int
+    first_offset: int
+    last_offset: int
+    before: int
+    unchained: int
+
+    @property
+    def batches(self) -> int:
+        return len(self.headers)
+
+
+def crc_tables(polynomial: int) -> array[int]:
+    """Return eight tables of 256 entries: the effect of a byte on the CRC 0 to 7 bytes later."""
+    table = array("I", bytes(4 * 8 * 256))
+    for number in range(256):
+        value = number
+        for _ in range(8):
+            value = value >> 1 ^ (polynomial if value & 1 else 0)
+        table[number] = value
+    for number in range(256, 8 * 256):
+        value = table[number - 256]
+        table[number] = value >> 8 ^ table[value & 0xFF]
+    return table
+
+
+_TABLES = crc_tables(POLYNOMIAL) if cython.compiled else array("I", [0])
+
+
+@cython.cfunc
+@cython.exceptval(check=False)
+@cython.returns(cython.uint)
+def crc(data: cython.const[cython.uchar][::1], at: cython.Py_ssize_t, end: cython.Py_ssize_t, table: cython.uint[::1]):
+    """Return the CRC of data[at:end] with the polynomial of `table` (see crc_tables), eight bytes at a time. Used only
+    when compiled: in plain Python, the library is faster."""
+    value: cython.uint = 0
+    value = ~value
+    while at + 8 <= end:
+        value ^= (
+            cython.cast(cython.uint, data[at])
+            | cython.cast(cython.uint, data[at + 1]) << 8
+            | cython.cast(cython.uint, data[at + 2]) << 16
+            | cython.cast(cython.uint, data[at + 3]) << 24
+        )
+        value = (
+            table[1792 + (value & 0xFF)]
+            ^ table[1536 + (value >> 8 & 0xFF)]
+            ^ table[1280 + (value >> 16 & 0xFF)]
+            ^ table[1024 + (value >> 24)]
+            ^ table[768 + data[at + 4]]
+            ^ table[512 + data[at + 5]]
+            ^ table[256 + data[at + 6]]
+            ^ table[data[at + 7]]
+        )
+        at += 8
+    while at < end:
+        value = value >> 8 ^ table[(value ^ data[at]) & 0xFF]
+        at += 1
+    return ~value
+
+
+@cython.cfunc
+@cython.inline
+@cython.exceptval(check=False)
+@cython.returns(cython.longlong)
+def _offset(data: cython.const[cython.uchar][::1], at: cython.Py_ssize_t):
+    """Return the INT64 at data[at:]; -1 if it is negative or not below FURTHEST."""
+    high: cython.longlong = uint32_at(data, at)
+    if high >= 0x40000000:
+        return -1
+    return high << 32 | uint32_at(data, at + 4)
+
+
+def checksum_holds(data: bytes | memoryview, at: int, end: int) -> bool:
+    """Return True if the stored CRC-32C of the batch data[at:end] matches its bytes."""
+    stored = int.from_bytes(data[at + CRC_AT : at + ATTRIBUTES_AT], "big")
+    return castagnoli(memoryview(data)[at + ATTRIBUTES_AT : end]) == stored
+
+
+@cython.cfunc
+@cython.inline
+@cython.exceptval(check=False)
+@cython.returns(cython.Py_ssize_t)
+def read_header(
+    data: cython.const[cython.uchar][::1], at: cython.Py_ssize_t, rows: cython.longlong[::1], to: cython.Py_ssize_t
+):
+    """Read the header at data[at:] into the row that starts at rows[to]. Returns the end of the batch."""
+    end: cython.Py_ssize_t = at + LOG_OVERHEAD + int32_at(data, at + LENGTH_AT)
+    base: cython.longlong = int64_at(data, at)
+    rows[to + BATCH_START] = at
+    rows[to + BATCH_END] = end
+    rows[to + BASE_OFFSET] = base
+    rows[to + LAST_OFFSET] = plus(base, int32_at(data, at + LAST_OFFSET_DELTA_AT))
+    rows[to + LEADER_EPOCH] = int32_at(data, at + LEADER_EPOCH_AT)
+    rows[to + ATTRIBUTES] = int16_at(data, at + ATTRIBUTES_AT)
+    rows[to + MAX_TIMESTAMP] = int64_at(data, at + MAX_TIMESTAMP_AT)
+    rows[to + PRODUCER_ID] = int64_at(data, at + PRODUCER_ID_AT)
+    rows[to + PRODUCER_EPOCH] = int16_at(data, at + PRODUCER_EPOCH_AT)
+    rows[to + BASE_SEQUENCE] = int32_at(data, at + BASE_SEQUENCE_AT)
+    rows[to + RECORD_COUNT] = int32_at(data, at + RECORD_COUNT_AT)
+    rows[to + BASE_TIMESTAMP] = int64_at(data, at + BASE_TIMESTAMP_AT)
+    return end
+
+
+def read_header_columns(data: bytes, start: cython.Py_ssize_t, stop: cython.Py_ssize_t, shift: int) -> HeaderColumns:
+    """Read the headers of the batches that fill data[start:stop]; their lengths must have been validated."""
+    buffer: cython.const[cython.uchar][::1] = data
+    heads = HeaderColumns(data, shift)
+    at: cython.Py_ssize_t = start
+    count: cython.Py_ssize_t = 0
+    row: cython.Py_ssize_t
+    while at < stop:
+        at += LOG_OVERHEAD + int32_at(buffer, at + LENGTH_AT)
+        count += 1
+    heads.block = array("q", bytes(8 * HEADER_WIDTH * count))
+    heads.count = count
+    rows: cython.longlong[::1] = heads.block
+    at = start
+    for row in range(count):
+        at = read_header(buffer, at, rows, row * HEADER_WIDTH)
+    return heads
+
+
+def scan_valid_batches(
+    buffer: bytes,
+    position: cython.Py_ssize_t,
+    *,
+    source_end: cython.longlong,
+    largest: cython.longlong,
+    latest: cython.longlong,
+    lowest: cython.longlong,
+    highest: cython.longlong,
+    budget: cython.longlong,
+    check: cython.bint,
+) -> ValidRun | None:
+    """Return the run of batches from `position` on that are valid beyond doubt, None if the first is not.
+
+    Each is completely in the buffer, has at most `largest` bytes and room for its records, and has offsets above those
+    of the batch before it (the first: above `latest`), with its last offset in lowest..highest. With `check`, its
+    checksum matches; otherwise, a header with exactly the next offset follows, whose batch ends by `source_end` (a
+    position in the buffer: the end of the source, or of its known part). `budget` limits the bytes of batches that no
+    such header follows.
+    """
+    data: cython.const[cython.uchar][::1] = buffer
+    view = memoryview(buffer)
+    table: cython.uint[::1] = _TABLES
+    size: cython.Py_ssize_t = len(buffer)
+    at: cython.Py_ssize_t = position
+    end: cython.Py_ssize_t
+    length: cython.longlong
+    base: cython.longlong
+    delta: cython.longlong
+    last: cython.longlong = latest
+    before: cython.longlong = latest
+    first: cython.longlong = -1
+    records: cython.longlong = 0
+    record_count: cython.longlong
+    unchained: cython.longlong = 0
+    smallest: cython.longlong = MIN_RECORD_SIZE
+    small: cython.Py_ssize_t = SMALL
+    count: cython.Py_ssize_t = 0
+    stored: cython.longlong
+    follows: cython.bint
+    headers = HeaderColumns(buffer, 0)
+    headers.block = array("q", bytes(8 * HEADER_WIDTH * FIRST_ROWS))
+    rows: cython.longlong[::1] = headers.block
+    room: cython.Py_ssize_t = FIRST_ROWS
+    while size - at >= HEADER_SIZE and data[at + MAGIC_AT] == 2:
+        length = int32_at(data, at + LENGTH_AT)
+        if length < MIN_BATCH_LENGTH or length + LOG_OVERHEAD > size - at or length + LOG_OVERHEAD > largest:
+            break
+        end = at + LOG_OVERHEAD + length
+        base = _offset(data, at)
+        delta = int32_at(data, at + LAST_OFFSET_DELTA_AT)
+        record_count = int32_at(data, at + RECORD_COUNT_AT)
+        if base <= last or delta < 0 or record_count < 0 or not lowest <= base + delta <= highest:
+            break
+        if record_count * smallest > end - at - HEADER_SIZE and record_count > max_records(
+            end - at, data[at + ATTRIBUTES_AT + 1] & CODEC
+        ):
+            break
+        follows = False
+        if size - end > MAGIC_AT and data[end + MAGIC_AT] <= 2:
+            length = int32_at(data, end + LENGTH_AT)
+            follows = (
+                length > MAGIC_AT - LOG_OVERHEAD
+                and end + LOG_OVERHEAD + length <= source_end
+                and _offset(data, end) == base + delta + 1
+            )
+        if not check:
+            if not follows:
+                break
+        else:
+            if not follows:
+                unchained += end - at
+                if unchained > budget:
+                    unchained -= end - at
+                    break
+            stored = uint32_at(data, at + CRC_AT)
+            if cython.compiled and end - at < small:
+                if crc(data, at + ATTRIBUTES_AT, end, table) != stored:
+                    break
+            elif castagnoli(view[at + ATTRIBUTES_AT : end]) != stored:
+                break
+        if count == 0:
+            first = base
+        elif count == room:
+            headers.block = headers.block + array("q", bytes(8 * HEADER_WIDTH * count))
+            rows = headers.block
+            room = 2 * count
+        read_header(data, at, rows, count * HEADER_WIDTH)
+        count += 1
+        records += record_count
+        before = last
+        last = base + delta
+        at = end
+    if count == 0:
+        return None
+    headers.count = count
+    return ValidRun(at, headers, records, first, last, before, unchained)

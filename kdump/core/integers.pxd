@@ -1,0 +1,48 @@
+# cython: boundscheck=False, wraparound=False, initializedcheck=False
+# The functions of integers.py for compiled modules; their arithmetic is never undefined in C.
+cdef inline long long plus(long long one, long long other) noexcept nogil:
+    return <long long>(<unsigned long long>one + <unsigned long long>other)
+
+cdef inline long long minus(long long one, long long other) noexcept nogil:
+    return <long long>(<unsigned long long>one - <unsigned long long>other)
+
+cdef inline long long sequence_at(long long base, long long delta) noexcept nogil:
+    if base < 0:
+        return -1
+    if base > 2147483647 - delta:
+        return delta - (2147483647 - base) - 1
+    return base + delta
+
+cdef inline long long int16_at(const unsigned char[::1] data, Py_ssize_t at) noexcept nogil:
+    return <short>(<unsigned int>data[at] << 8 | data[at + 1])
+
+cdef inline long long uint32_at(const unsigned char[::1] data, Py_ssize_t at) noexcept nogil:
+    return (
+        <unsigned int>data[at] << 24
+        | <unsigned int>data[at + 1] << 16
+        | <unsigned int>data[at + 2] << 8
+        | data[at + 3]
+    )
+
+cdef inline long long int32_at(const unsigned char[::1] data, Py_ssize_t at) noexcept nogil:
+    return <int><unsigned int>uint32_at(data, at)
+
+cdef inline long long int64_at(const unsigned char[::1] data, Py_ssize_t at) noexcept nogil:
+    return <long long>(<unsigned long long>uint32_at(data, at) << 32 | <unsigned long long>uint32_at(data, at + 4))
+
+cdef inline (long long, Py_ssize_t) varint_at(
+    const unsigned char[::1] data, Py_ssize_t position, Py_ssize_t end, unsigned int bits
+) noexcept nogil:
+    cdef unsigned long long value = 0
+    cdef unsigned int shift = 0
+    cdef unsigned long long byte
+    while position < end and shift < bits:
+        byte = data[position]
+        position += 1
+        value |= (byte & 0x7F) << shift
+        if byte < 0x80:
+            if bits == 32:
+                value = <unsigned int>value
+            return (<long long>((value >> 1) ^ (0 - (value & 1))), position)
+        shift += 7
+    return (0, -1)

@@ -1,0 +1,40 @@
+"""Reads big-endian integers and varints, and computes with them as Java does. The compiled core uses integers.pxd."""
+
+from __future__ import annotations
+
+from kdump.format.batch import sequence as sequence_at
+from kdump.format.errors import DecodeError
+from kdump.format.numbers import minus, plus
+from kdump.format.varint import Bytes, read_unsigned
+
+__all__ = ["int16_at", "int32_at", "int64_at", "minus", "plus", "sequence_at", "uint32_at", "varint_at"]
+
+
+def int16_at(data: Bytes, at: int) -> int:
+    """Return the INT16 at data[at:]."""
+    return int.from_bytes(data[at : at + 2], "big", signed=True)
+
+
+def int32_at(data: Bytes, at: int) -> int:
+    """Return the INT32 at data[at:]."""
+    return int.from_bytes(data[at : at + 4], "big", signed=True)
+
+
+def uint32_at(data: Bytes, at: int) -> int:
+    """Return the UINT32 at data[at:]."""
+    return int.from_bytes(data[at : at + 4], "big")
+
+
+def int64_at(data: Bytes, at: int) -> int:
+    """Return the INT64 at data[at:]."""
+    return int.from_bytes(data[at : at + 8], "big", signed=True)
+
+
+def varint_at(data: Bytes, position: int, end: int, bits: int) -> tuple[int, int]:
+    """Return the zigzag varint of at most `bits` bits (32 or 64) at data[position:end] and the position after it; -1 as
+    the position if it is incomplete or too long."""
+    try:
+        value, position = read_unsigned(data, position, end, bits, "", "")
+    except DecodeError:
+        return 0, -1
+    return (value >> 1) ^ -(value & 1), position

@@ -1,0 +1,259 @@
+# cython: language_level=3, boundscheck=False, wraparound=False, initializedcheck=False
+"""Checks records in columns: whether they decode, agree with the header of their batch, and have valid header keys.
+
+Compiled if there is a C compiler; otherwise runs as plain Python.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from kdump.core.header_columns import HeaderColumns
+from kdump.core.record_columns import RecordColumns, decode
+from kdump.format.errors import DecodeError
+
+try:
+    import cython
+except ImportError:
+    from kdump import nocython as cython
+
+if cython.compiled:
+    from cython.cimports.kdump.core.columns import *  # noqa: F403
+    from cython.cimports.kdump.core.integers import minus, plus, varint_at
+else:
+    from kdump.core.columns import (
+        ATTRIBUTES,
+        BASE_OFFSET,
+        BASE_TIMESTAMP,
+        BATCH_END,
+        BATCH_START,
+        CODEC,
+        HEADER_SIZE,
+        HEADER_WIDTH,
+        HEADERS_COUNT,
+        HEADERS_START,
+        KEY_SIZE,
+        LAST_OFFSET,
+        LOG_APPEND_TIME,
+        MAX_TIMESTAMP,
+        OFFSET_DELTA,
+        RECORD_ATTRIBUTES,
+        RECORD_COUNT,
+        RECORD_END,
+        RECORD_START,
+        RECORD_WIDTH,
+        TIMESTAMP_DELTA,
+    )
+    from kdump.core.integers import minus, plus, varint_at
+
+
+def records_agree(
+    heads: HeaderColumns, row: cython.Py_ssize_t, columns: RecordColumns, start: int, end: int, keyed: bool
+) -> bool:
+    """Return True if the records in columns.data[start:end], the payload of batch number `row`, are as its header says.
+
+    Their number and largest timestamp match the header, their offset deltas ascend and do not exceed the last one, they
+    have no attributes, and header keys are valid text; with `keyed`, no key is null. False only means that the batch
+    needs a closer look.
+    """
+    head: cython.longlong[::1] = heads.block
+    rows: cython.longlong[::1]
+    place: cython.Py_ssize_t = row * HEADER_WIDTH
+    count: cython.longlong = head[place + RECORD_COUNT]
+    at: cython.Py_ssize_t
+    last: cython.longlong = -1
+    offsets: cython.longlong = minus(head[place + LAST_OFFSET], head[place + BASE_OFFSET])
+    latest: cython.longlong = -1
+    timestamp: cython.longlong
+    headers: cython.longlong = 0
+    columns.count = 0
+    if count == 0:
+        return start == end
+    try:
+        if decode(columns, start, end, count, True) != end or columns.count != count:
+            return False
+    except DecodeError:
+        return False
+    rows = columns.block
+    for row in range(count):
+        at = row * RECORD_WIDTH
+        if (
+            not last < rows[at + OFFSET_DELTA] <= offsets
+            or rows[at + RECORD_ATTRIBUTES] != 0
+            or (keyed and rows[at + KEY_SIZE] < 0)
+        ):
+            return False
+        last = rows[at + OFFSET_DELTA]
+        timestamp = plus(head[place + BASE_TIMESTAMP], rows[at + TIMESTAMP_DELTA])
+        if timestamp > latest:
+            latest = timestamp
+        headers += rows[at + HEADERS_COUNT]
+    if headers and invalid_header(columns, 0) != count:
+        return False
+    if head[place + ATTRIBUTES] & LOG_APPEND_TIME:  # LogAppendTime: the records' own timestamps are not used
+        return True
+    return latest == head[place + MAX_TIMESTAMP]
+
+
+def count_valid_batches(
+    heads: HeaderColumns, columns: RecordColumns, first: cython.Py_ssize_t, stop: cython.Py_ssize_t, keyed: cython.bint
+) -> int:
+    """Return the first batch of first..stop (exclusive) that is compressed or fails records_agree, else `stop`.
+    `columns` must be over the data of `heads`."""
+    rows: cython.longlong[::1] = heads.block
+    row: cython.Py_ssize_t
+    for row in range(first, stop):
+        if rows[row * HEADER_WIDTH + ATTRIBUTES] & CODEC:
+            return row
+        if not records_agree(
+            heads,
+            row,
+            columns,
+            rows[row * HEADER_WIDTH + BATCH_START] + HEADER_SIZE,
+            rows[row * HEADER_WIDTH + BATCH_END],
+            keyed,
+        ):
+            return row
+    return stop
+
+
+class RecordCheck(NamedTuple):
+    """What verify needs to know about the records in columns. `misplaced`: number of offset deltas that are not above
+    all previous ones, or exceed lastOffsetDelta; `wrong_delta` and `wrong_behind`: the first of these, and the largest
+    delta before it; `last`: the largest delta. `reserved`: number of records whose attributes are not 0. `unkeyed`:
+    number of null keys; `first_unkeyed`: offset delta of the first."""
+
+    misplaced: int
+    wrong_delta: int
+    wrong_behind: int
+    last: int
+    largest_timestamp: int
+    reserved: int
+    unkeyed: int
+    first_unkeyed: int
+
+
+def check_records(
+    columns: RecordColumns, last: cython.longlong, end: cython.longlong, base: cython.longlong
+) -> RecordCheck:
+    """Compute a RecordCheck in one pass over the columns, which must not be empty. `last`: the largest offset delta
+    before them; `end`: the batch's lastOffsetDelta; `base`: its baseTimestamp."""
+    rows: cython.longlong[::1] = columns.block
+    at: cython.Py_ssize_t
+    delta: cython.longlong
+    misplaced: cython.longlong = 0
+    wrong_delta: cython.longlong = 0
+    wrong_behind: cython.longlong = 0
+    largest: cython.longlong = plus(base, rows[3 + RECORD_START])
+    timestamp: cython.longlong
+    reserved: cython.longlong = 0
+    unkeyed: cython.longlong = 0
+    first_unkeyed: cython.longlong = 0
+    for row in range(columns.count):
+        at = row * RECORD_WIDTH
+        delta = rows[at + OFFSET_DELTA]
+        if not last < delta <= end:
+            if misplaced == 0:
+                wrong_delta, wrong_behind = delta, last
+            misplaced += 1
+        if delta > last:
+            last = delta
+        timestamp = plus(base, rows[at + TIMESTAMP_DELTA])
+        if timestamp > largest:
+            largest = timestamp
+        if rows[at + RECORD_ATTRIBUTES] != 0:
+            reserved += 1
+        if rows[at + KEY_SIZE] < 0:
+            if unkeyed == 0:
+                first_unkeyed = delta
+            unkeyed += 1
+    return RecordCheck(misplaced, wrong_delta, wrong_behind, last, largest, reserved, unkeyed, first_unkeyed)
+
+
+@cython.cfunc
+@cython.inline
+@cython.exceptval(check=False)
+@cython.returns(cython.bint)
+def _is_text(data: cython.const[cython.uchar][::1], at: cython.Py_ssize_t, stop: cython.Py_ssize_t):
+    """Return True if data[at:stop] is UTF-8 (RFC 3629, as in Python) without a null character."""
+    lead: cython.uint
+    more: cython.int
+    low: cython.uint
+    high: cython.uint
+    while at < stop:
+        lead = data[at]
+        at += 1
+        if 0 < lead < 0x80:
+            continue
+        if lead < 0xC2 or lead > 0xF4:
+            return False
+        more = 1 if lead < 0xE0 else 2 if lead < 0xF0 else 3
+        # The byte after the lead is bounded to exclude overlong forms, surrogates and values above U+10FFFF.
+        low = 0xA0 if lead == 0xE0 else 0x90 if lead == 0xF0 else 0x80
+        high = 0x9F if lead == 0xED else 0x8F if lead == 0xF4 else 0xBF
+        while more:
+            if at == stop or not low <= data[at] <= high:
+                return False
+            low, high = 0x80, 0xBF
+            at += 1
+            more -= 1
+    return True
+
+
+def invalid_header(columns: RecordColumns, row: cython.Py_ssize_t) -> int:
+    """Return the index of the first record, from `row` on, with a header key that is not UTF-8 or contains a null
+    character; the number of records if there is none."""
+    if columns.skimmed:
+        return row if columns.odd and row == 0 else 1
+    data: cython.const[cython.uchar][::1] = columns.data
+    rows: cython.longlong[::1] = columns.block
+    count: cython.Py_ssize_t = columns.count
+    position: cython.Py_ssize_t
+    stop: cython.Py_ssize_t
+    left: cython.longlong
+    size: cython.longlong
+    while row < count:
+        position = rows[row * RECORD_WIDTH + HEADERS_START]
+        stop = rows[row * RECORD_WIDTH + RECORD_END]
+        left = rows[row * RECORD_WIDTH + HEADERS_COUNT]
+        while left > 0:
+            size, position = varint_at(data, position, stop, 32)
+            if not _is_text(data, position, position + size):
+                return row
+            size, position = varint_at(data, position + size, stop, 32)
+            if size > 0:
+                position += size
+            left -= 1
+        row += 1
+    return count
+
+
+def walk_headers(
+    columns: RecordColumns, position: cython.Py_ssize_t, end: cython.Py_ssize_t, left: cython.longlong
+) -> tuple[int, int, int]:
+    """Walk up to `left` headers that are completely within columns.data[position:end]. Return the position after the
+    last, how many are left, and the position of the first whose key is not valid text (-1: none). Also stops before an
+    invalid header."""
+    data: cython.const[cython.uchar][::1] = columns.data
+    odd: cython.Py_ssize_t = -1
+    begun: cython.Py_ssize_t
+    key: cython.Py_ssize_t
+    size: cython.longlong
+    while left > 0:
+        begun = position
+        size, key = varint_at(data, position, end, 32)
+        if key < 0 or size < 0 or size > end - key:
+            break
+        position = key + size
+        if odd < 0 and not _is_text(data, key, position):
+            odd = begun
+        size, position = varint_at(data, position, end, 32)
+        if position < 0 or size < -1 or size > end - position:
+            position = begun
+            break
+        if size > 0:
+            position += size
+        left -= 1
+    else:
+        begun = position
+    return begun, left, odd
