@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from kdump import transactions
-from kdump.check.rules.txn_index import Aborted, AbortMarkers
+from kdump.check.rules.txn_index import AbortMarker, AbortMarkers
 from kdump.forensics.answers import PartitionTransactions
 from kdump.forensics.producer_history import ProducerHistory
 from kdump.log.packed_entries import PackedEntries
@@ -63,7 +63,7 @@ def epochs(count: int) -> IdNumbers:
 def aborts(count: int) -> AbortMarkers:
     made = AbortMarkers()
     for number in range(count):
-        made.add(Aborted(number << 20, number * 1000, number << 19, number << 20, number << 10, 1000, True))
+        made.add(AbortMarker(number << 20, number * 1000, number << 19, number << 20, number << 10, 1000, True))
     return made
 
 

@@ -10,14 +10,14 @@ from kdump.log.errors import SourceError
 
 OF_SUMMARY = {"findings", "known", "unread"}
 """Keys of verify's summary, which distinguish it from that of other commands."""
-Key = tuple[str, str | None, int | None, int | None, str]
+FindingKey = tuple[str, str | None, int | None, int | None, str]
 
 
 class Baseline:
     """Accepted findings, identified by code, topic-partition and offset; without a topic or an offset, also by file
     name."""
 
-    def __init__(self, keys: set[Key]) -> None:
+    def __init__(self, keys: set[FindingKey]) -> None:
         self.keys = keys
 
     def __contains__(self, finding: Finding) -> bool:
@@ -26,7 +26,7 @@ class Baseline:
 
 def read_baseline(path: str) -> Baseline:
     """Read a file written by `kdump verify --json`. Raises SourceError if it cannot be read or is anything else."""
-    keys: set[Key] = set()
+    keys: set[FindingKey] = set()
     lines = 0
     try:
         with open(path, encoding="utf-8") as file:
@@ -47,5 +47,5 @@ def read_baseline(path: str) -> Baseline:
     return Baseline(keys)
 
 
-def _key(code: str, topic: str | None, partition: int | None, offset: int | None, file: str) -> Key:
+def _key(code: str, topic: str | None, partition: int | None, offset: int | None, file: str) -> FindingKey:
     return code, topic, partition, offset, os.path.basename(file) if topic is None or offset is None else ""

@@ -20,7 +20,7 @@ from kdump.commands.completion_words import (
     PART,
     PLAIN,
     TOPICS,
-    Item,
+    Completion,
     Words,
     asked,
     inner,
@@ -44,7 +44,7 @@ def script(shell: str) -> str:
     return (files("kdump") / "shells" / shell / SHELLS[shell]).read_text(encoding="utf-8")
 
 
-def candidates(group: click.Group, about: dict[str, str], words: list[str], incomplete: str) -> Iterator[Item]:
+def candidates(group: click.Group, about: dict[str, str], words: list[str], incomplete: str) -> Iterator[Completion]:
     """Yield the completions of `incomplete`; `words` are the words before it, without `kdump`. `about`: one line of
     help per command."""
     ctx = click.Context(group, info_name="kdump", resilient_parsing=True, **group.context_settings)
@@ -61,7 +61,7 @@ def candidates(group: click.Group, about: dict[str, str], words: list[str], inco
     else:
         for each in group.list_commands(ctx):
             if each.startswith(incomplete):
-                yield Item(each, help=about.get(each))
+                yield Completion(each, help=about.get(each))
 
 
 class _Typed:
@@ -93,7 +93,7 @@ class _Typed:
                 self.given.update(option.names)
                 self.waiting = option if option.kind is not None and not equals else None
 
-    def candidates(self, incomplete: str) -> Iterator[Item]:
+    def candidates(self, incomplete: str) -> Iterator[Completion]:
         if self.waiting is not None:
             yield from self._values(self.waiting, incomplete)
         elif self.only_arguments or not incomplete.startswith("-"):
@@ -105,7 +105,7 @@ class _Typed:
             option = self.options.get(name)
             if option is not None and option.kind is not None:
                 for item in self._values(option, value):
-                    yield Item(f"{name}={item.value}", type=item.type, help=item.help)
+                    yield Completion(f"{name}={item.value}", type=item.type, help=item.help)
         else:
             yield from self._names(incomplete)
 
@@ -118,23 +118,23 @@ class _Typed:
             taken -= argument.max_words
         return None
 
-    def _names(self, incomplete: str) -> Iterator[Item]:
+    def _names(self, incomplete: str) -> Iterator[Completion]:
         """Yield the options that can still be given, by their long names if they have one."""
         for name, option in self.options.items():
             short = len(name) == 2 and any(len(other) > 2 for other in option.names)
             again = name in self.given and not option.repeats
             if name.startswith(incomplete) and not again and (not short or name == incomplete):
-                yield Item(name, help=option.help)
+                yield Completion(name, help=option.help)
 
-    def _values(self, words: Words, incomplete: str) -> Iterator[Item]:
+    def _values(self, words: Words, incomplete: str) -> Iterator[Completion]:
         if words.kind in (FILE, DIRECTORY):
-            yield Item(incomplete, type=words.kind)
+            yield Completion(incomplete, type=words.kind)
         elif words.kind == PART:
             head, comma, last = incomplete.rpartition(",")
             given = head.split(",")
             for name, help_text in words.choices:
                 if name.startswith(last) and name not in given:
-                    yield Item(f"{head}{comma}{name}", type=PART, help=help_text)
+                    yield Completion(f"{head}{comma}{name}", type=PART, help=help_text)
         else:
             choices = words.choices
             if words.kind == TOPICS:
@@ -144,7 +144,7 @@ class _Typed:
                 choices = [[name, ""] for name in asked(command, words.names)] if command else []
             for name, help_text in choices:
                 if name.lower().startswith(incomplete.lower()):
-                    yield Item(name, help=help_text)
+                    yield Completion(name, help=help_text)
 
 
 def topics(paths: list[str]) -> list[str]:
@@ -169,7 +169,7 @@ def _directories(path: str) -> list[str]:
         return []
 
 
-def line(item: Item) -> str:
+def line(item: Completion) -> str:
     """Format one candidate for the scripts."""
     kind = item.type if item.type in (PART, FILE, DIRECTORY) else PLAIN
     return f"{kind}\t{item.value}\t{item.help or ''}"

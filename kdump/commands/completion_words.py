@@ -20,7 +20,7 @@ BY_METAVAR = {
 }
 """Metavars of values that are names of files or directories."""
 
-Item = CompletionItem  # generic only in some releases of click
+Completion = CompletionItem  # generic only in some releases of click
 
 
 class Words(NamedTuple):
@@ -35,14 +35,14 @@ class Words(NamedTuple):
     repeats: bool
 
 
-def listed(values: Callable[[], Iterable[tuple[str, str]]]) -> Callable[..., list[Item]]:
+def listed(values: Callable[[], Iterable[tuple[str, str]]]) -> Callable[..., list[Completion]]:
     """Return a `shell_complete` for a comma-separated list of names, each with its meaning."""
-    return lambda ctx, param, incomplete: [Item(name, type=PART, help=meaning) for name, meaning in values()]
+    return lambda ctx, param, incomplete: [Completion(name, type=PART, help=meaning) for name, meaning in values()]
 
 
-def one_of(values: Callable[[], Iterable[str]], *, ask: bool = False) -> Callable[..., list[Item]]:
+def one_of(values: Callable[[], Iterable[str]], *, ask: bool = False) -> Callable[..., list[Completion]]:
     """Return a `shell_complete` for one of these names; `ask`: they depend on the machine."""
-    return lambda ctx, param, incomplete: [Item(name, type=ASK if ask else PLAIN) for name in values()]
+    return lambda ctx, param, incomplete: [Completion(name, type=ASK if ask else PLAIN) for name in values()]
 
 
 def parameters(ctx: click.Context) -> list[Words]:

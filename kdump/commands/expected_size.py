@@ -7,16 +7,16 @@ from collections.abc import Callable, Iterable
 
 from kdump.log.paths import target
 
-TopicFilter = Callable[[str], bool]
+TopicPredicate = Callable[[str], bool]
 """Selects partitions by their topic."""
 
 
-def segment_bytes(paths: Iterable[str], is_selected: TopicFilter) -> int:
+def segment_bytes(paths: Iterable[str], is_selected: TopicPredicate) -> int:
     """Return the total size in bytes of the segments at these paths and below them."""
     return sum(sum(_sizes(path, is_selected).values()) for path in paths)
 
 
-def compared_bytes(paths: Iterable[str], is_selected: TopicFilter) -> int:
+def compared_bytes(paths: Iterable[str], is_selected: TopicPredicate) -> int:
     """Return the bytes that a comparison of each partition that is at several paths reads: each copy is read once for
     every other copy."""
     sides = [_sizes(path, is_selected) for path in paths]
@@ -29,7 +29,7 @@ def compared_bytes(paths: Iterable[str], is_selected: TopicFilter) -> int:
     return total
 
 
-def _sizes(path: str, is_selected: TopicFilter) -> dict[str, int]:
+def _sizes(path: str, is_selected: TopicPredicate) -> dict[str, int]:
     """Return the total size of the segments of each partition directory at a path, by its name."""
     if not os.path.isdir(path):
         return {"": _size(path)}

@@ -45,7 +45,7 @@ from kdump.state.siblings import Siblings
 LARGE = 64 << 30
 """Total size of segments in bytes from which a note recommends --quick."""
 
-TopicFilter = Callable[[str], bool]
+TopicPredicate = Callable[[str], bool]
 
 
 @dataclass(frozen=True)
@@ -83,7 +83,7 @@ def is_of_kind(topic: str, internal: bool | None) -> bool:
     return internal is None or (topic in INTERNAL_TOPICS) == internal
 
 
-def selected_topics(topics: tuple[str, ...], internal: bool | None) -> TopicFilter:
+def selected_topics(topics: tuple[str, ...], internal: bool | None) -> TopicPredicate:
     """Return the predicate that selects partitions by their topic. Raises click.UsageError."""
     of_topic = topic_filter(topics)
 
@@ -137,7 +137,7 @@ class Overview:
                     elif place.kind is file_kinds.SEGMENT and "://" not in place.path and os.path.isfile(place.path):
                         files.setdefault(os.path.dirname(os.path.abspath(place.path)), []).append(place)
                     else:
-                        self._on_unreadable(SourceError(_refusal(place.path)))
+                        self._on_unreadable(SourceError(_why_unlistable(place.path)))
             except SourceError as error:
                 self._on_unreadable(error)
         for directory, found in files.items():
@@ -192,7 +192,7 @@ class Overview:
                 row.segment.segment = replace(row.segment.segment, log=target)
                 rows.append(row)
         for target in names.values():  # not live segments
-            self._on_unreadable(SourceError(_refusal(target.path)))
+            self._on_unreadable(SourceError(_why_unlistable(target.path)))
         self._rows(rows, directory, len(rows), sum(row.size for row in rows))
 
     def _rows(
@@ -241,7 +241,7 @@ class Overview:
         self._reported.add(str(error))
 
 
-def _refusal(path: str) -> str:
+def _why_unlistable(path: str) -> str:
     if "://" not in path and path != "-" and not os.path.lexists(path):
         return str(missing(path))
     return f"{path_text(path)}: neither a directory nor a live segment; use kdump inspect to show a file"

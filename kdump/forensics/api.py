@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator
 
 from kdump.forensics import producers as of_producers
 from kdump.forensics import transactions as of_transactions
-from kdump.log.errors import OnUnreadable, raise_it
+from kdump.log.errors import OnUnreadable, raise_error
 from kdump.state.producers import EXPIRATION
 
 Paths = str | Iterable[str]
@@ -21,8 +21,8 @@ def transactions(
     producer_ids: Iterable[int] = (),
     transactional_ids: Iterable[str] = (),
     timeout: int = of_transactions.TRANSACTION_TIMEOUT,
-    on_unreadable: OnUnreadable = raise_it,
-) -> Iterator[of_transactions.Answer]:
+    on_unreadable: OnUnreadable = raise_error,
+) -> Iterator[of_transactions.TransactionsAnswer]:
     """Yield the transactions of partitions, one partition after the other, as they are read: see
     kdump.forensics.transactions.
 
@@ -55,8 +55,8 @@ def producers(
     broken: bool = False,
     events: bool = False,
     expiration: int = EXPIRATION,
-    on_unreadable: OnUnreadable = raise_it,
-) -> Iterator[of_producers.Answer]:
+    on_unreadable: OnUnreadable = raise_error,
+) -> Iterator[of_producers.ProducersAnswer]:
     """Yield the producers of partitions, one partition after the other: see kdump.forensics.producers.
 
     `paths`, `now`, `topics`, `producer_ids`, `transactional_ids` and `on_unreadable` as in `transactions`. `states`:

@@ -21,7 +21,7 @@ from kdump.log.paths import Target
 from kdump.state.identity import meta_properties
 from kdump.state.small_files import properties
 
-Key = tuple[str, int]
+PartitionKey = tuple[str, int]
 
 
 @dataclass
@@ -35,7 +35,7 @@ class Copy:
     """The topic ID in partition.metadata, as Kafka prints it."""
 
     @property
-    def key(self) -> Key | None:
+    def key(self) -> PartitionKey | None:
         topic, partition = self.known.topic, self.known.partition
         return None if topic is None or partition is None else (topic, partition)
 
@@ -57,7 +57,7 @@ class Side(NamedTuple):
 
     path: str
     single: Copy | None
-    partitions: dict[Key, Copy]
+    partitions: dict[PartitionKey, Copy]
     directory_ids: frozenset[str]
 
 
@@ -71,7 +71,7 @@ def side(path: str, options: Options, on_unreadable: OnUnreadable) -> Side:
         if not only.segments:
             raise no_kafka_files(path, f"{path}: {NO_SEGMENT}")
         return Side(path, of_partition(only, options), {}, frozenset())
-    copies: dict[Key, Copy] = {}
+    copies: dict[PartitionKey, Copy] = {}
     identities: set[str] = set()
     for place in found:
         if isinstance(place, LogDirectory):
@@ -111,7 +111,7 @@ def relisted(copy: Copy) -> Copy:
 
 def _of_file(target: Target, options: Options) -> Copy:
     """Return the copy that consists of one segment, with what is known from its directory."""
-    refuse_others(target, options)
+    reject_others(target, options)
     known, topic_id = PartitionContext(topic=target.topic, partition=target.partition), None
     if target.path != "-" and "://" not in target.path:
         place = directory_above(target.path)
@@ -121,7 +121,7 @@ def _of_file(target: Target, options: Options) -> Copy:
     return Copy(target.path, [target], known, topic_id)
 
 
-def refuse_others(target: Target, options: Options) -> None:
+def reject_others(target: Target, options: Options) -> None:
     """Raise SourceError if the file does not exist or is not a log."""
     if target.path == "-":
         return
@@ -141,7 +141,7 @@ def refuse_others(target: Target, options: Options) -> None:
 class CopyGroup(NamedTuple):
     """Copies to compare with each other; `key` is None for files and directories that were given as paths."""
 
-    key: Key | None
+    key: PartitionKey | None
     copies: list[Copy]
 
 

@@ -26,7 +26,7 @@ from kdump.forensics.differences import (
 )
 from kdump.forensics.truncation import Truncation, truncation
 from kdump.log.command_line_paths import no_kafka_files
-from kdump.log.errors import OnUnreadable, SourceError, is_gone, raise_it
+from kdump.log.errors import OnUnreadable, SourceError, is_gone, raise_error
 from kdump.log.live_files import PAUSES
 from kdump.log.partition_directory import NO_SEGMENT
 
@@ -124,7 +124,7 @@ def diff(
     options: Options | None = None,
     *,
     is_selected: Callable[[str], bool] = lambda topic: True,
-    on_unreadable: OnUnreadable = raise_it,
+    on_unreadable: OnUnreadable = raise_error,
     on_progress: Callable[[int], None] = lambda count: None,
     lone: Callable[[CopyGroup, bool], None] = lambda group, is_difference: None,
 ) -> Iterator[Diff]:

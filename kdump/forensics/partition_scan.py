@@ -13,7 +13,7 @@ from kdump.check.finding import INFO, Finding
 from kdump.check.options import Options
 from kdump.check.rule import BatchContext, Observer, PartitionContext, Rule, SegmentContext
 from kdump.check.rules import bytes
-from kdump.check.rules.producer_snapshots import ProducerSnapshotRule, Row
+from kdump.check.rules.producer_snapshots import ProducerSnapshotRule, SnapshotEntry
 from kdump.check.rules.producers import ProducerSequenceRule
 from kdump.check.rules.transactions import TransactionRule
 from kdump.check.rules.txn_index import TxnIndexRule
@@ -80,7 +80,7 @@ class PartitionScan(PartitionCheck):
         finally:
             del self._observers[own:]  # they refer to this scan
 
-    def snapshot_at_start(self) -> tuple[Target, list[Row]] | None:
+    def snapshot_at_start(self) -> tuple[Target, list[SnapshotEntry]] | None:
         """Return the open transactions of the producer snapshot at the first segment's base offset, in order of their
         first offsets: they stand in for the missing log below. None if the log starts at 0, or if there is no such
         snapshot or it is not valid."""

@@ -15,14 +15,14 @@ from kdump.forensics.find_partitions import PartitionInput, find_partitions, is_
 from kdump.forensics.partition_scan import REPORTED, PartitionScan, certain_answers
 from kdump.forensics.producer_history import ProducerHistory
 from kdump.forensics.producer_ledger import ProducerLedger
-from kdump.log.errors import OnUnreadable, raise_it
+from kdump.log.errors import OnUnreadable, raise_error
 from kdump.log.paths import Target
 from kdump.log.region import Limits
 from kdump.state.coordinator import TransactionCoordinatorState
 from kdump.state.log_offsets import log_end
 from kdump.state.producers import EXPIRATION, MAX_PRODUCERS, ProducerState
 
-Answer = Producer | ProducerEvent | PartitionProducers | Finding | Note
+ProducersAnswer = Producer | ProducerEvent | PartitionProducers | Finding | Note
 STATES = (LIVE, EXPIRED, UNKNOWN)
 REPORTED_PREFIXES = ("snapshot-", "sequence-", "producer-")
 """Prefixes of the codes that are reported in addition to those of damaged bytes."""
@@ -63,11 +63,11 @@ def producers(
     paths: str | Iterable[str],
     question: ProducersQuery | None = None,
     *,
-    on_unreadable: OnUnreadable = raise_it,
+    on_unreadable: OnUnreadable = raise_error,
     on_progress: Callable[[int], None] = lambda count: None,
     started: Callable[[PartitionInput], None] = lambda place: None,
     total: Callable[[int], None] = lambda size: None,
-) -> Iterator[Answer]:
+) -> Iterator[ProducersAnswer]:
     """Yield the producers of the partitions that `paths` stand for: segments, partition directories, log directories,
     or directories above. Reads lazily; memory grows with the producers of a partition, up to a million of them.
 
@@ -95,7 +95,7 @@ def _of(
     now: int,
     on_progress: Callable[[int], None],
     on_unreadable: OnUnreadable,
-) -> Iterator[Answer]:
+) -> Iterator[ProducersAnswer]:
     totals = CheckTotals()
     place, looking = place.now()
     if is_away(place, on_unreadable):

@@ -21,7 +21,7 @@ from kdump.core.columns import (
 )
 from kdump.core.record_columns import RecordColumns, decode
 from kdump.core.record_counts import LATE, count_records
-from kdump.forensics.copies import of_places, refuse_others
+from kdump.forensics.copies import of_places, reject_others
 from kdump.forensics.damage import FilePosition
 from kdump.forensics.stats import Codec, RecordLocation, Stats
 from kdump.format.batch import BATCH_HEADER, COMPRESSION, CONTROL, LOG_OVERHEAD, TIMESTAMP_TYPE, TRANSACTIONAL
@@ -29,7 +29,7 @@ from kdump.format.count_text import count_text
 from kdump.format.errors import DecodeError
 from kdump.log.batch_records import decode_columns, records
 from kdump.log.batch_validity import damage_of, impossible_count
-from kdump.log.errors import OnUnreadable, SourceError, raise_it
+from kdump.log.errors import OnUnreadable, SourceError, raise_error
 from kdump.log.legacy_records import read_wrapper
 from kdump.log.legacy_skim import Skimmed
 from kdump.log.partition_directory import PartitionDirectory, current
@@ -46,7 +46,7 @@ def stats(
     options: Options | None = None,
     *,
     is_selected: Callable[[PartitionDirectory], bool] = lambda partition: True,
-    on_unreadable: OnUnreadable = raise_it,
+    on_unreadable: OnUnreadable = raise_error,
     on_progress: OnProgress = lambda count: None,
 ) -> Iterator[Stats]:
     """Yield the statistics of each partition in the paths: files, partition directories, log directories. `is_selected`
@@ -58,7 +58,7 @@ def stats(
     for place in of_places(paths, on_unreadable):
         if isinstance(place, Target):
             try:
-                refuse_others(place, options)
+                reject_others(place, options)
             except SourceError as error:
                 on_unreadable(error)
                 continue

@@ -23,11 +23,11 @@ from kdump.forensics.answers import (
 from kdump.forensics.find_partitions import PartitionInput, find_partitions, is_away
 from kdump.forensics.partition_scan import REPORTED, PartitionScan, certain_answers
 from kdump.forensics.transaction_ledger import TransactionLedger
-from kdump.log.errors import OnUnreadable, raise_it
+from kdump.log.errors import OnUnreadable, raise_error
 from kdump.log.region import Limits
 from kdump.state.coordinator import TransactionCoordinatorState
 
-Answer = Transaction | PartitionTransactions | CoordinatorTransaction | Difference | Finding | Note
+TransactionsAnswer = Transaction | PartitionTransactions | CoordinatorTransaction | Difference | Finding | Note
 TRANSACTION_TIMEOUT = 900_000
 """Default of transaction.max.timeout.ms: no transaction is open for longer, unless it hangs."""
 STATES = (COMMITTED, ABORTED, OPEN, HANGING)
@@ -62,11 +62,11 @@ def transactions(
     paths: str | Iterable[str],
     question: TransactionsQuery | None = None,
     *,
-    on_unreadable: OnUnreadable = raise_it,
+    on_unreadable: OnUnreadable = raise_error,
     on_progress: Callable[[int], None] = lambda count: None,
     started: Callable[[PartitionInput], None] = lambda place: None,
     total: Callable[[int], None] = lambda size: None,
-) -> Iterator[Answer]:
+) -> Iterator[TransactionsAnswer]:
     """Yield the transactions of the partitions that `paths` stand for: segments, partition directories, log
     directories, or directories above. Reads lazily, in bounded memory.
 
@@ -97,7 +97,7 @@ def transactions(
         yield from _of(place, question, now, on_progress, on_unreadable)
 
 
-def _coordinators(found: list[PartitionInput], question: TransactionsQuery, now: int) -> Iterator[Answer]:
+def _coordinators(found: list[PartitionInput], question: TransactionsQuery, now: int) -> Iterator[TransactionsAnswer]:
     seen: list[TransactionCoordinatorState] = []
     for place in found:
         coordinator = place.known.coordinator
@@ -140,7 +140,7 @@ def _of(
     now: int,
     on_progress: Callable[[int], None],
     on_unreadable: OnUnreadable,
-) -> Iterator[Answer]:
+) -> Iterator[TransactionsAnswer]:
     totals = CheckTotals()
     place, looking = place.now()
     if is_away(place, on_unreadable):

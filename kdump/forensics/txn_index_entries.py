@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import NamedTuple
 
-from kdump.check.engine.neighbor_files import Aborted
+from kdump.check.engine.neighbor_files import IndexedAborts
 from kdump.check.rule import BatchContext, SegmentContext, Watcher, may_hide_batches
 from kdump.check.watchers.transactions import TransactionWatcher
 from kdump.core.columns import BASE_OFFSET
@@ -20,7 +20,7 @@ from kdump.log.region import Region
 from kdump.state.marker import ABORT
 from kdump.state.transactions import OngoingTxn
 
-Read = Callable[[SegmentContext], Aborted]
+ReadIndexedAborts = Callable[[SegmentContext], IndexedAborts]
 
 
 class EntryWithoutMarker(NamedTuple):
@@ -39,7 +39,7 @@ class TxnIndexEntries(Watcher):
     lost to damage; `unmatched`: entries without a marker in an undamaged segment. The caller removes entries from both
     lists."""
 
-    def __init__(self, transactions: TransactionWatcher, read: Read) -> None:
+    def __init__(self, transactions: TransactionWatcher, read: ReadIndexedAborts) -> None:
         self.transactions = transactions
         self.read = read
         self.files = 0

@@ -71,6 +71,6 @@ OnUnreadable = Callable[[SourceError], object]
 """Called with the error for something that could not be read; processing continues with the rest."""
 
 
-def raise_it(error: SourceError) -> None:
+def raise_error(error: SourceError) -> None:
     """An OnUnreadable that makes any unreadable file fatal: raises the error."""
     raise error

@@ -23,7 +23,7 @@ from kdump.log.paths import Target, reject_pipe
 from kdump.log.source import FileSource, Identity, Source, identity_of, open_source
 
 Opener = Callable[[str], Source]
-Read = TypeVar("Read")
+ReadT = TypeVar("ReadT")
 
 
 def open_target(target: Target, opener: Opener = open_source) -> Source:
@@ -86,7 +86,7 @@ def _differs(name: str, seen: Identity, now: Identity) -> bool:
     return now != seen or is_young(seen)
 
 
-def read_stable(path: str, read: Callable[[], Read], failures: type[Exception] | tuple[type[Exception], ...]) -> Read:
+def read_stable(path: str, read: Callable[[], ReadT], failures: type[Exception] | tuple[type[Exception], ...]) -> ReadT:
     """Return the result of `read` for a small file. If that fails, read it again a few times, as long as it is
     changing. Raises the failures."""
     for pause in PAUSES:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 
-from kdump.log.errors import OnUnreadable, SourceError, raise_it
+from kdump.log.errors import OnUnreadable, SourceError, raise_error
 from kdump.log.paths import Target
 from kdump.log.reader import regions
 from kdump.log.region import Limits, Region
@@ -29,7 +29,7 @@ class PartitionReader:
         limits: Limits,
         *,
         run_mode: str = "",
-        on_unreadable: OnUnreadable = raise_it,
+        on_unreadable: OnUnreadable = raise_error,
         changed: Callable[[Target, int], None] = lambda at, count: None,
     ) -> None:
         self.target: Target | None = None

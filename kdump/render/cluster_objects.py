@@ -30,7 +30,7 @@ from kdump.state.secrets import HIDDEN, is_secret
 from kdump.state.topic_config import effective
 
 Object = dict[str, Any]
-TopicFilter = Callable[[str], bool]
+TopicPredicate = Callable[[str], bool]
 """Predicate for topic names."""
 
 LEVEL = "metadata.version"
@@ -92,7 +92,7 @@ def cluster_object(metadata: MetadataImage, source: str, identity: dict[str, str
     )
 
 
-def voters(metadata: MetadataImage, is_selected: TopicFilter) -> Iterator[Object]:
+def voters(metadata: MetadataImage, is_selected: TopicPredicate) -> Iterator[Object]:
     leader = metadata.leader.leaderId if metadata.leader else None
     for number, voter in sorted(metadata.voters.items()):
         yield answer_object(
@@ -105,12 +105,12 @@ def voters(metadata: MetadataImage, is_selected: TopicFilter) -> Iterator[Object
         )
 
 
-def controllers(metadata: MetadataImage, is_selected: TopicFilter) -> Iterator[Object]:
+def controllers(metadata: MetadataImage, is_selected: TopicPredicate) -> Iterator[Object]:
     for _, controller in sorted(metadata.controllers.items()):
         yield answer_object(ClusterController(**controller._asdict()))
 
 
-def brokers(metadata: MetadataImage, is_selected: TopicFilter) -> Iterator[Object]:
+def brokers(metadata: MetadataImage, is_selected: TopicPredicate) -> Iterator[Object]:
     leads: Counter[int] = Counter()
     has: Counter[int] = Counter()
     lagging: Counter[int] = Counter()
@@ -132,17 +132,17 @@ def brokers(metadata: MetadataImage, is_selected: TopicFilter) -> Iterator[Objec
         )
 
 
-def features(metadata: MetadataImage, is_selected: TopicFilter) -> Iterator[Object]:
+def features(metadata: MetadataImage, is_selected: TopicPredicate) -> Iterator[Object]:
     for name, level in sorted(metadata.features.items()):
         release = enum_name(METADATA_VERSION, level) if name == LEVEL else None
         yield answer_object(ClusterFeature(name, level, release))
 
 
-def _topics(metadata: MetadataImage, is_selected: TopicFilter) -> Iterator[TopicImage]:
+def _topics(metadata: MetadataImage, is_selected: TopicPredicate) -> Iterator[TopicImage]:
     yield from (topic for name, topic in sorted(metadata.topics.items()) if is_selected(name))
 
 
-def topics(metadata: MetadataImage, is_selected: TopicFilter) -> Iterator[Object]:
+def topics(metadata: MetadataImage, is_selected: TopicPredicate) -> Iterator[Object]:
     for topic in _topics(metadata, is_selected):
         found = Counter(word for info in topic.partitions.values() for word in trouble(metadata, topic, info))
         factors = [len(info.replicas) - len(info.addingReplicas) for info in topic.partitions.values()]
@@ -161,7 +161,7 @@ def topics(metadata: MetadataImage, is_selected: TopicFilter) -> Iterator[Object
         )
 
 
-def partitions(metadata: MetadataImage, is_selected: TopicFilter) -> Iterator[Object]:
+def partitions(metadata: MetadataImage, is_selected: TopicPredicate) -> Iterator[Object]:
     for topic in _topics(metadata, is_selected):
         for number, info in sorted(topic.partitions.items()):
             state = ", ".join(trouble(metadata, topic, info))
@@ -175,7 +175,7 @@ def partitions(metadata: MetadataImage, is_selected: TopicFilter) -> Iterator[Ob
             )
 
 
-def configs(metadata: MetadataImage, is_selected: TopicFilter, show_secrets: bool = False) -> Iterator[Object]:
+def configs(metadata: MetadataImage, is_selected: TopicPredicate, show_secrets: bool = False) -> Iterator[Object]:
     for (kind, resource), values in sorted(metadata.configs.items()):
         kind_name = enum_name(CONFIG_RESOURCE, kind)
         if kind_name == "TOPIC" and not is_selected(resource):
@@ -185,25 +185,25 @@ def configs(metadata: MetadataImage, is_selected: TopicFilter, show_secrets: boo
             yield answer_object(ClusterConfig(kind_name, resource, name, shown))
 
 
-def quotas(metadata: MetadataImage, is_selected: TopicFilter) -> Iterator[Object]:
+def quotas(metadata: MetadataImage, is_selected: TopicPredicate) -> Iterator[Object]:
     for entity, values in sorted(metadata.quotas.items(), key=str):
         parts = tuple(QuotaEntity(kind, name) for kind, name in entity)
         for name, value in sorted(values.items()):
             yield answer_object(ClusterQuota(parts, name, value))
 
 
-def acls(metadata: MetadataImage, is_selected: TopicFilter) -> Iterator[Object]:
+def acls(metadata: MetadataImage, is_selected: TopicPredicate) -> Iterator[Object]:
     for acl in sorted(metadata.acls.values(), key=lambda acl: acl[1:]):
         if acl.resourceType != "TOPIC" or acl.patternType != "LITERAL" or is_selected(acl.resourceName):
             yield answer_object(ClusterAcl(**acl._asdict()))
 
 
-def scram(metadata: MetadataImage, is_selected: TopicFilter) -> Iterator[Object]:
+def scram(metadata: MetadataImage, is_selected: TopicPredicate) -> Iterator[Object]:
     for _, credential in sorted(metadata.scram.items()):
         yield answer_object(ClusterScram(**credential._asdict()))
 
 
-def tokens(metadata: MetadataImage, is_selected: TopicFilter) -> Iterator[Object]:
+def tokens(metadata: MetadataImage, is_selected: TopicPredicate) -> Iterator[Object]:
     for _, token in sorted(metadata.tokens.items()):
         yield answer_object(ClusterToken(**token._asdict()))
 

@@ -33,7 +33,7 @@ from kdump.render.output import Output
 if TYPE_CHECKING:  # views are created by the caller
     from kdump.render.views import View
 
-Plain = Callable[[Target, Batch], int]
+PlainBatchWriter = Callable[[Target, Batch], int]
 
 
 MIDDLE = b',"timestampType":"%b","attributes":'
@@ -95,7 +95,7 @@ def record_lines(
 class FastRecordLines:
     """Writes the lines of the batches' matching records. `plain` writes a control batch."""
 
-    def __init__(self, output: Output, selection: Selection, plain: Plain) -> None:
+    def __init__(self, output: Output, selection: Selection, plain: PlainBatchWriter) -> None:
         self.output = output
         self.plain = plain
         self.selection = selection
@@ -253,7 +253,7 @@ class FastRecordWriter:
     def _lines(self, output: Output) -> FastRecordLines:
         return FastRecordLines(output, self.selection, self._plain(output))
 
-    def _plain(self, output: Output) -> Plain:
+    def _plain(self, output: Output) -> PlainBatchWriter:
         view = self.other(output)
         return lambda at, batch: view.batch(at, batch, self.selection.records(batch))
 

@@ -19,7 +19,7 @@ from kdump.render.table import Column, Table
 from kdump.render.times import iso
 
 Object = dict[str, Any]
-Cell = Callable[[Object], str]
+CellText = Callable[[Object], str]
 SHOWN = 5
 """Maximum rows of the lists that describe the fleet; summary.json has more."""
 
@@ -127,23 +127,23 @@ class ScanReport(Sink[FleetEnd]):
         self._line(text, "head")
 
 
-def _text(name: str) -> Cell:
+def _text(name: str) -> CellText:
     return lambda row: "-" if row[name] is None else printable(str(row[name]))
 
 
-def _number(name: str) -> Cell:
+def _number(name: str) -> CellText:
     return lambda row: "-" if row[name] is None else f"{row[name]:,}"
 
 
-def _size(name: str) -> Cell:
+def _size(name: str) -> CellText:
     return lambda row: "-" if row[name] is None else size_text(row[name])
 
 
-def _time(name: str) -> Cell:
+def _time(name: str) -> CellText:
     return lambda row: iso(row[name])
 
 
-def _right(name: str, label: str, cell: Cell) -> Column:
+def _right(name: str, label: str, cell: CellText) -> Column:
     return Column(name, label, cell, right=True)
 
 

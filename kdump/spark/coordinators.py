@@ -85,7 +85,7 @@ def _coordinator(directories: list[LogDirectory], limits: Limits) -> Transaction
     return read_coordinator(paths, len(topic.partitions) if topic else None, limits) if paths else None
 
 
-def groups_behind(fleet: Fleet, limits: Limits) -> list[FleetGroup]:
+def lagging_groups(fleet: Fleet, limits: Limits) -> list[FleetGroup]:
     """Return the groups with their lag, largest first: committed offsets compared with the log end offsets on all disks
     of the cluster."""
     found = []

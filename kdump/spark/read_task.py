@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
@@ -57,6 +57,3 @@ def packed(pieces: Iterable[TaskItem], max_bytes: int, parallelism: int) -> Iter
 def largest_first(pieces: Iterable[TaskItem], max_bytes: int, parallelism: int) -> Iterator[ReadTask]:
     """Like `packed`, largest piece first: for pieces that cannot be divided and whose order does not matter."""
     return packed(sorted(pieces, key=lambda piece: -piece.size), max_bytes, parallelism)
-
-
-OnUnreadable = Callable[[str, str], None]

@@ -20,7 +20,7 @@ from kdump.forensics.scan_answer import (
 )
 from kdump.format.batch import BATCH_HEADER, COMPRESSION, MAX_EXPANSION, MIN_RECORD_SIZE
 from kdump.spark.compare import COMPACTED
-from kdump.spark.coordinators import groups_behind, open_transactions
+from kdump.spark.coordinators import lagging_groups, open_transactions
 from kdump.spark.result import compare_replicas, open_result, put_replicas, view
 from kdump.spark.scan import ScanOptions
 from kdump.spark.scan_result import ScanResult
@@ -96,7 +96,7 @@ def summarize(spark: SparkSession, options: ScanOptions, store: Store, done: Sca
             replicas=[ReplicaDifference(**each) for each in found if each["kind"] != COMPACTED],
             compactedReplicas=sum(each["kind"] == COMPACTED for each in found),
             openTransactions=open_transactions(done),
-            groups=groups_behind(done.fleet, done.check.limits)[:MAX_ROWS],
+            groups=lagging_groups(done.fleet, done.check.limits)[:MAX_ROWS],
             topics=sums.topics,
             producers=[FleetProducer(**row) for row in rows(spark, PRODUCERS)],
             keys=[FrequentKey(**row) for row in rows(spark, KEYS)] if options.records else [],

@@ -37,7 +37,7 @@ class LastRecord(NamedTuple):
     timestamp: int | None
 
 
-Place = tuple[str, int]
+RecordPosition = tuple[str, int]
 """Topic and partition."""
 Life = tuple[int, int]
 """Producer ID and the epoch of its markers."""
@@ -49,7 +49,7 @@ class TransactionHistory:
 
     names: dict[int, str] = field(default_factory=dict)
     """Producer ID -> transactional ID. Unique, because a producer ID is assigned only once."""
-    decided: dict[Place, dict[Life, CoordinatorDecision]] = field(default_factory=dict)
+    decided: dict[RecordPosition, dict[Life, CoordinatorDecision]] = field(default_factory=dict)
     """Latest decision for each producer ID and epoch, by partition."""
     done: set[Life] = field(default_factory=set)
     """Producer IDs and epochs whose transaction the coordinator recorded as complete: every partition has its

@@ -15,7 +15,13 @@ from kdump.log.internal_topics import METADATA_TOPIC
 from kdump.log.log_directory import REMOTE_CACHE, LogDirectory, log_directory_above
 from kdump.log.partition_directory import PartitionDirectory
 from kdump.state.metadata import read_metadata
-from kdump.state.missing_partitions import Expected, Key, checkpointed_partitions, may_be_missing, missing_partitions
+from kdump.state.missing_partitions import (
+    Expected,
+    PartitionKey,
+    checkpointed_partitions,
+    may_be_missing,
+    missing_partitions,
+)
 from kdump.state.partition_summary import PartitionSummary, partition_summary, sizes_of
 from kdump.state.siblings import Siblings, with_node_id
 from kdump.state.small_files import offsets, properties
@@ -37,7 +43,7 @@ class LogDirectorySummary:
     dated: int | None
     """Modification time (epoch ms) of .kafka_cleanshutdown or, without it, of the newest checkpoint. In a copy made
     without preserving times, the time of the copy."""
-    absent: list[Key]
+    absent: list[PartitionKey]
     """Partitions that the log directory had and whose directories are missing (see missing_partitions)."""
     remote_cache: int
     """Size in bytes of the cached indexes of remote storage."""
@@ -133,7 +139,7 @@ def _identity(directory: LogDirectory, broken: list[str]) -> dict[str, str]:
     return found
 
 
-def _absent(directory: LogDirectory, identity: dict[str, str], siblings: Siblings) -> list[Key]:
+def _absent(directory: LogDirectory, identity: dict[str, str], siblings: Siblings) -> list[PartitionKey]:
     noted = checkpointed_partitions(directory.files)
     if directory.only_metadata or not may_be_missing(directory.path, noted):
         return []

@@ -127,7 +127,7 @@ class ProducerIds(NamedTuple):
     nextProducerId: int
 
 
-QuotaEntity = tuple[tuple[str, str | None], ...]
+QuotaEntityKey = tuple[tuple[str, str | None], ...]
 """(user, client-id or ip; its name, None for the default) for each part of the entity."""
 
 
@@ -149,7 +149,7 @@ class MetadataImage:
     brokers: dict[int, BrokerRegistration] = field(default_factory=dict)
     controllers: dict[int, ControllerRegistration] = field(default_factory=dict)
     features: dict[str, int] = field(default_factory=dict)
-    quotas: dict[QuotaEntity, dict[str, float]] = field(default_factory=dict)
+    quotas: dict[QuotaEntityKey, dict[str, float]] = field(default_factory=dict)
     acls: dict[str, StandardAcl] = field(default_factory=dict)
     scram: dict[tuple[str, str], ScramCredential] = field(default_factory=dict)
     tokens: dict[str, DelegationToken] = field(default_factory=dict)

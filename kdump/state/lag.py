@@ -25,7 +25,7 @@ TopicName = Annotated[str, Doc("topic name; the topic ID if the name is unknown"
 PartitionNumber = Annotated[int, Doc("partition number")]
 TopicId = Annotated[str | None, Doc("topic ID, as Kafka prints it")]
 LogStart = Annotated[int | None, Doc("first offset of the partition on the same disk; null: not on this disk", OFFSET)]
-LogEnd = Annotated[int | None, Doc("the offset after the last valid batch on that disk", OFFSET)]
+LogEndOffset = Annotated[int | None, Doc("the offset after the last valid batch on that disk", OFFSET)]
 HighWatermark = Annotated[int | None, Doc("from replication-offset-checkpoint, which is written every 5 s", OFFSET)]
 RecordOffset = Annotated[int | None, Doc("offset of the record with this state in the coordinator's log", OFFSET)]
 """Fields that both kinds of offsets share."""
@@ -56,7 +56,7 @@ class CommittedPosition(NamedTuple):
     topicId: TopicId
     pending: Annotated[tuple[PendingCommit, ...], Doc("of {…}: offsets in open transactions")]
     logStartOffset: LogStart
-    logEndOffset: LogEnd
+    logEndOffset: LogEndOffset
     highWatermark: HighWatermark
     lag: Annotated[
         int | None, Doc("logEndOffset - offset, at least 0; null: unknown, or as of an earlier time", "records")
@@ -79,7 +79,7 @@ class SharePosition(NamedTuple):
     leaderEpoch: Annotated[int, Doc("epoch of the partition leader that wrote it")]
     topicId: TopicId
     logStartOffset: LogStart
-    logEndOffset: LogEnd
+    logEndOffset: LogEndOffset
     highWatermark: HighWatermark
     lag: Annotated[int | None, Doc("logEndOffset - startOffset - deliveryCompleteCount; null: unknown", "records")]
     remark: Annotated[str, Doc("what is wrong with the offset; empty if nothing is")]

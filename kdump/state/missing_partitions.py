@@ -48,7 +48,7 @@ from kdump.state.partition_summary import Open, open_window
 from kdump.state.partition_table import PartitionRegistration
 from kdump.state.small_files import read_entries
 
-Key = tuple[str, int]
+PartitionKey = tuple[str, int]
 
 EVIDENCE = ("recovery-point-offset", "replication-offset")
 """Checkpoints that name every log of a log directory, without '-checkpoint': the first valid one counts."""
@@ -65,7 +65,7 @@ class CheckpointedPartitions(NamedTuple):
     """The partitions in a log directory's checkpoints. `is_whole`: whether they are all that the log directory had; if
     no checkpoint is valid, they are those in the valid lines."""
 
-    keys: frozenset[Key]
+    keys: frozenset[PartitionKey]
     is_whole: bool
 
 
@@ -98,7 +98,7 @@ class Expected(NamedTuple):
         """Whether the disk's metadata states which partitions the node has; damaged metadata may be out of date."""
         return self.metadata is not None and not self.metadata.problems and bool(self.metadata.topics)
 
-    def assigned(self) -> Iterable[tuple[Key, str | None]]:
+    def assigned(self) -> Iterable[tuple[PartitionKey, str | None]]:
         """Yield the node's partitions according to the metadata, each with the ID of its log directory; None if the
         metadata assigns it to no log directory."""
         for topic in self.metadata.topics.values() if self.metadata is not None else ():
@@ -112,9 +112,9 @@ class MissingPartitions(NamedTuple):
     assigns to it and that no checkpoint names, so that the broker probably did not create them before it stopped.
     `blocked`: those of `lost` in whose place there is something else, by its path."""
 
-    lost: list[Key]
-    never: list[Key]
-    blocked: dict[Key, str]
+    lost: list[PartitionKey]
+    never: list[PartitionKey]
+    blocked: dict[PartitionKey, str]
 
 
 def checkpointed_partitions(checkpoints: Mapping[str, Target], open_: Open = open_window) -> CheckpointedPartitions:
@@ -122,7 +122,7 @@ def checkpointed_partitions(checkpoints: Mapping[str, Target], open_: Open = ope
     none, because each is missing, empty or damaged, those in the valid lines. One that cannot be read is not lost, so
     that nothing shows that others are missing. `checkpoints`: the files of the log directory by name."""
     is_unread = False
-    named: set[Key] = set()
+    named: set[PartitionKey] = set()
     for name in EVIDENCE:
         target = checkpoints.get(f"{name}-checkpoint")
         if target is None:
@@ -177,12 +177,12 @@ def may_be_missing(path: str, checkpointed: CheckpointedPartitions) -> bool:
     return not checkpointed.is_whole or bool(in_place) or any("" not in found.get(key, ()) for key in checkpointed.keys)
 
 
-def is_legal(key: Key) -> bool:
+def is_legal(key: PartitionKey) -> bool:
     """Return True if a broker can have the partition: whatever else a damaged checkpoint names is no partition."""
     return LEGAL.fullmatch(key[0]) is not None and 0 <= key[1] < 1 << 31
 
 
-def name_of(key: Key) -> str:
+def name_of(key: PartitionKey) -> str:
     """Return the name of the partition's directory."""
     return f"{key[0]}-{key[1]}"
 
@@ -194,7 +194,7 @@ def what_is_at(path: str) -> str:
     return "a file"
 
 
-def _ordered(keys: Iterable[Key]) -> list[Key]:
+def _ordered(keys: Iterable[PartitionKey]) -> list[PartitionKey]:
     return sorted(keys, key=lambda key: (natural(key[0]), key[1]))
 
 
@@ -217,11 +217,11 @@ def _is_written(target: Target, open_: Open) -> bool:
         window.source.close()
 
 
-def _states(path: str) -> tuple[dict[Key, set[str]], dict[Key, str]]:
+def _states(path: str) -> tuple[dict[PartitionKey, set[str]], dict[PartitionKey, str]]:
     """Return the partitions that a log directory contains, each with the states of its directories: "" is a live one;
     and the paths of what else has a live partition's name. Raises OSError."""
-    found: dict[Key, set[str]] = {}
-    in_place: dict[Key, str] = {}
+    found: dict[PartitionKey, set[str]] = {}
+    in_place: dict[PartitionKey, str] = {}
     for item in items(path):
         match = PARTITION.match(item.name)
         if match is None:

@@ -90,14 +90,14 @@ class SequenceBreak(NamedTuple):
     damaged: bool
 
 
-Entry = TypeVar("Entry", bound=ProducerStateEntry)
+EntryT = TypeVar("EntryT", bound=ProducerStateEntry)
 
 
-class ProducerState(Generic[Entry]):
+class ProducerState(Generic[EntryT]):
     """Producers by ID, as of the batches passed in so far, each in some 90 bytes. `forgotten` counts those removed to
     limit memory; `kind` is the class of the entries."""
 
-    def __init__(self, kind: type[Entry] = ProducerStateEntry) -> None:  # type: ignore[assignment]
+    def __init__(self, kind: type[EntryT] = ProducerStateEntry) -> None:  # type: ignore[assignment]
         self.kind = kind
         self.forgotten = 0
         self._rows = IdRows(by_age=True)
@@ -113,24 +113,24 @@ class ProducerState(Generic[Entry]):
         """Return the number of a producer, less than the number of all; -1 if it is not known."""
         return self._rows.find(producer_id)
 
-    def get(self, producer_id: int) -> Entry | None:
+    def get(self, producer_id: int) -> EntryT | None:
         """Return a copy of the entry; `put` stores it."""
         row = self._rows.find(producer_id)
         return None if row < 0 else self._entry(row)
 
-    def _entry(self, row: int) -> Entry:
+    def _entry(self, row: int) -> EntryT:
         return self.kind(*self._layout.unpack_from(*self._place(row)))
 
     def _place(self, row: int) -> tuple[bytearray, int]:
         """Return the block with a row, and where the row is in it."""
         return self._blocks[row // BLOCK], row % BLOCK * self._layout.size
 
-    def items(self) -> Iterator[tuple[int, Entry]]:
+    def items(self) -> Iterator[tuple[int, EntryT]]:
         """Yield each producer ID with a copy of its entry, in the order in which they were last active."""
         for row in self._rows:
             yield self._rows.id_of(row), self._entry(row)
 
-    def put(self, producer_id: int, entry: Entry) -> None:
+    def put(self, producer_id: int, entry: EntryT) -> None:
         """Store the entry, and make the producer the most recently active one."""
         row = self._row(producer_id, entry.epoch)
         self._layout.pack_into(*self._place(row), *self._of(entry))

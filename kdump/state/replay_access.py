@@ -18,7 +18,7 @@ from kdump.format.metadata_names import (
     SCRAM_MECHANISM,
     enum_name,
 )
-from kdump.state.image import TOPIC, DelegationToken, QuotaEntity, ScramCredential, StandardAcl
+from kdump.state.image import TOPIC, DelegationToken, QuotaEntityKey, ScramCredential, StandardAcl
 from kdump.state.internal_records import ENTRY
 from kdump.state.replay_state import ReplayState
 
@@ -53,7 +53,7 @@ def _config_size(name: str, value: str) -> int:
 
 
 def quota(replay: ReplayState, values: dict[str, Any]) -> None:
-    entity: QuotaEntity = tuple(sorted((part["entityType"], part["entityName"]) for part in values["entity"]))
+    entity: QuotaEntityKey = tuple(sorted((part["entityType"], part["entityName"]) for part in values["entity"]))
     key, known = values["key"], replay.metadata.quotas
     if values["remove"]:
         if key in known.get(entity, ()):
@@ -64,7 +64,7 @@ def quota(replay: ReplayState, values: dict[str, Any]) -> None:
         replay.keep(known.setdefault(entity, {}), key, values["value"], "quota", f"{quota_name(entity)} {key}")
 
 
-def quota_name(entity: QuotaEntity) -> str:
+def quota_name(entity: QuotaEntityKey) -> str:
     """Return the name of a quota entity, such as user=ann, client-id=<default>."""
     return ", ".join(f"{kind}={'<default>' if name is None else name}" for kind, name in entity)
 

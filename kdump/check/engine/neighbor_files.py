@@ -9,7 +9,7 @@ from contextlib import closing
 from kdump.check.options import Options
 from kdump.check.resume_state import NUMBER, Resumable
 from kdump.check.rule import SegmentContext
-from kdump.check.rules.producer_snapshots import Row
+from kdump.check.rules.producer_snapshots import SnapshotEntry
 from kdump.check.totals import CheckTotals
 from kdump.log.entries import Entry, Item
 from kdump.log.entries import entries as read_entries
@@ -29,7 +29,7 @@ MAX_ABORTED_ENTRIES = 1_000_000
 """Maximum number of entries of a .txnindex that are compared with its segment."""
 
 
-Aborted = tuple[Target | None, PackedEntries] | None
+IndexedAborts = tuple[Target | None, PackedEntries] | None
 
 
 class NeighborFiles(Resumable):
@@ -42,7 +42,7 @@ class NeighborFiles(Resumable):
         self.totals = totals
         self.walked = 0
         """Bytes of batches that have been read again."""
-        self._last: tuple[SegmentContext, Aborted] | None = None
+        self._last: tuple[SegmentContext, IndexedAborts] | None = None
         """The segment whose .txnindex was read last, and its entries: several rules use them."""
 
     def entries(self, target: Target, kind: FileKind) -> Iterator[Item]:
@@ -60,7 +60,7 @@ class NeighborFiles(Resumable):
         with closing(window.source):
             yield from read_entries(kind, window, target.name_offset or 0)
 
-    def snapshot(self, target: Target) -> Iterator[Row] | None:
+    def snapshot(self, target: Target) -> Iterator[SnapshotEntry] | None:
         """Return the entries of a producer snapshot; None if it is not valid. Reads the file twice, because the
         checksum is only known at its end and it may have a million entries."""
         try:
@@ -73,7 +73,7 @@ class NeighborFiles(Resumable):
             return None
         return self._snapshot(target)
 
-    def _snapshot(self, target: Target) -> Iterator[Row]:
+    def _snapshot(self, target: Target) -> Iterator[SnapshotEntry]:
         try:
             with closing(self.options.open(target).source) as source:
                 for item in read_entries(PRODUCER_SNAPSHOT, Window(source), 0):
@@ -82,7 +82,7 @@ class NeighborFiles(Resumable):
         except SourceError as error:
             self.totals.add_unreadable(error)
 
-    def aborted(self, part: SegmentContext) -> Aborted:
+    def aborted(self, part: SegmentContext) -> IndexedAborts:
         """Return the entries of the segment's .txnindex; None if it cannot be read, is invalid or too large, or if the
         .index is missing too, so that it may have been lost. A segment with an .index but no .txnindex has no aborted
         transactions."""
@@ -91,7 +91,7 @@ class NeighborFiles(Resumable):
             self._last = part, self._aborted(part)
         return self._last[1]
 
-    def _aborted(self, part: SegmentContext) -> Aborted:
+    def _aborted(self, part: SegmentContext) -> IndexedAborts:
         target = part.segment.indexes.get(TXN_INDEX)
         if target is None:
             return (None, PackedEntries()) if INDEX in part.segment.indexes else None

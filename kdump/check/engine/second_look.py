@@ -24,7 +24,7 @@ MAX_HELD = 1000
 """Maximum number of findings held back until it is known whether their files have changed."""
 MAX_RECHECKED = 10_000
 """Maximum number of findings that are checked again."""
-Key = tuple[str, str, int, int, str]
+FindingKey = tuple[str, str, int, int, str]
 Look = Callable[[FileWatch], Iterator[Finding]]
 
 
@@ -48,7 +48,7 @@ class CheckedUnit(Protocol):
     def again(self, *, around: bool) -> CheckedUnit | None: ...
 
 
-def key(finding: Finding) -> Key:
+def key(finding: Finding) -> FindingKey:
     """Return what identifies a finding in the next look."""
     return finding.code, finding.file, finding.position, finding.size, finding.message
 
@@ -106,7 +106,7 @@ class Looking:
         self._doubtful: list[Finding] = []
         self.doubted: set[str] = set()
         """Codes of findings that had to be checked again."""
-        self._reported: set[Key] = set()
+        self._reported: set[FindingKey] = set()
 
     def holds(self, finding: Finding) -> bool:
         """Return True if the finding holds; otherwise `rest` may yield it later."""
@@ -171,7 +171,7 @@ def settled(unit: CheckedUnit, look: Look, totals: CheckTotals, *, at_once: bool
 
 
 def _again(
-    unit: CheckedUnit, before: FileWatch, doubtful: list[Finding], reported: set[Key], totals: CheckTotals
+    unit: CheckedUnit, before: FileWatch, doubtful: list[Finding], reported: set[FindingKey], totals: CheckTotals
 ) -> Iterator[Finding]:
     """Yield those of the doubtful findings that remain when their files are checked again, without those already
     reported."""

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 MAX_HELD = 1000
 """Maximum number of a unit's findings that a worker returns directly; it writes the rest to a file."""
-Done = tuple[list[Finding], str, CheckTotals]
+UnitResult = tuple[list[Finding], str, CheckTotals]
 """Findings, path of the file with the rest of them (empty if there is none), and what was checked."""
 
 _directory = ""
@@ -55,7 +55,7 @@ def _begin(rate: RateLimit | None, counter: SharedCounter, directory: str, named
     _directory, _counter = directory, counter
 
 
-def _work(unit: CheckUnit) -> Done:
+def _work(unit: CheckUnit) -> UnitResult:
     """Check a unit in a worker."""
     assert _counter is not None
     totals = CheckTotals()
@@ -136,7 +136,7 @@ def run_all(
                 unit.check = None  # which has the state of the whole partition
             return
         pool, counter = made
-        futures: dict[int, Future[Done]] = {}
+        futures: dict[int, Future[UnitResult]] = {}
         try:
             with uninterrupted():  # so that `stop` reaches every worker that was started
                 for number in sorted(range(len(units)), key=lambda number: -units[number].size):

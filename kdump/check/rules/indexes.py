@@ -128,7 +128,7 @@ INDEX_ORPHAN = Code(
 
 
 PREALLOCATED = "the zeros are preallocated; the broker truncates them when it closes the file"
-Reader = Callable[[Target, FileKind], Iterator[Item]]
+ReadItems = Callable[[Target, FileKind], Iterator[Item]]
 
 
 class IndexRule(Rule):
@@ -142,7 +142,7 @@ class IndexRule(Rule):
     padding_consequence: str | None = None
     """Severity (`padding_severity`) and consequence of zeros that count as entries; None: as in the catalogue."""
 
-    def __init__(self, read: Reader, known: PartitionContext) -> None:
+    def __init__(self, read: ReadItems, known: PartitionContext) -> None:
         self.read = read
         self.known = known
         self.target: Target | None = None

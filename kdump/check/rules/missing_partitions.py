@@ -16,8 +16,8 @@ from kdump.log.paths import Target
 from kdump.state.missing_partitions import (
     EVIDENCE,
     Expected,
-    Key,
     MissingPartitions,
+    PartitionKey,
     checkpointed_partitions,
     missing_partitions,
     name_of,
@@ -67,7 +67,7 @@ def missing_in(
 
 def missing_from(
     directory: LogDirectory,
-    here: Collection[Key],
+    here: Collection[PartitionKey],
     others: tuple[str, ...],
     metadata: MetadataImage | None,
     options: Options,
@@ -96,7 +96,7 @@ def missing_from(
         yield PARTITION_MISSING.finding(target, message=message, severity=INFO, consequence=consequence)
 
 
-def _missing(key: Key, noted: dict[str, Checkpoint], directory: LogDirectory, blocked: str | None) -> Finding:
+def _missing(key: PartitionKey, noted: dict[str, Checkpoint], directory: LogDirectory, blocked: str | None) -> Finding:
     """Return the finding about a partition that is gone, at the line of a checkpoint that names it. `blocked`: the path
     of what is in its place, if anything."""
     name = next((name for name in (*EVIDENCE[::-1], *noted) if key in noted.get(name, {})), None)

@@ -58,7 +58,7 @@ def invalid_region(target: Target, region: Region) -> Finding:
     return SNAPSHOT_INVALID.finding(target, message=region.reason, position=region.position, size=region.size)
 
 
-Row = tuple[int, dict[str, Any]]
+SnapshotEntry = tuple[int, dict[str, Any]]
 """An entry of a producer snapshot: its position in the file, and its values."""
 
 
@@ -69,7 +69,10 @@ class ProducerSnapshotRule(Rule):
     saved_fields = {"first": NUMBER, "compared": NAMES}
 
     def __init__(
-        self, producers: ProducerWatcher, snapshots: list[Target], read: Callable[[Target], Iterator[Row] | None]
+        self,
+        producers: ProducerWatcher,
+        snapshots: list[Target],
+        read: Callable[[Target], Iterator[SnapshotEntry] | None],
     ) -> None:
         self.producers = producers
         self.read = read

@@ -75,7 +75,7 @@ def invalid_entries(target: Target, items: Iterable[Item]) -> Iterator[Finding]:
 LARGEST_OFFSET = 2**63 - 1
 
 
-class Aborted(NamedTuple):
+class AbortMarker(NamedTuple):
     """An ABORT marker at bytes position..position+size-1 of the segment, with the first offset of its transaction and
     the last stable offset after it. `whole`: the data of its transaction is in the log, from its first offset on."""
 
@@ -97,7 +97,7 @@ class AbortMarkers:
         self._rows: dict[int, int] | None = None
         """Rows by offset, if offsets do not ascend."""
 
-    def add(self, marker: Aborted) -> None:
+    def add(self, marker: AbortMarker) -> None:
         """Add a marker; it replaces one at the same offset."""
         offsets, row = self._columns[0], len(self._found)
         if self._rows is None and row and marker.offset <= offsets[-1]:
@@ -108,7 +108,7 @@ class AbortMarkers:
         if self._rows is not None:
             self._rows[marker.offset] = row
 
-    def find(self, offset: int) -> Aborted | None:
+    def find(self, offset: int) -> AbortMarker | None:
         """Return the marker at an offset, None if there is none; `rest` leaves it out."""
         if self._rows is not None:
             row = self._rows.get(offset, -1)
@@ -120,14 +120,14 @@ class AbortMarkers:
         self._found[row] = True
         return self._at(row)
 
-    def rest(self) -> Iterator[Aborted]:
+    def rest(self) -> Iterator[AbortMarker]:
         """Yield the markers that have not been found."""
         for row in range(len(self._found)) if self._rows is None else self._rows.values():
             if not self._found[row]:
                 yield self._at(row)
 
-    def _at(self, row: int) -> Aborted:
-        return Aborted(*(column[row] for column in self._columns))
+    def _at(self, row: int) -> AbortMarker:
+        return AbortMarker(*(column[row] for column in self._columns))
 
 
 Begins = Callable[[SegmentContext, int, int], bool]
@@ -166,7 +166,7 @@ class TxnIndexRule(Rule):
             first = aborted.first_offset if aborted is not None else -1
             position, size = seen.batch.position, seen.batch.size
             stable = min(ended.stable, LARGEST_OFFSET)  # after a marker at that offset, it would not fit in 64 bits
-            self.aborts.add(Aborted(ended.offset, ended.producer_id, first, stable, position, size, whole))
+            self.aborts.add(AbortMarker(ended.offset, ended.producer_id, first, stable, position, size, whole))
         return NONE
 
     def first_suspect(self, part: SegmentContext, heads: HeaderColumns, first: int, stop: int) -> int:
@@ -199,7 +199,7 @@ class TxnIndexRule(Rule):
                 yield TXN_INDEX_MISMATCH.finding(target, message=message, offset=abort.offset)
 
     def _compare_entry(
-        self, part: SegmentContext, target: Target, position: int, entry: dict[str, int], abort: Aborted
+        self, part: SegmentContext, target: Target, position: int, entry: dict[str, int], abort: AbortMarker
     ) -> Iterator[Finding]:
         """Yield findings for an entry whose firstOffset or lastStableOffset differs from the log."""
         if not abort.whole or self.known.compacted:
@@ -225,7 +225,7 @@ class TxnIndexRule(Rule):
                     actual=entry[name],
                 )
 
-    def _is_too_high(self, part: SegmentContext, stable: int, abort: Aborted) -> bool:
+    def _is_too_high(self, part: SegmentContext, stable: int, abort: AbortMarker) -> bool:
         """Return True if an entry's last stable offset is too high. It may legally be above the log's if no transaction
         was open after the marker: a follower appends all fetched batches at once, so that it may be the first offset of
         a transaction that begins later (UnifiedLog.append, ProducerStateManager.lastStableOffset)."""
@@ -235,7 +235,7 @@ class TxnIndexRule(Rule):
 
     def _no_index(self, part: SegmentContext) -> Iterator[Finding]:
         missing = 0
-        first: Aborted | None = None
+        first: AbortMarker | None = None
         for abort in self.aborts.rest():
             missing += bool(abort.whole)
             first = abort if first is None and abort.whole else first

@@ -14,7 +14,7 @@ from kdump.forensics.carve.runs import CarvedRun, Runs
 from kdump.forensics.carve.search import CarvedBatch, Search
 from kdump.forensics.carve.write import Writer
 from kdump.forensics.output_directory import OutputDirectory
-from kdump.log.errors import OnUnreadable, SourceError, is_missing, listing_error, raise_it
+from kdump.log.errors import OnUnreadable, SourceError, is_missing, listing_error, raise_error
 from kdump.log.fault_tolerant import FaultTolerantSource
 from kdump.log.paths import Target, target
 
@@ -38,7 +38,7 @@ def carve(
     out: str | None = None,
     *,
     options: Options | None = None,
-    on_unreadable: OnUnreadable = raise_it,
+    on_unreadable: OnUnreadable = raise_error,
     on_progress: Callable[[str, int, int | None], None] = lambda file, position, size: None,
 ) -> Iterator[CarvedBatch | CarvedRun | CarvedFile]:
     """Yield the valid batches in files of any kind, in order of their positions; a CarvedRun after the last batch of

@@ -19,7 +19,7 @@ from kdump.forensics.postmortem.buckets import Buckets, of_time
 from kdump.forensics.postmortem.facts import Directory, PartitionFacts, PostMortem, Series
 from kdump.forensics.postmortem.partition_scan import PostMortemCheck
 from kdump.forensics.space_saving import SpaceSaving
-from kdump.log.errors import OnUnreadable, SourceError, raise_it
+from kdump.log.errors import OnUnreadable, SourceError, raise_error
 from kdump.log.log_directory import LogDirectory
 from kdump.log.low_impact_reads import limit_rate, limited_to, rate_for_workers
 from kdump.log.rate_limit import RateLimit
@@ -42,7 +42,7 @@ TOPICS = 200
 together."""
 
 UnitFilter = Callable[[CheckUnit], bool]
-Done = tuple[PartitionFacts, CheckTotals]
+PartitionResult = tuple[PartitionFacts, CheckTotals]
 _counter: SharedCounter | None = None
 
 
@@ -74,7 +74,7 @@ def postmortem(
     if all(unit.directory is not None for unit in work):
         raise unread[0] if unread else SourceError("no partitions found here")
     for error in unread:
-        (on_unreadable or raise_it)(error)
+        (on_unreadable or raise_error)(error)
     total(sum(unit.size for unit in work))
     made = PostMortem(named, options.now)
     gather = _Gather(made)
@@ -145,7 +145,7 @@ def _directory(found: LogDirectory) -> Directory:
     return Directory(found.path, properties(found.files.get("meta.properties")), had_clean_shutdown(found))
 
 
-def read_unit(unit: CheckUnit, on_progress: Callable[[int], None]) -> Done:
+def read_unit(unit: CheckUnit, on_progress: Callable[[int], None]) -> PartitionResult:
     """Read a unit of work once, and return its facts and totals."""
     totals = CheckTotals()
     unit.check_class = PostMortemCheck
@@ -180,7 +180,7 @@ def _begin(rate: RateLimit | None, counter: SharedCounter) -> None:
     _counter = counter
 
 
-def _work(unit: CheckUnit) -> Done:
+def _work(unit: CheckUnit) -> PartitionResult:
     """Read a unit in a worker process."""
     assert _counter is not None
     unit.options = replace(unit.options, open_source=careful_source)
@@ -189,7 +189,9 @@ def _work(unit: CheckUnit) -> Done:
     return done
 
 
-def _run_all(work: list[CheckUnit], jobs: int, on_progress: Callable[[int], None]) -> Iterator[tuple[CheckUnit, Done]]:
+def _run_all(
+    work: list[CheckUnit], jobs: int, on_progress: Callable[[int], None]
+) -> Iterator[tuple[CheckUnit, PartitionResult]]:
     """Yield each unit, in order, with its facts and totals."""
     if jobs <= 1 or len(work) < 2:
         for unit in work:
@@ -204,7 +206,7 @@ def _run_all(work: list[CheckUnit], jobs: int, on_progress: Callable[[int], None
     counter = SharedCounter(context)
     given = (rate_for_workers(context), counter)
     with ProcessPoolExecutor(min(jobs, len(work)), context, _begin, given) as pool:
-        futures: deque[Future[Done]] = deque()
+        futures: deque[Future[PartitionResult]] = deque()
         rest = iter(work)
         try:
             for unit in work:

@@ -20,7 +20,7 @@ from kdump.forensics.reindex.find_segments import ReindexInput, find_segments, m
 from kdump.forensics.reindex.open_transactions import first_needed, snapshot_at
 from kdump.forensics.reindex.segment import RebuildOptions, RebuiltSegment, RecoveryEnd, rebuild
 from kdump.forensics.reindex.verdict import IDENTICAL, NOT_NEEDED, UNREAD, Verdict
-from kdump.log.errors import OnUnreadable, SourceError, raise_it, went_away
+from kdump.log.errors import OnUnreadable, SourceError, raise_error, went_away
 from kdump.log.file_kinds import INDEX, TIME_INDEX, TXN_INDEX, FileKind
 from kdump.log.partition_directory import SegmentFiles
 from kdump.log.paths import is_live
@@ -122,7 +122,7 @@ def reindex(
     past_damage: bool = False,
     is_selected: Callable[[str], bool] = lambda topic: True,
     options: Options | None = None,
-    on_unreadable: OnUnreadable = raise_it,
+    on_unreadable: OnUnreadable = raise_error,
     on_progress: Callable[[int], None] = lambda count: None,
 ) -> Iterator[Reindexed]:
     """Yield the segments that `paths` stand for: files, partition directories, log directories, or directories above.

@@ -29,18 +29,18 @@ def node_directories(paths: list[str]) -> list[DirectoryPlan]:
     """Return the plans to fill in, in the order of `paths`, without duplicates. Raises SourceError for a path that is
     not a log directory, unless it is missing or failed and other log directories are given."""
     found: list[DirectoryPlan] = []
-    refused: list[SourceError] = []
+    errors: list[SourceError] = []
     for path in dict.fromkeys(paths):
         if path == "-" or is_url(path):
             raise SourceError(f"{path}: not a directory; pass a broker's log directory")
         reason = _failure(path)
         if reason:
             found.append(DirectoryPlan(path, None, failed=reason))
-            refused.append(SourceError(f"{path}: {reason}; pass a broker's log directory"))
+            errors.append(SourceError(f"{path}: {reason}; pass a broker's log directory"))
         else:
             found += _log_directories(path, several=len(paths) > 1)
     if all(each.failed and not os.path.isdir(each.path) for each in found):
-        raise refused[0]
+        raise errors[0]
     _roles(found)
     return found
 
@@ -64,15 +64,15 @@ def _log_directories(path: str, several: bool) -> list[DirectoryPlan]:
     place = directory_at(path)
     if place is None and several and set(names(path)) <= {LOCK, "lost+found"}:
         return [_directory(LogDirectory(path))]  # a new disk: log.dirs may name it
-    refused: list[SourceError] = []
-    collector = UnlistedCollector(refused.append)
+    errors: list[SourceError] = []
+    collector = UnlistedCollector(errors.append)
     found: list[LogDirectory] = []
     if isinstance(place, LogDirectory):
         found.append(place)
     else:
         found += [each for each in find_directories(path, collector) if isinstance(each, LogDirectory)]
-    if not found and refused:
-        raise refused[0]
+    if not found and errors:
+        raise errors[0]
     if not found:
         raise SourceError(f"{path}: not a log directory; a partition alone does not show how its broker was shut down")
     if len(found) > 1:
@@ -85,7 +85,7 @@ def _log_directories(path: str, several: bool) -> list[DirectoryPlan]:
         raise SourceError(f"{found[0].path}: {reason}: {advice}")
     plan = _directory(found[0])
     plan.unlisted = collector.apart_from([found[0].path])
-    plan.unread += [str(error) for error in refused if isinstance(error, Unlisted) and error.path in plan.unlisted]
+    plan.unread += [str(error) for error in errors if isinstance(error, Unlisted) and error.path in plan.unlisted]
     return [plan]
 
 

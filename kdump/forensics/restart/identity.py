@@ -27,11 +27,11 @@ def identify(directories: list[DirectoryPlan], plan: RestartPlan, rights: Rights
     for directory in directories:
         path = os.path.join(directory.path, META)
         barrier = None if directory.failed else rights.barrier(directory.path)
-        refused = rights.java_error(path)
+        denial = rights.java_error(path)
         if barrier is not None:
-            refused = f"AccessDeniedException: {path}"
+            denial = f"AccessDeniedException: {path}"
         try:
-            reason = refused or _read(directory)
+            reason = denial or _read(directory)
         except SourceError as error:  # kdump cannot read it; the broker may
             directory.unread.append(str(error))
             continue

@@ -58,16 +58,16 @@ class LogFiles:
         """Check that the broker's user may open a file, or create it if it is missing; `random`: as a RandomAccessFile.
         Raises StartupFailed if not."""
         exists = os.path.lexists(path)
-        refused = self.rights.java_error(path, want) if exists else None
+        denial = self.rights.java_error(path, want) if exists else None
         if not exists and not self.rights.can(os.path.dirname(path), WRITE | ENTER):
-            refused = f"AccessDeniedException: {path}"
+            denial = f"AccessDeniedException: {path}"
             random = False
-        if refused is None or os.path.isdir(path):
+        if denial is None or os.path.isdir(path):
             return
         word = "write" if want & WRITE else "read"
         if random:
-            refused = f"FileNotFoundException: {path} (Permission denied)"
-        raise StartupFailed(denied(path, word, refused, self.rights))
+            denial = f"FileNotFoundException: {path} (Permission denied)"
+        raise StartupFailed(denied(path, word, denial, self.rights))
 
     def offset(self, name: str) -> int:
         """Return the offset in a file name, as LogFileUtils.offsetFromFile does. Raises StartupFailed if there is

@@ -239,9 +239,9 @@ class LogManager:
             return
         try:
             topic_id_at = os.path.join(plan.path, "partition.metadata")
-            refused = self.rights.java_error(topic_id_at)
-            if refused is not None and not os.path.isdir(topic_id_at):
-                raise StartupFailed(denied(topic_id_at, "read", refused, self.rights))
+            denial = self.rights.java_error(topic_id_at)
+            if denial is not None and not os.path.isdir(topic_id_at):
+                raise StartupFailed(denied(topic_id_at, "read", denial, self.rights))
             topic_id = checkpoint_file.topic_id(topic_id_at)
         except StartupFailed as stopped:
             plan.stops.append(stopped.stop)
@@ -338,10 +338,10 @@ class LogManager:
     def _refused(self, directory: DirectoryPlan, path: str) -> bool:
         """Return True, and add a stop, if the broker is not permitted to read a checkpoint: this fails the log
         directory."""
-        refused = self.rights.java_error(path)
-        if refused is None or os.path.isdir(path):
+        denial = self.rights.java_error(path)
+        if denial is None or os.path.isdir(path):
             return False
-        directory.stops.append(denied(path, "read", refused, self.rights))
+        directory.stops.append(denied(path, "read", denial, self.rights))
         return True
 
     def _cleaner(self, directory: DirectoryPlan) -> None:

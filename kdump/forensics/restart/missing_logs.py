@@ -16,7 +16,7 @@ from kdump.log.paths import target
 from kdump.state.image import MetadataImage
 from kdump.state.missing_partitions import (
     Expected,
-    Key,
+    PartitionKey,
     checkpointed_partitions,
     missing_partitions,
     name_of,
@@ -33,7 +33,7 @@ REMEDY = (
 def missing_logs(
     directory: DirectoryPlan,
     others: Sequence[str],
-    checkpoints: Mapping[str, Mapping[Key, int]],
+    checkpoints: Mapping[str, Mapping[PartitionKey, int]],
     metadata: MetadataImage | None,
     *,
     is_created: bool,

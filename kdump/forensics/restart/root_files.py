@@ -23,10 +23,10 @@ CLEANER = "cleaner-offset-checkpoint"
 def _lock_error(directory: DirectoryPlan, rights: Rights) -> tuple[str, str] | None:
     """Return the path of .lock and the exception that Java throws when it opens or creates it; None if it can."""
     path = os.path.join(directory.path, LOCK)
-    refused = rights.java_error(path, READ | WRITE)
+    denial = rights.java_error(path, READ | WRITE)
     if not os.path.lexists(path) and not rights.can(directory.path, WRITE | ENTER):
-        refused = f"AccessDeniedException: {path}"
-    return None if refused is None else (path, refused)
+        denial = f"AccessDeniedException: {path}"
+    return None if denial is None else (path, denial)
 
 
 def write_stops(directory: DirectoryPlan, rights: Rights) -> Iterator[StartupFailure]:

@@ -28,7 +28,7 @@ from kdump.state.id_numbers import IdNumbers
 MAX_ABORTED_TRANSACTIONS = 1_000_000
 ENTRY = 24
 """Bytes that a key takes in the cleaner's map: its MD5 and an offset."""
-Aborted = Mapping[int, Sequence[tuple[int, int]]]
+AbortedOffsets = Mapping[int, Sequence[tuple[int, int]]]
 """By producer ID, the first and last offset of each aborted transaction, in order."""
 
 
@@ -67,7 +67,7 @@ def simulate_cleaning(
     first_dirty: int,
     stop: int,
     settings: Settings,
-    aborted: Aborted,
+    aborted: AbortedOffsets,
     options: Options,
     now: int,
 ) -> CleaningResult:
@@ -134,7 +134,7 @@ def _name(key: bytes, digest: bytes) -> int:
     return int.from_bytes((digest or key_digest(key))[:8], "big", signed=True)
 
 
-def _is_aborted(batch: Batch, aborted: Aborted) -> bool:
+def _is_aborted(batch: Batch, aborted: AbortedOffsets) -> bool:
     if not batch.isTransactional or batch.isControlBatch or batch.producerId is None:
         return False
     ranges = aborted.get(batch.producerId, ())

@@ -26,7 +26,7 @@ from kdump.log.listing import length, parent
 from kdump.log.region import Limits
 from kdump.state.coordinator import TransactionCoordinatorState
 
-Answer = SegmentRetention | RetentionBlocker | PartitionRetention | Note
+RetentionAnswer = SegmentRetention | RetentionBlocker | PartitionRetention | Note
 KRAFT = "topic configs do not apply to the metadata log: a controller deletes what is below its snapshots"
 MOVING = "a replica that is being moved here from another log directory: the cleaner skips it until then"
 OLD_CONFIGS = "the metadata could not be read completely, so configs may be outdated"
@@ -73,7 +73,7 @@ class OnePartition:
             was_cleaned="cleaner-offset" in place.known.checkpoints,
         )
 
-    def answers(self, on_progress: Callable[[int], None], on_unreadable: OnUnreadable) -> Iterator[Answer]:
+    def answers(self, on_progress: Callable[[int], None], on_unreadable: OnUnreadable) -> Iterator[RetentionAnswer]:
         place, partition, known = self.place, self.place.partition, self.place.known
         if known.topic == METADATA_TOPIC:
             yield Note(partition.path, KRAFT)

@@ -11,9 +11,9 @@ from kdump.forensics.answers import Note
 from kdump.forensics.find_partitions import PartitionInput, find_partitions, is_away
 from kdump.forensics.retention.clusters import Clusters
 from kdump.forensics.retention.configs import ConfigOverrides, check, known_names
-from kdump.forensics.retention.partition import NOT_KNOWN, OLD_CONFIGS, Answer, OnePartition, RetentionQuery
+from kdump.forensics.retention.partition import NOT_KNOWN, OLD_CONFIGS, OnePartition, RetentionAnswer, RetentionQuery
 from kdump.forensics.transactions import TRANSACTION_TIMEOUT
-from kdump.log.errors import OnUnreadable, raise_it
+from kdump.log.errors import OnUnreadable, raise_error
 from kdump.log.file_kinds import SEGMENT
 from kdump.log.listing import is_url
 from kdump.log.paths import is_live, target
@@ -30,8 +30,8 @@ def retention(
     deep: bool = True,
     keys: bool = False,
     timeout: int = TRANSACTION_TIMEOUT,
-    on_unreadable: OnUnreadable = raise_it,
-) -> Iterator[Answer]:
+    on_unreadable: OnUnreadable = raise_error,
+) -> Iterator[RetentionAnswer]:
     """Yield what retention and the cleaner do with the partitions that `paths` stand for: segments, partition
     directories, log directories, or directories above. For each partition every SegmentRetention, every Hold, and
     PartitionRetention; before these a Note for what could not be taken into account. Reads lazily, in bounded memory.
@@ -70,11 +70,11 @@ def run_query(
     paths: str | Iterable[str],
     question: RetentionQuery,
     *,
-    on_unreadable: OnUnreadable = raise_it,
+    on_unreadable: OnUnreadable = raise_error,
     on_progress: Callable[[int], None] = lambda count: None,
     started: Callable[[PartitionInput], None] = lambda place: None,
     total: Callable[[int], None] = lambda size: None,
-) -> Iterator[Answer]:
+) -> Iterator[RetentionAnswer]:
     """Like `retention`, with the selection as a RetentionQuery. `on_progress` is called with the number of bytes as
     they are read, `total` with their sum in advance, `started` with each partition."""
     now = round(time.time() * 1000) if question.now is None else question.now

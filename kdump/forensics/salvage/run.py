@@ -12,7 +12,7 @@ from kdump.forensics.salvage.partition_run import MakeSink, SalvageRequest, copy
 from kdump.forensics.salvage.result import Salvaged
 from kdump.forensics.salvage.segments import BatchWriter, SegmentWriter
 from kdump.forensics.salvage.sources import SalvageError, SalvageInput, jobs
-from kdump.log.errors import OnUnreadable, raise_it
+from kdump.log.errors import OnUnreadable, raise_error
 
 LEDGER = "ledger.jsonl"
 
@@ -28,7 +28,7 @@ def salvage(
     name: str | None = None,
     options: Options | None = None,
     is_selected: Callable[[str], bool] = lambda topic: True,
-    on_unreadable: OnUnreadable = raise_it,
+    on_unreadable: OnUnreadable = raise_error,
     on_progress: Callable[[int], None] = lambda count: None,
     sink: MakeSink | None = None,
 ) -> list[Salvaged]:

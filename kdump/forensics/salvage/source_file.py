@@ -122,7 +122,7 @@ class SourceFile:
         mended: tuple[str, ...] = ()
         if batch.problems and batch.problems[0].code == "batch-length-invalid" and len(batch.problems) == 1:
             batch, mended = _sized(batch), ("batchLength",)
-        code, reason = _unsound(batch)
+        code, reason = _invalid_reason(batch)
         odd: list[str] = []
         for finding in record_rules.findings(self._part, self.known, batch) if not code else ():
             if finding.severity == ERROR and finding.code in UNSOUND:
@@ -176,7 +176,7 @@ def _sized(batch: Batch) -> Batch:
     return with_fields(batch, batchLength=batch.size - LOG_OVERHEAD) if isinstance(batch, DefaultRecordBatch) else batch
 
 
-def _unsound(batch: Batch) -> tuple[str, str]:
+def _invalid_reason(batch: Batch) -> tuple[str, str]:
     """Return code and reason of an invalid header or checksum; empty if both are valid."""
     invalid = invalidity(batch)
     if invalid is None:

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 
 from kdump.check.engine.units import CheckUnit, units
 from kdump.check.options import Options
-from kdump.forensics.copies import Copy, Key, refuse_others
+from kdump.forensics.copies import Copy, PartitionKey, reject_others
 from kdump.log.errors import OnUnreadable, SourceError
 from kdump.log.file_kinds import SEGMENT
 from kdump.log.header_candidate import candidate_at
@@ -66,7 +66,7 @@ def jobs(
 ) -> list[SalvageInput]:
     """Return the partitions to salvage. `name` is topic-partition, for a source whose directory has no such name. Calls
     `on_unreadable` for what cannot be read. Raises SalvageError."""
-    found: dict[Key, SalvageInput] = {}
+    found: dict[PartitionKey, SalvageInput] = {}
     unnamed = _key(name) if name is not None else None
     for given in _given(list(sources), options, on_unreadable):
         key = unnamed or given.copy.key
@@ -92,7 +92,9 @@ def jobs(
     return list(found.values())
 
 
-def _add_replicas(found: dict[Key, SalvageInput], path: str, options: Options, on_unreadable: OnUnreadable) -> None:
+def _add_replicas(
+    found: dict[PartitionKey, SalvageInput], path: str, options: Options, on_unreadable: OnUnreadable
+) -> None:
     matched = False
     for given in _given([path], options, on_unreadable):
         key = given.copy.key
@@ -118,11 +120,11 @@ def _add_replicas(found: dict[Key, SalvageInput], path: str, options: Options, o
         raise SalvageError(f"--replica {path}: contains none of the partitions to salvage")
 
 
-def _name(key: Key | None) -> str:
+def _name(key: PartitionKey | None) -> str:
     return "a copy without a name" if key is None else f"{key[0]}-{key[1]}"
 
 
-def _key(name: str) -> Key:
+def _key(name: str) -> PartitionKey:
     match = PARTITION.match(name)
     if match is None or match["state"]:
         raise SalvageError(f"--name {name}: not of the form TOPIC-PARTITION, such as orders-0")
@@ -163,7 +165,7 @@ def _given(paths: list[str], options: Options, on_unreadable: OnUnreadable) -> I
         for unit in here:
             assert unit.target is not None
             try:
-                refuse_others(unit.target, options)
+                reject_others(unit.target, options)
                 if unit.target.kind not in (None, SEGMENT):
                     raise SourceError(f"{unit.target.path}: {unit.target.kind.title}, not a log segment")
                 targets.append(unit.target)
