@@ -17,7 +17,7 @@ import pytest
 from kdump.browse import levels as browsing
 from tests.browse.driving import Driver, drive
 from tests.browse.test_model import PAYMENTS, ZERO, listed
-from tests.conftest import FIXTURES, sample, seeded
+from tests.conftest import FIXTURES, numbers_in, sample, seeded
 from tests.craft import batch, flip, record
 from tests.test_damaged_disks import DAMAGES, LARGE
 
@@ -54,7 +54,7 @@ def test_in_and_out_and_all_panes_follow() -> None:
 def test_the_table_and_the_tree_follow_the_hexdump() -> None:
     async def script(at: Driver) -> None:
         await at.keys("enter", "down", "down", "enter", "enter")
-        assert at.labels[-1].startswith("length")
+        assert at.labels[-1] == "length 75"
         await at.keys("tab")
         assert at.app.focused is at.app.hex_pane
         await at.keys("down", "down")
@@ -176,7 +176,7 @@ def test_a_message_that_is_wider_than_the_screen() -> None:
 def test_a_sound_partition_has_no_finding() -> None:
     async def script(at: Driver) -> None:
         await at.keys("n")
-        assert "no error or warning" in at.status or "transaction-open" in at.status
+        assert "no error or warning" in at.status
         await at.keys("v", "i", "escape")
 
     drive(CLEAN / "orders-zstd-0", script)
@@ -380,12 +380,13 @@ def test_a_file_that_shrinks_and_one_that_goes_away(tmp_path: Path) -> None:
     target = tmp_path / "payments-0"
     shutil.copytree(PAYMENTS, target)
     (target / ZERO).chmod(0o644)
+    size = (target / ZERO).stat().st_size
 
     async def script(at: Driver) -> None:
         await at.keys("enter", "down")
         os.truncate(target / ZERO, 400)
         await at.keys("down", "down", "enter", "escape")
-        assert "was truncated" in at.shown or "truncated" in at.status
+        assert numbers_in(at.status.partition(";")[2])[0] == size - 400  # the bytes by which it was truncated
         await at.keys("r")
         assert len(at.app.browser.level.rows) == 3
         shutil.rmtree(target)

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from kdump.decode.decoded import FormatError
 from kdump.decode.formats import FORMATS
-from tests.conftest import FIXTURES
+from tests.conftest import FIXTURES, numbers_in
 from tests.craft import batch, record
 from tests.decode.test_kafka import objects, run
 
@@ -42,18 +42,18 @@ FITS = [
     ("boolean", b"\1", True),
 ]
 FAILS = [
-    ("utf-8", b"ab\xffc", "at byte 2: not UTF-8: byte 0xff"),
-    ("json", b'{"\xc3\xa9": 1,}', "at byte 9: not JSON: "),
-    ("json", b"", "at byte 0: not JSON: expecting value"),
-    ("json", b"NaN", "not JSON: NaN is not a JSON number"),
-    ("json", b"[" * 100_000, "JSON nested too deeply"),
-    ("json", b"[" * 200 + b"]" * 200, "nested deeper than 100 levels"),
-    ("json", b"1" * 5000, "the integer "),
-    ("json", b"\xfe", "at byte 0: not UTF-8: byte 0xfe"),
-    ("int64", b"\0" * 7, "at byte 7: 8 bytes needed, 7 found"),
-    ("int8", b"\0\1", "at byte 1: 1 byte needed, 2 found"),
-    ("uuid", b"123e4567", "not a UUID in text form"),
-    ("boolean", b"\2", "at byte 0: one byte needed, 0 or 1; 0x02 found"),
+    ("utf-8", b"ab\xffc", 2, []),
+    ("json", b'{"\xc3\xa9": 1,}', 9, []),
+    ("json", b"", 0, []),
+    ("json", b"NaN", None, []),
+    ("json", b"[" * 100_000, None, []),
+    ("json", b"[" * 200 + b"]" * 200, None, [100]),
+    ("json", b"1" * 5000, None, []),
+    ("json", b"\xfe", 0, []),
+    ("int64", b"\0" * 7, 7, [8, 7]),
+    ("int8", b"\0\1", 1, [1, 2]),
+    ("uuid", b"123e4567", None, []),
+    ("boolean", b"\2", 0, [0, 1]),
 ]
 
 
@@ -71,10 +71,14 @@ def test_what_fits(name: str, data: bytes, value: Any) -> None:
     assert plain.items() <= at.items()
 
 
-@pytest.mark.parametrize(("name", "data", "problem"), FAILS, ids=lambda part: str(part)[:20])
-def test_what_does_not_fit(name: str, data: bytes, problem: str) -> None:
+@pytest.mark.parametrize(("name", "data", "position", "stated"), FAILS, ids=lambda part: str(part)[:20])
+def test_what_does_not_fit(name: str, data: bytes, position: int | None, stated: list[int]) -> None:
+    with pytest.raises(FormatError) as caught:
+        FORMATS[name](data)
+    assert (caught.value.position, numbers_in(str(caught.value))) == (position, stated)
+    problem = str(caught.value) if position is None else f"at byte {position}: {caught.value}"
     [at] = objects("-", "--value-format", name, stdin=segment(None, data))
-    assert at["valueProblem"].startswith(problem)
+    assert at["valueProblem"] == problem
     assert not at.keys() & {"keyDecoded", "valueDecoded"} - {"keyDecoded"}
     [plain] = objects("-", stdin=segment(None, data))
     assert plain.items() <= at.items()

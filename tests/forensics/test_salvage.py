@@ -99,7 +99,7 @@ def test_a_name_above_its_first_offset_moves_no_end(tmp_path: Path) -> None:
     source = place(tmp_path, "t-0", ten(0))
     place(tmp_path, "t-0", ten(10), base=16)
     run = Run(tmp_path / "out", source)
-    assert run.only.files == [f"t-0/{FIRST}", f"t-0/{10:020}.log"] or run.only.files == [f"t-0/{FIRST}"]
+    assert run.only.files == [f"t-0/{FIRST}"]
     assert (run.only.logEndOffset, run.only.is_whole) == (20, True)
 
 

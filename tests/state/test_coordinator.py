@@ -197,26 +197,26 @@ def test_a_record() -> None:
 
 
 WRONG = {
-    "no key": (None, VALUE, "TransactionLogKey", "type", "null"),
-    "a short key": (KEY[:1], VALUE, "TransactionLogKey", "type", "1 left"),
-    "a cut key": (KEY[:5], VALUE, "TransactionLogKey", "transactionalId", "length 4"),
-    "a key of another type": (key("b", 1), VALUE, "TransactionLogKey", "type", "type 1 is unknown"),
-    "a key of a negative type": (b"\xff\xff" + KEY[2:], VALUE, "TransactionLogKey", "type", "type -1"),
-    "an empty value": (KEY, b"", "TransactionLogValue", "version", "left"),
-    "a cut value": (KEY, VALUE[:12], "TransactionLogValue", "transactionTimeoutMs", "4 bytes needed"),
-    "a negative version": (KEY, b"\xff\xff" + VALUE[2:], "TransactionLogValue", "version", "version -1"),
-    "an unknown state": (key("b"), value(5, 3, 9, {}), "TransactionLogValue", "transactionStatus", "9 is unknown"),
-    "no partitions": (key("b"), value(5, 3, "Ongoing"), "TransactionLogValue", "transactionPartitions", "null"),
+    "no key": (None, VALUE, "TransactionLogKey", "type", 0, []),
+    "a short key": (KEY[:1], VALUE, "TransactionLogKey", "type", 0, [2, 1]),
+    "a cut key": (KEY[:5], VALUE, "TransactionLogKey", "transactionalId", 2, [4, 1]),
+    "a key of another type": (key("b", 1), VALUE, "TransactionLogKey", "type", 0, [1]),
+    "a key of a negative type": (b"\xff\xff" + KEY[2:], VALUE, "TransactionLogKey", "type", 0, [-1]),
+    "an empty value": (KEY, b"", "TransactionLogValue", "version", 0, [2, 0]),
+    "a cut value": (KEY, VALUE[:12], "TransactionLogValue", "transactionTimeoutMs", 12, [4, 0]),
+    "a negative version": (KEY, b"\xff\xff" + VALUE[2:], "TransactionLogValue", "version", 2, [-1, 0, 1]),
+    "an unknown state": (key("b"), value(5, 3, 9, {}), "TransactionLogValue", "transactionStatus", 0, [9]),
+    "no partitions": (key("b"), value(5, 3, "Ongoing"), "TransactionLogValue", "transactionPartitions", 0, []),
 }
 
 
 @pytest.mark.parametrize("case", WRONG)
 def test_what_is_wrong(case: str) -> None:
-    wrong_key, wrong_value, name, field, reason = WRONG[case]
+    wrong_key, wrong_value, name, field, position, stated = WRONG[case]
     found = decode_transaction(wrong_key, wrong_value)
     assert found.problem is not None
-    assert (found.problem.struct, found.problem.field) == (name, field)
-    assert reason in found.problem.reason
+    assert (found.problem.struct, found.problem.field, found.problem.position) == (name, field, position)
+    assert numbers_in(found.problem.reason) == stated
     assert (found.transactionalId is None) == (name == "TransactionLogKey")
 
 
