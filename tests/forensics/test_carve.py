@@ -13,11 +13,11 @@ import pytest
 
 import kdump
 from kdump.check.options import Options
+from kdump.core import candidates
 from kdump.forensics.carve.run import CarvedFile
 from kdump.forensics.carve.runs import CarvedRun
 from kdump.forensics.carve.search import PIECE, CarvedBatch
 from kdump.forensics.output_directory import OutputDirectory, OutputError
-from kdump.format import candidates
 from kdump.log.region import Batch
 from tests import craft
 from tests.conftest import FIXTURES, read_regions, seeded, segment
