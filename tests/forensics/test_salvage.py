@@ -76,6 +76,7 @@ def epoch_file(directory: Path, *entries: tuple[int, int]) -> None:
 @pytest.mark.parametrize("disk", ["clean-1", "clean-2", "crash-1", "legacy", "tiered", "framed", "live-1"])
 def test_a_sound_disk_comes_out_as_it_went_in(disk: str, tmp_path: Path) -> None:
     run = Run(tmp_path / "out", FIXTURES / disk)
+    assert run.made
     for made in run.made:
         assert made.is_whole, made.losses
         for file in made.files:
