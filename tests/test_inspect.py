@@ -442,6 +442,7 @@ def test_every_layout_position_in_the_hexdump_is_right() -> None:
             start, found = int(match[1]), bytes.fromhex(match[2])
             assert data[start : start + len(found)] == found
             covered |= set(range(start, start + len(found)))
+    assert covered
     for batch in objects(PAYMENTS, "--producer-id", "10"):
         assert set(range(batch["position"], batch["position"] + batch["size"])) <= covered
 

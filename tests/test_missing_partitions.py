@@ -30,7 +30,7 @@ from kdump.state.metadata import read_metadata
 from kdump.state.missing_partitions import Expected, checkpointed_partitions, missing_partitions
 from kdump.state.small_files import properties
 from tests.command import run, unmatched
-from tests.conftest import DISKS, SEED
+from tests.conftest import DISKS, SEED, numbers_in
 from tests.restart_recipe import metadata_apart, second
 
 META = "__cluster_metadata-0"
@@ -132,8 +132,11 @@ def test_the_first_line_names_them(root: Path) -> None:
     assert "; 2 partitions missing (orders-none-0, users-0), " in check
     plan = run("restart-plan", disk, "--topic", "orders-none", "--topic", "users")
     assert "CREATES 2 MISSING PARTITIONS EMPTY (orders-none-0, users-0)" in " ".join(plan.stdout.split())
-    assert "below the high watermark 300 are no longer on this disk" in " ".join(plan.stdout.split())
     assert plan.exit_code == 1
+    lost = {
+        each.topic: (each.missing, each.highWatermark) for each in restart_plan([str(disk)]).partitions if each.loses
+    }
+    assert lost["orders-none"] == (True, 300)
 
 
 def test_a_directory_of_which_only_meta_properties_is_left(root: Path) -> None:
@@ -349,9 +352,9 @@ def test_what_no_checkpoint_shows(root: Path) -> None:
     skeleton(DISKS / "kafka-4.3/clean-1", disk)
     (disk / "users-0").rmdir()
     (disk / "cleaner-offset-checkpoint").unlink()
-    for content, shown in ((b"", "no checkpoint shows whether it was there"), (HAS, "has its offset 300")):
+    for content, shown in ((b"", []), (HAS, [300])):  # the offsets that checkpoints have
         put(disk, (content, None))
-        assert shown in reported(disk)[0].message
+        assert numbers_in(reported(disk)[0].message) == shown
 
 
 @pytest.mark.parametrize("what", ["file", "link"])
@@ -374,7 +377,7 @@ def test_something_else_in_its_place(root: Path, what: str, metadata: bool) -> N
     assert ("/mnt/gone/users-0" in stop.message) == (what == "link")
     (finding,) = reported(disk)
     assert (finding.severity, finding.topic) == ("warning", "users")
-    assert "takes the log directory offline" in finding.consequence
+    assert "offline" in finding.consequence
     assert ("/mnt/gone/users-0" in finding.message) == (what == "link")
 
 

@@ -498,20 +498,21 @@ def test_many_batches_make_few_cells(tmp_path: Path) -> None:
 def test_it_writes_over_nothing_and_not_onto_the_disk(damaged: Path, tmp_path: Path) -> None:
     (tmp_path / "there.html").write_text("mine")
     said = report(damaged, "--out", tmp_path / "there.html", status=2)
-    assert "is not overwritten" in said.stderr
+    assert str(tmp_path / "there.html") in said.stderr
     assert (tmp_path / "there.html").read_text() == "mine"
     said = report(damaged, "--out", damaged / "report.html", status=2)
-    assert "refusing to write" in said.stderr
+    assert str(damaged / "report.html") in said.stderr
+    assert not (damaged / "report.html").exists()
     (tmp_path / "charts").mkdir()
     (tmp_path / "charts" / "x").write_text("")
     said = report(damaged, "--out", tmp_path / "new.html", "--charts", tmp_path / "charts", status=2)
-    assert "is not empty" in said.stderr
+    assert str(tmp_path / "charts") in said.stderr
     assert not (tmp_path / "new.html").exists()
 
 
 def test_what_cannot_be_read(tmp_path: Path) -> None:
     said = report(tmp_path / "nothing", "--out", tmp_path / "r.html", status=2)
-    assert "no such file" in said.stderr.lower()
+    assert str(tmp_path / "nothing") in said.stderr
     assert not (tmp_path / "r.html").exists()
     said = report(FIXTURES / "disk-1", "--topic", "nosuch", "--out", tmp_path / "r.html", status=2)
     assert unmatched(said.stderr) == ["--topic nosuch"]

@@ -55,9 +55,11 @@ def test_exit_statuses(tmp_path: Path) -> None:
     assert (tmp_path / "8" / "t-7" / FIRST).read_bytes() == (ORDERS / FIRST).read_bytes()
     (tmp_path / "junk-0").mkdir()
     (tmp_path / "junk-0" / FIRST).write_bytes(b"#" * 1000)
-    result = run(tmp_path / "junk-0", "--out", tmp_path / "9")
+    result = run(tmp_path / "junk-0", "--out", tmp_path / "9", "--json")
     assert result.exit_code == 2
-    assert "junk-0: NOTHING could be kept" in result.stdout
+    made = json.loads(result.stdout.splitlines()[0])
+    assert (made["topic"], made["partition"], made["whole"], made["records"].get("kept", 0)) == ("junk", 0, False, 0)
+    assert made["bytes"].keys() <= set(LOST)
     assert [path.name for path in (tmp_path / "9").iterdir()] == ["ledger.jsonl"]
 
 
@@ -72,10 +74,11 @@ def reordered(tmp_path: Path, *order: int) -> Path:
 
 @pytest.mark.parametrize("order", [(0, 2, 1, 3, 4), (0, 1, 2, 4, 3), (1, 0, 3, 2, 4), (4, 0, 1, 2, 3)])
 def test_batches_out_of_order(order: tuple[int, ...], tmp_path: Path) -> None:
-    result = run(reordered(tmp_path, *order), "--out", tmp_path / "out")
+    result = run(reordered(tmp_path, *order), "--out", tmp_path / "out", "--json")
     assert result.exit_code == 0
-    assert "orders-none-0: complete: 300 records, offsets 0..299" in result.stdout
-    assert "out of order" in result.stdout
+    made = json.loads(result.stdout.splitlines()[0])
+    assert (made["whole"], made["records"]["kept"], made["lostOffsets"], made["logEndOffset"]) == (True, 300, 0, 300)
+    assert "out of order" in made["notes"][-1]
     assert (tmp_path / "out" / ORDERS.name / FIRST).read_bytes() == (ORDERS / FIRST).read_bytes()
 
 
@@ -89,10 +92,13 @@ def test_a_valid_batch_that_is_not_written_is_no_success(tmp_path: Path) -> None
     copy = reordered(tmp_path, 0, 1, 2, 3, 4)
     with (copy / FIRST).open("ab") as file:
         file.write(craft.one(b"other", 100))
-    result = run(copy, "--out", tmp_path / "out")
+    result = run(copy, "--out", tmp_path / "out", "--json")
     assert result.exit_code == 1
-    assert "kept 300 records, offsets 0..299; LOST" in result.stdout
-    assert "offset 100: " in result.stdout
+    made = json.loads(result.stdout.splitlines()[0])
+    assert (made["whole"], made["records"]["kept"], made["lostOffsets"]) == (False, 300, 0)
+    spans = map(json.loads, (tmp_path / "out" / "ledger.jsonl").read_text().splitlines())
+    assert [(each["fate"], each["offset"]) for each in spans if each["fate"] != "kept"] == [("contradicts", 100)]
+    assert "offset 100: " in run(copy, "--out", tmp_path / "again").stdout
 
 
 def test_out_of_order_on_standard_input(tmp_path: Path) -> None:

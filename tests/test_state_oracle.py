@@ -79,7 +79,9 @@ def test_partitions() -> None:
 def test_topic_ids_and_configs() -> None:
     pattern = r"^Topic: (\S+)\tTopicId: (\S+)\tPartitionCount: (\d+)\tReplicationFactor: (\d+)\tConfigs: (\S*)"
     ours = {each["topic"]: each for each in objects("cluster", "clusterTopic")}
-    for name, topic_id, count, factor, configs in re.findall(pattern, (ORACLE / "topics.txt").read_text(), re.M):
+    theirs = re.findall(pattern, (ORACLE / "topics.txt").read_text(), re.M)
+    assert {name for name, *_ in theirs} == ours.keys()
+    for name, topic_id, count, factor, configs in theirs:
         each = ours[name]
         assert [each["topicId"], str(each["partitions"]), str(each["replicationFactor"])] == [topic_id, count, factor]
         # The tool also shows the brokers' configs.

@@ -39,6 +39,7 @@ Disposed = Callable[[SalvageCandidate, str, str], None]
 """Called with each valid batch that is not written, its fate, and the reason."""
 SPARE = 2
 """The tier of files that are not live segments."""
+EQUAL, EQUAL_EXCEPT = "byte for byte equal", "equal except for {}"
 COMPACTED = "the log is compacted, and the reference copy is undamaged there: the cleaner may have removed it"
 
 
@@ -289,7 +290,7 @@ def _equality(taken: ChosenBatch, other: SalvageCandidate) -> str:
     fields = dict.fromkeys(other.mended)
     if taken.epoch != other.epoch:
         fields["partitionLeaderEpoch"] = None
-    return f"equal except for {' and '.join(fields)}" if fields else "byte for byte equal"
+    return EQUAL_EXCEPT.format(" and ".join(fields)) if fields else EQUAL
 
 
 def _digest(batch: Batch) -> bytes:
