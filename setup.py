@@ -76,6 +76,10 @@ class BuildCore(build_ext):
         """Replace what was compiled before, also where nothing was compiled now: it is of older sources."""
         for name in self.core:
             Path(self.get_ext_filename(name)).unlink(missing_ok=True)
+        for path in Path("kdump").rglob("*.so"):
+            module = path.with_name(path.name.partition(".")[0] + ".py")
+            if not module.exists() and not path.name.startswith(UTILITY.rpartition(".")[2]):
+                path.unlink()  # its module was moved or removed
         super().copy_extensions_to_source()
 
 

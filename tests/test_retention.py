@@ -141,7 +141,9 @@ def test_tombstones_and_their_horizons(tmp_path: Path) -> None:
     assert (found["tombstones"], found["tombstonesDue"], found["tombstonesUnstamped"]) == (5, 2, 2)
     assert found["nextDeleteHorizonMs"] == CLOCK + 1
     text = run(folder, *COMPACT, *NOW).stdout
-    assert [5, 0, 2] in [numbers_in(line) for line in text.splitlines()]  # tombstones, markers, and what is removed
+    assert [5, 0, 2] in [
+        numbers_in(line)[:3] for line in text.splitlines()
+    ]  # tombstones, markers, and how many are due
     (found,) = told(folder, *COMPACT, "--headers")["retention"]
     assert found["tombstones"] is None
     (found,) = told(folder)["retention"]

@@ -142,6 +142,10 @@ class Observer(Resumable):
         """Whether batches may be processed in bulk: an observer with a `batch` of its own must also override `free`."""
         return type(self).first_suspect is not Observer.first_suspect or type(self).batch in (Rule.batch, Watcher.batch)
 
+    def has_hook(self, name: str) -> bool:
+        """Return True if the observer's class overrides the hook: the others need not be called."""
+        return all(getattr(type(self), name) is not getattr(base, name) for base in (Observer, Watcher, Rule))
+
     def first_suspect(self, part: SegmentContext, heads: HeaderColumns, first: int, stop: int) -> int:
         """Return the first of the batches first..stop (`stop` excluded) that must be passed to `batch`; `stop` if there
         is none."""

@@ -74,8 +74,7 @@ class TransactionLedger(BatchObserver):
                 self.scan.transactions.state.seed(target, position, 38, entry)
 
     def first_suspect(self, part: SegmentContext, heads: HeaderColumns, first: int, stop: int) -> int:
-        """Data batches never need a closer look here: batches that begin or end a transaction are always passed one by
-        one."""
+        """Data batches never need a closer look here; those with markers are always passed one by one."""
         return stop
 
     def batch(self, seen: BatchContext) -> Iterator[Any]:

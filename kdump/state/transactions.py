@@ -106,6 +106,10 @@ class OpenTransactions:
         running.add(batch.possible_records, 1, batch.size, batch.lastOffset, timestamp, epoch)
         return running
 
+    def has_room(self, count: int) -> bool:
+        """Return True if so many more transactions can be kept."""
+        return len(self.open) + count <= MAX_OPEN_TRANSACTIONS
+
     def wrote(self, producer_id: int, epoch: int) -> None:
         """Record that a producer wrote data with this epoch, transactional or not."""
         if len(self.epochs) < MAX_OPEN_TRANSACTIONS:

@@ -6,17 +6,22 @@ from __future__ import annotations
 import json
 import random
 import shutil
-from collections.abc import Callable
+import struct
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import pytest
 from click.testing import CliRunner
 
+import kdump
+from kdump.check.engine import batch_runs
 from kdump.check.engine.batch_runs import BatchRunChecker
 from kdump.cli import cli
 from kdump.core.header_columns import HeaderColumns
 from kdump.format.batch import CODECS
+from kdump.state.marker import EndTxnMarker, plain_marker
 from tests import craft
 from tests.conftest import DISKS, sample, seeded
 from tests.test_damaged_disks import DAMAGES
@@ -51,10 +56,17 @@ class Counted:
         with self.monkeypatch.context() as patch:
             patch.setattr(BatchRunChecker, "_first_suspect", counting)
             quick = verify(path, *options)
-        with self.monkeypatch.context() as patch:
-            patch.setattr(BatchRunChecker, "_first_suspect", lambda it, heads, first, *more: first)
+        with self.one_by_one():
             slow = verify(path, *options)
         return quick, slow
+
+    @contextmanager
+    def one_by_one(self) -> Iterator[None]:
+        """Pass every batch to the observers by itself."""
+        with self.monkeypatch.context() as patch:
+            patch.setattr(BatchRunChecker, "_first_suspect", lambda it, heads, first, *more: first)
+            patch.setattr(batch_runs, "plain_marker", lambda heads, row: None)
+            yield
 
 
 @pytest.fixture
@@ -150,3 +162,102 @@ def test_a_damaged_partition(partition: str, counted: Counted, tmp_path: Path) -
         found += len(quick[1]) > 1
     assert found > 12
     assert counted.together > 0
+
+
+COMMIT, ABORT = 1, 0
+
+
+def marker_batch(dice: random.Random, offset: int, producer: int, epoch: int, now: int) -> bytes:
+    """Return the batch of a transaction marker; one in six is not as brokers write it."""
+    value = struct.pack(">hi", 0, dice.choice([0, 7, -1]))
+    record = craft.record(0, struct.pack(">hh", 0, dice.choice([COMMIT, ABORT])), value)
+    fields = {"producerId": producer, "producerEpoch": epoch, "baseTimestamp": now, "maxTimestamp": now}
+    attributes = 0x30
+    odd = dice.randrange(60)
+    if odd == 0:
+        record = craft.record(0, struct.pack(">hh", 0, 1), value, timestamp=5)
+    elif odd == 1:
+        record = craft.record(0, struct.pack(">hh", 0, 9), value)
+    elif odd == 2:
+        record = craft.record(0, struct.pack(">hh", 1, 1), struct.pack(">hi", 1, 3) + b"\0")
+    elif odd == 3:
+        record = craft.record(0, b"", value)
+    elif odd == 4:
+        fields["maxTimestamp"] += 1
+    elif odd == 5:
+        attributes |= 0x08
+    elif odd == 6:
+        attributes = 0x20
+    elif odd == 7:
+        fields["producerId"] = -1
+    elif odd == 8:
+        fields["baseTimestamp"] = fields["maxTimestamp"] = -1
+    elif odd == 9:
+        return craft.batch(b"", offset=offset, count=0, attributes=attributes, **fields)
+    return craft.batch(record, offset=offset, count=1, attributes=attributes, **fields)
+
+
+def transactional_log(dice: random.Random) -> bytes:
+    """Return batches of four producers: transactions, and data outside of them."""
+    data, offset, now = b"", 0, 1_700_000_000_000
+    epochs, sequences = [0] * 4, [0] * 4
+    is_second = dice.random() < 0.5  # transaction version 2: each transaction has an epoch of its own
+    for _ in range(150):
+        producer = dice.randrange(4)
+        now += 1
+        if dice.random() < 0.4:
+            epochs[producer] += is_second
+            sequences[producer] *= not is_second
+            data += marker_batch(dice, offset, producer, epochs[producer], now)
+            offset += 1
+            continue
+        count = dice.choice([1, 1, 1, 3])
+        records = [craft.record(delta, b"k", b"v" * dice.choice([9, 400])) for delta in range(count)]
+        data += craft.batch(
+            records,
+            offset=offset,
+            attributes=0x10 * (dice.random() < 0.95),
+            producerId=producer,
+            producerEpoch=epochs[producer],
+            baseSequence=sequences[producer] + (dice.random() < 0.03),
+            baseTimestamp=now,
+            maxTimestamp=now,
+        )
+        offset += count + (dice.random() < 0.02)
+        sequences[producer] += count
+    return data
+
+
+def ended(path: Path) -> list[dict[str, Any]]:
+    """Return the transactions of a partition, without what depends on the current time."""
+    return [row._asdict() | {"age": None, "idle": None} for row in kdump.transactions(str(path))]
+
+
+@pytest.mark.sampled
+def test_transactions(counted: Counted, tmp_path: Path) -> None:
+    """Markers as brokers write them, and batches that begin a transaction, are not examined one by one."""
+    dice = seeded("transactions")
+    markers = 0
+
+    def noted(heads: HeaderColumns, row: int) -> EndTxnMarker | None:
+        nonlocal markers
+        found = plain_marker(heads, row)
+        markers += found is not None
+        return found
+
+    for number in range(25):
+        copy = tmp_path / str(number) / "payments-0"
+        copy.mkdir(parents=True)
+        data = bytearray(transactional_log(dice))
+        if dice.random() < 0.3:
+            dice.choice(CHANGES[:5])(data, dice)
+        (copy / f"{0:020}.log").write_bytes(data)
+        with counted.monkeypatch.context() as patch:
+            patch.setattr(batch_runs, "plain_marker", noted)
+            quick, slow = counted.both(copy)
+            transactions = ended(copy)
+        assert quick == slow, copy
+        with counted.one_by_one():
+            assert ended(copy) == transactions
+    assert markers > 25 * 30
+    assert counted.together > counted.alone / 2

@@ -16,33 +16,47 @@ from kdump.core.record_columns import RecordColumns
 from kdump.format.batch import BATCH_HEADER, COMPRESSION, TIMESTAMP_TYPE, TRANSACTIONAL, codec_name
 from kdump.format.codec.whole import decompress_small
 from kdump.log.region import BatchRun, DefaultRecordBatch
+from kdump.state.marker import EndTxnMarker, plain_marker
 
 FLAGS = COMPRESSION.mask | TIMESTAMP_TYPE.mask | TRANSACTIONAL.mask
 """Attribute bits that need no check: not those of control batches or delete horizons, and no reserved ones."""
+MARKER_BYTES = 78
+"""Size of a batch with a transaction marker, as brokers write it."""
 FIRST_TRY = 16
 """Number of batches tried in bulk after one that had to be examined; doubled with each success."""
 
 
 class BatchRunChecker:
-    """Checks batch runs. `deep`: also check the records; `limit`: maximum decompressed size of a batch in bytes."""
+    """Checks batch runs. `decode`: markers are needed; `deep`: also check the records; `limit`: maximum decompressed
+    size of a batch in bytes."""
 
     def __init__(
-        self, part: SegmentContext, known: PartitionContext, observers: Sequence[Observer], limit: int, *, deep: bool
+        self,
+        part: SegmentContext,
+        known: PartitionContext,
+        observers: Sequence[Observer],
+        limit: int,
+        *,
+        decode: bool,
+        deep: bool,
     ) -> None:
         self.part = part
         self.known = known
-        self.observers = observers
+        self._suspects = [each.first_suspect for each in observers if each.has_hook("first_suspect")]
+        self._accept_run = [each.accept_run for each in observers if each.has_hook("accept_run")]
         self.deep = deep
         self.limit = limit
         largest = known.max_message_bytes
         self.max_batch_bytes = largest if deep and largest is not None else FURTHEST
+        self.markers = decode and self.max_batch_bytes >= MARKER_BYTES
         self.ahead = FIRST_TRY
 
     def split(
         self, batch_run: BatchRun, damaged: bool, accepted: Callable[[HeaderColumns, int, int], None]
-    ) -> Iterator[DefaultRecordBatch]:
-        """Yield the batches that must be examined one by one. When one is yielded, the observers have taken the batches
-        before it, and `accepted` has been called for these. `damaged`: there is damage before the first batch."""
+    ) -> Iterator[tuple[DefaultRecordBatch, EndTxnMarker | None]]:
+        """Yield the batches that the observers must examine one by one; for one that is valid beyond doubt, its
+        transaction marker. When one is yielded, the observers have taken the batches before it, and `accepted` has been
+        called for these. `damaged`: there is damage before the first batch."""
         heads = batch_run.headers
         own, unpacked = RecordColumns(batch_run.buffer), RecordColumns(b"")
         row = 0
@@ -50,23 +64,24 @@ class BatchRunChecker:
             stop = min(row + self.ahead, len(heads))
             suspect = row if damaged and not row else self._first_suspect(heads, row, stop, own, unpacked)
             if suspect > row:
-                for observer in self.observers:
-                    observer.accept_run(self.part, heads, row, suspect)
+                for accept_run in self._accept_run:
+                    accept_run(self.part, heads, row, suspect)
                 accepted(heads, row, suspect)
             self.ahead = 2 * self.ahead if suspect == stop else FIRST_TRY
             row = suspect
             if suspect < stop:
-                yield batch_run.batch(heads.of(suspect, BATCH_START))
+                marker = plain_marker(heads, row) if self.markers and not (damaged and not row) else None
+                yield batch_run.batch(heads.of(row, BATCH_START)), marker
                 row += 1
 
     def _first_suspect(
         self, heads: HeaderColumns, first: int, stop: int, own: RecordColumns, unpacked: RecordColumns
     ) -> int:
         stop = is_plain_batch(heads, first, stop, FLAGS, self.max_batch_bytes)
-        for observer in self.observers:
+        for suspects in self._suspects:
             if stop == first:
                 return first
-            stop = observer.first_suspect(self.part, heads, first, stop)
+            stop = suspects(self.part, heads, first, stop)
         return self._records(heads, first, stop, own, unpacked) if self.deep else stop
 
     def _records(self, heads: HeaderColumns, row: int, stop: int, own: RecordColumns, unpacked: RecordColumns) -> int:

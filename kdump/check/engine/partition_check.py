@@ -28,10 +28,10 @@ from kdump.log.legacy_records import read_wrapper
 from kdump.log.partition_directory import PartitionDirectory, SegmentFiles
 from kdump.log.paths import Target
 from kdump.log.reader import CHECKED, regions
-from kdump.log.region import Batch, BatchRun, LegacyRecordBatch, Region
+from kdump.log.region import Batch, BatchRun, DefaultRecordBatch, LegacyRecordBatch, Region
 from kdump.log.source import FileSource
 from kdump.log.window import Window
-from kdump.state.marker import marker_of
+from kdump.state.marker import EndTxnMarker, marker_of
 from kdump.state.transactions import OngoingTxn
 
 MAX_HELD = 1000
@@ -176,7 +176,7 @@ class PartitionCheck(Resumable):
         source = window.source
         yield from _findings(observer.begin(part) for observer in observers)
         runs = BatchRunChecker(
-            part, self.known, observers, self.options.limits.max_decompressed_size, deep=deep and decode
+            part, self.known, observers, self.options.limits.max_decompressed_size, decode=decode, deep=deep and decode
         )
         run_mode = CHECKED if all(observer.accepts_runs for observer in observers) else ""
         for region in self._regions(part, window, run_mode):
@@ -185,8 +185,10 @@ class PartitionCheck(Resumable):
                 if not observers and not decode:  # nothing examines valid batches
                     self._batch_run(region)
                 else:
-                    for batch in runs.split(region, damage is not None, self._count_accepted):
-                        yield from self._batch(part, batch, damage)
+                    for batch, marker in runs.split(region, damage is not None, self._count_accepted):
+                        yield from (
+                            self._batch(part, batch, damage) if marker is None else self._marker(part, batch, marker)
+                        )
                         damage = None
                 damage = None
                 continue
@@ -228,7 +230,14 @@ class PartitionCheck(Resumable):
             self._count(1, 0 if batch.problems else batch.possible_records, base, batch.lastOffset)
         else:
             self.totals.batches += 1
-        seen = BatchContext(part, batch, is_valid, marker, damage)
+        yield from self._observe(BatchContext(part, batch, is_valid, marker, damage))
+
+    def _marker(self, part: SegmentContext, batch: DefaultRecordBatch, marker: EndTxnMarker) -> Iterator[Finding]:
+        """Yield all findings for a batch with a transaction marker that plain_marker has examined."""
+        self._count(1, 1, batch.lastOffset, batch.lastOffset)
+        yield from self._observe(BatchContext(part, batch, True, marker, None))
+
+    def _observe(self, seen: BatchContext) -> Iterator[Finding]:
         for observer in self._observers:
             found = observer.batch(seen)
             if found:

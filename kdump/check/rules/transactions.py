@@ -79,7 +79,7 @@ class TransactionRule(Rule):
         self.known = known
 
     def first_suspect(self, part: SegmentContext, heads: HeaderColumns, first: int, stop: int) -> int:
-        return stop  # the watcher examines batches that begin or end a transaction, or write outside of one
+        return stop  # the watcher examines batches that write outside of a transaction; markers are passed one by one
 
     def batch(self, seen: BatchContext) -> Iterable[Finding]:
         if self.transactions.ended is not None:

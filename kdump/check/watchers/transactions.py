@@ -7,7 +7,16 @@ from __future__ import annotations
 
 from kdump.check.resume_state import NUMBER, TRANSACTIONS
 from kdump.check.rule import DAY, BatchContext, SegmentContext, Watcher, may_hide_batches
-from kdump.core.columns import ATTRIBUTES, LAST_OFFSET, MAX_TIMESTAMP, PRODUCER_EPOCH, PRODUCER_ID
+from kdump.core.columns import (
+    ATTRIBUTES,
+    BASE_OFFSET,
+    BATCH_END,
+    BATCH_START,
+    LAST_OFFSET,
+    MAX_TIMESTAMP,
+    PRODUCER_EPOCH,
+    PRODUCER_ID,
+)
 from kdump.core.header_columns import HeaderColumns, ProducerWrites, largest, producer_writes
 from kdump.format.batch import TRANSACTIONAL
 from kdump.log.region import Region
@@ -52,19 +61,42 @@ class TransactionWatcher(Watcher):
 
     def first_suspect(self, part: SegmentContext, heads: HeaderColumns, first: int, stop: int) -> int:
         stop, found = producer_writes(heads, first, stop, False)
-        return min((chain.first for chain in found if self._is_suspect(heads, chain)), default=stop)
+        has_room = self.state.has_room(len(found))
+        return min((chain.first for chain in found if self._is_suspect(heads, chain, has_room)), default=stop)
 
-    def _is_suspect(self, heads: HeaderColumns, chain: ProducerWrites) -> bool:
-        """Return True if a producer begins a transaction, or writes outside of an open one."""
-        transactional = bool(heads.of(chain.first, ATTRIBUTES) & TRANSACTIONAL.mask)
-        return transactional != (heads.of(chain.first, PRODUCER_ID) in self.state.open)
+    def _is_suspect(self, heads: HeaderColumns, chain: ProducerWrites, has_room: bool) -> bool:
+        """Return True if a producer writes outside of its open transaction, or there is no room for a new one."""
+        is_open = heads.of(chain.first, PRODUCER_ID) in self.state.open
+        if heads.of(chain.first, ATTRIBUTES) & TRANSACTIONAL.mask:
+            return not (is_open or has_room)
+        return is_open
 
     def accept_run(self, part: SegmentContext, heads: HeaderColumns, first: int, stop: int) -> None:
         self.ended = self.open_before = None
         self.newest = max(self.newest, largest(heads, MAX_TIMESTAMP, first, stop, part.modified + DAY))
-        for chain in producer_writes(heads, first, stop, False)[1]:
-            producer_id, epoch = heads.of(chain.first, PRODUCER_ID), heads.of(chain.first, PRODUCER_EPOCH)
-            last, timestamp = heads.of(chain.last, LAST_OFFSET), heads.of(chain.last, MAX_TIMESTAMP)
+        found = producer_writes(heads, first, stop, False)[1]
+        found.sort(key=_first_row)  # transactions are kept in the order in which they begin
+        for chain in found:
+            row, last = chain.first, chain.last
+            producer_id, epoch = heads.of(row, PRODUCER_ID), heads.of(row, PRODUCER_EPOCH)
             self.state.wrote(producer_id, epoch)
-            if producer_id in self.state.open:
-                self.state.open[producer_id].add(chain.records, chain.batches, chain.bytes, last, timestamp, epoch)
+            if not heads.of(row, ATTRIBUTES) & TRANSACTIONAL.mask:
+                continue
+            running = self.state.open.get(producer_id)
+            if running is None:
+                position, size = heads.of(row, BATCH_START), heads.of(row, BATCH_END) - heads.of(row, BATCH_START)
+                running = self.state.open[producer_id] = OngoingTxn(
+                    part.target,
+                    position + heads.shift,
+                    size,
+                    heads.of(row, BASE_OFFSET),
+                    epoch,
+                    heads.of(row, MAX_TIMESTAMP),
+                    damages=self.damages,
+                )
+            ended = heads.of(last, LAST_OFFSET)
+            running.add(chain.records, chain.batches, chain.bytes, ended, heads.of(last, MAX_TIMESTAMP), epoch)
+
+
+def _first_row(chain: ProducerWrites) -> int:
+    return chain.first
