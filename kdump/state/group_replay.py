@@ -13,9 +13,10 @@ from typing import Any
 from kdump.format.control import decode_control
 from kdump.log.record import Record
 from kdump.state import group_members
-from kdump.state.as_of import SAYS_NOTHING
+from kdump.state.as_of import SAYS_NOTHING, ChangeListener
 from kdump.state.groups import CLASSIC, Group, GroupCoordinatorState, Member
-from kdump.state.internal_records import ENTRY, memory
+from kdump.state.internal_records import ENTRY, ROOM, memory
+from kdump.state.newest_commits import NewestCommits
 from kdump.state.offset_replay import NO_PRODUCER_ID, OffsetReplay, number
 
 MODERN = re.compile(r"(Consumer|Share|Streams)Group(\w+)Key")
@@ -23,10 +24,41 @@ MODERN = re.compile(r"(Consumer|Share|Streams)Group(\w+)Key")
 
 
 class GroupReplay(OffsetReplay):
-    """Applies the records of __consumer_offsets to `groups`. Call `begin` before each partition."""
+    """Applies the records of __consumer_offsets to `groups`. Call `begin` before each partition, and `flush` at the
+    end."""
+
+    def __init__(
+        self, groups: GroupCoordinatorState, room: int = ROOM, on_change: ChangeListener | None = None
+    ) -> None:
+        super().__init__(groups, room, on_change)
+        self.newest = NewestCommits()
+        self.newest_name = ""
+        """The name with which the problems of these commits are noted."""
+
+    def begin(self, partition: int, name: str) -> None:
+        self.flush()
+        super().begin(partition, name)
 
     def apply(self, record: Record) -> None:
-        """Apply a record; one that does not decode changes nothing."""
+        """Apply a record; one that does not decode changes nothing. A commit waits until `flush`, or until a record of
+        another kind, if no changes are reported."""
+        if self.on_change is None and self.newest.put(record):
+            self.newest_name = self.name
+            return
+        self.flush()
+        self._apply(record)
+
+    def flush(self) -> None:
+        """Apply the commits that wait."""
+        name, self.name = self.name, self.newest_name
+        for key, offset, value in self.newest.take():
+            self.offset = offset
+            decoded = self.read("group-coordinator", key, value)
+            if decoded is not None:
+                self.commit(NO_PRODUCER_ID, *decoded)
+        self.name = name
+
+    def _apply(self, record: Record) -> None:
         self.go_to(record)
         if not self.fits(record):
             return
@@ -35,7 +67,7 @@ class GroupReplay(OffsetReplay):
             if control.type in ("COMMIT", "ABORT"):
                 self.end_transaction(record.batch.producerId or 0, control.type)
             return
-        decoded = self.read("group-coordinator", record)
+        decoded = self.read("group-coordinator", record.key, record.value)
         if decoded is None:
             return
         key, value = decoded

@@ -64,11 +64,13 @@ class OffsetReplay:
             return False
         return True
 
-    def read(self, folder: str, record: Record) -> tuple[dict[str, Any], dict[str, Any] | None] | None:
+    def read(
+        self, folder: str, key: bytes | None, value: bytes | None
+    ) -> tuple[dict[str, Any], dict[str, Any] | None] | None:
         """Return the decoded key and value of a record of the coordinator whose schemas are in `folder`; the value is
         None in a tombstone. Sets `record` to the name of its schema. Returns None, and notes a problem, if the record
         does not decode."""
-        decoded = decode_coordinator_record(folder, record.key, record.value)
+        decoded = decode_coordinator_record(folder, key, value)
         problem = decoded.key.problem or (decoded.value.problem if decoded.value else None)
         if problem is not None:
             self.at(str(problem))

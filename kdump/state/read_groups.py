@@ -49,6 +49,7 @@ def read_groups(
     for log in logs:
         replay.begin(log.partition, "")
         groups.logs.append(_read(replay, log, moment or AsOf(), bounded(limits), on_progress))
+    replay.flush()
     finish(groups)
     return groups
 

@@ -19,7 +19,7 @@ def apply_share(replay: GroupReplay, record: Record) -> None:
     replay.go_to(record)
     if record.is_control or not replay.fits(record):
         return
-    decoded = replay.read("share-coordinator", record)
+    decoded = replay.read("share-coordinator", record.key, record.value)
     if decoded is None:
         return
     key, value = decoded

@@ -12,7 +12,9 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from kdump.format.coordinator_record import CoordinatorRecord, decode_coordinator_record
 from kdump.log.internal_topics import OFFSETS_TOPIC, SHARE_TOPIC
+from kdump.state import newest_commits, offset_replay
 from kdump.state.as_of import AsOf, Change
 from kdump.state.group_replay import MODERN_RECORDS
 from kdump.state.groups import GroupCoordinatorState
@@ -36,7 +38,15 @@ def read(
 ) -> GroupCoordinatorState:
     path = tmp_path / LOG
     path.write_bytes(data)
-    return read_groups([log_of(path)], moment, on_change=None if told is None else told.append)
+    groups = read_groups([log_of(path)], moment)
+    # Where changes are reported, each commit is applied; otherwise only the newest of each group and partition.
+    changes: list[Change] = []
+    each = read_groups([log_of(path)], moment, on_change=changes.append)
+    assert (groups.groups, dict(groups.offsets), groups.pending) == (each.groups, dict(each.offsets), each.pending)
+    assert (groups.logs, groups.problems) == (each.logs, each.problems)
+    if told is not None:
+        told += changes
+    return groups
 
 
 # The oracle: a second, simpler replay of kafka-dump-log's output.
@@ -486,6 +496,49 @@ def test_what_stands_behind_damage_is_read(tmp_path: Path) -> None:
     assert len(found.problems) == 1
     assert found.logs[0].endOffset == 90
     assert offsets(found, "group-consumer") == {("orders-zstd", 0): 42, ("payments", 0): 120}
+
+
+COMMITS = st.builds(
+    commit,
+    st.sampled_from(["g", "h", "gr\u00fc\u00dfe"]),
+    st.sampled_from(["t", "u"]),
+    st.integers(0, 1),
+    st.none() | st.integers(0, 99),
+    st.sampled_from([0, 1, 2, 3, 4, 4]),
+)
+STEPS = st.one_of(
+    st.tuples(COMMITS, st.just(-1)),
+    st.tuples(COMMITS, st.sampled_from([-1, -1, 0, 7])),
+    st.tuples(st.sampled_from([0, 7]), st.sampled_from([COMMIT, ABORT])),
+    st.just((modern(3, "g", short(0) + int32(4) + b"\0"), -1)),
+    st.just((modern(3, "g", None), -1)),
+    st.tuples(st.tuples(st.just(commit("g", "t", 0, 5)[0]), st.binary(max_size=30)), st.just(-1)),
+)
+
+
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=150)
+@given(st.lists(STEPS, max_size=30), st.sampled_from([2, 20_000]))
+def test_only_the_newest_commit_is_decoded(tmp_path: Path, steps: list[Any], limit: int) -> None:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(newest_commits, "MAX_COMMITS", limit)
+        read(tmp_path, segment(*steps))
+
+
+def test_commits_that_are_overwritten_are_not_decoded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    decoded: list[bytes | None] = []
+
+    def counting(folder: str, key: bytes | None, value: bytes | None) -> CoordinatorRecord:
+        decoded.append(key)
+        return decode_coordinator_record(folder, key, value)
+
+    monkeypatch.setattr(offset_replay, "decode_coordinator_record", counting)
+    path = tmp_path / LOG
+    for version in (1, 2, 3, 4):
+        path.write_bytes(segment(*((commit("g", "t", number % 3, number, version), -1) for number in range(300))))
+        decoded.clear()
+        groups = read_groups([log_of(path)])
+        assert offsets(groups) == {("t", 0): 297, ("t", 1): 298, ("t", 2): 299}
+        assert len(decoded) == 3
 
 
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=60)

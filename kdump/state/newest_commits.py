@@ -1,0 +1,77 @@
+"""Offset commits of which only the newest of each group and partition is decoded: nearly all are overwritten."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from kdump.log.record import Record
+
+MAX_COMMITS = 20_000
+"""Number of groups and partitions whose newest commit is kept, in some 300 bytes each."""
+KEY_TYPE = b"\0\1"
+LONGEST = 0x7FFF
+"""Largest size of a string in bytes."""
+FIXED = {b"\0\0": (10, 20), b"\0\1": (10, 28), b"\0\2": (10, 20), b"\0\3": (14, 24)}
+"""By version of OffsetCommitValue: the position of the size of its metadata, and its bytes without metadata."""
+FLEXIBLE, FLEXIBLE_SIZE_AT = b"\0\4", 14
+TOPIC_ID = b"\1\0\x10"
+"""Start of the tagged fields if the topic ID is the only one; its 16 bytes follow."""
+
+
+class NewestCommits:
+    """The newest commits, as bytes, in the order in which their keys came."""
+
+    def __init__(self) -> None:
+        self._newest: dict[bytes, tuple[int, bytes]] = {}
+
+    def put(self, record: Record) -> bool:
+        """Keep a commit in place of an earlier one. Returns False for any other record, for a commit in a transaction,
+        for one that may not decode, and if there is no room."""
+        key, value, producer_id = record.key, record.value, record.batch.producerId
+        if (
+            key is None
+            or value is None
+            or record.batch.isControlBatch
+            or (producer_id is not None and producer_id >= 0)
+        ):
+            return False
+        if not is_plain_value(value):
+            return False
+        if key not in self._newest and (len(self._newest) >= MAX_COMMITS or not is_plain_key(key)):
+            return False
+        self._newest[key] = (record.offset or 0, value)
+        return True
+
+    def take(self) -> Iterator[tuple[bytes, int, bytes]]:
+        """Yield the key, the offset and the value of each record that was kept, and forget them."""
+        newest, self._newest = self._newest, {}
+        for key, (offset, value) in newest.items():
+            yield key, offset, value
+
+
+def is_plain_key(key: bytes) -> bool:
+    """Return True if a key is an OffsetCommitKey in ASCII, which decodes."""
+    group_size = int.from_bytes(key[2:4], "big")
+    topic = 4 + group_size
+    topic_size = int.from_bytes(key[topic : topic + 2], "big")
+    end = topic + 2 + topic_size
+    if key[:2] != KEY_TYPE or end + 4 != len(key) or max(group_size, topic_size) > LONGEST:
+        return False
+    return key[4:topic].isascii() and key[topic + 2 : end].isascii()
+
+
+def is_plain_value(value: bytes) -> bool:
+    """Return True if a value is an OffsetCommitValue with metadata in ASCII, which decodes."""
+    version = value[:2]
+    if version == FLEXIBLE:
+        start = FLEXIBLE_SIZE_AT + 1
+        size = value[start - 1] - 1 if len(value) >= start else -1
+        tags = value[start + size + 8 :]
+        return 0 <= size < 0x7F and _ends(tags) and value[start : start + size].isascii()
+    at, fixed = FIXED.get(version, (0, 0))
+    size = int.from_bytes(value[at : at + 2], "big")
+    return fixed > 0 and len(value) == fixed + size and size <= LONGEST and value[at + 2 : at + 2 + size].isascii()
+
+
+def _ends(tags: bytes) -> bool:
+    return tags == b"\0" or (len(tags) == len(TOPIC_ID) + 16 and tags.startswith(TOPIC_ID))
