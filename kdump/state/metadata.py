@@ -183,10 +183,13 @@ class _MetadataReader:
         needed = [path for i, path in enumerate(paths) if start is None or i + 1 == len(paths) or bases[i + 1] > start]
         if self.moment.offset is not None:
             needed = [path for path in needed if (target(path).name_offset or 0) <= self.moment.offset]
-        dropped = uncommitted_ranges(replay, self._log(needed, start, lambda problem: None))
-        dropped.reverse()
+        dropped: list[tuple[int, int]] | None = None
         for record in self._log(needed, start, replay.note):
             assert record.offset is not None
+            if dropped is None and self._begins_transaction(record):
+                # How it ends decides whether its records count. Only logs with a transaction are read twice.
+                dropped = uncommitted_ranges(replay, self._log(needed, start, lambda problem: None))
+                dropped.reverse()
             replay.metadata.end_offset = record.offset + 1
             replay.metadata.end_time = record.timestamp
             while dropped and dropped[-1][1] < record.offset:
@@ -198,6 +201,10 @@ class _MetadataReader:
                     replay_nodes.control(replay, control, record.batch.partitionLeaderEpoch, record.offset)
             elif not (dropped and dropped[-1][0] <= record.offset):
                 replay.apply(record)
+
+    @staticmethod
+    def _begins_transaction(record: Record) -> bool:
+        return not record.is_control and metadata_record_name(record.value) == "BeginTransactionRecord"
 
     def _log(self, paths: Sequence[str], start: int | None, note: Callable[[str], None]) -> Iterator[Record]:
         """Yield the log's records from offset `start` up to the moment, in order. Ends at invalid bytes or a missing

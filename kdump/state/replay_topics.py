@@ -58,6 +58,7 @@ def partition(replay: ReplayState, values: dict[str, Any]) -> None:
         replay,
         known,
         values["partitionId"],
+        known.partitions.get(values["partitionId"]),
         PartitionRegistration(
             tuple(values["replicas"]),
             replay.ids(values.get("directories")),
@@ -83,7 +84,7 @@ def partition_change(replay: ReplayState, values: dict[str, Any]) -> None:
         if not replay.is_full:
             replay.at(f"{known.name} has no partition {values['partitionId']}")
         return
-    _put(replay, known, values["partitionId"], _merge(replay, before, values))
+    _put(replay, known, values["partitionId"], before, _merge(replay, before, values))
 
 
 def _merge(replay: ReplayState, before: PartitionRegistration, values: dict[str, Any]) -> PartitionRegistration:
@@ -101,8 +102,13 @@ def _merge(replay: ReplayState, before: PartitionRegistration, values: dict[str,
     return before._replace(**changed)
 
 
-def _put(replay: ReplayState, known: TopicImage, number: int, after: PartitionRegistration) -> None:
-    before = known.partitions.get(number)
+def _put(
+    replay: ReplayState,
+    known: TopicImage,
+    number: int,
+    before: PartitionRegistration | None,
+    after: PartitionRegistration,
+) -> None:
     # In a snapshot the configs follow the partitions and matter more: reserve memory for them.
     if replay.charge(_size(after) - (_size(before) if before else 0), reserve=replay.all_room // 3):
         known.partitions[number] = after
@@ -124,7 +130,7 @@ def clear_elr(replay: ReplayState, values: dict[str, Any]) -> None:
                 after = before._replace(
                     eligibleLeaderReplicas=(), lastKnownElr=(), partitionEpoch=int32(before.partitionEpoch + 1)
                 )
-                _put(replay, known, number, after)
+                _put(replay, known, number, before, after)
 
 
 def _size(info: PartitionRegistration) -> int:

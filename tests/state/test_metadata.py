@@ -9,6 +9,7 @@ import os
 import random
 import re
 import shutil
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -17,9 +18,10 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import kdump.state.metadata as module
+from kdump.log.record import Record
 from kdump.log.region import Limits
 from kdump.state.image import MetadataImage
-from kdump.state.internal_records import ENTRY, LIMITS, MAX_PROBLEMS, MAX_VALUE_BYTES, bounded
+from kdump.state.internal_records import ENTRY, LIMITS, MAX_PROBLEMS, MAX_VALUE_BYTES, bounded, read_records
 from kdump.state.metadata import read_metadata
 from kdump.state.partition_table import PartitionRegistration
 from kdump.state.topic_config import effective
@@ -461,6 +463,21 @@ def test_memory_is_bounded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> N
     found = read(tmp_path, l0=log([topic("a", "A"), *[BEGIN, NOTHING, ABORT] * 30, topic("b", "B")]))
     assert names(found) == "a"
     assert len(found.problems) == 1
+
+
+def test_a_log_without_transactions_is_read_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    files: list[str] = []
+
+    def counting(path: str, *more: Any) -> Iterator[Record | None]:
+        files.append(path)
+        return read_records(path, *more)
+
+    monkeypatch.setattr(module, "read_records", counting)
+    found = read(tmp_path, l0=log([topic("a", "A")]), l1=log([topic("b", "B")], offset=1))
+    assert (names(found), len(files)) == ("a b", 2)
+    files.clear()
+    found = read(tmp_path, l0=log([topic("a", "A")]), l1=log([BEGIN, topic("b", "B"), ABORT], offset=1))
+    assert (names(found), len(files)) == ("a", 4)
 
 
 def test_partitions_leave_room_for_configs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
