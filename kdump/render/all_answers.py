@@ -8,7 +8,7 @@ from kdump.answer import Key, keys_by_type
 from kdump.check.finding import Code, Finding
 from kdump.check.summary import CheckSummary
 from kdump.forensics import answers as forensic
-from kdump.forensics import cluster, groups, ls, schema
+from kdump.forensics import cluster, groups, ls_answer, schema
 from kdump.forensics import diff_answer as diff
 from kdump.forensics.carve import answer as carve
 from kdump.forensics.carve.runs import CarvedRun
@@ -38,7 +38,9 @@ TYPES: dict[str, tuple[Key, ...]] = {
         CheckSummary,
         Code,
     ),
-    **keys_by_type(ls.DirectoryOverview, ls.PartitionOverview, ls.TopicOverview, ls.SegmentOverview),
+    **keys_by_type(
+        ls_answer.ListedDirectory, ls_answer.ListedPartition, ls_answer.ListedTopic, ls_answer.ListedSegment
+    ),
     **keys_by_type(schema.StructAnswer, schema.FieldAnswer),
     **keys_by_type(
         groups.DescribedGroup,

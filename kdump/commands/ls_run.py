@@ -14,7 +14,7 @@ from kdump.commands.input_files import print_error, report_unreadable
 from kdump.commands.output import OutputOptions
 from kdump.commands.topics import topic_filter
 from kdump.commands.typed_options import CommandOptions
-from kdump.forensics.ls import PartitionOverview, SegmentOverview, TopicOverview
+from kdump.forensics.ls_answer import ListedPartition, ListedSegment, ListedTopic
 from kdump.format.count_text import count_text
 from kdump.log import file_kinds
 from kdump.log.command_line_paths import missing
@@ -27,18 +27,18 @@ from kdump.log.partition_directory import PartitionDirectory, partition
 from kdump.log.paths import Target
 from kdump.render.amounts import size_text
 from kdump.render.escape import path_text
-from kdump.render.overview import (
+from kdump.render.ls_report import (
     DirectoryStart,
+    LsReport,
     PartitionStart,
     RowsEnd,
-    TableOverview,
-    overview_objects,
-    overview_rows,
+    ls_objects,
+    ls_row_objects,
 )
 from kdump.render.progress import Progress
 from kdump.render.table import OtherColumns, UnknownColumn
 from kdump.state.directory_summary import LogDirectoryStates, log_directory_summary, single_partition_summary
-from kdump.state.overview import OverviewRow, OverviewRows, chosen
+from kdump.state.ls_rows import LsRow, LsRows, chosen
 from kdump.state.partition_summary import PartitionSummary
 from kdump.state.siblings import Siblings
 
@@ -49,7 +49,7 @@ TopicPredicate = Callable[[str], bool]
 
 
 @dataclass(frozen=True)
-class OverviewOptions(CommandOptions):
+class LsOptions(CommandOptions):
     """Options of `kdump ls`. `by`: partition, topic or segment; None for the default of the path. `topics`: globs, or
     /regexes/, of which one has to match; `internal`: only Kafka's own topics (True), only others (False), or all
     (None)."""
@@ -94,18 +94,18 @@ def selected_topics(topics: tuple[str, ...], internal: bool | None) -> TopicPred
 
 
 ROWS: dict[str | None, tuple[type, ...]] = {
-    "partition": (PartitionOverview,),
-    "topic": (TopicOverview,),
-    "segment": (SegmentOverview,),
-    None: (PartitionOverview, SegmentOverview),
+    "partition": (ListedPartition,),
+    "topic": (ListedTopic,),
+    "segment": (ListedSegment,),
+    None: (ListedPartition, ListedSegment),
 }
 """Classes of the rows, by the option --by."""
 
 
-class Overview:
+class LsRun:
     """One run of the command. `failed`: whether something could not be read."""
 
-    def __init__(self, options: OverviewOptions) -> None:
+    def __init__(self, options: LsOptions) -> None:
         self.options = options
         self.output = options.output.output()
         self.failed = False
@@ -118,10 +118,10 @@ class Overview:
         shown = options.output
         self._sink = shown.sink(
             self.output,
-            lambda: TableOverview(self.output, zone=shown.zone, names=shown.names, full=shown.full),
+            lambda: LsReport(self.output, zone=shown.zone, names=shown.names, full=shown.full),
             ROWS[options.rows],
-            objects=overview_objects,
-            row_objects=overview_rows,
+            objects=ls_objects,
+            row_objects=ls_row_objects,
         )
 
     def run(self) -> None:
@@ -156,7 +156,7 @@ class Overview:
         paths = {os.path.join(os.path.abspath(place.path), name) for name in facts.broken}
         self._damaged += bool(paths - failures().keys())
         parts = [part for part in facts.partitions if self._is_selected(part.topic)]
-        rows = OverviewRows(parts, self.options.rows or "partition")
+        rows = LsRows(parts, self.options.rows or "partition")
         if not len(rows) and not facts.absent and self.options.topics:  # --topic matches nothing here
             return
         self._sink.add(DirectoryStart(facts, rows))
@@ -172,7 +172,7 @@ class Overview:
         by = self.options.rows or "segment"
         if by == "segment":
             self._sink.add(PartitionStart(facts))
-        rows = OverviewRows([facts], by, is_alone=True)
+        rows = LsRows([facts], by, is_alone=True)
         self._rows(rows, place.path, len(rows), rows.size, facts if by == "segment" else None)
         if by == "segment":
             self._report(facts.partition.listing_errors)
@@ -184,7 +184,7 @@ class Overview:
             return
         names = {os.path.basename(target.path): target for target in found}
         rows = []
-        for row in OverviewRows([facts], "segment"):
+        for row in LsRows([facts], "segment"):
             assert row.segment is not None
             assert row.segment.segment.log is not None
             target = names.pop(os.path.basename(row.segment.segment.log.path), None)
@@ -196,7 +196,7 @@ class Overview:
         self._rows(rows, directory, len(rows), sum(row.size for row in rows))
 
     def _rows(
-        self, rows: Iterable[OverviewRow], name: str, count: int, size: int, of: PartitionSummary | None = None
+        self, rows: Iterable[LsRow], name: str, count: int, size: int, of: PartitionSummary | None = None
     ) -> None:
         """Show rows: `count` of them, with `size` bytes of segments."""
         options = self.options
@@ -252,12 +252,12 @@ def is_log_directory(path: str) -> bool:
     return os.path.isdir(path) and isinstance(directory_at(path), LogDirectory)
 
 
-def show_overview(options: OverviewOptions) -> NoReturn:
-    """Show the overview, then exit with its status."""
+def run_ls(options: LsOptions) -> NoReturn:
+    """List the paths, then exit with its status."""
 
     def run() -> int:
-        overview = Overview(options)
-        overview.run()
-        return 2 if overview.failed else 0
+        ls = LsRun(options)
+        ls.run()
+        return 2 if ls.failed else 0
 
     exit_with(run)

@@ -18,7 +18,7 @@ WIDE = 40
 """Width from which names are truncated on a narrow terminal."""
 
 
-def overview_columns(type_name: str, zone: tzinfo, names: list[str] | None, widest: int = 0) -> list[Column]:
+def ls_columns(type_name: str, zone: tzinfo, names: list[str] | None, widest: int = 0) -> list[Column]:
     """Return the columns for objects of this type: the default ones, or those named. Raises UnknownColumn."""
     known = {key.name: _column(key.name, key.unit, zone) for key in answer_keys(ANSWERS[type_name])}
     # Names are known before the rows are read: the first rows do not have to guess how wide that column will be.

@@ -1,4 +1,4 @@
-"""Rows of an overview (partitions, topics or segments) in a selectable order. Each row is read only when it is its
+"""Rows of `kdump ls` (partitions, topics or segments) in a selectable order. Each row is read only when it is its
 turn; whatever names and sizes can decide is decided before any header is read."""
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ LARGEST_FIRST = ("size", "segments", "offsets", "newest")
 
 
 @dataclass
-class OverviewRow:
+class LsRow:
     """One or more partitions of a log directory; with `segment`, that segment of the only partition in `parts`."""
 
     parts: list[PartitionSummary]
@@ -89,7 +89,7 @@ class OverviewRow:
         return [error for part in self.parts for error in part.errors]
 
 
-class OverviewRows:
+class LsRows:
     """The rows for these partitions, sorted by name: one per partition, topic (live partitions only) or segment. Those
     of segments are created when it is their turn. `is_alone`: the path of the only partition is shown already."""
 
@@ -105,17 +105,17 @@ class OverviewRows:
             return sum(len(part.segment_sizes) for part in self.parts)
         return len(self.parts) if self.by == "partition" else len({part.topic for part in self.parts})
 
-    def __iter__(self) -> Iterator[OverviewRow]:
+    def __iter__(self) -> Iterator[LsRow]:
         if self.by == "topic":
             for _, group in groupby(self.parts, key=lambda part: part.topic):
-                yield OverviewRow(list(group), by_topic=True)
+                yield LsRow(list(group), by_topic=True)
             return
         for part in self.parts:
             if self.by == "partition":
-                yield OverviewRow([part], is_alone=self.is_alone)
+                yield LsRow([part], is_alone=self.is_alone)
                 continue
             for segment in part.segments:
-                yield OverviewRow([part], segment, is_alone=self.is_alone)
+                yield LsRow([part], segment, is_alone=self.is_alone)
             if len(self.parts) > 1:
                 part.release()
 
@@ -126,8 +126,8 @@ class OverviewRows:
 
 
 def chosen(
-    rows: Iterable[OverviewRow], *, sort: str, reverse: bool, limit: int | None, quick: bool, on_progress: OnProgress
-) -> Iterator[OverviewRow]:
+    rows: Iterable[LsRow], *, sort: str, reverse: bool, limit: int | None, quick: bool, on_progress: OnProgress
+) -> Iterator[LsRow]:
     """Yield at most `limit` rows in the order `sort`, with their headers read; reads no more rows than necessary. The
     segments among them may be deleted by the time that they are read."""
     if sort != "name":
@@ -149,12 +149,12 @@ def chosen(
         yield row
 
 
-def _oldest(row: OverviewRow) -> tuple[bool, int]:
+def _oldest(row: LsRow) -> tuple[bool, int]:
     oldest = row.headers().oldest
     return oldest is None, oldest or 0
 
 
-_KEYS: dict[str, Callable[[OverviewRow], Any]] = {
+_KEYS: dict[str, Callable[[LsRow], Any]] = {
     "size": lambda row: row.size,
     "segments": lambda row: row.segments,
     "offsets": lambda row: row.offsets,

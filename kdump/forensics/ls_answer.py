@@ -1,4 +1,4 @@
-"""Answers of `kdump ls`: overviews of log directories, topics, partitions and segments."""
+"""Answers of `kdump ls`: log directories, topics, partitions and segments."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ class NotLive(NamedTuple):
 
 
 @answer("logDirectory")
-class DirectoryOverview(NamedTuple):
+class ListedDirectory(NamedTuple):
     """A log directory."""
 
     directory: Annotated[PathText, Doc("path of the log directory, as passed or found below")]
@@ -66,7 +66,7 @@ class FileSizes(NamedTuple):
     onDisk: Annotated[int, Doc("disk space of all files", BYTES)]
 
 
-class BatchesOverview(NamedTuple):
+class ListedBatches(NamedTuple):
     """Summary of the batch headers of a segment, or of several."""
 
     batches: Annotated[
@@ -91,16 +91,16 @@ class BatchesOverview(NamedTuple):
     errors: Annotated[list[PathText], Doc("what could not be read, and why")]
 
 
-class HeadersOverview(NamedTuple):
+class ListedHeaders(NamedTuple):
     """The same with the offsets, which exist only within a single partition."""
 
     firstOffset: Annotated[int | None, Doc("first offset of the first batch on this disk", OFFSET)]
     lastOffset: Annotated[int | None, Doc("last offset of the last batch", OFFSET)]
-    batches_overview: Annotated[BatchesOverview, INLINE]
+    listed_batches: Annotated[ListedBatches, INLINE]
 
 
 @answer("partitionLog")
-class PartitionOverview(NamedTuple):
+class ListedPartition(NamedTuple):
     """A partition directory."""
 
     partitionDirectory: Annotated[PathText, Doc("path of the partition directory")]
@@ -121,11 +121,11 @@ class PartitionOverview(NamedTuple):
     ]
     logEndOffset: Annotated[int | None, Doc("offset after the last batch", OFFSET)]
     offsets: Annotated[int | None, Doc("logEndOffset minus logStartOffset")]
-    headers: Annotated[HeadersOverview, INLINE]
+    headers: Annotated[ListedHeaders, INLINE]
 
 
 @answer("topicLogs")
-class TopicOverview(NamedTuple):
+class ListedTopic(NamedTuple):
     """All partitions of a topic."""
 
     source: Annotated[PathText, Doc("log directory that contains it")]
@@ -133,11 +133,11 @@ class TopicOverview(NamedTuple):
     partitions: Annotated[int, Doc("number of its partitions here")]
     sizes: Annotated[FileSizes, INLINE]
     offsets: Annotated[int | None, Doc("total of all partitions; null if unknown for one of them")]
-    headers: Annotated[BatchesOverview, INLINE]
+    headers: Annotated[ListedBatches, INLINE]
 
 
 @answer("logSegment")
-class SegmentOverview(NamedTuple):
+class ListedSegment(NamedTuple):
     """A segment."""
 
     file: Annotated[PathText, Doc("path of the .log")]
@@ -146,4 +146,4 @@ class SegmentOverview(NamedTuple):
     baseOffset: Annotated[int, Doc("base offset, from the file's name", OFFSET)]
     size: Annotated[int, Doc("length of the segment", BYTES)]
     beside: Annotated[list[str], Doc("files with the same name that exist: index, timeindex, txnindex, snapshot")]
-    headers: Annotated[HeadersOverview, INLINE]
+    headers: Annotated[ListedHeaders, INLINE]

@@ -12,28 +12,28 @@ from kdump.answer import Object
 from kdump.format.count_text import count_text
 from kdump.render.amounts import size_text
 from kdump.render.escape import path_text, printable
-from kdump.render.output import Output
-from kdump.render.overview_columns import MORE, overview_columns
-from kdump.render.overview_objects import (
+from kdump.render.ls_columns import MORE, ls_columns
+from kdump.render.ls_objects import (
     directory_object,
     partition_object,
     segment_object,
     topic_object,
     whole_size,
 )
+from kdump.render.output import Output
 from kdump.render.sink import Sink
 from kdump.render.style import painter
 from kdump.render.table import Table
 from kdump.render.times import iso
 from kdump.state.directory_summary import LogDirectorySummary
-from kdump.state.overview import OverviewRow
+from kdump.state.ls_rows import LsRow
 from kdump.state.partition_summary import PartitionSummary
 
 SHOWN = 5
 """Maximum names that are printed of a list."""
 
 
-def row_object(row: OverviewRow) -> Object:
+def row_object(row: LsRow) -> Object:
     """Return the JSON object of a row."""
     if row.segment is not None:
         return segment_object(row.segment, row.parts[0].clean)
@@ -44,7 +44,7 @@ class DirectoryStart(NamedTuple):
     """A log directory, before its rows."""
 
     facts: LogDirectorySummary
-    rows: Iterable[OverviewRow]
+    rows: Iterable[LsRow]
 
 
 class PartitionStart(NamedTuple):
@@ -62,28 +62,28 @@ class RowsEnd(NamedTuple):
     partition: PartitionSummary | None
 
 
-OverviewPart = DirectoryStart | PartitionStart | OverviewRow | RowsEnd
+LsPart = DirectoryStart | PartitionStart | LsRow | RowsEnd
 
 
-def overview_objects(found: OverviewPart) -> Iterator[Object]:
+def ls_objects(found: LsPart) -> Iterator[Object]:
     """Yield the JSON object of a part. A partition whose segments are listed follows them, because its end offset is
     known only then."""
     if isinstance(found, DirectoryStart):
         yield directory_object(found.facts)
-    elif isinstance(found, OverviewRow):
+    elif isinstance(found, LsRow):
         yield row_object(found)
     elif isinstance(found, RowsEnd) and found.partition is not None and found.shown == found.of:
         found.partition.sum_up()
         yield partition_object(found.partition)
 
 
-def overview_rows(found: OverviewPart) -> Iterator[Object]:
+def ls_row_objects(found: LsPart) -> Iterator[Object]:
     """Yield the objects that are rows: not the partition that follows its segments."""
-    if isinstance(found, OverviewRow):
+    if isinstance(found, LsRow):
         yield row_object(found)
 
 
-class TableOverview(Sink[OverviewPart]):
+class LsReport(Sink[LsPart]):
     """Writes text with tables."""
 
     def __init__(self, output: Output, *, zone: tzinfo, names: list[str] | None, full: bool) -> None:
@@ -101,8 +101,8 @@ class TableOverview(Sink[OverviewPart]):
         self._begun = True
         self.output.line(self.paint(printable(path_text(title)), "head"))
 
-    def add(self, found: OverviewPart) -> None:
-        if isinstance(found, OverviewRow):
+    def add(self, found: LsPart) -> None:
+        if isinstance(found, LsRow):
             self._row(found)
         elif isinstance(found, RowsEnd):
             self._end(found.shown, found.of)
@@ -111,7 +111,7 @@ class TableOverview(Sink[OverviewPart]):
         else:
             self._partition(found.facts)
 
-    def _directory(self, facts: LogDirectorySummary, rows: Iterable[OverviewRow]) -> None:
+    def _directory(self, facts: LogDirectorySummary, rows: Iterable[LsRow]) -> None:
         self._begin(facts.directory.path)
         for text, style in directory_lines(facts, self.zone):
             self._text(text, style)
@@ -128,11 +128,11 @@ class TableOverview(Sink[OverviewPart]):
         for number, line in enumerate(lines):
             self.output.line(("    " if number else "  ") + self.paint(line, style))
 
-    def _row(self, row: OverviewRow) -> None:
+    def _row(self, row: LsRow) -> None:
         fields = row_object(row)
         self._partial = self._partial or fields["partial"]
         if self.table is None:
-            columns = overview_columns(fields["type"], self.zone, self.names, self._widest)
+            columns = ls_columns(fields["type"], self.zone, self.names, self._widest)
             self.table = Table(columns, self.output, full=self.full, chosen=self.names is not None)
         self.table.add({**fields, "name": row.name}, "bad" if fields["damage"] or fields["errors"] else "")
 

@@ -5,15 +5,15 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from kdump.answer import Object, answer_object
-from kdump.forensics.ls import (
-    BatchesOverview,
-    DirectoryOverview,
+from kdump.forensics.ls_answer import (
     FileSizes,
-    HeadersOverview,
+    ListedBatches,
+    ListedDirectory,
+    ListedHeaders,
+    ListedPartition,
+    ListedSegment,
+    ListedTopic,
     NotLive,
-    PartitionOverview,
-    SegmentOverview,
-    TopicOverview,
 )
 from kdump.log.header_totals import HeaderTotals
 from kdump.render.escape import path_text
@@ -25,7 +25,7 @@ from kdump.state.partition_summary import PartitionSummary, SegmentSummary, segm
 def directory_object(facts: LogDirectorySummary) -> Object:
     identity, live = facts.identity, facts.live
     return answer_object(
-        DirectoryOverview(
+        ListedDirectory(
             directory=facts.directory.path,
             clusterId=identity.get("cluster.id"),
             nodeId=identity.get("node.id", identity.get("broker.id")),
@@ -72,13 +72,13 @@ def _sizes(parts: Iterable[PartitionSummary]) -> FileSizes:
     )
 
 
-def _headers(headers: HeaderTotals, damage: str, errors: list[str]) -> HeadersOverview:
-    return HeadersOverview(headers.first, headers.last, _batches(headers, damage, errors))
+def _headers(headers: HeaderTotals, damage: str, errors: list[str]) -> ListedHeaders:
+    return ListedHeaders(headers.first, headers.last, _batches(headers, damage, errors))
 
 
-def _batches(headers: HeaderTotals, damage: str, errors: list[str]) -> BatchesOverview:
+def _batches(headers: HeaderTotals, damage: str, errors: list[str]) -> ListedBatches:
     partial = headers.partial or bool(errors)
-    return BatchesOverview(
+    return ListedBatches(
         batches=None if partial else headers.batches,
         records=None if partial else headers.records,
         oldestTimestamp=headers.oldest,
@@ -96,7 +96,7 @@ def _batches(headers: HeaderTotals, damage: str, errors: list[str]) -> BatchesOv
 
 def partition_object(facts: PartitionSummary) -> Object:
     return answer_object(
-        PartitionOverview(
+        ListedPartition(
             partitionDirectory=facts.partition.path,
             source=facts.partition.source,
             topic=path_text(facts.topic),
@@ -115,14 +115,14 @@ def partition_object(facts: PartitionSummary) -> Object:
 
 
 def topic_object(parts: list[PartitionSummary]) -> Object:
-    """Return the overview of all partitions of one topic."""
+    """Return the object of all partitions of one topic."""
     headers = HeaderTotals()
     for each in parts:
         headers.add(each.headers)
     offsets = [each.offsets for each in parts]
     damage = next((f"{each.name}: {each.damage}" for each in parts if each.damage), "")
     return answer_object(
-        TopicOverview(
+        ListedTopic(
             source=parts[0].partition.source,
             topic=path_text(parts[0].topic),
             partitions=len(parts),
@@ -138,7 +138,7 @@ def segment_object(facts: SegmentSummary, clean: bool | None) -> Object:
     assert target is not None
     damage = segment_damage(facts, clean)
     return answer_object(
-        SegmentOverview(
+        ListedSegment(
             file=target.path,
             topic=target.topic,
             partition=target.partition,
