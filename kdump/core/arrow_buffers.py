@@ -17,11 +17,11 @@ except ImportError:
     from kdump import nocython as cython
 
 if cython.compiled:
-    from cython.cimports.kdump.core.columns import *  # noqa: F403
+    from cython.cimports.kdump.core.column_numbers import *  # noqa: F403
     from cython.cimports.kdump.core.integers import minus, plus, sequence_at, uint32_at, varint_at
     from cython.cimports.libc.string import memcpy
 else:
-    from kdump.core.columns import (
+    from kdump.core.column_numbers import (
         BASE_OFFSET,
         BASE_SEQUENCE,
         BATCH_START,

@@ -18,9 +18,9 @@ except ImportError:
     from kdump import nocython as cython
 
 if cython.compiled:
-    from cython.cimports.kdump.core.columns import *  # noqa: F403
+    from cython.cimports.kdump.core.column_numbers import *  # noqa: F403
 else:
-    from kdump.core.columns import (
+    from kdump.core.column_numbers import (
         EXTREME_ROW,
         HEADER_BYTES,
         HEADERS,

@@ -7,7 +7,7 @@ from bisect import bisect_right
 from collections.abc import Callable, Iterable, Iterator
 
 from kdump.check.options import Options
-from kdump.core.columns import (
+from kdump.core.column_numbers import (
     EXTREME_ROW,
     EXTREMES,
     LATE_RECORDS,

@@ -9,7 +9,7 @@ from collections.abc import Hashable, Iterator
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from kdump.core.columns import (
+from kdump.core.column_numbers import (
     EXTREME_ROW,
     EXTREMES,
     KEY_BYTES,

@@ -10,7 +10,7 @@ from kdump import jsonl
 from kdump.check.rules.records import noted_and_count_findings
 from kdump.core.batch_scan import read_header_columns
 from kdump.core.cells import BATCH_CELLS, BATCH_COLUMNS, RECORD_COLUMNS
-from kdump.core.columns import BATCH_START, RECORD_WIDTH
+from kdump.core.column_numbers import BATCH_START, RECORD_WIDTH
 from kdump.core.header_columns import HeaderColumns
 from kdump.core.json_lines import ROOM
 from kdump.core.record_columns import RecordColumns

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from datetime import tzinfo
 from typing import NamedTuple
 
-from kdump.core.columns import HEADER_BYTES, LATEST, LONGEST_KEY, LONGEST_VALUE, NEWEST, OLDEST
+from kdump.core.column_numbers import HEADER_BYTES, LATEST, LONGEST_KEY, LONGEST_VALUE, NEWEST, OLDEST
 from kdump.forensics.distribution import SizeClass, late_classes, median, size_classes
 from kdump.forensics.space_saving import SpaceSaving
 from kdump.forensics.stats import RecordLocation, Stats, codecs_of

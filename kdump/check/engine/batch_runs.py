@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator, Sequence
 
 from kdump.check.rule import Observer, PartitionContext, SegmentContext
 from kdump.core.batch_scan import FURTHEST
-from kdump.core.columns import ATTRIBUTES, BATCH_END, BATCH_START
+from kdump.core.column_numbers import ATTRIBUTES, BATCH_END, BATCH_START
 from kdump.core.header_columns import HeaderColumns, is_plain_batch
 from kdump.core.record_checks import count_valid_batches, records_agree
 from kdump.core.record_columns import RecordColumns

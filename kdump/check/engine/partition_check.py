@@ -18,7 +18,7 @@ from kdump.check.rules.producer_snapshots import ProducerSnapshotRule
 from kdump.check.totals import CheckTotals
 from kdump.check.watchers.producers import ProducerWatcher
 from kdump.check.watchers.transactions import TransactionWatcher
-from kdump.core.columns import BASE_OFFSET, LAST_OFFSET, RECORD_COUNT
+from kdump.core.column_numbers import BASE_OFFSET, LAST_OFFSET, RECORD_COUNT
 from kdump.core.header_columns import HeaderColumns, total
 from kdump.format.count_text import count_text
 from kdump.log.batch_validity import is_intact

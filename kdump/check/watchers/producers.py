@@ -10,7 +10,7 @@ from typing import Any
 from kdump.check.resume_state import NUMBER
 from kdump.check.resume_state import PRODUCERS as STATE
 from kdump.check.rule import BatchContext, PartitionContext, SegmentContext, Watcher, may_hide_batches
-from kdump.core.columns import (
+from kdump.core.column_numbers import (
     ATTRIBUTES,
     BASE_OFFSET,
     BASE_SEQUENCE,

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from kdump.check.resume_state import NUMBER, TRANSACTIONS
 from kdump.check.rule import DAY, BatchContext, SegmentContext, Watcher, may_hide_batches
-from kdump.core.columns import ATTRIBUTES, LAST_OFFSET, MAX_TIMESTAMP, PRODUCER_EPOCH, PRODUCER_ID
+from kdump.core.column_numbers import ATTRIBUTES, LAST_OFFSET, MAX_TIMESTAMP, PRODUCER_EPOCH, PRODUCER_ID
 from kdump.core.header_columns import HeaderColumns, ProducerWrites, largest, producer_writes
 from kdump.format.batch import TRANSACTIONAL
 from kdump.log.region import Region

@@ -11,7 +11,7 @@ from itertools import groupby
 from kdump.check.finding import Finding
 from kdump.check.rule import BatchContext, PartitionContext, SegmentContext, Watcher
 from kdump.check.watchers.transactions import TransactionWatcher
-from kdump.core.columns import (
+from kdump.core.column_numbers import (
     ATTRIBUTES,
     BASE_OFFSET,
     BATCH_END,

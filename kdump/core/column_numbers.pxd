@@ -1,4 +1,4 @@
-# Made from columns.py by tools/core_columns.py.
+# Made from column_numbers.py by tools/core_columns.py.
 cdef enum:
     LOG_OVERHEAD = 12
     BATCH_START = 0
