@@ -19,7 +19,7 @@ API = {
     "producers": "kdump.forensics.api",
     "retention": "kdump.forensics.retention.run",
     "restart_plan": "kdump.forensics.restart.restart_plan",
-    "RestartPlan": "kdump.forensics.restart.plan",
+    "RestartPlan": "kdump.forensics.restart.plan_values",
     "reindex": "kdump.forensics.reindex.run",
     "Reindexed": "kdump.forensics.reindex.run",
     "report": "kdump.render.postmortem.report",
@@ -57,7 +57,7 @@ if TYPE_CHECKING:
     from kdump.forensics.read_stats import stats as stats
     from kdump.forensics.reindex.run import Reindexed as Reindexed
     from kdump.forensics.reindex.run import reindex as reindex
-    from kdump.forensics.restart.plan import RestartPlan as RestartPlan
+    from kdump.forensics.restart.plan_values import RestartPlan as RestartPlan
     from kdump.forensics.restart.restart_plan import restart_plan as restart_plan
     from kdump.forensics.retention.run import retention as retention
     from kdump.forensics.salvage.result import Salvaged as Salvaged

@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 from kdump.browse.open_file import OpenFile
 from kdump.browse.rows import BrowseRow, ListingSlice, OnProgress
-from kdump.format.batch import BatchHeader
+from kdump.format.batch_header import BatchHeader
 from kdump.log.index_lookup import IndexLookup, begins_batch, open_index_lookup
 from kdump.log.reader import WALKED, Reader
 from kdump.log.region import Batch, DefaultRecordBatch, Limits, Region

@@ -10,7 +10,7 @@ from array import array
 from typing import NamedTuple
 
 from kdump.core.header_columns import HeaderColumns
-from kdump.format.batch import MIN_RECORD_SIZE, max_records
+from kdump.format.batch_header import MIN_RECORD_SIZE, max_records
 from kdump.format.checksum import castagnoli
 
 try:

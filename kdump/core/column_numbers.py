@@ -6,8 +6,16 @@ column_numbers.pxd gives the same constants to the compiled core: `python -m too
 
 from __future__ import annotations
 
-from kdump.format.batch import BATCH_HEADER, CODECS, COMPRESSION, CONTROL, DELETE_HORIZON, TIMESTAMP_TYPE, TRANSACTIONAL
-from kdump.format.batch import LOG_OVERHEAD as LOG_OVERHEAD
+from kdump.format.batch_header import (
+    BATCH_HEADER,
+    CODECS,
+    COMPRESSION,
+    CONTROL,
+    DELETE_HORIZON,
+    TIMESTAMP_TYPE,
+    TRANSACTIONAL,
+)
+from kdump.format.batch_header import LOG_OVERHEAD as LOG_OVERHEAD
 from kdump.format.message import MESSAGE_V0, MESSAGE_V1, MIN_SIZES
 
 (

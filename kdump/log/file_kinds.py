@@ -9,7 +9,7 @@ from itertools import pairwise
 from typing import Any, NamedTuple
 
 from kdump.core.record_columns import RecordColumns, decode
-from kdump.format.batch import BATCH_HEADER, BatchHeader
+from kdump.format.batch_header import BATCH_HEADER, BatchHeader
 from kdump.format.checksum import checksum
 from kdump.format.control import KEY, SNAPSHOT_HEADER_TYPE
 from kdump.format.errors import DecodeError

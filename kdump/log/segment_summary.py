@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from kdump.format.batch import (
+from kdump.format.batch_header import (
     BATCH_HEADER,
     CODECS,
     COMPRESSION,

@@ -10,7 +10,7 @@ from __future__ import annotations
 from bisect import bisect_left, bisect_right
 from itertools import pairwise
 
-from kdump.format.batch import BatchHeader
+from kdump.format.batch_header import BatchHeader
 from kdump.format.index import TIME_INDEX_ENTRY
 from kdump.log.header_candidate import candidate_at
 from kdump.log.index_lookup import IndexLookup, begins_batch, index_bytes

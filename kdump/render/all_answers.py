@@ -13,7 +13,7 @@ from kdump.forensics import diff_answer as diff
 from kdump.forensics.carve import answer as carve
 from kdump.forensics.carve.runs import CarvedRun
 from kdump.forensics.reindex import run as reindex
-from kdump.forensics.restart import plan as restart
+from kdump.forensics.restart import plan_values as restart
 from kdump.forensics.restart.summary import PlanSummary
 from kdump.forensics.retention import answers as retention
 from kdump.forensics.salvage.byte_outcomes import LedgerHole, LedgerSpan

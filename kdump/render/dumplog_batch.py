@@ -13,7 +13,7 @@ from itertools import chain
 from typing import NamedTuple, Protocol, Union, runtime_checkable
 
 from kdump.core.record_columns import RecordColumns, each_header, each_row, headers
-from kdump.format.batch import (
+from kdump.format.batch_header import (
     BATCH_HEADER,
     CONTROL,
     MAX_SEQUENCE,

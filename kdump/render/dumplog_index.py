@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from kdump.format.batch import MAX_SEQUENCE
+from kdump.format.batch_header import MAX_SEQUENCE
 from kdump.format.checksum import checksum
 from kdump.format.index import INDEX_ENTRY, TIME_INDEX_ENTRY, TXN_INDEX_ENTRY
 from kdump.format.layout import Layout

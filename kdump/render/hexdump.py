@@ -11,7 +11,7 @@ from typing import Any
 
 from kdump.check.finding import Finding
 from kdump.decode.record_decoder import RecordDecoder
-from kdump.format.batch import BATCH_HEADER, MAGIC_POSITION
+from kdump.format.batch_header import BATCH_HEADER, MAGIC_POSITION
 from kdump.format.control import control_spans
 from kdump.format.errors import DecodeError
 from kdump.format.layout import LARGE, Layout, Span

@@ -25,7 +25,7 @@ from kdump.core.column_numbers import (
     RECORD_COUNT,
 )
 from kdump.core.header_columns import HeaderColumns
-from kdump.format.batch import (
+from kdump.format.batch_header import (
     COMPRESSION,
     CONTROL,
     DELETE_HORIZON,

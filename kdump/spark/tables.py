@@ -11,7 +11,7 @@ from collections.abc import Iterable
 from typing import Any, NamedTuple
 
 from kdump.answer import Key
-from kdump.format.batch import BATCH_HEADER
+from kdump.format.batch_header import BATCH_HEADER
 from kdump.format.index import INDEX_ENTRY, TXN_INDEX_ENTRY
 from kdump.format.layout import Layout
 from kdump.format.record import RECORD

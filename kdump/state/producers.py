@@ -13,7 +13,7 @@ from struct import Struct
 from typing import ClassVar, Generic, NamedTuple, TypeVar
 
 from kdump.core.id_rows import IdRows
-from kdump.format.batch import sequence
+from kdump.format.batch_header import sequence
 from kdump.log.region import Batch
 from kdump.state.marker import EndTxnMarker
 

@@ -16,7 +16,7 @@ from click.testing import CliRunner
 from kdump.check.engine.batch_runs import BatchRunChecker
 from kdump.cli import cli
 from kdump.core.header_columns import HeaderColumns
-from kdump.format.batch import CODECS
+from kdump.format.batch_header import CODECS
 from tests import craft
 from tests.conftest import DISKS, sample, seeded
 from tests.test_damaged_disks import DAMAGES

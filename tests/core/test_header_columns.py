@@ -13,7 +13,7 @@ from kdump.core.column_numbers import ATTRIBUTES, BASE_TIMESTAMP, BATCH_END, BAT
 from kdump.core.header_columns import batch_ages, by_codec
 from kdump.core.record_checks import invalid_header
 from kdump.core.record_columns import RecordColumns, decode
-from kdump.format.batch import BATCH_HEADER, BatchHeader
+from kdump.format.batch_header import BATCH_HEADER, BatchHeader
 from kdump.log.region import DefaultRecordBatch
 from tests.conftest import iter_regions, segments
 

@@ -35,7 +35,7 @@ from kdump.forensics.salvage.byte_outcomes import (
 )
 from kdump.forensics.salvage.lost_offsets import LostOffsets
 from kdump.forensics.salvage.merge import EQUAL, EQUAL_EXCEPT
-from kdump.format.batch import BATCH_HEADER
+from kdump.format.batch_header import BATCH_HEADER
 from kdump.log.batch_validity import OFFSETS
 from kdump.log.fault_tolerant import BLOCK, FaultTolerantSource
 from kdump.log.source import FileSource, Source, open_source

@@ -20,7 +20,7 @@ from kdump.core.column_numbers import (
     PRODUCER_ID,
 )
 from kdump.core.header_columns import HeaderColumns, ProducerWrites, producer_writes
-from kdump.format.batch import TRANSACTIONAL, sequence
+from kdump.format.batch_header import TRANSACTIONAL, sequence
 from kdump.format.numbers import minus
 from kdump.log.region import Region
 from kdump.state.producers import MAX_PRODUCERS, ProducerState, SequenceBreak, follows

@@ -9,7 +9,7 @@ from kdump.check.resume_state import NUMBER, TRANSACTIONS
 from kdump.check.rule import DAY, BatchContext, SegmentContext, Watcher, may_hide_batches
 from kdump.core.column_numbers import ATTRIBUTES, LAST_OFFSET, MAX_TIMESTAMP, PRODUCER_EPOCH, PRODUCER_ID
 from kdump.core.header_columns import HeaderColumns, ProducerWrites, largest, producer_writes
-from kdump.format.batch import TRANSACTIONAL
+from kdump.format.batch_header import TRANSACTIONAL
 from kdump.log.region import Region
 from kdump.state.transactions import CompletedTxn, OngoingTxn, OpenTransactions
 

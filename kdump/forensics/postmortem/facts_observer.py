@@ -27,7 +27,7 @@ from kdump.forensics.postmortem.facts import Gap, PartitionFacts, SegmentFacts
 from kdump.forensics.postmortem.finding_ranges import FindingRanges
 from kdump.forensics.postmortem.producer_epochs import ProducerEpochs
 from kdump.forensics.postmortem.segment_strip import CONTROL, DAMAGED, CellContent, Ref, SegmentStrip, coarser
-from kdump.format.batch import COMPRESSION, TRANSACTIONAL, codec_name
+from kdump.format.batch_header import COMPRESSION, TRANSACTIONAL, codec_name
 from kdump.log.region import Batch, Region
 
 MAX_GAPS = 200

@@ -27,7 +27,7 @@ from kdump.forensics.reindex.offset_index import OffsetIndexComparer
 from kdump.forensics.reindex.time_index import TimeIndexComparer
 from kdump.forensics.reindex.txn_index import TxnIndexComparer
 from kdump.forensics.reindex.verdict import Verdict
-from kdump.format.batch import BATCH_HEADER
+from kdump.format.batch_header import BATCH_HEADER
 from kdump.log.entries import Item, entries
 from kdump.log.errors import SourceError
 from kdump.log.file_kinds import INDEX, TIME_INDEX, TXN_INDEX, FileKind

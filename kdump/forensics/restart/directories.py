@@ -12,7 +12,7 @@ from __future__ import annotations
 import os
 
 from kdump.forensics.restart.lock_holder import lock_holder
-from kdump.forensics.restart.plan import DirectoryPlan
+from kdump.forensics.restart.plan_values import DirectoryPlan
 from kdump.log.errors import SourceError, Unlisted
 from kdump.log.find_directories import find_directories
 from kdump.log.internal_topics import METADATA_TOPIC

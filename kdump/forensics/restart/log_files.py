@@ -12,7 +12,7 @@ from contextlib import suppress
 from kdump.forensics.restart.access_rights import ENTER, READ, WRITE, Rights
 from kdump.forensics.restart.checkpoint_file import number
 from kdump.forensics.restart.log_segment import segment_at
-from kdump.forensics.restart.plan import EXIT, OFFLINE, PartitionPlan, StartupFailed, StartupFailure, Step
+from kdump.forensics.restart.plan_values import EXIT, OFFLINE, PartitionPlan, StartupFailed, StartupFailure, Step
 from kdump.forensics.restart.producer_state_manager import Open
 from kdump.log.errors import SourceError
 from kdump.log.listing import items

@@ -14,7 +14,7 @@ from collections.abc import Sequence
 from contextlib import suppress
 
 from kdump.forensics.restart import checkpoint_file
-from kdump.forensics.restart.plan import DirectoryPlan, PartitionPlan, StartupFailed
+from kdump.forensics.restart.plan_values import DirectoryPlan, PartitionPlan, StartupFailed
 from kdump.forensics.restart.stray_partitions import StrayPartitions
 from kdump.log.errors import SourceError
 from kdump.log.listing import items

@@ -11,7 +11,7 @@ from kdump.forensics.restart.bootstrap import read_bootstrap
 from kdump.forensics.restart.directories import METADATA_LOG, node_directories
 from kdump.forensics.restart.identity import identify, registered
 from kdump.forensics.restart.log_manager import LogManager
-from kdump.forensics.restart.plan import PartitionPlan, RestartPlan
+from kdump.forensics.restart.plan_values import PartitionPlan, RestartPlan
 from kdump.forensics.restart.root_files import read_only_stop
 from kdump.forensics.restart.stray_partitions import StrayPartitions
 from kdump.log.internal_topics import METADATA_TOPIC

@@ -14,7 +14,7 @@ from typing import BinaryIO, Protocol
 from kdump.forensics.output_directory import PASSING, OutputDirectory
 from kdump.forensics.reindex.build import LARGEST_SEGMENT, IndexBuilder, RecoveryStop
 from kdump.forensics.salvage.salvage_reader import SalvageCandidate
-from kdump.format.batch import BATCH_HEADER, LOG_OVERHEAD
+from kdump.format.batch_header import BATCH_HEADER, LOG_OVERHEAD
 from kdump.log.errors import SourceError
 from kdump.log.region import Batch, DefaultRecordBatch, LegacyRecordBatch
 from kdump.state.transactions import OpenTransactions

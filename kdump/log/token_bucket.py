@@ -1,4 +1,4 @@
-"""Limits the rate of reading (--max-rate), to spare a live broker's disk."""
+"""The token bucket that limits the rate of reading; kdump.log.low_impact_reads applies it (--max-rate)."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class _Local:
     value = 0.0
 
 
-class RateLimit:
+class TokenBucket:
     """A token bucket of `per_second` bytes per second, initially filled with BURST seconds' worth.
 
     With a multiprocessing `context`, the processes that receive it when they start (args of a Process, initargs of a
@@ -58,9 +58,9 @@ class RateLimit:
     def is_shared(self) -> bool:
         return not isinstance(self._paid, _Local)
 
-    def shared(self, context: BaseContext) -> RateLimit:
+    def shared(self, context: BaseContext) -> TokenBucket:
         """Return this limit in a form that can be passed to worker processes. Raises OSError without shared memory."""
-        found = RateLimit(self.per_second, context, clock=self._clock, sleep=self._sleep)
+        found = TokenBucket(self.per_second, context, clock=self._clock, sleep=self._sleep)
         found._paid.value = self._paid.value
         return found
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from kdump.log.rate_limit import BURST, RateLimit
+from kdump.log.token_bucket import BURST, TokenBucket
 
 
 class Clock:
@@ -29,7 +29,7 @@ def clock() -> Clock:
 
 @pytest.mark.parametrize("size", [1, 100, 4096, 100_000])
 def test_bytes_take_their_time(clock: Clock, size: int) -> None:
-    rate = RateLimit(1000, clock=clock, sleep=clock.sleep)
+    rate = TokenBucket(1000, clock=clock, sleep=clock.sleep)
     count = 100_000 // size
     for _ in range(count):
         rate.take(size)
@@ -37,7 +37,7 @@ def test_bytes_take_their_time(clock: Clock, size: int) -> None:
 
 
 def test_a_burst_is_free_and_a_long_pause_earns_no_more(clock: Clock) -> None:
-    rate = RateLimit(1000, clock=clock, sleep=clock.sleep)
+    rate = TokenBucket(1000, clock=clock, sleep=clock.sleep)
     for _ in range(3):
         before = clock.now
         rate.take(int(1000 * BURST))
@@ -48,7 +48,7 @@ def test_a_burst_is_free_and_a_long_pause_earns_no_more(clock: Clock) -> None:
 
 
 def test_time_that_was_spent_otherwise_counts(clock: Clock) -> None:
-    rate = RateLimit(1000, clock=clock, sleep=clock.sleep)
+    rate = TokenBucket(1000, clock=clock, sleep=clock.sleep)
     rate.take(1000)
     for _ in range(10):
         clock.now += 0.1
@@ -60,7 +60,7 @@ def test_time_that_was_spent_otherwise_counts(clock: Clock) -> None:
 @pytest.mark.parametrize("per_second", [0, -1])
 def test_no_rate(per_second: int) -> None:
     with pytest.raises(ValueError, match="bytes per second"):
-        RateLimit(per_second)
+        TokenBucket(per_second)
 
 
 def stopped() -> float:
@@ -71,7 +71,7 @@ def skip(_seconds: float) -> None:
     pass
 
 
-def take_some(rate: RateLimit) -> None:
+def take_some(rate: TokenBucket) -> None:
     for _ in range(50):
         rate.take(100)
 
@@ -81,7 +81,7 @@ def test_processes_share_one_bucket(method: str) -> None:
     """The next process waits for the bytes that all of them have read."""
     context: Any = multiprocessing.get_context(method)
     waited: list[float] = []
-    rate = RateLimit(1000, context, clock=stopped, sleep=skip)
+    rate = TokenBucket(1000, context, clock=stopped, sleep=skip)
     workers = [context.Process(target=take_some, args=(rate,)) for _ in range(2)]
     for worker in workers:
         worker.start()

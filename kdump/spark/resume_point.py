@@ -37,7 +37,7 @@ Stamps = Mapping[str, Stamp]
 
 
 @dataclass(frozen=True)
-class ScanCheckpoint:
+class ResumePoint:
     """A point at which the next scan can resume. `segments`: number of segments before it. `print_`: fingerprint of
     what their rows depend on, except for what is compared item by item: leader epochs up to the offset `reached`, the
     producer snapshots in `compared` with their stamps, and, if findings depend on it (`doubts`), which segments a
@@ -60,14 +60,14 @@ class ScanCheckpoint:
         return asdict(self)
 
 
-KINDS = {field.name: {"int": int, "str": str}.get(str(field.type), list) for field in fields(ScanCheckpoint)}
+KINDS = {field.name: {"int": int, "str": str}.get(str(field.type), list) for field in fields(ResumePoint)}
 
 
-def parse_checkpoint(value: Any) -> ScanCheckpoint | None:
+def parse_resume_point(value: Any) -> ResumePoint | None:
     """Return the resume point in the entry of an earlier scan; None if it is missing or invalid."""
     if not isinstance(value, dict) or value.keys() != KINDS.keys():
         return None
-    return ScanCheckpoint(**value) if all(isinstance(value[name], kind) for name, kind in KINDS.items()) else None
+    return ResumePoint(**value) if all(isinstance(value[name], kind) for name, kind in KINDS.items()) else None
 
 
 def prefix_fingerprint(
@@ -80,7 +80,7 @@ def prefix_fingerprint(
     stamps: Stamps,
 ) -> str:
     """Return a fingerprint of everything that the rows and findings of the first `count` segments depend on, except for
-    what ScanCheckpoint compares item by item."""
+    what ResumePoint compares item by item."""
     late = replace(known, now=0, coordinator=None, transaction_timeout=0, topic_id=None, checkpoints={}, epochs=None)
     offsets = sorted(
         (name, checkpointed.offset) for name, checkpointed in known.checkpoints.items() if name not in AT_END
@@ -121,7 +121,7 @@ def compared_now(place: PartitionDirectory, paths: list[str], stamps: Stamps) ->
 
 
 def is_unchanged(
-    kept: ScanCheckpoint,
+    kept: ResumePoint,
     place: PartitionDirectory,
     known: PartitionContext,
     check: Options,
@@ -155,7 +155,7 @@ def write_state(store: Store, key: str, count: int, state: dict[str, Any]) -> tu
     return name, hashlib.sha256(data).hexdigest()
 
 
-def read_state(store: Store, kept: ScanCheckpoint) -> dict[str, Any]:
+def read_state(store: Store, kept: ResumePoint) -> dict[str, Any]:
     """Read a state. Raises StateError if it is missing, or is not the one that was written."""
     data = store.read(kept.state)
     if data is None or hashlib.sha256(data).hexdigest() != kept.digest:
