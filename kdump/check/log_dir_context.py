@@ -11,10 +11,10 @@ from kdump.check.options import Options
 from kdump.check.rule import CheckpointedEpoch, CheckpointOffset, PartitionContext
 from kdump.format.numbers import parse_int
 from kdump.log import file_kinds
+from kdump.log.directory_listing import is_url, parent
 from kdump.log.entries import Entry, entries
 from kdump.log.errors import SourceError
 from kdump.log.internal_topics import COMPACTED_TOPICS, METADATA_TOPIC, TRANSACTION_TOPIC
-from kdump.log.listing import is_url, parent
 from kdump.log.live_files import FileWatch, identity
 from kdump.log.log_directory import LogDirectory, directory_above, log_directory_above
 from kdump.log.partition_directory import PartitionDirectory

@@ -19,12 +19,12 @@ from kdump.format.count_text import count_text
 from kdump.log import file_kinds
 from kdump.log.command_line_paths import missing
 from kdump.log.errors import SourceError
-from kdump.log.failures import failures
 from kdump.log.find_directories import find_directories
 from kdump.log.internal_topics import INTERNAL_TOPICS
 from kdump.log.log_directory import LogDirectory, directory_at
 from kdump.log.partition_directory import PartitionDirectory, partition
 from kdump.log.paths import Target
+from kdump.log.unreadable_paths import failures
 from kdump.render.amounts import size_text
 from kdump.render.escape import path_text
 from kdump.render.ls_report import (

@@ -16,7 +16,7 @@ from kdump.format.batch_header import (
     TRANSACTIONAL,
 )
 from kdump.format.batch_header import LOG_OVERHEAD as LOG_OVERHEAD
-from kdump.format.message import MESSAGE_V0, MESSAGE_V1, MIN_SIZES
+from kdump.format.legacy_message import MESSAGE_V0, MESSAGE_V1, MIN_SIZES
 
 (
     BATCH_START,

@@ -15,7 +15,7 @@ from kdump.forensics.answers import EXPIRED, LIVE, UNKNOWN, PartitionProducers, 
 from kdump.forensics.answers import Producer as Row
 from kdump.forensics.partition_scan import BatchObserver, PartitionScan
 from kdump.forensics.producer_history import ProducerHistory, replayed
-from kdump.format.snapshot import PRODUCER_ENTRY
+from kdump.format.producer_snapshot import PRODUCER_ENTRY
 from kdump.log.paths import Target
 from kdump.log.region import Batch
 from kdump.state.coordinator import TransactionCoordinatorState

@@ -85,7 +85,7 @@ def describe_message(schema: MessageSchema) -> str:
 
 
 def _place(schema: MessageSchema) -> str:
-    from kdump.format.control import CONTROL_TYPES
+    from kdump.format.control_record import CONTROL_TYPES
 
     number = schema.apiKey
     if schema.type == "coordinator-key":

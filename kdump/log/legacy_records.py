@@ -14,7 +14,7 @@ from kdump.core.record_columns import RecordColumns, each_row
 from kdump.format.batch_header import LOG_OVERHEAD
 from kdump.format.codec import decompress
 from kdump.format.errors import DecodeError
-from kdump.format.message import (
+from kdump.format.legacy_message import (
     MAGIC_POSITION,
     MESSAGES,
     VALUE_SIZE,

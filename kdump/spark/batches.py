@@ -34,7 +34,7 @@ from kdump.format.batch_header import (
     TRANSACTIONAL,
     codec_name,
 )
-from kdump.format.message import NO_TIMESTAMP_TYPE
+from kdump.format.legacy_message import NO_TIMESTAMP_TYPE
 from kdump.format.numbers import int64
 from kdump.log.legacy_records import read_wrapper
 from kdump.log.reader import CHECKED, WALKED

@@ -5,9 +5,9 @@ from __future__ import annotations
 
 from kdump.forensics.scan_answer import FleetGroup, FleetTransaction
 from kdump.format.numbers import parse_long
+from kdump.log.directory_listing import is_url
 from kdump.log.errors import SourceError
 from kdump.log.internal_topics import TRANSACTION_TOPIC
-from kdump.log.listing import is_url
 from kdump.log.log_directory import LogDirectory
 from kdump.log.partition_directory import partition
 from kdump.log.region import Limits

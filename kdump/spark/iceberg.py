@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 
 from kdump.extras import how_to_install
-from kdump.log.listing import is_directory, is_url
+from kdump.log.directory_listing import is_directory, is_url
 from kdump.spark.result_files import ParquetFile, parquet_files
 from kdump.spark.scan_sink import partition_columns
 from kdump.spark.schema import arrow_schema

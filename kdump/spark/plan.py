@@ -10,8 +10,8 @@ from itertools import pairwise
 from kdump.check.engine.units import CheckUnit, units_of
 from kdump.check.options import Options
 from kdump.log import file_kinds
+from kdump.log.directory_listing import is_url, length
 from kdump.log.internal_topics import METADATA_TOPIC, OFFSETS_TOPIC, TRANSACTION_TOPIC
-from kdump.log.listing import is_url, length
 from kdump.log.log_directory import LogDirectory
 from kdump.log.partition_directory import PartitionDirectory, SegmentFiles
 from kdump.log.paths import PARTITION, Target

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from kdump.log.listing import is_directory, is_url
+from kdump.log.directory_listing import is_directory, is_url
 from kdump.spark.compare import ComparedBatch, partitions
 from kdump.spark.schema import arrow_schema
 from kdump.spark.session import reason

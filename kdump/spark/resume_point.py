@@ -22,7 +22,7 @@ from kdump.check.engine.partition_check import recovers
 from kdump.check.options import Options
 from kdump.check.resume_state import StateError
 from kdump.check.rule import PartitionContext
-from kdump.log.listing import is_url
+from kdump.log.directory_listing import is_url
 from kdump.log.partition_directory import PartitionDirectory
 from kdump.spark.file_stamps import Stamp, file_stamp
 from kdump.spark.fleet import DiskIdentity

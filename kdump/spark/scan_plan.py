@@ -9,7 +9,7 @@ from typing import Any
 
 from kdump.check.engine.units import CheckUnit, units_of
 from kdump.check.options import Options
-from kdump.log.listing import length
+from kdump.log.directory_listing import length
 from kdump.log.partition_directory import PartitionDirectory
 from kdump.spark.coordinators import retention_of
 from kdump.spark.file_stamps import file_stamp

@@ -19,8 +19,8 @@ from kdump.check.finding import INFO
 from kdump.check.resume_state import StateError
 from kdump.check.totals import CheckTotals
 from kdump.log import file_kinds
+from kdump.log.directory_listing import length
 from kdump.log.internal_topics import METADATA_TOPIC
-from kdump.log.listing import length
 from kdump.log.partition_directory import PartitionDirectory
 from kdump.log.paths import Target
 from kdump.render.escape import path_text

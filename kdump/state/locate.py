@@ -6,11 +6,11 @@ import os
 from collections.abc import Iterator
 
 from kdump.log.command_line_paths import missing
+from kdump.log.directory_listing import is_no_file
 from kdump.log.errors import OnUnreadable, SourceError, listing_error
 from kdump.log.file_kinds import KRAFT_SNAPSHOT, SEGMENT
 from kdump.log.find_directories import find_directories
 from kdump.log.internal_topics import METADATA_TOPIC, OFFSETS_TOPIC, SHARE_TOPIC
-from kdump.log.listing import is_no_file
 from kdump.log.log_directory import LogDirectory, Place, log_directory_above
 from kdump.log.partition_directory import PartitionDirectory
 from kdump.log.paths import Target

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from kdump.format.control import decode_control
+from kdump.format.control_record import decode_control
 from kdump.log.batch_records import records
 from kdump.log.region import Batch, DefaultRecordBatch
 

@@ -16,7 +16,7 @@ import sys
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 
-from kdump.format.control import decode_control
+from kdump.format.control_record import decode_control
 from kdump.format.metadata_record import metadata_record_name
 from kdump.log.errors import SourceError, listing_error, unread
 from kdump.log.internal_topics import METADATA_TOPIC

@@ -40,8 +40,8 @@ from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 
 from kdump.format.numbers import parse_int
+from kdump.log.directory_listing import items
 from kdump.log.errors import SourceError
-from kdump.log.listing import items
 from kdump.log.paths import PARTITION, Target, natural
 from kdump.state.image import MetadataImage
 from kdump.state.partition_summary import Open, open_window

@@ -10,7 +10,7 @@ from pathlib import Path
 from crc32c import crc32c
 
 from kdump.format.index import TXN_INDEX_ENTRY
-from kdump.format.snapshot import PRODUCER_ENTRY
+from kdump.format.producer_snapshot import PRODUCER_ENTRY
 from tests.conftest import FIXTURES
 from tests.craft import batch, record, split
 from tests.forensics import naive

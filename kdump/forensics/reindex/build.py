@@ -12,7 +12,7 @@ import struct
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from kdump.format.control import decode_control
+from kdump.format.control_record import decode_control
 from kdump.format.index import INDEX_ENTRY, TIME_INDEX_ENTRY, TXN_INDEX_ENTRY, TxnIndexEntry
 from kdump.log.batch_records import records
 from kdump.log.paths import Target, target

@@ -44,9 +44,9 @@ from kdump.forensics.restart.root_files import (
 from kdump.forensics.restart.segment_recovery import INTERVAL
 from kdump.forensics.restart.stray_partitions import StrayPartitions
 from kdump.format.numbers import parse_int
+from kdump.log.directory_listing import items
 from kdump.log.errors import SourceError
 from kdump.log.internal_topics import METADATA_TOPIC
-from kdump.log.listing import items
 from kdump.log.live_files import PAUSES, identities, identity, is_changing, read_stable
 from kdump.log.log_directory import CLEAN_MARK, REMOTE_CACHE
 from kdump.log.paths import natural

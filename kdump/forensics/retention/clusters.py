@@ -9,10 +9,10 @@ from kdump.check.log_dir_context import ids
 from kdump.check.options import Options
 from kdump.format.numbers import parse_int
 from kdump.log import file_kinds
+from kdump.log.directory_listing import is_url
 from kdump.log.entries import Entry, entries
 from kdump.log.errors import OnUnreadable, SourceError
 from kdump.log.internal_topics import REMOTE_METADATA_TOPIC
-from kdump.log.listing import is_url
 from kdump.log.log_directory import LogDirectory, directory_at
 from kdump.log.region import Limits
 from kdump.log.window import Window

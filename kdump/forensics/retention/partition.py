@@ -20,9 +20,9 @@ from kdump.forensics.retention.deletion import KEPT, Deletion, LogFacts, deletio
 from kdump.forensics.retention.segments import ObservedSegment, RetentionObserver
 from kdump.forensics.transaction_ledger import TransactionLedger
 from kdump.forensics.transactions import TRANSACTION_TIMEOUT
+from kdump.log.directory_listing import length, parent
 from kdump.log.errors import OnUnreadable, SourceError
 from kdump.log.internal_topics import METADATA_TOPIC
-from kdump.log.listing import length, parent
 from kdump.log.region import Limits
 from kdump.state.coordinator import TransactionCoordinatorState
 

@@ -12,8 +12,8 @@ from kdump.log.batch_records import decode_columns, records
 from kdump.log.batch_validity import CHECKSUM, damage_of, impossible_count
 from kdump.log.errors import SourceError
 from kdump.log.file_kinds import TIME_INDEX
-from kdump.log.index_lookup import last_entry
 from kdump.log.legacy_records import read_wrapper
+from kdump.log.offset_index_lookup import last_entry
 from kdump.log.paths import Target
 from kdump.log.reader import regions
 from kdump.log.region import PADDING, TORN, Batch, DefaultRecordBatch, LegacyRecordBatch, Region

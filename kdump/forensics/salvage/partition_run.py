@@ -38,7 +38,7 @@ from kdump.forensics.salvage.segments import BatchRejected, BatchWriter, Segment
 from kdump.forensics.salvage.small_files import note_surroundings, write_epochs, write_topic_id
 from kdump.forensics.salvage.sources import FoundCopy, SalvageInput
 from kdump.forensics.salvage.survey import survey
-from kdump.log.listing import is_inside, length, real_path
+from kdump.log.directory_listing import is_inside, length, real_path
 from kdump.log.paths import Target
 from kdump.state.marker import marker_of
 from kdump.state.transactions import OngoingTxn

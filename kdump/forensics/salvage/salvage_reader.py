@@ -20,10 +20,10 @@ from kdump.format.batch_header import BatchHeader
 from kdump.format.numbers import LONG_MAX
 from kdump.log import region as regions_of
 from kdump.log.batch_validity import OFFSETS, is_intact
+from kdump.log.directory_listing import length
 from kdump.log.errors import SourceError, is_gone
 from kdump.log.header_candidate import REACH
 from kdump.log.legacy_records import last_record_offset
-from kdump.log.listing import length
 from kdump.log.region import Batch, DefaultRecordBatch, LegacyRecordBatch, Region
 from kdump.log.source import FileSource
 

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kdump.format.control import CONTROL_TYPES, ControlRecord, control_spans, decode_control
+from kdump.format.control_record import CONTROL_TYPES, ControlRecord, control_spans, decode_control
 from kdump.format.schema import load
 from tests.conftest import numbers_in
 

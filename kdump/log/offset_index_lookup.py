@@ -14,14 +14,14 @@ from typing import NamedTuple
 
 from kdump.format.index import INDEX_ENTRY, TIME_INDEX_ENTRY
 from kdump.log import file_kinds
+from kdump.log.directory_listing import is_url
 from kdump.log.errors import SourceError, is_missing
-from kdump.log.failures import note
 from kdump.log.header_candidate import candidate_at
-from kdump.log.listing import is_url
 from kdump.log.paths import Target
 from kdump.log.region import Limits
 from kdump.log.resync import Resync
 from kdump.log.source import FileSource, open_source
+from kdump.log.unreadable_paths import note
 from kdump.log.window import Window
 
 ENTRY = struct.Struct(">ii")

@@ -13,7 +13,7 @@ from itertools import pairwise
 from kdump.format.batch_header import BatchHeader
 from kdump.format.index import TIME_INDEX_ENTRY
 from kdump.log.header_candidate import candidate_at
-from kdump.log.index_lookup import IndexLookup, begins_batch, index_bytes
+from kdump.log.offset_index_lookup import IndexLookup, begins_batch, index_bytes
 from kdump.log.paths import Target
 from kdump.log.region import Limits
 from kdump.log.window import Window

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 from kdump.extras import how_to_install
 from kdump.log.errors import SourceError, is_missing, listing_error
-from kdump.log.failures import note
+from kdump.log.unreadable_paths import note
 
 
 class DirectoryEntry(NamedTuple):

@@ -16,8 +16,8 @@ from typing import Annotated, Any, NamedTuple
 from kdump.format.count_text import count_text
 from kdump.format.errors import DecodeError
 from kdump.format.layout import BYTES, INT16, Bits, Field, Span, layout
-from kdump.format.messages import try_decode
 from kdump.format.schema import load
+from kdump.format.versioned_messages import try_decode
 
 
 class ControlType(NamedTuple):

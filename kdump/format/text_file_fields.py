@@ -1,4 +1,4 @@
-"""Fields of the text files in a log directory, by name; kdump.format.text parses the files.
+"""Fields of the text files in a log directory, by name; kdump.format.text_files parses the files.
 
 Source: org.apache.kafka.storage.internals.checkpoint.CheckpointFileWithFailureHandler and OffsetCheckpointFile,
 LeaderEpochCheckpointFile, PartitionMetadataFile; org.apache.kafka.metadata.properties.MetaPropertiesVersion;
