@@ -19,7 +19,7 @@ from pathlib import Path
 import click
 import pytest
 
-from kdump import cores, idle
+from kdump import idle, parallel_jobs
 from kdump.cli import COMMANDS, cli
 from kdump.commands import reading
 from kdump.log import low_impact_reads
@@ -183,9 +183,9 @@ def test_idle_in_every_process(disk: Path) -> None:
 
 def test_one_job_while_idle(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(os, "sched_getaffinity", lambda pid: {0, 1}, raising=False)
-    assert cores.usual_jobs() == 2
+    assert parallel_jobs.usual_jobs() == 2
     monkeypatch.setattr(idle, "_is_idle", True)
-    assert cores.usual_jobs() == 1
+    assert parallel_jobs.usual_jobs() == 1
 
 
 class Terminal(StatusLine):

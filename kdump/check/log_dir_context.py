@@ -22,8 +22,8 @@ from kdump.log.paths import Target, segments_in
 from kdump.state.siblings import with_node_id
 
 if TYPE_CHECKING:  # a check of a single file does not need the cluster's state
-    from kdump.state.coordinator import TransactionCoordinatorState
-    from kdump.state.image import MetadataImage
+    from kdump.state.metadata_image import MetadataImage
+    from kdump.state.transaction_coordinator import TransactionCoordinatorState
 
 Checkpoint = dict[tuple[str, int], CheckpointOffset]
 
@@ -61,7 +61,7 @@ class LogDirContext:
             self._watch_log(path)
         self.coordinator: TransactionCoordinatorState | None = None
         if states and "transactions" in options.chosen:
-            from kdump.state.coordinator import read_coordinator
+            from kdump.state.transaction_coordinator import read_coordinator
 
             topic = self.metadata.topics.get(TRANSACTION_TOPIC) if self.metadata else None
             self.coordinator = read_coordinator(states, len(topic.partitions) if topic else None, options.limits)

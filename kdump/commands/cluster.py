@@ -24,12 +24,12 @@ from kdump.render.escape import path_text
 from kdump.render.group_objects import change_object
 from kdump.render.state_tables import StateTables, style
 from kdump.state.as_of import AsOf, Change
+from kdump.state.find_state_logs import metadata_in
 from kdump.state.identity import complete_quorum, meta_properties
-from kdump.state.image import MetadataImage
 from kdump.state.internal_records import ROOM_ALONE
-from kdump.state.locate import metadata_in
 from kdump.state.metadata import replay_metadata
 from kdump.state.metadata_files import MetadataFiles
+from kdump.state.metadata_image import MetadataImage
 
 SUMMARY = "summary"
 USUAL = (SUMMARY, "brokers", "topics")

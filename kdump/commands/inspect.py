@@ -18,10 +18,10 @@ from kdump.commands.params import RangeParam, read_once, time_range
 from kdump.commands.reading import ReadingOptions, reading_options
 from kdump.commands.show import HEX, TEMPLATE, Show, ShowOptions
 from kdump.commands.typed_options import CommandOptions, takes
-from kdump.cores import usual_jobs
 from kdump.decode.record_decoder import FRAMED, DecodeOptions
 from kdump.log.file_kinds import KINDS
 from kdump.log.selection import Range, Selection
+from kdump.parallel_jobs import usual_jobs
 from kdump.render.escape import path_text
 from kdump.render.template import shows_decoded
 

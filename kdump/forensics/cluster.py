@@ -1,11 +1,11 @@
-"""Answers of `kdump cluster`: the cluster according to its metadata log (kdump.state.image)."""
+"""Answers of `kdump cluster`: the cluster according to its metadata log (kdump.state.metadata_image)."""
 
 from __future__ import annotations
 
 from typing import Annotated, Any, NamedTuple
 
 from kdump.answer import EPOCH_MS, OFFSET, Doc, PathText, answer
-from kdump.state.image import Endpoint, SupportedFeature
+from kdump.state.metadata_image import Endpoint, SupportedFeature
 
 
 @answer("cluster")

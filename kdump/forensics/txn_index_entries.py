@@ -18,7 +18,7 @@ from kdump.log.packed_entries import PackedEntries
 from kdump.log.paths import Target
 from kdump.log.region import Region
 from kdump.state.marker import ABORT
-from kdump.state.transactions import OngoingTxn
+from kdump.state.transaction_tracker import OngoingTxn
 
 ReadIndexedAborts = Callable[[SegmentContext], IndexedAborts]
 

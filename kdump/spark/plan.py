@@ -20,9 +20,9 @@ from kdump.spark.fleet import DiskIdentity, Fleet, FoundDirectory
 from kdump.spark.options import ReadOptions
 from kdump.spark.read_task import ReadTask, TaskItem, largest_first, packed
 from kdump.spark.segment_split import SegmentSplit
-from kdump.state.coordinator import OPEN, TransactionCoordinatorState
 from kdump.state.directory_summary import had_clean_shutdown
 from kdump.state.partition_summary import SegmentSummary, segments_of
+from kdump.state.transaction_coordinator import OPEN, TransactionCoordinatorState
 
 COMPRESSED = (".gz", ".zst")
 

@@ -32,7 +32,7 @@ from kdump.log.region import Batch, BatchRun, LegacyRecordBatch, Region
 from kdump.log.source import FileSource
 from kdump.log.window import Window
 from kdump.state.marker import marker_of
-from kdump.state.transactions import OngoingTxn
+from kdump.state.transaction_tracker import OngoingTxn
 
 MAX_HELD = 1000
 """Maximum number of findings held back until it is known what a truncation at their position loses."""

@@ -36,7 +36,7 @@ from kdump.log.paths import Target, UnlistedCollector, target
 from kdump.state.siblings import same_broker, unlisted
 
 if TYPE_CHECKING:
-    from kdump.state.image import MetadataImage
+    from kdump.state.metadata_image import MetadataImage
 
 OnProgress = Callable[[int], None]
 

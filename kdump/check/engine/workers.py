@@ -12,13 +12,13 @@ from typing import TYPE_CHECKING
 from kdump.check.engine.units import CheckUnit
 from kdump.check.finding import Finding
 from kdump.check.totals import CheckTotals
-from kdump.cores import usual_jobs
 from kdump.log.command_line_paths import existing_paths, set_existing_paths
 from kdump.log.fault_tolerant import fault_tolerant
 from kdump.log.low_impact_reads import limit_rate, rate_for_workers
 from kdump.log.shared_counter import SharedCounter, result_of
 from kdump.log.source import Source, open_source
 from kdump.log.token_bucket import TokenBucket
+from kdump.parallel_jobs import usual_jobs
 from kdump.signals import uninterrupted
 
 if TYPE_CHECKING:

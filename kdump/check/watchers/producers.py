@@ -23,7 +23,7 @@ from kdump.core.header_columns import HeaderColumns, ProducerWrites, producer_wr
 from kdump.format.batch_header import TRANSACTIONAL, sequence
 from kdump.format.numbers import minus
 from kdump.log.region import Region
-from kdump.state.producers import MAX_PRODUCERS, ProducerState, SequenceBreak, follows
+from kdump.state.producer_state import MAX_PRODUCERS, ProducerState, SequenceBreak, follows
 
 
 class ProducerWatcher(Watcher):

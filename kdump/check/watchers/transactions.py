@@ -11,7 +11,7 @@ from kdump.core.column_numbers import ATTRIBUTES, LAST_OFFSET, MAX_TIMESTAMP, PR
 from kdump.core.header_columns import HeaderColumns, ProducerWrites, largest, producer_writes
 from kdump.format.batch_header import TRANSACTIONAL
 from kdump.log.region import Region
-from kdump.state.transactions import CompletedTxn, OngoingTxn, OpenTransactions
+from kdump.state.transaction_tracker import CompletedTxn, OngoingTxn, OpenTransactions
 
 
 class TransactionWatcher(Watcher):

@@ -13,7 +13,7 @@ from kdump.answer import BYTES, EPOCH_MS, FILE_BYTE, OFFSET, Doc, PathText, answ
 from kdump.forensics.reindex.build import LARGEST_SEGMENT
 from kdump.log.legacy_records import read_wrapper
 from kdump.log.region import Batch, LegacyRecordBatch
-from kdump.state.producers import GAP, ProducerState, ProducerStateEntry, follows
+from kdump.state.producer_state import GAP, ProducerState, ProducerStateEntry, follows
 
 SECTOR = 512
 """Sector size of a disk in bytes: a file begins at a multiple of it."""

@@ -24,7 +24,7 @@ from kdump.forensics.txn_index_entries import TxnIndexEntries
 from kdump.log.partition_directory import PartitionDirectory
 from kdump.log.region import Batch, Region
 from kdump.log.window import Window
-from kdump.state.coordinator import TransactionCoordinatorState
+from kdump.state.transaction_coordinator import TransactionCoordinatorState
 
 MAX_OPEN_TRANSACTIONS, MAX_ENDED_TRANSACTIONS, MAX_DIFFERENCES = 200, 200, 50
 

@@ -18,7 +18,7 @@ from kdump.log.batch_records import records
 from kdump.log.paths import Target, target
 from kdump.log.region import Batch, LegacyRecordBatch
 from kdump.state.marker import ABORT, COMMIT, EndTxnMarker
-from kdump.state.transactions import OpenTransactions
+from kdump.state.transaction_tracker import OpenTransactions
 
 INTERVAL = 4096
 """Bytes: default of index.interval.bytes (TopicConfig)."""

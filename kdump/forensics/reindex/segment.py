@@ -35,7 +35,7 @@ from kdump.log.file_log_input_stream import StreamStop, kafka_batches
 from kdump.log.partition_directory import SegmentFiles
 from kdump.log.paths import Target
 from kdump.log.region import Batch
-from kdump.state.transactions import OpenTransactions
+from kdump.state.transaction_tracker import OpenTransactions
 
 MAX_ENDINGS = 1000
 """Maximum number of Endings of one segment that are kept."""

@@ -16,7 +16,7 @@ from kdump.format.java_properties import MALFORMED, properties
 from kdump.format.meta_properties import meta_properties
 from kdump.log.errors import SourceError
 from kdump.log.internal_topics import METADATA_TOPIC
-from kdump.state.image import MetadataImage
+from kdump.state.metadata_image import MetadataImage
 
 META = "meta.properties"
 

@@ -51,7 +51,7 @@ from kdump.log.live_files import PAUSES, identities, identity, is_changing, read
 from kdump.log.log_directory import CLEAN_MARK, REMOTE_CACHE
 from kdump.log.paths import natural
 from kdump.log.source import Identity
-from kdump.state.image import MetadataImage
+from kdump.state.metadata_image import MetadataImage
 from kdump.state.topic_config import effective
 
 

@@ -17,8 +17,8 @@ from kdump.forensics.restart.stray_partitions import StrayPartitions
 from kdump.log.internal_topics import METADATA_TOPIC
 from kdump.log.log_directory import LogDirectory, directory_at
 from kdump.state.identity import complete_quorum
-from kdump.state.image import MetadataImage
 from kdump.state.metadata import read_metadata
+from kdump.state.metadata_image import MetadataImage
 
 VERSION = "4.3.1"
 """The Kafka release whose startup is replayed."""

@@ -24,7 +24,7 @@ from kdump.log.directory_listing import length, parent
 from kdump.log.errors import OnUnreadable, SourceError
 from kdump.log.internal_topics import METADATA_TOPIC
 from kdump.log.region import Limits
-from kdump.state.coordinator import TransactionCoordinatorState
+from kdump.state.transaction_coordinator import TransactionCoordinatorState
 
 RetentionAnswer = SegmentRetention | RetentionBlocker | PartitionRetention | Note
 KRAFT = "topic configs do not apply to the metadata log: a controller deletes what is below its snapshots"

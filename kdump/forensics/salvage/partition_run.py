@@ -41,7 +41,7 @@ from kdump.forensics.salvage.survey import survey
 from kdump.log.directory_listing import is_inside, length, real_path
 from kdump.log.paths import Target
 from kdump.state.marker import marker_of
-from kdump.state.transactions import OngoingTxn
+from kdump.state.transaction_tracker import OngoingTxn
 
 MAX_REPORTED_TRANSACTIONS = 100
 """Maximum number of open transactions, and of doubtful ones, that are reported per partition."""

@@ -17,7 +17,7 @@ from kdump.forensics.salvage.salvage_reader import SalvageCandidate
 from kdump.format.batch_header import BATCH_HEADER, LOG_OVERHEAD
 from kdump.log.errors import SourceError
 from kdump.log.region import Batch, DefaultRecordBatch, LegacyRecordBatch
-from kdump.state.transactions import OpenTransactions
+from kdump.state.transaction_tracker import OpenTransactions
 
 LARGEST_FILE = 1 << 30
 """Default of segment.bytes. A segment is rolled at this size, unless its source was larger."""

@@ -13,8 +13,8 @@ from kdump.format.metadata_record import decode_metadata_record, metadata_record
 from kdump.log.record import Record
 from kdump.state import replay_access, replay_nodes, replay_topics
 from kdump.state.as_of import ChangeListener
-from kdump.state.image import MetadataImage
 from kdump.state.internal_records import ROOM, too_large
+from kdump.state.metadata_image import MetadataImage
 from kdump.state.replay_state import ReplayState
 
 HANDLERS: dict[str, Callable[[ReplayState, dict[str, Any]], None]] = {

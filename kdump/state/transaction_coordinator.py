@@ -18,8 +18,8 @@ from kdump.log.internal_topics import TRANSACTION_TOPIC
 from kdump.log.paths import segments_in
 from kdump.log.record import Record
 from kdump.log.region import Limits
-from kdump.state.coordinator_history import TransactionHistory
 from kdump.state.internal_records import ENTRY, MAX_PROBLEMS, ROOM, bounded, read_records, too_large
+from kdump.state.transaction_history import TransactionHistory
 
 DIRECTORY = re.compile(rf"{TRANSACTION_TOPIC}-([0-9]{{1,10}})")
 OPEN = ("Ongoing", "PrepareCommit", "PrepareAbort", "PrepareEpochFence")

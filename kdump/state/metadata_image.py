@@ -9,7 +9,7 @@ from collections.abc import MutableMapping
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
-from kdump.state.names import Names
+from kdump.state.name_numbers import Names
 from kdump.state.partition_table import PartitionRegistration
 
 TOPIC, BROKER = 2, 4
