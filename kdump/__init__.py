@@ -12,7 +12,7 @@ API = {
     "Log": "kdump.forensics.opened",
     "carve": "kdump.forensics.carve.run",
     "CarvedBatch": "kdump.forensics.carve.search",
-    "CarvedRun": "kdump.forensics.carve.runs",
+    "CarvedRun": "kdump.forensics.carve.carved_runs",
     "CarvedFile": "kdump.forensics.carve.run",
     "diff": "kdump.forensics.diff",
     "Diff": "kdump.forensics.diff",
@@ -45,9 +45,9 @@ if TYPE_CHECKING:
     from kdump.check.options import Options as Options
     from kdump.forensics.api import producers as producers
     from kdump.forensics.api import transactions as transactions
+    from kdump.forensics.carve.carved_runs import CarvedRun as CarvedRun
     from kdump.forensics.carve.run import CarvedFile as CarvedFile
     from kdump.forensics.carve.run import carve as carve
-    from kdump.forensics.carve.runs import CarvedRun as CarvedRun
     from kdump.forensics.carve.search import CarvedBatch as CarvedBatch
     from kdump.forensics.diff import Diff as Diff
     from kdump.forensics.diff import diff as diff

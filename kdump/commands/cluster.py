@@ -14,7 +14,7 @@ from kdump.commands.state_options import Notes, StateOptions, cluster_options, p
 from kdump.commands.topics import topic_filter, topic_option
 from kdump.commands.typed_options import CommandOptions, takes
 from kdump.forensics.answers import RecordedChange
-from kdump.forensics.cluster import Cluster
+from kdump.forensics.cluster_answer import Cluster
 from kdump.log.errors import SourceError
 from kdump.log.internal_topics import METADATA_TOPIC
 from kdump.log.log_directory import LogDirectory

@@ -16,7 +16,7 @@ from kdump.commands.state_options import Notes, StateOptions, cluster_options, p
 from kdump.commands.topics import topic_filter, topic_option
 from kdump.commands.typed_options import CommandOptions, takes
 from kdump.forensics.answers import RecordedChange
-from kdump.forensics.groups import DescribedGroup, GroupMember
+from kdump.forensics.groups_answer import DescribedGroup, GroupMember
 from kdump.log.errors import SourceError
 from kdump.log.internal_topics import OFFSETS_TOPIC, SHARE_TOPIC
 from kdump.log.log_directory import LogDirectory

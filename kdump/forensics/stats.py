@@ -29,7 +29,7 @@ from kdump.core.column_numbers import (
 from kdump.core.record_counts import new_counts
 from kdump.forensics.damage import FilePosition
 from kdump.forensics.distribution import SIZES, TimeHistogram, class_of
-from kdump.forensics.space_saving import SpaceSaving
+from kdump.forensics.frequent_items import SpaceSaving
 
 MAX_DAMAGE_ENTRIES = 100
 """Maximum number of damaged places, and of notes, that are kept; more damage is only counted."""

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 from kdump.answer import answer_object
-from kdump.forensics.cluster import (
+from kdump.forensics.cluster_answer import (
     Cluster,
     ClusterAcl,
     ClusterBroker,

@@ -16,11 +16,11 @@ from kdump.spark.file_stamps import file_stamp
 from kdump.spark.filters import PushedFilters
 from kdump.spark.fleet import DiskIdentity, Fleet
 from kdump.spark.options import ReadOptions
-from kdump.spark.plan import parts_of, slimmed
 from kdump.spark.resume_point import is_unchanged, parse_resume_point
 from kdump.spark.scan_task import UnitJob
 from kdump.spark.segment_split import SegmentSplit
 from kdump.spark.store import LAYOUT, key_of
+from kdump.spark.table_plan import parts_of, slimmed
 from kdump.version import __version__
 
 MAX_FILES = 500

@@ -19,7 +19,7 @@ from kdump.forensics.scan_answer import (
     ScannedUnits,
 )
 from kdump.format.batch_header import BATCH_HEADER, COMPRESSION, MAX_EXPANSION, MIN_RECORD_SIZE
-from kdump.spark.compare import COMPACTED
+from kdump.spark.compare_replicas import COMPACTED
 from kdump.spark.coordinators import lagging_groups, open_transactions
 from kdump.spark.result import compare_replicas, open_result, put_replicas, view
 from kdump.spark.scan import ScanOptions

@@ -112,7 +112,7 @@ class PartitionCheck(Resumable):
 
     def findings(self) -> Iterator[Finding]:
         """Yield the findings about the log. The other files of the directory are checked by
-        kdump.check.engine.partition_directory."""
+        kdump.check.engine.partition_directory_check."""
         segments = self.partition.segments
         for number, segment in enumerate(segments):
             if number >= self.first:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from kdump.check.catalogue import CATALOGUE
 from kdump.check.engine.partition_check import PartitionCheck
-from kdump.check.engine.partition_directory import PartitionDirectoryCheck
+from kdump.check.engine.partition_directory_check import PartitionDirectoryCheck
 from kdump.check.engine.second_look import settled
 from kdump.check.engine.small_files import file_findings, items
 from kdump.check.finding import Finding

@@ -15,10 +15,10 @@ from kdump.check.finding import SEVERITIES, Finding
 from kdump.check.options import Options
 from kdump.check.totals import CheckTotals
 from kdump.forensics.distribution import TimeHistogram
+from kdump.forensics.frequent_items import SpaceSaving
 from kdump.forensics.postmortem.buckets import Buckets, of_time
 from kdump.forensics.postmortem.facts import Directory, PartitionFacts, PostMortem, Series
-from kdump.forensics.postmortem.partition_scan import PostMortemCheck
-from kdump.forensics.space_saving import SpaceSaving
+from kdump.forensics.postmortem.postmortem_check import PostMortemCheck
 from kdump.log.errors import OnUnreadable, SourceError, raise_error
 from kdump.log.log_directory import LogDirectory
 from kdump.log.low_impact_reads import limit_rate, limited_to, rate_for_workers

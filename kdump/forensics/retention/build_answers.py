@@ -22,7 +22,7 @@ from kdump.forensics.retention.configs import Setting, Settings
 from kdump.forensics.retention.deletion import HELD as IS_HELD
 from kdump.forensics.retention.deletion import LATER, NOW
 from kdump.forensics.retention.deletion import UNKNOWN as IS_UNKNOWN
-from kdump.forensics.retention.segments import BATCH, FILE, ObservedSegment, Tombstones
+from kdump.forensics.retention.observed_segments import BATCH, FILE, ObservedSegment, Tombstones
 from kdump.format.count_text import count_text
 from kdump.log.directory_listing import length
 

@@ -17,7 +17,7 @@ from kdump.forensics.retention.clusters import Clusters
 from kdump.forensics.retention.compaction import compaction, unreadable
 from kdump.forensics.retention.configs import ConfigOverrides, Settings, settings
 from kdump.forensics.retention.deletion import KEPT, Deletion, LogFacts, deletions, stopped
-from kdump.forensics.retention.segments import ObservedSegment, RetentionObserver
+from kdump.forensics.retention.observed_segments import ObservedSegment, RetentionObserver
 from kdump.forensics.transaction_ledger import TransactionLedger
 from kdump.forensics.transactions import TRANSACTION_TIMEOUT
 from kdump.log.directory_listing import length, parent

@@ -5,7 +5,7 @@ from __future__ import annotations
 from contextlib import ExitStack, suppress
 from typing import BinaryIO
 
-from kdump.forensics.carve.runs import CarvedRun
+from kdump.forensics.carve.carved_runs import CarvedRun
 from kdump.forensics.output_directory import PASSING, OutputDirectory
 from kdump.forensics.reindex.build import IndexBuilder, RecoveryStop
 from kdump.log.region import Batch
