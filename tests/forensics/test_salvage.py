@@ -700,6 +700,7 @@ def test_boundaries_and_reach(tmp_path: Path) -> None:
 
 
 def test_nothing_that_is_not_whole_stays(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    from kdump.forensics.salvage import write_segments
 
     def fails(*_: Any) -> None:
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
