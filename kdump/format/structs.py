@@ -14,9 +14,9 @@ from kdump.format.message_about import ABOUT
 from kdump.format.schema import MessageSchema, load_folder
 
 LAYOUTS = {
-    "Batches and records": ("batch", "record", "message"),
-    "Control records": ("control",),
-    "Indexes and snapshots": ("index", "snapshot"),
+    "Batches and records": ("batch_header", "record", "legacy_message"),
+    "Control records": ("control_record",),
+    "Indexes and snapshots": ("index", "producer_snapshot"),
     "Prefixes of the messages in Kafka's internal topics": (
         "coordinator_record",
         "consumer_protocol",
