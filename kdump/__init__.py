@@ -12,14 +12,14 @@ API = {
     "Log": "kdump.forensics.opened",
     "carve": "kdump.forensics.carve.run",
     "CarvedBatch": "kdump.forensics.carve.search",
-    "CarvedRun": "kdump.forensics.carve.runs",
+    "CarvedRun": "kdump.forensics.carve.carved_runs",
     "CarvedFile": "kdump.forensics.carve.run",
     "diff": "kdump.forensics.diff",
     "Diff": "kdump.forensics.diff",
     "producers": "kdump.forensics.api",
     "retention": "kdump.forensics.retention.run",
     "restart_plan": "kdump.forensics.restart.restart_plan",
-    "RestartPlan": "kdump.forensics.restart.plan",
+    "RestartPlan": "kdump.forensics.restart.plan_values",
     "reindex": "kdump.forensics.reindex.run",
     "Reindexed": "kdump.forensics.reindex.run",
     "report": "kdump.render.postmortem.report",
@@ -45,9 +45,9 @@ if TYPE_CHECKING:
     from kdump.check.options import Options as Options
     from kdump.forensics.api import producers as producers
     from kdump.forensics.api import transactions as transactions
+    from kdump.forensics.carve.carved_runs import CarvedRun as CarvedRun
     from kdump.forensics.carve.run import CarvedFile as CarvedFile
     from kdump.forensics.carve.run import carve as carve
-    from kdump.forensics.carve.runs import CarvedRun as CarvedRun
     from kdump.forensics.carve.search import CarvedBatch as CarvedBatch
     from kdump.forensics.diff import Diff as Diff
     from kdump.forensics.diff import diff as diff
@@ -57,7 +57,7 @@ if TYPE_CHECKING:
     from kdump.forensics.read_stats import stats as stats
     from kdump.forensics.reindex.run import Reindexed as Reindexed
     from kdump.forensics.reindex.run import reindex as reindex
-    from kdump.forensics.restart.plan import RestartPlan as RestartPlan
+    from kdump.forensics.restart.plan_values import RestartPlan as RestartPlan
     from kdump.forensics.restart.restart_plan import restart_plan as restart_plan
     from kdump.forensics.retention.run import retention as retention
     from kdump.forensics.salvage.result import Salvaged as Salvaged

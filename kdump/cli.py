@@ -69,7 +69,7 @@ class Lazy(click.Group):
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
         from kdump.log.command_line_paths import note_existing_paths
-        from kdump.log.failures import begin
+        from kdump.log.unreadable_paths import begin
 
         begin()
         note_existing_paths(word for arg in args[1:] for word in (arg, arg.partition("=")[2]))

@@ -14,7 +14,7 @@ import snappy
 import zstandard
 from crc32c import crc32c
 
-from kdump.format.batch import BATCH_HEADER, BatchHeader
+from kdump.format.batch_header import BATCH_HEADER, BatchHeader
 
 CODECS = ("none", "gzip", "snappy", "lz4", "zstd")
 HEADER = BATCH_HEADER.size

@@ -21,9 +21,9 @@ import lz4.frame
 import zstandard
 from crc32c import crc32c
 
-from kdump.format.batch import BATCH_HEADER, BatchHeader
+from kdump.format.batch_header import BATCH_HEADER, BatchHeader
 from kdump.format.index import INDEX_ENTRY, TIME_INDEX_ENTRY, TXN_INDEX_ENTRY
-from kdump.format.snapshot import CRC_START, PRODUCER_ENTRY, SNAPSHOT_HEADER
+from kdump.format.producer_snapshot import CRC_START, PRODUCER_ENTRY, SNAPSHOT_HEADER
 from tests.craft import (
     batch,
     compress,

@@ -11,7 +11,7 @@ from typing import Any
 from hypothesis import strategies as st
 
 from kdump.format.index import INDEX_ENTRY, TIME_INDEX_ENTRY, TXN_INDEX_ENTRY
-from kdump.format.snapshot import CRC_START, PRODUCER_ENTRY, SNAPSHOT_HEADER
+from kdump.format.producer_snapshot import CRC_START, PRODUCER_ENTRY, SNAPSHOT_HEADER
 from tests import craft
 
 SHORT, INT, LONG = 1 << 15, 1 << 31, 1 << 63

@@ -15,9 +15,9 @@ from typing import NamedTuple
 import lz4.frame
 import snappy
 
-from kdump.format.batch import BATCH_HEADER
+from kdump.format.batch_header import BATCH_HEADER
 from kdump.format.index import INDEX_ENTRY, TIME_INDEX_ENTRY, TXN_INDEX_ENTRY
-from kdump.format.snapshot import PRODUCER_ENTRY, SNAPSHOT_HEADER
+from kdump.format.producer_snapshot import PRODUCER_ENTRY, SNAPSHOT_HEADER
 from tests.craft import message, rebase, record, split, varint, wrapper
 from tests.damages import DAY_MS, INDEX, JUNK, METADATA, TIME_INDEX, TXN_INDEX, ZERO, Log
 

@@ -23,7 +23,7 @@ from kdump.answer import (
     answer_object,
 )
 from kdump.core.cells import BATCH_CELLS
-from kdump.format.batch import BATCH_HEADER
+from kdump.format.batch_header import BATCH_HEADER
 from kdump.format.layout import INT32, Field, layout
 from kdump.render.all_answers import TYPES
 

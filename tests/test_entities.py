@@ -18,9 +18,9 @@ from kdump.forensics.producer_history import ProducerHistory
 from kdump.log.packed_entries import PackedEntries
 from kdump.state.committed_offsets import CommittedOffsets, OffsetAndMetadata
 from kdump.state.id_numbers import IdNumbers
-from kdump.state.names import Names
+from kdump.state.name_numbers import Names
 from kdump.state.partition_table import PartitionRegistration, PartitionTable
-from kdump.state.producers import ProducerState, ProducerStateEntry
+from kdump.state.producer_state import ProducerState, ProducerStateEntry
 from tests.craft import batch, record
 from tests.forensics.disks import marker
 

@@ -19,19 +19,19 @@ from pathlib import Path
 import click
 import pytest
 
-from kdump import cores, idle
+from kdump import idle, parallel_jobs
 from kdump.cli import COMMANDS, cli
 from kdump.commands import reading
 from kdump.log import low_impact_reads
-from kdump.log.rate_limit import BURST, RateLimit
 from kdump.log.source import FileSource
+from kdump.log.token_bucket import BURST, TokenBucket
 from kdump.render import progress
 from kdump.status_line import StatusLine
 from tests import craft
 from tests.command import run
 from tests.conftest import FIXTURES
 from tests.log.test_page_cache import forget, on_a_disk, settled
-from tests.log.test_rate_limit import Clock
+from tests.log.test_token_bucket import Clock
 from tests.test_streams import children, start, wait_for
 
 SIZE = 4 << 20
@@ -145,7 +145,7 @@ def test_options_of_reading(name: str, disk: Path, tmp_path: Path, monkeypatch: 
     began = clock.now
     idle_from: list[int] = []
     monkeypatch.setattr(reading, "be_idle", lambda: idle_from.append(low_impact_reads.bytes_read()))
-    monkeypatch.setattr(reading, "RateLimit", partial(RateLimit, clock=clock, sleep=clock.sleep))
+    monkeypatch.setattr(reading, "TokenBucket", partial(TokenBucket, clock=clock, sleep=clock.sleep))
     before = low_impact_reads.bytes_read()
     command, *others = arguments(name, disk, tmp_path)
     run(command, "--max-rate", "10k/s", "--idle", *others)
@@ -183,9 +183,9 @@ def test_idle_in_every_process(disk: Path) -> None:
 
 def test_one_job_while_idle(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(os, "sched_getaffinity", lambda pid: {0, 1}, raising=False)
-    assert cores.usual_jobs() == 2
+    assert parallel_jobs.usual_jobs() == 2
     monkeypatch.setattr(idle, "_is_idle", True)
-    assert cores.usual_jobs() == 1
+    assert parallel_jobs.usual_jobs() == 1
 
 
 class Terminal(StatusLine):

@@ -17,7 +17,7 @@ from click.testing import CliRunner
 
 from kdump.cli import cli
 from kdump.render.all_answers import TYPES
-from kdump.state import overview, partition_summary
+from kdump.state import ls_rows, partition_summary
 from tests import craft
 from tests.command import unmatched
 from tests.conftest import DISKS, FIXTURES, ORACLE, ORACLE_DISKS, numbers_in, sample, seeded
@@ -262,7 +262,7 @@ def test_no_more_is_read_than_is_shown(monkeypatch: pytest.MonkeyPatch) -> None:
         real(facts, **options)
 
     monkeypatch.setattr(partition_summary, "read_segment", counting)
-    monkeypatch.setattr(overview, "read_segment", counting)
+    monkeypatch.setattr(ls_rows, "read_segment", counting)
     for arguments, count in (
         (["--sort", "size", "-n", "2"], 2),
         (["-n", "1", "--segments"], 1),

@@ -17,14 +17,14 @@ import pytest
 from kdump import status_line, streams
 from kdump.commands.expected_size import compared_bytes, segment_bytes
 from kdump.log import low_impact_reads
-from kdump.log.rate_limit import RateLimit
 from kdump.log.shared_counter import STEP, SharedCounter, result_of
+from kdump.log.token_bucket import TokenBucket
 from kdump.render import progress
 from kdump.render.progress import Progress
 from kdump.spark.task_read_limits import TaskReadLimits, task_read_limits
 from kdump.status_line import CLEAR, StatusLine
 from tests.conftest import FIXTURES, ROOT
-from tests.log.test_rate_limit import Clock, stopped
+from tests.log.test_token_bucket import Clock, stopped
 
 MIB = 1 << 20
 
@@ -258,7 +258,7 @@ def test_workers_share_the_limit_of_their_process(monkeypatch: pytest.MonkeyPatc
     monkeypatch.setattr(low_impact_reads, "_rate", None)
     assert low_impact_reads.rate_for_workers(context) is None
     waited: list[float] = []
-    low_impact_reads.limit_rate(RateLimit(1000, clock=stopped, sleep=waited.append))
+    low_impact_reads.limit_rate(TokenBucket(1000, clock=stopped, sleep=waited.append))
     low_impact_reads.before_read(1250)
     shared = low_impact_reads.rate_for_workers(context)
     assert shared is not None

@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 
 import kdump
-from kdump.format import text
+from kdump.format import text_files
 from kdump.format.structs import structs
-from kdump.format.text_fields import TEXT_FIELDS
+from kdump.format.text_file_fields import TEXT_FIELDS
 from kdump.log.file_kinds import by_name
 from tools import api_reference, architecture, format_reference
 from tools.format_reference import DOCS
@@ -46,10 +46,10 @@ def test_the_picture_of_the_layers() -> None:
 
 
 PARSERS = {
-    "partition-metadata": text.properties,
-    "meta-properties": text.properties,
-    "quorum-state": text.json_object,
-    "clean-shutdown": text.json_object,
+    "partition-metadata": text_files.properties,
+    "meta-properties": text_files.properties,
+    "quorum-state": text_files.json_object,
+    "clean-shutdown": text_files.json_object,
 }
 
 

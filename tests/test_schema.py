@@ -17,10 +17,10 @@ from click.testing import CliRunner
 import kdump.format
 from kdump.cli import cli
 from kdump.format.layout import Layout, Span
-from kdump.format.messages import try_decode
 from kdump.format.schema import load
 from kdump.format.struct_fields import NOT_GIVEN, StructField, rows
 from kdump.format.structs import MESSAGES, NamedStruct, UnknownStruct, find, structs
+from kdump.format.versioned_messages import try_decode
 from kdump.render.all_answers import TYPES
 from tools.condense_schemas import condense
 

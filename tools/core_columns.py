@@ -1,4 +1,4 @@
-"""The .pxd files of kdump.core.columns and kdump.core.cells: their constants, for the compiled core.
+"""The .pxd files of kdump.core.column_numbers and kdump.core.cells: their constants, for the compiled core.
 
 Run: python -m tools.core_columns
 """
@@ -8,9 +8,9 @@ from __future__ import annotations
 from pathlib import Path
 from types import ModuleType
 
-from kdump.core import cells, columns
+from kdump.core import cells, column_numbers
 
-MODULES = (cells, columns)
+MODULES = (cells, column_numbers)
 
 
 def path(module: ModuleType) -> Path:

@@ -14,7 +14,7 @@ from pathlib import Path
 
 from crc32c import crc32c
 
-from kdump.format.batch import BATCH_HEADER, BatchHeader
+from kdump.format.batch_header import BATCH_HEADER, BatchHeader
 from kdump.format.index import INDEX_ENTRY, TIME_INDEX_ENTRY
 
 ROOT = Path(__file__).parent.parent

@@ -12,7 +12,7 @@ from kdump.check.finding import ERROR, INFO, Finding
 from kdump.check.options import Options
 from kdump.check.totals import CheckTotals
 from kdump.format.count_text import count_text
-from kdump.log.listing import is_inside, real_path
+from kdump.log.directory_listing import is_inside, real_path
 from kdump.log.region import Limits
 
 MAX_FINDINGS = 10_000

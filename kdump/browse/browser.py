@@ -11,7 +11,7 @@ from kdump.browse.levels import Levels, NotFound
 from kdump.browse.places import Level
 from kdump.browse.rows import BrowseRow, FullListing, ListingSlice, OnProgress
 from kdump.log.file_kinds import BATCHES, TIME_INDEX
-from kdump.log.index_lookup import last_entry
+from kdump.log.offset_index_lookup import last_entry
 from kdump.log.partition_directory import partition
 from kdump.log.paths import Target
 from kdump.log.record import Record

@@ -25,7 +25,7 @@ from kdump.log.paths import Target
 from kdump.log.record import Record
 from kdump.log.region import Batch, Limits, Region
 from kdump.log.selection import Selection
-from kdump.render.overview import directory_lines, partition_lines
+from kdump.render.ls_report import directory_lines, partition_lines
 from kdump.state.directory_summary import LogDirectorySummary, log_directory_summary, single_partition_summary
 from kdump.state.partition_summary import PartitionSummary
 from kdump.state.siblings import Siblings

@@ -11,10 +11,10 @@ from kdump.check.options import Options
 from kdump.check.rule import CheckpointedEpoch, CheckpointOffset, PartitionContext
 from kdump.format.numbers import parse_int
 from kdump.log import file_kinds
+from kdump.log.directory_listing import is_url, parent
 from kdump.log.entries import Entry, entries
 from kdump.log.errors import SourceError
 from kdump.log.internal_topics import COMPACTED_TOPICS, METADATA_TOPIC, TRANSACTION_TOPIC
-from kdump.log.listing import is_url, parent
 from kdump.log.live_files import FileWatch, identity
 from kdump.log.log_directory import LogDirectory, directory_above, log_directory_above
 from kdump.log.partition_directory import PartitionDirectory
@@ -22,8 +22,8 @@ from kdump.log.paths import Target, segments_in
 from kdump.state.siblings import with_node_id
 
 if TYPE_CHECKING:  # a check of a single file does not need the cluster's state
-    from kdump.state.coordinator import TransactionCoordinatorState
-    from kdump.state.image import MetadataImage
+    from kdump.state.metadata_image import MetadataImage
+    from kdump.state.transaction_coordinator import TransactionCoordinatorState
 
 Checkpoint = dict[tuple[str, int], CheckpointOffset]
 
@@ -61,7 +61,7 @@ class LogDirContext:
             self._watch_log(path)
         self.coordinator: TransactionCoordinatorState | None = None
         if states and "transactions" in options.chosen:
-            from kdump.state.coordinator import read_coordinator
+            from kdump.state.transaction_coordinator import read_coordinator
 
             topic = self.metadata.topics.get(TRANSACTION_TOPIC) if self.metadata else None
             self.coordinator = read_coordinator(states, len(topic.partitions) if topic else None, options.limits)

@@ -14,8 +14,8 @@ from typing import Any, NamedTuple
 
 from kdump.check.finding import Finding
 from kdump.log.paths import Target
-from kdump.state.producers import ProducerState, ProducerStateEntry
-from kdump.state.transactions import OngoingTxn, OpenTransactions
+from kdump.state.producer_state import ProducerState, ProducerStateEntry
+from kdump.state.transaction_tracker import OngoingTxn, OpenTransactions
 
 MAX_ENTITIES = 250_000
 """Maximum number of producers or transactions in a state: 20 MiB of JSON, written in one second."""

@@ -42,7 +42,7 @@ class CheckpointedEpoch(NamedTuple):
 
 
 class TransactionView(Protocol):
-    """Contents of the transaction coordinators' log (kdump.state.coordinator.TransactionCoordinatorState)."""
+    """Contents of the transaction coordinators' log (state.transaction_coordinator.TransactionCoordinatorState)."""
 
     def ongoing(self, producer_id: int, producer_epoch: int, topic: str, partition: int) -> bool | None: ...
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 from kdump.check.missing_totals import MissingTotals
 from kdump.log.errors import SourceError, is_gone
-from kdump.log.failures import same_failure
+from kdump.log.unreadable_paths import same_failure
 
 
 @dataclass

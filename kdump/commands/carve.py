@@ -16,8 +16,8 @@ from kdump.commands.params import read_once
 from kdump.commands.reading import ReadingOptions, reading_options
 from kdump.commands.typed_options import CommandOptions, takes
 from kdump.forensics.carve.answer import CarveSummary
+from kdump.forensics.carve.carved_runs import CarvedRun
 from kdump.forensics.carve.run import CarvedFile, carve
-from kdump.forensics.carve.runs import CarvedRun
 from kdump.forensics.carve.search import CarvedBatch
 from kdump.forensics.output_directory import OutputError
 from kdump.log.batch_validity import impossible_count

@@ -14,7 +14,7 @@ from kdump.commands.state_options import Notes, StateOptions, cluster_options, p
 from kdump.commands.topics import topic_filter, topic_option
 from kdump.commands.typed_options import CommandOptions, takes
 from kdump.forensics.answers import RecordedChange
-from kdump.forensics.cluster import Cluster
+from kdump.forensics.cluster_answer import Cluster
 from kdump.log.errors import SourceError
 from kdump.log.internal_topics import METADATA_TOPIC
 from kdump.log.log_directory import LogDirectory
@@ -24,12 +24,12 @@ from kdump.render.escape import path_text
 from kdump.render.group_objects import change_object
 from kdump.render.state_tables import StateTables, style
 from kdump.state.as_of import AsOf, Change
+from kdump.state.find_state_logs import metadata_in
 from kdump.state.identity import complete_quorum, meta_properties
-from kdump.state.image import MetadataImage
 from kdump.state.internal_records import ROOM_ALONE
-from kdump.state.locate import metadata_in
 from kdump.state.metadata import replay_metadata
 from kdump.state.metadata_files import MetadataFiles
+from kdump.state.metadata_image import MetadataImage
 
 SUMMARY = "summary"
 USUAL = (SUMMARY, "brokers", "topics")

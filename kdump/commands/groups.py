@@ -16,7 +16,7 @@ from kdump.commands.state_options import Notes, StateOptions, cluster_options, p
 from kdump.commands.topics import topic_filter, topic_option
 from kdump.commands.typed_options import CommandOptions, takes
 from kdump.forensics.answers import RecordedChange
-from kdump.forensics.groups import DescribedGroup, GroupMember
+from kdump.forensics.groups_answer import DescribedGroup, GroupMember
 from kdump.log.errors import SourceError
 from kdump.log.internal_topics import OFFSETS_TOPIC, SHARE_TOPIC
 from kdump.log.log_directory import LogDirectory
@@ -36,10 +36,10 @@ from kdump.render.group_report import (
 from kdump.render.progress import Progress
 from kdump.render.state_tables import StateTables, TableRows
 from kdump.state.as_of import AsOf, Change
+from kdump.state.find_state_logs import coordinator_logs
 from kdump.state.groups import SHARE
 from kdump.state.internal_records import ROOM_ALONE
 from kdump.state.lag import CommittedPosition, LagContext, SharePosition
-from kdump.state.locate import coordinator_logs
 from kdump.state.log_offsets import LogOffsetsByPartition, log_end
 from kdump.state.metadata import read_metadata
 from kdump.state.read_groups import CoordinatorLog, merged, newest, read_groups

@@ -10,12 +10,12 @@ import click
 from kdump.format.count_text import count_text
 from kdump.log.command_line_paths import missing
 from kdump.log.errors import SourceError, is_gone
-from kdump.log.failures import failures, same_failure
 from kdump.log.file_kinds import BATCHES, INDEXES, PRODUCER_SNAPSHOT, TXN_INDEX, FileKind, by_content
 from kdump.log.live_files import open_target
 from kdump.log.paths import Target, targets
 from kdump.log.region_scan import RegionScan
 from kdump.log.source import FileSource
+from kdump.log.unreadable_paths import failures, same_failure
 from kdump.log.window import Window
 from kdump.render.escape import path_text, printable
 
@@ -86,7 +86,7 @@ def _reported() -> dict[str, str]:
 
 def unreadable() -> list[str]:
     """Return what could not be read in this run: the errors that the command has reported, then the failures that
-    nothing has reported yet (kdump.log.failures)."""
+    nothing has reported yet (kdump.log.unreadable_paths)."""
     return [*_reported().values(), *_unreported()]
 
 

@@ -12,16 +12,16 @@ from click.core import ParameterSource
 
 from kdump.commands.completion_words import one_of
 from kdump.commands.exit_status import exit_with
+from kdump.commands.ls_run import LsOptions, is_log_directory, run_ls
 from kdump.commands.output import CSV, FORMATS, JSON, TABLE, OutputOptions, output_options
-from kdump.commands.overview import OverviewOptions, is_log_directory, show_overview
 from kdump.commands.params import RangeParam, read_once, time_range
 from kdump.commands.reading import ReadingOptions, reading_options
 from kdump.commands.show import HEX, TEMPLATE, Show, ShowOptions
 from kdump.commands.typed_options import CommandOptions, takes
-from kdump.cores import usual_jobs
 from kdump.decode.record_decoder import FRAMED, DecodeOptions
 from kdump.log.file_kinds import KINDS
 from kdump.log.selection import Range, Selection
+from kdump.parallel_jobs import usual_jobs
 from kdump.render.escape import path_text
 from kdump.render.template import shows_decoded
 
@@ -191,8 +191,8 @@ def command(options: InspectOptions) -> None:
     contents of files. Files compressed with gzip or zstd are decompressed. Bytes that belong to no batch are shown in
     their place as torn, junk or padding. Nothing is written to the disk."""
     _refuse_contradictions(options)
-    if _wants_overview(options):
-        show_overview(OverviewOptions(options.paths, options.output))
+    if _wants_ls(options):
+        run_ls(LsOptions(options.paths, options.output))
     selection = selection_of(options.filters, options.output.zone)
 
     def run() -> int:
@@ -206,15 +206,15 @@ def command(options: InspectOptions) -> None:
     exit_with(run)
 
 
-OF_AN_OVERVIEW = {"paths", "as_json", "form", "full", "zone", "color"}
-"""Options that apply to the overview of a log directory, too. All others select contents of the files."""
+OF_LS = {"paths", "as_json", "form", "full", "zone", "color"}
+"""Options that `kdump ls` has, too. All others select contents of the files."""
 
 
-def _wants_overview(options: InspectOptions) -> bool:
+def _wants_ls(options: InspectOptions) -> bool:
     """Return True if all paths are log directories, and no option selects contents of their files."""
     context = click.get_current_context()
     given = {name for name in context.params if context.get_parameter_source(name) is not ParameterSource.DEFAULT}
-    return given <= OF_AN_OVERVIEW and options.form in FORMATS and all(map(is_log_directory, options.paths))
+    return given <= OF_LS and options.form in FORMATS and all(map(is_log_directory, options.paths))
 
 
 def _refuse_contradictions(options: InspectOptions) -> None:

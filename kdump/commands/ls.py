@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import click
 
+from kdump.commands.ls_run import LsOptions, run_ls
 from kdump.commands.output import output_options
-from kdump.commands.overview import OverviewOptions, show_overview
 from kdump.commands.reading import low_impact_options
 from kdump.commands.topics import topic_option
 from kdump.commands.typed_options import takes
-from kdump.state.overview import SORTS
+from kdump.state.ls_rows import SORTS
 
 EXAMPLES = """
 \b
@@ -45,8 +45,8 @@ Exit status: 0 on success, 2 for a usage error, or if something could not be rea
 @click.option("--quick", is_flag=True, help="Read only the first and last batches of each segment.")
 @output_options()
 @low_impact_options
-@takes(OverviewOptions)
-def command(options: OverviewOptions) -> None:
+@takes(LsOptions)
+def command(options: LsOptions) -> None:
     """List log directories: cluster and node IDs, whether the broker was shut down cleanly, and the contents of each
     partition. A path is a log directory, a partition directory, a segment, or a parent directory. Every batch header
     is read, but no records; run kdump verify to check those, too. Nothing is written to the disk."""
@@ -54,4 +54,4 @@ def command(options: OverviewOptions) -> None:
         raise click.UsageError("choose one of --segments and --by")
     if options.rows == "segment" and options.sort == "segments":
         raise click.UsageError("--sort segments applies only to rows of partitions or topics")
-    show_overview(options)
+    run_ls(options)

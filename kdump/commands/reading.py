@@ -16,7 +16,7 @@ from kdump.commands.params import SIZE, SIZES, LimitOptions, Param, limit_option
 from kdump.commands.typed_options import add_options
 from kdump.idle import be_idle
 from kdump.log.low_impact_reads import limit_rate
-from kdump.log.rate_limit import RateLimit
+from kdump.log.token_bucket import TokenBucket
 
 F = TypeVar("F", bound=Callable[..., Any])
 PER_SECOND = re.compile(r"\s*/\s*s(?:ec)?$", re.IGNORECASE)
@@ -53,7 +53,7 @@ class ReadingOptions(LimitOptions):
 
 def _limit_rate(ctx: click.Context, param: click.Parameter, value: int | None) -> None:
     if not ctx.resilient_parsing:
-        limit_rate(RateLimit(value) if value else None)
+        limit_rate(TokenBucket(value) if value else None)
 
 
 def _be_idle(ctx: click.Context, param: click.Parameter, value: bool) -> None:

@@ -82,8 +82,8 @@ class ReportCommand:
     def run(self) -> int:
         """Run the command and return its exit status."""
         from kdump.format.count_text import count_text
+        from kdump.render.findings_report import incomplete, totals_text, verdict
         from kdump.render.postmortem.report import report
-        from kdump.render.report import incomplete, totals_text, verdict
 
         options = self.options
         check = options.reading.check_options(

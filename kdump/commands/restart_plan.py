@@ -13,7 +13,7 @@ from kdump.commands.output import CSV_COLUMNS_HELP, OutputOptions, output_option
 from kdump.commands.reading import ReadingOptions, reading_options
 from kdump.commands.topics import topic_filter, topic_option
 from kdump.commands.typed_options import CommandOptions, takes
-from kdump.forensics.restart.plan import PartitionPlan
+from kdump.forensics.restart.plan_values import PartitionPlan
 from kdump.forensics.restart.restart_plan import restart_plan
 from kdump.render.progress import Progress
 from kdump.render.restart_report import PlanEnd, RestartReport, plan_objects

@@ -9,7 +9,7 @@ import click
 from kdump.commands.completion_words import one_of
 from kdump.commands.output import CSV_COLUMNS_HELP, OutputOptions, output_options
 from kdump.commands.typed_options import CommandOptions, takes
-from kdump.forensics.schema import FieldAnswer, StructAnswer
+from kdump.forensics.schema_answer import FieldAnswer, StructAnswer
 from kdump.format.structs import NamedStruct, UnknownStruct, find, structs
 from kdump.render.output import Output
 from kdump.render.struct_objects import schema_objects, struct_object, versions_text

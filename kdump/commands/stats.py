@@ -11,8 +11,8 @@ from kdump.answer import Object
 from kdump.commands.exit_status import exit_with
 from kdump.commands.expected_size import segment_bytes
 from kdump.commands.input_files import print_error, report_unreadable, unreadable
+from kdump.commands.ls_run import NONE_OF_KIND, is_of_kind, selected_topics
 from kdump.commands.output import CSV_COLUMNS_HELP, OutputOptions, output_options
-from kdump.commands.overview import NONE_OF_KIND, is_of_kind, selected_topics
 from kdump.commands.params import read_once
 from kdump.commands.reading import ReadingOptions, reading_options
 from kdump.commands.topics import topic_option

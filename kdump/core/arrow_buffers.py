@@ -17,11 +17,11 @@ except ImportError:
     from kdump import nocython as cython
 
 if cython.compiled:
-    from cython.cimports.kdump.core.columns import *  # noqa: F403
+    from cython.cimports.kdump.core.column_numbers import *  # noqa: F403
     from cython.cimports.kdump.core.integers import minus, plus, sequence_at, uint32_at, varint_at
     from cython.cimports.libc.string import memcpy
 else:
-    from kdump.core.columns import (
+    from kdump.core.column_numbers import (
         BASE_OFFSET,
         BASE_SEQUENCE,
         BATCH_START,
@@ -92,7 +92,7 @@ def numbers(out: array[int], columns: RecordColumns, column: cython.Py_ssize_t, 
 
 
 def sequences(out: array[int], columns: RecordColumns, base: cython.longlong) -> None:
-    """Append the sequence number of each record, as format.batch.sequence computes it."""
+    """Append the sequence number of each record, as format.batch_header.sequence computes it."""
     rows: cython.longlong[::1] = columns.block
     count: cython.Py_ssize_t = columns.count
     at: cython.Py_ssize_t = len(out)
@@ -271,7 +271,7 @@ def batch_checksums(out: array[int], heads: HeaderColumns, first: cython.Py_ssiz
 def batch_last_sequences(
     out: array[int], heads: HeaderColumns, first: cython.Py_ssize_t, stop: cython.Py_ssize_t
 ) -> None:
-    """Append the last sequence numbers of the batches first..stop, as format.batch.sequence computes them."""
+    """Append the last sequence numbers of the batches first..stop, as format.batch_header.sequence computes them."""
     rows: cython.longlong[::1] = heads.block
     at: cython.Py_ssize_t = len(out) - first
     row: cython.Py_ssize_t

@@ -10,7 +10,7 @@ from array import array
 from typing import NamedTuple
 
 from kdump.core.header_columns import HeaderColumns
-from kdump.format.batch import MIN_RECORD_SIZE, max_records
+from kdump.format.batch_header import MIN_RECORD_SIZE, max_records
 from kdump.format.checksum import castagnoli
 
 try:
@@ -19,10 +19,10 @@ except ImportError:
     from kdump import nocython as cython
 
 if cython.compiled:
-    from cython.cimports.kdump.core.columns import *  # noqa: F403
+    from cython.cimports.kdump.core.column_numbers import *  # noqa: F403
     from cython.cimports.kdump.core.integers import int16_at, int32_at, int64_at, plus, uint32_at
 else:
-    from kdump.core.columns import (
+    from kdump.core.column_numbers import (
         ATTRIBUTES,
         ATTRIBUTES_AT,
         BASE_OFFSET,

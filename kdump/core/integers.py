@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from kdump.format.batch import sequence as sequence_at
+from kdump.format.batch_header import sequence as sequence_at
 from kdump.format.errors import DecodeError
 from kdump.format.numbers import minus, plus
 from kdump.format.varint import Bytes, read_unsigned

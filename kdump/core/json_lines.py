@@ -21,12 +21,12 @@ except ImportError:
 
 if cython.compiled:
     from cython.cimports.kdump.core.cells import *  # noqa: F403
-    from cython.cimports.kdump.core.columns import *  # noqa: F403
+    from cython.cimports.kdump.core.column_numbers import *  # noqa: F403
     from cython.cimports.kdump.core.integers import plus, sequence_at
     from cython.cimports.libc.string import memcpy
 else:
     from kdump.core.cells import LINE_BYTES
-    from kdump.core.columns import (
+    from kdump.core.column_numbers import (
         ATTRIBUTES,
         BASE_OFFSET,
         BASE_SEQUENCE,

@@ -20,10 +20,10 @@ except ImportError:
 
 if cython.compiled:
     from cython.cimports.kdump.core.batch_scan import crc
-    from cython.cimports.kdump.core.columns import *  # noqa: F403
+    from cython.cimports.kdump.core.column_numbers import *  # noqa: F403
     from cython.cimports.kdump.core.integers import int32_at, int64_at, uint32_at
 else:
-    from kdump.core.columns import (
+    from kdump.core.column_numbers import (
         HEADERS_START,
         KEY_SIZE,
         KEY_START,

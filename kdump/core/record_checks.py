@@ -18,10 +18,10 @@ except ImportError:
     from kdump import nocython as cython
 
 if cython.compiled:
-    from cython.cimports.kdump.core.columns import *  # noqa: F403
+    from cython.cimports.kdump.core.column_numbers import *  # noqa: F403
     from cython.cimports.kdump.core.integers import minus, plus, varint_at
 else:
-    from kdump.core.columns import (
+    from kdump.core.column_numbers import (
         ATTRIBUTES,
         BASE_OFFSET,
         BASE_TIMESTAMP,

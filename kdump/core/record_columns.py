@@ -19,10 +19,10 @@ except ImportError:
     from kdump import nocython as cython
 
 if cython.compiled:
-    from cython.cimports.kdump.core.columns import *  # noqa: F403
+    from cython.cimports.kdump.core.column_numbers import *  # noqa: F403
     from cython.cimports.kdump.core.integers import plus, varint_at
 else:
-    from kdump.core.columns import (
+    from kdump.core.column_numbers import (
         HEADERS_COUNT,
         HEADERS_START,
         KEY_SIZE,

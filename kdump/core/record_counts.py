@@ -18,9 +18,9 @@ except ImportError:
     from kdump import nocython as cython
 
 if cython.compiled:
-    from cython.cimports.kdump.core.columns import *  # noqa: F403
+    from cython.cimports.kdump.core.column_numbers import *  # noqa: F403
 else:
-    from kdump.core.columns import (
+    from kdump.core.column_numbers import (
         EXTREME_ROW,
         HEADER_BYTES,
         HEADERS,
@@ -68,7 +68,7 @@ class TimeCounts(Protocol):
 
 
 class KeyCounts(Protocol):
-    """Counts keys in slots (forensics.space_saving.SpaceSaving). The slot of a key that was counted lately is also
+    """Counts keys in slots (forensics.frequent_items.SpaceSaving). The slot of a key that was counted lately is also
     found by a hash of it: `near` has that slot + 1, and `texts` and `sizes` the key of each slot."""
 
     counts: array[int]

@@ -22,7 +22,7 @@ except ImportError:
 
 if cython.compiled:
     from cython.cimports.kdump.core.cells import *  # noqa: F403
-    from cython.cimports.kdump.core.columns import *  # noqa: F403
+    from cython.cimports.kdump.core.column_numbers import *  # noqa: F403
     from cython.cimports.kdump.core.integers import minus, plus, sequence_at
     from cython.cimports.kdump.core.json_lines import header_size, put_number, put_piece, put_text
 else:
@@ -65,7 +65,7 @@ else:
         TRANSACTIONAL_CELL,
         VALUE_SIZE_CELL,
     )
-    from kdump.core.columns import (
+    from kdump.core.column_numbers import (
         ATTRIBUTES,
         BASE_OFFSET,
         BASE_SEQUENCE,

@@ -12,7 +12,7 @@ from functools import cache
 from typing import Any
 
 from kdump.format.schema import load_folder
-from kdump.format.text import properties
+from kdump.format.text_files import properties
 from kdump.log.internal_topics import METADATA_TOPIC
 from kdump.log.paths import PARTITION
 

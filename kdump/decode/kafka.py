@@ -20,8 +20,8 @@ from kdump.format.coordinator_record import (
     decode_value,
 )
 from kdump.format.layout import BYTES, Field, Span
-from kdump.format.messages import kafka_json
 from kdump.format.metadata_record import MetadataRecord, decode_metadata_record, metadata_json
+from kdump.format.versioned_messages import kafka_json
 from kdump.log.paths import Target
 from kdump.log.record import Record
 

@@ -6,7 +6,7 @@ from __future__ import annotations
 from typing import Annotated, Any, NamedTuple
 
 from kdump.answer import BYTES, EPOCH_MS, FILE_BYTE, MS, OFFSET, Doc, PathText, answer
-from kdump.format.snapshot import PRODUCER_ENTRY
+from kdump.format.producer_snapshot import PRODUCER_ENTRY
 
 SourcePath = Annotated[PathText, Doc("log directory, or the path that was passed")]
 TopicName = Annotated[str | None, Doc("topic, from the directory's name")]

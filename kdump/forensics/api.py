@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator
 from kdump.forensics import producers as of_producers
 from kdump.forensics import transactions as of_transactions
 from kdump.log.errors import OnUnreadable, raise_error
-from kdump.state.producers import EXPIRATION
+from kdump.state.producer_state import EXPIRATION
 
 Paths = str | Iterable[str]
 

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 from kdump.core.record_columns import each_row
-from kdump.format.batch import sequence
+from kdump.format.batch_header import sequence
 from kdump.log.batch_records import decode_columns, records
 from kdump.log.region import Batch, DefaultRecordBatch
 

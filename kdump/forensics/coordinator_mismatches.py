@@ -10,9 +10,9 @@ from typing import NamedTuple
 
 from kdump.forensics.answers import Difference
 from kdump.forensics.partition_scan import PartitionScan
-from kdump.state.coordinator import TransactionCoordinatorState
-from kdump.state.coordinator_history import CoordinatorDecision, Life
-from kdump.state.transactions import CompletedTxn
+from kdump.state.transaction_coordinator import TransactionCoordinatorState
+from kdump.state.transaction_history import CoordinatorDecision, Life
+from kdump.state.transaction_tracker import CompletedTxn
 
 MAX_PRODUCER_EPOCHS = 1_000_000
 """Maximum number of producer epochs whose last marker is compared with the coordinator's decision."""

@@ -11,10 +11,10 @@ from kdump.check.log_dir_context import LogDirContext, Surroundings, alone
 from kdump.check.options import Options
 from kdump.check.rule import CheckpointedEpoch, PartitionContext
 from kdump.log.command_line_paths import missing, no_kafka_files
+from kdump.log.directory_listing import is_url
 from kdump.log.errors import OnUnreadable, SourceError
 from kdump.log.file_kinds import BATCHES, by_content
 from kdump.log.find_directories import find_directories
-from kdump.log.listing import is_url
 from kdump.log.log_directory import LogDirectory, directory_above
 from kdump.log.partition_directory import NO_SEGMENT, PartitionDirectory, partition
 from kdump.log.paths import Target

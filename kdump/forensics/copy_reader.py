@@ -10,7 +10,7 @@ from kdump.check.options import Options
 from kdump.forensics.comparable_records import ComparableRecord, rows
 from kdump.forensics.copies import Copy
 from kdump.forensics.damage import EpochInBatches, FilePosition, OffsetGap, Undecoded, UnreadableSpan
-from kdump.format.batch import BATCH_HEADER
+from kdump.format.batch_header import BATCH_HEADER
 from kdump.log.batch_validity import invalidity
 from kdump.log.errors import SourceError
 from kdump.log.legacy_records import last_record_offset

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator
 from contextlib import AbstractContextManager, contextmanager, suppress
 from typing import BinaryIO
 
-from kdump.log.listing import is_inside, is_url, real_path
+from kdump.log.directory_listing import is_inside, is_url, real_path
 from kdump.log.log_directory import LogDirectory, directory_at
 from kdump.log.partition_directory import PartitionDirectory
 from kdump.signals import uninterrupted

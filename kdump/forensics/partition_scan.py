@@ -26,8 +26,8 @@ from kdump.log.errors import OnUnreadable, SourceError
 from kdump.log.partition_directory import PartitionDirectory
 from kdump.log.paths import Target
 from kdump.log.region import Region
-from kdump.state.producers import ProducerState
-from kdump.state.transactions import MAX_OPEN_TRANSACTIONS
+from kdump.state.producer_state import ProducerState
+from kdump.state.transaction_tracker import MAX_OPEN_TRANSACTIONS
 
 DAMAGES = frozenset(bytes.CODES)
 """Codes of findings about damaged bytes."""

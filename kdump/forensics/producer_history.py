@@ -8,7 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
-from kdump.state.producers import ProducerStateEntry
+from kdump.state.producer_state import ProducerStateEntry
 
 
 @dataclass(slots=True)

@@ -15,12 +15,12 @@ from kdump.forensics.answers import EXPIRED, LIVE, UNKNOWN, PartitionProducers, 
 from kdump.forensics.answers import Producer as Row
 from kdump.forensics.partition_scan import BatchObserver, PartitionScan
 from kdump.forensics.producer_history import ProducerHistory, replayed
-from kdump.format.snapshot import PRODUCER_ENTRY
+from kdump.format.producer_snapshot import PRODUCER_ENTRY
 from kdump.log.paths import Target
 from kdump.log.region import Batch
-from kdump.state.coordinator import TransactionCoordinatorState
-from kdump.state.producers import DUPLICATE, EPOCH_DECREASED, EPOCH_START, GAP, SequenceBreak
-from kdump.state.transactions import CompletedTxn
+from kdump.state.producer_state import DUPLICATE, EPOCH_DECREASED, EPOCH_START, GAP, SequenceBreak
+from kdump.state.transaction_coordinator import TransactionCoordinatorState
+from kdump.state.transaction_tracker import CompletedTxn
 
 EVENTS = {GAP: "gap", DUPLICATE: "duplicate", EPOCH_DECREASED: "fenced", EPOCH_START: "epochStart"}
 FORGOTTEN = "forgotten"

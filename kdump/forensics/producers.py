@@ -18,9 +18,9 @@ from kdump.forensics.producer_ledger import ProducerLedger
 from kdump.log.errors import OnUnreadable, raise_error
 from kdump.log.paths import Target
 from kdump.log.region import Limits
-from kdump.state.coordinator import TransactionCoordinatorState
 from kdump.state.log_offsets import log_end
-from kdump.state.producers import EXPIRATION, MAX_PRODUCERS, ProducerState
+from kdump.state.producer_state import EXPIRATION, MAX_PRODUCERS, ProducerState
+from kdump.state.transaction_coordinator import TransactionCoordinatorState
 
 ProducersAnswer = Producer | ProducerEvent | PartitionProducers | Finding | Note
 STATES = (LIVE, EXPIRED, UNKNOWN)

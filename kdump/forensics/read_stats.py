@@ -7,7 +7,7 @@ from bisect import bisect_right
 from collections.abc import Callable, Iterable, Iterator
 
 from kdump.check.options import Options
-from kdump.core.columns import (
+from kdump.core.column_numbers import (
     EXTREME_ROW,
     EXTREMES,
     LATE_RECORDS,
@@ -24,7 +24,7 @@ from kdump.core.record_counts import LATE, count_records
 from kdump.forensics.copies import of_places, reject_others
 from kdump.forensics.damage import FilePosition
 from kdump.forensics.stats import Codec, RecordLocation, Stats
-from kdump.format.batch import BATCH_HEADER, COMPRESSION, CONTROL, LOG_OVERHEAD, TIMESTAMP_TYPE, TRANSACTIONAL
+from kdump.format.batch_header import BATCH_HEADER, COMPRESSION, CONTROL, LOG_OVERHEAD, TIMESTAMP_TYPE, TRANSACTIONAL
 from kdump.format.count_text import count_text
 from kdump.format.errors import DecodeError
 from kdump.log.batch_records import decode_columns, records

@@ -9,7 +9,7 @@ from collections.abc import Hashable, Iterator
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from kdump.core.columns import (
+from kdump.core.column_numbers import (
     EXTREME_ROW,
     EXTREMES,
     KEY_BYTES,
@@ -29,7 +29,7 @@ from kdump.core.columns import (
 from kdump.core.record_counts import new_counts
 from kdump.forensics.damage import FilePosition
 from kdump.forensics.distribution import SIZES, TimeHistogram, class_of
-from kdump.forensics.space_saving import SpaceSaving
+from kdump.forensics.frequent_items import SpaceSaving
 
 MAX_DAMAGE_ENTRIES = 100
 """Maximum number of damaged places, and of notes, that are kept; more damage is only counted."""

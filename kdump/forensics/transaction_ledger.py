@@ -23,9 +23,9 @@ from kdump.forensics.answers import (
 from kdump.forensics.coordinator_mismatches import CoordinatorMismatches
 from kdump.forensics.partition_scan import BatchObserver, PartitionScan
 from kdump.format.transaction_record import TransactionMetadata as CoordinatorRecord
-from kdump.state.coordinator import TransactionCoordinatorState
 from kdump.state.marker import ABORT, COMMIT
-from kdump.state.transactions import CompletedTxn, OngoingTxn
+from kdump.state.transaction_coordinator import TransactionCoordinatorState
+from kdump.state.transaction_tracker import CompletedTxn, OngoingTxn
 
 OUTCOME = {COMMIT: COMMITTED, ABORT: ABORTED}
 

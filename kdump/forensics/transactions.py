@@ -25,7 +25,7 @@ from kdump.forensics.partition_scan import REPORTED, PartitionScan, certain_answ
 from kdump.forensics.transaction_ledger import TransactionLedger
 from kdump.log.errors import OnUnreadable, raise_error
 from kdump.log.region import Limits
-from kdump.state.coordinator import TransactionCoordinatorState
+from kdump.state.transaction_coordinator import TransactionCoordinatorState
 
 TransactionsAnswer = Transaction | PartitionTransactions | CoordinatorTransaction | Difference | Finding | Note
 TRANSACTION_TIMEOUT = 900_000

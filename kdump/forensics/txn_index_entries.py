@@ -12,13 +12,13 @@ from typing import NamedTuple
 from kdump.check.engine.neighbor_files import IndexedAborts
 from kdump.check.rule import BatchContext, SegmentContext, Watcher, may_hide_batches
 from kdump.check.watchers.transactions import TransactionWatcher
-from kdump.core.columns import BASE_OFFSET
+from kdump.core.column_numbers import BASE_OFFSET
 from kdump.core.header_columns import HeaderColumns, within
 from kdump.log.packed_entries import PackedEntries
 from kdump.log.paths import Target
 from kdump.log.region import Region
 from kdump.state.marker import ABORT
-from kdump.state.transactions import OngoingTxn
+from kdump.state.transaction_tracker import OngoingTxn
 
 ReadIndexedAborts = Callable[[SegmentContext], IndexedAborts]
 

@@ -12,8 +12,8 @@ from typing import Annotated, Any, NamedTuple
 
 from kdump.format.errors import DecodeError
 from kdump.format.layout import INT16, Field, Span, layout
-from kdump.format.messages import Decoded, kafka_json, try_decode
 from kdump.format.schema import load
+from kdump.format.versioned_messages import Decoded, kafka_json, try_decode
 
 PROTOCOL_TYPE = "consumer"
 MESSAGES = {"subscription": "ConsumerProtocolSubscription", "assignment": "ConsumerProtocolAssignment"}

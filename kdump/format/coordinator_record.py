@@ -15,8 +15,8 @@ from typing import Annotated, Any, NamedTuple
 from kdump.format.count_text import count_text
 from kdump.format.errors import DecodeError
 from kdump.format.layout import INT16, Field, Layout, Span, layout
-from kdump.format.messages import Decoded, decode_problem, try_decode
 from kdump.format.schema import MessageSchema, by_api_key
+from kdump.format.versioned_messages import Decoded, decode_problem, try_decode
 
 
 class KeyPrefix(NamedTuple):

@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from kdump.format.text import TextLine
+from kdump.format.text_files import TextLine
 
 BLANK = " \t\f"
 LINES = re.compile(rb"([^\r\n]*)(\r\n|\r|\n)|([^\r\n]+)")

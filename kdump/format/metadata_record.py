@@ -15,9 +15,9 @@ from typing import Any, NamedTuple
 
 from kdump.format.errors import DecodeError, FrameVersionError, TooLargeError
 from kdump.format.layout import Field, Span
-from kdump.format.messages import Decoded, decode_problem, kafka_json, try_decode
 from kdump.format.schema import UNSIGNED_VARINT, by_api_key, load_folder
 from kdump.format.varint import read_unsigned
+from kdump.format.versioned_messages import Decoded, decode_problem, kafka_json, try_decode
 
 FRAME_VERSION = 1
 """The only valid version. The KRaft preview in Kafka 2.8 wrote 0, which no later release reads."""

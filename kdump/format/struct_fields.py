@@ -7,9 +7,9 @@ from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 from kdump.format.layout import ARRAY, BYTES, Bits, Field
-from kdump.format.messages import TAG_COUNT
 from kdump.format.schema import FIXED, MessageSchema, SchemaField, SchemaStruct
 from kdump.format.structs import NamedStruct
+from kdump.format.versioned_messages import TAG_COUNT
 
 NOT_GIVEN = object()
 

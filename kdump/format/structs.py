@@ -14,9 +14,9 @@ from kdump.format.message_about import ABOUT
 from kdump.format.schema import MessageSchema, load_folder
 
 LAYOUTS = {
-    "Batches and records": ("batch", "record", "message"),
-    "Control records": ("control",),
-    "Indexes and snapshots": ("index", "snapshot"),
+    "Batches and records": ("batch_header", "record", "legacy_message"),
+    "Control records": ("control_record",),
+    "Indexes and snapshots": ("index", "producer_snapshot"),
     "Prefixes of the messages in Kafka's internal topics": (
         "coordinator_record",
         "consumer_protocol",
@@ -85,7 +85,7 @@ def describe_message(schema: MessageSchema) -> str:
 
 
 def _place(schema: MessageSchema) -> str:
-    from kdump.format.control import CONTROL_TYPES
+    from kdump.format.control_record import CONTROL_TYPES
 
     number = schema.apiKey
     if schema.type == "coordinator-key":

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from contextlib import suppress
 
 from kdump.core.record_columns import RecordColumns, decode, each_row, past_end
-from kdump.format.batch import BATCH_HEADER, sequence
+from kdump.format.batch_header import BATCH_HEADER, sequence
 from kdump.format.codec import decompress
 from kdump.format.count_text import count_text
 from kdump.format.errors import DecodeError

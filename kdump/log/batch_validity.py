@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from kdump.format.batch import BATCH_HEADER, max_records
+from kdump.format.batch_header import BATCH_HEADER, max_records
 from kdump.log.legacy_records import last_record_offset, read_wrapper
 from kdump.log.region import Batch, DefaultRecordBatch, LegacyRecordBatch, Problem
 

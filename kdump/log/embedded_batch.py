@@ -11,9 +11,9 @@ import re
 import zlib
 from collections.abc import Callable, Iterator
 
-from kdump.format.batch import BATCH_HEADER, LOG_OVERHEAD
+from kdump.format.batch_header import BATCH_HEADER, LOG_OVERHEAD
 from kdump.format.errors import DecodeError
-from kdump.format.message import CRC_START, MESSAGES, VALUE_SIZE
+from kdump.format.legacy_message import CRC_START, MESSAGES, VALUE_SIZE
 from kdump.format.record import MIN_RECORD_SIZE
 from kdump.format.varint import Bytes, read_varint, read_varlong
 from kdump.log.header_candidate import HeaderCandidate

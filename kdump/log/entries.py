@@ -6,12 +6,12 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
-from kdump.format import java_properties, text
+from kdump.format import java_properties, text_files
 from kdump.format.checksum import checksum
 from kdump.format.count_text import count_text
 from kdump.format.index import INDEX_ENTRY, TIME_INDEX_ENTRY, TXN_INDEX_ENTRY
 from kdump.format.layout import Layout
-from kdump.format.snapshot import CRC_START, PRODUCER_ENTRY, SNAPSHOT_HEADER, VERSIONS
+from kdump.format.producer_snapshot import CRC_START, PRODUCER_ENTRY, SNAPSHOT_HEADER, VERSIONS
 from kdump.log import file_kinds
 from kdump.log.errors import SourceError
 from kdump.log.file_kinds import FileKind
@@ -158,13 +158,13 @@ def _snapshot(window: Window) -> Iterator[Item]:
         yield Problem("snapshot-invalid", name, "crc", at, reason, computed, header.crc)
 
 
-TEXTS: dict[FileKind, tuple[Callable[[bytes], Iterator[text.TextLine]], str, str]] = {
-    file_kinds.OFFSET_CHECKPOINT: (text.offset_checkpoint, "checkpointEntry", "checkpoint-invalid"),
-    file_kinds.EPOCH_CHECKPOINT: (text.epoch_checkpoint, "checkpointEntry", "checkpoint-invalid"),
-    file_kinds.PARTITION_METADATA: (text.properties, "property", "partition-metadata-invalid"),
+TEXTS: dict[FileKind, tuple[Callable[[bytes], Iterator[text_files.TextLine]], str, str]] = {
+    file_kinds.OFFSET_CHECKPOINT: (text_files.offset_checkpoint, "checkpointEntry", "checkpoint-invalid"),
+    file_kinds.EPOCH_CHECKPOINT: (text_files.epoch_checkpoint, "checkpointEntry", "checkpoint-invalid"),
+    file_kinds.PARTITION_METADATA: (text_files.properties, "property", "partition-metadata-invalid"),
     file_kinds.META_PROPERTIES: (java_properties.properties, "property", "meta-properties-invalid"),
-    file_kinds.QUORUM_STATE: (text.json_object, "property", "quorum-state-invalid"),
-    file_kinds.CLEAN_SHUTDOWN: (text.json_object, "property", ""),
+    file_kinds.QUORUM_STATE: (text_files.json_object, "property", "quorum-state-invalid"),
+    file_kinds.CLEAN_SHUTDOWN: (text_files.json_object, "property", ""),
 }
 
 

@@ -6,8 +6,8 @@ import errno
 from bisect import bisect_right
 
 from kdump.log.errors import SourceError
-from kdump.log.failures import note
 from kdump.log.source import FileSource, Source
+from kdump.log.unreadable_paths import note
 
 BLOCK = 4096
 """Bytes marked as unreadable at a time. Sectors may be smaller, but a page with a bad one cannot be read at all."""

@@ -9,14 +9,14 @@ from itertools import pairwise
 from typing import Any, NamedTuple
 
 from kdump.core.record_columns import RecordColumns, decode
-from kdump.format.batch import BATCH_HEADER, BatchHeader
+from kdump.format.batch_header import BATCH_HEADER, BatchHeader
 from kdump.format.checksum import checksum
-from kdump.format.control import KEY, SNAPSHOT_HEADER_TYPE
+from kdump.format.control_record import KEY, SNAPSHOT_HEADER_TYPE
 from kdump.format.errors import DecodeError
 from kdump.format.index import INDEX_ENTRY, TIME_INDEX_ENTRY, TXN_INDEX_ENTRY
 from kdump.format.layout import Layout
 from kdump.format.numbers import parse_long
-from kdump.format.snapshot import CRC_START, PRODUCER_ENTRY, SNAPSHOT_HEADER, VERSIONS
+from kdump.format.producer_snapshot import CRC_START, PRODUCER_ENTRY, SNAPSHOT_HEADER, VERSIONS
 from kdump.log.header_candidate import candidate_at
 from kdump.log.region import Limits
 from kdump.log.window import Window

@@ -12,9 +12,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from kdump.format.batch import BATCH_HEADER, LOG_OVERHEAD, BatchHeader
+from kdump.format.batch_header import BATCH_HEADER, LOG_OVERHEAD, BatchHeader
 from kdump.format.count_text import count_text
-from kdump.format.message import MESSAGES, MIN_MESSAGE_SIZE, MessageHeader
+from kdump.format.legacy_message import MESSAGES, MIN_MESSAGE_SIZE, MessageHeader
 from kdump.log.header_candidate import HEADER, LEAST
 from kdump.log.reader import regions
 from kdump.log.region import PADDING, Batch, Limits, Region, make_batch

@@ -6,8 +6,8 @@ import os
 from collections.abc import Iterable, Iterator
 
 from kdump.log.command_line_paths import no_kafka_files
+from kdump.log.directory_listing import DirectoryEntry, is_directory, is_url, items
 from kdump.log.errors import OnUnreadable, Unlisted, listing_error
-from kdump.log.listing import DirectoryEntry, is_directory, is_url, items
 from kdump.log.log_directory import LogDirectory, Place, log_directory_above, recognize
 from kdump.log.partition_directory import PartitionDirectory, partition
 from kdump.log.paths import PARTITION, UnlistedCollector, directories, natural, target

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from kdump.format.batch import LOG_OVERHEAD, BatchHeader
+from kdump.format.batch_header import LOG_OVERHEAD, BatchHeader
 from kdump.format.errors import DecodeError
-from kdump.format.message import MessageHeader
+from kdump.format.legacy_message import MessageHeader
 from kdump.log.region import Limits, length_problem, read_header
 from kdump.log.window import Window
 

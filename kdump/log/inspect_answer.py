@@ -10,7 +10,7 @@ from typing import Annotated, Any, NamedTuple
 
 from kdump.answer import BYTES, EPOCH_MS, FILE_BYTE, INLINE, MS, OFFSET, Doc, Object, PathText, answer
 from kdump.format.index import INDEX_ENTRY, TIME_INDEX_ENTRY, TxnIndexEntry
-from kdump.format.snapshot import ProducerEntry
+from kdump.format.producer_snapshot import ProducerEntry
 from kdump.log.region import Batch
 
 FilePath = Annotated[PathText, Doc("path as given, or found below a given directory")]

@@ -11,10 +11,10 @@ from collections.abc import Iterator
 
 from kdump.core.message_set import read_message_set
 from kdump.core.record_columns import RecordColumns, each_row
-from kdump.format.batch import LOG_OVERHEAD
+from kdump.format.batch_header import LOG_OVERHEAD
 from kdump.format.codec import decompress
 from kdump.format.errors import DecodeError
-from kdump.format.message import (
+from kdump.format.legacy_message import (
     MAGIC_POSITION,
     MESSAGES,
     VALUE_SIZE,

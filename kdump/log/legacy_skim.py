@@ -7,7 +7,7 @@ import zlib
 from collections.abc import Iterator
 
 from kdump.format.errors import DecodeError
-from kdump.format.message import (
+from kdump.format.legacy_message import (
     CRC_START,
     VALUE_SIZE,
     Body,

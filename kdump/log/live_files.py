@@ -17,8 +17,8 @@ from contextlib import suppress
 from typing import TypeVar
 
 from kdump.log.command_line_paths import existing_paths
+from kdump.log.directory_listing import is_url
 from kdump.log.errors import SourceError, SourceNotFound, went_away
-from kdump.log.listing import is_url
 from kdump.log.paths import Target, reject_pipe
 from kdump.log.source import FileSource, Identity, Source, identity_of, open_source
 

@@ -12,9 +12,9 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property, lru_cache
 
 from kdump.log import file_kinds
+from kdump.log.directory_listing import DirectoryEntry, is_url, items, names, parent
 from kdump.log.file_kinds import ENDINGS, by_name
 from kdump.log.internal_topics import METADATA_TOPIC
-from kdump.log.listing import DirectoryEntry, is_url, items, names, parent
 from kdump.log.live_files import identity, is_young
 from kdump.log.partition_directory import PartitionDirectory, listing_of, partition
 from kdump.log.paths import PARTITION, Target, is_live, natural, target

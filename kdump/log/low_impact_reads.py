@@ -8,16 +8,16 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 from kdump.log.page_cache import PageCache
-from kdump.log.rate_limit import RateLimit
+from kdump.log.token_bucket import TokenBucket
 
 if TYPE_CHECKING:  # slow to import
     from multiprocessing.context import BaseContext
 
-_rate: RateLimit | None = None
+_rate: TokenBucket | None = None
 _bytes_read = 0
 
 
-def limit_rate(rate: RateLimit | None) -> None:
+def limit_rate(rate: TokenBucket | None) -> None:
     """Limit the rate of all reads of this process from now on; None: no limit."""
     global _rate
     _rate = rate
@@ -33,14 +33,14 @@ def limited_to(per_second: int | None) -> Iterator[None]:
     """Limit all reads of this process to this many bytes per second within the block; None changes nothing."""
     before = _rate
     if per_second is not None:
-        limit_rate(RateLimit(per_second))
+        limit_rate(TokenBucket(per_second))
     try:
         yield
     finally:
         limit_rate(before)
 
 
-def rate_for_workers(context: BaseContext) -> RateLimit | None:
+def rate_for_workers(context: BaseContext) -> TokenBucket | None:
     """Return the limit for `limit_rate` in worker processes, to be passed when they start: they and this process share
     it. Raises OSError if shared memory is not available."""
     if _rate is not None and not _rate.is_shared:

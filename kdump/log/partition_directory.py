@@ -12,9 +12,9 @@ from dataclasses import dataclass, field, replace
 from functools import lru_cache
 
 from kdump.log import file_kinds
+from kdump.log.directory_listing import DirectoryEntry, items
 from kdump.log.errors import listing_error
 from kdump.log.file_kinds import ENDINGS, FileKind, by_name
-from kdump.log.listing import DirectoryEntry, items
 from kdump.log.live_files import identity
 from kdump.log.paths import PARTITION, Target, is_live
 from kdump.log.source import Identity

@@ -8,9 +8,9 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import NamedTuple
 
 from kdump.log.command_line_paths import no_kafka_files
+from kdump.log.directory_listing import is_inside, is_no_file, is_url, items, names
 from kdump.log.errors import OnUnreadable, SourceError, Unlisted, is_gone, listing_error
 from kdump.log.file_kinds import SEGMENT, FileKind, by_name
-from kdump.log.listing import is_inside, is_no_file, is_url, items, names
 
 # topic-partition, with the suffix that a broker appends to a directory that is being deleted or moved, or is a stray.
 PARTITION = re.compile(

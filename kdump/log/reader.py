@@ -10,8 +10,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from kdump.core.batch_scan import FURTHEST, scan_valid_batches
-from kdump.format.batch import LOG_OVERHEAD, BatchHeader
-from kdump.format.message import MessageHeader
+from kdump.format.batch_header import LOG_OVERHEAD, BatchHeader
+from kdump.format.legacy_message import MessageHeader
 from kdump.log.embedded_batch import LOOK_BACK
 from kdump.log.errors import SourceError
 from kdump.log.header_candidate import HEADER, LEAST, REACH, HeaderCandidate, candidate_at, near

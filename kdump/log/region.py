@@ -10,13 +10,13 @@ from typing import TYPE_CHECKING, Annotated, Any
 from kdump.answer import BYTES, EPOCH_MS, FILE_BYTE, OFFSET, Doc
 from kdump.core.batch_scan import ValidRun, checksum_holds
 from kdump.core.record_columns import RecordColumns
-from kdump.format import batch as v2
-from kdump.format import message as legacy
-from kdump.format.batch import BATCH_HEADER, BatchHeader
+from kdump.format import batch_header as v2
+from kdump.format import legacy_message as legacy
+from kdump.format.batch_header import BATCH_HEADER, BatchHeader
 from kdump.format.checksum import checksum
 from kdump.format.count_text import count_text
 from kdump.format.errors import DecodeError
-from kdump.format.message import MessageHeader
+from kdump.format.legacy_message import MessageHeader
 from kdump.format.varint import Bytes
 from kdump.log.window import BufferWindow, Window
 

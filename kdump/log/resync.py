@@ -10,10 +10,10 @@ from __future__ import annotations
 
 import re
 
-from kdump.format.batch import CRC_START as BATCH_CRC_START
-from kdump.format.batch import LOG_OVERHEAD, BatchHeader
+from kdump.format.batch_header import CRC_START as BATCH_CRC_START
+from kdump.format.batch_header import LOG_OVERHEAD, BatchHeader
 from kdump.format.checksum import checksum
-from kdump.format.message import CRC_START as MESSAGE_CRC_START
+from kdump.format.legacy_message import CRC_START as MESSAGE_CRC_START
 from kdump.log.embedded_batch import LOOK_BACK, EmbeddedBatchCheck
 from kdump.log.header_candidate import LEAST, REACH, HeaderCandidate, candidate_at, near
 from kdump.log.region import Limits

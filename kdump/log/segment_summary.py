@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from kdump.format.batch import (
+from kdump.format.batch_header import (
     BATCH_HEADER,
     CODECS,
     COMPRESSION,
@@ -27,8 +27,8 @@ from kdump.log.batch_validity import impossible_count, is_intact
 from kdump.log.file_kinds import INDEX, TIME_INDEX
 from kdump.log.header_candidate import REACH
 from kdump.log.header_totals import HeaderTotals
-from kdump.log.index_lookup import begins_batch, last_entry
 from kdump.log.legacy_records import read_wrapper
+from kdump.log.offset_index_lookup import begins_batch, last_entry
 from kdump.log.paths import Target
 from kdump.log.reader import regions
 from kdump.log.region import JUNK, PADDING, TORN, Batch, LegacyRecordBatch, Limits, Region

@@ -7,9 +7,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, NamedTuple, Protocol
 
-from kdump.core.columns import HEADERS_START, KEY_START, OFFSET_DELTA, RECORD_WIDTH, TIMESTAMP_DELTA, VALUE_START
+from kdump.core.column_numbers import HEADERS_START, KEY_START, OFFSET_DELTA, RECORD_WIDTH, TIMESTAMP_DELTA, VALUE_START
 from kdump.core.record_columns import RecordColumns, headers, keep_between, keep_keys, keep_rows
-from kdump.format.batch import BATCH_HEADER
+from kdump.format.batch_header import BATCH_HEADER
 from kdump.format.numbers import LONG_MAX, LONG_MIN
 from kdump.log.batch_records import records
 from kdump.log.legacy_records import read_wrapper

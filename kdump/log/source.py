@@ -16,8 +16,8 @@ from kdump.extras import how_to_install
 from kdump.format.codec import decompress
 from kdump.format.errors import DecodeError
 from kdump.log.errors import SourceError, SourceNotFound, is_missing
-from kdump.log.failures import note
 from kdump.log.low_impact_reads import LowImpactReads, after_read, before_read
+from kdump.log.unreadable_paths import note
 
 BLOCK = 256 * 1024
 MEMORY = 16 * 1024 * 1024

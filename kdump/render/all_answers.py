@@ -8,12 +8,12 @@ from kdump.answer import Key, keys_by_type
 from kdump.check.finding import Code, Finding
 from kdump.check.summary import CheckSummary
 from kdump.forensics import answers as forensic
-from kdump.forensics import cluster, groups, ls, schema
+from kdump.forensics import cluster_answer, groups_answer, ls_answer, schema_answer
 from kdump.forensics import diff_answer as diff
 from kdump.forensics.carve import answer as carve
-from kdump.forensics.carve.runs import CarvedRun
+from kdump.forensics.carve.carved_runs import CarvedRun
 from kdump.forensics.reindex import run as reindex
-from kdump.forensics.restart import plan as restart
+from kdump.forensics.restart import plan_values as restart
 from kdump.forensics.restart.summary import PlanSummary
 from kdump.forensics.retention import answers as retention
 from kdump.forensics.salvage.byte_outcomes import LedgerHole, LedgerSpan
@@ -38,25 +38,27 @@ TYPES: dict[str, tuple[Key, ...]] = {
         CheckSummary,
         Code,
     ),
-    **keys_by_type(ls.DirectoryOverview, ls.PartitionOverview, ls.TopicOverview, ls.SegmentOverview),
-    **keys_by_type(schema.StructAnswer, schema.FieldAnswer),
     **keys_by_type(
-        groups.DescribedGroup,
-        groups.GroupMember,
+        ls_answer.ListedDirectory, ls_answer.ListedPartition, ls_answer.ListedTopic, ls_answer.ListedSegment
+    ),
+    **keys_by_type(schema_answer.StructAnswer, schema_answer.FieldAnswer),
+    **keys_by_type(
+        groups_answer.DescribedGroup,
+        groups_answer.GroupMember,
         CommittedPosition,
         SharePosition,
-        cluster.Cluster,
-        cluster.ClusterVoter,
-        cluster.ClusterController,
-        cluster.ClusterBroker,
-        cluster.ClusterFeature,
-        cluster.ClusterTopic,
-        cluster.ClusterPartition,
-        cluster.ClusterConfig,
-        cluster.ClusterQuota,
-        cluster.ClusterAcl,
-        cluster.ClusterScram,
-        cluster.ClusterToken,
+        cluster_answer.Cluster,
+        cluster_answer.ClusterVoter,
+        cluster_answer.ClusterController,
+        cluster_answer.ClusterBroker,
+        cluster_answer.ClusterFeature,
+        cluster_answer.ClusterTopic,
+        cluster_answer.ClusterPartition,
+        cluster_answer.ClusterConfig,
+        cluster_answer.ClusterQuota,
+        cluster_answer.ClusterAcl,
+        cluster_answer.ClusterScram,
+        cluster_answer.ClusterToken,
         forensic.RecordedChange,
         forensic.Note,
         forensic.Transaction,

@@ -8,7 +8,7 @@ from datetime import tzinfo
 from kdump.answer import Object, answer_object
 from kdump.check.finding import Finding
 from kdump.forensics.carve.answer import CarveSummary, NestedBatch
-from kdump.forensics.carve.runs import CarvedRun
+from kdump.forensics.carve.carved_runs import CarvedRun
 from kdump.forensics.carve.search import CarvedBatch
 from kdump.log.paths import target
 from kdump.render.columns import columns_of

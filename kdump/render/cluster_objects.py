@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 from kdump.answer import answer_object
-from kdump.forensics.cluster import (
+from kdump.forensics.cluster_answer import (
     Cluster,
     ClusterAcl,
     ClusterBroker,
@@ -24,7 +24,7 @@ from kdump.forensics.cluster import (
 )
 from kdump.format.metadata_names import CONFIG_RESOURCE, METADATA_VERSION, enum_name
 from kdump.format.numbers import parse_int
-from kdump.state.image import MetadataImage, TopicImage
+from kdump.state.metadata_image import MetadataImage, TopicImage
 from kdump.state.partition_table import PartitionRegistration
 from kdump.state.secrets import HIDDEN, is_secret
 from kdump.state.topic_config import effective

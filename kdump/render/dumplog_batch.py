@@ -13,7 +13,7 @@ from itertools import chain
 from typing import NamedTuple, Protocol, Union, runtime_checkable
 
 from kdump.core.record_columns import RecordColumns, each_header, each_row, headers
-from kdump.format.batch import (
+from kdump.format.batch_header import (
     BATCH_HEADER,
     CONTROL,
     MAX_SEQUENCE,
@@ -23,11 +23,11 @@ from kdump.format.batch import (
     codec_name,
     sequence,
 )
-from kdump.format.control import CONTROL_TYPES, decode_control
-from kdump.format.messages import Decoded, kafka_json
+from kdump.format.control_record import CONTROL_TYPES, decode_control
 from kdump.format.numbers import int32, int64
 from kdump.format.schema import load
 from kdump.format.utf8 import java_text, java_texts
+from kdump.format.versioned_messages import Decoded, kafka_json
 from kdump.log.batch_records import decode_columns
 from kdump.log.legacy_records import messages
 from kdump.log.region import Batch, DefaultRecordBatch, LegacyRecordBatch

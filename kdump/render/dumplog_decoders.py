@@ -15,11 +15,11 @@ from typing import Any
 from kdump.format.consumer_protocol import PROTOCOL_TYPE, with_members
 from kdump.format.coordinator_record import MessagePart, decode_coordinator_record
 from kdump.format.errors import DecodeError, ElementsError, FrameVersionError, LengthError, NullError, TooLargeError
-from kdump.format.messages import UNKNOWN_TAGS, Decoded, kafka_json, try_decode
 from kdump.format.metadata_record import FRAME_VERSION, read_frame
 from kdump.format.schema import MessageSchema, by_api_key
 from kdump.format.utf8 import java_text, java_texts, texts
 from kdump.format.varint import Bytes
+from kdump.format.versioned_messages import UNKNOWN_TAGS, Decoded, kafka_json, try_decode
 from kdump.render.dumplog_batch import Contents, Undecodable
 from kdump.render.dumplog_remote import rejection_reason, remote_text
 from kdump.render.java import jackson

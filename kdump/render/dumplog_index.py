@@ -9,12 +9,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from kdump.format.batch import MAX_SEQUENCE
+from kdump.format.batch_header import MAX_SEQUENCE
 from kdump.format.checksum import checksum
 from kdump.format.index import INDEX_ENTRY, TIME_INDEX_ENTRY, TXN_INDEX_ENTRY
 from kdump.format.layout import Layout
 from kdump.format.numbers import int32
-from kdump.format.snapshot import CRC_START, PRODUCER_ENTRY, SNAPSHOT_HEADER
+from kdump.format.producer_snapshot import CRC_START, PRODUCER_ENTRY, SNAPSHOT_HEADER
 from kdump.log.window import Window
 from kdump.render.java import optional_long
 

@@ -9,7 +9,7 @@ import os
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
-from kdump.format.batch import CODECS
+from kdump.format.batch_header import CODECS
 from kdump.log.file_log_input_stream import StreamStop, kafka_batches
 from kdump.log.region import Batch, Limits
 from kdump.log.source import FileSource

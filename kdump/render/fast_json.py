@@ -15,10 +15,10 @@ from kdump.answer import answer_object
 from kdump.check.finding import Finding
 from kdump.check.rules.records import noted_and_count_findings, noted_findings
 from kdump.core.cells import LINE_BYTES
-from kdump.core.columns import BATCH_START, RECORD_WIDTH
+from kdump.core.column_numbers import BATCH_START, RECORD_WIDTH
 from kdump.core.json_lines import MAX_LINE_BYTES, ROOM, LineTemplate, bytes_needed, write, write_batches
 from kdump.core.record_columns import RecordColumns, decode, keep_keys
-from kdump.format.batch import BATCH_HEADER, BatchHeader
+from kdump.format.batch_header import BATCH_HEADER, BatchHeader
 from kdump.format.codec.whole import decompress_small
 from kdump.format.errors import DecodeError
 from kdump.log.batch_records import decode_columns, rows_of

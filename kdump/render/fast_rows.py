@@ -10,12 +10,12 @@ from kdump import jsonl
 from kdump.check.rules.records import noted_and_count_findings
 from kdump.core.batch_scan import read_header_columns
 from kdump.core.cells import BATCH_CELLS, BATCH_COLUMNS, RECORD_COLUMNS
-from kdump.core.columns import BATCH_START, RECORD_WIDTH
+from kdump.core.column_numbers import BATCH_START, RECORD_WIDTH
 from kdump.core.header_columns import HeaderColumns
 from kdump.core.json_lines import ROOM
 from kdump.core.record_columns import RecordColumns
 from kdump.core.table_rows import RowPlan, write_batch_rows, write_batches_records, write_record_rows
-from kdump.format.batch import BATCH_HEADER
+from kdump.format.batch_header import BATCH_HEADER
 from kdump.log.batch_records import decode_columns, rows_of
 from kdump.log.paths import Target
 from kdump.log.region import Batch, BatchRun, DefaultRecordBatch

@@ -7,7 +7,7 @@ from typing import Any
 
 from kdump.answer import answer_object
 from kdump.forensics.answers import ChangedField, RecordedChange
-from kdump.forensics.groups import DescribedGroup, GroupMember
+from kdump.forensics.groups_answer import DescribedGroup, GroupMember
 from kdump.state.as_of import Change
 from kdump.state.groups import Assigned, Group
 from kdump.state.lag import CommittedPosition, LagContext, SharePosition

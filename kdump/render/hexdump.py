@@ -11,11 +11,11 @@ from typing import Any
 
 from kdump.check.finding import Finding
 from kdump.decode.record_decoder import RecordDecoder
-from kdump.format.batch import BATCH_HEADER, MAGIC_POSITION
-from kdump.format.control import control_spans
+from kdump.format.batch_header import BATCH_HEADER, MAGIC_POSITION
+from kdump.format.control_record import control_spans
 from kdump.format.errors import DecodeError
 from kdump.format.layout import LARGE, Layout, Span
-from kdump.format.message import MESSAGES
+from kdump.format.legacy_message import MESSAGES
 from kdump.format.record import RECORD
 from kdump.format.varint import Bytes
 from kdump.log.batch_records import unpacked

@@ -10,7 +10,7 @@ from itertools import groupby
 from typing import NamedTuple
 
 from kdump.answer import Object, answer_object
-from kdump.forensics.restart.plan import (
+from kdump.forensics.restart.plan_values import (
     CLEAN,
     DEGRADED,
     DELETED,

@@ -8,7 +8,7 @@ from functools import partial
 from typing import Any
 
 from kdump.answer import ANSWERS, Key, answer_keys, answer_object, answer_type
-from kdump.forensics.cluster import ClusterAcl, ClusterToken
+from kdump.forensics.cluster_answer import ClusterAcl, ClusterToken
 from kdump.render import forensic_tables as forensic
 from kdump.render.column_spec import ColumnSpec
 from kdump.render.forensic_tables import FORENSIC_TABLES, forensic_style

@@ -8,9 +8,9 @@ from collections.abc import Callable
 from datetime import tzinfo
 from typing import NamedTuple
 
-from kdump.core.columns import HEADER_BYTES, LATEST, LONGEST_KEY, LONGEST_VALUE, NEWEST, OLDEST
+from kdump.core.column_numbers import HEADER_BYTES, LATEST, LONGEST_KEY, LONGEST_VALUE, NEWEST, OLDEST
 from kdump.forensics.distribution import SizeClass, late_classes, median, size_classes
-from kdump.forensics.space_saving import SpaceSaving
+from kdump.forensics.frequent_items import SpaceSaving
 from kdump.forensics.stats import RecordLocation, Stats, codecs_of
 from kdump.format.count_text import count_text
 from kdump.render.amounts import average, duration, number, per, size_text

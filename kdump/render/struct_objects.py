@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from kdump.answer import ABSENT, Object, answer_object
-from kdump.forensics.schema import BitsOfField, FieldAnswer, StructAnswer
+from kdump.forensics.schema_answer import BitsOfField, FieldAnswer, StructAnswer
 from kdump.format.layout import Bits
 from kdump.format.schema import Versions
 from kdump.format.struct_fields import NOT_GIVEN, StructField, rows

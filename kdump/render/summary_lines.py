@@ -8,8 +8,8 @@ from typing import Any
 from kdump.check.finding import INFO, Finding
 from kdump.forensics.answers import Difference
 from kdump.render.escape import path_text, printable
+from kdump.render.findings_report import STYLE
 from kdump.render.output import Output
-from kdump.render.report import STYLE
 from kdump.render.style import painter
 
 MAX_FINDINGS = 100

@@ -19,7 +19,7 @@ PUSHDOWN = "spark.sql.python.filterPushdown.enabled"
 def register(spark: SparkSession) -> None:
     """Register format("kdump") in a session. If `spark.sql.python.filterPushdown.enabled` is true, filters on topic,
     partition, offset, timestamp and producer ID reduce what is read."""
-    from kdump.spark.source import KdumpSource, PushingSource
+    from kdump.spark.data_source import KdumpSource, PushingSource
 
     enabled = str(spark.conf.get(PUSHDOWN, "false")).lower() == "true"
     spark.dataSource.register(PushingSource if enabled else KdumpSource)

@@ -10,7 +10,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from kdump.core.arrow_buffers import batch_checksums, batch_last_sequences, batch_numbers
-from kdump.core.columns import (
+from kdump.core.column_numbers import (
     ATTRIBUTES,
     BASE_OFFSET,
     BASE_SEQUENCE,
@@ -25,7 +25,7 @@ from kdump.core.columns import (
     RECORD_COUNT,
 )
 from kdump.core.header_columns import HeaderColumns
-from kdump.format.batch import (
+from kdump.format.batch_header import (
     COMPRESSION,
     CONTROL,
     DELETE_HORIZON,
@@ -34,7 +34,7 @@ from kdump.format.batch import (
     TRANSACTIONAL,
     codec_name,
 )
-from kdump.format.message import NO_TIMESTAMP_TYPE
+from kdump.format.legacy_message import NO_TIMESTAMP_TYPE
 from kdump.format.numbers import int64
 from kdump.log.legacy_records import read_wrapper
 from kdump.log.reader import CHECKED, WALKED
@@ -65,7 +65,7 @@ FROM_HEADS: dict[str, tuple[int, int, int]] = {
     "baseSequence": (BASE_SEQUENCE, -1, 0),
     "recordCount": (RECORD_COUNT, -1, 0),
 }
-"""Columns computed from kdump.core.columns: the column, another one to subtract (-1: none), a constant to
+"""Columns computed from kdump.core.column_numbers: the column, another one to subtract (-1: none), a constant to
 add."""
 NUMBERS = ("position", "magic", "crc", "lastSequence", *FROM_HEADS)
 FLAGS = {each.name: each for each in (TRANSACTIONAL, CONTROL, DELETE_HORIZON)}

@@ -5,23 +5,23 @@ from __future__ import annotations
 
 from kdump.forensics.scan_answer import FleetGroup, FleetTransaction
 from kdump.format.numbers import parse_long
+from kdump.log.directory_listing import is_url
 from kdump.log.errors import SourceError
 from kdump.log.internal_topics import TRANSACTION_TOPIC
-from kdump.log.listing import is_url
 from kdump.log.log_directory import LogDirectory
 from kdump.log.partition_directory import partition
 from kdump.log.region import Limits
 from kdump.render.group_report import describe_groups
 from kdump.spark.fleet import Fleet, FoundDirectory
 from kdump.spark.scan_result import ScanResult
-from kdump.state.coordinator import TransactionCoordinatorState, read_coordinator
-from kdump.state.image import MetadataImage
+from kdump.state.find_state_logs import coordinator_logs
 from kdump.state.lag import LagContext
-from kdump.state.locate import coordinator_logs
 from kdump.state.log_offsets import LogOffsetsByPartition, log_end
 from kdump.state.metadata import read_metadata
+from kdump.state.metadata_image import MetadataImage
 from kdump.state.read_groups import CoordinatorLog, newest, read_groups
 from kdump.state.topic_config import effective
+from kdump.state.transaction_coordinator import TransactionCoordinatorState, read_coordinator
 
 RETENTION = 7 * 86_400_000
 """Default of retention.ms (log.retention.hours is 168)."""

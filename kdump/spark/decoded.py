@@ -10,7 +10,7 @@ from typing import Any
 import pyarrow as pa
 
 from kdump.decode.record_decoder import DecodeOptions, RecordDecoder
-from kdump.format.control import decode_control
+from kdump.format.control_record import decode_control
 from kdump.format.transaction_record import decode_transaction
 from kdump.log.batch_records import records
 from kdump.log.reader import CHECKED

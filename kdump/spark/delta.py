@@ -11,9 +11,9 @@ from collections.abc import Iterator
 from typing import Any
 
 from kdump.extras import how_to_install
-from kdump.log.listing import is_directory, is_url
+from kdump.log.directory_listing import is_directory, is_url
+from kdump.spark.arrow_types import arrow_schema
 from kdump.spark.result_files import parquet_files
-from kdump.spark.schema import arrow_schema
 from kdump.spark.store import Store, StoreError
 from kdump.spark.tables import RESULTS
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 
-from kdump.log.listing import is_url, version
+from kdump.log.directory_listing import is_url, version
 from kdump.log.paths import Target
 
 Stamp = tuple[int, int | str]

@@ -11,9 +11,9 @@ from dataclasses import dataclass, field
 
 from kdump.check.log_dir_context import ids
 from kdump.check.options import Options
+from kdump.log.directory_listing import globbed, is_inside, is_url, parent, real_path
 from kdump.log.errors import SourceError, is_gone
 from kdump.log.find_directories import find_directories
-from kdump.log.listing import globbed, is_inside, is_url, parent, real_path
 from kdump.log.log_directory import LogDirectory, Place
 from kdump.log.partition_directory import PartitionDirectory
 from kdump.log.paths import Target, natural, target

@@ -20,10 +20,10 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 
 from kdump.extras import how_to_install
-from kdump.log.listing import is_directory, is_url
+from kdump.log.directory_listing import is_directory, is_url
+from kdump.spark.arrow_types import arrow_schema
 from kdump.spark.result_files import ParquetFile, parquet_files
 from kdump.spark.scan_sink import partition_columns
-from kdump.spark.schema import arrow_schema
 from kdump.spark.store import Store, StoreError
 from kdump.spark.tables import RESULTS, SparkTable
 

@@ -14,7 +14,7 @@ from typing import Any
 import pyarrow as pa
 
 from kdump.core.arrow_buffers import ArrowLists, ArrowStrings, header_lists, numbers, pieces, sequences
-from kdump.core.columns import HEADERS_START, KEY_START, OFFSET_DELTA, RECORD_WIDTH, TIMESTAMP_DELTA, VALUE_START
+from kdump.core.column_numbers import HEADERS_START, KEY_START, OFFSET_DELTA, RECORD_WIDTH, TIMESTAMP_DELTA, VALUE_START
 from kdump.core.record_columns import RecordColumns
 from kdump.format.numbers import int64
 from kdump.log.batch_records import decode_columns
@@ -41,7 +41,7 @@ STORED = {
     "keySize": KEY_START + 1,
     "valueSize": VALUE_START + 1,
 }
-"""Columns that records store directly, and their numbers in kdump.core.columns."""
+"""Columns that records store directly, and their numbers in kdump.core.column_numbers."""
 NUMBERS = (*STORED, "offset", "timestamp", "sequence")
 TEXTS = {"key": KEY_START, "value": VALUE_START}
 NO_MESSAGE_HAS = ("offsetDelta", "timestampDelta", "sequence")

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from kdump.log.listing import is_directory, is_url
-from kdump.spark.compare import ComparedBatch, partitions
-from kdump.spark.schema import arrow_schema
+from kdump.log.directory_listing import is_directory, is_url
+from kdump.spark.arrow_types import arrow_schema
+from kdump.spark.compare_replicas import ComparedBatch, partitions
 from kdump.spark.session import reason
 from kdump.spark.store import OWN, Store, StoreError
 from kdump.spark.tables import REPLICAS, RESULTS, SparkTable

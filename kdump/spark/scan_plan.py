@@ -9,18 +9,18 @@ from typing import Any
 
 from kdump.check.engine.units import CheckUnit, units_of
 from kdump.check.options import Options
-from kdump.log.listing import length
+from kdump.log.directory_listing import length
 from kdump.log.partition_directory import PartitionDirectory
-from kdump.spark.checkpoint import is_unchanged, parse_checkpoint
 from kdump.spark.coordinators import retention_of
 from kdump.spark.file_stamps import file_stamp
 from kdump.spark.filters import PushedFilters
 from kdump.spark.fleet import DiskIdentity, Fleet
 from kdump.spark.options import ReadOptions
-from kdump.spark.plan import parts_of, slimmed
+from kdump.spark.resume_point import is_unchanged, parse_resume_point
 from kdump.spark.scan_task import UnitJob
 from kdump.spark.segment_split import SegmentSplit
 from kdump.spark.store import LAYOUT, key_of
+from kdump.spark.table_plan import parts_of, slimmed
 from kdump.version import __version__
 
 MAX_FILES = 500
@@ -62,7 +62,7 @@ def _fingerprint(unit: CheckUnit, identity: DiskIdentity, check: Options, tables
 
 def resumed_job(job: UnitJob, entry: dict[str, Any] | None, check: Options) -> UnitJob:
     """Return the job, resumed from what an earlier scan has kept of the partition if that is still valid."""
-    kept, place = parse_checkpoint((entry or {}).get("kept")), job.place
+    kept, place = parse_resume_point((entry or {}).get("kept")), job.place
     if kept is None or not isinstance(place, PartitionDirectory) or not isinstance(job.unit, CheckUnit):
         return job
     if len(kept.files) > MAX_FILES:

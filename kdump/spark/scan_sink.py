@@ -10,8 +10,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from kdump.spark.arrow import Rows
+from kdump.spark.arrow_types import arrow_schema
 from kdump.spark.batches import BatchColumns
-from kdump.spark.schema import arrow_schema
 from kdump.spark.store import Store, folder
 from kdump.spark.tables import BATCHES, REPLICAS, TABLES, SparkTable
 

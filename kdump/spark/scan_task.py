@@ -2,7 +2,7 @@
 files; everything else becomes an entry in the result's list of units.
 
 The rows of a partition's last segment are in files of their own, separate from those of the earlier segments: the next
-scan resumes there if the earlier segments are unchanged (kdump.spark.checkpoint).
+scan resumes there if the earlier segments are unchanged (kdump.spark.resume_point).
 """
 
 from __future__ import annotations
@@ -19,13 +19,14 @@ from kdump.check.finding import INFO
 from kdump.check.resume_state import StateError
 from kdump.check.totals import CheckTotals
 from kdump.log import file_kinds
+from kdump.log.directory_listing import length
 from kdump.log.internal_topics import METADATA_TOPIC
-from kdump.log.listing import length
 from kdump.log.partition_directory import PartitionDirectory
 from kdump.log.paths import Target
 from kdump.render.escape import path_text
-from kdump.spark.checkpoint import (
-    ScanCheckpoint,
+from kdump.spark.fleet import DiskIdentity
+from kdump.spark.resume_point import (
+    ResumePoint,
     compared_now,
     epochs_until,
     file_stamps,
@@ -36,7 +37,6 @@ from kdump.spark.checkpoint import (
     state_of,
     write_state,
 )
-from kdump.spark.fleet import DiskIdentity
 from kdump.spark.scan_sink import UnitSink
 from kdump.spark.small_tables import entry_rows, finding_rows, segment_rows, unread_rows
 from kdump.spark.store import Store
@@ -62,7 +62,7 @@ class UnitJob:
     size: int = 0
     retention: int | None = None
     """The topic's retention.ms; None if it has no time-based retention, or if that is unknown."""
-    kept: ScanCheckpoint | None = None
+    kept: ResumePoint | None = None
 
     @property
     def place(self) -> PartitionDirectory | Target | None:
@@ -82,7 +82,7 @@ def run_job(job: UnitJob, store: Store) -> dict[str, Any]:
 class _UnitRead:
     """One read of one unit."""
 
-    def __init__(self, job: UnitJob, store: Store, kept: ScanCheckpoint | None) -> None:
+    def __init__(self, job: UnitJob, store: Store, kept: ResumePoint | None) -> None:
         self.began = time.monotonic()
         self.job, self.store, self.kept = job, store, kept
         self.unit, self.place = job.unit, job.place
@@ -212,7 +212,7 @@ class _UnitRead:
         if kept is not None and old is not None and old.state != kept.state:
             self.store.remove(old.state)
 
-    def _keep(self, check: PartitionCheck, number: int) -> ScanCheckpoint | None:
+    def _keep(self, check: PartitionCheck, number: int) -> ResumePoint | None:
         """Return the resume point; None if the findings so far may be incomplete, or if the state is too large."""
         place, known = self.place, check.known
         assert isinstance(place, PartitionDirectory)
@@ -225,7 +225,7 @@ class _UnitRead:
         except StateError:
             return None
         identity, tables = self.job.identity, self.job.tables
-        return ScanCheckpoint(
+        return ResumePoint(
             number,
             prefix_fingerprint(place, known, check.options, tables, identity, number, self.stamps),
             check.reached,

@@ -15,7 +15,7 @@ from typing import NamedTuple
 
 from kdump.log.batch_validity import is_intact
 from kdump.log.fault_tolerant import fault_tolerant
-from kdump.log.index_lookup import IndexLookup, begins_batch, open_index_lookup
+from kdump.log.offset_index_lookup import IndexLookup, begins_batch, open_index_lookup
 from kdump.log.paths import Target, reject_pipe
 from kdump.log.reader import regions
 from kdump.log.region import Batch, BatchRun, Limits, Region

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from typing import Any, BinaryIO
 from urllib.parse import quote
 
-from kdump.log.listing import is_directory, is_url, items, names, real_path
+from kdump.log.directory_listing import is_directory, is_url, items, names, real_path
 
 OWN = "_kdump"
 LAYOUT = "2"

@@ -15,8 +15,8 @@ from pyspark.sql.pandas.types import to_arrow_schema
 from pyspark.sql.types import StructType
 
 from kdump.log.errors import SourceError
-from kdump.log.index_lookup import begins_batch, open_index_lookup
 from kdump.log.log_directory import LogDirectory
+from kdump.log.offset_index_lookup import begins_batch, open_index_lookup
 from kdump.log.partition_directory import PartitionDirectory
 from kdump.log.paths import Target
 from kdump.log.reader import WALKED, regions

@@ -18,8 +18,8 @@ from kdump.forensics.scan_answer import (
     ScannedBroker,
     ScannedUnits,
 )
-from kdump.format.batch import BATCH_HEADER, COMPRESSION, MAX_EXPANSION, MIN_RECORD_SIZE
-from kdump.spark.compare import COMPACTED
+from kdump.format.batch_header import BATCH_HEADER, COMPRESSION, MAX_EXPANSION, MIN_RECORD_SIZE
+from kdump.spark.compare_replicas import COMPACTED
 from kdump.spark.coordinators import lagging_groups, open_transactions
 from kdump.spark.result import compare_replicas, open_result, put_replicas, view
 from kdump.spark.scan import ScanOptions
@@ -40,7 +40,7 @@ POSSIBLE = f"""
   if(magic < 2 or recordCount * {MIN_RECORD_SIZE} <= (size - {BATCH_HEADER.size}) *
      coalesce(get(array{MAX_EXPANSION}, attributes & {COMPRESSION.mask}), {max(MAX_EXPANSION)}), recordCount, 0)
 """
-"""The batch's number of records; 0 if it has no room for as many (kdump.format.batch.max_records)."""
+"""The batch's number of records; 0 if it has no room for as many (kdump.format.batch_header.max_records)."""
 PRODUCERS = f"""
   select producerId, count(distinct producerEpoch) as epochs, count(distinct topic) as topics,
          count(distinct topic, partition) as partitions, count(*) as batches,

@@ -21,11 +21,11 @@ from kdump.spark.decoded import DecodedRows
 from kdump.spark.filters import PushedFilters
 from kdump.spark.fleet import find
 from kdump.spark.options import ReadOptions
-from kdump.spark.plan import parts_of
 from kdump.spark.read_task import ReadTask, TaskItem
 from kdump.spark.records import RecordRows
 from kdump.spark.segment_split import SegmentSplit, opened
 from kdump.spark.small_tables import entry_rows, finding_rows, segment_rows, unread_rows
+from kdump.spark.table_plan import parts_of
 
 READERS: dict[str, Callable[[ReadOptions, Selection, pa.Schema], BatchRows | RecordRows | DecodedRows]] = {
     "batches": BatchRows,

@@ -11,11 +11,11 @@ from collections.abc import Iterable
 from typing import Any, NamedTuple
 
 from kdump.answer import Key
-from kdump.format.batch import BATCH_HEADER
+from kdump.format.batch_header import BATCH_HEADER
 from kdump.format.index import INDEX_ENTRY, TXN_INDEX_ENTRY
 from kdump.format.layout import Layout
+from kdump.format.producer_snapshot import PRODUCER_ENTRY
 from kdump.format.record import RECORD
-from kdump.format.snapshot import PRODUCER_ENTRY
 from kdump.render.all_answers import TYPES
 
 

@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 from kdump.idle import be_idle, is_idle
 from kdump.log.low_impact_reads import limit_rate, max_rate
-from kdump.log.rate_limit import RateLimit
+from kdump.log.token_bucket import TokenBucket
 
 
 class TaskReadLimits(NamedTuple):
@@ -21,7 +21,7 @@ class TaskReadLimits(NamedTuple):
         if self.idle and not is_idle():
             be_idle()
         if self.per_second != max_rate():  # a process runs several tasks, one after the other
-            limit_rate(RateLimit(self.per_second) if self.per_second else None)
+            limit_rate(TokenBucket(self.per_second) if self.per_second else None)
 
 
 def task_read_limits(parallelism: int) -> TaskReadLimits:

@@ -17,7 +17,7 @@ from kdump.forensics.scan_answer import (
     FormatUse,
     OverdueTopic,
 )
-from kdump.format.batch import codec_name
+from kdump.format.batch_header import codec_name
 
 Object = dict[str, Any]
 LEAST_BATCHES = 10

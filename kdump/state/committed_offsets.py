@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 from typing import NamedTuple
 
 from kdump.core.id_rows import IdRows
-from kdump.state.names import Names
+from kdump.state.name_numbers import Names
 
 NONE = -1
 PartitionName = tuple[str, int]

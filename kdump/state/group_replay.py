@@ -10,7 +10,7 @@ import re
 from collections.abc import Callable
 from typing import Any
 
-from kdump.format.control import decode_control
+from kdump.format.control_record import decode_control
 from kdump.log.record import Record
 from kdump.state import group_members
 from kdump.state.as_of import SAYS_NOTHING, ChangeListener

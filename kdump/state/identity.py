@@ -11,7 +11,7 @@ import os
 from kdump.format.numbers import parse_int
 from kdump.log.log_directory import LogDirectory
 from kdump.log.paths import target
-from kdump.state.image import MetadataImage, QuorumLeader, Voter
+from kdump.state.metadata_image import MetadataImage, QuorumLeader, Voter
 from kdump.state.small_files import properties
 
 

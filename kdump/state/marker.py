@@ -9,9 +9,9 @@ import re
 import struct
 from typing import NamedTuple
 
-from kdump.core.columns import HEADER_SIZE, HEADER_WIDTH, IS_CONTROL, IS_TRANSACTIONAL
+from kdump.core.column_numbers import HEADER_SIZE, HEADER_WIDTH, IS_CONTROL, IS_TRANSACTIONAL
 from kdump.core.header_columns import HeaderColumns
-from kdump.format.control import decode_control
+from kdump.format.control_record import decode_control
 from kdump.log.batch_records import records
 from kdump.log.region import Batch, DefaultRecordBatch
 

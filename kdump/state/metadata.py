@@ -16,7 +16,7 @@ import sys
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 
-from kdump.format.control import decode_control
+from kdump.format.control_record import decode_control
 from kdump.format.metadata_record import metadata_record_name
 from kdump.log.errors import SourceError, listing_error, unread
 from kdump.log.internal_topics import METADATA_TOPIC
@@ -25,10 +25,10 @@ from kdump.log.record import Record
 from kdump.log.region import Limits
 from kdump.state import replay_nodes, replay_topics
 from kdump.state.as_of import AsOf, ChangeListener
-from kdump.state.image import MetadataImage
 from kdump.state.internal_records import MAX_PROBLEMS, ROOM, bounded, read_records, too_large
 from kdump.state.metadata_files import BOOTSTRAP, MetadataFiles, Unreachable, metadata_files, too_early
-from kdump.state.replay import MetadataReplay
+from kdump.state.metadata_image import MetadataImage
+from kdump.state.metadata_replay import MetadataReplay
 
 MAX_ABORTED_RANGES = 100_000
 """Maximum number of offset ranges that are ignored because their transaction was aborted."""

@@ -10,8 +10,8 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from kdump.log.directory_listing import names
 from kdump.log.errors import SourceError
-from kdump.log.listing import names
 from kdump.log.paths import segments_in, target
 
 SNAPSHOT = re.compile(r"([0-9]{20})-[0-9]{10}\.checkpoint")

@@ -40,10 +40,10 @@ from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 
 from kdump.format.numbers import parse_int
+from kdump.log.directory_listing import items
 from kdump.log.errors import SourceError
-from kdump.log.listing import items
 from kdump.log.paths import PARTITION, Target, natural
-from kdump.state.image import MetadataImage
+from kdump.state.metadata_image import MetadataImage
 from kdump.state.partition_summary import Open, open_window
 from kdump.state.partition_table import PartitionRegistration
 from kdump.state.small_files import read_entries

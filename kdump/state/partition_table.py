@@ -8,7 +8,7 @@ from collections.abc import Iterator, MutableMapping
 from itertools import chain
 from typing import NamedTuple
 
-from kdump.state.names import Names
+from kdump.state.name_numbers import Names
 
 
 class PartitionRegistration(NamedTuple):

@@ -18,8 +18,8 @@ from kdump.format.metadata_names import (
     SCRAM_MECHANISM,
     enum_name,
 )
-from kdump.state.image import TOPIC, DelegationToken, QuotaEntityKey, ScramCredential, StandardAcl
 from kdump.state.internal_records import ENTRY
+from kdump.state.metadata_image import TOPIC, DelegationToken, QuotaEntityKey, ScramCredential, StandardAcl
 from kdump.state.replay_state import ReplayState
 
 

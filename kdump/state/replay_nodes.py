@@ -9,9 +9,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from kdump.format.control import ControlRecord
+from kdump.format.control_record import ControlRecord
 from kdump.format.metadata_names import SECURITY_PROTOCOL, ZK_MIGRATION, enum_name
-from kdump.state.image import (
+from kdump.state.metadata_image import (
     BrokerRegistration,
     ControllerRegistration,
     ProducerIds,

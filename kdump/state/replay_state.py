@@ -6,8 +6,8 @@ from collections.abc import Hashable
 from typing import Any, TypeVar
 
 from kdump.state.as_of import Change, ChangeListener, differences
-from kdump.state.image import MetadataImage, TopicImage
 from kdump.state.internal_records import ENTRY, MAX_PROBLEMS, ROOM, memory
+from kdump.state.metadata_image import MetadataImage, TopicImage
 
 K = TypeVar("K", bound=Hashable)
 V = TypeVar("V")

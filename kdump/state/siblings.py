@@ -7,9 +7,9 @@ from collections.abc import Iterable, Mapping
 from functools import cached_property
 from typing import NamedTuple
 
+from kdump.log.directory_listing import is_url
 from kdump.log.errors import SourceError
 from kdump.log.find_directories import find_directories
-from kdump.log.listing import is_url
 from kdump.log.log_directory import LogDirectory
 from kdump.log.paths import UnlistedCollector
 from kdump.state.small_files import properties

@@ -5,7 +5,7 @@ Source: org.apache.kafka.server.config.ServerTopicConfigSynonyms.
 
 from __future__ import annotations
 
-from kdump.state.image import BROKER, MetadataImage
+from kdump.state.metadata_image import BROKER, MetadataImage
 
 _SAME = "compression.type compression.gzip.level compression.lz4.level compression.zstd.level min.insync.replicas"
 _SAME += " unclean.leader.election.enable"

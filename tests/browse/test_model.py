@@ -24,7 +24,7 @@ from kdump.browse.places import Level
 from kdump.browse.rows import BrowseRow, Cancelled
 from kdump.cli import cli
 from kdump.commands.browse import typed_selection
-from kdump.format.batch import BATCH_HEADER
+from kdump.format.batch_header import BATCH_HEADER
 from kdump.log.fault_tolerant import FaultTolerantSource
 from tests.conftest import FIXTURES, sample, seeded
 from tests.craft import patch, split

@@ -20,7 +20,7 @@ from kdump.check.engine import batch_runs
 from kdump.check.engine.batch_runs import BatchRunChecker
 from kdump.cli import cli
 from kdump.core.header_columns import HeaderColumns
-from kdump.format.batch import CODECS
+from kdump.format.batch_header import CODECS
 from kdump.state.marker import EndTxnMarker, plain_marker
 from tests import craft
 from tests.conftest import DISKS, sample, seeded

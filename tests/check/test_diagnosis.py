@@ -15,10 +15,10 @@ from crc32c import crc32c
 from kdump.check.diagnosis import diagnose as diagnosis
 from kdump.check.diagnosis.diagnose import CERTAIN, UNKNOWN, Diagnosis, diagnose
 from kdump.check.diagnosis.foreign_block import MAX_MISMATCHES
-from kdump.format.batch import BATCH_HEADER
+from kdump.format.batch_header import BATCH_HEADER
 from kdump.format.crc_flip import CRC32, CRC32C, BitFlip, single_bit_flips
 from kdump.format.errors import DecodeError
-from kdump.format.message import MESSAGES
+from kdump.format.legacy_message import MESSAGES
 from kdump.format.record import RECORD
 from kdump.log.region import Batch, Limits, make_batch, read_header
 from tests import craft

@@ -21,7 +21,7 @@ from kdump.check.totals import CheckTotals
 from kdump.log.partition_directory import partition
 from kdump.log.paths import target
 from kdump.state.id_numbers import IdNumbers
-from kdump.state.producers import ProducerState
+from kdump.state.producer_state import ProducerState
 from tests.conftest import DISKS, FIXTURES, read_regions, seeded
 from tests.craft import flip
 from tests.test_damaged_disks import DAMAGES

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from kdump.core.arrow_buffers import ArrowLists, ArrowStrings, header_lists, numbers, pieces, sequences
-from kdump.core.columns import KEY_START, OFFSET_DELTA, TIMESTAMP_DELTA, VALUE_START
+from kdump.core.column_numbers import KEY_START, OFFSET_DELTA, TIMESTAMP_DELTA, VALUE_START
 from kdump.core.record_columns import RecordColumns
 from kdump.format.numbers import int64
 from kdump.log.batch_records import decode_columns, records

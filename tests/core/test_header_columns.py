@@ -9,11 +9,11 @@ import pytest
 
 from kdump.core.arrow_buffers import batch_checksums, batch_last_sequences, batch_numbers
 from kdump.core.batch_scan import read_header_columns
-from kdump.core.columns import ATTRIBUTES, BASE_TIMESTAMP, BATCH_END, BATCH_START, LAST_OFFSET, RECORD_COUNT
+from kdump.core.column_numbers import ATTRIBUTES, BASE_TIMESTAMP, BATCH_END, BATCH_START, LAST_OFFSET, RECORD_COUNT
 from kdump.core.header_columns import batch_ages, by_codec
 from kdump.core.record_checks import invalid_header
 from kdump.core.record_columns import RecordColumns, decode
-from kdump.format.batch import BATCH_HEADER, BatchHeader
+from kdump.format.batch_header import BATCH_HEADER, BatchHeader
 from kdump.log.region import DefaultRecordBatch
 from tests.conftest import iter_regions, segments
 

@@ -12,9 +12,9 @@ import pytest
 from kdump.decode.id_names import IdNames
 from kdump.decode.kafka import kafka_decoder
 from kdump.decode.topics import KAFKA
-from kdump.format.messages import decode, kafka_json
 from kdump.format.schema import load_folder
 from kdump.format.varint import Bytes
+from kdump.format.versioned_messages import decode, kafka_json
 from kdump.log.paths import target
 from tests.decode.test_kafka import check, made, tiled
 

@@ -10,11 +10,11 @@ from pathlib import Path
 from crc32c import crc32c
 
 from kdump.format.index import TXN_INDEX_ENTRY
-from kdump.format.snapshot import PRODUCER_ENTRY
+from kdump.format.producer_snapshot import PRODUCER_ENTRY
 from tests.conftest import FIXTURES
 from tests.craft import batch, record, split
 from tests.forensics import naive
-from tests.state.test_coordinator import key, value
+from tests.state.test_transaction_coordinator import key, value
 
 PAYMENTS = FIXTURES / "clean-1" / "payments-0" / f"{0:020}.log"
 LOG = f"{0:020}.log"

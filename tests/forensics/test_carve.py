@@ -14,8 +14,8 @@ import pytest
 import kdump
 from kdump.check.options import Options
 from kdump.core import candidates
+from kdump.forensics.carve.carved_runs import CarvedRun
 from kdump.forensics.carve.run import CarvedFile
-from kdump.forensics.carve.runs import CarvedRun
 from kdump.forensics.carve.search import PIECE, CarvedBatch
 from kdump.forensics.output_directory import OutputDirectory, OutputError
 from kdump.log.region import Batch

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 import kdump
-import kdump.state.producers as state
+import kdump.state.producer_state as state
 from kdump.check.engine.units import units
 from kdump.check.finding import Finding
 from kdump.check.options import Options

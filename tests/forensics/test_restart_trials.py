@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 import kdump
-from kdump.forensics.restart.plan import DELETED, STOPPED, TRUNCATED, PartitionPlan, RestartPlan
+from kdump.forensics.restart.plan_values import DELETED, STOPPED, TRUNCATED, PartitionPlan, RestartPlan
 from tests import restart_damages
 from tests.conftest import ROOT, sample
 from tests.damages import DAMAGES, DOUBTS

@@ -11,11 +11,11 @@ import pytest
 from kdump.forensics.retention.compaction import compaction
 from kdump.forensics.retention.configs import CONFIGS, STATIC, ConfigOverrides, Settings, settings
 from kdump.forensics.retention.deletion import HELD, KEPT, LATER, NOW, LogFacts, deletions
-from kdump.forensics.retention.segments import ObservedSegment
+from kdump.forensics.retention.observed_segments import ObservedSegment
 from kdump.forensics.retention.server_properties import read_properties
 from kdump.log.errors import SourceError
 from kdump.log.paths import Target
-from kdump.state.image import BROKER, MetadataImage, TopicImage
+from kdump.state.metadata_image import BROKER, MetadataImage, TopicImage
 from kdump.state.topic_config import SYNONYMS
 
 HERE = Path(__file__).parent

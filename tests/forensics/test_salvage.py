@@ -35,7 +35,7 @@ from kdump.forensics.salvage.byte_outcomes import (
 )
 from kdump.forensics.salvage.lost_offsets import LostOffsets
 from kdump.forensics.salvage.merge import EQUAL, EQUAL_EXCEPT
-from kdump.format.batch import BATCH_HEADER
+from kdump.format.batch_header import BATCH_HEADER
 from kdump.log.batch_validity import OFFSETS
 from kdump.log.fault_tolerant import BLOCK, FaultTolerantSource
 from kdump.log.source import FileSource, Source, open_source
@@ -700,13 +700,13 @@ def test_boundaries_and_reach(tmp_path: Path) -> None:
 
 
 def test_nothing_that_is_not_whole_stays(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    from kdump.forensics.salvage import segments
+    from kdump.forensics.salvage import write_segments
 
     def fails(*_: Any) -> None:
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
     source = place(tmp_path, "t-0", ten(0))
-    monkeypatch.setattr(segments, "write_batch", fails)
+    monkeypatch.setattr(write_segments, "write_batch", fails)
     with pytest.raises(kdump.OutputError) as caught:
         kdump.salvage(str(source), str(tmp_path / "out"))
     assert isinstance(caught.value.__cause__, OSError)
@@ -749,17 +749,17 @@ def test_bad_sectors(tmp_path: Path) -> None:
 
 def test_a_file_that_is_cut_while_it_is_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A live broker may truncate it: no incomplete batch is written."""
-    from kdump.forensics.salvage import segments
+    from kdump.forensics.salvage import write_segments
 
     large = craft.one(bytes(3 << 20))
     source = place(tmp_path, "t-0", large, craft.one(b"x", offset=1))
-    write = segments.write_batch
+    write = write_segments.write_batch
 
     def cuts(file: Any, batch: Any) -> int:
         (source / FIRST).write_bytes(large[:100_000])
         return write(file, batch)
 
-    monkeypatch.setattr(segments, "write_batch", cuts)
+    monkeypatch.setattr(write_segments, "write_batch", cuts)
     with pytest.raises(kdump.SourceError, match=re.escape(str(source / FIRST))):
         kdump.salvage(str(source), str(tmp_path / "out"))
     assert list((tmp_path / "out").rglob("*")) == []

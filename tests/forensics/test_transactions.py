@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 import kdump
-import kdump.state.transactions as tracker
+import kdump.state.transaction_tracker as tracker
 from kdump.check.finding import Finding
 from kdump.forensics.answers import CoordinatorTransaction, Difference, Note, PartitionTransactions, Transaction
 from kdump.forensics.transaction_ledger import (

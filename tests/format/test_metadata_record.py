@@ -13,9 +13,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kdump.format.errors import DecodeError, FrameVersionError, TooLargeError
-from kdump.format.messages import Decoded, kafka_json
 from kdump.format.metadata_record import MetadataRecord, decode_metadata_record, metadata_record_name
 from kdump.format.schema import load, load_folder
+from kdump.format.versioned_messages import Decoded, kafka_json
 from kdump.log.batch_records import records
 from tests.conftest import DISKS, FIXTURES, ORACLE, batches, numbers_in, read_regions
 

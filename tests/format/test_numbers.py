@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kdump.format.numbers import LONG_MAX, LONG_MIN, int32, int64, minus, parse_int, parse_long, plus
-from kdump.format.text import epoch_checkpoint, offset_checkpoint
+from kdump.format.text_files import epoch_checkpoint, offset_checkpoint
 from kdump.log.file_kinds import PRODUCER_SNAPSHOT, SEGMENT, by_name
 from tests.edges import INT64
 

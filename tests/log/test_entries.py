@@ -14,7 +14,7 @@ from click.testing import CliRunner
 
 from kdump.cli import cli
 from kdump.format.index import INDEX_ENTRY, TIME_INDEX_ENTRY, TXN_INDEX_ENTRY
-from kdump.format.snapshot import PRODUCER_ENTRY
+from kdump.format.producer_snapshot import PRODUCER_ENTRY
 from kdump.log.entries import Entry, entries
 from kdump.log.file_kinds import KINDS, by_content, by_name
 from kdump.log.region import Problem, Region

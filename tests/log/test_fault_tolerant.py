@@ -19,14 +19,14 @@ from kdump.log import fault_tolerant as module
 from kdump.log import low_impact_reads
 from kdump.log.errors import SourceError
 from kdump.log.fault_tolerant import BLOCK, NEAR, FaultTolerantSource, fault_tolerant
-from kdump.log.rate_limit import RateLimit
 from kdump.log.reader import regions
 from kdump.log.region import Batch
 from kdump.log.source import FileSource, SeekableSource, StreamSource, open_source
+from kdump.log.token_bucket import TokenBucket
 from kdump.log.window import Window
 from tests import craft
 from tests.conftest import numbers_in, tiles
-from tests.log.test_rate_limit import Clock
+from tests.log.test_token_bucket import Clock
 
 MIB = 1 << 20
 DATA = random.Random(7).randbytes(300 * BLOCK + 1234)
@@ -281,7 +281,7 @@ def test_every_byte_is_counted_and_paid_for(tmp_path: Path, monkeypatch: pytest.
     path.write_bytes(b"".join(craft.one(b"v" * 5000, i) for i in range(50)))
     size = path.stat().st_size
     clock = Clock()
-    rate = RateLimit(1000, clock=clock, sleep=clock.sleep)
+    rate = TokenBucket(1000, clock=clock, sleep=clock.sleep)
     monkeypatch.setattr(low_impact_reads, "_rate", rate)
     before = low_impact_reads.bytes_read()
     source = open_source(str(path), fault_tolerant)

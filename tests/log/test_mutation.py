@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from kdump.format.batch import LOG_OVERHEAD
+from kdump.format.batch_header import LOG_OVERHEAD
 from kdump.log.batch_records import records
 from kdump.log.region import Batch, LegacyRecordBatch, Region
 from tests import craft

@@ -11,7 +11,7 @@ import pytest
 
 from kdump.log import find_directories as walk
 from kdump.log import log_directory
-from kdump.log.listing import items
+from kdump.log.directory_listing import items
 from kdump.log.partition_directory import PartitionDirectory, current
 
 OLD = "00000000000000000000.log"

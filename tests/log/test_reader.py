@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 
 import kdump.log.resync
 import kdump.log.window
-from kdump.format.batch import BATCH_HEADER
+from kdump.format.batch_header import BATCH_HEADER
 from kdump.log.batch_records import records
 from kdump.log.reader import Reader
 from kdump.log.region import Limits, Region

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from kdump.format.batch import BATCH_HEADER
+from kdump.format.batch_header import BATCH_HEADER
 from kdump.log import segment_summary as module
 from kdump.log.header_totals import HeaderTotals
 from kdump.log.legacy_records import read_wrapper

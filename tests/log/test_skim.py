@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from kdump.check.rules.records import _bad_header, record_findings
 from kdump.core.record_checks import check_records
 from kdump.core.record_columns import headers
-from kdump.forensics.space_saving import known_by
+from kdump.forensics.frequent_items import known_by
 from kdump.log import batch_records, legacy_records, legacy_skim, skim
 from kdump.log.batch_records import decode_columns, records
 from kdump.log.legacy_records import messages

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from kdump.spark.compare import COMPACTED, DAMAGED, DIVERGED, MISSING, ComparedBatch, first_differences
+from kdump.spark.compare_replicas import COMPACTED, DAMAGED, DIVERGED, MISSING, ComparedBatch, first_differences
 
 
 def fact(replica: str, base: int, **said: Any) -> ComparedBatch:

@@ -14,9 +14,9 @@ import pytest
 
 from kdump.commands import scan as command
 from kdump.spark import iceberg
+from kdump.spark.arrow_types import arrow_schema
 from kdump.spark.result_files import parquet_files
 from kdump.spark.scan import ScanOptions
-from kdump.spark.schema import arrow_schema
 from kdump.spark.store import Store, StoreError
 from kdump.spark.tables import RESULTS
 from tests.conftest import FIXTURES

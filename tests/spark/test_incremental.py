@@ -22,7 +22,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from kdump.log.region import Limits
-from kdump.spark.checkpoint import STATES
+from kdump.spark.resume_point import STATES
 from kdump.spark.scan import ScanOptions, ScanResult, scan
 from kdump.spark.small_tables import segment_rows
 from kdump.spark.store import OWN, UNITS, Store, StoreError

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from crc32c import crc32c
 
-from kdump.format.snapshot import PRODUCER_ENTRY
+from kdump.format.producer_snapshot import PRODUCER_ENTRY
 from kdump.spark.tables import TABLES
 from tests.conftest import FIXTURES
 from tests.spark import same
@@ -153,7 +153,7 @@ def test_spark_finds_the_source_by_its_module() -> None:
     from pkgutil import iter_modules
 
     import pyspark_kdump
-    from kdump.spark.source import KdumpSource
+    from kdump.spark.data_source import KdumpSource
 
     assert "pyspark_kdump" in {module.name for module in iter_modules() if module.name.startswith("pyspark_")}
     assert pyspark_kdump.DefaultSource is KdumpSource

@@ -14,10 +14,10 @@ import pytest
 
 from kdump.format.schema import load_folder
 from kdump.state.as_of import AsOf, Change
-from kdump.state.image import MetadataImage
 from kdump.state.metadata import replay_metadata
 from kdump.state.metadata_files import MetadataFiles, Unreachable, metadata_files
-from kdump.state.replay import HANDLERS, NO_EFFECT
+from kdump.state.metadata_image import MetadataImage
+from kdump.state.metadata_replay import HANDLERS, NO_EFFECT
 from tests.conftest import FIXTURES, ORACLE, numbers_in, seeded
 from tests.craft import flip, rebase, split
 from tests.state.test_metadata import (

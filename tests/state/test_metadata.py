@@ -20,9 +20,9 @@ from hypothesis import strategies as st
 import kdump.state.metadata as module
 from kdump.log.record import Record
 from kdump.log.region import Limits
-from kdump.state.image import MetadataImage
 from kdump.state.internal_records import ENTRY, LIMITS, MAX_PROBLEMS, MAX_VALUE_BYTES, bounded, read_records
 from kdump.state.metadata import read_metadata
+from kdump.state.metadata_image import MetadataImage
 from kdump.state.partition_table import PartitionRegistration
 from kdump.state.topic_config import effective
 from tests.conftest import DISKS, FIXTURES, ORACLE, numbers_in, seeded

@@ -6,7 +6,7 @@ import random
 
 import pytest
 
-from kdump.state.names import Names
+from kdump.state.name_numbers import Names
 from kdump.state.partition_table import PartitionRegistration, PartitionTable
 
 

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from kdump.forensics.restart.leader_epoch_file_cache import LeaderEpochFileCache
-from kdump.forensics.restart.plan import STOPPED, EpochEntry, PartitionPlan, RestartPlan
+from kdump.forensics.restart.plan_values import STOPPED, EpochEntry, PartitionPlan, RestartPlan
 from tools.trials.disk import Files
 
 Facts = dict[str, Any]

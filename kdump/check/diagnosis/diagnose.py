@@ -9,8 +9,8 @@ from typing import NamedTuple
 
 from kdump.check.diagnosis.field_at import block_edge, field_at
 from kdump.check.diagnosis.foreign_block import foreign_batch
-from kdump.format import batch as v2
-from kdump.format import message as legacy
+from kdump.format import batch_header as v2
+from kdump.format import legacy_message as legacy
 from kdump.format.checksum import checksum
 from kdump.format.crc_flip import single_bit_flips
 from kdump.log.region import HEADER_SIZES, Batch

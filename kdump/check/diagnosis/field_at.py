@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from kdump.format import message as legacy
-from kdump.format.batch import BATCH_HEADER
+from kdump.format import legacy_message as legacy
+from kdump.format.batch_header import BATCH_HEADER
 from kdump.format.errors import DecodeError
 from kdump.format.layout import BYTES, VARLONG, Field, Layout
 from kdump.format.record import RECORD

@@ -5,8 +5,8 @@ from __future__ import annotations
 
 import re
 
-from kdump.format.batch import CODECS, MAGIC_POSITION, BatchHeader
-from kdump.format.message import MessageHeader
+from kdump.format.batch_header import CODECS, MAGIC_POSITION, BatchHeader
+from kdump.format.legacy_message import MessageHeader
 from kdump.log.embedded_batch import EmbeddedBatchCheck
 from kdump.log.header_candidate import HEADER, REACH, HeaderCandidate, candidate_at, near
 from kdump.log.region import Batch

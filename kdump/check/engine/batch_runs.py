@@ -9,11 +9,11 @@ from collections.abc import Callable, Iterator, Sequence
 
 from kdump.check.rule import Observer, PartitionContext, SegmentContext
 from kdump.core.batch_scan import FURTHEST
-from kdump.core.columns import ATTRIBUTES, BATCH_END, BATCH_START
+from kdump.core.column_numbers import ATTRIBUTES, BATCH_END, BATCH_START
 from kdump.core.header_columns import HeaderColumns, is_plain_batch
 from kdump.core.record_checks import count_valid_batches, records_agree
 from kdump.core.record_columns import RecordColumns
-from kdump.format.batch import BATCH_HEADER, COMPRESSION, TIMESTAMP_TYPE, TRANSACTIONAL, codec_name
+from kdump.format.batch_header import BATCH_HEADER, COMPRESSION, TIMESTAMP_TYPE, TRANSACTIONAL, codec_name
 from kdump.format.codec.whole import decompress_small
 from kdump.log.region import BatchRun, DefaultRecordBatch
 from kdump.state.marker import EndTxnMarker, plain_marker

@@ -18,7 +18,7 @@ from kdump.check.rules.producer_snapshots import ProducerSnapshotRule
 from kdump.check.totals import CheckTotals
 from kdump.check.watchers.producers import ProducerWatcher
 from kdump.check.watchers.transactions import TransactionWatcher
-from kdump.core.columns import BASE_OFFSET, LAST_OFFSET, RECORD_COUNT
+from kdump.core.column_numbers import BASE_OFFSET, LAST_OFFSET, RECORD_COUNT
 from kdump.core.header_columns import HeaderColumns, total
 from kdump.format.count_text import count_text
 from kdump.log.batch_validity import is_intact
@@ -32,7 +32,7 @@ from kdump.log.region import Batch, BatchRun, DefaultRecordBatch, LegacyRecordBa
 from kdump.log.source import FileSource
 from kdump.log.window import Window
 from kdump.state.marker import EndTxnMarker, marker_of
-from kdump.state.transactions import OngoingTxn
+from kdump.state.transaction_tracker import OngoingTxn
 
 MAX_HELD = 1000
 """Maximum number of findings held back until it is known what a truncation at their position loses."""
@@ -112,7 +112,7 @@ class PartitionCheck(Resumable):
 
     def findings(self) -> Iterator[Finding]:
         """Yield the findings about the log. The other files of the directory are checked by
-        kdump.check.engine.partition_directory."""
+        kdump.check.engine.partition_directory_check."""
         segments = self.partition.segments
         for number, segment in enumerate(segments):
             if number >= self.first:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from kdump.check.catalogue import CATALOGUE
 from kdump.check.engine.partition_check import PartitionCheck
-from kdump.check.engine.partition_directory import PartitionDirectoryCheck
+from kdump.check.engine.partition_directory_check import PartitionDirectoryCheck
 from kdump.check.engine.second_look import settled
 from kdump.check.engine.small_files import file_findings, items
 from kdump.check.finding import Finding
@@ -26,9 +26,9 @@ from kdump.check.rules.time_index import TimeIndexRule
 from kdump.check.rules.txn_index import invalid_entries
 from kdump.check.totals import CheckTotals
 from kdump.log import file_kinds
+from kdump.log.directory_listing import length, parent
 from kdump.log.errors import OnUnreadable, SourceError
 from kdump.log.find_directories import find_directories
-from kdump.log.listing import length, parent
 from kdump.log.live_files import FileWatch
 from kdump.log.log_directory import LogDirectory, Place, directory_at
 from kdump.log.partition_directory import PartitionDirectory, SegmentFiles, one_file, partition
@@ -36,7 +36,7 @@ from kdump.log.paths import Target, UnlistedCollector, target
 from kdump.state.siblings import same_broker, unlisted
 
 if TYPE_CHECKING:
-    from kdump.state.image import MetadataImage
+    from kdump.state.metadata_image import MetadataImage
 
 OnProgress = Callable[[int], None]
 

@@ -12,13 +12,13 @@ from typing import TYPE_CHECKING
 from kdump.check.engine.units import CheckUnit
 from kdump.check.finding import Finding
 from kdump.check.totals import CheckTotals
-from kdump.cores import usual_jobs
 from kdump.log.command_line_paths import existing_paths, set_existing_paths
 from kdump.log.fault_tolerant import fault_tolerant
 from kdump.log.low_impact_reads import limit_rate, rate_for_workers
-from kdump.log.rate_limit import RateLimit
 from kdump.log.shared_counter import SharedCounter, result_of
 from kdump.log.source import Source, open_source
+from kdump.log.token_bucket import TokenBucket
+from kdump.parallel_jobs import usual_jobs
 from kdump.signals import uninterrupted
 
 if TYPE_CHECKING:
@@ -48,7 +48,7 @@ def careful_source(path: str) -> Source:
     return open_source(path, wrap=fault_tolerant)
 
 
-def _begin(rate: RateLimit | None, counter: SharedCounter, directory: str, named: frozenset[str]) -> None:
+def _begin(rate: TokenBucket | None, counter: SharedCounter, directory: str, named: frozenset[str]) -> None:
     set_existing_paths(named)
     limit_rate(rate)
     global _directory, _counter

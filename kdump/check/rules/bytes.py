@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from kdump.check.advice import RECOVER_ONE, RESTORE, SKIP, STOPS, TRUNCATES
 from kdump.check.finding import ERROR, INFO, WARNING, Code, Finding, codes_in
-from kdump.format.batch import BatchHeader
+from kdump.format.batch_header import BatchHeader
 from kdump.log.internal_topics import OFFSETS_TOPIC, SHARE_TOPIC, TRANSACTION_TOPIC
 from kdump.log.paths import Target
 from kdump.log.record import Record

@@ -17,7 +17,7 @@ from kdump.log.entries import Entry, Item
 from kdump.log.paths import Target
 
 if TYPE_CHECKING:
-    from kdump.state.image import MetadataImage
+    from kdump.state.metadata_image import MetadataImage
 
 PARTITION_METADATA_INVALID = Code(
     code="partition-metadata-invalid",

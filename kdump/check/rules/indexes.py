@@ -13,7 +13,7 @@ from typing import Any
 
 from kdump.check.finding import ERROR, INFO, WARNING, Code, Finding
 from kdump.check.rule import NONE, BatchContext, PartitionContext, Rule, SegmentContext
-from kdump.core.columns import BASE_OFFSET, BATCH_START, LAST_OFFSET
+from kdump.core.column_numbers import BASE_OFFSET, BATCH_START, LAST_OFFSET
 from kdump.core.header_columns import HeaderColumns
 from kdump.format.count_text import count_text
 from kdump.log.entries import Entry, Item

@@ -11,7 +11,7 @@ from kdump.check.rule import PartitionContext, SegmentContext
 from kdump.check.rules.bytes import batch_findings, region_finding
 from kdump.check.rules.records import count_findings
 from kdump.check.totals import CheckTotals
-from kdump.format.control import decode_control
+from kdump.format.control_record import decode_control
 from kdump.log.batch_records import records
 from kdump.log.batch_validity import is_intact
 from kdump.log.errors import SourceError

@@ -10,7 +10,7 @@ from kdump.check.advice import RESTORE
 from kdump.check.finding import ERROR, INFO, WARNING, Code, Finding
 from kdump.check.resume_state import NUMBER
 from kdump.check.rule import NONE, BatchContext, FindingMerger, PartitionContext, Rule, SegmentContext
-from kdump.core.columns import BASE_OFFSET, LEADER_EPOCH
+from kdump.core.column_numbers import BASE_OFFSET, LEADER_EPOCH
 from kdump.core.header_columns import HeaderColumns, within
 from kdump.format.count_text import count_text
 

@@ -25,7 +25,7 @@ from kdump.state.missing_partitions import (
 )
 
 if TYPE_CHECKING:
-    from kdump.state.image import MetadataImage
+    from kdump.state.metadata_image import MetadataImage
 
 
 PARTITION_MISSING = Code(

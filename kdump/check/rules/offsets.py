@@ -9,7 +9,7 @@ from kdump.check.finding import ERROR, INFO, WARNING, Code, Finding
 from kdump.check.resume_state import FINDINGS, FLAG, NUMBER
 from kdump.check.rule import LOST, NONE, BatchContext, PartitionContext, Rule, SegmentContext
 from kdump.core.batch_scan import FURTHEST
-from kdump.core.columns import BASE_OFFSET, LAST_OFFSET
+from kdump.core.column_numbers import BASE_OFFSET, LAST_OFFSET
 from kdump.core.header_columns import HeaderColumns, are_adjacent, missing_records, within
 
 OFFSET_NOT_MONOTONIC = Code(

@@ -12,11 +12,11 @@ from kdump.check.finding import ERROR, Code, Finding
 from kdump.check.resume_state import NAMES, NUMBER
 from kdump.check.rule import NONE, BatchContext, Rule, SegmentContext
 from kdump.check.watchers.producers import ProducerWatcher
-from kdump.core.columns import BASE_OFFSET
+from kdump.core.column_numbers import BASE_OFFSET
 from kdump.core.header_columns import HeaderColumns, within
 from kdump.log.paths import Target
 from kdump.log.region import Region
-from kdump.state.producers import ProducerStateEntry
+from kdump.state.producer_state import ProducerStateEntry
 
 # UnifiedLog.rebuildProducerState: with no snapshot left after a clean shutdown, it skips the log. Trials:
 # snapshot-removed, snapshot-emptied, snapshot-left.

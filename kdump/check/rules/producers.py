@@ -11,7 +11,7 @@ from kdump.check.finding import INFO, WARNING, Code, Finding
 from kdump.check.rule import LOST, NONE, BatchContext, Rule, SegmentContext
 from kdump.check.watchers.producers import ProducerWatcher
 from kdump.core.header_columns import HeaderColumns
-from kdump.state.producers import (
+from kdump.state.producer_state import (
     DUPLICATE,
     EPOCH_DECREASED,
     EPOCH_START,

@@ -12,8 +12,8 @@ from kdump.check.rules import bytes as byte_rules
 from kdump.check.rules.bytes import crc_mismatch, first_offset, inner_crc_mismatch, problem_finding
 from kdump.core.record_checks import check_records, invalid_header
 from kdump.core.record_columns import RecordColumns, headers
-from kdump.format.batch import BATCH_ATTRIBUTES
-from kdump.format.control import CONTROL_TYPES, decode_control
+from kdump.format.batch_header import BATCH_ATTRIBUTES
+from kdump.format.control_record import CONTROL_TYPES, decode_control
 from kdump.format.count_text import count_text
 from kdump.format.numbers import int64
 from kdump.log import legacy_records

@@ -11,7 +11,7 @@ from collections.abc import Iterable
 from kdump.check.finding import ERROR, WARNING, Code, Finding
 from kdump.check.rule import NONE, BatchContext, SegmentContext
 from kdump.check.rules.indexes import IGNORED, REBUILD, IndexRule
-from kdump.core.columns import BASE_OFFSET, LAST_OFFSET, MAX_TIMESTAMP
+from kdump.core.column_numbers import BASE_OFFSET, LAST_OFFSET, MAX_TIMESTAMP
 from kdump.core.header_columns import HeaderColumns, largest
 from kdump.log.entries import Entry
 from kdump.log.file_kinds import TIME_INDEX

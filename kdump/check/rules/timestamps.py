@@ -7,7 +7,7 @@ from datetime import datetime, timezone
 
 from kdump.check.finding import WARNING, Code, Finding
 from kdump.check.rule import DAY, NONE, BatchContext, FindingMerger, Rule, SegmentContext
-from kdump.core.columns import MAX_TIMESTAMP
+from kdump.core.column_numbers import MAX_TIMESTAMP
 from kdump.core.header_columns import HeaderColumns, within
 
 TIMESTAMP_IN_FUTURE = Code(

@@ -13,7 +13,7 @@ from kdump.check.rule import NONE, BatchContext, PartitionContext, Rule, Segment
 from kdump.check.rules.timestamps import utc
 from kdump.check.watchers.transactions import TransactionWatcher
 from kdump.core.header_columns import HeaderColumns
-from kdump.state.transactions import CompletedTxn, OngoingTxn
+from kdump.state.transaction_tracker import CompletedTxn, OngoingTxn
 
 TRANSACTION_OPEN = Code(
     code="transaction-open",

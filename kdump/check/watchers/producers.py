@@ -10,7 +10,7 @@ from typing import Any
 from kdump.check.resume_state import NUMBER
 from kdump.check.resume_state import PRODUCERS as STATE
 from kdump.check.rule import BatchContext, PartitionContext, SegmentContext, Watcher, may_hide_batches
-from kdump.core.columns import (
+from kdump.core.column_numbers import (
     ATTRIBUTES,
     BASE_OFFSET,
     BASE_SEQUENCE,
@@ -20,10 +20,10 @@ from kdump.core.columns import (
     PRODUCER_ID,
 )
 from kdump.core.header_columns import HeaderColumns, ProducerWrites, producer_writes
-from kdump.format.batch import TRANSACTIONAL, sequence
+from kdump.format.batch_header import TRANSACTIONAL, sequence
 from kdump.format.numbers import minus
 from kdump.log.region import Region
-from kdump.state.producers import MAX_PRODUCERS, ProducerState, SequenceBreak, follows
+from kdump.state.producer_state import MAX_PRODUCERS, ProducerState, SequenceBreak, follows
 
 
 class ProducerWatcher(Watcher):

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from kdump.check.resume_state import NUMBER, TRANSACTIONS
 from kdump.check.rule import DAY, BatchContext, SegmentContext, Watcher, may_hide_batches
-from kdump.core.columns import (
+from kdump.core.column_numbers import (
     ATTRIBUTES,
     BASE_OFFSET,
     BATCH_END,
@@ -18,9 +18,9 @@ from kdump.core.columns import (
     PRODUCER_ID,
 )
 from kdump.core.header_columns import HeaderColumns, ProducerWrites, largest, producer_writes
-from kdump.format.batch import TRANSACTIONAL
+from kdump.format.batch_header import TRANSACTIONAL
 from kdump.log.region import Region
-from kdump.state.transactions import CompletedTxn, OngoingTxn, OpenTransactions
+from kdump.state.transaction_tracker import CompletedTxn, OngoingTxn, OpenTransactions
 
 
 class TransactionWatcher(Watcher):

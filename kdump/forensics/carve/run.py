@@ -10,9 +10,9 @@ from dataclasses import dataclass, field, replace
 
 from kdump.check.engine.workers import careful_source
 from kdump.check.options import Options
-from kdump.forensics.carve.runs import CarvedRun, Runs
+from kdump.forensics.carve.carved_runs import CarvedRun, Runs
 from kdump.forensics.carve.search import CarvedBatch, Search
-from kdump.forensics.carve.write import Writer
+from kdump.forensics.carve.write_runs import Writer
 from kdump.forensics.output_directory import OutputDirectory
 from kdump.log.errors import OnUnreadable, SourceError, is_missing, listing_error, raise_error
 from kdump.log.fault_tolerant import FaultTolerantSource

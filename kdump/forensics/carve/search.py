@@ -10,12 +10,12 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 from kdump.core.candidates import LEAST, find_candidates
-from kdump.format.batch import BATCH_HEADER, BatchHeader
-from kdump.format.batch import CRC_START as BATCH_CRC_START
+from kdump.format.batch_header import BATCH_HEADER, BatchHeader
+from kdump.format.batch_header import CRC_START as BATCH_CRC_START
 from kdump.format.checksum import checksum
 from kdump.format.errors import DecodeError
-from kdump.format.message import CRC_START as MESSAGE_CRC_START
-from kdump.format.message import VALUE_SIZE, MessageHeader, key_problem
+from kdump.format.legacy_message import CRC_START as MESSAGE_CRC_START
+from kdump.format.legacy_message import VALUE_SIZE, MessageHeader, key_problem
 from kdump.format.record import MIN_RECORD_SIZE
 from kdump.format.varint import read_varint
 from kdump.log.embedded_batch import LOOK_BACK

@@ -11,7 +11,7 @@ from itertools import groupby
 from kdump.check.finding import Finding
 from kdump.check.rule import BatchContext, PartitionContext, SegmentContext, Watcher
 from kdump.check.watchers.transactions import TransactionWatcher
-from kdump.core.columns import (
+from kdump.core.column_numbers import (
     ATTRIBUTES,
     BASE_OFFSET,
     BATCH_END,
@@ -27,7 +27,7 @@ from kdump.forensics.postmortem.facts import Gap, PartitionFacts, SegmentFacts
 from kdump.forensics.postmortem.finding_ranges import FindingRanges
 from kdump.forensics.postmortem.producer_epochs import ProducerEpochs
 from kdump.forensics.postmortem.segment_strip import CONTROL, DAMAGED, CellContent, Ref, SegmentStrip, coarser
-from kdump.format.batch import COMPRESSION, TRANSACTIONAL, codec_name
+from kdump.format.batch_header import COMPRESSION, TRANSACTIONAL, codec_name
 from kdump.log.region import Batch, Region
 
 MAX_GAPS = 200

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from kdump.core.columns import BASE_OFFSET, LAST_OFFSET, MAX_TIMESTAMP, PRODUCER_EPOCH, PRODUCER_ID
+from kdump.core.column_numbers import BASE_OFFSET, LAST_OFFSET, MAX_TIMESTAMP, PRODUCER_EPOCH, PRODUCER_ID
 from kdump.core.header_columns import HeaderColumns, producer_writes
 from kdump.forensics.postmortem.facts import ProducerEpoch
 from kdump.log.region import Batch

@@ -15,15 +15,15 @@ from kdump.check.finding import SEVERITIES, Finding
 from kdump.check.options import Options
 from kdump.check.totals import CheckTotals
 from kdump.forensics.distribution import TimeHistogram
+from kdump.forensics.frequent_items import SpaceSaving
 from kdump.forensics.postmortem.buckets import Buckets, of_time
 from kdump.forensics.postmortem.facts import Directory, PartitionFacts, PostMortem, Series
-from kdump.forensics.postmortem.partition_scan import PostMortemCheck
-from kdump.forensics.space_saving import SpaceSaving
+from kdump.forensics.postmortem.postmortem_check import PostMortemCheck
 from kdump.log.errors import OnUnreadable, SourceError, raise_error
 from kdump.log.log_directory import LogDirectory
 from kdump.log.low_impact_reads import limit_rate, limited_to, rate_for_workers
-from kdump.log.rate_limit import RateLimit
 from kdump.log.shared_counter import SharedCounter, result_of
+from kdump.log.token_bucket import TokenBucket
 from kdump.signals import uninterrupted
 from kdump.state.directory_summary import had_clean_shutdown
 from kdump.state.small_files import properties
@@ -174,7 +174,7 @@ def read_unit(unit: CheckUnit, on_progress: Callable[[int], None]) -> PartitionR
     return facts, totals
 
 
-def _begin(rate: RateLimit | None, counter: SharedCounter) -> None:
+def _begin(rate: TokenBucket | None, counter: SharedCounter) -> None:
     limit_rate(rate)
     global _counter
     _counter = counter

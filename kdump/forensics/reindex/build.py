@@ -12,13 +12,13 @@ import struct
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from kdump.format.control import decode_control
+from kdump.format.control_record import decode_control
 from kdump.format.index import INDEX_ENTRY, TIME_INDEX_ENTRY, TXN_INDEX_ENTRY, TxnIndexEntry
 from kdump.log.batch_records import records
 from kdump.log.paths import Target, target
 from kdump.log.region import Batch, LegacyRecordBatch
 from kdump.state.marker import ABORT, COMMIT, EndTxnMarker
-from kdump.state.transactions import OpenTransactions
+from kdump.state.transaction_tracker import OpenTransactions
 
 INTERVAL = 4096
 """Bytes: default of index.interval.bytes (TopicConfig)."""

@@ -23,7 +23,7 @@ from kdump.log.paths import Target, target
 from kdump.state.topic_config import effective
 
 if TYPE_CHECKING:
-    from kdump.state.image import MetadataImage
+    from kdump.state.metadata_image import MetadataImage
 
 
 @dataclass

@@ -15,7 +15,7 @@ from kdump.log.file_kinds import PRODUCER_SNAPSHOT
 from kdump.log.partition_directory import PartitionDirectory
 from kdump.log.paths import Target
 from kdump.log.window import Window
-from kdump.state.transactions import MAX_OPEN_TRANSACTIONS, OpenTransactions
+from kdump.state.transaction_tracker import MAX_OPEN_TRANSACTIONS, OpenTransactions
 
 MAX_SNAPSHOT_BYTES = 64 * 1024 * 1024
 """Largest producer snapshot that is loaded, in bytes: about a million producers."""

@@ -24,7 +24,7 @@ from kdump.log.errors import OnUnreadable, SourceError, raise_error, went_away
 from kdump.log.file_kinds import INDEX, TIME_INDEX, TXN_INDEX, FileKind
 from kdump.log.partition_directory import SegmentFiles
 from kdump.log.paths import is_live
-from kdump.state.transactions import OpenTransactions
+from kdump.state.transaction_tracker import OpenTransactions
 
 ENDINGS: dict[FileKind, str] = {INDEX: ".index", TIME_INDEX: ".timeindex", TXN_INDEX: ".txnindex"}
 LITTLE = frozenset({"offsets"})

@@ -27,7 +27,7 @@ from kdump.forensics.reindex.offset_index import OffsetIndexComparer
 from kdump.forensics.reindex.time_index import TimeIndexComparer
 from kdump.forensics.reindex.txn_index import TxnIndexComparer
 from kdump.forensics.reindex.verdict import Verdict
-from kdump.format.batch import BATCH_HEADER
+from kdump.format.batch_header import BATCH_HEADER
 from kdump.log.entries import Item, entries
 from kdump.log.errors import SourceError
 from kdump.log.file_kinds import INDEX, TIME_INDEX, TXN_INDEX, FileKind
@@ -35,7 +35,7 @@ from kdump.log.file_log_input_stream import StreamStop, kafka_batches
 from kdump.log.partition_directory import SegmentFiles
 from kdump.log.paths import Target
 from kdump.log.region import Batch
-from kdump.state.transactions import OpenTransactions
+from kdump.state.transaction_tracker import OpenTransactions
 
 MAX_ENDINGS = 1000
 """Maximum number of Endings of one segment that are kept."""

@@ -10,7 +10,7 @@ import os
 from kdump.check.options import Options
 from kdump.forensics.restart.access_rights import Rights
 from kdump.forensics.restart.file_records import CorruptRecord, read_batches
-from kdump.forensics.restart.plan import EXIT, DirectoryPlan, StartupFailure
+from kdump.forensics.restart.plan_values import EXIT, DirectoryPlan, StartupFailure
 from kdump.format.metadata_record import decode_metadata_record
 from kdump.log.batch_records import records
 from kdump.log.errors import SourceError

@@ -11,11 +11,11 @@ import os
 import re
 from typing import NamedTuple
 
-from kdump.forensics.restart.plan import EXIT, OFFLINE, EpochEntry, StartupFailed, StartupFailure
+from kdump.forensics.restart.plan_values import EXIT, OFFLINE, EpochEntry, StartupFailed, StartupFailure
 from kdump.format.numbers import parse_int, parse_long
+from kdump.log.directory_listing import is_no_file
 from kdump.log.entries import LARGEST_TEXT
 from kdump.log.errors import SourceError, SourceNotFound
-from kdump.log.listing import is_no_file
 from kdump.log.source import open_source
 
 MAX_SHOWN_CHARACTERS = 60

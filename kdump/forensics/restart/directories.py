@@ -12,11 +12,11 @@ from __future__ import annotations
 import os
 
 from kdump.forensics.restart.lock_holder import lock_holder
-from kdump.forensics.restart.plan import DirectoryPlan
+from kdump.forensics.restart.plan_values import DirectoryPlan
+from kdump.log.directory_listing import is_url, names
 from kdump.log.errors import SourceError, Unlisted
 from kdump.log.find_directories import find_directories
 from kdump.log.internal_topics import METADATA_TOPIC
-from kdump.log.listing import is_url, names
 from kdump.log.log_directory import CLEAN_MARK, LOCK, LogDirectory, directory_at
 from kdump.log.paths import UnlistedCollector
 from kdump.state.metadata_files import BOOTSTRAP

@@ -10,12 +10,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from kdump.forensics.restart.plan import EXIT, StartupFailed, StartupFailure
-from kdump.format.batch import BATCH_HEADER, CRC_START, LOG_OVERHEAD, BatchHeader
+from kdump.forensics.restart.plan_values import EXIT, StartupFailed, StartupFailure
+from kdump.format.batch_header import BATCH_HEADER, CRC_START, LOG_OVERHEAD, BatchHeader
 from kdump.format.checksum import checksum
 from kdump.format.errors import DecodeError
-from kdump.format.message import CRC_START as LEGACY_CRC_START
-from kdump.format.message import MessageHeader
+from kdump.format.legacy_message import CRC_START as LEGACY_CRC_START
+from kdump.format.legacy_message import MessageHeader
 from kdump.log.legacy_records import read_wrapper
 from kdump.log.region import LegacyRecordBatch, Limits, read_header
 from kdump.log.window import Window

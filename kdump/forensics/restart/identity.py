@@ -11,12 +11,12 @@ import os
 from kdump.forensics.restart.access_rights import ENTER, WRITE, Rights
 from kdump.forensics.restart.checkpoint_file import read_small
 from kdump.forensics.restart.log_files import denied, temporary_file_stop
-from kdump.forensics.restart.plan import EXIT, OFFLINE, DirectoryPlan, RestartPlan, StartupFailure, Step
+from kdump.forensics.restart.plan_values import EXIT, OFFLINE, DirectoryPlan, RestartPlan, StartupFailure, Step
 from kdump.format.java_properties import MALFORMED, properties
 from kdump.format.meta_properties import meta_properties
 from kdump.log.errors import SourceError
 from kdump.log.internal_topics import METADATA_TOPIC
-from kdump.state.image import MetadataImage
+from kdump.state.metadata_image import MetadataImage
 
 META = "meta.properties"
 

@@ -5,7 +5,7 @@ Source: org.apache.kafka.storage.internals.epoch.LeaderEpochFileCache.
 
 from __future__ import annotations
 
-from kdump.forensics.restart.plan import EpochEntry
+from kdump.forensics.restart.plan_values import EpochEntry
 
 
 class LeaderEpochFileCache:

@@ -9,7 +9,7 @@ from itertools import pairwise
 
 from kdump.forensics.restart.log_files import LogFiles
 from kdump.forensics.restart.log_segment import LogEnd, LogSegment
-from kdump.forensics.restart.plan import HIDDEN
+from kdump.forensics.restart.plan_values import HIDDEN
 from kdump.forensics.restart.removed_bytes import removed_bytes
 from kdump.log.region import Limits
 

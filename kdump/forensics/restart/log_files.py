@@ -12,10 +12,10 @@ from contextlib import suppress
 from kdump.forensics.restart.access_rights import ENTER, READ, WRITE, Rights
 from kdump.forensics.restart.checkpoint_file import number
 from kdump.forensics.restart.log_segment import segment_at
-from kdump.forensics.restart.plan import EXIT, OFFLINE, PartitionPlan, StartupFailed, StartupFailure, Step
+from kdump.forensics.restart.plan_values import EXIT, OFFLINE, PartitionPlan, StartupFailed, StartupFailure, Step
 from kdump.forensics.restart.producer_state_manager import Open
+from kdump.log.directory_listing import items
 from kdump.log.errors import SourceError
-from kdump.log.listing import items
 
 FOREVER = (1 << 63) - 1
 INDEXES = (".index", ".timeindex", ".txnindex")

@@ -18,11 +18,11 @@ from kdump.forensics.restart.log_end import below_start, report_hidden_bytes
 from kdump.forensics.restart.log_files import FOREVER, INDEXES, LogFiles, denied, directory_stop, padded
 from kdump.forensics.restart.log_segment import LogSegment, segment_at
 from kdump.forensics.restart.offset_index import txn_index_problem
-from kdump.forensics.restart.plan import DELETED, EXIT, TRUNCATED, PartitionPlan, StartupFailed, StartupFailure
+from kdump.forensics.restart.plan_values import DELETED, EXIT, TRUNCATED, PartitionPlan, StartupFailed, StartupFailure
 from kdump.forensics.restart.producer_rebuild import rebuild_producers
 from kdump.forensics.restart.producer_state_manager import Open, ProducerStateManager, SnapshotFiles
-from kdump.forensics.restart.recovery import INTERVAL, InvalidOffset, Overflow, Recovered, recover
 from kdump.forensics.restart.removed_bytes import bytes_of_deleted_segment, removed_bytes
+from kdump.forensics.restart.segment_recovery import INTERVAL, InvalidOffset, Overflow, Recovered, recover
 from kdump.forensics.restart.split import split
 from kdump.log.paths import target
 from kdump.log.region import Limits

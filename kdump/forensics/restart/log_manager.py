@@ -22,7 +22,7 @@ from kdump.forensics.restart.log_files import denied, temporary_file_stop
 from kdump.forensics.restart.log_loader import LoadParameters, load
 from kdump.forensics.restart.metadata_log import load_metadata_log
 from kdump.forensics.restart.missing_logs import missing_logs
-from kdump.forensics.restart.plan import (
+from kdump.forensics.restart.plan_values import (
     EXIT,
     HIDDEN,
     OFFLINE,
@@ -32,7 +32,6 @@ from kdump.forensics.restart.plan import (
     StartupFailure,
     Step,
 )
-from kdump.forensics.restart.recovery import INTERVAL
 from kdump.forensics.restart.replica_moves import Moves, parse_name
 from kdump.forensics.restart.root_files import (
     CLEANER,
@@ -42,16 +41,17 @@ from kdump.forensics.restart.root_files import (
     write_stops,
     write_warning,
 )
+from kdump.forensics.restart.segment_recovery import INTERVAL
 from kdump.forensics.restart.stray_partitions import StrayPartitions
 from kdump.format.numbers import parse_int
+from kdump.log.directory_listing import items
 from kdump.log.errors import SourceError
 from kdump.log.internal_topics import METADATA_TOPIC
-from kdump.log.listing import items
 from kdump.log.live_files import PAUSES, identities, identity, is_changing, read_stable
 from kdump.log.log_directory import CLEAN_MARK, REMOTE_CACHE
 from kdump.log.paths import natural
 from kdump.log.source import Identity
-from kdump.state.image import MetadataImage
+from kdump.state.metadata_image import MetadataImage
 from kdump.state.topic_config import effective
 
 

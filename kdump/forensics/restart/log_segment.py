@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 from kdump.forensics.restart.file_records import CorruptRecord, RecordBatchView, read_batches, search
 from kdump.forensics.restart.offset_index import OffsetIndex, read_index
-from kdump.forensics.restart.plan import EXIT, StartupFailed, StartupFailure
+from kdump.forensics.restart.plan_values import EXIT, StartupFailed, StartupFailure
 from kdump.forensics.restart.producer_state_manager import Open, ProducerStateManager
 from kdump.log.paths import Target, target
 from kdump.log.source import SeekableSource

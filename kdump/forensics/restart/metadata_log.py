@@ -14,8 +14,8 @@ import re
 from kdump.forensics.restart.checkpoint_file import topic_id
 from kdump.forensics.restart.file_records import UP_TO_MAGIC, CorruptRecord, ensure_valid, read_batches
 from kdump.forensics.restart.log_loader import LoadParameters, load
-from kdump.forensics.restart.plan import EXIT, PartitionPlan, StartupFailed, StartupFailure, Step
-from kdump.log.listing import names
+from kdump.forensics.restart.plan_values import EXIT, PartitionPlan, StartupFailed, StartupFailure, Step
+from kdump.log.directory_listing import names
 from kdump.log.paths import target
 from kdump.log.source import open_source
 

@@ -10,10 +10,10 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator, Mapping, Sequence
 
-from kdump.forensics.restart.plan import OFFLINE, DirectoryPlan, PartitionPlan, StartupFailure, Step
+from kdump.forensics.restart.plan_values import OFFLINE, DirectoryPlan, PartitionPlan, StartupFailure, Step
 from kdump.forensics.restart.root_files import OFFSETS
 from kdump.log.paths import target
-from kdump.state.image import MetadataImage
+from kdump.state.metadata_image import MetadataImage
 from kdump.state.missing_partitions import (
     Expected,
     PartitionKey,

@@ -11,7 +11,7 @@ from array import array
 
 from kdump.format.index import INDEX_ENTRY, TXN_INDEX_ENTRY
 from kdump.log.errors import SourceError
-from kdump.log.index_lookup import LARGEST
+from kdump.log.offset_index_lookup import LARGEST
 from kdump.log.source import open_source
 
 WARM = 8192 // INDEX_ENTRY.size

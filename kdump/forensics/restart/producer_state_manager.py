@@ -10,8 +10,8 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from kdump.forensics.restart.file_records import CorruptRecord, RecordBatchView
-from kdump.forensics.restart.plan import EXIT, StartupFailed, StartupFailure
-from kdump.format.control import KEY, decode_control
+from kdump.forensics.restart.plan_values import EXIT, StartupFailed, StartupFailure
+from kdump.format.control_record import KEY, decode_control
 from kdump.log import file_kinds
 from kdump.log.batch_records import records
 from kdump.log.entries import Entry, entries

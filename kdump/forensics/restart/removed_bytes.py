@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from kdump.forensics.restart.file_records import read_batches
 from kdump.forensics.restart.log_segment import LogSegment
-from kdump.forensics.restart.plan import RemovedBytes
+from kdump.forensics.restart.plan_values import RemovedBytes
 from kdump.log.batch_validity import impossible_count, is_intact
 from kdump.log.legacy_records import read_wrapper
 from kdump.log.reader import CHECKED, regions

@@ -14,10 +14,10 @@ from collections.abc import Sequence
 from contextlib import suppress
 
 from kdump.forensics.restart import checkpoint_file
-from kdump.forensics.restart.plan import DirectoryPlan, PartitionPlan, StartupFailed
+from kdump.forensics.restart.plan_values import DirectoryPlan, PartitionPlan, StartupFailed
 from kdump.forensics.restart.stray_partitions import StrayPartitions
+from kdump.log.directory_listing import items
 from kdump.log.errors import SourceError
-from kdump.log.listing import items
 
 SUFFIXED = re.compile(r"(\S+)-(\S+)\.(\S+)-(delete|future|stray)")
 

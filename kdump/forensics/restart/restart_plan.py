@@ -11,14 +11,14 @@ from kdump.forensics.restart.bootstrap import read_bootstrap
 from kdump.forensics.restart.directories import METADATA_LOG, node_directories
 from kdump.forensics.restart.identity import identify, registered
 from kdump.forensics.restart.log_manager import LogManager
-from kdump.forensics.restart.plan import PartitionPlan, RestartPlan
+from kdump.forensics.restart.plan_values import PartitionPlan, RestartPlan
 from kdump.forensics.restart.root_files import read_only_stop
 from kdump.forensics.restart.stray_partitions import StrayPartitions
 from kdump.log.internal_topics import METADATA_TOPIC
 from kdump.log.log_directory import LogDirectory, directory_at
 from kdump.state.identity import complete_quorum
-from kdump.state.image import MetadataImage
 from kdump.state.metadata import read_metadata
+from kdump.state.metadata_image import MetadataImage
 
 VERSION = "4.3.1"
 """The Kafka release whose startup is replayed."""

@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from kdump.forensics.restart.access_rights import ENTER, READ, WRITE, Rights, read_only
 from kdump.forensics.restart.directories import METADATA_LOG
 from kdump.forensics.restart.log_files import denied, temporary_file_stop
-from kdump.forensics.restart.plan import EXIT, OFFLINE, DirectoryPlan, StartupFailure
+from kdump.forensics.restart.plan_values import EXIT, OFFLINE, DirectoryPlan, StartupFailure
 from kdump.log.log_directory import CLEAN_MARK, LOCK
 
 OFFSETS = ("recovery-point-offset-checkpoint", "log-start-offset-checkpoint", "replication-offset-checkpoint")

@@ -8,7 +8,7 @@ from __future__ import annotations
 from kdump.forensics.restart.file_records import CorruptRecord, RecordBatchView, base_offset, read_batches
 from kdump.forensics.restart.log_segment import LogSegment, corrupt_stop
 from kdump.forensics.restart.offset_index import OffsetIndex
-from kdump.forensics.restart.plan import EXIT, StartupFailed, StartupFailure
+from kdump.forensics.restart.plan_values import EXIT, StartupFailed, StartupFailure
 
 
 def split(segment: LogSegment, head: RecordBatchView) -> list[LogSegment]:

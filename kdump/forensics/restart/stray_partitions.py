@@ -6,7 +6,7 @@ Source: org.apache.kafka.storage.internals.log.LogManager.isStrayReplica, Broker
 
 from __future__ import annotations
 
-from kdump.state.image import MetadataImage
+from kdump.state.metadata_image import MetadataImage
 from kdump.state.partition_table import PartitionRegistration
 
 

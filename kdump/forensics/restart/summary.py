@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Annotated, NamedTuple
 
 from kdump.answer import BYTES, Doc, PathText, answer
-from kdump.forensics.restart.plan import PartitionPlan, RestartPlan, Stops, UnreadTexts
+from kdump.forensics.restart.plan_values import PartitionPlan, RestartPlan, Stops, UnreadTexts
 
 
 class RestartTotals(NamedTuple):

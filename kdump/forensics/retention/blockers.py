@@ -14,7 +14,7 @@ from kdump.forensics.retention.cleaning import CleaningResult
 from kdump.forensics.retention.compaction import CLEAN, DIRTY, STABLE, WATERMARK, Compaction, unreadable
 from kdump.forensics.retention.configs import Settings
 from kdump.forensics.retention.deletion import HELD, Deletion, LogFacts
-from kdump.forensics.retention.segments import BATCH, FILE, INDEX, ObservedSegment, latest
+from kdump.forensics.retention.observed_segments import BATCH, FILE, INDEX, ObservedSegment, latest
 from kdump.format.count_text import count_text
 
 DELETION, COMPACTION = "deletion", "compaction"

@@ -22,9 +22,9 @@ from kdump.forensics.retention.configs import Setting, Settings
 from kdump.forensics.retention.deletion import HELD as IS_HELD
 from kdump.forensics.retention.deletion import LATER, NOW
 from kdump.forensics.retention.deletion import UNKNOWN as IS_UNKNOWN
-from kdump.forensics.retention.segments import BATCH, FILE, ObservedSegment, Tombstones
+from kdump.forensics.retention.observed_segments import BATCH, FILE, ObservedSegment, Tombstones
 from kdump.format.count_text import count_text
-from kdump.log.listing import length
+from kdump.log.directory_listing import length
 
 NO_TIER = "the contents of remote storage are unknown: the partition of __remote_log_metadata is not on this disk"
 OF_FILE = "for {count} {segments} the file's modification time counts, which is wrong if a copy has not preserved it"

@@ -15,7 +15,7 @@ from typing import NamedTuple
 from kdump.check.options import Options
 from kdump.core.record_columns import each_row
 from kdump.forensics.retention.configs import Settings
-from kdump.forensics.retention.segments import ObservedSegment
+from kdump.forensics.retention.observed_segments import ObservedSegment
 from kdump.log.batch_records import decode_columns, records
 from kdump.log.batch_validity import impossible_count
 from kdump.log.legacy_records import read_wrapper

@@ -9,15 +9,15 @@ from kdump.check.log_dir_context import ids
 from kdump.check.options import Options
 from kdump.format.numbers import parse_int
 from kdump.log import file_kinds
+from kdump.log.directory_listing import is_url
 from kdump.log.entries import Entry, entries
 from kdump.log.errors import OnUnreadable, SourceError
 from kdump.log.internal_topics import REMOTE_METADATA_TOPIC
-from kdump.log.listing import is_url
 from kdump.log.log_directory import LogDirectory, directory_at
 from kdump.log.region import Limits
 from kdump.log.window import Window
-from kdump.state.image import MetadataImage
 from kdump.state.metadata import read_metadata, replay_metadata
+from kdump.state.metadata_image import MetadataImage
 from kdump.state.remote_log import RemoteLog, read_remote_log
 from kdump.state.siblings import same_broker
 
@@ -100,7 +100,7 @@ class Clusters:
 def _named(path: str, limits: Limits, on_unreadable: OnUnreadable) -> MetadataImage | None:
     """Return the metadata at a path, of several copies the one with the highest end offset; None if it cannot be
     read."""
-    from kdump.state.locate import metadata_in
+    from kdump.state.find_state_logs import metadata_in
 
     try:
         copies = [replay_metadata(files, limits=limits) for files, _ in metadata_in(path, on_unreadable)]

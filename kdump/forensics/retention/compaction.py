@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 from kdump.forensics.retention.configs import FOREVER, Settings
 from kdump.forensics.retention.deletion import LogFacts
-from kdump.forensics.retention.segments import ObservedSegment
+from kdump.forensics.retention.observed_segments import ObservedSegment
 
 CLEAN, DIRTY, UNCLEANABLE = "clean", "dirty", "uncleanable"
 ACTIVE, LAG, STABLE, WATERMARK, DAMAGE = (

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 from kdump.format.numbers import LONG_MAX
 from kdump.log.internal_topics import COMPACTED_TOPICS
-from kdump.state.image import BROKER, MetadataImage
+from kdump.state.metadata_image import BROKER, MetadataImage
 from kdump.state.topic_config import SYNONYMS
 
 OPTION, TOPIC, BROKERS, CLUSTER, FILE = "option", "topic", "broker", "cluster default", "server.properties"

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from kdump.forensics.retention.configs import Settings
-from kdump.forensics.retention.segments import ObservedSegment
+from kdump.forensics.retention.observed_segments import ObservedSegment
 
 NOW, LATER, KEPT, HELD, UNKNOWN = "now", "later", "kept", "held", "unknown"
 STATES = (NOW, LATER, KEPT, HELD, UNKNOWN)

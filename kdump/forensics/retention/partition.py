@@ -17,14 +17,14 @@ from kdump.forensics.retention.clusters import Clusters
 from kdump.forensics.retention.compaction import compaction, unreadable
 from kdump.forensics.retention.configs import ConfigOverrides, Settings, settings
 from kdump.forensics.retention.deletion import KEPT, Deletion, LogFacts, deletions, stopped
-from kdump.forensics.retention.segments import ObservedSegment, RetentionObserver
+from kdump.forensics.retention.observed_segments import ObservedSegment, RetentionObserver
 from kdump.forensics.transaction_ledger import TransactionLedger
 from kdump.forensics.transactions import TRANSACTION_TIMEOUT
+from kdump.log.directory_listing import length, parent
 from kdump.log.errors import OnUnreadable, SourceError
 from kdump.log.internal_topics import METADATA_TOPIC
-from kdump.log.listing import length, parent
 from kdump.log.region import Limits
-from kdump.state.coordinator import TransactionCoordinatorState
+from kdump.state.transaction_coordinator import TransactionCoordinatorState
 
 RetentionAnswer = SegmentRetention | RetentionBlocker | PartitionRetention | Note
 KRAFT = "topic configs do not apply to the metadata log: a controller deletes what is below its snapshots"

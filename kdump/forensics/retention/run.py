@@ -13,9 +13,9 @@ from kdump.forensics.retention.clusters import Clusters
 from kdump.forensics.retention.configs import ConfigOverrides, check, known_names
 from kdump.forensics.retention.partition import NOT_KNOWN, OLD_CONFIGS, OnePartition, RetentionAnswer, RetentionQuery
 from kdump.forensics.transactions import TRANSACTION_TIMEOUT
+from kdump.log.directory_listing import is_url
 from kdump.log.errors import OnUnreadable, raise_error
 from kdump.log.file_kinds import SEGMENT
-from kdump.log.listing import is_url
 from kdump.log.paths import is_live, target
 
 

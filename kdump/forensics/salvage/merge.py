@@ -27,7 +27,7 @@ from kdump.forensics.salvage.lost_offsets import LostOffsets
 from kdump.forensics.salvage.replica_histories import ReplicaHistories
 from kdump.forensics.salvage.salvage_reader import SalvageCandidate, SalvageReader
 from kdump.forensics.salvage.source_file import SourceFile
-from kdump.format.batch import BatchHeader
+from kdump.format.batch_header import BatchHeader
 from kdump.format.errors import DecodeError
 from kdump.log.errors import SourceError
 from kdump.log.region import Batch, DefaultRecordBatch

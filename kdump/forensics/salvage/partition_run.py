@@ -34,14 +34,14 @@ from kdump.forensics.salvage.merge import Merge
 from kdump.forensics.salvage.replica_histories import ReplicaHistories, histories_of
 from kdump.forensics.salvage.result import DoubtfulTransaction, OpenTransaction, Salvaged
 from kdump.forensics.salvage.salvage_reader import SalvageCandidate, SalvageReader
-from kdump.forensics.salvage.segments import BatchRejected, BatchWriter, SegmentWriter
-from kdump.forensics.salvage.small_files import note_surroundings, write_epochs, write_topic_id
 from kdump.forensics.salvage.sources import FoundCopy, SalvageInput
 from kdump.forensics.salvage.survey import survey
-from kdump.log.listing import is_inside, length, real_path
+from kdump.forensics.salvage.write_segments import BatchRejected, BatchWriter, SegmentWriter
+from kdump.forensics.salvage.write_small_files import note_surroundings, write_epochs, write_topic_id
+from kdump.log.directory_listing import is_inside, length, real_path
 from kdump.log.paths import Target
 from kdump.state.marker import marker_of
-from kdump.state.transactions import OngoingTxn
+from kdump.state.transaction_tracker import OngoingTxn
 
 MAX_REPORTED_TRANSACTIONS = 100
 """Maximum number of open transactions, and of doubtful ones, that are reported per partition."""

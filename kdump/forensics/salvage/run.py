@@ -10,8 +10,8 @@ from kdump.forensics.diff import LITTLE
 from kdump.forensics.output_directory import OutputDirectory, OutputError
 from kdump.forensics.salvage.partition_run import MakeSink, SalvageRequest, copy_named, salvage_partition
 from kdump.forensics.salvage.result import Salvaged
-from kdump.forensics.salvage.segments import BatchWriter, SegmentWriter
 from kdump.forensics.salvage.sources import SalvageError, SalvageInput, jobs
+from kdump.forensics.salvage.write_segments import BatchWriter, SegmentWriter
 from kdump.log.errors import OnUnreadable, raise_error
 
 LEDGER = "ledger.jsonl"

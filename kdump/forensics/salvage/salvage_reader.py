@@ -16,14 +16,14 @@ from kdump.check.rules.bytes import first_offset
 from kdump.forensics.salvage.byte_outcomes import CONTRADICTS, DAMAGED, PADDING, TORN, UNREAD
 from kdump.forensics.salvage.file_parts import Disordered, InputFile, LostBytes
 from kdump.forensics.salvage.source_file import Rescue, SourceFile, is_cleaned, with_fields
-from kdump.format.batch import BatchHeader
+from kdump.format.batch_header import BatchHeader
 from kdump.format.numbers import LONG_MAX
 from kdump.log import region as regions_of
 from kdump.log.batch_validity import OFFSETS, is_intact
+from kdump.log.directory_listing import length
 from kdump.log.errors import SourceError, is_gone
 from kdump.log.header_candidate import REACH
 from kdump.log.legacy_records import last_record_offset
-from kdump.log.listing import length
 from kdump.log.region import Batch, DefaultRecordBatch, LegacyRecordBatch, Region
 from kdump.log.source import FileSource
 

@@ -12,7 +12,7 @@ from kdump.check.rule import PartitionContext, SegmentContext
 from kdump.check.rules import records as record_rules
 from kdump.check.rules.bytes import first_offset
 from kdump.forensics.salvage.file_parts import InputFile
-from kdump.format.batch import BATCH_HEADER, LOG_OVERHEAD, BatchHeader
+from kdump.format.batch_header import BATCH_HEADER, LOG_OVERHEAD, BatchHeader
 from kdump.log.batch_validity import CHECKSUM, invalidity
 from kdump.log.legacy_records import last_record_offset
 from kdump.log.partition_directory import SegmentFiles

@@ -11,9 +11,9 @@ from kdump.check.finding import ERROR, INFO, SEVERITIES
 from kdump.check.options import Options
 from kdump.check.rule import LOST
 from kdump.forensics.postmortem.facts import PartitionFacts, PostMortem
+from kdump.render.findings_report import EVERYWHERE, FindingGroup, PartitionFindings
 from kdump.render.postmortem.excerpts import Line, hexdump
 from kdump.render.postmortem.labels import PartitionLabels, clean, file_name
-from kdump.render.report import EVERYWHERE, FindingGroup, PartitionFindings
 
 DUMPED = 60
 """Maximum groups of findings with a hexdump."""

@@ -15,12 +15,12 @@ from kdump.forensics.answers import HANGING, OPEN
 from kdump.forensics.postmortem.facts import PartitionFacts, PostMortem
 from kdump.format.count_text import count_text
 from kdump.render.amounts import size_text
+from kdump.render.findings_report import incomplete, totals_text, verdict
 from kdump.render.postmortem.charts import ChartSet
 from kdump.render.postmortem.finding_evidence import ExplainedFindings, FindingsSection
 from kdump.render.postmortem.labels import PartitionLabels, clean, second
 from kdump.render.postmortem.throughput_charts import when
 from kdump.render.postmortem.vega import Chart, complete, embedded, javascript, svg
-from kdump.render.report import incomplete, totals_text, verdict
 from kdump.render.times import iso
 from kdump.version import __version__
 

@@ -1,0 +1,100 @@
+"""Numbers of the columns in which the core keeps headers and records, and positions of fields in a header, as the
+layouts in kdump.format give them.
+
+column_numbers.pxd gives the same constants to the compiled core: `python -m tools.core_columns` writes it.
+"""
+
+from __future__ import annotations
+
+from kdump.format.batch_header import (
+    BATCH_HEADER,
+    CODECS,
+    COMPRESSION,
+    CONTROL,
+    DELETE_HORIZON,
+    TIMESTAMP_TYPE,
+    TRANSACTIONAL,
+)
+from kdump.format.batch_header import LOG_OVERHEAD as LOG_OVERHEAD
+from kdump.format.legacy_message import MESSAGE_V0, MESSAGE_V1, MIN_SIZES
+
+(
+    BATCH_START,
+    BATCH_END,
+    BASE_OFFSET,
+    LAST_OFFSET,
+    LEADER_EPOCH,
+    ATTRIBUTES,
+    MAX_TIMESTAMP,
+    PRODUCER_ID,
+    PRODUCER_EPOCH,
+    BASE_SEQUENCE,
+    RECORD_COUNT,
+    BASE_TIMESTAMP,
+    HEADER_WIDTH,
+) = range(13)
+"""Columns of HeaderColumns: start and end of a batch in the buffer, its offsets, and fields of its header. The last is
+their number."""
+
+(
+    RECORD_START,
+    RECORD_END,
+    RECORD_ATTRIBUTES,
+    TIMESTAMP_DELTA,
+    OFFSET_DELTA,
+    KEY_START,
+    KEY_SIZE,
+    VALUE_START,
+    VALUE_SIZE,
+    HEADERS_START,
+    HEADERS_COUNT,
+    RECORD_WIDTH,
+) = range(12)
+"""Columns of RecordColumns: a record in the buffer, including its length field; its fields; where its key, value and
+headers start, with the sizes in bytes of key and value (-1: null). The last is their number."""
+
+(
+    RECORDS,
+    RECORD_BYTES,
+    NULL_KEYS,
+    KEY_BYTES,
+    NULL_VALUES,
+    VALUE_BYTES,
+    HEADERS,
+    HEADER_BYTES,
+    UNTIMED,
+    LATE_RECORDS,
+    LONGEST_KEY,
+    LONGEST_VALUE,
+    OLDEST,
+    NEWEST,
+    LATEST,
+) = range(15)
+"""Sums that record_counts.py keeps: records and their bytes (including the length field); null keys and bytes of keys;
+the same for values; headers and their bytes; records without a timestamp, or with an impossible one; records that are
+older than an earlier one. Then extremes, -1 for none: of sizes, of timestamps (epoch ms), and of ms by which a record
+is older than an earlier one."""
+EXTREMES = (LONGEST_KEY, LONGEST_VALUE, OLDEST, NEWEST, LATEST)
+EXTREME_ROW = len(EXTREMES)
+"""sums[extreme + EXTREME_ROW] is the row of the record with that extreme."""
+SUMS_WIDTH = LATEST + EXTREME_ROW + 1
+
+HEADER_SIZE = BATCH_HEADER.size
+MIN_BATCH_LENGTH = HEADER_SIZE - LOG_OVERHEAD
+_AT = BATCH_HEADER.positions
+LENGTH_AT, LEADER_EPOCH_AT, MAGIC_AT = _AT["batchLength"], _AT["partitionLeaderEpoch"], _AT["magic"]
+CRC_AT, ATTRIBUTES_AT, LAST_OFFSET_DELTA_AT = _AT["crc"], _AT["attributes"], _AT["lastOffsetDelta"]
+BASE_TIMESTAMP_AT, MAX_TIMESTAMP_AT = _AT["baseTimestamp"], _AT["maxTimestamp"]
+PRODUCER_ID_AT, PRODUCER_EPOCH_AT, BASE_SEQUENCE_AT = _AT["producerId"], _AT["producerEpoch"], _AT["baseSequence"]
+RECORD_COUNT_AT = _AT["recordCount"]
+
+CODEC, LAST_CODEC = COMPRESSION.mask, max(CODECS)
+LOG_APPEND_TIME = TIMESTAMP_TYPE.mask
+IS_TRANSACTIONAL, IS_CONTROL, HAS_DELETE_HORIZON = TRANSACTIONAL.mask, CONTROL.mask, DELETE_HORIZON.mask
+
+MESSAGE_CRC_AT, MESSAGE_ATTRIBUTES_AT = MESSAGE_V1.positions["crc"], MESSAGE_V1.positions["attributes"]
+MESSAGE_TIMESTAMP_AT = MESSAGE_V1.positions["timestamp"]
+MESSAGE_V0_KEY_AT, MESSAGE_V1_KEY_AT = MESSAGE_V0.size, MESSAGE_V1.size
+"""Positions in a message of v0 or v1; a key starts after its size."""
+MESSAGE_V0_MIN, MESSAGE_V1_MIN = MIN_SIZES[0], MIN_SIZES[1]
+"""Bytes of the smallest message, without offset and messageSize."""

@@ -1,0 +1,199 @@
+"""Answers of `kdump cluster`: the cluster according to its metadata log (kdump.state.metadata_image)."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, NamedTuple
+
+from kdump.answer import EPOCH_MS, OFFSET, Doc, PathText, answer
+from kdump.state.metadata_image import Endpoint, SupportedFeature
+
+
+@answer("cluster")
+class Cluster(NamedTuple):
+    """The cluster as a whole: IDs, offsets and counts."""
+
+    source: Annotated[PathText, Doc("directory or file that was read")]
+    clusterId: Annotated[str | None, Doc("cluster ID, from meta.properties in the same log directory")]
+    nodeId: Annotated[str | None, Doc("ID of the node that the disk belongs to, from meta.properties")]
+    metadataVersion: Annotated[str | None, Doc("release that metadata.version stands for")]
+    leaderId: Annotated[int | None, Doc("node that became leader of the quorum last")]
+    leaderEpoch: Annotated[int | None, Doc("epoch of that leader")]
+    kraftVersion: Annotated[int | None, Doc("kraft.version; null if never written, which means 0")]
+    zkMigrationState: Annotated[str | None, Doc("state of the migration from ZooKeeper")]
+    snapshot: Annotated[
+        int | None, Doc("end offset of the snapshot that was loaded first; null if there is none", OFFSET)
+    ]
+    endOffset: Annotated[int, Doc("offset after the last record that was read", OFFSET)]
+    endTimestamp: Annotated[int | None, Doc("timestamp of that record", EPOCH_MS)]
+    committedOffset: Annotated[
+        int | None, Doc("everything below is committed, by the newest snapshot; what is above may be undone", OFFSET)
+    ]
+    brokers: Annotated[int, Doc("number of registered brokers")]
+    fencedBrokers: Annotated[int, Doc("number of fenced brokers")]
+    topics: Annotated[int, Doc("number of topics")]
+    partitions: Annotated[int, Doc("number of partitions")]
+    offlinePartitions: Annotated[int, Doc("number without a leader")]
+    underReplicatedPartitions: Annotated[int, Doc("number with fewer in-sync replicas than replicas")]
+    underMinIsrPartitions: Annotated[int, Doc("number with fewer in-sync replicas than min.insync.replicas")]
+    reassigningPartitions: Annotated[int, Doc("number with replicas being added or removed")]
+    configs: Annotated[int, Doc("number of dynamic configs")]
+    quotas: Annotated[int, Doc("number of client quotas")]
+    acls: Annotated[int, Doc("number of ACLs")]
+    scramCredentials: Annotated[int, Doc("number of SCRAM credentials")]
+    delegationTokens: Annotated[int, Doc("number of delegation tokens")]
+    nextProducerId: Annotated[int | None, Doc("first producer ID of the next block")]
+
+
+@answer("clusterVoter")
+class ClusterVoter(NamedTuple):
+    """A voter of the quorum."""
+
+    voterId: Annotated[int, Doc("node.id")]
+    isLeader: Annotated[bool, Doc("whether it became leader last")]
+    voterDirectoryId: Annotated[str | None, Doc("ID of its metadata directory; null if voters are static")]
+    endpoints: Annotated[tuple[Endpoint, ...], Doc("endpoints, each {…}")]
+
+
+@answer("clusterController")
+class ClusterController(NamedTuple):
+    """A registered controller."""
+
+    controllerId: Annotated[int, Doc("node.id")]
+    incarnationId: Annotated[str, Doc("incarnation ID of its process")]
+    endPoints: Annotated[tuple[Endpoint, ...], Doc("endpoints, each {…}")]
+    features: Annotated[tuple[SupportedFeature, ...], Doc("features that the node supports, each {…}")]
+    zkMigrationReady: Annotated[bool, Doc("whether it can migrate from ZooKeeper")]
+
+
+@answer("clusterBroker")
+class ClusterBroker(NamedTuple):
+    """A registered broker."""
+
+    brokerId: Annotated[int, Doc("node.id")]
+    state: Annotated[str, Doc("active, fenced (serves no clients), or shutting down")]
+    rack: Annotated[str | None, Doc("broker.rack")]
+    brokerEpoch: Annotated[int, Doc("offset of its registration")]
+    incarnationId: Annotated[str, Doc("incarnation ID of its process")]
+    fenced: Annotated[bool, Doc("whether it is registered as fenced")]
+    inControlledShutdown: Annotated[bool, Doc("whether it is registered as shutting down")]
+    leaders: Annotated[int, Doc("number of partitions that it leads")]
+    replicas: Annotated[int, Doc("number of partitions of which it has a replica")]
+    outOfSync: Annotated[int, Doc("number of these for which it is not in sync")]
+    endPoints: Annotated[tuple[Endpoint, ...], Doc("endpoints, each {…}")]
+    logDirs: Annotated[tuple[str, ...], Doc("IDs of its log directories")]
+    cordonedLogDirs: Annotated[tuple[str, ...] | None, Doc("IDs of the log directories that accept no new replicas")]
+    features: Annotated[tuple[SupportedFeature, ...], Doc("features that the node supports, each {…}")]
+    isMigratingZkBroker: Annotated[bool, Doc("whether it is a ZooKeeper broker in migration")]
+
+
+@answer("clusterFeature")
+class ClusterFeature(NamedTuple):
+    """A finalized feature."""
+
+    name: Annotated[str, Doc("name of the feature")]
+    featureLevel: Annotated[int, Doc("finalized level")]
+    release: Annotated[str | None, Doc("release that the level of metadata.version stands for")]
+
+
+@answer("clusterTopic")
+class ClusterTopic(NamedTuple):
+    """A topic."""
+
+    topic: Annotated[str, Doc("name of the topic")]
+    topicId: Annotated[str, Doc("topic ID, as Kafka prints it")]
+    partitions: Annotated[int, Doc("number of partitions")]
+    replicationFactor: Annotated[int, Doc("largest number of replicas of a partition, without those being added")]
+    offline: Annotated[int, Doc("number of partitions without a leader")]
+    underReplicated: Annotated[int, Doc("number of partitions with fewer in-sync replicas than replicas")]
+    underMinIsr: Annotated[int, Doc("number of partitions with fewer in-sync replicas than min.insync.replicas")]
+    reassigning: Annotated[int, Doc("number of partitions with replicas being added or removed")]
+    configs: Annotated[dict[str, Any], Doc("the topic's own configs, by name")]
+
+
+@answer("clusterPartition")
+class ClusterPartition(NamedTuple):
+    """A partition."""
+
+    topic: Annotated[str, Doc("name of the topic")]
+    partition: Annotated[int, Doc("partition of the topic")]
+    state: Annotated[
+        str, Doc("empty, or offline, under-replicated, under-min-isr, reassigning, recovering; comma-separated")
+    ]
+    leader: Annotated[int, Doc("broker that leads it; -1: none")]
+    leaderEpoch: Annotated[int, Doc("leader epoch, raised with each change of leader")]
+    isr: Annotated[tuple[int, ...], Doc("brokers with an in-sync replica")]
+    replicas: Annotated[tuple[int, ...], Doc("brokers with a replica, the preferred leader first")]
+    addingReplicas: Annotated[tuple[int, ...], Doc("replicas being added")]
+    removingReplicas: Annotated[tuple[int, ...], Doc("replicas being removed")]
+    eligibleLeaderReplicas: Annotated[
+        tuple[int, ...], Doc("replicas out of sync, but with all committed records (KIP-966)")
+    ]
+    lastKnownElr: Annotated[tuple[int, ...], Doc("last eligible replicas, before they had an unclean shutdown")]
+    leaderRecoveryState: Annotated[str, Doc("RECOVERING after an unclean election, else RECOVERED")]
+    partitionEpoch: Annotated[int, Doc("partition epoch, raised with each change of the partition")]
+    directories: Annotated[tuple[str, ...], Doc("ID of the log directory of each replica")]
+
+
+@answer("clusterConfig")
+class ClusterConfig(NamedTuple):
+    """A dynamic config."""
+
+    resourceType: Annotated[str, Doc("TOPIC, BROKER, CLIENT_METRICS, GROUP")]
+    resourceName: Annotated[str, Doc("name of the resource; empty for the default of all brokers")]
+    name: Annotated[str, Doc("name of the config")]
+    value: Annotated[str, Doc("value as it was set; [hidden] for a secret, unless --show-secrets")]
+
+
+class QuotaEntity(NamedTuple):
+    """What a quota applies to; `name` is None for the default."""
+
+    type: str
+    name: str | None
+
+
+@answer("clusterQuota")
+class ClusterQuota(NamedTuple):
+    """A client quota."""
+
+    entity: Annotated[
+        tuple[QuotaEntity, ...],
+        Doc("what the quota applies to, each {…}; type: user, client-id, ip; name is null for the default"),
+    ]
+    name: Annotated[str, Doc("name of the quota")]
+    value: Annotated[float, Doc("value of the quota")]
+
+
+@answer("clusterAcl")
+class ClusterAcl(NamedTuple):
+    """An ACL."""
+
+    resourceType: Annotated[str, Doc("TOPIC, GROUP, CLUSTER …")]
+    resourceName: Annotated[str, Doc("name of the resource, or prefix")]
+    patternType: Annotated[str, Doc("LITERAL or PREFIXED")]
+    principal: Annotated[str, Doc("User:name")]
+    permissionType: Annotated[str, Doc("ALLOW or DENY")]
+    operation: Annotated[str, Doc("READ, WRITE …")]
+    host: Annotated[str, Doc("client host; * for any")]
+    id: Annotated[str, Doc("ID of the entry")]
+
+
+@answer("clusterScram")
+class ClusterScram(NamedTuple):
+    """A SCRAM credential of a user."""
+
+    name: Annotated[str, Doc("user")]
+    mechanism: Annotated[str, Doc("SCRAM-SHA-256 or SCRAM-SHA-512")]
+    iterations: Annotated[int, Doc("iterations of the hash; salt and keys are not shown")]
+
+
+@answer("clusterToken")
+class ClusterToken(NamedTuple):
+    """A delegation token."""
+
+    tokenId: Annotated[str, Doc("token ID; the secret is not on the disk")]
+    owner: Annotated[str, Doc("principal")]
+    requester: Annotated[str, Doc("principal")]
+    renewers: Annotated[tuple[str, ...], Doc("principals")]
+    issueTimestamp: Annotated[int, Doc("time of creation", EPOCH_MS)]
+    expirationTimestamp: Annotated[int, Doc("time at which it expires, unless renewed", EPOCH_MS)]
+    maxTimestamp: Annotated[int, Doc("time up to which it can be renewed", EPOCH_MS)]

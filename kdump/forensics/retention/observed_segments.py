@@ -1,0 +1,240 @@
+"""Collects what retention and the cleaner depend on in each segment, as its batches are read."""
+
+from __future__ import annotations
+
+from contextlib import closing
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from kdump.check.options import Options
+from kdump.check.rule import BatchContext, SegmentContext, Watcher, may_hide_batches
+from kdump.log.batch_records import decode_columns, records
+from kdump.log.batch_validity import CHECKSUM, damage_of, impossible_count
+from kdump.log.errors import SourceError
+from kdump.log.file_kinds import TIME_INDEX
+from kdump.log.legacy_records import read_wrapper
+from kdump.log.offset_index_lookup import last_entry
+from kdump.log.paths import Target
+from kdump.log.reader import regions
+from kdump.log.region import PADDING, TORN, Batch, DefaultRecordBatch, LegacyRecordBatch, Region
+
+BATCH, INDEX, FILE = "batch", "timeIndex", "file"
+"""Sources of a segment's largest timestamp: a batch header, the last entry of its .timeindex or, if no record has one,
+the file's modification time (LogSegment.largestTimestamp)."""
+
+
+class DamagedRange(NamedTuple):
+    """Bytes that are not a valid batch: position and reason."""
+
+    position: int
+    reason: str
+    is_readable: bool
+    """Whether only the checksum does not match, which the cleaner does not verify: lengths are valid and, if records
+    were read, all of them decode."""
+
+
+@dataclass
+class Tombstones:
+    """Numbers of records without a value: in batches with no delete horizon yet (`unstamped`), with one that has passed
+    (`due`) or has not (`pending`); `undecoded`: batches that do not decode completely."""
+
+    unstamped: int = 0
+    due: int = 0
+    pending: int = 0
+    undecoded: int = 0
+
+    def add(self, count: int, horizon: int | None, now: int) -> None:
+        if horizon is None:
+            self.unstamped += count
+        elif horizon <= now:
+            self.due += count
+        else:
+            self.pending += count
+
+    @property
+    def total(self) -> int:
+        return self.unstamped + self.due + self.pending
+
+
+@dataclass
+class ObservedSegment:
+    """A segment. `size` is the size for a broker: without zeros or an incomplete batch at the end of an active segment.
+    Timestamps are epoch ms, -1 for none; `largest_at` is the position of the batch with the timestamp `largest`, and
+    `largest_offsets` its offsets. `first_timestamp` is the largest timestamp of the first batch."""
+
+    target: Target
+    base: int
+    size: int
+    modified: int
+    is_read: bool = True
+    end: int = 0
+    """Position after the last batch."""
+    last: int | None = None
+    batches: int = 0
+    records: int = 0
+    uncounted: int = 0
+    """Number of batches whose record count cannot be true, so that their records are not in `records`."""
+    first_timestamp: int = -1
+    largest: int = -1
+    largest_at: int = 0
+    largest_offsets: tuple[int, int] = (0, 0)
+    indexed: int | None = None
+    """The largest timestamp according to the .timeindex; None without an entry, or an index."""
+    has_index: bool = False
+    recovers: bool | None = None
+    """Whether startup re-reads the segment and rebuilds its indexes; None if unknown."""
+    damage: DamagedRange | None = None
+    damages: int = 0
+    tombstones: Tombstones | None = None
+    """None if records are not read."""
+    markers: Tombstones | None = None
+    """The same for control batches with a record."""
+    empty: int = 0
+    """Number of batches without a record."""
+    next_horizon: int | None = None
+    """The earliest delete horizon that has not passed; None without one."""
+
+    def note_damage(self, damage: DamagedRange) -> None:
+        """Keep the first damage that the cleaner cannot read, or else the first of all."""
+        if self.damage is None or (self.damage.is_readable and not damage.is_readable):
+            self.damage = damage
+
+    @property
+    def timestamp(self) -> int:
+        """The largest timestamp as a broker has it. After a clean shutdown it is that of the .timeindex or, without an
+        entry, of the file; for a segment that the broker re-reads, or has written itself, it is that of the batches."""
+        if self.timestamp_from == INDEX:
+            assert self.indexed is not None
+            return self.indexed
+        return self.largest if self.timestamp_from == BATCH else self.modified
+
+    @property
+    def timestamp_from(self) -> str:
+        if self.recovers is False and self.has_index and self.indexed != (self.largest if self.largest >= 0 else None):
+            return FILE if self.indexed is None else INDEX
+        return BATCH if self.largest >= 0 else FILE
+
+
+class RetentionObserver(Watcher):
+    """Collects the facts by path of the segment. `deep`: read records, to count tombstones; `now`: epoch ms."""
+
+    def __init__(self, now: int, *, deep: bool) -> None:
+        self.now = now
+        self.deep = deep
+        self.found: dict[str, ObservedSegment] = {}
+        self._now: ObservedSegment | None = None
+        self._tail = 0
+        self._is_stream = False
+
+    def begin(self, part: SegmentContext) -> None:
+        entry = last_entry(part.target, TIME_INDEX)
+        facts = ObservedSegment(part.target, part.segment.offset, part.size or 0, part.modified)
+        self._is_stream = part.size is None
+        facts.has_index = TIME_INDEX in part.segment.indexes
+        facts.indexed = entry.timestamp if entry is not None else None
+        facts.recovers = part.recovers
+        facts.tombstones = Tombstones() if self.deep else None
+        facts.markers = Tombstones()
+        self.found[part.target.path] = self._now = facts
+        self._tail = 0
+
+    def batch(self, seen: BatchContext) -> None:
+        facts, batch = self._now, seen.batch
+        assert facts is not None
+        self._tail = 0
+        if not seen.is_valid:
+            if self.deep and not batch.problems:
+                _tombstones(batch)  # to find out whether it still decodes
+            damage = damage_of(batch) or CHECKSUM
+            self._damaged(DamagedRange(batch.position, damage.reason, not batch.problems))
+            return
+        facts.end = batch.end
+        timestamp = -1 if batch.maxTimestamp is None else batch.maxTimestamp
+        base = batch.lastOffset if batch.baseOffset is None else batch.baseOffset
+        if not facts.batches:
+            facts.first_timestamp = timestamp
+        if timestamp > facts.largest:
+            facts.largest, facts.largest_at, facts.largest_offsets = timestamp, batch.position, (base, batch.lastOffset)
+        facts.last = batch.lastOffset
+        facts.batches += 1
+        facts.records += batch.possible_records
+        impossible = impossible_count(batch)
+        if impossible is None:
+            self._horizons(facts, batch)
+        else:
+            facts.uncounted += 1
+            facts.note_damage(DamagedRange(batch.position, impossible.reason, False))
+
+    def _horizons(self, facts: ObservedSegment, batch: Batch) -> None:
+        horizon = batch.deleteHorizonMs
+        if horizon is not None and horizon > self.now:
+            known = facts.next_horizon
+            facts.next_horizon = horizon if known is None else min(known, horizon)
+        if batch.recordCount == 0:
+            facts.empty += 1
+        elif batch.isControlBatch:
+            assert facts.markers is not None
+            facts.markers.add(1, horizon, self.now)
+        elif facts.tombstones is not None:
+            facts.tombstones.add(_tombstones(batch), horizon, self.now)
+            facts.tombstones.undecoded += bool(batch.problems)
+
+    def region(self, part: SegmentContext, region: Region) -> None:
+        assert self._now is not None
+        if may_hide_batches(part, region):
+            self._damaged(DamagedRange(region.position, region.reason or region.kind, False))
+        elif region.kind in (PADDING, TORN):
+            self._tail = region.size
+
+    def unread(self) -> None:
+        if self._now is not None:
+            self._now.is_read = False
+
+    def _damaged(self, damage: DamagedRange) -> None:
+        assert self._now is not None
+        self._now.damages += 1
+        self._now.note_damage(damage)
+
+    def finish(self, part: SegmentContext) -> None:
+        assert self._now is not None
+        self._now.size = self._now.end if self._is_stream else self._now.size - self._tail
+        self._now = None
+
+
+def _tombstones(batch: Batch) -> int:
+    """Return how many of the batch's records have no value. What does not decode is in its `problems`."""
+    if isinstance(batch, DefaultRecordBatch):
+        return sum(list(columns.value_size).count(-1) for columns, _ in decode_columns(batch, keys=False, values=False))
+    return sum(record.valueSize < 0 for record in records(batch, values=False))
+
+
+class Latest(NamedTuple):
+    """The record with the largest timestamp of a segment."""
+
+    position: int
+    offset: int
+    timestamp: int
+
+
+def latest(facts: ObservedSegment, options: Options) -> Latest | None:
+    """Return the record with the segment's largest timestamp; None if its batch cannot be read again."""
+    try:
+        window = options.open(facts.target)
+    except SourceError:
+        return None
+    with closing(window.source):
+        try:
+            stream = regions(
+                window, name_offset=facts.target.name_offset, start=facts.largest_at, limits=options.limits
+            )
+            batch = next(stream, None)
+            if not isinstance(batch, Batch) or batch.maxTimestamp != facts.largest:
+                return None
+            if isinstance(batch, LegacyRecordBatch):
+                read_wrapper(batch)
+            for record in records(batch, values=False):
+                if record.timestamp == facts.largest and record.offset is not None:
+                    return Latest(batch.position, record.offset, facts.largest)
+        except SourceError:
+            return None
+    return None

@@ -1,0 +1,155 @@
+"""Lists directories: of a file system, or of a URL that fsspec supports."""
+
+from __future__ import annotations
+
+import errno
+import os
+import stat
+from typing import Any, NamedTuple
+
+from kdump.extras import how_to_install
+from kdump.log.errors import SourceError, is_missing, listing_error
+from kdump.log.unreadable_paths import note
+
+
+class DirectoryEntry(NamedTuple):
+    """A file or directory in a directory."""
+
+    name: str
+    path: str
+    is_directory: bool
+
+
+def is_url(path: str) -> bool:
+    return "://" in path
+
+
+def is_directory(path: str) -> bool:
+    """Return True if the path is a directory (links are followed); in an object store, a prefix with objects below."""
+    if not is_url(path):
+        return os.path.isdir(path)
+    try:
+        store, inside = _store(path)
+        store.invalidate_cache()
+        return bool(store.isdir(inside))
+    except (OSError, SourceError):
+        return False
+    except Exception:  # every store has its own errors
+        return False
+
+
+def is_no_file(path: str) -> bool:
+    """Return True if there is something other than a regular file (links are followed). A single look, because a
+    running broker deletes and renames files at any moment."""
+    try:
+        return not stat.S_ISREG(os.stat(path).st_mode)
+    except OSError:
+        return False
+
+
+def items(directory: str) -> list[DirectoryEntry]:
+    """Return the contents of a directory, sorted by name. Raises OSError."""
+    if is_url(directory):
+        return _of_store(directory)
+    found = []
+    try:
+        with os.scandir(directory) as entries:
+            for entry in entries:
+                try:
+                    found.append(DirectoryEntry(entry.name, entry.path, entry.is_dir()))
+                except OSError:  # a circular link
+                    found.append(DirectoryEntry(entry.name, entry.path, False))
+    except OSError as error:
+        if not is_missing(error):
+            note(directory, listing_error(error, directory))
+        raise
+    return sorted(found)
+
+
+def names(directory: str) -> list[str]:
+    """Return the names in a directory, sorted. Raises OSError."""
+    return [item.name for item in items(directory)]
+
+
+def length(path: str) -> int | None:
+    """Return the size of a file in bytes; None if it cannot be determined."""
+    try:
+        if not is_url(path):
+            return os.stat(path).st_size
+        store, inside = _store(path)
+        size = store.info(inside).get("size")
+    except Exception:  # every store has its own errors
+        return None
+    return int(size) if size is not None else None
+
+
+MARKS = ("ETag", "etag", "md5Hash", "content_md5", "mtime", "LastModified", "last_modified", "updated", "created")
+"""Metadata keys by which object stores identify an object's version, most reliable first."""
+
+
+def version(url: str) -> tuple[int, str]:
+    """Return the size of a store's object in bytes and its version, empty if the store has none; (-1, "") if it cannot
+    be reached."""
+    try:
+        store, inside = _store(url)
+        details = store.info(inside)
+        mark = next((str(details[name]) for name in MARKS if details.get(name) is not None), "")
+        return int(details.get("size") or 0), mark
+    except Exception:  # every store has its own errors
+        return -1, ""
+
+
+def parent(path: str) -> str:
+    """Return the directory that contains a directory or file."""
+    return path.rstrip("/").rpartition("/")[0] if is_url(path) else os.path.dirname(os.path.abspath(path))
+
+
+def is_inside(path: str, directory: str) -> bool:
+    """Return True if a path is that directory or below it; both must be absolute."""
+    return path == directory or path.startswith(directory.rstrip("/") + "/")
+
+
+def real_path(path: str) -> str:
+    """Return the canonical path of a file or directory, the same for every path that leads to it."""
+    return path.rstrip("/") if is_url(path) else os.path.realpath(path)
+
+
+def _of_store(url: str) -> list[DirectoryEntry]:
+    try:
+        store, inside = _store(url)
+        rows = store.ls(inside, detail=True)
+    except OSError:
+        raise
+    except SourceError as error:
+        raise OSError(errno.ENOSYS, str(error), url) from error
+    except Exception as error:
+        raise OSError(errno.EIO, str(error) or type(error).__name__, url) from error
+    found = []
+    own = inside.rstrip("/").rpartition("/")[2]
+    for row in rows:
+        path = row["name"].rstrip("/")
+        name = path.rpartition("/")[2]
+        if name and not (name == own and path == inside.rstrip("/")):  # some stores list the directory itself
+            found.append(DirectoryEntry(name, f"{url.rstrip('/')}/{name}", row["type"] == "directory"))
+    return sorted(found)
+
+
+def _store(url: str) -> tuple[Any, str]:
+    """Return the file system of a URL and the path in it. Raises SourceError if fsspec is missing."""
+    try:
+        from fsspec.core import url_to_fs
+    except ImportError:
+        raise SourceError(f"{url}: reading URLs needs fsspec: {how_to_install('remote')}") from None
+    found: tuple[Any, str] = url_to_fs(url)
+    return found
+
+
+def globbed(url: str) -> list[str]:
+    """Return the URLs that match one with wildcards; none if the store cannot be reached."""
+    try:
+        store, inside = _store(url)
+        store.invalidate_cache()
+        start = url[: url.index("://") + 3]
+        return [start + name.lstrip("/") if start != "memory://" else start + name for name in store.glob(inside)]
+    except Exception:  # every store has its own errors
+        return []

@@ -1,0 +1,177 @@
+"""State that a scan keeps of a partition, so that the next scan does not have to start with its first segment: the
+number of segments that are done, the state of the check after them, and fingerprints of everything that must be
+unchanged.
+
+The rows of closed segments that have not changed are reused. If anything else that their findings depend on has
+changed, the partition is read from its first segment. A segment that has only grown is read from its own beginning,
+because only reading can show that its earlier bytes are unchanged.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import zlib
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, fields, replace
+from itertools import pairwise
+from typing import Any
+
+from kdump import __version__
+from kdump.check.engine.partition_check import recovers
+from kdump.check.options import Options
+from kdump.check.resume_state import StateError
+from kdump.check.rule import PartitionContext
+from kdump.log.directory_listing import is_url
+from kdump.log.partition_directory import PartitionDirectory
+from kdump.spark.file_stamps import Stamp, file_stamp
+from kdump.spark.fleet import DiskIdentity
+from kdump.spark.store import LAYOUT, Store, key_of
+
+MAX_STATE_BYTES = 512 * 1024 * 1024
+"""Maximum size of an uncompressed state in bytes."""
+STATES = "_kdump/states"
+AT_END = ("recovery-point-offset", "replication-offset", "cleaner-offset")
+"""Checkpoints whose offsets no finding of a closed segment depends on: they are compared with the end of the log."""
+Stamps = Mapping[str, Stamp]
+
+
+@dataclass(frozen=True)
+class ResumePoint:
+    """A point at which the next scan can resume. `segments`: number of segments before it. `print_`: fingerprint of
+    what their rows depend on, except for what is compared item by item: leader epochs up to the offset `reached`, the
+    producer snapshots in `compared` with their stamps, and, if findings depend on it (`doubts`), which segments a
+    broker re-reads at startup (`recovers`). `files`: the files with their rows. `state`: the file with the state of the
+    check, and `digest` its SHA-256."""
+
+    segments: int
+    print_: str
+    reached: int
+    doubts: int
+    recovers: list[bool | None]
+    epochs: list[list[int]]
+    compared: list[list[Any]]
+    files: list[str]
+    state: str
+    digest: str
+
+    def as_json(self) -> dict[str, Any]:
+        """Return the fields as a JSON object."""
+        return asdict(self)
+
+
+KINDS = {field.name: {"int": int, "str": str}.get(str(field.type), list) for field in fields(ResumePoint)}
+
+
+def parse_resume_point(value: Any) -> ResumePoint | None:
+    """Return the resume point in the entry of an earlier scan; None if it is missing or invalid."""
+    if not isinstance(value, dict) or value.keys() != KINDS.keys():
+        return None
+    return ResumePoint(**value) if all(isinstance(value[name], kind) for name, kind in KINDS.items()) else None
+
+
+def prefix_fingerprint(
+    place: PartitionDirectory,
+    known: PartitionContext,
+    check: Options,
+    tables: tuple[str, ...],
+    identity: DiskIdentity,
+    count: int,
+    stamps: Stamps,
+) -> str:
+    """Return a fingerprint of everything that the rows and findings of the first `count` segments depend on, except for
+    what ResumePoint compares item by item."""
+    late = replace(known, now=0, coordinator=None, transaction_timeout=0, topic_id=None, checkpoints={}, epochs=None)
+    offsets = sorted(
+        (name, checkpointed.offset) for name, checkpointed in known.checkpoints.items() if name not in AT_END
+    )
+    cleaned = "cleaner-offset" in known.checkpoints
+    with_snapshot = {target.name_offset for target in place.snapshots}
+    seen = []
+    for segment in place.segments[:count]:
+        own = [target.path for target in (segment.log, *segment.indexes.values()) if target is not None]
+        seen.append((segment.name, segment.offset in with_snapshot, sorted((path, stamps.get(path)) for path in own)))
+    options = (check.limits, check.max_message_bytes)
+    about = (options, tables, identity, replace(late, epochs_at=None), offsets, cleaned, seen)
+    return key_of(LAYOUT, __version__, repr(about))
+
+
+def file_stamps(place: PartitionDirectory) -> Stamps:
+    """Return the current stamps of all files of a partition, by path."""
+    return {target.path: file_stamp(target) for target in place.files()}
+
+
+def epochs_until(known: PartitionContext, reached: int) -> list[list[int]]:
+    """Return the entries of leader-epoch-checkpoint with start offsets up to `reached`. If the entries are not in
+    ascending order, returns a placeholder, because the check then uses none of them."""
+    entries = known.epochs or ()
+    if any(a.epoch >= b.epoch or a.startOffset >= b.startOffset for a, b in pairwise(entries)):
+        return [[-1, -1]]
+    return [[each.epoch, each.startOffset] for each in entries if each.startOffset <= reached]
+
+
+def recovered(place: PartitionDirectory, known: PartitionContext, count: int) -> list[bool | None]:
+    """Return which of the first `count` segments a broker re-reads at startup; at least one more must follow them."""
+    return [recovers(known, following) for following in place.segments[1 : count + 1]]
+
+
+def compared_now(place: PartitionDirectory, paths: list[str], stamps: Stamps) -> list[list[Any]]:
+    """Return the producer snapshots that have been compared with the log, with their current stamps."""
+    return sorted([path, *map(str, stamps.get(path, ()))] for path in paths)
+
+
+def is_unchanged(
+    kept: ResumePoint,
+    place: PartitionDirectory,
+    known: PartitionContext,
+    check: Options,
+    tables: tuple[str, ...],
+    identity: DiskIdentity,
+) -> bool:
+    """Return True if a check can resume at `kept`, because everything that it depends on is unchanged."""
+    count = kept.segments
+    if not 0 < count < len(place.segments) or place.listing_errors:
+        return False
+    stamps = file_stamps(place)
+    if prefix_fingerprint(place, known, check, tables, identity, count, stamps) != kept.print_:
+        return False
+    below = [target.path for target in place.snapshots if (target.name_offset or 0) <= kept.reached]
+    if compared_now(place, below, stamps) != kept.compared or epochs_until(known, kept.reached) != kept.epochs:
+        return False
+    return not kept.doubts or recovered(place, known, count) == kept.recovers
+
+
+def is_time_independent(place: PartitionDirectory, codes: Mapping[str, int]) -> bool:
+    """Return True if the findings depend on the segments alone. In an object store, timestamp-in-future does not: there
+    it compares with the current time, instead of the modification time."""
+    return not (is_url(place.path) and codes.get("timestamp-in-future"))
+
+
+def write_state(store: Store, key: str, count: int, state: dict[str, Any]) -> tuple[str, str]:
+    """Write a state. Returns the name of its file and its digest. Raises StoreError."""
+    data = zlib.compress(json.dumps(state).encode(), 1)
+    name = f"{STATES}/{key}-{count}.json.z"
+    store.write(name, data)
+    return name, hashlib.sha256(data).hexdigest()
+
+
+def read_state(store: Store, kept: ResumePoint) -> dict[str, Any]:
+    """Read a state. Raises StateError if it is missing, or is not the one that was written."""
+    data = store.read(kept.state)
+    if data is None or hashlib.sha256(data).hexdigest() != kept.digest:
+        raise StateError(f"{kept.state}: changed since it was written")
+    inflated = zlib.decompressobj()
+    try:
+        text = inflated.decompress(data, MAX_STATE_BYTES)
+        state = json.loads(text) if inflated.eof else None
+    except (zlib.error, ValueError, RecursionError) as error:
+        raise StateError(f"{kept.state}: {error}") from None
+    if not isinstance(state, dict):
+        raise StateError(f"{kept.state}: not a state")
+    return state
+
+
+def state_of(entry: dict[str, Any]) -> set[str]:
+    """Return the name of the state file that an entry keeps, if any."""
+    kept = entry.get("kept")
+    return {kept["state"]} if isinstance(kept, dict) and isinstance(kept.get("state"), str) else set()

@@ -1,0 +1,127 @@
+"""Finds the files with state under a path: copies of the metadata log, and the logs of group coordinators."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+
+from kdump.log.command_line_paths import missing
+from kdump.log.directory_listing import is_no_file
+from kdump.log.errors import OnUnreadable, SourceError, listing_error
+from kdump.log.file_kinds import KRAFT_SNAPSHOT, SEGMENT
+from kdump.log.find_directories import find_directories
+from kdump.log.internal_topics import METADATA_TOPIC, OFFSETS_TOPIC, SHARE_TOPIC
+from kdump.log.log_directory import LogDirectory, Place, log_directory_above
+from kdump.log.partition_directory import PartitionDirectory
+from kdump.log.paths import Target
+from kdump.state.metadata_files import BOOTSTRAP, SNAPSHOT, MetadataFiles, metadata_files
+from kdump.state.read_groups import CoordinatorLog
+
+
+def metadata_in(path: str, on_unreadable: OnUnreadable) -> Iterator[tuple[MetadataFiles, LogDirectory | None]]:
+    """Yield each copy of the cluster's metadata in `path`, with the log directory that contains it. A copy is a log
+    directory, a __cluster_metadata directory, a snapshot, bootstrap.checkpoint, or a segment. Raises SourceError if
+    there is none."""
+    found = False
+    for place in _places(path, on_unreadable):
+        for copy in _metadata_of(place, path, on_unreadable):
+            found = True
+            yield copy
+    if not found:
+        raise SourceError(f"{path}: no cluster metadata ({METADATA_TOPIC}-0 or a .checkpoint) here")
+
+
+def _places(path: str, on_unreadable: OnUnreadable) -> Iterator[Place]:
+    if path == "-" or "://" in path:
+        raise SourceError(f"{path}: not supported here; give a file or directory on a local disk")
+    yield from find_directories(path, on_unreadable)
+
+
+def _metadata_of(
+    place: Place, path: str, on_unreadable: OnUnreadable
+) -> Iterator[tuple[MetadataFiles, LogDirectory | None]]:
+    if isinstance(place, Target):
+        if _is_file(place, on_unreadable):
+            files = _of_file(place)
+            if files is not None:
+                yield files, None
+        return
+    if isinstance(place, PartitionDirectory):
+        # A copy may have any name if its directory is the given path.
+        known = place.topic == METADATA_TOPIC or (place.topic is None and place.path == path)
+        if known and not place.state:
+            yield from _of_folder(place, log_directory_above(place.path), on_unreadable)
+        return
+    own = [each for each in place.partitions if each.topic == METADATA_TOPIC and not each.state]
+    for each in own:
+        yield from _of_folder(each, place, on_unreadable)
+    bootstrap = place.files.get(BOOTSTRAP)
+    if not own and bootstrap is not None:
+        yield MetadataFiles(bootstrap.path, bootstrap=bootstrap.path), place
+
+
+def _of_folder(
+    folder: PartitionDirectory, log_directory: LogDirectory | None, on_unreadable: OnUnreadable
+) -> Iterator[tuple[MetadataFiles, LogDirectory | None]]:
+    try:
+        files = metadata_files(folder.path)
+    except OSError as error:
+        on_unreadable(SourceError(listing_error(error, folder.path)))
+        return
+    if files.snapshots or files.segments:
+        yield files, log_directory
+
+
+def _of_file(target: Target) -> MetadataFiles | None:
+    name = os.path.basename(target.path)
+    match = SNAPSHOT.match(name)
+    if match:
+        return MetadataFiles(target.path, snapshots=((int(match[1]), target.path),))
+    if target.kind is KRAFT_SNAPSHOT:
+        return MetadataFiles(target.path, bootstrap=target.path)
+    if target.kind is SEGMENT and target.topic in (METADATA_TOPIC, None):
+        return MetadataFiles(target.path, segments=(target.path,))
+    return None
+
+
+def _is_file(target: Target, on_unreadable: OnUnreadable) -> bool:
+    if is_no_file(target.path):
+        on_unreadable(SourceError(f"{target.path}: not a file"))
+        return False
+    if not os.path.exists(target.path):
+        on_unreadable(missing(target.path))
+        return False
+    return True
+
+
+def coordinator_logs(path: str, on_unreadable: OnUnreadable) -> tuple[list[CoordinatorLog], list[LogDirectory]]:
+    """Return the logs of group and share coordinators in `path`, and the log directories that contain them, which may
+    also have the partitions that the groups read. `path`: a log directory, a __consumer_offsets-N directory, or a
+    segment of one. Raises SourceError if there are no Kafka files."""
+    logs: list[CoordinatorLog] = []
+    directories: list[LogDirectory] = []
+    for place in _places(path, on_unreadable):
+        if isinstance(place, LogDirectory):
+            logs.extend(log for each in place.partitions for log in _of_partition(each))
+            directories.append(place)
+        elif isinstance(place, PartitionDirectory):
+            logs.extend(_of_partition(place))
+            directories.extend(_above(place.path))
+        elif _is_file(place, on_unreadable) and place.kind is SEGMENT:
+            topic = place.topic or OFFSETS_TOPIC
+            if topic in (OFFSETS_TOPIC, SHARE_TOPIC):
+                logs.append(CoordinatorLog(topic, place.partition or 0, place.path, (place.path,)))
+                directories.extend(_above(os.path.dirname(os.path.abspath(place.path))) if place.topic else ())
+    return logs, directories
+
+
+def _of_partition(partition: PartitionDirectory) -> Iterator[CoordinatorLog]:
+    if partition.state or partition.topic not in (OFFSETS_TOPIC, SHARE_TOPIC):
+        return
+    paths = tuple(segment.log.path for segment in partition.segments if segment.log is not None)
+    yield CoordinatorLog(partition.topic, partition.partition or 0, partition.path, paths)
+
+
+def _above(directory: str) -> list[LogDirectory]:
+    above = log_directory_above(directory)
+    return [] if above is None else [above]

@@ -1,0 +1,200 @@
+"""The cluster according to KRaft's metadata: the result of replaying the log.
+
+Names are those of the records' fields. Source: org.apache.kafka.image.MetadataImage and the images in it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import MutableMapping
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+from kdump.state.name_numbers import Names
+from kdump.state.partition_table import PartitionRegistration
+
+TOPIC, BROKER = 2, 4
+"""IDs of ConfigResource.Type."""
+
+
+NO_CONFIGS: dict[str, str] = {}
+"""The configs of most topics: not to be changed."""
+
+
+@dataclass(slots=True)
+class TopicImage:
+    """A topic. `id` is in Kafka's base64 form; `configs` are the topic's own."""
+
+    name: str
+    id: str
+    configs: dict[str, str] = field(default_factory=dict)
+    partitions: MutableMapping[int, PartitionRegistration] = field(default_factory=dict)
+
+
+class Endpoint(NamedTuple):
+    name: str
+    host: str
+    port: int
+    securityProtocol: str = ""
+
+
+class SupportedFeature(NamedTuple):
+    """A feature that a node supports, with its range of versions."""
+
+    name: str
+    minSupportedVersion: int
+    maxSupportedVersion: int
+
+
+class BrokerRegistration(NamedTuple):
+    """A registered broker. A fenced one serves no clients and leads no partitions. `logDirs`: the IDs of its log
+    directories (none before metadata.version 3.7). The cordoned ones accept no new replicas (None: unknown)."""
+
+    brokerId: int
+    brokerEpoch: int
+    incarnationId: str
+    rack: str | None
+    fenced: bool
+    inControlledShutdown: bool
+    logDirs: tuple[str, ...]
+    cordonedLogDirs: tuple[str, ...] | None
+    endPoints: tuple[Endpoint, ...]
+    features: tuple[SupportedFeature, ...]
+    isMigratingZkBroker: bool = False
+
+
+class ControllerRegistration(NamedTuple):
+    """A registered controller."""
+
+    controllerId: int
+    incarnationId: str
+    zkMigrationReady: bool
+    endPoints: tuple[Endpoint, ...]
+    features: tuple[SupportedFeature, ...]
+
+
+class Voter(NamedTuple):
+    """A voter of the quorum; without directory and endpoints if the voters are static (KIP-853)."""
+
+    voterId: int
+    voterDirectoryId: str | None = None
+    endpoints: tuple[Endpoint, ...] = ()
+
+
+class QuorumLeader(NamedTuple):
+    """The leader of the quorum, and the offset of the record that states it; None if quorum-state does."""
+
+    leaderId: int
+    leaderEpoch: int
+    offset: int | None = None
+
+
+class StandardAcl(NamedTuple):
+    id: str
+    resourceType: str
+    resourceName: str
+    patternType: str
+    principal: str
+    host: str
+    operation: str
+    permissionType: str
+
+
+class ScramCredential(NamedTuple):
+    """A user's SCRAM credential, without its salt and keys."""
+
+    name: str
+    mechanism: str
+    iterations: int
+
+
+class DelegationToken(NamedTuple):
+    """A delegation token. Times are epoch ms."""
+
+    tokenId: str
+    owner: str
+    requester: str
+    renewers: tuple[str, ...]
+    issueTimestamp: int
+    maxTimestamp: int
+    expirationTimestamp: int
+
+
+class ProducerIds(NamedTuple):
+    """The block of producer IDs that was allocated last ends below `nextProducerId`."""
+
+    brokerId: int
+    brokerEpoch: int
+    nextProducerId: int
+
+
+QuotaEntityKey = tuple[tuple[str, str | None], ...]
+"""(user, client-id or ip; its name, None for the default) for each part of the entity."""
+
+
+@dataclass
+class MetadataImage:
+    """The known state of the cluster as of `end_offset`, the offset after the last record that was read.
+
+    `configs`: the dynamic ones by resource type and name (a broker's name is its ID as text, "" for the cluster-wide
+    defaults). `snapshot`: the end offset of the snapshot that the replay started with, None if there was none.
+    `problems`: one line for each thing that could not be read; if there are any, the rest may be out of date or
+    incomplete.
+    """
+
+    names: Names = field(default_factory=Names)
+    """Texts in the partitions of all topics."""
+    topics: dict[str, TopicImage] = field(default_factory=dict)
+    by_id: dict[str, TopicImage] = field(default_factory=dict)
+    configs: dict[tuple[int, str], dict[str, str]] = field(default_factory=dict)
+    brokers: dict[int, BrokerRegistration] = field(default_factory=dict)
+    controllers: dict[int, ControllerRegistration] = field(default_factory=dict)
+    features: dict[str, int] = field(default_factory=dict)
+    quotas: dict[QuotaEntityKey, dict[str, float]] = field(default_factory=dict)
+    acls: dict[str, StandardAcl] = field(default_factory=dict)
+    scram: dict[tuple[str, str], ScramCredential] = field(default_factory=dict)
+    tokens: dict[str, DelegationToken] = field(default_factory=dict)
+    producer_ids: dict[str, ProducerIds] = field(default_factory=dict)
+    """At most one, under the empty name."""
+    zk_migration: dict[str, str] = field(default_factory=dict)
+    """At most one, under the empty name: state of the migration from ZooKeeper; none in a cluster that started with
+    KRaft before 3.4."""
+    voters: dict[int, Voter] = field(default_factory=dict)
+    leader: QuorumLeader | None = None
+    kraft_version: int | None = None
+    snapshot: int | None = None
+    end_offset: int = 0
+    end_time: int | None = None
+    """Timestamp of the last record that was read, epoch ms."""
+    problems: list[str] = field(default_factory=list)
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether no record describes a cluster."""
+        some = self.topics or self.configs or self.brokers or self.controllers or self.features or self.quotas
+        more = self.acls or self.scram or self.tokens or self.producer_ids or self.zk_migration or self.voters
+        return not (some or more) and self.leader is None and self.kraft_version is None
+
+    @property
+    def broker_configs(self) -> dict[str, dict[str, str]]:
+        """The brokers' dynamic configs by node ID as text, "" for the cluster-wide defaults."""
+        return {name: configs for (kind, name), configs in self.configs.items() if kind == BROKER}
+
+    @property
+    def broker_directories(self) -> dict[int, tuple[str, ...]]:
+        """The log directory IDs of each registered broker."""
+        return {number: broker.logDirs for number, broker in self.brokers.items()}
+
+
+def endpoints(values: list[dict[str, Any]] | None, protocols: dict[int, str]) -> tuple[Endpoint, ...]:
+    """Convert the endpoints of a record."""
+    return tuple(
+        Endpoint(
+            endpoint["name"],
+            endpoint["host"],
+            endpoint["port"],
+            protocols.get(endpoint["securityProtocol"], str(endpoint["securityProtocol"]))
+            if "securityProtocol" in endpoint
+            else "",
+        )
+        for endpoint in values or ()
+    )

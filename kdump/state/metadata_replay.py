@@ -1,0 +1,67 @@
+"""Replays KRaft metadata records into an image of the cluster, with bounded memory.
+
+The record handlers are in replay_topics (topics, partitions), replay_nodes (brokers, controllers, features) and
+replay_access (configs, quotas, ACLs, credentials, tokens). Source: the delta classes in org.apache.kafka.image.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from kdump.format.metadata_record import decode_metadata_record, metadata_record_name
+from kdump.log.record import Record
+from kdump.state import replay_access, replay_nodes, replay_topics
+from kdump.state.as_of import ChangeListener
+from kdump.state.internal_records import ROOM, too_large
+from kdump.state.metadata_image import MetadataImage
+from kdump.state.replay_state import ReplayState
+
+HANDLERS: dict[str, Callable[[ReplayState, dict[str, Any]], None]] = {
+    **replay_topics.HANDLERS,
+    **replay_nodes.HANDLERS,
+    **replay_access.HANDLERS,
+}
+"""Handlers by record name."""
+NO_EFFECT = {
+    "NoOpRecord": "the leader writes it to advance the committed offset",
+    "BeginTransactionRecord": "its transaction is applied only if it was committed: see metadata.uncounted",
+    "EndTransactionRecord": "see BeginTransactionRecord",
+    "AbortTransactionRecord": "see BeginTransactionRecord",
+}
+"""Records without an effect of their own, and the reason."""
+
+
+class MetadataReplay(ReplayState):
+    """Applies records in order. `room`: memory budget in bytes; `only`: names of the records to apply (None: all);
+    `on_change` is called with each change."""
+
+    def __init__(
+        self,
+        metadata: MetadataImage,
+        room: int = ROOM,
+        only: frozenset[str] | None = None,
+        on_change: ChangeListener | None = None,
+    ) -> None:
+        super().__init__(metadata, room, on_change)
+        self.only = only
+
+    def apply(self, record: Record) -> None:
+        """Apply a record that is not a control record; one that does not decode changes nothing."""
+        self.offset, self.timestamp = record.offset, record.timestamp
+        if too_large(record):
+            self.at(f"the record is too large: {record.valueSize} bytes")
+            return
+        value = record.value
+        name = metadata_record_name(value)
+        handler = HANDLERS.get(name) if self.only is None or name in self.only else None
+        # Records without a handler are not decoded; unknown ones are, to note the problem.
+        if handler is None and not name.startswith("UNKNOWN"):
+            return
+        decoded = decode_metadata_record(value)
+        if decoded.problem is not None:
+            self.at(str(decoded.problem))
+        elif handler is not None:
+            assert decoded.values is not None
+            self.record = name
+            handler(self, decoded.values)

@@ -1,0 +1,239 @@
+"""A broker's producer state, rebuilt from a partition's batches.
+
+Source: org.apache.kafka.storage.internals.log.ProducerStateManager, ProducerStateEntry and ProducerAppendInfo, as used
+in a replay (AppendOrigin.REPLICATION), which rejects nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, fields
+from operator import attrgetter
+from struct import Struct
+from typing import ClassVar, Generic, NamedTuple, TypeVar
+
+from kdump.core.id_rows import IdRows
+from kdump.format.batch_header import sequence
+from kdump.log.region import Batch
+from kdump.state.marker import EndTxnMarker
+
+MAX_PRODUCERS = 1_000_000
+"""Maximum number of producers kept; beyond that, the one that was idle for longest is removed."""
+EXPIRATION = 86_400_000
+"""Default of producer.id.expiration.ms (TransactionLogConfig): the time after which a broker removes an idle
+producer."""
+BLOCK = 1024
+HALF = 1 << 30
+WRAP = 1 << 31
+
+EPOCH_DECREASED, EPOCH_START, GAP, DUPLICATE = "epoch-decreased", "epoch-start", "gap", "duplicate"
+"""Ways in which a batch can fail to follow the previous batch of its producer."""
+
+
+@dataclass(slots=True)
+class ProducerStateEntry:
+    """State of one producer ID; -1 for none. Timestamps are epoch ms; offsets and sequences are those of the last data
+    batch in the current `epoch`, as in ProducerStateEntry."""
+
+    LAYOUT: ClassVar[str] = "<hhhiqiqqiqi"
+    """How a ProducerState stores the fields."""
+
+    epoch: int
+    highest_epoch: int = -1
+    batch_epoch: int = -1
+    """Epoch of the last data batch; a marker may raise `epoch` later."""
+    last_sequence: int = -1
+    last_offset: int = -1
+    offset_delta: int = 0
+    batch_timestamp: int = -1
+    timestamp: int = -1
+    """Timestamp of the last data batch or marker."""
+    coordinator_epoch: int = -1
+    txn_first_offset: int = -1
+    damages: int = 0
+    """Number of damaged regions found in the log up to the producer's last data batch."""
+
+    @classmethod
+    def first(cls, epoch: int) -> ProducerStateEntry:
+        """Return the state of a producer that has just begun with this epoch."""
+        return cls(epoch, epoch)
+
+    def set_epoch(self, epoch: int) -> None:
+        """Set the epoch; a different one resets sequences and offsets (ProducerStateEntry.maybeUpdateProducerEpoch)."""
+        if epoch != self.epoch:
+            self.epoch = epoch
+            self.last_sequence = self.last_offset = self.batch_epoch = -1
+            self.offset_delta = 0
+        self.highest_epoch = max(self.highest_epoch, epoch)
+
+    def is_expired(self, now: int, expiration: int = EXPIRATION) -> bool:
+        """Return True if a broker would remove the producer at `now`, epoch ms
+        (ProducerStateManager.isProducerExpired)."""
+        return self.txn_first_offset < 0 and now - self.timestamp >= expiration
+
+
+class SequenceBreak(NamedTuple):
+    """A batch that does not follow the previous batch of the same producer.
+
+    `kind` is EPOCH_DECREASED, EPOCH_START (a new epoch that does not start with sequence 0), GAP or DUPLICATE;
+    `expected` and `actual` are epochs for EPOCH_DECREASED, else sequences; `epoch` is the batch's. `idle`: ms since
+    the producer's last batch or marker; `damaged`: there is damage between the two batches.
+    """
+
+    kind: str
+    epoch: int
+    expected: int
+    actual: int
+    last_sequence: int
+    last_offset: int
+    idle: int
+    damaged: bool
+
+
+EntryT = TypeVar("EntryT", bound=ProducerStateEntry)
+
+
+class ProducerState(Generic[EntryT]):
+    """Producers by ID, as of the batches passed in so far, each in some 90 bytes. `forgotten` counts those removed to
+    limit memory; `kind` is the class of the entries."""
+
+    def __init__(self, kind: type[EntryT] = ProducerStateEntry) -> None:  # type: ignore[assignment]
+        self.kind = kind
+        self.forgotten = 0
+        self._rows = IdRows(by_age=True)
+        self._layout = Struct(kind.LAYOUT)
+        self._blocks: list[bytearray] = []
+        """The entries, BLOCK in each: a single array would be copied whenever it has to grow."""
+        self._of = attrgetter(*(field.name for field in fields(kind)))
+
+    def __len__(self) -> int:
+        return len(self._rows)
+
+    def row_of(self, producer_id: int) -> int:
+        """Return the number of a producer, less than the number of all; -1 if it is not known."""
+        return self._rows.find(producer_id)
+
+    def get(self, producer_id: int) -> EntryT | None:
+        """Return a copy of the entry; `put` stores it."""
+        row = self._rows.find(producer_id)
+        return None if row < 0 else self._entry(row)
+
+    def _entry(self, row: int) -> EntryT:
+        return self.kind(*self._layout.unpack_from(*self._place(row)))
+
+    def _place(self, row: int) -> tuple[bytearray, int]:
+        """Return the block with a row, and where the row is in it."""
+        return self._blocks[row // BLOCK], row % BLOCK * self._layout.size
+
+    def items(self) -> Iterator[tuple[int, EntryT]]:
+        """Yield each producer ID with a copy of its entry, in the order in which they were last active."""
+        for row in self._rows:
+            yield self._rows.id_of(row), self._entry(row)
+
+    def put(self, producer_id: int, entry: EntryT) -> None:
+        """Store the entry, and make the producer the most recently active one."""
+        row = self._row(producer_id, entry.epoch)
+        self._layout.pack_into(*self._place(row), *self._of(entry))
+
+    def _row(self, producer_id: int, epoch: int) -> int:
+        """Return the row of the producer, created if necessary, and make it the most recently active one."""
+        rows, count = self._rows, len(self._rows)
+        if count >= MAX_PRODUCERS and rows.find(producer_id) < 0:
+            self.forgotten += 1
+            row = rows.replace_oldest(producer_id)
+        else:
+            row = rows.add(producer_id)
+            if row < count:
+                return row
+            if row % BLOCK == 0:  # only the first block grows: most partitions have few producers
+                self._blocks.append(bytearray(BLOCK * self._layout.size if row else 0))
+            if row < BLOCK:
+                self._blocks[0] += bytes(self._layout.size)
+        first = self._of(self.kind.first(epoch))
+        self._layout.pack_into(*self._place(row), *first)
+        return row
+
+    def data(self, batch: Batch, damages: int = 0) -> None:
+        """Apply a data batch of a producer (ProducerAppendInfo.appendDataBatch)."""
+        assert batch.producerId is not None
+        self.wrote(
+            batch.producerId,
+            batch.producerEpoch or 0,
+            batch.lastSequence if batch.lastSequence is not None else -1,
+            batch.lastOffset,
+            batch.lastOffsetDelta or 0,
+            -1 if batch.maxTimestamp is None else batch.maxTimestamp,
+            batch.baseOffset or 0 if batch.isTransactional else None,
+            damages,
+        )
+
+    def wrote(
+        self,
+        producer_id: int,
+        epoch: int,
+        last_sequence: int,
+        last_offset: int,
+        offset_delta: int,
+        timestamp: int,
+        transaction: int | None,
+        damages: int,
+    ) -> None:
+        """Apply one or more data batches of a producer, given the values of the last one. `transaction` is the base
+        offset of the first if they are transactional, else None."""
+        block, at = self._place(self._row(producer_id, epoch))
+        (_, highest, *_, coordinator_epoch, first, _) = STATE.unpack_from(block, at)
+        STATE.pack_into(
+            block,
+            at,
+            epoch,
+            max(highest, epoch),
+            epoch,
+            last_sequence,
+            last_offset,
+            offset_delta,
+            timestamp,
+            timestamp,
+            coordinator_epoch,
+            transaction if transaction is not None and first < 0 else first,
+            damages,
+        )
+
+    def marker(self, batch: Batch, marker: EndTxnMarker) -> None:
+        """Apply a transaction marker (ProducerAppendInfo.appendEndTxnMarker). Since transaction version 2 its epoch is
+        one above that of the data."""
+        assert batch.producerId is not None
+        epoch = batch.producerEpoch or 0
+        now = self._entry(self._row(batch.producerId, epoch))
+        now.set_epoch(epoch)
+        if marker.coordinatorEpoch is not None:
+            now.coordinator_epoch = marker.coordinatorEpoch
+        timestamp = batch.maxTimestamp if marker.timestamp is None else marker.timestamp
+        now.timestamp = -1 if timestamp is None else timestamp
+        now.txn_first_offset = -1
+        self.put(batch.producerId, now)
+
+
+STATE = Struct(ProducerStateEntry.LAYOUT)
+
+
+def follows(before: ProducerStateEntry, batch: Batch, damages: int = 0) -> SequenceBreak | None:
+    """Return how a data batch with a sequence breaks with the producer's state `before`; None if it follows correctly.
+    The rules are those of ProducerAppendInfo.checkProducerEpoch and checkSequence."""
+    epoch, base = batch.producerEpoch or 0, batch.baseSequence or 0
+    idle = (batch.maxTimestamp or 0) - before.timestamp
+    damaged = before.damages != damages
+
+    def broken(kind: str, expected: int, actual: int) -> SequenceBreak:
+        return SequenceBreak(kind, epoch, expected, actual, before.last_sequence, before.last_offset, idle, damaged)
+
+    if epoch < before.highest_epoch:
+        return broken(EPOCH_DECREASED, before.highest_epoch, epoch)
+    if epoch > before.highest_epoch:
+        return broken(EPOCH_START, 0, base) if base != 0 else None
+    if before.last_sequence < 0 or before.batch_epoch != epoch:
+        return None
+    expected = sequence(before.last_sequence, 1)
+    ahead = (base - expected) % WRAP
+    if ahead == 0:
+        return None
+    return broken(GAP if ahead < HALF else DUPLICATE, expected, base)

@@ -1,0 +1,152 @@
+"""Reads __transaction_state: the coordinators' transactions, and which of them are ongoing.
+
+Source: kafka.coordinator.transaction.TransactionStateManager (loadTransactionMetadata, partitionFor) and, for hanging
+transactions, FindHangingTransactionsCommand of org.apache.kafka.tools.TransactionsCommand.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from kdump.format.transaction_record import TransactionMetadata, decode_transaction
+from kdump.log.errors import Gone, SourceError, Unread, listing_error, unread
+from kdump.log.internal_topics import TRANSACTION_TOPIC
+from kdump.log.paths import segments_in
+from kdump.log.record import Record
+from kdump.log.region import Limits
+from kdump.state.internal_records import ENTRY, MAX_PROBLEMS, ROOM, bounded, read_records, too_large
+from kdump.state.transaction_history import TransactionHistory
+
+DIRECTORY = re.compile(rf"{TRANSACTION_TOPIC}-([0-9]{{1,10}})")
+OPEN = ("Ongoing", "PrepareCommit", "PrepareAbort", "PrepareEpochFence")
+"""States in which the coordinator still has to write a marker to each listed partition."""
+
+
+@dataclass
+class TransactionCoordinatorState:
+    """Combined contents of the __transaction_state partitions on a disk. `partitions`: their numbers;
+    `partition_count`: how many the cluster has, None if unknown. `problems`: one line for each thing that could not be
+    read; if there are any, the transactions may be outdated or incomplete."""
+
+    by_id: dict[str, TransactionMetadata] = field(default_factory=dict)
+    partitions: set[int] = field(default_factory=set)
+    partition_count: int | None = None
+    problems: list[str] = field(default_factory=list)
+    history: TransactionHistory = field(default_factory=TransactionHistory)
+    _open: dict[int, list[TransactionMetadata]] | None = field(default=None, repr=False, compare=False)
+
+    @property
+    def is_complete(self) -> bool:
+        """Whether every partition of __transaction_state was read without problems. All are needed, because a producer
+        ID does not show in which partition its transactional ID is (its hash modulo the number of partitions)."""
+        whole = self.partition_count is not None and self.partitions >= set(range(self.partition_count))
+        return whole and not self.problems
+
+    def ongoing(self, producer_id: int, producer_epoch: int, topic: str, partition: int) -> bool | None:
+        """Return True if the producer's open transaction in this partition will still get its marker: the coordinator
+        lists the partition in a transaction of that producer ID that is ongoing or about to end. Returns None if there
+        is no such transaction and the coordinators are not complete.
+
+        A transaction keeps its `producerId` until it has ended, so the previous and next producer IDs do not count.
+        Its epoch may be above that of the data (it is raised before a fenced producer's transaction is aborted and,
+        since transaction version 2, at every end), and a marker with a higher epoch ends the older data. A marker with
+        a lower epoch is rejected by the leader.
+        """
+        if self._open is None:
+            self._open = {}
+            for known in self.by_id.values():
+                if known.state in OPEN:
+                    self._open.setdefault(known.producerId, []).append(known)
+        for known in self._open.get(producer_id, ()):
+            if producer_epoch <= known.producerEpoch and partition in known.partitions.get(topic, ()):
+                return True
+        return False if self.is_complete else None
+
+    def of_producer(self, producer_id: int) -> TransactionMetadata | None:
+        """Return the coordinator's last record of the transactional ID that the producer ID belongs to; None if
+        unknown."""
+        name = self.history.names.get(producer_id)
+        return None if name is None else self.by_id.get(name)
+
+
+def read_coordinator(
+    directories: Sequence[str], partition_count: int | None = None, limits: Limits | None = None
+) -> TransactionCoordinatorState | None:
+    """Read `directories`, every __transaction_state-N on the disk. Returns None if none of them is one.
+
+    `partition_count`: how many partitions the topic has in the cluster (see Metadata.topics). Never raises: what cannot
+    be read is listed in `problems`, and reading continues after it, because the records are independent of each other.
+    """
+    found = TransactionCoordinatorState(partition_count=partition_count)
+    replay = _Replay(found)
+    for directory in directories:
+        match = DIRECTORY.fullmatch(os.path.basename(os.path.abspath(directory)))
+        if not match:
+            continue
+        replay.name = ""
+        number = int(match[1])
+        if number in found.partitions:
+            replay.note(f"{directory}: partition {number} is also in another log directory")
+        found.partitions.add(number)
+        try:
+            names = segments_in(directory)
+        except OSError as error:
+            replay.note(unread(SourceError(listing_error(error, directory))))
+            continue
+        if not names:
+            replay.note(f"{directory}: no segments")
+        replay.name = match[0]
+        for name in names:
+            for record in read_records(os.path.join(directory, name), bounded(limits), replay.note):
+                if record is not None and not record.is_control:
+                    replay.apply(record)
+    return found if found.partitions else None
+
+
+class _Replay:
+    """Replays records into the last value of each transactional ID, with bounded memory."""
+
+    def __init__(self, found: TransactionCoordinatorState) -> None:
+        self.found = found
+        self.name = ""
+        self.room = ROOM
+        self.is_full = False
+
+    def note(self, problem: str) -> None:
+        if len(self.found.problems) < MAX_PROBLEMS:
+            has_path = isinstance(problem, (Unread, Gone)) or not self.name
+            self.found.problems.append(problem if has_path else f"{self.name}/{problem}")
+
+    def apply(self, record: Record) -> None:
+        if too_large(record):
+            self.note(
+                f"offset {record.offset}: the record is too large: key {record.keySize} bytes, value "
+                f"{record.valueSize} bytes"
+            )
+            return
+        decoded = decode_transaction(record.key, record.value)
+        if decoded.problem is not None or decoded.transactionalId is None:
+            self.note(f"offset {record.offset}: {decoded.problem}")
+            return
+        self.found.history.add(decoded, self.name, record.offset or 0, record.timestamp)
+        before = self.found.by_id.pop(decoded.transactionalId, None)
+        self.room += _size(before) if before else 0
+        if decoded.tombstone:
+            return
+        if _size(decoded) <= self.room:
+            self.room -= _size(decoded)
+            self.found.by_id[decoded.transactionalId] = decoded
+        elif not self.is_full:
+            self.is_full = True
+            self.note(f"offset {record.offset}: too many transactions to keep in memory ({ROOM} bytes)")
+
+
+def _size(known: TransactionMetadata) -> int:
+    """Return about how many bytes of memory `known` takes."""
+    assert known.transactionalId is not None
+    listed = sum(ENTRY + sys.getsizeof(topic) + 40 * len(numbers) for topic, numbers in known.partitions.items())
+    return ENTRY + 200 + sys.getsizeof(known.transactionalId) + listed
