@@ -121,7 +121,7 @@ class DumpLogOptions(CommandOptions):
     "--max-message-size", type=JAVA_INT, metavar="BYTES", help="Accepted, but ignored: batches of any size are read."
 )
 @click.option("--verify-index-only", is_flag=True, help="Check indexes without printing their entries.")
-@click.option("--index-sanity-check", is_flag=True, help="Run only the index checks that a broker runs at startup.")
+@click.option("--index-sanity-check", is_flag=True, help="Run only Kafka's sanity check of each .index and .timeindex.")
 @low_impact_options
 @click.option("--max-decompressed-size", type=SizeParam(), default=DEFAULT_MAX_DECOMPRESSED, hidden=True)
 @click.option("--window", type=SizeParam(), default=1 << 20, hidden=True)

@@ -38,7 +38,8 @@ SCHEMA_HELP = (
     "Use this schema (.avsc, or a descriptor set) for values in avro or protobuf, or for keys if only they need one."
 )
 COMMITTED_HELP = (
-    "Show only what a read_committed consumer sees: no aborted records, and nothing at or above the last stable offset."
+    "Show only what a read_committed consumer receives: no control or aborted records, and nothing at or above the "
+    "last stable offset."
 )
 FILE = click.Path(exists=True, dir_okay=False)
 EXAMPLES = """

@@ -82,7 +82,13 @@ class TransactionsOptions(CommandOptions):
     help="Show only transactions in this state; repeatable.",
 )
 @topic_option("Read only partitions of these topics")
-@click.option("--producer-id", "producer_ids", type=int, multiple=True, help="Show only this producer's; repeatable.")
+@click.option(
+    "--producer-id",
+    "producer_ids",
+    type=int,
+    multiple=True,
+    help="Show only transactions of this producer; repeatable.",
+)
 @click.option(
     "--transactional-id", "names", metavar="ID", multiple=True, help="Show only transactions with this ID; repeatable."
 )

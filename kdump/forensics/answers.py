@@ -122,7 +122,9 @@ class CoordinatorTransaction(NamedTuple):
     transactionStartTimestampMs: Annotated[int | None, Doc("start of its last transaction", EPOCH_MS)]
     transactionLastUpdateTimestampMs: Annotated[int | None, Doc("time of the last change", EPOCH_MS)]
     age: Annotated[int | None, Doc("time since the transaction started, if it has not ended", MS)]
-    partitions: Annotated[tuple[str, ...], Doc("partitions without a marker so far, as topic-partition")]
+    partitions: Annotated[
+        tuple[str, ...], Doc("partitions of its transaction, as topic-partition; none once all have a marker")
+    ]
 
 
 @answer("transactionDifference")

@@ -128,7 +128,9 @@ class ClusterPartition(NamedTuple):
     eligibleLeaderReplicas: Annotated[
         tuple[int, ...], Doc("replicas out of sync, but with all committed records (KIP-966)")
     ]
-    lastKnownElr: Annotated[tuple[int, ...], Doc("last eligible replicas, before they had an unclean shutdown")]
+    lastKnownElr: Annotated[
+        tuple[int, ...], Doc("last leader, stored when the ISR became empty; empty if there is a leader")
+    ]
     leaderRecoveryState: Annotated[str, Doc("RECOVERING after an unclean election, else RECOVERED")]
     partitionEpoch: Annotated[int, Doc("partition epoch, raised with each change of the partition")]
     directories: Annotated[tuple[str, ...], Doc("ID of the log directory of each replica")]

@@ -22,7 +22,7 @@ TIMESTAMP_TYPE = Bits(
     3,
     1,
     {0: "CreateTime", 1: "LogAppendTime"},
-    "0: the producer set the timestamps; 1: all records have maxTimestamp, when the broker appended them",
+    "0: the producer set the timestamps; 1: all records have the time at which the broker appended them",
 )
 TRANSACTIONAL = Bits(
     "isTransactional",
@@ -36,7 +36,7 @@ CONTROL = Bits(
     5,
     1,
     {1: "control"},
-    "1: contains no data, but a control record of a broker; applications never receive it",
+    "1: contains no data, but a control record of a broker or controller; applications never receive it",
 )
 DELETE_HORIZON = Bits(
     "hasDeleteHorizonMs",
@@ -64,7 +64,9 @@ class BatchHeader(NamedTuple):
     maxTimestamp: Annotated[
         int, Field(INT64, "largest timestamp of a record; the append time if LogAppendTime", "epoch ms")
     ]
-    producerId: Annotated[int, Field(INT64, "ID of the idempotent producer that wrote it; -1: none")]
+    producerId: Annotated[
+        int, Field(INT64, "ID of the idempotent producer that wrote it, or whose transaction it ends; -1: none")
+    ]
     producerEpoch: Annotated[int, Field(INT16, "epoch of that producer; -1: none")]
     baseSequence: Annotated[int, Field(INT32, "sequence number of the first record; -1: none")]
     recordCount: Annotated[int, Field(INT32, "number of records; 0 if compaction removed all")]

@@ -43,7 +43,7 @@ TEXT_FIELDS: dict[str, tuple[TextField, ...]] = {
     ),
     "meta-properties": (
         TextField("version", "number", "1: KRaft; 0: ZooKeeper, with broker.id instead of node.id"),
-        TextField("cluster.id", "text", "ID of the cluster; a node of another cluster does not start with it"),
+        TextField("cluster.id", "text", "ID of the cluster; the controllers of another cluster reject the node"),
         TextField("node.id", "number", "ID of the node in the cluster"),
         TextField("broker.id", "number", "ID of the broker, before KRaft"),
         TextField("directory.id", "UUID", "ID of this log directory of the node (KIP-858)"),

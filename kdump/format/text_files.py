@@ -91,7 +91,7 @@ def _checkpoint(data: bytes, entry: Any, form: str) -> Iterator[TextLine]:
         yield TextLine(position, len(line), "entry", values or {}, problem)
     # An empty file, or one that ends after its version, is valid and has no entries.
     if count is not None and count != found:
-        yield TextLine(len(data), 0, "count", {}, f"the count is {count}, but there are {found} entries")
+        yield TextLine(len(data), 0, "count", {}, f"the count is {count}, but the number of entries is {found}")
 
 
 def _not_utf8(line: bytes) -> str:

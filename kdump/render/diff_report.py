@@ -356,7 +356,7 @@ def _next(found: Diff) -> Iterator[str]:
     for number in damaged:
         yield (
             f"{letter(number)} is damaged: run kdump verify {found.copies[number].path}; with its broker stopped, you"
-            " can replace it with an intact copy"
+            " can replace it with an intact copy that ends no earlier"
         )
     if found.history is not None:
         lost = [f"kdump inspect --records --offset {found.history}.. {copy.path}" for copy in found.copies]

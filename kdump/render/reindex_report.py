@@ -113,8 +113,9 @@ class ReindexReport(Sink[Reindexed | ReindexSummary]):
             )
         else:
             self._text(
-                "  or, with the broker stopped, delete the wrong .index and that of the log's last segment: at startup "
-                "the broker recovers these segments and rebuilds all three"
+                "  or, if kdump verify finds no damage in the log's segments: with the broker stopped, delete the "
+                "wrong .index and that of the log's last segment; at startup the broker recovers these segments and "
+                "rebuilds all three indexes of each"
             )
 
     def _text(self, text: str) -> None:

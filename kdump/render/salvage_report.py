@@ -169,9 +169,13 @@ class SalvageReport(Sink[Salvaged | SalvageSummary]):
         name = written[0].name if len(written) == 1 else "each directory"
         self._text(f"  check it: kdump verify {out}")
         self._text(
-            f"  use it: stop the broker, move its own partition directory away, put {name} in its place, and delete"
-            " .kafka_cleanshutdown in the log directory: there are no producer snapshots, and after a clean shutdown a"
-            " broker would not re-read the batches, and so would not know producers and open transactions"
+            f"  use it: stop the broker, move its own partition directory out of log.dirs, put {name} in its place, and"
+            " delete .kafka_cleanshutdown in the log directory: there are no producer snapshots, and after a clean"
+            " shutdown a broker would not read the batches again, and so would not know producers and open transactions"
+        )
+        self._text(
+            "  before you start the broker, run kdump restart-plan on the log directory: without .kafka_cleanshutdown,"
+            " the broker recovers every log in it, and truncates each at any damage after its recovery point"
         )
 
 

@@ -70,6 +70,7 @@ PLACE = (
     SparkColumn("topic", STRING, "", "from the name of the file's directory"),
     SparkColumn("partition", INT, "", "from the name of the file's directory"),
 )
+FROM_ENTRY = "from the entry; for leader-epoch-checkpoint from the name of its directory"
 STATE = SparkColumn("state", STRING, "", "state of the partition directory: live, delete, future or stray")
 COMMON = (*IDENTITY, *PLACE, STATE)
 
@@ -205,14 +206,15 @@ PRODUCER_STATES = _table(
 )
 CHECKPOINTS = _table(
     "checkpoints",
-    "a line of a checkpoint file",
+    "an entry of a checkpoint file",
     IDENTITY,
     [
         SparkColumn(
             "checkpoint", STRING, "", "name of the file: replication-offset-checkpoint, leader-epoch-checkpoint, …"
-        )
+        ),
+        SparkColumn("topic", STRING, "", FROM_ENTRY),
+        SparkColumn("partition", INT, "", FROM_ENTRY),
     ],
-    PLACE,
     columns_of(TYPES["checkpointEntry"]),
 )
 
@@ -252,7 +254,7 @@ TRANSACTIONS = _table(
             "state", STRING, "", "Empty, Ongoing, PrepareCommit, PrepareAbort, CompleteCommit, CompleteAbort, Dead"
         ),
         SparkColumn(
-            "partitions", PARTITIONS, "", "partitions in the transaction that have no COMMIT or ABORT marker yet"
+            "partitions", PARTITIONS, "", "partitions of the transaction; none once all have a COMMIT or ABORT marker"
         ),
         *with_time(
             SparkColumn("transactionStartTimestampMs", BIGINT, "epoch ms", "when the transaction began; -1: not set")

@@ -35,7 +35,9 @@ class Member(NamedTuple):
     rackId: Annotated[str | None, Doc("client.rack")] = None
     clientId: Annotated[str | None, Doc("client.id")] = None
     clientHost: Annotated[str | None, Doc("host that the client connects from")] = None
-    memberEpoch: Annotated[int | None, Doc("epoch of its assignment; -1: it has left; null: classic group")] = None
+    memberEpoch: Annotated[
+        int | None, Doc("epoch of its assignment; -1: it has left; -2: a static member has left; null: classic group")
+    ] = None
     previousMemberEpoch: Annotated[int | None, Doc("its memberEpoch before the current one")] = None
     state: Annotated[
         str | None, Doc("STABLE, UNREVOKED_PARTITIONS, UNRELEASED_PARTITIONS, UNREVOKED_TASKS, UNRELEASED_TASKS")

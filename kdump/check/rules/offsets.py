@@ -19,10 +19,11 @@ OFFSET_NOT_MONOTONIC = Code(
     meaning="A batch's base offset is not above the previous batch's last offset.",
     consequence=(
         "a consumer skips these records, gets offsets twice or stops; recovery that indexes such a batch fails with "
-        "InvalidOffsetException and deletes this whole segment and every later one"
+        "InvalidOffsetException: after an unclean shutdown the broker then deletes this whole segment and every later "
+        "one, and if the .index is missing it exits"
     ),
     fix=f"Do not let a broker recover this log, and do not delete the .index: back the directory up first. {RESTORE}",
-    source="UnifiedLog.append, OffsetIndex.append, LogLoader.recoverLog",
+    source="UnifiedLog.append, OffsetIndex.append, LogLoader.recoverLog, LogLoader.loadSegmentFiles",
 )
 
 OFFSET_GAP = Code(

@@ -18,12 +18,18 @@ from kdump.forensics.retention.observed_segments import BATCH, FILE, INDEX, Obse
 from kdump.format.count_text import count_text
 
 DELETION, COMPACTION = "deletion", "compaction"
-TRIM = (
-    "raise the log start offset to the next segment's base offset with kafka-delete-records.sh, or set retention.bytes,"
-    " which does not depend on timestamps"
+BYTES = "set retention.bytes, which does not depend on timestamps"
+TRIM = f"raise the log start offset to the next segment's base offset with kafka-delete-records.sh, or {BYTES}"
+# UnifiedLog.deleteLogStartOffsetBreachedSegments: only a segment that has a next one.
+TRIM_ACTIVE = (
+    "once the broker has rolled a new segment, raise the log start offset to that segment's base offset with "
+    f"kafka-delete-records.sh, or {BYTES}"
 )
 REFUSE = "; message.timestamp.after.max.ms makes the broker reject such timestamps"
-REPLACE = "run kdump verify for details; if another in-sync replica is intact, have this one fetched again"
+REPLACE = (
+    "run kdump verify for details and impact; docs/findings.md and kdump verify --list --json state the action for its"
+    " finding"
+)
 
 
 @dataclass
@@ -115,7 +121,9 @@ def _future(case: RetentionCase) -> Iterator[RetentionBlocker]:
     if len(kept) > 1:
         waiting = count_text(len(kept) - 1, "later segment that is due waits", "later segments that are due wait")
         message += f"; {waiting} for it"
-    fix = TRIM + (REFUSE if segment.timestamp_from == BATCH else "")
+    fix = (TRIM if first < len(case.segments) - 1 else TRIM_ACTIVE) + (
+        REFUSE if segment.timestamp_from == BATCH else ""
+    )
     made = _blocker(case, answers.FUTURE, DELETION, kept, message, at=segment, fix=fix)
     found = latest(segment, case.options) if segment.timestamp_from == BATCH else None
     yield made._replace(
