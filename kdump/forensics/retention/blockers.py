@@ -23,7 +23,10 @@ TRIM = (
     " which does not depend on timestamps"
 )
 REFUSE = "; message.timestamp.after.max.ms makes the broker reject such timestamps"
-REPLACE = "run kdump verify for details; if another in-sync replica is intact, have this one fetched again"
+REPLACE = (
+    "run kdump verify for details. Stop the broker; if another one with an intact copy then leads, and this one is in "
+    "neither Isr nor Elr, move the directory away: after startup, the broker fetches the partition again"
+)
 
 
 @dataclass
