@@ -55,9 +55,10 @@ class OrderedReader(SalvageReader):
             made = self.rescue(batch) if self.rescue is not None else None
             if made is not None:
                 code = self.file.check(self.file.batch_at(found.position, found.size)).code
-                mended = (code, CORRECTED_BIT) if made[2] else (code,)
+                new, claimed, is_corrected = made
+                marks = (code, CORRECTED_BIT) if is_corrected else (code,)
                 return SalvageCandidate(
-                    self, made[0], found.base, found.last, mended, (), made[1], found.position, found.size
+                    self, new, found.base, found.last, marks, (), claimed, found.position, found.size
                 )
         checked = self.file.check(batch)
         batch, mended, stored = checked.batch, checked.mended, None
