@@ -28,6 +28,7 @@ from kdump.render.all_answers import TYPES
 from tests import command, craft
 from tests.conftest import DISKS, FIXTURES, sample, seeded
 from tests.test_damaged_disks import DAMAGES, LARGE
+from tools.incident import Disk, lay_out
 
 ZERO = f"{0:020}"
 FIRST = ZERO + ".log"
@@ -201,12 +202,38 @@ def test_strays(disk: Path) -> None:
     assert "partition.metadata" in found.stray
     assert "topic_id: " in found.remedy
     assert run(disk).exit_code == 1
+    assert "deleted" not in found.remedy
     shutil.copytree(DISK / "ledger-0", disk / "ledger-7")
     said = run(disk).stdout
     assert "MAKES all 2 partitions STRAY" in said
     (seven,) = [each for each in kdump.restart_plan([str(disk)]).partitions if each.partition == 7]
     assert {"ledger", "7"} <= set(seven.stray.split())
     assert "partition.metadata" not in seven.stray
+
+
+def test_the_topic_id_of_a_recreated_topic_is_not_replaced(disk: Path) -> None:
+    """Its old log must not become part of the new topic: the remedy applies only if the topic was never deleted."""
+    path = disk / "ledger-0" / "partition.metadata"
+    path.write_text("version: 0\ntopic_id: pP1dXJ1nQGmUFh2wsbRm4Q")
+    remedy = ledger(disk).remedy
+    assert remedy.index("deleted and created again") < remedy.index("Only if it never was") < remedy.index("topic_id: ")
+
+
+def test_the_metadata_snapshot_covers_what_is_lost_below_its_end(tmp_path: Path) -> None:
+    """The node empties the log and starts again at the end of the snapshot: only later offsets are lost."""
+    lay_out("metadata-log", tmp_path / "incident")
+    disk = tmp_path / "incident" / "disk-1"
+    options = ("--topic", "__cluster_metadata")
+    lost = run(disk, *options)
+    assert lost.exit_code == 1
+    assert "starts at offset 327" in lost.stdout
+    assert "offsets 282..326 are covered" in lost.stdout
+    assert "offsets 327..328 are lost" in lost.stdout
+    os.truncate(disk / "__cluster_metadata-0" / FIRST, Disk(disk).batches("__cluster_metadata-0")[-1][0])
+    covered = run(disk, *options)
+    assert covered.exit_code == 0
+    assert "nothing is lost" in covered.stdout
+    assert "282..326" not in covered.stdout
 
 
 # --- two directories ---

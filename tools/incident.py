@@ -164,8 +164,8 @@ def corrupt_index(disk: Disk) -> None:
 
 @incident("stuck-consumer")
 def stuck_consumer(disk: Disk) -> None:
-    """The header of the second batch of orders-zstd-0 states 61 records, but the batch contains 60. The producer wrote
-    it that way, and the checksum matches."""
+    """The header of the second batch of orders-zstd-0 states 61 records, but the batch contains 60. The checksum
+    matches: it was computed after the damage."""
     position, header = disk.batches(ORDERS_ZSTD)[1]
     batch = changed(disk.batch(ORDERS_ZSTD, 1), recordCount=header.recordCount + 1)
     disk.write(disk.log(ORDERS_ZSTD), position, batch)
@@ -173,18 +173,43 @@ def stuck_consumer(disk: Disk) -> None:
 
 @incident("hanging-transaction")
 def hanging_transaction(disk: Disk) -> None:
-    """The last batch of payments-0 arrived late: its transaction had been committed, and the COMMIT marker was written
-    before the batch. No coordinator will end the transaction that the batch began (KIP-890)."""
+    """The client of tx-a is older than 4.0, and the broker runs with transaction.partition.verification.enable=false.
+    The last batch of payments-0 arrived late: its transaction had been aborted, and the ABORT marker was written before
+    the batch. No coordinator will end the transaction that the batch began (KIP-890)."""
     found = [header.producerId for _, header in disk.batches(PAYMENTS)]
     disk.truncate(PAYMENTS, found.index(11))
-    numbers = [number for number, (_, header) in enumerate(disk.batches(PAYMENTS)) if not header.isControlBatch]
-    header = disk.batches(PAYMENTS)[numbers[-1]][1]
+    old_client(disk, 9)
+    number, header = max(
+        (number, header)
+        for number, (_, header) in enumerate(disk.batches(PAYMENTS))
+        if header.producerId == 9 and not header.isControlBatch
+    )
     late = changed(
-        disk.batch(PAYMENTS, numbers[-1]),
+        disk.batch(PAYMENTS, number),
         baseOffset=disk.end(PAYMENTS),
         baseSequence=header.baseSequence + header.lastOffsetDelta + 1,
     )
     disk.append(disk.log(PAYMENTS), late)
+
+
+def old_client(disk: Disk, producer: int) -> None:
+    """Make the transactions of a producer those of a client older than 4.0: all have epoch 0, and their sequences
+    continue, where transaction version 2 increments the epoch and starts again at sequence 0."""
+    next_sequence = 0
+    for number, (position, header) in enumerate(disk.batches(PAYMENTS)):
+        if header.producerId == producer:
+            sequence = {} if header.isControlBatch else {"baseSequence": next_sequence}
+            disk.write(disk.log(PAYMENTS), position, changed(disk.batch(PAYMENTS, number), producerEpoch=0, **sequence))
+            next_sequence += 0 if header.isControlBatch else header.lastOffsetDelta + 1
+    log, start = "__transaction_state-0", b"\0\1" + producer.to_bytes(8, "big")
+    for number, (position, _) in enumerate(disk.batches(log)):
+        batch = disk.batch(log, number)
+        at = batch.find(start, BATCH_HEADER.size)
+        if at >= 0:  # after the version and the producer ID comes its epoch; the last field is clientTransactionVersion
+            end = at + len(start)
+            batch = batch[:end] + bytes(2) + batch[end + 2 :]
+            batch = batch[:-2] + bytes(2) if batch.endswith(b"\2\0\2\0") else batch
+            disk.write(disk.log(log), position, changed(batch))
 
 
 @incident("out-of-order-sequence")

@@ -82,7 +82,7 @@ class PartitionContext:
         return self.topic in INTERNAL_TOPICS
 
     def is_hanging(self, producer_id: int, producer_epoch: int) -> bool | None:
-        """Return True if no coordinator will end an open transaction: its coordinator does not list it as ongoing.
+        """Return True if no coordinator will end an open transaction: its coordinator does not list it as Ongoing.
         Returns None if the coordinators' logs are not available or not complete."""
         if self.coordinator is None or self.topic is None or self.partition is None:
             return None

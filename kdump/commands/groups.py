@@ -55,8 +55,8 @@ Examples:
   kdump groups /var/lib/kafka --group billing --history --json | jq -c .fields
 
 \b
-Exit status: 0 on success, 2 for a usage error, if a path could not be read (the others are shown), or if a log ends
-before --as-of.
+Exit status: 0 on success, 2 for a usage error, if a path could not be read (the others are shown), or if a log
+does not reach the offset in --as-of.
 """
 
 
@@ -112,9 +112,10 @@ class GroupsOptions(CommandOptions):
 @cluster_options
 @takes(GroupsOptions)
 def command(options: GroupsOptions) -> None:
-    """Show the groups in __consumer_offsets with their members and committed offsets, and with their lag if the
-    partitions are on the same disks. A path is a log directory, a __consumer_offsets-N directory, or a segment in it.
-    The state is the one that a group coordinator would load: aborted transactions do not count. Nothing is written."""
+    """Show the groups in __consumer_offsets and __share_group_state with their members and committed offsets, and
+    with their lag if the partitions are on the same disks. A path is a log directory, a __consumer_offsets-N directory,
+    or a segment in it. The state is the one that a group coordinator would load: offsets committed in aborted
+    transactions are ignored. Nothing is written."""
     if options.state.history and (options.offsets or options.members or options.sort):
         raise click.UsageError("--history cannot be combined with --offsets, --members or --sort")
     if options.sort and options.sort not in SORTS:

@@ -26,9 +26,9 @@ Examples:
   kdump restart-plan clean-2 --json | jq 'select(.type=="restartPlan") | .verdict'
 
 \b
-Exit status: 0 if the broker starts and loses nothing; 1 if it starts, but records are lost, hidden or set aside, a log
-directory goes offline, or there is a warning; 2 for a usage error, or if something could not be read; 3 if it does not
-start.
+Exit status: 0 if the broker starts and loses nothing; 1 if it starts, but records are lost, hidden or moved to -stray,
+a log directory goes offline, or there is a warning; 2 for a usage error, or if something could not be read; 3 if it
+does not start.
 """
 
 
@@ -45,8 +45,8 @@ class RestartPlanOptions(CommandOptions):
 
 @click.command(epilog=EXAMPLES)
 @click.argument("paths", metavar="LOGDIR…", nargs=-1, required=True)
-@topic_option("Show only these topics")
-@click.option("--all", "everything", is_flag=True, help="Also show partitions that are loaded unchanged.")
+@topic_option("Examine only these topics, so problems in others are missed")
+@click.option("--all", "everything", is_flag=True, help="Also show partitions with nothing to report.")
 @output_options(
     json="Write JSON Lines: one restartPartition per partition, one restartDirectory per directory, one restartPlan.",
     columns=CSV_COLUMNS_HELP,
@@ -57,10 +57,10 @@ class RestartPlanOptions(CommandOptions):
 @reading_options
 @takes(RestartPlanOptions)
 def command(options: RestartPlanOptions) -> None:
-    """Predict what a broker of Kafka 4.3 does when it is started on these log directories, which must be all of one
-    broker: whether it starts, which logs it recovers, where it truncates them, what is lost, which files it rebuilds,
-    completes or deletes, and what to copy first. Reads what the broker would read, and what it would truncate. Nothing
-    is written."""
+    """Predict what a broker of Kafka 4.3 does when it is started on these log directories, which must all belong to
+    one broker: whether it starts, which logs it recovers, where it truncates them, what is lost, which files it
+    rebuilds, completes or deletes, and what to copy first. Reads what the broker would read, and what it would
+    truncate. Nothing is written."""
     exit_with(lambda: _run(options))
 
 

@@ -76,7 +76,7 @@ class SalvageOptions(CommandOptions):
 )
 @click.option("--write", type=click.Choice(WRITES), help="Write segments, or records as JSON Lines.  [segments]")
 @topic_option("Salvage only these topics")
-@click.option("--name", metavar="TOPIC-PARTITION", help="Name the partition that SOURCE is, if its directory does not.")
+@click.option("--name", metavar="TOPIC-PARTITION", help="Use this name for SOURCE, if its directory has another.")
 @output_options(
     json="Write JSON Lines: one salvage per partition, one salvageSummary.",
     columns=CSV_COLUMNS_HELP,
@@ -87,10 +87,11 @@ class SalvageOptions(CommandOptions):
 @reading_options
 @takes(SalvageOptions)
 def command(options: SalvageOptions) -> None:
-    """Copy the valid batches of damaged partitions to new, intact directories that a broker can load: every complete
-    batch in offset order, byte for byte, with new indexes; and write a ledger of what was lost. A source is a segment,
-    a partition directory, a log directory, or a parent directory. --replica fills gaps from other copies, but never
-    where the replicas diverge. Nothing is changed in place."""
+    """Copy the valid batches of damaged partitions to new, intact directories that a broker can load: every valid
+    batch in offset order, unchanged except for corrected header fields that no checksum covers, with new indexes; and
+    write a ledger of what was lost. A source is a segment, a partition directory, a log directory, or a parent
+    directory. --replica fills gaps from other copies, but never where the replicas diverge. Nothing is changed in
+    place."""
     sources, replicas = options.sources, options.replicas
     if (*sources, *replicas).count("-") > 1:
         raise click.UsageError("standard input (-) can be given only once")

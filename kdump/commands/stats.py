@@ -68,9 +68,10 @@ class StatsOptions(CommandOptions):
 @reading_options
 @takes(StatsOptions)
 def command(options: StatsOptions) -> None:
-    """Show statistics of partitions: sizes, rates, batch fill, compression, keys and values, tombstones, times and
-    lateness, and the most frequent keys and producers. A path is a segment, a partition directory, a log directory, or
-    a parent directory. Every record is read, in bounded memory; nothing is written."""
+    """Show statistics of partitions: sizes, rates, how full batches are, compression, keys and values, tombstones,
+    timestamps, how far out of order they are, and the most frequent keys and producers. A path is a segment, a
+    partition directory, a log directory, or a parent directory. Every record is read, in bounded memory; nothing is
+    written."""
     read_once(options.paths)
     exit_with(StatsCommand(options, options.output.output()).run)
 

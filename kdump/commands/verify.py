@@ -41,8 +41,8 @@ Examples:
   kdump verify --list
 
 \b
-Exit status: 0 if no finding reaches --fail-on, 1 if one does, 2 for a usage error, or for unreadable input if no
-finding does.
+Exit status: 0 if no finding reaches --fail-on, 1 if one does, 2 for a usage error, or if something
+could not be read and the status is not 1.
 """
 
 

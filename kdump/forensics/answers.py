@@ -35,7 +35,7 @@ class Transaction(NamedTuple):
         str,
         Doc(
             "committed or aborted (by its marker), open (no marker), hanging (no marker, and its coordinator does not "
-            "know it as ongoing)"
+            "list it as Ongoing)"
         ),
     ]
     firstOffset: Annotated[int | None, Doc("first offset of its data; null if unknown", OFFSET)]
@@ -95,7 +95,7 @@ class PartitionTransactions(NamedTuple):
     aborted: Annotated[int, Doc("number of transactions with an ABORT marker")]
     open: Annotated[int, Doc("number of transactions without a marker")]
     hanging: Annotated[
-        int, Doc("number of transactions that their coordinator does not know as ongoing; not counted in open")
+        int, Doc("number of transactions that their coordinator does not list as Ongoing; not counted in open")
     ]
     emptyMarkers: Annotated[
         int, Doc("number of markers emptied by compaction, with nothing left of their transactions")

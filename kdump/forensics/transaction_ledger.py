@@ -37,7 +37,7 @@ NO_DATA_DAMAGED = "it has no valid data left: there is damage before its marker"
 ONLY_INDEX = "its marker cannot be read; according to the .txnindex it was aborted"
 DAMAGE_WITHIN = "there is damage inside this transaction: it may be two transactions, or records may be missing"
 EPOCHS = "its data has the epochs {first} to {last}, with no marker in between"
-NO_ID = "no transactional ID has its producer ID in __transaction_state, all of which is here"
+NO_ID = "no record in __transaction_state (all partitions are present) has this producer ID"
 NOT_IN_IT = "but without this partition"
 OVERDUE = "overdue: a running coordinator would abort it"
 MARKER_DUE = "its marker has not been written yet"
@@ -232,7 +232,7 @@ class TransactionLedger(BatchObserver):
         )
 
     def _of_coordinator(self, record: CoordinatorRecord, hanging: bool | None) -> str:
-        state = f"its coordinator has {record.transactionalId} as {record.state}, epoch {record.producerEpoch}"
+        state = f"its coordinator's state for {record.transactionalId}: {record.state}, epoch {record.producerEpoch}"
         if hanging:
             return f"{state}, {NOT_IN_IT}"
         start, timeout = record.transactionStartTimestampMs, record.transactionTimeoutMs

@@ -310,8 +310,17 @@ def losses(each: PartitionPlan) -> Iterator[str]:
     first = min((cut.offset for cut in each.cuts if cut.offset is not None), default=None)
     last = max((cut.lastOffset for cut in each.cuts if cut.lastOffset is not None), default=None)
     end = first if each.logEndOffset is None else each.logEndOffset
-    span = f", offsets {first}..{last}" if first is not None else ""
-    yield f"  {each.name}: {size_text(each.bytesCut)}; the log ends at offset {end}{span and ' and loses' + span[1:]}"
+    covered, lost = each.coveredTo, f"  {each.name}: {size_text(each.bytesCut)}; the log"
+    if first is None or last is None:
+        yield f"{lost} ends at offset {end}"
+    elif covered is None:
+        yield f"{lost} ends at offset {end} and loses offsets {first}..{last}"
+    else:
+        yield f"{lost} is emptied and starts at offset {covered}"
+        if first < covered:
+            yield f"    offsets {first}..{min(last, covered - 1)} are covered by the metadata snapshot up to {covered}"
+        if last >= covered:
+            yield f"    offsets {max(first, covered)}..{last} are lost on this node; the controllers may have them"
     if valid:
         batches = f"{count_text(valid, 'VALID batch', 'VALID batches')} ({_records(checked)})"
         verb, them = ("are", "them") if valid > 1 else ("is", "it")

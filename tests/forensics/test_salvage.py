@@ -35,6 +35,7 @@ from kdump.forensics.salvage.byte_outcomes import (
 )
 from kdump.forensics.salvage.lost_offsets import LostOffsets
 from kdump.forensics.salvage.merge import EQUAL, EQUAL_EXCEPT
+from kdump.forensics.salvage.source_file import CORRECTED_BIT
 from kdump.format.batch_header import BATCH_HEADER
 from kdump.log.batch_validity import OFFSETS
 from kdump.log.fault_tolerant import BLOCK, FaultTolerantSource
@@ -566,6 +567,8 @@ def test_one_flipped_bit_is_put_right(tmp_path: Path) -> None:
         run = Run(tmp_path / str(bit) / "out", source, damaged_records=True)
         assert (run.out / "t-0" / FIRST).read_bytes() == b"".join(batches)
         assert run.only.batches == {"kept": 2, RECOVERED: 1}
+        (span,) = [each for each in run.spans if each["fate"] == RECOVERED]
+        assert span["reason"] == f"10 of 10 records, {CORRECTED_BIT}"
 
 
 @pytest.mark.parametrize("magic", [0, 1])

@@ -312,8 +312,8 @@ def _findings(answers: Iterable[Iterable[Finding] | None]) -> Iterator[Finding]:
 
 def recovers(known: PartitionContext, following: SegmentFiles | None) -> bool | None:
     """Return True if the broker re-reads a segment at startup, given the one `following` it; None if unknown.
-    After an unclean shutdown it re-reads those from the recovery point on (LogLoader.recoverLog); KRaft always re-reads
-    all (KafkaRaftLog)."""
+    After an unclean shutdown it re-reads the one that contains the recovery point and those after it
+    (LogLoader.recoverLog); KRaft always re-reads all (KafkaRaftLog)."""
     if known.topic == METADATA_TOPIC:
         return True
     if known.clean is not False:

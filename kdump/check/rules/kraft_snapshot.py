@@ -49,7 +49,10 @@ KRAFT_SNAPSHOT_INVALID = Code(
 
 
 CORRUPT = "a node that loads this snapshot at startup exits (CorruptRecordException)"
-INCOMPLETE = "the snapshot is incomplete: the node continues with a state that the cluster never had"
+INCOMPLETE = (
+    "the snapshot is incomplete: the node continues with a state that the cluster never had, or exits at a later "
+    "record that refers to a missing object"
+)
 """Impacts of damage. A metadata snapshot is not recovered as a log is: a node reads it from the first byte to the last,
 or as far as it goes."""
 

@@ -30,6 +30,12 @@ WRITER = (
     "The checksum matches, so the batch was written this way and the other replicas have the same bytes: find the "
     "producer (kdump inspect shows its ID and format)"
 )
+# LogValidator decompresses and iterates all records that a producer sends, and compares their number with the header's.
+REWRITTEN = (
+    "The checksum matches, so it was computed over these bytes, and the other replicas usually have the same: run "
+    "kdump verify on them. A leader rejects such a batch from a producer: suspect the memory of a broker that wrote it "
+    "again (to compress it, to set timestamps, or as the log cleaner), or other software that wrote the file"
+)
 
 RECORD_COUNT_MISMATCH = Code(
     code="record-count-mismatch",
@@ -40,7 +46,7 @@ RECORD_COUNT_MISMATCH = Code(
         "lastOffsetDelta + 1.)"
     ),
     consequence=f"{INVALID}; if recordCount is 0, it skips the batch without an error",
-    fix=f"{WRITER}. {SKIP}",
+    fix=f"{REWRITTEN}. {SKIP}",
     source="DefaultRecordBatch.RecordIterator",
     always_checked=True,
 )
@@ -57,7 +63,7 @@ RECORD_MALFORMED = Code(
         f"{INVALID}, or in magic 0 and 1 with an IllegalArgumentException; in a compacted topic the log cleaner marks "
         "the partition uncleanable"
     ),
-    fix=f"{WRITER}. {SKIP}",
+    fix=f"{REWRITTEN}. {SKIP}",
     source="DefaultRecord.readFrom, LegacyRecord",
 )
 
@@ -70,7 +76,7 @@ DECOMPRESSION_FAILED = Code(
         "a Java consumer that reaches offset {offset} stops with a KafkaException, or with an IllegalArgumentException "
         "if the codec ID is unknown; in a compacted topic the log cleaner marks the partition uncleanable"
     ),
-    fix=f"If the payload exceeds kdump's limit, raise it (kdump verify --max-decompressed-size). {WRITER}. {SKIP}",
+    fix=f"If the payload exceeds kdump's limit, raise it (kdump verify --max-decompressed-size). {REWRITTEN}. {SKIP}",
     source="DefaultRecordBatch.compressedIterator, CompressionType.forId",
 )
 

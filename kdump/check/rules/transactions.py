@@ -36,7 +36,7 @@ TRANSACTION_HANGING = Code(
     code="transaction-hanging",
     family="transactions",
     severity=WARNING,
-    meaning="The coordinator, whose log is on the same disk, does not have an open transaction as ongoing.",
+    meaning="The coordinator, whose log is on the same disk, does not list an open transaction as Ongoing.",
     consequence=(
         "no coordinator will end it: the last stable offset stays at {offset}, where read_committed consumers and the "
         "log cleaner stop"

@@ -1,8 +1,8 @@
 """`kdump.reindex`: rebuilds the indexes of segments as a broker does, and compares the existing ones with them.
 
 A broker does this at startup for a segment without an .index, or with a .timeindex or .txnindex that fails its sanity
-check; and, after an unclean shutdown, for the segments above the recovery point. Source: LogLoader.loadSegmentFiles,
-LogLoader.recoverLog, LogSegment.recover.
+check; and, after an unclean shutdown, for the segment that contains the recovery point and those after it. Source:
+LogLoader.loadSegmentFiles, LogLoader.recoverLog, LogSegment.recover.
 """
 
 from __future__ import annotations

@@ -138,7 +138,7 @@ def corrupt_stop(file: str, error: CorruptRecord) -> StartupFailure:
     """Return the stop for an invalid batch that a broker reads outside of recovery: it exits."""
     remedy = (
         f"save what follows byte {error.position} of {os.path.basename(file)}; recovery truncates the file there, if"
-        " .kafka_cleanshutdown is missing and the segment reaches the recovery point"
+        " .kafka_cleanshutdown is missing and the recovery point is in this segment or before it"
     )
     return StartupFailure(EXIT, file, error.position, None, str(error), f"{error.exception}: {error}", remedy)
 

@@ -42,7 +42,7 @@ def load_metadata_log(plan: PartitionPlan, how: LoadParameters) -> None:
             "starts there"
         )
         plan.steps.append(Step("truncate", plan.path, None, newest[0], 0, reason))
-        plan.logStartOffset = plan.logEndOffset = newest[0]
+        plan.logStartOffset = plan.logEndOffset = plan.coveredTo = newest[0]
         plan.notes.append(
             f"the metadata is loaded from {os.path.basename(path)}; the rest is fetched from the controllers"
         )

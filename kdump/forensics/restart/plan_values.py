@@ -161,6 +161,9 @@ class PartitionPlan:
         tuple[EpochEntry, ...] | None, Doc(f"entries of leader-epoch-checkpoint, each {NESTED}; null if it is missing")
     ] = None
     epochsAfter: Annotated[tuple[EpochEntry, ...] | None, Doc("the same after startup; null if it fails before")] = None
+    coveredTo: int | None = None
+    """End offset of the metadata snapshot at which an emptied metadata log starts again: what is lost below it is in
+    the snapshot."""
     openTransactions: int = 0
     """Number of open transactions in the producer state at the log end."""
     stray: Annotated[
@@ -186,7 +189,12 @@ class PartitionPlan:
     ]:
         """Whether a live log loses records at startup that consumers have read or could have read, or will lose what is
         appended."""
-        return not self.state and (any(cut.loses for cut in self.cuts) or self.acknowledged > 0)
+        return not self.state and (any(map(self._loses, self.cuts)) or self.acknowledged > 0)
+
+    def _loses(self, cut: RemovedBytes) -> bool:
+        """Return True if records are lost with `cut` that no metadata snapshot covers."""
+        covered = self.coveredTo is not None and cut.lastOffset is not None and cut.lastOffset < self.coveredTo
+        return cut.loses and not covered
 
     @property
     def losesOnlyNew(self) -> bool:

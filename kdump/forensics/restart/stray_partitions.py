@@ -42,10 +42,15 @@ class StrayPartitions:
             return "", ""
         remedy = ""
         if known is not None and own is not None and node in own.replicas:
-            remedy = (
-                f"if it is that partition, write the lines 'version: 0' and 'topic_id: {known.id}' to its "
-                "partition.metadata"
-            )
+            write = f"write the lines 'version: 0' and 'topic_id: {known.id}' to its partition.metadata"
+            if topic_id is None:
+                remedy = f"if it is that partition, {write}"
+            else:
+                remedy = (
+                    "if the topic was deleted and created again, leave the ID as it is: these are the old topic's "
+                    f"records. Only if it never was (kdump cluster --topic {topic} --history), the file is damaged: "
+                    f"{write}"
+                )
         if topic_id is None:
             return "it has no partition.metadata, so its topic ID is unknown", remedy
         now = f"the topic {topic} has the ID {known.id}" if known is not None else f"there is no topic {topic}"

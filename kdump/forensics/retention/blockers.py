@@ -27,8 +27,8 @@ TRIM_ACTIVE = (
 )
 REFUSE = "; message.timestamp.after.max.ms makes the broker reject such timestamps"
 REPLACE = (
-    "run kdump verify for details and impact; docs/findings.md and kdump verify --list --json state the action for its"
-    " finding"
+    "run kdump verify for details. Stop the broker; if another one with an intact copy then leads, and this one is in "
+    "neither Isr nor Elr, move the directory away: after startup, the broker fetches the partition again"
 )
 
 

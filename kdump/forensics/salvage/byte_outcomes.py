@@ -30,7 +30,7 @@ not whole."""
 FATES = {
     KEPT: "written unchanged, byte for byte",
     MENDED: "written, with a corrected field that no checksum covers (see mended)",
-    RECOVERED: "records of a damaged batch, in a new batch; their values may be wrong",
+    RECOVERED: "from a damaged batch: one flipped bit corrected, or the records that decode, whose values may be wrong",
     DUPLICATE: "equal to a batch that was written from elsewhere; the reason says whether byte for byte",
     SUPERSEDED: "a better batch of these offsets was written from elsewhere",
     PADDING: "zeros, left by preallocation or a crash",

@@ -46,17 +46,19 @@ KNOWN_BITS = sum(bits.mask for bits in BATCH_HEADER.field("attributes").bits)
 GZIP = next(number for number, name in CODECS.items() if name == "gzip")
 
 
-def rescue(batch: Batch) -> tuple[Batch, int] | None:
-    """Return a valid batch of the records that decode, and how many records the damaged batch seems to have had; None
-    if no record decodes."""
+def rescue(batch: Batch) -> tuple[Batch, int, bool] | None:
+    """Return a valid batch of the records that decode, how many records the damaged batch seems to have had, and
+    whether one flipped bit was corrected, so that its checksum matches; None if no record decodes."""
     if batch.size <= LARGEST:
         made = _unflipped(batch)
         if made is not None:
-            return made, made.recordCount or 0
+            return made, made.recordCount or 0, True
     if isinstance(batch, DefaultRecordBatch):
-        return None if batch.isControlBatch else _records(batch)
-    assert isinstance(batch, LegacyRecordBatch)
-    return _messages(batch) if batch.is_compressed else _lone(batch)
+        found = None if batch.isControlBatch else _records(batch)
+    else:
+        assert isinstance(batch, LegacyRecordBatch)
+        found = _messages(batch) if batch.is_compressed else _lone(batch)
+    return None if found is None else (*found, False)
 
 
 def _unflipped(batch: Batch) -> Batch | None:

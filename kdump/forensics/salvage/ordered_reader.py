@@ -9,7 +9,7 @@ from kdump.forensics.salvage.batch_index import RESCUED, BatchIndex
 from kdump.forensics.salvage.byte_outcomes import UNREAD
 from kdump.forensics.salvage.file_parts import LostBytes
 from kdump.forensics.salvage.salvage_reader import SalvageCandidate, SalvageReader
-from kdump.forensics.salvage.source_file import is_cleaned, with_fields
+from kdump.forensics.salvage.source_file import CORRECTED_BIT, is_cleaned, with_fields
 from kdump.log.errors import SourceError
 from kdump.log.region import DefaultRecordBatch
 
@@ -55,8 +55,10 @@ class OrderedReader(SalvageReader):
             made = self.rescue(batch) if self.rescue is not None else None
             if made is not None:
                 code = self.file.check(self.file.batch_at(found.position, found.size)).code
+                new, claimed, is_corrected = made
+                marks = (code, CORRECTED_BIT) if is_corrected else (code,)
                 return SalvageCandidate(
-                    self, made[0], found.base, found.last, (code,), (), made[1], found.position, found.size
+                    self, new, found.base, found.last, marks, (), claimed, found.position, found.size
                 )
         checked = self.file.check(batch)
         batch, mended, stored = checked.batch, checked.mended, None

@@ -240,7 +240,7 @@ class PartitionRun:
         if head.recovered is not None:
             fate, code = RECOVERED, head.mended[0]
             mended: tuple[str, ...] = ()
-            reason = f"{head.records} of {head.recovered} records"
+            reason = ", ".join((f"{head.records} of {head.recovered} records", *head.mended[1:]))
             if head.records < head.recovered:
                 self.lost_since_marker = head.last
         else:

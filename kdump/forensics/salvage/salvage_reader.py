@@ -2,7 +2,7 @@
 
 A SalvageReader reads a file once, from its beginning, and assumes that offsets ascend with positions, as a broker
 writes them. It raises Disordered for a valid batch that is out of order: the file is then surveyed, and read by two
-LaneReaders (lane.py).
+OrderedReaders (ordered_reader.py).
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from kdump.check.rule import PartitionContext
 from kdump.check.rules.bytes import first_offset
 from kdump.forensics.salvage.byte_outcomes import CONTRADICTS, DAMAGED, PADDING, TORN, UNREAD
 from kdump.forensics.salvage.file_parts import Disordered, InputFile, LostBytes
-from kdump.forensics.salvage.source_file import Rescue, SourceFile, is_cleaned, with_fields
+from kdump.forensics.salvage.source_file import CORRECTED_BIT, Rescue, SourceFile, is_cleaned, with_fields
 from kdump.format.batch_header import BatchHeader
 from kdump.format.numbers import LONG_MAX
 from kdump.log import region as regions_of
@@ -39,8 +39,8 @@ FATE_OF = {regions_of.TORN: TORN, regions_of.PADDING: PADDING, regions_of.JUNK: 
 class SalvageCandidate:
     """A batch that can be written. `batch`: as it will be written, with the corrected fields in `mended`; readable
     until the strand advances. `odd`: codes of errors that remain. `recovered`: if the batch was recovered from a
-    damaged one, the number of records that one seems to have had; `mended` is then the code of the damage. `stored`:
-    the base offset in the file, if that was corrected."""
+    damaged one, the number of records that one seems to have had; `mended` is then the code of the damage, and
+    CORRECTED_BIT if one bit was corrected. `stored`: the base offset in the file, if that was corrected."""
 
     strand: SalvageReader
     batch: Batch
@@ -249,10 +249,11 @@ class SalvageReader:
         unread = self.file.unread(batch)
         made = self.rescue(batch) if self.rescue is not None else None
         if made is not None:
-            new, claimed = made
+            new, claimed, is_corrected = made
+            mended = (code, CORRECTED_BIT) if is_corrected else (code,)
             base, last = first_offset(new), last_record_offset(new)
             if self._has_room(base, last, batch.end):
-                return SalvageCandidate(self, new, base, last, (code,), (), claimed, batch.position, batch.size)
+                return SalvageCandidate(self, new, base, last, mended, (), claimed, batch.position, batch.size)
         first, last_, records = None, None, 0
         is_possible = True
         if isinstance(batch, DefaultRecordBatch):

@@ -48,9 +48,10 @@ UNSOUND = frozenset(
 """Codes of findings that stop a consumer or a broker, or make them skip records: a batch with one of them is not kept.
 Batches with other errors are written unchanged, and the ledger lists the codes."""
 
-Rescue = Callable[[Batch], "tuple[Batch, int] | None"]
-"""Returns a valid batch of the records that decode in a damaged one, and how many records that one seems to have had;
-None if no record decodes."""
+Rescue = Callable[[Batch], "tuple[Batch, int, bool] | None"]
+"""Returns a valid batch of the records that decode in a damaged one, how many records that one seems to have had, and
+whether one flipped bit was corrected; None if no record decodes."""
+CORRECTED_BIT = "one flipped bit corrected, the checksum matches"
 
 
 class CheckedBatch(NamedTuple):
