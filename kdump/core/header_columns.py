@@ -125,7 +125,7 @@ class ProducerWrites(NamedTuple):
 def producer_writes(
     heads: HeaderColumns, first: cython.Py_ssize_t, stop: cython.Py_ssize_t, sequences: cython.bint
 ) -> tuple[int, list[ProducerWrites]]:
-    """Group the batches first..stop by producer; return the row at which grouping stopped, and the Chains.
+    """Group the batches first..stop by producer; return the row at which grouping stopped, and their ProducerWrites.
 
     The batches of a chain have the same producer epoch, are all transactional or all not, and with `sequences` have
     consecutive sequence numbers. Grouping stops at the first batch that would violate this, else at `stop`. Batches
