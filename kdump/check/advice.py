@@ -19,6 +19,14 @@ RESTORE = (
     "directory up and run kdump salvage on the copy. For __cluster_metadata-0, follow the incident page metadata-log "
     "instead"
 )
+FETCH_AGAIN = (
+    "if another broker leads the partition and this one is in neither Isr nor Elr, move the partition's directory "
+    "away: the broker fetches it again"
+)
+FETCH_METADATA_AGAIN = (
+    "a broker, or a controller that is not a voter, fetches the metadata again; a voter only if a majority of the "
+    "other voters is up with intact logs"
+)
 SKIP = (
     "If you can do without these records, stop the consumer group and move it past the batch: kafka-consumer-groups.sh "
     "--bootstrap-server HOST:PORT --group GROUP --topic TOPIC:PARTITION --reset-offsets --to-offset OFFSET --execute"

@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 from functools import partial
 
+from kdump.check.advice import FETCH_METADATA_AGAIN
 from kdump.check.options import Options
 from kdump.forensics.restart import checkpoint_file
 from kdump.forensics.restart.access_rights import ENTER, READ, WRITE, Rights
@@ -88,7 +89,7 @@ class LogManager:
             path = os.path.join(directory.path, METADATA_LOG)
             if os.path.isfile(path):
                 exception = f"FileAlreadyExistsException: {path}"
-                remedy = "move it out of the directory: the node fetches the metadata again"
+                remedy = f"move it out of the directory: {FETCH_METADATA_AGAIN}"
                 message = "there is a file in place of the metadata log's directory"
                 directory.stops.append(StartupFailure(EXIT, path, None, None, message, exception, remedy))
             if os.path.isdir(path):

@@ -11,6 +11,7 @@ import json
 import os
 import re
 
+from kdump.check.advice import FETCH_METADATA_AGAIN
 from kdump.forensics.restart.checkpoint_file import topic_id
 from kdump.forensics.restart.file_records import UP_TO_MAGIC, CorruptRecord, ensure_valid, read_batches
 from kdump.forensics.restart.log_loader import LoadParameters, load
@@ -75,8 +76,8 @@ def _snapshots(plan: PartitionPlan) -> tuple[int, str] | None:
         )
         exception = f"IllegalStateException: {exception} offset {start}"
         remedy = (
-            f"move {plan.path} out of the directory: a broker, or one of several controllers, fetches the metadata "
-            "again; for a single controller, restore the snapshot instead"
+            f"move {plan.path} out of the directory: {FETCH_METADATA_AGAIN}. For a single controller, restore the "
+            "snapshot instead"
         )
         raise StartupFailed(StartupFailure(EXIT, plan.path, None, start, message, exception, remedy))
     return newest

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from kdump.check.advice import FETCH_AGAIN
 from kdump.forensics.restart.file_records import CorruptRecord, RecordBatchView
 from kdump.forensics.restart.plan_values import EXIT, StartupFailed, StartupFailure
 from kdump.format.control_record import KEY, decode_control
@@ -162,7 +163,7 @@ class ProducerStateManager:
                     f"producer {producer} wrote a non-transactional batch while its transaction from offset "
                     f"{self.open[producer]} is open",
                     f"InvalidTxnStateException: Expected transactional write from producer {producer}",
-                    f"truncate a copy of {file} at byte {head.position}, or fetch the partition from another replica",
+                    f"truncate a copy of {file} at byte {head.position}; or, {FETCH_AGAIN}",
                 )
             )
 
@@ -195,5 +196,5 @@ def _ends_transaction(window: Window, head: RecordBatchView, file: str) -> bool:
 
 
 def _end_txn_marker_stop(file: str, head: RecordBatchView, message: str, exception: str) -> StartupFailure:
-    remedy = f"truncate a copy of {file} at byte {head.position}, or fetch the partition from another replica"
+    remedy = f"truncate a copy of {file} at byte {head.position}; or, {FETCH_AGAIN}"
     return StartupFailure(EXIT, file, head.position, head.base, message, exception, remedy)
