@@ -3,7 +3,7 @@
 For every recipe of damage, and for pairs of them on one disk:
 
 - If `restart-plan` predicts that a partition loses records, or that the broker exits or a log directory goes offline
-  because of a file in a partition directory, the first line of `verify` is neither SOUND nor NO DAMAGE. (Only
+  because of a file in a partition directory, the first line of `verify` is neither OK nor NO DAMAGE. (Only
   `restart-plan` reports what a startup does for other reasons: stray directories, IDs of directories, permissions.)
 - If `verify` reports an error, the exit status of `restart-plan` is not 0, or its first line says that it did not look
   at everything, and names `kdump verify`.
@@ -27,7 +27,7 @@ from tests.conftest import DISKS, FIXTURES, seeded
 from tests.damages import DAMAGES, DISK_PATHS, DOUBTS, Damage, copy_disk
 
 RECIPES = [*DAMAGES, *DOUBTS]
-COMFORT = ("SOUND", "NO DAMAGE")
+COMFORT = ("OK", "NO DAMAGE")
 
 
 def pairs(count: int, dice: random.Random) -> list[tuple[Damage, Damage]]:

@@ -270,7 +270,7 @@ def verdict(errors: int, warnings: int, totals: CheckTotals) -> tuple[str, str]:
         return "INCOMPLETE", "bad"
     if totals.unread:
         return "NOT ALL WAS READ", "bad"
-    return ("NO DAMAGE", "torn") if warnings else ("SOUND", "name")
+    return ("NO DAMAGE", "torn") if warnings else ("OK", "name")
 
 
 def incomplete(totals: CheckTotals) -> list[str]:
