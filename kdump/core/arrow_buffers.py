@@ -119,7 +119,7 @@ def pieces(out: ArrowStrings, columns: RecordColumns, column: cython.Py_ssize_t)
     if count == 0:
         return
     for row in range(count):
-        size = rows[row * RECORD_WIDTH + column + RECORD_END]
+        size = rows[row * RECORD_WIDTH + column + 1]
         if size > 0:
             total += size
     out.data.extend(bytes(total))
@@ -129,12 +129,12 @@ def pieces(out: ArrowStrings, columns: RecordColumns, column: cython.Py_ssize_t)
     ends: cython.int[::1] = out.ends
     if total == 0:
         for row in range(count):
-            there[first + row] = rows[row * RECORD_WIDTH + column + RECORD_END] >= 0
+            there[first + row] = rows[row * RECORD_WIDTH + column + 1] >= 0
             ends[first + row + 1] = to
         return
     made: cython.uchar[::1] = out.data
     for row in range(count):
-        size = rows[row * RECORD_WIDTH + column + RECORD_END]
+        size = rows[row * RECORD_WIDTH + column + 1]
         there[first + row] = size >= 0
         if size > 0:
             start = rows[row * RECORD_WIDTH + column]

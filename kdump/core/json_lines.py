@@ -11,8 +11,7 @@ from typing import NamedTuple
 
 from kdump import jsonl
 from kdump.core.header_columns import HeaderColumns
-from kdump.core.record_columns import RecordColumns, decode, keep_keys
-from kdump.format.errors import DecodeError
+from kdump.core.record_columns import RecordColumns, decode_all, keep_keys
 
 try:
     import cython
@@ -512,7 +511,7 @@ def write_batches(
     digits: cython.p_uchar = all_digits
     in_front: cython.p_uchar = head
     between: cython.p_uchar = created
-    behind: cython.p_uchar = tail
+    after: cython.p_uchar = tail
     head_size: cython.Py_ssize_t = len(head)
     created_size: cython.Py_ssize_t = len(created)
     tail_size: cython.Py_ssize_t = len(tail)
@@ -527,15 +526,7 @@ def write_batches(
         count = of[at + RECORD_COUNT]
         if of[at + ATTRIBUTES] & (CODEC | LOG_APPEND_TIME | IS_CONTROL):
             break
-        columns.count = 0
-        try:
-            if (
-                decode(columns, of[at + BATCH_START] + HEADER_SIZE, of[at + BATCH_END], count, True)
-                != of[at + BATCH_END]
-                or columns.count != count
-            ):
-                break
-        except DecodeError:
+        if not decode_all(columns, of[at + BATCH_START] + HEADER_SIZE, of[at + BATCH_END], count):
             break
         if chosen:
             keep_keys(columns, keys)
@@ -545,7 +536,7 @@ def write_batches(
         with cython.nogil:
             row, used = _lines(
                 out, used, size, data, rows, 0, count, in_front, head_size, of[at + BATCH_START] + shift, between,
-                created_size, behind, tail_size, of[at + BASE_OFFSET], of[at + BASE_TIMESTAMP], of[at + BASE_SEQUENCE],
+                created_size, after, tail_size, of[at + BASE_OFFSET], of[at + BASE_TIMESTAMP], of[at + BASE_SEQUENCE],
                 False, 0, 2, kinds, letters, digits,
             )  # fmt: skip
         if row < count:

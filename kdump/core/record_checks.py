@@ -9,8 +9,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from kdump.core.header_columns import HeaderColumns
-from kdump.core.record_columns import RecordColumns, decode
-from kdump.format.errors import DecodeError
+from kdump.core.record_columns import RecordColumns, decode_all
 
 try:
     import cython
@@ -40,7 +39,6 @@ else:
         RECORD_ATTRIBUTES,
         RECORD_COUNT,
         RECORD_END,
-        RECORD_START,
         RECORD_WIDTH,
         TIMESTAMP_DELTA,
     )
@@ -66,17 +64,15 @@ def records_agree(
     latest: cython.longlong = -1
     timestamp: cython.longlong
     headers: cython.longlong = 0
-    columns.count = 0
+    number: cython.Py_ssize_t
     if count == 0:
+        columns.count = 0
         return start == end
-    try:
-        if decode(columns, start, end, count, True) != end or columns.count != count:
-            return False
-    except DecodeError:
+    if not decode_all(columns, start, end, count):
         return False
     rows = columns.block
-    for row in range(count):
-        at = row * RECORD_WIDTH
+    for number in range(count):
+        at = number * RECORD_WIDTH
         if (
             not last < rows[at + OFFSET_DELTA] <= offsets
             or rows[at + RECORD_ATTRIBUTES] != 0
@@ -119,13 +115,13 @@ def count_valid_batches(
 
 class RecordCheck(NamedTuple):
     """What verify needs to know about the records in columns. `misplaced`: number of offset deltas that are not above
-    all previous ones, or exceed lastOffsetDelta; `wrong_delta` and `wrong_behind`: the first of these, and the largest
-    delta before it; `last`: the largest delta. `reserved`: number of records whose attributes are not 0. `unkeyed`:
-    number of null keys; `first_unkeyed`: offset delta of the first."""
+    all previous ones, or exceed lastOffsetDelta; `wrong_delta` and `wrong_previous`: the first of these, and the
+    largest delta before it; `last`: the largest delta. `reserved`: number of records whose attributes are not 0.
+    `unkeyed`: number of null keys; `first_unkeyed`: offset delta of the first."""
 
     misplaced: int
     wrong_delta: int
-    wrong_behind: int
+    wrong_previous: int
     last: int
     largest_timestamp: int
     reserved: int
@@ -143,18 +139,20 @@ def check_records(
     delta: cython.longlong
     misplaced: cython.longlong = 0
     wrong_delta: cython.longlong = 0
-    wrong_behind: cython.longlong = 0
-    largest: cython.longlong = plus(base, rows[3 + RECORD_START])
+    wrong_previous: cython.longlong = 0
+    largest: cython.longlong = plus(base, rows[TIMESTAMP_DELTA])
     timestamp: cython.longlong
     reserved: cython.longlong = 0
     unkeyed: cython.longlong = 0
     first_unkeyed: cython.longlong = 0
-    for row in range(columns.count):
-        at = row * RECORD_WIDTH
+    count: cython.Py_ssize_t = columns.count
+    number: cython.Py_ssize_t
+    for number in range(count):
+        at = number * RECORD_WIDTH
         delta = rows[at + OFFSET_DELTA]
         if not last < delta <= end:
             if misplaced == 0:
-                wrong_delta, wrong_behind = delta, last
+                wrong_delta, wrong_previous = delta, last
             misplaced += 1
         if delta > last:
             last = delta
@@ -167,7 +165,7 @@ def check_records(
             if unkeyed == 0:
                 first_unkeyed = delta
             unkeyed += 1
-    return RecordCheck(misplaced, wrong_delta, wrong_behind, last, largest, reserved, unkeyed, first_unkeyed)
+    return RecordCheck(misplaced, wrong_delta, wrong_previous, last, largest, reserved, unkeyed, first_unkeyed)
 
 
 @cython.cfunc
@@ -204,7 +202,7 @@ def invalid_header(columns: RecordColumns, row: cython.Py_ssize_t) -> int:
     """Return the index of the first record, from `row` on, with a header key that is not UTF-8 or contains a null
     character; the number of records if there is none."""
     if columns.skimmed:
-        return row if columns.odd and row == 0 else 1
+        return row if columns.header_problem and row == 0 else 1
     data: cython.const[cython.uchar][::1] = columns.data
     rows: cython.longlong[::1] = columns.block
     count: cython.Py_ssize_t = columns.count
@@ -235,7 +233,7 @@ def walk_headers(
     last, how many are left, and the position of the first whose key is not valid text (-1: none). Also stops before an
     invalid header."""
     data: cython.const[cython.uchar][::1] = columns.data
-    odd: cython.Py_ssize_t = -1
+    invalid: cython.Py_ssize_t = -1
     begun: cython.Py_ssize_t
     key: cython.Py_ssize_t
     size: cython.longlong
@@ -245,8 +243,8 @@ def walk_headers(
         if key < 0 or size < 0 or size > end - key:
             break
         position = key + size
-        if odd < 0 and not _is_text(data, key, position):
-            odd = begun
+        if invalid < 0 and not _is_text(data, key, position):
+            invalid = begun
         size, position = varint_at(data, position, end, 32)
         if position < 0 or size < -1 or size > end - position:
             position = begun
@@ -256,4 +254,4 @@ def walk_headers(
         left -= 1
     else:
         begun = position
-    return begun, left, odd
+    return begun, left, invalid

@@ -51,16 +51,16 @@ class RecordColumns:
 
     `skimmed`: a single large record, of which `data` has only the key and the beginning of the value (log.skim) and, if
     requested, the keys of its headers from `headers_start` on, with null values; `digest`: of its key, if that is
-    truncated too; `odd`: why one of its header keys is not valid text, empty if all are.
+    truncated too; `header_problem`: why one of its header keys is not valid text, empty if all are.
     """
 
-    __slots__ = ("block", "count", "data", "digest", "odd", "skimmed")
+    __slots__ = ("block", "count", "data", "digest", "header_problem", "skimmed")
 
     def __init__(self, data: Bytes) -> None:
         self.data = data
         self.skimmed = False
         self.digest = b""
-        self.odd = ""
+        self.header_problem = ""
         self.block = array("q")
         self.count = 0
 
@@ -89,6 +89,7 @@ def each_row(columns: RecordColumns) -> Iterator[tuple[int, ...]]:
     return zip(*[numbers] * RECORD_WIDTH)
 
 
+@cython.ccall
 def decode(
     columns: RecordColumns,
     position: cython.Py_ssize_t,
@@ -212,6 +213,18 @@ def decode(
     return position
 
 
+def decode_all(
+    columns: RecordColumns, position: cython.Py_ssize_t, end: cython.Py_ssize_t, count: cython.longlong
+) -> bool:
+    """Replace the records in the columns by the `count` records that fill columns.data[position:end]. Returns False if
+    the bytes are not exactly that."""
+    columns.count = 0
+    try:
+        return decode(columns, position, end, count, True) == end and columns.count == count
+    except DecodeError:
+        return False
+
+
 def _roomier(columns: RecordColumns, at: int, count: int) -> tuple[array[int], int]:
     """Enlarge the block: double it, but for at most `count` more records, because the count is only a claim."""
     more = min(count, max(FEWEST, at // RECORD_WIDTH))
@@ -284,11 +297,12 @@ def keep_between(
     """Keep the records whose number in the given column, added to `base` as a Java long, is within first..last."""
     rows: cython.longlong[::1] = columns.block
     count: cython.Py_ssize_t = columns.count
+    number: cython.Py_ssize_t
     at: cython.Py_ssize_t
     to: cython.Py_ssize_t = 0
     i: cython.Py_ssize_t
-    for row in range(count):
-        at = row * RECORD_WIDTH
+    for number in range(count):
+        at = number * RECORD_WIDTH
         if first <= plus(base, rows[at + column]) <= last:
             if to < at:
                 for i in range(RECORD_WIDTH):

@@ -185,7 +185,7 @@ def count_records(
     size: cython.longlong
     delta: cython.longlong
     stamp: cython.longlong
-    behind: cython.longlong
+    lateness: cython.longlong
     # Timestamps of one bucket are counted together: low..high-1 belong to it.
     low: cython.longlong = 0
     high: cython.longlong = 0
@@ -263,16 +263,16 @@ def count_records(
                 sums[NEWEST + EXTREME_ROW] = row
             late[0] += 1
             continue
-        behind = sums[NEWEST] - stamp
+        lateness = sums[NEWEST] - stamp
         number = 1
         for bound in LATE:
-            if behind <= bound:
+            if lateness <= bound:
                 break
             number += 1
         late[number] += 1
         sums[LATE_RECORDS] += 1
-        if behind > sums[LATEST]:
-            sums[LATEST] = behind
+        if lateness > sums[LATEST]:
+            sums[LATEST] = lateness
             sums[LATEST + EXTREME_ROW] = row
     if together:
         moments.add(low, together)

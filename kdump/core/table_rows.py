@@ -12,8 +12,7 @@ from array import array
 from collections.abc import Sequence
 
 from kdump.core.header_columns import HeaderColumns
-from kdump.core.record_columns import RecordColumns, decode
-from kdump.format.errors import DecodeError
+from kdump.core.record_columns import RecordColumns, decode_all
 
 try:
     import cython
@@ -435,18 +434,18 @@ def _bytes(
     out: cython.p_uchar, to: cython.Py_ssize_t, data: cython.p_uchar, at: cython.Py_ssize_t, size: cython.longlong
 ):
     """Write a key or value like render.escape.shown. Returns -1 if it is neither null nor printable ASCII."""
-    odd: cython.uint = 0
+    special: cython.uint = 0
     i: cython.Py_ssize_t
     if size < 0:
         return put_text(out, to, b"null", 4)
     for i in range(size):
-        odd |= (
+        special |= (
             ((data[at + i] - 32) & 0xFF) > 94
             if not cython.compiled
             else cython.cast(cython.uchar, data[at + i] - 32) > 94
         )
         out[to + i] = data[at + i]
-    return -1 if odd else to + size
+    return -1 if special else to + size
 
 
 @cython.cfunc
@@ -609,18 +608,7 @@ def write_batches_records(
         at = batch * HEADER_WIDTH
         if rows[at + ATTRIBUTES] & (CODEC | IS_CONTROL) or rows[at + RECORD_COUNT] < 0:
             break
-        columns.count = 0
-        try:
-            if (
-                decode(
-                    columns, rows[at + BATCH_START] + HEADER_SIZE, rows[at + BATCH_END], rows[at + RECORD_COUNT], True
-                )
-                != rows[at + BATCH_END]
-            ):
-                break
-        except DecodeError:
-            break
-        if columns.count != rows[at + RECORD_COUNT]:
+        if not decode_all(columns, rows[at + BATCH_START] + HEADER_SIZE, rows[at + BATCH_END], rows[at + RECORD_COUNT]):
             break
         before = used
         row, used = write_record_rows(room, used, columns, 0, plan, heads, batch)

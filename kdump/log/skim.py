@@ -62,7 +62,7 @@ class Skim:
         self.kept = bytearray()
         """Key, value and headers with null instead of their values, if header keys are kept."""
         self.start = position
-        self.odd = ""
+        self.header_problem = ""
         self._piece = head
         self._at = 0
         self._base = position
@@ -123,7 +123,7 @@ class Skim:
             reason = f"{stop - self.position} bytes are left over in the record"
             raise DecodeError("Record", "length", self.start, f"length {length}: {reason}")
         found = RecordColumns(self.kept if self.keep.header_keys else key + value)
-        found.skimmed, found.digest, found.odd, found.count = True, digest, self.odd, 1
+        found.skimmed, found.digest, found.header_problem, found.count = True, digest, self.header_problem, 1
         signed = attributes - 256 if attributes > 127 else attributes
         row = (0, stop - self.start, signed, timestamp_delta, offset_delta, 0, key_size, value_start, value_size)
         found.block = array("q", (*row, headers_start, count))
@@ -191,11 +191,11 @@ class Skim:
             self._need(VARINT)
             begun, total = self._at, left
             end = min(len(self._piece), self.stop - self._base)
-            self._at, left, odd = walk_headers(RecordColumns(self._piece), begun, end, left)
+            self._at, left, invalid = walk_headers(RecordColumns(self._piece), begun, end, left)
             if self.keep.header_keys:
                 self._keep_keys(begun, total - left)
-            if odd >= 0 and not self.odd:
-                size, key = read_varint(self._piece, odd, end, "RecordHeader", "headerKeySize")
+            if invalid >= 0 and not self.header_problem:
+                size, key = read_varint(self._piece, invalid, end, "RecordHeader", "headerKeySize")
                 self._look([self._piece[key : key + size]])
             if left == total:  # a header that is larger than the piece, or invalid
                 self._header()
@@ -244,12 +244,12 @@ class Skim:
             head += part[: 32 - len(head)]
             has_null = has_null or b"\0" in part
             is_text = is_text and _decodes(decoder, part)
-        if self.odd:
+        if self.header_problem:
             return
         if has_null:
-            self.odd = "a header key with a null character"
+            self.header_problem = "a header key with a null character"
         elif not (is_text and _decodes(decoder, b"", True)):
-            self.odd = f"a header key that is not UTF-8: 0x{head.hex()}"
+            self.header_problem = f"a header key that is not UTF-8: 0x{head.hex()}"
 
 
 def _decodes(decoder: codecs.IncrementalDecoder, part: bytes, final: bool = False) -> bool:

@@ -17,10 +17,9 @@ from kdump.check.rules.records import noted_and_count_findings, noted_findings
 from kdump.core.cells import LINE_BYTES
 from kdump.core.column_numbers import BATCH_START, RECORD_WIDTH
 from kdump.core.json_lines import MAX_LINE_BYTES, ROOM, LineTemplate, bytes_needed, write, write_batches
-from kdump.core.record_columns import RecordColumns, decode, keep_keys
+from kdump.core.record_columns import RecordColumns, decode_all, keep_keys
 from kdump.format.batch_header import BATCH_HEADER, BatchHeader
 from kdump.format.codec.whole import decompress_small
-from kdump.format.errors import DecodeError
 from kdump.log.batch_records import decode_columns, rows_of
 from kdump.log.paths import Target
 from kdump.log.region import Batch, BatchRun, DefaultRecordBatch, LegacyRecordBatch
@@ -164,11 +163,8 @@ class FastRecordLines:
         if unpacked is None:
             return False
         columns, count = self.unpacked, header.recordCount
-        columns.data, columns.count = unpacked, 0
-        try:
-            if decode(columns, 0, len(unpacked), count, True) != len(unpacked) or len(columns) != count:
-                return False
-        except DecodeError:
+        columns.data = unpacked
+        if not decode_all(columns, 0, len(unpacked), count):
             return False
         if self.keys:
             keep_keys(columns, self.keys)

@@ -286,7 +286,7 @@ def _data(make: Make, known: PartitionContext, batch: DefaultRecordBatch) -> Ite
     for columns, _ in decode_columns(batch, keys=False, values=False):
         seen = check_records(columns, last, end, batch.header.baseTimestamp)
         if seen.misplaced and not misplaced:
-            delta, previous = seen.wrong_delta, seen.wrong_behind
+            delta, previous = seen.wrong_delta, seen.wrong_previous
             reason = (
                 "is negative"
                 if delta < 0
@@ -336,7 +336,7 @@ def _bad_header(columns: RecordColumns) -> tuple[int, str] | None:
     """Return the offsetDelta of the first record with a header key that is not UTF-8 or contains a null character, and
     the reason; None if there is none."""
     if columns.skimmed:
-        return (columns.offset_delta[0], columns.odd) if columns.odd else None
+        return (columns.offset_delta[0], columns.header_problem) if columns.header_problem else None
     i = -1
     while (i := invalid_header(columns, i + 1)) < len(columns):
         for key, _ in headers(columns.data, columns.headers_start[i], columns.headers_count[i], columns.end[i]):
