@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
+from functools import cache
 from typing import NamedTuple, Protocol
 
 from kdump.check.finding import Finding
@@ -139,12 +140,15 @@ class Observer(Resumable):
 
     @property
     def accepts_runs(self) -> bool:
-        """Whether batches may be processed in bulk: an observer with a `batch` of its own must also override `free`."""
+        """Whether batches may be processed in bulk: an observer with a `batch` of its own must also override
+        `first_suspect`."""
         return type(self).first_suspect is not Observer.first_suspect or type(self).batch in (Rule.batch, Watcher.batch)
 
-    def has_hook(self, name: str) -> bool:
+    @classmethod
+    @cache
+    def has_hook(cls, name: str) -> bool:
         """Return True if the observer's class overrides the hook: the others need not be called."""
-        return all(getattr(type(self), name) is not getattr(base, name) for base in (Observer, Watcher, Rule))
+        return all(getattr(cls, name) is not getattr(base, name) for base in (Observer, Watcher, Rule))
 
     def first_suspect(self, part: SegmentContext, heads: HeaderColumns, first: int, stop: int) -> int:
         """Return the first of the batches first..stop (`stop` excluded) that must be passed to `batch`; `stop` if there

@@ -75,5 +75,4 @@ class ElementsError(DecodeError):
         reason = f"{count} elements of at least {smallest} bytes, {left} bytes left"
         super().__init__(struct, field, position, reason)
         self.count = count
-        self.smallest = smallest
         self.left = left

@@ -30,6 +30,8 @@ class EndTxnMarker(NamedTuple):
 _RECORD = re.compile(rb"\x20\0\0\0\x08\0\0\0([\0\1])\x0c\0\0(.{4})\0", re.DOTALL)
 """The record of a marker: its length, attributes and deltas; key and value of version 0, each after its size, with type
 and coordinator epoch; no headers."""
+MARKER_SIZE = HEADER_SIZE + 17
+"""Size in bytes of a batch with such a record."""
 _COORDINATOR_EPOCH = struct.Struct(">i")
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from kdump.log.record import Record
+from kdump.state.internal_records import too_large
 
 MAX_COMMITS = 20_000
 """Number of groups and partitions whose newest commit is kept, in some 300 bytes each."""
@@ -27,15 +28,12 @@ class NewestCommits:
     def put(self, record: Record) -> bool:
         """Keep a commit in place of an earlier one. Returns False for any other record, for a commit in a transaction,
         for one that may not decode, and if there is no room."""
-        key, value, producer_id = record.key, record.value, record.batch.producerId
-        if (
-            key is None
-            or value is None
-            or record.batch.isControlBatch
-            or (producer_id is not None and producer_id >= 0)
-        ):
+        batch = record.batch
+        in_transaction = batch.producerId is not None and batch.producerId >= 0
+        if batch.isControlBatch or in_transaction or too_large(record):
             return False
-        if not is_plain_value(value):
+        key, value = record.key, record.value
+        if key is None or value is None or not is_plain_value(value):
             return False
         if key not in self._newest and (len(self._newest) >= MAX_COMMITS or not is_plain_key(key)):
             return False

@@ -97,7 +97,7 @@ class OpenTransactions:
             return running
         timestamp = -1 if batch.maxTimestamp is None else batch.maxTimestamp
         if running is None:
-            if len(self.open) >= MAX_OPEN_TRANSACTIONS:
+            if not self.has_room(1):
                 self.untracked += 1
                 return None
             first = batch.baseOffset or 0
@@ -107,7 +107,7 @@ class OpenTransactions:
         return running
 
     def has_room(self, count: int) -> bool:
-        """Return True if so many more transactions can be kept."""
+        """Return True if `count` more open transactions can be kept."""
         return len(self.open) + count <= MAX_OPEN_TRANSACTIONS
 
     def wrote(self, producer_id: int, epoch: int) -> None:

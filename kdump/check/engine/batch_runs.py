@@ -16,12 +16,10 @@ from kdump.core.record_columns import RecordColumns
 from kdump.format.batch_header import BATCH_HEADER, COMPRESSION, TIMESTAMP_TYPE, TRANSACTIONAL, codec_name
 from kdump.format.codec.whole import decompress_small
 from kdump.log.region import BatchRun, DefaultRecordBatch
-from kdump.state.marker import EndTxnMarker, plain_marker
+from kdump.state.marker import MARKER_SIZE, EndTxnMarker, plain_marker
 
 FLAGS = COMPRESSION.mask | TIMESTAMP_TYPE.mask | TRANSACTIONAL.mask
 """Attribute bits that need no check: not those of control batches or delete horizons, and no reserved ones."""
-MARKER_BYTES = 78
-"""Size of a batch with a transaction marker, as brokers write it."""
 FIRST_TRY = 16
 """Number of batches tried in bulk after one that had to be examined; doubled with each success."""
 
@@ -42,13 +40,13 @@ class BatchRunChecker:
     ) -> None:
         self.part = part
         self.known = known
-        self._suspects = [each.first_suspect for each in observers if each.has_hook("first_suspect")]
+        self._first_suspects = [each.first_suspect for each in observers if each.has_hook("first_suspect")]
         self._accept_run = [each.accept_run for each in observers if each.has_hook("accept_run")]
         self.deep = deep
         self.limit = limit
         largest = known.max_message_bytes
         self.max_batch_bytes = largest if deep and largest is not None else FURTHEST
-        self.markers = decode and self.max_batch_bytes >= MARKER_BYTES
+        self.markers = decode and self.max_batch_bytes >= MARKER_SIZE
         self.ahead = FIRST_TRY
 
     def split(
@@ -62,7 +60,8 @@ class BatchRunChecker:
         row = 0
         while row < len(heads):
             stop = min(row + self.ahead, len(heads))
-            suspect = row if damaged and not row else self._first_suspect(heads, row, stop, own, unpacked)
+            after_damage = damaged and row == 0
+            suspect = row if after_damage else self._first_suspect(heads, row, stop, own, unpacked)
             if suspect > row:
                 for accept_run in self._accept_run:
                     accept_run(self.part, heads, row, suspect)
@@ -70,7 +69,7 @@ class BatchRunChecker:
             self.ahead = 2 * self.ahead if suspect == stop else FIRST_TRY
             row = suspect
             if suspect < stop:
-                marker = plain_marker(heads, row) if self.markers and not (damaged and not row) else None
+                marker = plain_marker(heads, row) if self.markers and not after_damage else None
                 yield batch_run.batch(heads.of(row, BATCH_START)), marker
                 row += 1
 
@@ -78,10 +77,10 @@ class BatchRunChecker:
         self, heads: HeaderColumns, first: int, stop: int, own: RecordColumns, unpacked: RecordColumns
     ) -> int:
         stop = is_plain_batch(heads, first, stop, FLAGS, self.max_batch_bytes)
-        for suspects in self._suspects:
+        for first_suspect in self._first_suspects:
             if stop == first:
                 return first
-            stop = suspects(self.part, heads, first, stop)
+            stop = first_suspect(self.part, heads, first, stop)
         return self._records(heads, first, stop, own, unpacked) if self.deep else stop
 
     def _records(self, heads: HeaderColumns, row: int, stop: int, own: RecordColumns, unpacked: RecordColumns) -> int:

@@ -75,7 +75,7 @@ class TransactionWatcher(Watcher):
         self.ended = self.open_before = None
         self.newest = max(self.newest, largest(heads, MAX_TIMESTAMP, first, stop, part.modified + DAY))
         found = producer_writes(heads, first, stop, False)[1]
-        found.sort(key=_first_row)  # transactions are kept in the order in which they begin
+        found.sort(key=lambda chain: chain.first)  # transactions are kept in the order in which they begin
         for chain in found:
             row, last = chain.first, chain.last
             producer_id, epoch = heads.of(row, PRODUCER_ID), heads.of(row, PRODUCER_EPOCH)
@@ -96,7 +96,3 @@ class TransactionWatcher(Watcher):
                 )
             ended = heads.of(last, LAST_OFFSET)
             running.add(chain.records, chain.batches, chain.bytes, ended, heads.of(last, MAX_TIMESTAMP), epoch)
-
-
-def _first_row(chain: ProducerWrites) -> int:
-    return chain.first

@@ -163,7 +163,7 @@ class ProducerStateManager:
                     f"producer {producer} wrote a non-transactional batch while its transaction from offset "
                     f"{self.open[producer]} is open",
                     f"InvalidTxnStateException: Expected transactional write from producer {producer}",
-                    f"truncate a copy of {file} at byte {head.position}; or, {FETCH_AGAIN}",
+                    _remedy(file, head),
                 )
             )
 
@@ -196,5 +196,8 @@ def _ends_transaction(window: Window, head: RecordBatchView, file: str) -> bool:
 
 
 def _end_txn_marker_stop(file: str, head: RecordBatchView, message: str, exception: str) -> StartupFailure:
-    remedy = f"truncate a copy of {file} at byte {head.position}; or, {FETCH_AGAIN}"
-    return StartupFailure(EXIT, file, head.position, head.base, message, exception, remedy)
+    return StartupFailure(EXIT, file, head.position, head.base, message, exception, _remedy(file, head))
+
+
+def _remedy(file: str, head: RecordBatchView) -> str:
+    return f"truncate a copy of {file} at byte {head.position}; or, {FETCH_AGAIN}"
