@@ -11,8 +11,8 @@ import re
 from collections.abc import Mapping
 from typing import NamedTuple
 
+from kdump.format.kafka_uuid import uuid_text
 from kdump.format.numbers import parse_int
-from kdump.format.versioned_messages import uuid_text
 
 TRIMMED = "".join(map(chr, range(0x21)))
 """What String.trim removes: all characters up to the space."""

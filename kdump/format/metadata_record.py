@@ -104,6 +104,8 @@ def read_frame(value: bytes | None, spans: list[Span] | None = None) -> Metadata
     """Read the frame at the start of a value. Raises DecodeError."""
     if value is None:
         raise DecodeError(FRAME, "frameVersion", 0, "null")
+    if spans is None and len(value) >= 3 and value[0] == FRAME_VERSION and max(value[1], value[2]) < 0x80:
+        return MetadataRecordFrame(value[1], value[2], 3)
     numbers: list[int] = []
     position = 0
     for field in FIELDS:

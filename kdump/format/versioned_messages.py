@@ -14,7 +14,9 @@ import base64
 from typing import Any, NamedTuple
 
 from kdump.format.errors import DecodeError, ElementsError, LengthError, NullError, OurLimitError
+from kdump.format.kafka_uuid import uuid_text
 from kdump.format.layout import BYTES, Field, Span
+from kdump.format.plain_messages import read_plain
 from kdump.format.schema import FIXED, UNSIGNED_VARINT, MessageSchema, SchemaField, SchemaStruct
 from kdump.format.utf8 import java_text
 from kdump.format.varint import Bytes, read_unsigned
@@ -84,6 +86,10 @@ def try_decode(
         reason = f"version {version} is unknown, expected {schema.valid.lowest} to {schema.valid.highest}"
         rest = bytes(data[position:end])
         return Decoded(value, known, position, note, rest), DecodeError(schema.name, "version", position, reason)
+    if spans is None and isinstance(data, bytes) and end == len(data):
+        plain = read_plain(schema, known, data, position)
+        if plain is not None:
+            return Decoded(plain[0], known, plain[1], note, data[plain[1] :]), None
     reader = _MessageReader(schema.name, data, position, end, spans)
     problem: DecodeError | None = None
     try:
@@ -281,8 +287,3 @@ class _MessageReader:
 
     def error(self, field: str, position: int, reason: str) -> DecodeError:
         return DecodeError(self.name, field, position, reason)
-
-
-def uuid_text(data: bytes) -> str:
-    """Return 16 bytes as Kafka's Uuid prints them: base64 with - and _, without padding."""
-    return base64.urlsafe_b64encode(data).decode()[:22]

@@ -87,30 +87,42 @@ class PartitionTable(MutableMapping[int, PartitionRegistration]):
         _, at = self._place(number)
         if at < 0:
             raise KeyError(number)
-        leader, leader_epoch, partition_epoch, recovery, *sizes = self._values[at : at + HEAD]
-        lists, at = [], at + HEAD
-        for size in (sizes[0], sizes[1], max(0, sizes[2])):
-            lists.append(tuple(self._values[at : at + size]))
-            at += size
-        replicas, directories, isr = lists
-        moving: list[tuple[int, ...]] = []
-        more, at = (self._values[at : at + 4] if sizes[3] else (0, 0, 0, 0)), at + 4
-        for size in more:
-            moving.append(tuple(self._values[at : at + size]))
-            at += size
+        values, texts = self._values, self._names.texts
+        leader, leader_epoch, partition_epoch, recovery, replicas_size, directories_size, isr_size, rest = values[
+            at : at + HEAD
+        ]
+        at += HEAD
+        replicas = tuple(values[at : at + replicas_size])
+        at += replicas_size
+        directories = tuple([texts[each] for each in values[at : at + directories_size]])
+        at += directories_size
+        isr = replicas
+        if isr_size != SAME:
+            isr = tuple(values[at : at + isr_size])
+            at += isr_size
+        adding, removing, eligible, last_known = self._moving(at) if rest else ((), (), (), ())
         return PartitionRegistration(
             replicas,
-            tuple(self._names.texts[each] for each in directories),
+            directories,
             leader,
             leader_epoch,
-            replicas if sizes[2] == SAME else isr,
-            addingReplicas=moving[0],
-            removingReplicas=moving[1],
-            eligibleLeaderReplicas=moving[2],
-            lastKnownElr=moving[3],
-            leaderRecoveryState=self._names.texts[recovery],
-            partitionEpoch=partition_epoch,
+            isr,
+            adding,
+            removing,
+            eligible,
+            last_known,
+            texts[recovery],
+            partition_epoch,
         )
+
+    def _moving(self, at: int) -> list[tuple[int, ...]]:
+        """Return the lists at the end of a row."""
+        sizes, at = self._values[at : at + 4], at + 4
+        lists = []
+        for size in sizes:
+            lists.append(tuple(self._values[at : at + size]))
+            at += size
+        return lists
 
     def __setitem__(self, number: int, info: PartitionRegistration) -> None:
         row = self._row(info)

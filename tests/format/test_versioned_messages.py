@@ -16,9 +16,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kdump.format.errors import DecodeError, ElementsError, LengthError, NullError
+from kdump.format.kafka_uuid import uuid_text
 from kdump.format.layout import Span
 from kdump.format.schema import MessageSchema, Versions, load, load_folder
-from kdump.format.versioned_messages import UNKNOWN_TAGS, decode, kafka_json, try_decode, uuid_text
+from kdump.format.versioned_messages import UNKNOWN_TAGS, decode, kafka_json, try_decode
 from tests.conftest import numbers_in
 
 ROOT = Path(__file__).resolve().parents[2]
