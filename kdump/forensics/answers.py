@@ -170,7 +170,7 @@ def _in_broker(name: str) -> Doc:
 class Producer(NamedTuple):
     """A producer ID in one partition: its batches on the disk (`firstEpoch` to `epochStarts`), and the state that a
     broker would load at startup (`epoch` to `currentTxnFirstOffset`, with the names of ProducerSnapshot; None if the
-    broker would not know the producer). A broker removes a producer that is idle for producer.id.expiration.ms."""
+    broker would not load the producer). A broker removes a producer that is idle for producer.id.expiration.ms."""
 
     source: SourcePath
     topic: TopicName

@@ -171,7 +171,8 @@ class SalvageReport(Sink[Salvaged | SalvageSummary]):
         self._text(
             f"  use it: stop the broker, move its own partition directory out of log.dirs, put {name} in its place, and"
             " delete .kafka_cleanshutdown in the log directory: there are no producer snapshots, and after a clean"
-            " shutdown a broker would not read the batches again, and so would not know producers and open transactions"
+            " shutdown a broker without them does not read the batches, and starts without producers and open"
+            " transactions"
         )
         self._text(
             "  before you start the broker, run kdump restart-plan on the log directory: without .kafka_cleanshutdown,"
