@@ -171,7 +171,7 @@ class SalvageReport(Sink[Salvaged | SalvageSummary]):
         self._text(
             f"  use it: stop the broker, move its own partition directory out of log.dirs, put {name} in its place, and"
             " delete .kafka_cleanshutdown in the log directory: there are no producer snapshots, and after a clean"
-            " shutdown a broker without them does not read the batches, and starts without producers and open"
+            " shutdown a broker without them does not read the batches, and loses its producer state, including open"
             " transactions"
         )
         self._text(
