@@ -50,11 +50,11 @@ def test_with_a_total(clock: Clock) -> None:
 def test_without_a_total(clock: Clock) -> None:
     with Progress("salvage") as shown:
         clock.now += 61
-        assert shown.text(79) == "salvage  1 m 1 s"
+        assert shown.text(79) == "salvage  1 min 1 s"
         shown.more(61 * MIB)
-        assert shown.text(79) == "salvage  61.0 MiB  1.0 MiB/s  1 m 1 s"
+        assert shown.text(79) == "salvage  61.0 MiB  1.0 MiB/s  1 min 1 s"
         shown.expect(60 * MIB)
-        assert shown.text(79) == "salvage  61.0 MiB  1.0 MiB/s  1 m 1 s", "a file has grown"
+        assert shown.text(79) == "salvage  61.0 MiB  1.0 MiB/s  1 min 1 s", "a file has grown"
         shown.show("drawing")
         assert shown.text(79) == "salvage: drawing …"
 

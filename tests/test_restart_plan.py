@@ -216,7 +216,11 @@ def test_the_topic_id_of_a_recreated_topic_is_not_replaced(disk: Path) -> None:
     path = disk / "ledger-0" / "partition.metadata"
     path.write_text("version: 0\ntopic_id: pP1dXJ1nQGmUFh2wsbRm4Q")
     remedy = ledger(disk).remedy
-    assert remedy.index("deleted and created again") < remedy.index("Only if it never was") < remedy.index("topic_id: ")
+    assert (
+        remedy.index("deleted and created again")
+        < remedy.index("If the topic was never deleted")
+        < remedy.index("topic_id: ")
+    )
 
 
 def test_the_metadata_snapshot_covers_what_is_lost_below_its_end(tmp_path: Path) -> None:

@@ -24,7 +24,7 @@ EXAMPLES = """
 \b
 Examples:
   kdump report /var/lib/kafka --out report.html
-  kdump report broker-1 --topic 'payments*' --out payments.html --charts png
+  kdump report broker-1 --topic 'payments*' --out payments.html --charts charts
 
 \b
 Exit status: 0 whatever was found; 2 for a usage error, or if something could not be read or written (the page covers

@@ -170,7 +170,7 @@ def _in_broker(name: str) -> Doc:
 class Producer(NamedTuple):
     """A producer ID in one partition: its batches on the disk (`firstEpoch` to `epochStarts`), and the state that a
     broker would load at startup (`epoch` to `currentTxnFirstOffset`, with the names of ProducerSnapshot; None if the
-    broker would not know the producer). A broker removes a producer that is idle for producer.id.expiration.ms."""
+    broker would not load the producer). A broker removes a producer that is idle for producer.id.expiration.ms."""
 
     source: SourcePath
     topic: TopicName
@@ -192,7 +192,7 @@ class Producer(NamedTuple):
     duplicates: Duplicates
     fenced: Fenced
     epochStarts: EpochStarts
-    state: Annotated[str, Doc("live, expired (the broker removes it), unknown (the broker would not know it)")]
+    state: Annotated[str, Doc("live, expired (the broker removes it), unknown (not in the broker's state)")]
     epoch: Annotated[int | None, _in_broker("epoch")]
     lastSequence: Annotated[int | None, _in_broker("lastSequence")]
     lastOffset: Annotated[int | None, _in_broker("lastOffset")]
@@ -242,9 +242,9 @@ class PartitionProducers(NamedTuple):
     logStartOffset: Annotated[int | None, Doc("from log-start-offset-checkpoint, or else the first segment's", OFFSET)]
     logEndOffset: Annotated[int | None, Doc("offset after the last valid batch", OFFSET)]
     producers: Annotated[int, Doc("number of producers on the disk or in the snapshot")]
-    live: Annotated[int, Doc("number of these that a broker knows after startup on this disk")]
-    expired: Annotated[int, Doc("number of these that it removes because they were idle for too long")]
-    unknown: Annotated[int, Doc("number of these that are on the disk, but that it does not know")]
+    live: Annotated[int, Doc("number of these in the state of a broker that starts on this disk")]
+    expired: Annotated[int, Doc("number of these that the broker removes because they were idle for too long")]
+    unknown: Annotated[int, Doc("number of these that are on the disk, but not in the broker's state")]
     gaps: Gaps
     duplicates: Duplicates
     fenced: Fenced

@@ -25,8 +25,8 @@ class CopyFacts:
     logEndOffset is None if the last segment could not be read.
 
     `epochs`: the entries of leader-epoch-checkpoint, None if there is no such file or they are not in ascending order
-    in both columns; `batchEpochs`: the leader epochs in the batch headers. `damages`: the first damaged places,
-    `damaged`: their number; `tail`: how the log ends, if in an incomplete batch or zeros.
+    in both columns; `batchEpochs`: the leader epochs in the batch headers. `damages`: the first damaged byte
+    ranges, `damaged`: their number; `tail`: how the log ends, if in an incomplete batch or zeros.
     """
 
     path: str

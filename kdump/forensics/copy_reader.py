@@ -20,7 +20,7 @@ from kdump.log.reader import CHECKED
 from kdump.log.region import JUNK, PADDING, TORN, Batch, BatchRun, Region
 
 MAX_KEPT = 1000
-"""Maximum number of damaged places, leader epochs and notes that are kept for a copy; more damage is only counted."""
+"""Maximum number of damaged byte ranges, leader epochs and notes that are kept for a copy; more are only counted."""
 MISPLACED = "its base offset does not fit between those of its neighbors"
 
 

@@ -128,7 +128,8 @@ def diff(
     on_progress: Callable[[int], None] = lambda count: None,
     lone: Callable[[CopyGroup, bool], None] = lambda group, is_difference: None,
 ) -> Iterator[Diff]:
-    """Yield the comparison of each partition that two or more of the paths have; see commands.diff for what a path is.
+    """Yield the comparison of each partition that two or more of the paths have. `paths`: segments, partition
+    directories, log directories, or directories above them.
 
     `on_unreadable` is called with the SourceError for what could not be read (by default it is raised), `lone` with a
     partition that only one path has, and whether that is a difference, as it is between copies of one log directory.

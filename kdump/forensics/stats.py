@@ -32,7 +32,7 @@ from kdump.forensics.distribution import SIZES, TimeHistogram, class_of
 from kdump.forensics.frequent_items import SpaceSaving
 
 MAX_DAMAGE_ENTRIES = 100
-"""Maximum number of damaged places, and of notes, that are kept; more damage is only counted."""
+"""Maximum number of damaged byte ranges, and of notes, that are kept; more damage is only counted."""
 
 
 class TopicKey(NamedTuple):
@@ -81,8 +81,8 @@ class Stats:
 
     `batches` counts all batches, `records` those that the headers of valid batches count: both as in `verify`. `sums`,
     `keySizes` and `valueSizes` cover data records, of which there are sums[RECORDS]; control records are counted
-    separately. A damaged place counts only in `damaged`, `damagedBytes`, `bytes` (the size of the files) and, if it is
-    a batch, in `batches`.
+    separately. A damaged byte range counts only in `damaged`, `damagedBytes`, `bytes` (the size of the files) and, if
+    it is a batch, in `batches`.
     """
 
     source: str

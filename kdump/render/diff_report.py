@@ -314,7 +314,7 @@ def _epochs(copy: CopyFacts) -> str:
 
 
 def _damage_cell(copy: CopyFacts) -> str:
-    return f"{copy.damaged} place" + ("s" if copy.damaged != 1 else "") if copy.damaged else ""
+    return count_text(copy.damaged, "byte range") if copy.damaged else ""
 
 
 def _tail_text(found: Diff, number: int) -> str:
@@ -327,7 +327,8 @@ def _copy_remarks(number: int, copy: CopyFacts) -> Iterator[str]:
     for damage in copy.damages[:MAX_SHOWN]:
         yield f"{letter(number)} is damaged: {_bytes(damage)}: {damage.reason}"
     if copy.damaged > MAX_SHOWN:
-        yield f"{letter(number)} is damaged in {copy.damaged - MAX_SHOWN} more places; run kdump verify to list all"
+        more = count_text(copy.damaged - MAX_SHOWN, "more byte range")
+        yield f"{letter(number)} is damaged in {more}; run kdump verify to list all"
     if copy.tail is not None:
         ending = f"{letter(number)} ends with {_bytes(copy.tail)}, {_tail(copy.tail)}"
         yield f"{ending}: a broker truncates it at startup"

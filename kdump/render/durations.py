@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-UNITS = ((86_400_000, "d"), (3_600_000, "h"), (60_000, "m"), (1_000, "s"))
+UNITS = ((86_400_000, "d"), (3_600_000, "h"), (60_000, "min"), (1_000, "s"))
 
 
 def duration_text(milliseconds: int | None) -> str:
-    """Format a duration in its two largest units: 37 d 4 h, 1 m 36 s, 250 ms. Returns "" for None. Negative durations
+    """Format a duration in its two largest units: 37 d 4 h, 1 min 36 s, 250 ms. Returns "" for None. Negative durations
     (caused by clock skew) start with a minus sign."""
     if milliseconds is None:
         return ""

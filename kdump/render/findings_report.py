@@ -248,8 +248,8 @@ class FindingsReport(Sink["Finding | CheckEnd"]):
             self._text(f"          also missing: {printable(first_of(story.names[1:], NAMED))}", "")
         elif count > 1:
             kinds = ", ".join(f"{number} {code}" for code, number in story.codes.most_common())
-            reach = f" up to offset {story.last_offset}" if story.last_offset is not None else ""
-            self._text(f"          first of {count} here ({kinds}), up to byte {story.end}{reach}", "")
+            reach = f", offset {story.last_offset}" if story.last_offset is not None else ""
+            self._text(f"          first of {count} findings here ({kinds}), up to byte {story.end}{reach}", "")
         if story.lost:
             self._text(f"          {story.lost}", "")
         self._text(f"          impact: {printable(finding.consequence)}", "dim")

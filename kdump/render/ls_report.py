@@ -124,7 +124,11 @@ class LsReport(Sink[LsPart]):
             self._text(text, "")
 
     def _text(self, text: str, style: str) -> None:
-        lines = [printable(text)] if self.output.width is None else wrap(printable(text), self.output.width - 4)
+        lines = (
+            [printable(text)]
+            if self.output.width is None
+            else wrap(printable(text), self.output.width - 4, break_on_hyphens=False)
+        )
         for number, line in enumerate(lines):
             self.output.line(("    " if number else "  ") + self.paint(line, style))
 

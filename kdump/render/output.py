@@ -63,7 +63,9 @@ class Output:
         line."""
         from textwrap import wrap
 
-        return [text] if self.width is None else wrap(text, self.width, subsequent_indent=" " * indent) or [""]
+        if self.width is None:
+            return [text]
+        return wrap(text, self.width, subsequent_indent=" " * indent, break_on_hyphens=False) or [""]
 
     def write(self, data: bytes) -> None:
         self._parts.append(data)

@@ -74,7 +74,7 @@ class ReindexReport(Sink[Reindexed | ReindexSummary]):
         for ending in made.rebuilt.endings[: None if self.full else MAX_SHOWN]:
             self._line(_ending(made, ending), "" if ending.is_usual else "bad")
         if len(made.rebuilt.endings) > MAX_SHOWN and not self.full:
-            self._line(f"  and {len(made.rebuilt.endings) - MAX_SHOWN} more damaged places (--full, --json)")
+            self._line(f"  and {len(made.rebuilt.endings) - MAX_SHOWN} more damaged byte ranges (--full, --json)")
         for verdict in made.verdicts:
             for text in self._verdict(verdict):
                 self._line(text)

@@ -236,9 +236,9 @@ class RetentionReport(Sink[Any]):
         if found.resetBecause:
             yield f"the broker ignores cleaner-offset-checkpoint: {found.resetBecause}"
         if not found.wouldClean and found.missingBytes is not None:
-            wait = f"it waits for {found.missingBytes:,} more dirty bytes in rolled segments"
+            wait = f"the cleaner waits for {found.missingBytes:,} more dirty bytes in rolled segments"
             if found.missingBytes == 1:
-                wait = "it waits for a segment to be rolled"
+                wait = "the cleaner waits for a segment to be rolled"
             if found.overdueAt is not None and found.cleanableBytes:
                 wait += f", or for {self._iso(found.overdueAt)} (max.compaction.lag.ms)"
             yield wait

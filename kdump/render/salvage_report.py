@@ -73,7 +73,7 @@ class SalvageReport(Sink[Salvaged | SalvageSummary]):
         if not made.is_whole:
             self._loud(f"{name}: kept {counts}" + (f"; LOST {_lost_text(made)}" if made.lostPlaces else ""), "LOST")
         elif made.lostPlaces:
-            places = count_text(made.lostPlaces, "place is", "places are")
+            places = count_text(made.lostPlaces, "byte range is", "byte ranges are")
             self._text(f"{name}: complete: {counts}; {places} damaged, but no offsets are missing because of that")
         else:
             self._text(f"{name}: complete: {counts}")
@@ -97,7 +97,7 @@ class SalvageReport(Sink[Salvaged | SalvageSummary]):
         for span in made.losses[:limit]:
             yield span_text(span)
         if made.lostPlaces > limit:
-            yield f"… and {made.lostPlaces - len(made.losses[:limit]):,} more places, in the ledger"
+            yield f"… and {made.lostPlaces - len(made.losses[:limit]):,} more byte ranges, in the ledger"
         guesses = made.guesses if self.full else made.guesses[:MAX_SHOWN]
         for span in guesses:
             yield f"best-effort recovery, {span.reason}: {span_text(span)}"
@@ -171,7 +171,8 @@ class SalvageReport(Sink[Salvaged | SalvageSummary]):
         self._text(
             f"  use it: stop the broker, move its own partition directory out of log.dirs, put {name} in its place, and"
             " delete .kafka_cleanshutdown in the log directory: there are no producer snapshots, and after a clean"
-            " shutdown a broker would not read the batches again, and so would not know producers and open transactions"
+            " shutdown a broker without them does not read the batches, and loses its producer state, including open"
+            " transactions"
         )
         self._text(
             "  before you start the broker, run kdump restart-plan on the log directory: without .kafka_cleanshutdown,"
@@ -210,7 +211,7 @@ def _has_unused(made: Salvaged) -> bool:
 def _lost_text(made: Salvaged) -> str:
     size = sum(made.bytes.get(fate, 0) for fate in LOST)
     offsets = f"{count_text(made.lostOffsets, 'offset', 'offsets')}, " if made.lostOffsets else ""
-    return f"{offsets}{count_text(size, 'byte', 'bytes')} in {count_text(made.lostPlaces, 'place', 'places')}"
+    return f"{offsets}{count_text(size, 'byte')} in {count_text(made.lostPlaces, 'byte range')}"
 
 
 def _count(number: int) -> str:

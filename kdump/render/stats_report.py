@@ -141,7 +141,9 @@ class StatsReport(Sink[StatsPart]):
         ]
         left = stats.damaged - len(lines)
         if left > 0:
-            lines.append(f"not counted: {left:,} more damaged places (--json has 100; run kdump verify to list all)")
+            lines.append(
+                f"not counted: {left:,} more damaged byte ranges (--json has 100; run kdump verify to list all)"
+            )
         lines += [f"note: {note}" for note in stats.notes[: None if self.full else MAX_SHOWN]]
         if len(stats.notes) > MAX_SHOWN and not self.full:
             lines.append(f"note: {len(stats.notes) - MAX_SHOWN:,} more (--full)")

@@ -41,7 +41,7 @@ def plan_of(damage: Any, disks: RestoredDisks) -> tuple[RestartPlan, str | None]
 def disagrees(plan: RestartPlan, partition: str | None, did: dict[str, Any]) -> list[str]:
     """Return the differences between the plan and the record of a startup."""
     broker, found = did["broker"], []
-    stopped = "exits" in broker or "does not come up" in broker
+    stopped = "exits" in broker or "does not finish startup" in broker
     if stopped != (plan.verdict == STOPPED):
         return [f"verdict {plan.verdict}, the broker: {broker}"]
     if "offline" in broker and not plan.offline:

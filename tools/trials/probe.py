@@ -145,7 +145,7 @@ class Probes:
 
     @staticmethod
     def refused(answer: str) -> Result:
-        return {"refused": f"refuses what is appended: {answer}"} if answer != "NONE" else {}
+        return {"refused": f"rejects what is appended: {answer}"} if answer != "NONE" else {}
 
     def send(self, partition: str, cluster: Cluster, **fields: int) -> str:
         now = int(time.time() * 1000)

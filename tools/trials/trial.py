@@ -250,16 +250,16 @@ class Lab:
                 done.append("ends the log early")
                 told += [line for line in lines if f"/{host}, " in line and "Completed load of Log" in line]
             if any("caused truncation of conflicting entries" in line for line in told):
-                done.append("drops leader epochs")
+                done.append("removes leader epochs")
             if any("Swapping in cleaned segment" in line for line in told):
                 done = ["cleans the log" if word == "truncates the log" else word for word in done]
             if down:
                 offline = any("Stopping serving logs in dir" in line for line in lines)
                 done = [*(["takes the log directory offline"] if offline else []), "exits"]
             elif not up:
-                done.append("does not come up")
+                done.append("does not finish startup")
             elif host and host not in ends:
-                done.append("refuses the partition")
+                done.append("rejects the partition")
             if disk == "legacy":
                 result["servedAs"] = host
             refused = [result.pop("refused")] if "refused" in result else []

@@ -59,7 +59,7 @@ BATCH_LENGTH_INVALID = Code(
     ),
     consequence=(
         "brokers and consumers look for the next batch at the wrong position: reads stop at offset {offset}, and a "
-        "broker that meets a length below 14 while loading the log exits; " + TRUNCATES
+        "broker that encounters a length below 14 while loading the log exits; " + TRUNCATES
     ),
     fix=RESTORE,
     source="FileLogInputStream.nextBatch, ByteBufferLogInputStream.nextBatchSize",

@@ -75,7 +75,7 @@ FILE_UNKNOWN = Code(
     code="file-unknown",
     family="files",
     severity=INFO,
-    meaning="A .deleted file, or a file whose name Kafka does not know.",
+    meaning="A .deleted file, or a file with a name that is not Kafka's.",
     consequence="the broker deletes .deleted files at startup and ignores others",
     fix=(
         "If it is an error, move the file out of the directory before the broker starts; otherwise do nothing. If you "

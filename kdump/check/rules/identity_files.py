@@ -60,8 +60,8 @@ QUORUM_STATE_INVALID = Code(
     consequence="the controller or broker exits at startup",
     fix=(
         "Stop the node and move the file away. For a voter, first see that the other voters have elected a leader "
-        "(kafka-metadata-quorum.sh --bootstrap-controller HOST:PORT describe --status): a voter that has forgotten its "
-        "vote could vote a second time in the same epoch"
+        "(kafka-metadata-quorum.sh --bootstrap-controller HOST:PORT describe --status): a voter without a "
+        "record of its vote could vote a second time in the same epoch"
     ),
     source="FileQuorumStateStore.readElectionState, QuorumState.initialize",
 )

@@ -31,7 +31,7 @@ REBUILD = (
     "finds no damage in the .log files, delete the .index of this segment and of the log's last segment: at startup "
     "the broker recovers both and rebuilds their .index, .timeindex and .txnindex. In a damaged .log, recovery would "
     "truncate the segment at the damage; without the last segment's recovery, an offset gap after this segment would "
-    "make the broker forget its producers and open transactions"
+    "make the broker lose its producer state, including open transactions"
 )
 UNCHECKED = "reads that use this index fail or return wrong results; a clean startup does not check it"
 IGNORED = "the broker ignores the extra bytes; whatever wrote them may have caused other damage"
@@ -109,8 +109,8 @@ INDEX_MISSING = Code(
     meaning="A segment has no .index.",
     consequence=(
         "at startup the broker recovers the segment and rebuilds its indexes, which takes time and truncates the "
-        "segment at any damage in the .log; if offsets are missing after the segment, the broker also forgets its "
-        "producers and open transactions"
+        "segment at any damage in the .log; if offsets are missing after the segment, the broker also loses its "
+        "producer state, including open transactions"
     ),
     fix=PUT_BACK,
     source="LogSegment.sanityCheck, LogLoader.loadSegmentFiles",

@@ -107,7 +107,7 @@ def _missing(key: PartitionKey, noted: dict[str, Checkpoint], directory: LogDire
         message = f"there is {what_is_at(blocked)} in place of the directory of {name_of(key)}"
         consequence = (
             "the broker cannot create the partition's directory (FileAlreadyExistsException) and takes the log "
-            "directory offline; without another one, it ends"
+            "directory offline; without another one, it exits"
         )
     if name is None:
         target = Target(directory.path, None, *key, None, directory.path)

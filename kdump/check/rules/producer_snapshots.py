@@ -23,7 +23,7 @@ from kdump.state.producer_state import ProducerStateEntry
 EMPTY_IT = (
     "stop the broker and replace it with an empty file of the same name: the broker rejects that file, deletes it, and "
     "rebuilds the state from an older snapshot and the log. Do not delete it: if no snapshot is left after a clean "
-    "shutdown, the broker does not read the log, and forgets its producers and open transactions"
+    "shutdown, the broker does not read the log, and loses its producer state, including open transactions"
 )
 
 SNAPSHOT_INVALID = Code(
@@ -34,7 +34,7 @@ SNAPSHOT_INVALID = Code(
     consequence="when the broker loads it, it deletes it and rebuilds the state from an older snapshot and the log",
     fix=(
         "Leave the file in place. Do not delete it: if no snapshot is left after a clean shutdown, the broker does not "
-        "read the log, and forgets its producers and open transactions"
+        "read the log, and loses its producer state, including open transactions"
     ),
     source="ProducerStateManager.readSnapshot, loadFromSnapshot, UnifiedLog.rebuildProducerState",
 )

@@ -28,7 +28,7 @@ APPENDED = (
 )
 LOST_OR_FORGOTTEN = (
     "Compare with another replica (kdump diff). What no replica has was lost, or never existed: a broker that has lost "
-    "the state of a producer accepts any sequence"
+    "the state of a producer accepts any sequence, except from a transactional producer with transaction version 2"
 )
 
 SEQUENCE_GAP = Code(

@@ -30,12 +30,17 @@ WRITER = (
     "The checksum matches, so the batch was written this way and the other replicas have the same bytes: find the "
     "producer (kdump inspect shows its ID and format)"
 )
-# LogValidator decompresses and iterates all records that a producer sends, and compares their number with the header's.
-REWRITTEN = (
+_COMPUTED = (
     "The checksum matches, so it was computed over these bytes, and the other replicas usually have the same: run "
-    "kdump verify on them. A leader rejects such a batch from a producer: suspect the memory of a broker that wrote it "
-    "again (to compress it, to set timestamps, or as the log cleaner), or other software that wrote the file"
+    "kdump verify on them"
 )
+_SUSPECT = (
+    "suspect the memory of a broker that wrote it again (to compress it, to set timestamps, or as the log cleaner), or "
+    "other software that wrote the file"
+)
+# LogValidator decompresses and iterates all records that a producer sends, compares their number with the header's, and
+# sets maxTimestamp.
+REWRITTEN = f"{_COMPUTED}. A leader rejects such a batch from a producer: {_SUSPECT}"
 
 RECORD_COUNT_MISMATCH = Code(
     code="record-count-mismatch",
@@ -89,7 +94,7 @@ LZ4_FRAME_UNSUPPORTED = Code(
         "not."
     ),
     consequence="a Java consumer that reaches offset {offset} stops with a KafkaException",
-    fix=f"{WRITER}, and have it write independent blocks. {SKIP}",
+    fix=f"{REWRITTEN}. {SKIP}",
     source="Lz4BlockInputStream.FLG, BD",
 )
 
@@ -129,8 +134,9 @@ TIMESTAMP_MISMATCH = Code(
         "deletes the segment too early or too late"
     ),
     fix=(
-        f"{WRITER}. If the segment would expire too early, raise retention.ms: kafka-configs.sh --bootstrap-server "
-        "HOST:PORT --alter --topic TOPIC --add-config retention.ms=MS. Consumers that read by offset are not affected"
+        f"{_COMPUTED}. A leader computes maxTimestamp itself when it appends the batch of a producer: {_SUSPECT}. If "
+        "the segment would expire too early, raise retention.ms: kafka-configs.sh --bootstrap-server HOST:PORT "
+        "--alter --topic TOPIC --add-config retention.ms=MS. Consumers that read by offset are not affected"
     ),
     source="LogValidator.RecordBatchAndMaxTimestamp, LogSegment.append",
 )
@@ -164,8 +170,8 @@ PRODUCER_FIELDS_INVALID = Code(
         "brokers and consumers of Kafka 4.3 ignore it; without a producer ID the batch opens no transaction, without a "
         "sequence it is not detected as a duplicate"
     ),
-    fix=WRITER,
-    source="DefaultRecordBatch.ensureValid, ProducerAppendInfo",
+    fix=f"{WRITER}. If the sequence is missing, a leader rejects the batch from a producer: {_SUSPECT}",
+    source="DefaultRecordBatch.ensureValid, LogValidator, ProducerAppendInfo",
     needs_log_dir=True,
 )
 
@@ -175,7 +181,7 @@ HEADER_KEY_INVALID = Code(
     severity=ERROR,
     meaning="A header key is null.",
     consequence=INVALID,
-    fix=f"{WRITER}. {SKIP}",
+    fix=f"If the key is null: {REWRITTEN}. {SKIP}. Otherwise: {WRITER}",
     source="DefaultRecord.readHeaders",
     unless="warning for a key that is not UTF-8 or contains a null character: consumers receive it with U+FFFD in it",
 )
@@ -205,7 +211,7 @@ MESSAGE_SET_INVALID = Code(
         "last inner offset is above its own; in magic 0 they differ."
     ),
     consequence=f"{INVALID}; a broker that rebuilds its producer state from here exits",
-    fix=f"{WRITER}. {SKIP}",
+    fix=f"{REWRITTEN}. {SKIP}. If it is a warning, do nothing",
     source="AbstractLegacyRecordBatch.DeepRecordsIterator",
     unless=(
         "warning for a wrapper with a key, with inner messages of another magic, or with a different last inner offset "

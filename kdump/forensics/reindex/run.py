@@ -75,7 +75,7 @@ class Reindexed:
     ) -> Annotated[
         list[RecoveryEnd],
         Doc(
-            f"why recovery stops before the end, and with --past-damage each damaged place, each {NESTED}; "
+            f"why recovery stops before the end, and with --past-damage each damaged byte range, each {NESTED}; "
             "empty if recovery accepts everything"
         ),
     ]:

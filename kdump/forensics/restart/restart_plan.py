@@ -82,7 +82,7 @@ def restart_plan(
         plan.partitions = [each for each in plan.partitions if each.topic != METADATA_TOPIC or each.stops]
     _assume(plan, metadata, is_broker, is_whole, rights)
     if is_alone:
-        plan.assumptions.append("the node is the cluster's only controller, as quorum-state or the metadata has it")
+        plan.assumptions.append("the node is the cluster's only controller, as stated in quorum-state or the metadata")
     return plan
 
 

@@ -48,8 +48,8 @@ class StrayPartitions:
             else:
                 remedy = (
                     "if the topic was deleted and created again, leave the ID as it is: these are the old topic's "
-                    f"records. Only if it never was (kdump cluster --topic {topic} --history), the file is damaged: "
-                    f"{write}"
+                    f"records. If the topic was never deleted (kdump cluster --topic {topic} --history), the file is "
+                    f"damaged: {write}"
                 )
         if topic_id is None:
             return "it has no partition.metadata, so its topic ID is unknown", remedy

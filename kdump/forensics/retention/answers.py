@@ -21,7 +21,7 @@ FUTURE, OPEN, HANGING, WATERMARK, DAMAGED = (
 )
 CLEANER, TIER, STRAY = "cleanerDisabled", "tier", "stray"
 HOLDS = (FUTURE, OPEN, HANGING, WATERMARK, DAMAGED, CLEANER, TIER, STRAY)
-"""What keeps more than the configs would."""
+"""What keeps more than the configs require."""
 
 
 @answer("retentionSegment")
@@ -77,8 +77,8 @@ class SegmentRetention(NamedTuple):
 
 @answer("retentionHold")
 class RetentionBlocker(NamedTuple):
-    """Something that keeps more than the configs would: one of HOLDS. `file`, `position` and `offset` are the evidence:
-    the record with the timestamp, the first batch of the transaction, the damaged bytes."""
+    """Something that keeps more than the configs require: one of HOLDS. `file`, `position` and `offset` are the
+    evidence: the record with the timestamp, the first batch of the transaction, the damaged bytes."""
 
     source: SourcePath
     topic: TopicName
@@ -114,7 +114,7 @@ class RetentionBlocker(NamedTuple):
 
 @answer("retention")
 class PartitionRetention(NamedTuple):
-    """A partition, after its segments and holds. For the cleaner to take it, `dirtyRatio` has to be above
+    """A partition, after its segments and blockers. For the cleaner to select it, `dirtyRatio` has to be above
     min.cleanable.dirty.ratio, or `overdueAt` has to be reached."""
 
     source: SourcePath

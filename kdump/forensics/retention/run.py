@@ -33,8 +33,9 @@ def retention(
     on_unreadable: OnUnreadable = raise_error,
 ) -> Iterator[RetentionAnswer]:
     """Yield what retention and the cleaner do with the partitions that `paths` stand for: segments, partition
-    directories, log directories, or directories above. For each partition every SegmentRetention, every Hold, and
-    PartitionRetention; before these a Note for what could not be taken into account. Reads lazily, in bounded memory.
+    directories, log directories, or directories above. For each partition every SegmentRetention, every
+    RetentionBlocker, and PartitionRetention; before these a Note for what could not be taken into account. Reads
+    lazily, in bounded memory.
 
     `now`: epoch ms that times are compared with, by default the current time. `config`: values by the name of a topic
     config, which override all others, or of a broker config, which override the broker's but not the topic's own;

@@ -93,7 +93,7 @@ class MissingOffsetRange(NamedTuple):
 
 LOSS, ABSENT = "lost", "absent"
 
-SalvagedTopic = Annotated[str, Doc()]
+SalvagedTopic = Annotated[str, Doc("topic")]
 SalvagedPartition = Annotated[int, Doc("partition of the topic")]
 
 
