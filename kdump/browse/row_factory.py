@@ -21,8 +21,8 @@ from kdump.log.paths import Target
 from kdump.log.record import Record
 from kdump.log.region import Batch, LegacyRecordBatch, Problem, Region
 from kdump.render.amounts import size_text
-from kdump.render.columns import TableDecoder, columns_of
 from kdump.render.escape import path_text, printable
+from kdump.render.inspect_columns import TableDecoder, columns_of
 from kdump.render.table import Column
 from kdump.render.times import iso
 

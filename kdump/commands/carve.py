@@ -25,8 +25,8 @@ from kdump.log.errors import SourceError
 from kdump.log.inspect_answer import InspectedBatch
 from kdump.log.paths import target
 from kdump.render.carve_report import CarveReport, carve_objects
-from kdump.render.output import Output
 from kdump.render.progress import Progress
+from kdump.render.stdout import Output
 
 EXAMPLES = """
 \b

@@ -23,8 +23,8 @@ from kdump.forensics.differences import DIVERGENT, PREFIX, SAME
 from kdump.log.errors import SourceError
 from kdump.render.diff_objects import diff_objects
 from kdump.render.diff_report import DiffReport
-from kdump.render.output import Output
 from kdump.render.progress import Progress
+from kdump.render.stdout import Output
 
 MAX_UNPAIRED = 5
 """Maximum number of partitions without a counterpart that are listed by name."""

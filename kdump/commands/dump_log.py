@@ -21,8 +21,8 @@ from kdump.render.dumplog_decoders import DECODER_CLASSES, DECODERS, DEFAULT_CLA
 from kdump.render.dumplog_log import DumpOptions
 from kdump.render.dumplog_out import DumpOutput
 from kdump.render.escape import path_text, printable
-from kdump.render.output import Output
 from kdump.render.progress import Progress
+from kdump.render.stdout import Output
 
 EXAMPLES = """
 \b

@@ -23,7 +23,7 @@ from kdump.log.file_kinds import KINDS
 from kdump.log.selection import Range, Selection
 from kdump.parallel_jobs import usual_jobs
 from kdump.render.escape import path_text
-from kdump.render.template import shows_decoded
+from kdump.render.record_template import shows_decoded
 
 AS_HELP = f"Treat the files as this kind, whatever their names: {', '.join(KINDS)}."
 DECODER_HELP = (

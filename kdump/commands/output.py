@@ -13,8 +13,8 @@ from kdump.commands.input_files import OUTPUT, print_error, unreadable_line
 from kdump.commands.params import ZoneParam
 from kdump.commands.typed_options import CommandOptions, add_options
 from kdump.format.count_text import count_text
-from kdump.render.output import AUTO, COLORS, Output
 from kdump.render.sink import CsvRows, JsonLines, Objects, Silent, Sink, objects_of
+from kdump.render.stdout import AUTO, COLORS, Output
 from kdump.render.table import UnknownColumn
 
 TABLE, JSON, CSV = FORMATS = ("table", "json", "csv")

@@ -18,9 +18,9 @@ from kdump.commands.typed_options import CommandOptions, takes
 from kdump.forensics.output_directory import OutputError
 from kdump.forensics.reindex.run import LITTLE, Reindexed, ReindexSummary, reindex
 from kdump.forensics.reindex.verdict import IDENTICAL, LEGAL, MISSING, WRONG
-from kdump.render.output import Output
 from kdump.render.progress import Progress
 from kdump.render.reindex_report import ReindexReport
+from kdump.render.stdout import Output
 
 EXAMPLES = """
 \b

@@ -17,8 +17,8 @@ from kdump.commands.typed_options import CommandOptions, takes
 from kdump.forensics.output_directory import OutputError
 from kdump.log.errors import SourceError
 from kdump.render.escape import path_text, printable
-from kdump.render.output import Output
 from kdump.render.progress import Progress
+from kdump.render.stdout import Output
 
 EXAMPLES = """
 \b

@@ -21,10 +21,10 @@ from kdump.forensics.salvage.run import LEDGER, salvage
 from kdump.forensics.salvage.sources import SalvageError
 from kdump.log.errors import SourceError, SourceNotFound
 from kdump.render.escape import path_text
-from kdump.render.output import Output
 from kdump.render.progress import Progress
 from kdump.render.salvage_records import RecordLines
 from kdump.render.salvage_report import SalvageReport
+from kdump.render.stdout import Output
 
 SEGMENTS, JSONL = WRITES = ("segments", "jsonl")
 EXAMPLES = """

@@ -31,12 +31,12 @@ from kdump.log.window import Window
 from kdump.render.escape import path_text
 from kdump.render.fast_json import FastRecordWriter
 from kdump.render.fast_rows import FastRows
-from kdump.render.output import AUTO, Output
+from kdump.render.inspect_views import CsvView, HexView, JsonView, TableView, TemplateView, View
 from kdump.render.progress import Progress
+from kdump.render.record_template import TemplateError, compile_template, shows_decoded
+from kdump.render.stdout import AUTO, Output
 from kdump.render.table import OtherColumns, UnknownColumn
-from kdump.render.template import TemplateError, compile_template, shows_decoded
 from kdump.render.times import iso
-from kdump.render.views import CsvView, HexView, JsonView, TableView, TemplateView, View
 
 if TYPE_CHECKING:
     from kdump.forensics.read_committed import ReadCommitted

@@ -20,8 +20,8 @@ from kdump.commands.typed_options import CommandOptions, add_options
 from kdump.log.errors import SourceError, Unread
 from kdump.log.region import DEFAULT_MAX_DECOMPRESSED
 from kdump.render.escape import path_text
-from kdump.render.output import Output
 from kdump.render.sink import Sink
+from kdump.render.stdout import Output
 from kdump.render.table import UnknownColumn
 from kdump.render.times import iso
 from kdump.state.as_of import AsOf

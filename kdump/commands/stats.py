@@ -22,11 +22,11 @@ from kdump.forensics.stats import Stats
 from kdump.forensics.stats_answer import PartitionStatistics
 from kdump.log.errors import SourceError
 from kdump.log.partition_directory import PartitionDirectory
-from kdump.render.objects import put_bytes
-from kdump.render.output import Output
+from kdump.render.inspect_objects import put_bytes
 from kdump.render.progress import Progress
 from kdump.render.stats_objects import stats_object
 from kdump.render.stats_report import StatsPart, StatsReport
+from kdump.render.stdout import Output
 from kdump.state.partition_summary import partition_summary
 
 EXAMPLES = """

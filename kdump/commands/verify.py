@@ -29,8 +29,8 @@ from kdump.commands.topics import topic_filter, topic_option
 from kdump.commands.typed_options import CommandOptions, takes
 from kdump.log.errors import SourceError
 from kdump.render.findings_report import CheckEnd, CodeTable, FindingsReport, check_objects
-from kdump.render.output import Output
 from kdump.render.progress import Progress
+from kdump.render.stdout import Output
 
 EXAMPLES = """
 \b

@@ -11,11 +11,11 @@ from kdump.forensics.carve.answer import CarveSummary, NestedBatch
 from kdump.forensics.carve.carved_runs import CarvedRun
 from kdump.forensics.carve.search import CarvedBatch
 from kdump.log.paths import target
-from kdump.render.columns import columns_of
 from kdump.render.escape import path_text, printable
-from kdump.render.objects import batch_object
-from kdump.render.output import Output
+from kdump.render.inspect_columns import columns_of
+from kdump.render.inspect_objects import batch_object
 from kdump.render.sink import Sink
+from kdump.render.stdout import Output
 from kdump.render.table import Column, Table, problem_line
 from kdump.render.times import iso
 

@@ -7,8 +7,8 @@ from datetime import tzinfo
 from typing import Any
 
 from kdump.render.escape import path_text, printable
-from kdump.render.output import Output
 from kdump.render.state_tables import StateTables, TableRows
+from kdump.render.stdout import Output
 from kdump.render.style import painter
 from kdump.render.times import iso
 

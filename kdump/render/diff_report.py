@@ -29,8 +29,8 @@ from kdump.forensics.differences import (
 from kdump.format.count_text import count_text
 from kdump.render.diff_objects import epoch_at
 from kdump.render.escape import bytes_text, path_text, printable
-from kdump.render.output import Output
 from kdump.render.sink import Sink
+from kdump.render.stdout import Output
 from kdump.render.style import painter
 from kdump.render.table import Column, Table
 from kdump.render.times import iso

@@ -17,9 +17,9 @@ from kdump.check.totals import CheckTotals
 from kdump.format.count_text import count_text, first_of
 from kdump.render.amounts import size_text
 from kdump.render.escape import path_text, printable
-from kdump.render.objects import summary_object
-from kdump.render.output import Output
+from kdump.render.inspect_objects import summary_object
 from kdump.render.sink import Sink
+from kdump.render.stdout import Output
 from kdump.render.style import painter
 from kdump.render.table import Column, Table
 

@@ -8,9 +8,9 @@ from typing import Any, NamedTuple
 from kdump.answer import answer_keys, answer_object
 from kdump.render.escape import printable
 from kdump.render.group_objects import group_object, member_objects
-from kdump.render.output import Output
 from kdump.render.sink import Sink
 from kdump.render.state_tables import StateTables, style
+from kdump.render.stdout import Output
 from kdump.render.style import painter
 from kdump.render.table import Table
 from kdump.render.times import iso

@@ -20,8 +20,8 @@ from kdump.render.ls_objects import (
     topic_object,
     whole_size,
 )
-from kdump.render.output import Output
 from kdump.render.sink import Sink
+from kdump.render.stdout import Output
 from kdump.render.style import painter
 from kdump.render.table import Table
 from kdump.render.times import iso

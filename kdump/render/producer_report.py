@@ -9,9 +9,9 @@ from kdump.check.finding import Finding
 from kdump.forensics.answers import PartitionProducers, Producer, ProducerEvent
 from kdump.format.count_text import count_text
 from kdump.render.durations import duration_text
-from kdump.render.output import Output
 from kdump.render.sink import Sink
 from kdump.render.state_tables import StateTables, style
+from kdump.render.stdout import Output
 from kdump.render.summary_lines import SummaryLines, file_text, place_text
 from kdump.render.table import Table
 

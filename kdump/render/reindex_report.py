@@ -21,8 +21,8 @@ from kdump.forensics.reindex.verdict import (
 )
 from kdump.log.file_kinds import INDEX, TIME_INDEX, TXN_INDEX, FileKind
 from kdump.render.escape import path_text, printable
-from kdump.render.output import Output
 from kdump.render.sink import Sink
+from kdump.render.stdout import Output
 from kdump.render.table import Column, Table
 
 MAX_SHOWN = 3

@@ -30,8 +30,8 @@ from kdump.format.count_text import count_text, first_of
 from kdump.log.internal_topics import METADATA_TOPIC
 from kdump.render.amounts import size_text
 from kdump.render.escape import path_text, printable
-from kdump.render.output import Output
 from kdump.render.sink import Sink
+from kdump.render.stdout import Output
 from kdump.render.style import painter
 from kdump.render.table import Column, Table
 

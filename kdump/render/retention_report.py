@@ -13,9 +13,9 @@ from kdump.forensics.retention.configs import ASSUMED, DEFAULT, FILE, FOREVER
 from kdump.format.count_text import count_text
 from kdump.render.amounts import duration
 from kdump.render.escape import printable
-from kdump.render.output import Output
 from kdump.render.sink import Sink
 from kdump.render.state_tables import StateTables, style
+from kdump.render.stdout import Output
 from kdump.render.summary_lines import SummaryLines, file_text, place_text
 from kdump.render.times import iso
 

@@ -10,8 +10,8 @@ from kdump.forensics.salvage.byte_outcomes import FATES, LOST, RECOVERED, UNUSED
 from kdump.forensics.salvage.result import Salvaged, SalvageSummary
 from kdump.format.count_text import count_text
 from kdump.render.escape import path_text, printable
-from kdump.render.output import Output
 from kdump.render.sink import Sink
+from kdump.render.stdout import Output
 from kdump.render.style import painter
 from kdump.render.table import Column, Table
 

@@ -12,8 +12,8 @@ from kdump.check.totals import CheckTotals
 from kdump.render.amounts import size_text
 from kdump.render.escape import path_text, printable
 from kdump.render.findings_report import FindingsReport
-from kdump.render.output import Output
 from kdump.render.sink import Sink
+from kdump.render.stdout import Output
 from kdump.render.style import painter
 from kdump.render.table import Column, Table
 from kdump.render.times import iso

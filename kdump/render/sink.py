@@ -9,7 +9,7 @@ from typing import Any, Generic, TypeVar
 from kdump import jsonl
 from kdump.answer import Object, answer_object, answer_type
 from kdump.render.csv_rows import CsvWriter, csv_columns
-from kdump.render.output import Output
+from kdump.render.stdout import Output
 from kdump.render.table import OtherColumns
 
 T = TypeVar("T", contravariant=True)

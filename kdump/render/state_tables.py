@@ -12,11 +12,11 @@ from kdump.forensics.cluster_answer import ClusterAcl, ClusterToken
 from kdump.render import forensic_tables as forensic
 from kdump.render.column_spec import ColumnSpec
 from kdump.render.forensic_tables import FORENSIC_TABLES, forensic_style
-from kdump.render.output import Output
 from kdump.render.retention_tables import NO_ZERO as NO_ZERO_RETENTION
 from kdump.render.retention_tables import RETENTION_TABLES, retention_style
 from kdump.render.sink import Sink, is_problem, objects_of
 from kdump.render.state_cells import cell
+from kdump.render.stdout import Output
 from kdump.render.table import Column, Table, UnknownColumn
 
 Object = dict[str, Any]

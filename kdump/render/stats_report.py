@@ -16,9 +16,9 @@ from kdump.format.count_text import count_text
 from kdump.render.amounts import average, duration, number, per, size_text
 from kdump.render.charts import bar, heights, share, spread_over
 from kdump.render.escape import bytes_text, path_text, printable
-from kdump.render.output import Output
 from kdump.render.sink import Sink
 from kdump.render.stats_objects import split_key
+from kdump.render.stdout import Output
 from kdump.render.style import cut, painter
 from kdump.render.table import Column, Table
 from kdump.render.times import iso

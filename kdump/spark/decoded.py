@@ -17,8 +17,8 @@ from kdump.log.reader import CHECKED
 from kdump.log.record import Record
 from kdump.log.selection import Selection
 from kdump.log.window import Window
-from kdump.render.decoded import add_decoded
-from kdump.render.objects import plain
+from kdump.render.decoded_values import add_decoded
+from kdump.render.inspect_objects import plain
 from kdump.spark.arrow import Rows
 from kdump.spark.batches import batches_of
 from kdump.spark.options import ReadOptions

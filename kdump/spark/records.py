@@ -24,7 +24,7 @@ from kdump.log.record import Record
 from kdump.log.region import Batch, DefaultRecordBatch, LegacyRecordBatch
 from kdump.log.selection import NO, Selection
 from kdump.log.window import Window
-from kdump.render.objects import control_object
+from kdump.render.inspect_objects import control_object
 from kdump.spark import arrow
 from kdump.spark.batches import batches_of
 from kdump.spark.options import ReadOptions

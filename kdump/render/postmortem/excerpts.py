@@ -21,7 +21,7 @@ from kdump.log.region import JUNK, Batch, Region
 from kdump.log.window import Window
 from kdump.render.field_meanings import FieldMeaning
 from kdump.render.hexdump import Hexdump
-from kdump.render.output import Output
+from kdump.render.stdout import Output
 from kdump.render.style_marks import mark_style, split_styles
 
 Line = tuple[tuple[str, str], ...]

@@ -1,4 +1,4 @@
-"""Output of the commands that show files: one view per format, all with the same methods."""
+"""The output of `kdump inspect`: one view per format, all with the same methods."""
 
 from __future__ import annotations
 
@@ -27,18 +27,18 @@ from kdump.log.paths import Target
 from kdump.log.record import Record
 from kdump.log.region import Batch, Region
 from kdump.log.window import Window
-from kdump.render.columns import DECODED, TableDecoder, columns_of, header_pieces, refuse_unknown
-from kdump.render.decoded import lines
+from kdump.render.decoded_values import lines
 from kdump.render.escape import path_text, printable
 from kdump.render.hexdump import Hexdump
+from kdump.render.inspect_columns import DECODED, TableDecoder, columns_of, header_pieces, refuse_unknown
+from kdump.render.inspect_objects import batch_object, entry_object, record_object, region_object
 from kdump.render.long_record import record_line
 from kdump.render.long_value import LARGE, bytes_text_pieces
-from kdump.render.objects import batch_object, entry_object, record_object, region_object
-from kdump.render.output import Output
+from kdump.render.record_template import Part, render
 from kdump.render.sink import CsvRows
+from kdump.render.stdout import Output
 from kdump.render.style import painter
 from kdump.render.table import Column, Table, problem_line
-from kdump.render.template import Part, render
 
 NARROW = 180
 """Terminal columns below which decoded values of Kafka's own records are written below their rows."""

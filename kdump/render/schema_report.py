@@ -11,9 +11,9 @@ from kdump.format.layout import Bits
 from kdump.format.struct_fields import NOT_GIVEN, StructField, rows
 from kdump.format.structs import NamedStruct
 from kdump.render.escape import printable
-from kdump.render.output import Output
+from kdump.render.schema_objects import versions_text
 from kdump.render.sink import Sink
-from kdump.render.struct_objects import versions_text
+from kdump.render.stdout import Output
 from kdump.render.style import cut, painter
 from kdump.render.table import GAP, Column, Table
 

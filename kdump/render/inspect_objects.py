@@ -19,7 +19,7 @@ from kdump.log.inspect_answer import InspectedBatch, InspectedRegion
 from kdump.log.paths import Target
 from kdump.log.record import Record
 from kdump.log.region import Batch, Region
-from kdump.render.decoded import add_decoded
+from kdump.render.decoded_values import add_decoded
 from kdump.render.escape import path_text
 
 

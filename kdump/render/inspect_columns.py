@@ -13,10 +13,10 @@ from kdump.decode.decoded import DecodedRecord
 from kdump.log.inspect_answer import InspectedBatch, InspectedRecord
 from kdump.log.record import Record
 from kdump.log.region import Batch
-from kdump.render.decoded import add_decoded, key_cell, value_cell
+from kdump.render.decoded_values import add_decoded, key_cell, value_cell
 from kdump.render.escape import bytes_text, printable
+from kdump.render.inspect_objects import control_object
 from kdump.render.long_value import PIECE, bytes_text_pieces
-from kdump.render.objects import control_object
 from kdump.render.table import Column, UnknownColumn
 from kdump.render.times import iso
 
