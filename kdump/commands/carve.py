@@ -11,9 +11,9 @@ import click
 from kdump.check.rules.records import count_findings
 from kdump.commands.exit_status import exit_with
 from kdump.commands.input_files import print_error, report_unreadable, unreadable
-from kdump.commands.output import CSV_COLUMNS_HELP, OutputOptions, output_options
+from kdump.commands.output_options import CSV_COLUMNS_HELP, OutputOptions, output_options
 from kdump.commands.params import read_once
-from kdump.commands.reading import ReadingOptions, reading_options
+from kdump.commands.reading_options import ReadingOptions, reading_options
 from kdump.commands.typed_options import CommandOptions, takes
 from kdump.forensics.carve.answer import CarveSummary
 from kdump.forensics.carve.carved_runs import CarvedRun

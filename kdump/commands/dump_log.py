@@ -11,7 +11,7 @@ import click
 
 from kdump import __version__
 from kdump.commands.params import LimitOptions, SizeParam
-from kdump.commands.reading import low_impact_options
+from kdump.commands.reading_options import low_impact_options
 from kdump.commands.typed_options import CommandOptions, takes
 from kdump.log.errors import SourceError
 from kdump.log.region import DEFAULT_MAX_DECOMPRESSED

@@ -11,8 +11,8 @@ import click
 
 from kdump.commands.exit_status import exit_with
 from kdump.commands.input_files import print_error, report_unreadable
-from kdump.commands.output import OutputOptions
-from kdump.commands.topics import topic_filter
+from kdump.commands.name_options import topic_filter
+from kdump.commands.output_options import OutputOptions
 from kdump.commands.typed_options import CommandOptions
 from kdump.forensics.ls_answer import ListedPartition, ListedSegment, ListedTopic
 from kdump.format.count_text import count_text

@@ -9,11 +9,11 @@ import click
 
 from kdump.check.finding import INFO, Finding
 from kdump.commands.input_files import print_error
-from kdump.commands.output import OutputOptions, note_outside_columns, output_options
+from kdump.commands.name_options import SelectedProducers, topic_filter, topic_option
+from kdump.commands.output_options import OutputOptions, note_outside_columns, output_options
 from kdump.commands.params import DurationParam, read_once
-from kdump.commands.reading import ReadingOptions, reading_options
+from kdump.commands.reading_options import ReadingOptions, reading_options
 from kdump.commands.state_options import NOW_HELP, Notes, parse_now, run_command
-from kdump.commands.topics import SelectedProducers, topic_filter, topic_option
 from kdump.commands.typed_options import CommandOptions, takes
 from kdump.forensics.answers import Note, PartitionProducers, Producer, ProducerEvent
 from kdump.forensics.find_partitions import PartitionInput

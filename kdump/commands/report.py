@@ -9,10 +9,10 @@ import click
 from kdump.check.finding import ERROR, WARNING
 from kdump.commands.exit_status import exit_with
 from kdump.commands.input_files import report_unreadable, unreadable
-from kdump.commands.output import OutputOptions
+from kdump.commands.name_options import topic_filter, topic_option
+from kdump.commands.output_options import OutputOptions
 from kdump.commands.params import jobs_option, read_once, warning_options
-from kdump.commands.reading import ReadingOptions, reading_options
-from kdump.commands.topics import topic_filter, topic_option
+from kdump.commands.reading_options import ReadingOptions, reading_options
 from kdump.commands.typed_options import CommandOptions, takes
 from kdump.forensics.output_directory import OutputError
 from kdump.log.errors import SourceError

@@ -9,11 +9,11 @@ from typing import Any
 import click
 
 from kdump.commands.input_files import print_error
-from kdump.commands.output import OutputOptions, output_options
+from kdump.commands.name_options import topic_filter, topic_option
+from kdump.commands.output_options import OutputOptions, output_options
 from kdump.commands.params import OLD_TRANSACTION, read_once, timeout_option
-from kdump.commands.reading import ReadingOptions, reading_options
+from kdump.commands.reading_options import ReadingOptions, reading_options
 from kdump.commands.state_options import Notes, parse_now, run_command
-from kdump.commands.topics import topic_filter, topic_option
 from kdump.commands.typed_options import CommandOptions, takes
 from kdump.forensics.answers import Note
 from kdump.forensics.find_partitions import PartitionInput

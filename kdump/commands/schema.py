@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import click
 
 from kdump.commands.completion_words import one_of
-from kdump.commands.output import CSV_COLUMNS_HELP, OutputOptions, output_options
+from kdump.commands.output_options import CSV_COLUMNS_HELP, OutputOptions, output_options
 from kdump.commands.typed_options import CommandOptions, takes
 from kdump.forensics.schema_answer import FieldAnswer, StructAnswer
 from kdump.format.structs import NamedStruct, UnknownStruct, find, structs

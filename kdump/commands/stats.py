@@ -12,10 +12,10 @@ from kdump.commands.exit_status import exit_with
 from kdump.commands.expected_size import segment_bytes
 from kdump.commands.input_files import print_error, report_unreadable, unreadable
 from kdump.commands.ls_run import NONE_OF_KIND, is_of_kind, selected_topics
-from kdump.commands.output import CSV_COLUMNS_HELP, OutputOptions, output_options
+from kdump.commands.name_options import topic_option
+from kdump.commands.output_options import CSV_COLUMNS_HELP, OutputOptions, output_options
 from kdump.commands.params import read_once
-from kdump.commands.reading import ReadingOptions, reading_options
-from kdump.commands.topics import topic_option
+from kdump.commands.reading_options import ReadingOptions, reading_options
 from kdump.commands.typed_options import CommandOptions, takes
 from kdump.forensics.read_stats import stats
 from kdump.forensics.stats import Stats

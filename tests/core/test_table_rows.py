@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from kdump.cli import cli
-from kdump.commands import show
+from kdump.commands import inspect_run
 from kdump.core import batch_scan, cells, table_rows
 from kdump.log.batch_records import records as records_of
 from kdump.log.region import Batch
@@ -36,12 +36,12 @@ def inspect(*arguments: str | Path) -> str:
 def both(*arguments: str | Path, room: int = 1 << 20) -> str:
     """Return what is written from columns, after comparing it with what is written row by row."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(show, "COMPILED", True)
+        patch.setattr(inspect_run, "COMPILED", True)
         patch.setattr(fast_rows, "ROOM", room)
         patch.setattr(fast_json, "ROOM", room)
         swift = inspect(*arguments)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(show, "COMPILED", False)
+        patch.setattr(inspect_run, "COMPILED", False)
         slow = inspect(*arguments)
     assert swift == slow
     return swift
@@ -219,7 +219,7 @@ def test_large_cells_are_written_in_pieces(
         patch.setattr(long_value, "PIECE", 9)
         patch.setattr(inspect_columns, "PIECE", 9)
         patch.setattr(inspect_columns, "MANY", 3)
-        patch.setattr(show, "COMPILED", False)
+        patch.setattr(inspect_run, "COMPILED", False)
         assert re.sub(" +", " ", inspect(path, "--records", *options)) == expected
 
 

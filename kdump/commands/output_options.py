@@ -96,7 +96,7 @@ class OutputOptions(CommandOptions):
             raise click.UsageError(str(error)) from None
 
 
-OLD_FORMAT = "kdump.commands.output.old"
+OLD_FORMAT = "kdump.commands.output_options.old"
 """Key in click's context: the value of --format, if it has the meaning that it had before it selected the output."""
 
 

@@ -1,4 +1,4 @@
-"""The work of the commands that show files: passes the selected regions of each file to a view."""
+"""The work of `kdump inspect`: passes the selected regions of each file to a view."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 import click
 
 from kdump.commands.input_files import Files, print_error, unreadable_line
-from kdump.commands.output import CSV, JSON, TABLE
+from kdump.commands.output_options import CSV, JSON, TABLE
 from kdump.core.json_lines import COMPILED
 from kdump.decode.decoded import DecoderError
 from kdump.decode.record_decoder import DecodeOptions, RecordDecoder
@@ -43,7 +43,7 @@ if TYPE_CHECKING:
 
 AS_USUAL = DecodeOptions()
 HEX, TEMPLATE = "hex", "template"
-"""Formats besides those of kdump.commands.output."""
+"""Formats besides those of kdump.commands.output_options."""
 
 
 @dataclass(frozen=True)
@@ -73,8 +73,8 @@ def notes_of(target: Target, text: str) -> None:
     print_error(f"{path_text(target.path)}: {text}")
 
 
-class Show:
-    """One run of a command that shows files."""
+class InspectRun:
+    """One run of the command."""
 
     def __init__(self, options: ShowOptions, selection: Selection, limits: Limits, paths: tuple[str, ...]) -> None:
         self.options = options
