@@ -8,8 +8,8 @@ from typing import Any
 from kdump import jsonl
 from kdump.answer import answer_object
 from kdump.browse.browser import Browser
-from kdump.browse.places import Level
-from kdump.browse.rows import BrowseRow
+from kdump.browse.hierarchy import Level
+from kdump.browse.row_listings import BrowseRow
 from kdump.check.engine.small_files import file_finding
 from kdump.log.entries import Entry
 from kdump.log.file_kinds import by_name

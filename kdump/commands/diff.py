@@ -16,10 +16,10 @@ from kdump.commands.output_options import CSV_COLUMNS_HELP, OutputOptions, outpu
 from kdump.commands.reading_options import ReadingOptions, reading_options
 from kdump.commands.state_options import Notes
 from kdump.commands.typed_options import CommandOptions, takes
-from kdump.forensics.copies import CopyGroup
 from kdump.forensics.diff import LITTLE, Diff, diff
 from kdump.forensics.diff_answer import DiffSummary, PartitionDiff
 from kdump.forensics.differences import DIVERGENT, PREFIX, SAME
+from kdump.forensics.find_copies import CopyGroup
 from kdump.log.errors import SourceError
 from kdump.render.diff_objects import diff_objects
 from kdump.render.diff_report import DiffReport

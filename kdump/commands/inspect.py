@@ -59,8 +59,8 @@ something could not be read (the rest is shown).
 
 
 def _decoders() -> list[str]:
+    from kdump.decode.kafka_topics import KAFKA
     from kdump.decode.plugins import plugin_names
-    from kdump.decode.topics import KAFKA
 
     return [*KAFKA, *plugin_names()]
 

@@ -15,7 +15,7 @@ import click
 from kdump.commands.input_files import Files, print_error, unreadable_line
 from kdump.commands.output_options import CSV, JSON, TABLE
 from kdump.core.json_lines import COMPILED
-from kdump.decode.decoded import DecoderError
+from kdump.decode.decoder_interface import DecoderError
 from kdump.decode.record_decoder import DecodeOptions, RecordDecoder
 from kdump.log.entries import Entry, Item, entries
 from kdump.log.errors import SourceError
@@ -446,7 +446,7 @@ class InspectRun:
 
     def _tail(self, target: Target, window: Window) -> int:
         """Return the end of the file's last complete batch."""
-        from kdump.log.reader import regions
+        from kdump.log.region_reader import regions
 
         position = 0
         for region in regions(window, name_offset=target.name_offset, limits=self.scan.limits):

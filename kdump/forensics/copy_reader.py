@@ -8,16 +8,16 @@ from collections.abc import Callable, Iterator
 
 from kdump.check.options import Options
 from kdump.forensics.comparable_records import ComparableRecord, rows
-from kdump.forensics.copies import Copy
-from kdump.forensics.damage import EpochInBatches, FilePosition, OffsetGap, Undecoded, UnreadableSpan
+from kdump.forensics.copy_damage import EpochInBatches, FilePosition, OffsetGap, Undecoded, UnreadableSpan
+from kdump.forensics.find_copies import Copy
 from kdump.format.batch_header import BATCH_HEADER
 from kdump.log.batch_validity import invalidity
 from kdump.log.errors import SourceError
 from kdump.log.legacy_records import last_record_offset
 from kdump.log.partition_reader import PartitionReader
 from kdump.log.paths import Target
-from kdump.log.reader import CHECKED
 from kdump.log.region import JUNK, PADDING, TORN, Batch, BatchRun, Region
+from kdump.log.region_reader import CHECKED
 
 MAX_KEPT = 1000
 """Maximum number of damaged places, leader epochs and notes that are kept for a copy; more damage is only counted."""

@@ -10,8 +10,7 @@ from itertools import combinations, permutations
 from typing import NamedTuple
 
 from kdump.check.options import Options
-from kdump.forensics.compare import compare
-from kdump.forensics.copies import Copy, CopyGroup, Side, groups, relisted, side
+from kdump.forensics.compare_copies import compare
 from kdump.forensics.copy_facts import CopyFacts, facts_of
 from kdump.forensics.copy_reader import CopyReader
 from kdump.forensics.differences import (
@@ -24,7 +23,8 @@ from kdump.forensics.differences import (
     DifferingRange,
     DivergentTail,
 )
-from kdump.forensics.truncation import Truncation, truncation
+from kdump.forensics.find_copies import Copy, CopyGroup, Side, groups, relisted, side
+from kdump.forensics.follower_truncation import Truncation, truncation
 from kdump.log.command_line_paths import no_kafka_files
 from kdump.log.errors import OnUnreadable, SourceError, is_gone, raise_error
 from kdump.log.live_files import PAUSES

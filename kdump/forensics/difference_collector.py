@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from kdump.forensics.comparable_records import ComparableRecord, differing
+from kdump.forensics.copy_damage import OffsetGap
 from kdump.forensics.copy_reader import CopyReader
-from kdump.forensics.damage import OffsetGap
 from kdump.forensics.differences import (
     CLEANED,
     DAMAGE,

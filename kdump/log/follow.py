@@ -7,8 +7,8 @@ import time
 from collections.abc import Callable, Iterator
 
 from kdump.log.paths import Target, segments_in, target
-from kdump.log.reader import regions
 from kdump.log.region import Batch, Limits, Region
+from kdump.log.region_reader import regions
 from kdump.log.source import FileSource
 from kdump.log.window import Window
 

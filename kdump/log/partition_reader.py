@@ -6,8 +6,8 @@ from collections.abc import Callable, Iterator
 
 from kdump.log.errors import OnUnreadable, SourceError, raise_error
 from kdump.log.paths import Target
-from kdump.log.reader import regions
 from kdump.log.region import Limits, Region
+from kdump.log.region_reader import regions
 from kdump.log.source import FileSource
 from kdump.log.window import Window
 
@@ -15,7 +15,7 @@ from kdump.log.window import Window
 class PartitionReader:
     """Opens, reads and closes segments, one at a time.
 
-    `open_window` opens a segment, and raises SourceError; `run_mode` is as in kdump.log.reader.regions.
+    `open_window` opens a segment, and raises SourceError; `run_mode` is as in kdump.log.region_reader.regions.
     `on_unreadable` is called with the SourceError for bytes that could not be read, and raises it by default; `changed`
     is called with a segment that grew or shrank while it was read, and by how many bytes.
 

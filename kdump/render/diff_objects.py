@@ -6,8 +6,8 @@ from collections.abc import Iterator
 
 from kdump.answer import Object, answer_object
 from kdump.forensics.comparable_records import ComparableRecord
+from kdump.forensics.copy_damage import UnreadableSpan
 from kdump.forensics.copy_facts import CopyFacts
-from kdump.forensics.damage import UnreadableSpan
 from kdump.forensics.diff import Diff
 from kdump.forensics.diff_answer import (
     ComparedCopy,

@@ -7,8 +7,8 @@ from collections.abc import Iterator
 from datetime import tzinfo
 
 from kdump.forensics.comparable_records import ComparableRecord
+from kdump.forensics.copy_damage import UnreadableSpan
 from kdump.forensics.copy_facts import CopyFacts
-from kdump.forensics.damage import UnreadableSpan
 from kdump.forensics.diff import Diff, FollowerOutcome
 from kdump.forensics.diff_answer import DiffSummary
 from kdump.forensics.differences import (

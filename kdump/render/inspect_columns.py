@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 from kdump import jsonl
 from kdump.answer import ANSWERS, Key, answer_keys
 from kdump.core.record_columns import each_header
-from kdump.decode.decoded import DecodedRecord
+from kdump.decode.decoder_interface import DecodedRecord
 from kdump.log.inspect_answer import InspectedBatch, InspectedRecord
 from kdump.log.record import Record
 from kdump.log.region import Batch

@@ -10,7 +10,7 @@ from kdump import jsonl
 from kdump.answer import answer_object
 from kdump.check.finding import Finding
 from kdump.check.rules.records import noted_and_count_findings, noted_findings, record_findings
-from kdump.decode.decoded import DecodedRecord
+from kdump.decode.decoder_interface import DecodedRecord
 from kdump.decode.record_decoder import RecordDecoder
 from kdump.log.entries import Entry
 from kdump.log.inspect_answer import (

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 
 from kdump import jsonl
 from kdump.core.record_columns import each_header
-from kdump.decode.decoded import DecodedRecord
+from kdump.decode.decoder_interface import DecodedRecord
 from kdump.log.paths import Target
 from kdump.log.record import Record
 from kdump.render.inspect_objects import Object, after_headers, before_key, put_bytes

@@ -7,7 +7,7 @@ import struct
 from collections.abc import Callable
 
 from kdump import jsonl
-from kdump.decode.decoded import RAW, DecodedPart
+from kdump.decode.decoder_interface import RAW, DecodedPart
 from kdump.decode.record_decoder import RecordDecoder
 from kdump.log.paths import Target
 from kdump.log.record import Record

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from kdump.forensics.abort import abort_command
+from kdump.forensics.abort_command import abort_command
 from kdump.forensics.salvage.byte_outcomes import FATES, LOST, RECOVERED, UNUSED, WRITTEN, ByteRange, MissingOffsetRange
 from kdump.forensics.salvage.result import Salvaged, SalvageSummary
 from kdump.format.count_text import count_text

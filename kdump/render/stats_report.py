@@ -9,8 +9,8 @@ from datetime import tzinfo
 from typing import NamedTuple
 
 from kdump.core.column_numbers import HEADER_BYTES, LATEST, LONGEST_KEY, LONGEST_VALUE, NEWEST, OLDEST
-from kdump.forensics.distribution import SizeClass, late_classes, median, size_classes
 from kdump.forensics.frequent_items import SpaceSaving
+from kdump.forensics.histograms import SizeClass, late_classes, median, size_classes
 from kdump.forensics.stats import RecordLocation, Stats, codecs_of
 from kdump.format.count_text import count_text
 from kdump.render.amounts import average, duration, number, per, size_text

@@ -15,9 +15,9 @@ from kdump.log.internal_topics import METADATA_TOPIC, OFFSETS_TOPIC, TRANSACTION
 from kdump.log.log_directory import LogDirectory
 from kdump.log.partition_directory import PartitionDirectory, SegmentFiles
 from kdump.log.paths import PARTITION, Target
+from kdump.spark.data_source_options import ReadOptions
 from kdump.spark.filters import PushedFilters
 from kdump.spark.fleet import DiskIdentity, Fleet, FoundDirectory
-from kdump.spark.options import ReadOptions
 from kdump.spark.read_task import ReadTask, TaskItem, largest_first, packed
 from kdump.spark.segment_split import SegmentSplit
 from kdump.state.directory_summary import had_clean_shutdown

@@ -14,8 +14,8 @@ from kdump.check.engine.workers import careful_source, stop, usual_processes
 from kdump.check.finding import SEVERITIES, Finding
 from kdump.check.options import Options
 from kdump.check.totals import CheckTotals
-from kdump.forensics.distribution import TimeHistogram
 from kdump.forensics.frequent_items import SpaceSaving
+from kdump.forensics.histograms import TimeHistogram
 from kdump.forensics.postmortem.buckets import Buckets, of_time
 from kdump.forensics.postmortem.facts import Directory, PartitionFacts, PostMortem, Series
 from kdump.forensics.postmortem.postmortem_check import PostMortemCheck

@@ -13,10 +13,10 @@ from dataclasses import dataclass, field
 from itertools import pairwise
 
 from kdump.check.options import Options
-from kdump.forensics.copies import Copy
 from kdump.forensics.copy_facts import CopyFacts
 from kdump.forensics.diff import Diff, diff_copies
 from kdump.forensics.differences import RECORDS
+from kdump.forensics.find_copies import Copy
 
 
 @dataclass

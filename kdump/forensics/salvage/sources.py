@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 
 from kdump.check.engine.units import CheckUnit, units
 from kdump.check.options import Options
-from kdump.forensics.copies import Copy, PartitionKey, reject_others
+from kdump.forensics.find_copies import Copy, PartitionKey, reject_others
 from kdump.log.errors import OnUnreadable, SourceError
 from kdump.log.file_kinds import SEGMENT
 from kdump.log.header_candidate import candidate_at

@@ -7,10 +7,10 @@ from typing import Any, ClassVar
 from textual.binding import Binding, BindingType
 
 from kdump.answer import answer_object
+from kdump.browse.background_jobs import Job, Jobs
 from kdump.browse.background_verify import BackgroundVerify
-from kdump.browse.jobs import Job, Jobs
-from kdump.browse.layout import table
-from kdump.browse.rows import BrowseRow
+from kdump.browse.row_lines import table
+from kdump.browse.row_listings import BrowseRow
 from kdump.browse.screens import Overlay
 from kdump.check.finding import INFO, Finding
 from kdump.forensics.answers import ABORTED, COMMITTED, HANGING, OPEN, PartitionTransactions, Transaction
