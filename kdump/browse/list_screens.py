@@ -147,14 +147,16 @@ class TransactionsScreen(Overlay):
             self.fill()
 
     def _read(self, job: Job) -> None:
-        def total(size: int) -> None:
+        def on_total(size: int) -> None:
             job.total = size
 
         def on_unreadable(error: SourceError) -> None:
             self.troubles.append(str(error))
 
         question = TransactionsQuery(limits=self.limits)
-        for answer in transactions(self.path, question, on_unreadable=on_unreadable, on_progress=job.add, total=total):
+        for answer in transactions(
+            self.path, question, on_unreadable=on_unreadable, on_progress=job.add, on_total=on_total
+        ):
             if isinstance(answer, Transaction):
                 if len(self.found) < MAX_TRANSACTIONS:
                     self.found.append(answer)

@@ -97,7 +97,7 @@ class DiffCommand:
         """Number of comparisons without a result because segments were deleted during the run."""
         self.has_gone = False
         """Whether a path was deleted during the run, so that nothing may be left to compare."""
-        self.lone: list[str] = []
+        self.unpaired: list[str] = []
         self.lone_differ = False
         self.of_topic = topic_filter(options.topics)
 
@@ -112,7 +112,7 @@ class DiffCommand:
                 is_selected=self.of_topic,
                 on_unreadable=self._on_unreadable,
                 on_progress=progress.more,
-                lone=self._lone,
+                on_unpaired=self._add_unpaired,
             ):
                 self._found(found)
         self._end(time.monotonic() - began)
@@ -127,9 +127,9 @@ class DiffCommand:
         if not report_unreadable(error):
             self.has_gone = True
 
-    def _lone(self, group: CopyGroup, is_difference: bool) -> None:
+    def _add_unpaired(self, group: CopyGroup, is_difference: bool) -> None:
         assert group.key is not None
-        self.lone.append(f"{group.key[0]}-{group.key[1]} is only in {group.copies[0].path}")
+        self.unpaired.append(f"{group.key[0]}-{group.key[1]} is only in {group.copies[0].path}")
         self.lone_differ = self.lone_differ or is_difference
 
     def _found(self, found: Diff) -> None:
@@ -152,7 +152,7 @@ class DiffCommand:
             prefix=self.counts[PREFIX],
             divergent=self.counts[DIVERGENT],
             unknown=self.counts[None],
-            lone=len(self.lone),
+            lone=len(self.unpaired),
             unread=unreadable(),
             seconds=round(seconds, 3),
         )
@@ -160,7 +160,7 @@ class DiffCommand:
         self.sink.end()
 
     def _report_lone(self) -> None:
-        for number, text in enumerate(self.lone):
+        for number, text in enumerate(self.unpaired):
             self.notes.add("", text, quiet=number >= MAX_UNPAIRED)
-        if len(self.lone) > MAX_UNPAIRED:
-            print_error(f"… and {len(self.lone) - MAX_UNPAIRED} more partitions that are only in one of the paths")
+        if len(self.unpaired) > MAX_UNPAIRED:
+            print_error(f"… and {len(self.unpaired) - MAX_UNPAIRED} more partitions that are only in one of the paths")

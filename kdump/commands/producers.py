@@ -132,7 +132,7 @@ class ProducersCommand:
     def run(self) -> None:
         with Progress("producers") as progress:
 
-            def started(place: PartitionInput) -> None:
+            def on_partition(place: PartitionInput) -> None:
                 self.seen += 1
                 self.sink.part(place.partition.path, was_named=place.was_named)
 
@@ -141,8 +141,8 @@ class ProducersCommand:
                 self.question,
                 on_unreadable=self.notes.add_unreadable,
                 on_progress=progress.more,
-                started=started,
-                total=progress.expect,
+                on_partition=on_partition,
+                on_total=progress.expect,
             ):
                 if isinstance(answer, Note):
                     self.notes.add(answer.source, answer.message)

@@ -104,8 +104,8 @@ class ReportCommand:
                     jobs=options.jobs,
                     on_unreadable=report_unreadable,
                     on_progress=progress.more,
-                    total=progress.expect,
-                    step=progress.show,
+                    on_total=progress.expect,
+                    on_step=progress.show,
                 )
             except SourceError:
                 of_topic.refuse_unmatched()  # raises a more specific error

@@ -80,7 +80,7 @@ def _run(options: RestartPlanOptions) -> int:
     check = options.reading.check_options()
     of_topic = topic_filter(options.topics)
     with Progress("restart-plan") as progress:
-        plan = restart_plan(options.paths, check, is_selected=of_topic, found=sink.add, on_progress=progress.more)
+        plan = restart_plan(options.paths, check, is_selected=of_topic, on_plan=sink.add, on_progress=progress.more)
     if not plan.unread:
         of_topic.refuse_unmatched()
     sink.add(PlanEnd(plan, time.monotonic() - began))

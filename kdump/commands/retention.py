@@ -159,7 +159,7 @@ class RetentionCommand:
         )
         with Progress("retention") as progress:
 
-            def started(place: PartitionInput) -> None:
+            def on_partition(place: PartitionInput) -> None:
                 self.seen += 1
                 self.sink.part(place.partition.path, was_named=place.was_named)
 
@@ -168,8 +168,8 @@ class RetentionCommand:
                 question,
                 on_unreadable=self.notes.add_unreadable,
                 on_progress=progress.more,
-                started=started,
-                total=progress.expect,
+                on_partition=on_partition,
+                on_total=progress.expect,
             ):
                 self._status(answer)
                 if isinstance(answer, Note):

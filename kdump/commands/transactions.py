@@ -151,7 +151,7 @@ class TransactionsCommand:
     def run(self) -> None:
         with Progress("transactions") as progress:
 
-            def started(place: PartitionInput) -> None:
+            def on_partition(place: PartitionInput) -> None:
                 self.seen += 1
                 self.sink.part(place.partition.path, was_named=place.was_named)
 
@@ -160,8 +160,8 @@ class TransactionsCommand:
                 self.question,
                 on_unreadable=self.notes.add_unreadable,
                 on_progress=progress.more,
-                started=started,
-                total=progress.expect,
+                on_partition=on_partition,
+                on_total=progress.expect,
             ):
                 if isinstance(answer, Note):
                     self.notes.add(answer.source, answer.message)

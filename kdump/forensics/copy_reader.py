@@ -61,7 +61,7 @@ class CopyReader:
         self._row: ComparableRecord | None = None
         self._taken: int | None = None
         self._reader = PartitionReader(
-            options.open, options.limits, run_mode=CHECKED, on_unreadable=self._on_unreadable, changed=self._changed
+            options.open, options.limits, run_mode=CHECKED, on_unreadable=self._on_unreadable, on_changed=self._changed
         )
         self._pending: list[UnreadableSpan] = []
         self._pending_count = 0

@@ -126,13 +126,13 @@ def diff(
     is_selected: Callable[[str], bool] = lambda topic: True,
     on_unreadable: OnUnreadable = raise_error,
     on_progress: Callable[[int], None] = lambda count: None,
-    lone: Callable[[CopyGroup, bool], None] = lambda group, is_difference: None,
+    on_unpaired: Callable[[CopyGroup, bool], None] = lambda group, is_difference: None,
 ) -> Iterator[Diff]:
     """Yield the comparison of each partition that two or more of the paths have; see commands.diff for what a path is.
 
-    `on_unreadable` is called with the SourceError for what could not be read (by default it is raised), `lone` with a
-    partition that only one path has, and whether that is a difference, as it is between copies of one log directory.
-    Raises SourceError.
+    `on_unreadable` is called with the SourceError for what could not be read (by default it is raised), `on_unpaired`
+    with a partition that only one path has, and whether that is a difference, as it is between copies of one log
+    directory. Raises SourceError.
     """
 
     options = options or Options(only=LITTLE)
@@ -146,7 +146,7 @@ def diff(
         if not is_selected(topic or ""):
             continue
         if len(group.copies) < 2:
-            lone(group, one_disk)
+            on_unpaired(group, one_disk)
         elif not any(copy.segments for copy in group.copies):
             for copy in group.copies:
                 on_unreadable(no_kafka_files(copy.path, f"{copy.path}: {NO_SEGMENT}"))

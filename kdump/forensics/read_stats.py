@@ -149,7 +149,7 @@ class StatsReader:
             self.options.limits,
             run_mode=CHECKED,
             on_unreadable=self._on_unreadable,
-            changed=self._changed,
+            on_changed=self._changed,
         )
         for region in reader.segment(target):
             self.on_progress(region.size)

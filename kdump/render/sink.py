@@ -84,7 +84,7 @@ class JsonLines(Sink[Any]):
 class CsvRows(Sink[Any]):
     """CSV of the answers of the classes `rows`, with the same values as in JSON. The first row decides which class the
     rows are of, unless they are all in one table (`together`). Counts the findings and other problems that are left
-    out, and passes their number to `left_out` at the end. Raises UnknownColumn and, for a row of another class,
+    out, and passes their number to `on_left_out` at the end. Raises UnknownColumn and, for a row of another class,
     OtherColumns."""
 
     streams = True
@@ -94,7 +94,7 @@ class CsvRows(Sink[Any]):
         output: Output,
         rows: tuple[type, ...],
         names: list[str] | None,
-        left_out: Callable[[int], None],
+        on_left_out: Callable[[int], None],
         objects: Objects = objects_of,
         *,
         together: bool = False,
@@ -102,7 +102,7 @@ class CsvRows(Sink[Any]):
         self.output = output
         self.names = names
         self.objects = objects
-        self.left_out = left_out
+        self.on_left_out = on_left_out
         self._classes = {answer_type(cls): cls for cls in rows}
         self._writer: CsvWriter | None = None
         self._types: set[str] = set()
@@ -140,7 +140,7 @@ class CsvRows(Sink[Any]):
         if self._writer is None:
             self._begin(tuple(self._classes.values())[:1])
         if self._problems:
-            self.left_out(self._problems)
+            self.on_left_out(self._problems)
 
 
 def is_problem(value: Object) -> bool:

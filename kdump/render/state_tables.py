@@ -277,11 +277,11 @@ class TableRows(Sink[Any]):
 
 class OneTable(Sink[Any]):
     """Writes a single table of all answers of one class. Counts the findings and other problems that are left out, and
-    passes their number to `left_out` at the end. Raises UnknownColumn."""
+    passes their number to `on_left_out` at the end. Raises UnknownColumn."""
 
-    def __init__(self, tables: StateTables, row: type, left_out: Callable[[int], None]) -> None:
+    def __init__(self, tables: StateTables, row: type, on_left_out: Callable[[int], None]) -> None:
         self.row = row
-        self.left_out = left_out
+        self.on_left_out = on_left_out
         self._table = tables.open(answer_type(row))
         self._problems = 0
 
@@ -295,4 +295,4 @@ class OneTable(Sink[Any]):
     def end(self) -> None:
         self._table.flush()
         if self._problems:
-            self.left_out(self._problems)
+            self.on_left_out(self._problems)
