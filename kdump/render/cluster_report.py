@@ -29,12 +29,12 @@ class ClusterReport(TableRows):
         self.output.line(("\n" if self._begun else "") + head)
         self._begun, self.written = True, False
 
-    def add(self, found: Object) -> None:
-        if found["type"] == "cluster":
-            write_summary(self.output, found, self.tables.zone)
+    def add(self, answer: Object) -> None:
+        if answer["type"] == "cluster":
+            write_summary(self.output, answer, self.tables.zone)
             self.written = True
         else:
-            super().add(found)
+            super().add(answer)
 
 
 def write_summary(output: Output, cluster: Object, zone: tzinfo) -> None:

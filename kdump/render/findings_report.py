@@ -113,11 +113,11 @@ class CheckEnd(NamedTuple):
     families: str
 
 
-def check_objects(found: Finding | CheckEnd) -> tuple[Object]:
+def check_objects(answer: Finding | CheckEnd) -> tuple[Object]:
     """Return the JSON object of a finding, or of the end."""
-    if isinstance(found, CheckEnd):
-        return (summary_object(found.totals, found.seconds),)
-    return (answer_object(found),)
+    if isinstance(answer, CheckEnd):
+        return (summary_object(answer.totals, answer.seconds),)
+    return (answer_object(answer),)
 
 
 class FindingsReport(Sink["Finding | CheckEnd"]):
@@ -137,13 +137,13 @@ class FindingsReport(Sink["Finding | CheckEnd"]):
         """Start a partition: the findings added next belong to it."""
         self.groups.append(PartitionFindings(name))
 
-    def add(self, found: Finding | CheckEnd) -> None:
-        if isinstance(found, Finding):
-            self._finding(found)
+    def add(self, answer: Finding | CheckEnd) -> None:
+        if isinstance(answer, Finding):
+            self._finding(answer)
             return
-        totals = found.totals
+        totals = answer.totals
         if totals.files or totals.batches or any(totals.findings.values()) or not totals.unread:
-            self.write(*found)
+            self.write(*answer)
 
     def _finding(self, finding: Finding) -> None:
         self.counts[finding.severity] += 1
@@ -301,8 +301,8 @@ class CodeTable(Sink[Code]):
         ]
         self.table = Table(columns, output)
 
-    def add(self, found: Code) -> None:
-        self.table.add(found)
+    def add(self, answer: Code) -> None:
+        self.table.add(answer)
 
     def end(self) -> None:
         self.table.flush()

@@ -228,8 +228,8 @@ class TableView:
             text += f", offset {region.claimed[0]}"
         self._current.line(f"{text}: {region.reason}" if region.reason else text, region.kind)
 
-    def _findings(self, found: Iterable[Finding]) -> None:
-        for finding in found:
+    def _findings(self, findings: Iterable[Finding]) -> None:
+        for finding in findings:
             self._current.line(problem_line(finding.code, finding.position, finding.message), "bad")
 
     def tick(self) -> None:
@@ -287,8 +287,8 @@ class JsonView:
     def region(self, target: Target, region: Region, window: Window) -> None:
         self.output.line(jsonl.line(region_object(target, region)))
 
-    def _findings(self, found: Iterable[Finding]) -> None:
-        for finding in found:
+    def _findings(self, findings: Iterable[Finding]) -> None:
+        for finding in findings:
             self.output.line(jsonl.line(answer_object(finding)))
 
     def tick(self) -> None:

@@ -42,8 +42,8 @@ class ScanReport(Sink[FleetEnd]):
         self.output = output
         self.paint = painter(output.colour)
 
-    def add(self, found: FleetEnd) -> None:
-        self.write(found.summary, found.units(), found.counts())
+    def add(self, answer: FleetEnd) -> None:
+        self.write(answer.summary, answer.units(), answer.counts())
 
     def write(self, summary: Object, units: Iterable[tuple[str, list[Finding]]], counts: Counter[str]) -> None:
         """Write the report. `units`: each with those of its findings that are printed; `counts`: codes of findings that

@@ -28,8 +28,8 @@ class StructList(Sink[NamedStruct]):
         self.output = output
         self._found: list[NamedStruct] = []
 
-    def add(self, found: NamedStruct) -> None:
-        self._found.append(found)
+    def add(self, answer: NamedStruct) -> None:
+        self._found.append(answer)
 
     def end(self) -> None:
         output = self.output
@@ -57,8 +57,8 @@ class StructReport(Sink[NamedStruct]):
         self.output = output
         self.version = version
 
-    def add(self, found: NamedStruct) -> None:
-        struct, output, version = found, self.output, self.version
+    def add(self, answer: NamedStruct) -> None:
+        struct, output, version = answer, self.output, self.version
         paint = painter(output.colour)
         output.line(paint(f"{struct.name}: {_title(struct, version)}", "head"))
         texts = [struct.about, f"source: {struct.source}"] if struct.about else [f"source: {struct.source}"]

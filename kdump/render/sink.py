@@ -32,7 +32,7 @@ class Sink(Generic[T]):
     def part(self, name: str, *, was_named: bool = False) -> None:
         """Begin the answers about one file, partition or directory; `was_named`: it is one of the given paths."""
 
-    def add(self, found: T) -> None:
+    def add(self, answer: T) -> None:
         """Take the next answer."""
         raise NotImplementedError
 
@@ -49,13 +49,13 @@ class Sink(Generic[T]):
 class Silent(Sink[Any]):
     """Writes nothing (--quiet)."""
 
-    def add(self, found: Any) -> None:
+    def add(self, answer: Any) -> None:
         pass
 
 
-def objects_of(found: Any) -> Iterable[Object]:
+def objects_of(answer: Any) -> Iterable[Object]:
     """Return the JSON object of an answer, or the object itself if it is one already."""
-    return (found if isinstance(found, dict) else answer_object(found),)
+    return (answer if isinstance(answer, dict) else answer_object(answer),)
 
 
 class JsonLines(Sink[Any]):
@@ -68,8 +68,8 @@ class JsonLines(Sink[Any]):
         self.output = output
         self.objects = objects
 
-    def add(self, found: Any) -> None:
-        for value in self.objects(found):
+    def add(self, answer: Any) -> None:
+        for value in self.objects(answer):
             self.output.line(jsonl.line(value))
 
     def note(self, source: str, message: str) -> None:
@@ -119,8 +119,8 @@ class CsvRows(Sink[Any]):
         self._writer = CsvWriter(self.output, csv_columns(rows, self.names))
         return self._writer
 
-    def add(self, found: Any) -> None:
-        for value in self.objects(found):
+    def add(self, answer: Any) -> None:
+        for value in self.objects(answer):
             cls = self._classes.get(value["type"])
             if cls is None:
                 self._problems += is_problem(value)

@@ -256,8 +256,8 @@ class TableRows(Sink[Any]):
         self._table: Table | None = None
         self._type = ""
 
-    def add(self, found: Any) -> None:
-        for value in objects_of(found):
+    def add(self, answer: Any) -> None:
+        for value in objects_of(answer):
             if self._table is None or value["type"] != self._type:
                 self.end()
                 if self.written:
@@ -285,9 +285,9 @@ class OneTable(Sink[Any]):
         self._table = tables.open(answer_type(row))
         self._problems = 0
 
-    def add(self, found: Any) -> None:
-        value = answer_object(found)
-        if isinstance(found, self.row):
+    def add(self, answer: Any) -> None:
+        value = answer_object(answer)
+        if isinstance(answer, self.row):
             self._table.add(value, style(value))
         else:
             self._problems += is_problem(value)

@@ -65,9 +65,9 @@ class StatsReport(Sink[StatsPart]):
         self._first: Stats | None = None
         """The first partition, until it is known whether it is the only one."""
 
-    def add(self, found: StatsPart) -> None:
-        stats = found.stats
-        if found.is_total:
+    def add(self, answer: StatsPart) -> None:
+        stats = answer.stats
+        if answer.is_total:
             self._rows.flush()
             if not self.detail:
                 self.output.line("")
