@@ -179,8 +179,8 @@ class TransactionsScreen(Overlay):
         self.note.show((printable(path_text(self._note())), "dim"))
 
     @staticmethod
-    def _several(found: list[Transaction]) -> bool:
-        return len({(each.topic, each.partition) for each in found[:1000]}) > 1
+    def _several(listed: list[Transaction]) -> bool:
+        return len({(each.topic, each.partition) for each in listed[:1000]}) > 1
 
     def _note(self) -> str:
         """Return the text of the note: progress or result of the reading, omitted transactions, and the first

@@ -119,14 +119,14 @@ class CarveCommand:
             return 2
         return int(not self.counts["batches"])
 
-    def _batch(self, found: CarvedBatch) -> None:
+    def _batch(self, carved: CarvedBatch) -> None:
         self.counts["batches"] += 1
-        self.counts["nested"] += found.within is not None
-        self.counts["batchBytes"] += found.batch.size if found.within is None else 0
+        self.counts["nested"] += carved.within is not None
+        self.counts["batchBytes"] += carved.batch.size if carved.within is None else 0
         if not self.options.only_runs:
-            self.sink.add(found)
-        if impossible_count(found.batch) is not None:
-            for finding in count_findings(target(found.file), found.batch):
+            self.sink.add(carved)
+        if impossible_count(carved.batch) is not None:
+            for finding in count_findings(target(carved.file), carved.batch):
                 self.sink.add(finding)
 
     def _found(self, run: CarvedRun) -> None:

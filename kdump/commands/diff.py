@@ -132,13 +132,13 @@ class DiffCommand:
         self.unpaired.append(f"{group.key[0]}-{group.key[1]} is only in {group.copies[0].path}")
         self.lone_differ = self.lone_differ or is_difference
 
-    def _found(self, found: Diff) -> None:
-        self.counts[found.relation] += 1
-        self.gone += found.relation is None and found.has_deleted_segment
-        for copy in found.copies:
+    def _found(self, diff: Diff) -> None:
+        self.counts[diff.relation] += 1
+        self.gone += diff.relation is None and diff.has_deleted_segment
+        for copy in diff.copies:
             for text in copy.unread:
                 self._on_unreadable(SourceError(text))
-        self.sink.add(found)
+        self.sink.add(diff)
 
     def _end(self, seconds: float) -> None:
         total = sum(self.counts.values())

@@ -158,10 +158,10 @@ class GroupsCommand:
         if options.state.output.columns is not None and options.shown == DETAILS and not options.state.history:
             raise click.UsageError(f"--columns needs a single table; {SINGLE}")
 
-    def _objects(self, found: GroupDescription) -> Iterator[Object]:
+    def _objects(self, description: GroupDescription) -> Iterator[Object]:
         options = self.options
         both = options.offsets == options.members
-        return group_parts(found, members=both or options.members, offsets=both or options.offsets)
+        return group_parts(description, members=both or options.members, offsets=both or options.offsets)
 
     def run(self) -> None:
         logs, directories = self._find(self.options.paths)

@@ -177,12 +177,12 @@ class LsRun:
         if by == "segment":
             self._report(facts.partition.listing_errors)
 
-    def _files(self, directory: str, found: list[Target]) -> None:
+    def _files(self, directory: str, targets: list[Target]) -> None:
         """Show segments that were given as paths, with what is known from their directory."""
         facts = single_partition_summary(partition(directory), self._log_directory_states)
         if not self._is_selected(facts.topic):
             return
-        names = {os.path.basename(target.path): target for target in found}
+        names = {os.path.basename(target.path): target for target in targets}
         rows = []
         for row in LsRows([facts], "segment"):
             assert row.segment is not None

@@ -147,16 +147,16 @@ class SalvageCommand:
         if report_unreadable(error) and isinstance(error, SourceNotFound):
             self.is_complete = False
 
-    def _report(self, found: list[Salvaged], seconds: float) -> None:
-        if not found:
+    def _report(self, results: list[Salvaged], seconds: float) -> None:
+        if not results:
             if not unreadable() and not self.options.topics and not self.options.output.quiet:
                 print_error("no partition with a segment found")
             self.sink.end()
             return
-        for made in found:
+        for made in results:
             self.sink.add(made)
         out = path_text(self.options.out)
         ledger = os.path.join(out, LEDGER)
-        whole, empty = sum(each.is_whole for each in found), sum(not each.is_written for each in found)
-        self.sink.add(SalvageSummary(out, ledger, len(found), whole, empty, unreadable(), round(seconds, 3)))
+        whole, empty = sum(each.is_whole for each in results), sum(not each.is_written for each in results)
+        self.sink.add(SalvageSummary(out, ledger, len(results), whole, empty, unreadable(), round(seconds, 3)))
         self.sink.end()

@@ -128,14 +128,14 @@ class StatsCommand:
         self.is_other_kind = self.is_other_kind or not is_of_kind(facts.topic, self.options.internal)
         return self.chosen(facts.topic)
 
-    def _found(self, found: Stats) -> None:
-        for text in found.unread:
+    def _found(self, stats: Stats) -> None:
+        for text in stats.unread:
             report_unreadable(SourceError(text))
-        if found.unread and not found.batches and found.topic is None and not self.sink.is_complete:
+        if stats.unread and not stats.batches and stats.topic is None and not self.sink.is_complete:
             return  # not a log
         self.total.partitions += 1
-        self.sink.add(StatsPart(found))
-        self.total.add(found)
+        self.sink.add(StatsPart(stats))
+        self.total.add(stats)
 
     def _end(self) -> None:
         count = self.total.partitions

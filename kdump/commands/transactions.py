@@ -195,9 +195,9 @@ class TransactionsCommand:
             print_error("no transaction matches")
 
 
-def has_any(found: PartitionTransactions) -> bool:
+def has_any(partition: PartitionTransactions) -> bool:
     """Return True if there are, or were, transactions in a partition."""
-    return bool(found.committed + found.aborted + found.open + found.hanging + found.emptyMarkers)
+    return bool(partition.committed + partition.aborted + partition.open + partition.hanging + partition.emptyMarkers)
 
 
 def is_coordinator_log(path: str) -> bool:

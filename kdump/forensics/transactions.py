@@ -97,9 +97,9 @@ def transactions(
         yield from _of(place, question, now, on_progress, on_unreadable)
 
 
-def _coordinators(found: list[PartitionInput], question: TransactionsQuery, now: int) -> Iterator[TransactionsAnswer]:
+def _coordinators(places: list[PartitionInput], question: TransactionsQuery, now: int) -> Iterator[TransactionsAnswer]:
     seen: list[TransactionCoordinatorState] = []
-    for place in found:
+    for place in places:
         coordinator = place.known.coordinator
         if not isinstance(coordinator, TransactionCoordinatorState) or coordinator in seen:
             continue

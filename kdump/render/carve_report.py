@@ -122,8 +122,8 @@ def run_line(run: CarvedRun) -> str:
     return text
 
 
-def nested_line(batch: CarvedBatch) -> str:
-    return f"nested: the batch at byte {batch.batch.position} is in a value of the batch at byte {batch.within}"
+def nested_line(carved: CarvedBatch) -> str:
+    return f"nested: the batch at byte {carved.batch.position} is in a value of the batch at byte {carved.within}"
 
 
 def _time(timestamp: int | None, zone: tzinfo) -> str:

@@ -141,8 +141,8 @@ def _slim(facts: PartitionFacts) -> None:
         sketch.counts, sketch.weights = sketch.counts[: len(sketch.slots)], sketch.weights[: len(sketch.slots)]
 
 
-def _directory(found: LogDirectory) -> Directory:
-    return Directory(found.path, properties(found.files.get("meta.properties")), had_clean_shutdown(found))
+def _directory(directory: LogDirectory) -> Directory:
+    return Directory(directory.path, properties(directory.files.get("meta.properties")), had_clean_shutdown(directory))
 
 
 def read_unit(unit: CheckUnit, on_progress: Callable[[int], None]) -> PartitionResult:
