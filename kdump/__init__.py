@@ -8,8 +8,8 @@ from kdump.version import __version__ as __version__
 choose()
 
 API = {
-    "open": "kdump.forensics.opened",
-    "Log": "kdump.forensics.opened",
+    "open": "kdump.forensics.open_log",
+    "Log": "kdump.forensics.open_log",
     "carve": "kdump.forensics.carve.run",
     "CarvedBatch": "kdump.forensics.carve.search",
     "CarvedRun": "kdump.forensics.carve.carved_runs",
@@ -51,8 +51,8 @@ if TYPE_CHECKING:
     from kdump.forensics.carve.search import CarvedBatch as CarvedBatch
     from kdump.forensics.diff import Diff as Diff
     from kdump.forensics.diff import diff as diff
-    from kdump.forensics.opened import Log as Log
-    from kdump.forensics.opened import open as open
+    from kdump.forensics.open_log import Log as Log
+    from kdump.forensics.open_log import open as open
     from kdump.forensics.output_directory import OutputError as OutputError
     from kdump.forensics.read_stats import stats as stats
     from kdump.forensics.reindex.run import Reindexed as Reindexed

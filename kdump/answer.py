@@ -97,10 +97,10 @@ def answer_type(cls: type) -> str:
     return _TYPE_NAMES[cls]
 
 
-def answer_object(found: Any) -> Object:
+def answer_object(item: Any) -> Object:
     """Return the JSON object of an answer."""
-    cls: type = type(found)
-    return {"type": _TYPE_NAMES[cls], **_writer(cls)(found)}
+    cls: type = type(item)
+    return {"type": _TYPE_NAMES[cls], **_writer(cls)(item)}
 
 
 @cache
@@ -261,10 +261,10 @@ def _writer(cls: type) -> Callable[[Any], Object]:
     converts = [(field.key.name, field.convert) for field in fields if field.convert is not None]
     optional = [(field.key.name, ABSENT if field.key.type == "any" else None) for field in fields if field.key.optional]
     attributes = [field.attribute for field in fields]
-    values = attrgetter(*attributes) if len(fields) > 1 else lambda found: (attrgetter(attributes[0])(found),)
+    values = attrgetter(*attributes) if len(fields) > 1 else lambda item: (attrgetter(attributes[0])(item),)
 
-    def write(found: Any) -> Object:
-        out: Object = dict(zip(names, values(found)))
+    def write(item: Any) -> Object:
+        out: Object = dict(zip(names, values(item)))
         for name, convert in converts:
             value = out[name]
             if value is not None:

@@ -159,7 +159,7 @@ def _run() -> None:
         click.echo(f"kdump: {error}", err=True)
         sys.exit(2)
     if os.environ.get("_KDUMP_COMPLETE"):  # Tab was pressed: see kdump/shells
-        from kdump.commands.completing import answer
+        from kdump.commands.completion_candidates import answer
 
         answer(cli, COMMANDS, os.environ["_KDUMP_COMPLETE"], sys.argv[1:])
         return

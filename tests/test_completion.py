@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from kdump.cli import COMMANDS, cli
-from kdump.commands.completing import SHELLS, candidates, script
+from kdump.commands.completion_candidates import SHELLS, candidates, script
 
 ROOT = Path(__file__).parent.parent
 START = {
@@ -131,7 +131,7 @@ def test_topics_have_names_of_topics(tmp_path: Path) -> None:
 
 def test_a_command_that_the_table_does_not_have_is_asked(monkeypatch: pytest.MonkeyPatch) -> None:
     offered = {line: words(line) for line in ("verify --", "schema Batch", "cluster --show sum", "inspect --as ")}
-    monkeypatch.setattr("kdump.commands.completing.shipped", dict)
+    monkeypatch.setattr("kdump.commands.completion_candidates.shipped", dict)
     assert offered == {line: words(line) for line in offered}
     assert all(offered.values())
 

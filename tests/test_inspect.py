@@ -30,7 +30,7 @@ from kdump.check.rules.bytes import OURS
 from kdump.cli import cli
 from kdump.format.index import INDEX_ENTRY, TIME_INDEX_ENTRY
 from kdump.log.source import FileSource
-from kdump.render.views import JsonView
+from kdump.render.inspect_views import JsonView
 from tests import craft
 from tests.conftest import FIXTURES, each_segment, numbers_in, sample, seeded, segment
 

@@ -18,7 +18,7 @@ from kdump.commands.salvage import SalvageCommand, SalvageOptions
 from kdump.commands.scan import ScanCommand, ScanCommandOptions
 from kdump.commands.typed_options import OPTIONS, CommandOptions, fill, option_types
 from kdump.render.csv_rows import csv_cell
-from kdump.render.output import ALWAYS, AUTO, NEVER, Output
+from kdump.render.stdout import ALWAYS, AUTO, NEVER, Output
 from tests.command import run
 from tests.conftest import FIXTURES
 from tools.json_reference import CSV

@@ -5,7 +5,7 @@ from __future__ import annotations
 import click
 import pytest
 
-from kdump.commands.reading import RateParam
+from kdump.commands.reading_options import RateParam
 
 MIB = 1 << 20
 

@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from kdump.spark.options import ABOUT
+from kdump.spark.data_source_options import ABOUT
 from kdump.spark.tables import TABLES, SparkColumn
 
 PAGE = Path(__file__).parent.parent / "docs" / "spark.md"

@@ -83,13 +83,13 @@ def run(
     limits: Limits,
     on_finding: Callable[[Finding], None],
     on_progress: Callable[[int], None],
-    size: Callable[[int], None],
+    on_total: Callable[[int], None],
 ) -> None:
-    """Run the check, calling `on_finding` with each finding, `on_progress` with bytes read and `size` with the total in
-    bytes. Raises Cancelled from `on_progress`."""
+    """Run the check, calling `on_finding` with each finding, `on_progress` with bytes read and `on_total` with the
+    total in bytes. Raises Cancelled from `on_progress`."""
     options = Options(limits=limits, now=int(time.time() * 1000), open_source=careful_source)
     work = units((check.path,), options, check.totals.add_unreadable)
-    size(sum(unit.size for unit in work))
+    on_total(sum(unit.size for unit in work))
     for unit in work:
         unit.options = replace(unit.options, open_source=careful_source)
         on_progress(0)

@@ -7,9 +7,9 @@ import re
 from collections.abc import Iterator
 from contextlib import closing
 
-from kdump.browse.levels import Levels, NotFound
-from kdump.browse.places import Level
-from kdump.browse.rows import BrowseRow, FullListing, ListingSlice, OnProgress
+from kdump.browse.hierarchy import Level
+from kdump.browse.level_stack import Levels, NotFound
+from kdump.browse.row_listings import BrowseRow, FullListing, ListingSlice, OnProgress
 from kdump.log.file_kinds import BATCHES, TIME_INDEX
 from kdump.log.offset_index_lookup import last_entry
 from kdump.log.partition_directory import partition

@@ -8,15 +8,15 @@ from typing import Any
 from kdump import jsonl
 from kdump.answer import answer_object
 from kdump.browse.browser import Browser
-from kdump.browse.places import Level
-from kdump.browse.rows import BrowseRow
+from kdump.browse.hierarchy import Level
+from kdump.browse.row_listings import BrowseRow
 from kdump.check.engine.small_files import file_finding
 from kdump.log.entries import Entry
 from kdump.log.file_kinds import by_name
 from kdump.log.log_directory import LogDirectory
 from kdump.log.region import Problem
+from kdump.render.inspect_objects import batch_object, entry_object, record_object, region_object
 from kdump.render.ls_objects import directory_object, partition_object
-from kdump.render.objects import batch_object, entry_object, record_object, region_object
 from kdump.state.directory_summary import single_partition_summary
 from kdump.state.partition_summary import PartitionSummary
 

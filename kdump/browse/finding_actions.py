@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from kdump.browse import background_verify as checks
+from kdump.browse.background_jobs import Job
 from kdump.browse.background_verify import BackgroundVerify
 from kdump.browse.hex_pane import spot
-from kdump.browse.jobs import Job
-from kdump.browse.lists import FindingsScreen, TransactionsScreen
+from kdump.browse.list_screens import FindingsScreen, TransactionsScreen
 from kdump.browse.navigation import Navigation
 from kdump.check.finding import Finding
 from kdump.forensics.answers import Transaction

@@ -13,7 +13,7 @@ from kdump.log.record import Record
 from kdump.log.region import Batch
 from kdump.render.field_meanings import FieldMeaning
 from kdump.render.hexdump import WIDE, Hexdump
-from kdump.render.output import Output
+from kdump.render.stdout import Output
 from kdump.render.style import cut
 from kdump.render.style_marks import mark_style, split_styles
 

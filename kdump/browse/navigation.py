@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from kdump.browse.background_jobs import Job
 from kdump.browse.hex_pane import HexPane, same
 from kdump.browse.hexdump_lines import HEADER, HexDump, HexLine
-from kdump.browse.jobs import Job
+from kdump.browse.hierarchy import Level
 from kdump.browse.panes import Pane
-from kdump.browse.places import Level
-from kdump.browse.rows import BrowseRow, ListingSlice
+from kdump.browse.row_listings import BrowseRow, ListingSlice
 
 
 class Navigation(HexPane):

@@ -9,14 +9,14 @@ from textual.app import App, ComposeResult
 from textual.containers import Horizontal
 from textual.widgets import Input
 
+from kdump.browse.background_jobs import Jobs
 from kdump.browse.background_verify import BackgroundVerify
 from kdump.browse.browser import Browser
 from kdump.browse.hexdump_lines import HexDump, HexLine
-from kdump.browse.jobs import Jobs
-from kdump.browse.layout import table, tree
-from kdump.browse.pages import Pages
 from kdump.browse.panes import Bar, KeyHints, Pane
-from kdump.browse.rows import BrowseRow
+from kdump.browse.row_lines import table, tree
+from kdump.browse.row_listings import BrowseRow
+from kdump.browse.segment_pages import Pages
 from kdump.check.finding import Finding
 from kdump.log.selection import Selection
 from kdump.render.amounts import size_text

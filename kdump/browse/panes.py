@@ -14,7 +14,7 @@ from textual.strip import Strip
 from textual.widget import Widget
 
 from kdump.browse.hexdump_lines import HexLine
-from kdump.browse.layout import wrapped
+from kdump.browse.row_lines import wrapped
 from kdump.render.style import STYLES, cut
 
 RICH = {name: Style.parse(text) for name, text in STYLES.items()}

@@ -9,8 +9,8 @@ from functools import partial
 from typing import Any, NamedTuple
 
 from kdump.browse.hexdump_lines import HexField
-from kdump.browse.pages import as_if_valid, is_unchecked
-from kdump.browse.rows import BrowseRow
+from kdump.browse.row_listings import BrowseRow
+from kdump.browse.segment_pages import as_if_valid, is_unchecked
 from kdump.decode.record_decoder import DecodeOptions, RecordDecoder
 from kdump.log.batch_validity import impossible_count
 from kdump.log.entries import Entry
@@ -21,8 +21,8 @@ from kdump.log.paths import Target
 from kdump.log.record import Record
 from kdump.log.region import Batch, LegacyRecordBatch, Problem, Region
 from kdump.render.amounts import size_text
-from kdump.render.columns import TableDecoder, columns_of
 from kdump.render.escape import path_text, printable
+from kdump.render.inspect_columns import TableDecoder, columns_of
 from kdump.render.table import Column
 from kdump.render.times import iso
 

@@ -9,8 +9,8 @@ from textual.binding import Binding, BindingType
 from textual.screen import ModalScreen
 
 from kdump.browse.hexdump_lines import HexLine
-from kdump.browse.layout import wrapped
 from kdump.browse.panes import Bar, Pane
+from kdump.browse.row_lines import wrapped
 
 HELP = """\
 Move

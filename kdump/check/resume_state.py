@@ -54,8 +54,8 @@ def _check_count(count: int) -> None:
         raise StateError(f"too many producers or transactions: {count}")
 
 
-def _packed_findings(found: Iterable[Finding]) -> list[list[Any]]:
-    return [list(finding) for finding in found]
+def _packed_findings(findings: Iterable[Finding]) -> list[list[Any]]:
+    return [list(finding) for finding in findings]
 
 
 def _findings(value: Any, targets: Targets) -> list[Finding]:

@@ -13,7 +13,7 @@ import click
 
 from kdump.commands.input_files import print_error
 from kdump.commands.params import ZoneParam, time_range
-from kdump.commands.reading import ReadingOptions, reading_options
+from kdump.commands.reading_options import ReadingOptions, reading_options
 from kdump.commands.typed_options import CommandOptions, fill, option_types, takes
 from kdump.extras import how_to_install
 from kdump.log.selection import Selection

@@ -11,9 +11,9 @@ import click
 from kdump.check.rules.records import count_findings
 from kdump.commands.exit_status import exit_with
 from kdump.commands.input_files import print_error, report_unreadable, unreadable
-from kdump.commands.output import CSV_COLUMNS_HELP, OutputOptions, output_options
+from kdump.commands.output_options import CSV_COLUMNS_HELP, OutputOptions, output_options
 from kdump.commands.params import read_once
-from kdump.commands.reading import ReadingOptions, reading_options
+from kdump.commands.reading_options import ReadingOptions, reading_options
 from kdump.commands.typed_options import CommandOptions, takes
 from kdump.forensics.carve.answer import CarveSummary
 from kdump.forensics.carve.carved_runs import CarvedRun
@@ -25,8 +25,8 @@ from kdump.log.errors import SourceError
 from kdump.log.inspect_answer import InspectedBatch
 from kdump.log.paths import target
 from kdump.render.carve_report import CarveReport, carve_objects
-from kdump.render.output import Output
 from kdump.render.progress import Progress
+from kdump.render.stdout import Output
 
 EXAMPLES = """
 \b
@@ -119,14 +119,14 @@ class CarveCommand:
             return 2
         return int(not self.counts["batches"])
 
-    def _batch(self, found: CarvedBatch) -> None:
+    def _batch(self, carved: CarvedBatch) -> None:
         self.counts["batches"] += 1
-        self.counts["nested"] += found.within is not None
-        self.counts["batchBytes"] += found.batch.size if found.within is None else 0
+        self.counts["nested"] += carved.within is not None
+        self.counts["batchBytes"] += carved.batch.size if carved.within is None else 0
         if not self.options.only_runs:
-            self.sink.add(found)
-        if impossible_count(found.batch) is not None:
-            for finding in count_findings(target(found.file), found.batch):
+            self.sink.add(carved)
+        if impossible_count(carved.batch) is not None:
+            for finding in count_findings(target(carved.file), carved.batch):
                 self.sink.add(finding)
 
     def _found(self, run: CarvedRun) -> None:

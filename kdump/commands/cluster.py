@@ -10,8 +10,8 @@ import click
 from kdump.answer import ANSWERS, Object
 from kdump.commands.completion_words import listed
 from kdump.commands.input_files import print_error
+from kdump.commands.name_options import topic_filter, topic_option
 from kdump.commands.state_options import Notes, StateOptions, cluster_options, parse_as_of, run_command
-from kdump.commands.topics import topic_filter, topic_option
 from kdump.commands.typed_options import CommandOptions, takes
 from kdump.forensics.answers import RecordedChange
 from kdump.forensics.cluster_answer import Cluster

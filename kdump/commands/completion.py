@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import click
 
-from kdump.commands.completing import SHELLS, script
+from kdump.commands.completion_candidates import SHELLS, script
 
 EXAMPLES = """
 \b

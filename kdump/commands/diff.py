@@ -11,20 +11,20 @@ import click
 from kdump.commands.exit_status import exit_with
 from kdump.commands.expected_size import compared_bytes
 from kdump.commands.input_files import print_error, report_unreadable, unreadable
-from kdump.commands.output import CSV_COLUMNS_HELP, OutputOptions, output_options
-from kdump.commands.reading import ReadingOptions, reading_options
+from kdump.commands.name_options import topic_filter, topic_option
+from kdump.commands.output_options import CSV_COLUMNS_HELP, OutputOptions, output_options
+from kdump.commands.reading_options import ReadingOptions, reading_options
 from kdump.commands.state_options import Notes
-from kdump.commands.topics import topic_filter, topic_option
 from kdump.commands.typed_options import CommandOptions, takes
-from kdump.forensics.copies import CopyGroup
 from kdump.forensics.diff import LITTLE, Diff, diff
 from kdump.forensics.diff_answer import DiffSummary, PartitionDiff
 from kdump.forensics.differences import DIVERGENT, PREFIX, SAME
+from kdump.forensics.find_copies import CopyGroup
 from kdump.log.errors import SourceError
 from kdump.render.diff_objects import diff_objects
 from kdump.render.diff_report import DiffReport
-from kdump.render.output import Output
 from kdump.render.progress import Progress
+from kdump.render.stdout import Output
 
 MAX_UNPAIRED = 5
 """Maximum number of partitions without a counterpart that are listed by name."""
@@ -97,7 +97,7 @@ class DiffCommand:
         """Number of comparisons without a result because segments were deleted during the run."""
         self.has_gone = False
         """Whether a path was deleted during the run, so that nothing may be left to compare."""
-        self.lone: list[str] = []
+        self.unpaired: list[str] = []
         self.lone_differ = False
         self.of_topic = topic_filter(options.topics)
 
@@ -112,7 +112,7 @@ class DiffCommand:
                 is_selected=self.of_topic,
                 on_unreadable=self._on_unreadable,
                 on_progress=progress.more,
-                lone=self._lone,
+                on_unpaired=self._add_unpaired,
             ):
                 self._found(found)
         self._end(time.monotonic() - began)
@@ -127,18 +127,18 @@ class DiffCommand:
         if not report_unreadable(error):
             self.has_gone = True
 
-    def _lone(self, group: CopyGroup, is_difference: bool) -> None:
+    def _add_unpaired(self, group: CopyGroup, is_difference: bool) -> None:
         assert group.key is not None
-        self.lone.append(f"{group.key[0]}-{group.key[1]} is only in {group.copies[0].path}")
+        self.unpaired.append(f"{group.key[0]}-{group.key[1]} is only in {group.copies[0].path}")
         self.lone_differ = self.lone_differ or is_difference
 
-    def _found(self, found: Diff) -> None:
-        self.counts[found.relation] += 1
-        self.gone += found.relation is None and found.has_deleted_segment
-        for copy in found.copies:
+    def _found(self, diff: Diff) -> None:
+        self.counts[diff.relation] += 1
+        self.gone += diff.relation is None and diff.has_deleted_segment
+        for copy in diff.copies:
             for text in copy.unread:
                 self._on_unreadable(SourceError(text))
-        self.sink.add(found)
+        self.sink.add(diff)
 
     def _end(self, seconds: float) -> None:
         total = sum(self.counts.values())
@@ -152,7 +152,7 @@ class DiffCommand:
             prefix=self.counts[PREFIX],
             divergent=self.counts[DIVERGENT],
             unknown=self.counts[None],
-            lone=len(self.lone),
+            lone=len(self.unpaired),
             unread=unreadable(),
             seconds=round(seconds, 3),
         )
@@ -160,7 +160,7 @@ class DiffCommand:
         self.sink.end()
 
     def _report_lone(self) -> None:
-        for number, text in enumerate(self.lone):
+        for number, text in enumerate(self.unpaired):
             self.notes.add("", text, quiet=number >= MAX_UNPAIRED)
-        if len(self.lone) > MAX_UNPAIRED:
-            print_error(f"… and {len(self.lone) - MAX_UNPAIRED} more partitions that are only in one of the paths")
+        if len(self.unpaired) > MAX_UNPAIRED:
+            print_error(f"… and {len(self.unpaired) - MAX_UNPAIRED} more partitions that are only in one of the paths")

@@ -11,7 +11,7 @@ import click
 
 from kdump import __version__
 from kdump.commands.params import LimitOptions, SizeParam
-from kdump.commands.reading import low_impact_options
+from kdump.commands.reading_options import low_impact_options
 from kdump.commands.typed_options import CommandOptions, takes
 from kdump.log.errors import SourceError
 from kdump.log.region import DEFAULT_MAX_DECOMPRESSED
@@ -21,8 +21,8 @@ from kdump.render.dumplog_decoders import DECODER_CLASSES, DECODERS, DEFAULT_CLA
 from kdump.render.dumplog_log import DumpOptions
 from kdump.render.dumplog_out import DumpOutput
 from kdump.render.escape import path_text, printable
-from kdump.render.output import Output
 from kdump.render.progress import Progress
+from kdump.render.stdout import Output
 
 EXAMPLES = """
 \b

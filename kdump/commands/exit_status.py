@@ -9,7 +9,7 @@ from typing import NoReturn
 import click
 
 from kdump.commands.input_files import COMPLAINED, add_unreadable, print_deleted_total, print_error, print_unreadable
-from kdump.commands.topics import unmatched
+from kdump.commands.name_options import unmatched
 from kdump.log.errors import SourceError, is_gone
 from kdump.render.progress import Progress
 

@@ -12,8 +12,8 @@ import click
 from kdump.answer import Object, answer_keys
 from kdump.commands.completion_words import one_of
 from kdump.commands.input_files import print_error
+from kdump.commands.name_options import topic_filter, topic_option
 from kdump.commands.state_options import Notes, StateOptions, cluster_options, parse_as_of, run_command
-from kdump.commands.topics import topic_filter, topic_option
 from kdump.commands.typed_options import CommandOptions, takes
 from kdump.forensics.answers import RecordedChange
 from kdump.forensics.groups_answer import DescribedGroup, GroupMember
@@ -158,10 +158,10 @@ class GroupsCommand:
         if options.state.output.columns is not None and options.shown == DETAILS and not options.state.history:
             raise click.UsageError(f"--columns needs a single table; {SINGLE}")
 
-    def _objects(self, found: GroupDescription) -> Iterator[Object]:
+    def _objects(self, description: GroupDescription) -> Iterator[Object]:
         options = self.options
         both = options.offsets == options.members
-        return group_parts(found, members=both or options.members, offsets=both or options.offsets)
+        return group_parts(description, members=both or options.members, offsets=both or options.offsets)
 
     def run(self) -> None:
         logs, directories = self._find(self.options.paths)

@@ -200,8 +200,8 @@ class Files:
         """Report a path or device that could not be read; the other files are still processed."""
         self.failed = report_unreadable(error) or self.failed
 
-    def ended(self, target: Target, window: Window, kind: FileKind, found: int) -> None:
-        """Print notes on a file after reading it. `found`: batches, or entries and other regions, that were read."""
+    def ended(self, target: Target, window: Window, kind: FileKind, count: int) -> None:
+        """Print notes on a file after reading it. `count`: batches, or entries and other regions, that were read."""
         source = window.source
         name = path_text(target.path)
         if source.error:
@@ -215,7 +215,7 @@ class Files:
                 print_error(f"{name}: was truncated by {-grown} bytes while being read")
         if source.size == 0:
             print_error(f"{name}: is empty")
-        elif not found and self.scan.selection.is_all:
+        elif not count and self.scan.selection.is_all:
             no_batch = (
                 f"no record batch in {source.size} bytes; if this is not a segment, set the file kind with --as KIND"
             )

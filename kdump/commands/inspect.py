@@ -12,18 +12,18 @@ from click.core import ParameterSource
 
 from kdump.commands.completion_words import one_of
 from kdump.commands.exit_status import exit_with
+from kdump.commands.inspect_run import HEX, TEMPLATE, InspectRun, ShowOptions
 from kdump.commands.ls_run import LsOptions, is_log_directory, run_ls
-from kdump.commands.output import CSV, FORMATS, JSON, TABLE, OutputOptions, output_options
+from kdump.commands.output_options import CSV, FORMATS, JSON, TABLE, OutputOptions, output_options
 from kdump.commands.params import RangeParam, read_once, time_range
-from kdump.commands.reading import ReadingOptions, reading_options
-from kdump.commands.show import HEX, TEMPLATE, Show, ShowOptions
+from kdump.commands.reading_options import ReadingOptions, reading_options
 from kdump.commands.typed_options import CommandOptions, takes
 from kdump.decode.record_decoder import FRAMED, DecodeOptions
 from kdump.log.file_kinds import KINDS
 from kdump.log.selection import Range, Selection
 from kdump.parallel_jobs import usual_jobs
 from kdump.render.escape import path_text
-from kdump.render.template import shows_decoded
+from kdump.render.record_template import shows_decoded
 
 AS_HELP = f"Treat the files as this kind, whatever their names: {', '.join(KINDS)}."
 DECODER_HELP = (
@@ -59,8 +59,8 @@ something could not be read (the rest is shown).
 
 
 def _decoders() -> list[str]:
+    from kdump.decode.kafka_topics import KAFKA
     from kdump.decode.plugins import plugin_names
-    from kdump.decode.topics import KAFKA
 
     return [*KAFKA, *plugin_names()]
 
@@ -197,7 +197,7 @@ def command(options: InspectOptions) -> None:
     selection = selection_of(options.filters, options.output.zone)
 
     def run() -> int:
-        show = Show(_show_options(options), selection, options.reading.limits, options.paths)
+        show = InspectRun(_show_options(options), selection, options.reading.limits, options.paths)
         if options.extract:
             show.extract(options.extract)
         else:

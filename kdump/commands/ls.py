@@ -5,9 +5,9 @@ from __future__ import annotations
 import click
 
 from kdump.commands.ls_run import LsOptions, run_ls
-from kdump.commands.output import output_options
-from kdump.commands.reading import low_impact_options
-from kdump.commands.topics import topic_option
+from kdump.commands.name_options import topic_option
+from kdump.commands.output_options import output_options
+from kdump.commands.reading_options import low_impact_options
 from kdump.commands.typed_options import takes
 from kdump.state.ls_rows import SORTS
 

@@ -11,8 +11,8 @@ import click
 
 from kdump.commands.exit_status import exit_with
 from kdump.commands.input_files import print_error, report_unreadable
-from kdump.commands.output import OutputOptions
-from kdump.commands.topics import topic_filter
+from kdump.commands.name_options import topic_filter
+from kdump.commands.output_options import OutputOptions
 from kdump.commands.typed_options import CommandOptions
 from kdump.forensics.ls_answer import ListedPartition, ListedSegment, ListedTopic
 from kdump.format.count_text import count_text
@@ -177,12 +177,12 @@ class LsRun:
         if by == "segment":
             self._report(facts.partition.listing_errors)
 
-    def _files(self, directory: str, found: list[Target]) -> None:
+    def _files(self, directory: str, targets: list[Target]) -> None:
         """Show segments that were given as paths, with what is known from their directory."""
         facts = single_partition_summary(partition(directory), self._log_directory_states)
         if not self._is_selected(facts.topic):
             return
-        names = {os.path.basename(target.path): target for target in found}
+        names = {os.path.basename(target.path): target for target in targets}
         rows = []
         for row in LsRows([facts], "segment"):
             assert row.segment is not None

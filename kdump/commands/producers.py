@@ -9,11 +9,11 @@ import click
 
 from kdump.check.finding import INFO, Finding
 from kdump.commands.input_files import print_error
-from kdump.commands.output import OutputOptions, note_outside_columns, output_options
+from kdump.commands.name_options import SelectedProducers, topic_filter, topic_option
+from kdump.commands.output_options import OutputOptions, note_outside_columns, output_options
 from kdump.commands.params import DurationParam, read_once
-from kdump.commands.reading import ReadingOptions, reading_options
+from kdump.commands.reading_options import ReadingOptions, reading_options
 from kdump.commands.state_options import NOW_HELP, Notes, parse_now, run_command
-from kdump.commands.topics import SelectedProducers, topic_filter, topic_option
 from kdump.commands.typed_options import CommandOptions, takes
 from kdump.forensics.answers import Note, PartitionProducers, Producer, ProducerEvent
 from kdump.forensics.find_partitions import PartitionInput
@@ -132,7 +132,7 @@ class ProducersCommand:
     def run(self) -> None:
         with Progress("producers") as progress:
 
-            def started(place: PartitionInput) -> None:
+            def on_partition(place: PartitionInput) -> None:
                 self.seen += 1
                 self.sink.part(place.partition.path, was_named=place.was_named)
 
@@ -141,8 +141,8 @@ class ProducersCommand:
                 self.question,
                 on_unreadable=self.notes.add_unreadable,
                 on_progress=progress.more,
-                started=started,
-                total=progress.expect,
+                on_partition=on_partition,
+                on_total=progress.expect,
             ):
                 if isinstance(answer, Note):
                     self.notes.add(answer.source, answer.message)

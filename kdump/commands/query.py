@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import click
 
 from kdump.commands.input_files import print_error
-from kdump.commands.output import CSV, JSON, TABLE, OutputOptions, output_options
+from kdump.commands.output_options import CSV, JSON, TABLE, OutputOptions, output_options
 from kdump.commands.params import pair
 from kdump.commands.typed_options import CommandOptions, takes
 from kdump.render.progress import Progress

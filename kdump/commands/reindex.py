@@ -11,16 +11,16 @@ import click
 from kdump.commands.exit_status import exit_with
 from kdump.commands.expected_size import segment_bytes
 from kdump.commands.input_files import print_error, report_unreadable, unreadable
-from kdump.commands.output import CSV_COLUMNS_HELP, OutputOptions, output_options
-from kdump.commands.reading import ReadingOptions, reading_options
-from kdump.commands.topics import topic_filter, topic_option
+from kdump.commands.name_options import topic_filter, topic_option
+from kdump.commands.output_options import CSV_COLUMNS_HELP, OutputOptions, output_options
+from kdump.commands.reading_options import ReadingOptions, reading_options
 from kdump.commands.typed_options import CommandOptions, takes
 from kdump.forensics.output_directory import OutputError
 from kdump.forensics.reindex.run import LITTLE, Reindexed, ReindexSummary, reindex
 from kdump.forensics.reindex.verdict import IDENTICAL, LEGAL, MISSING, WRONG
-from kdump.render.output import Output
 from kdump.render.progress import Progress
 from kdump.render.reindex_report import ReindexReport
+from kdump.render.stdout import Output
 
 EXAMPLES = """
 \b

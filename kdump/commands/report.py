@@ -9,16 +9,16 @@ import click
 from kdump.check.finding import ERROR, WARNING
 from kdump.commands.exit_status import exit_with
 from kdump.commands.input_files import report_unreadable, unreadable
-from kdump.commands.output import OutputOptions
+from kdump.commands.name_options import topic_filter, topic_option
+from kdump.commands.output_options import OutputOptions
 from kdump.commands.params import jobs_option, read_once, warning_options
-from kdump.commands.reading import ReadingOptions, reading_options
-from kdump.commands.topics import topic_filter, topic_option
+from kdump.commands.reading_options import ReadingOptions, reading_options
 from kdump.commands.typed_options import CommandOptions, takes
 from kdump.forensics.output_directory import OutputError
 from kdump.log.errors import SourceError
 from kdump.render.escape import path_text, printable
-from kdump.render.output import Output
 from kdump.render.progress import Progress
+from kdump.render.stdout import Output
 
 EXAMPLES = """
 \b
@@ -104,8 +104,8 @@ class ReportCommand:
                     jobs=options.jobs,
                     on_unreadable=report_unreadable,
                     on_progress=progress.more,
-                    total=progress.expect,
-                    step=progress.show,
+                    on_total=progress.expect,
+                    on_step=progress.show,
                 )
             except SourceError:
                 of_topic.refuse_unmatched()  # raises a more specific error

@@ -9,9 +9,9 @@ import click
 
 from kdump.commands.exit_status import exit_with
 from kdump.commands.input_files import print_error
-from kdump.commands.output import CSV_COLUMNS_HELP, OutputOptions, output_options
-from kdump.commands.reading import ReadingOptions, reading_options
-from kdump.commands.topics import topic_filter, topic_option
+from kdump.commands.name_options import topic_filter, topic_option
+from kdump.commands.output_options import CSV_COLUMNS_HELP, OutputOptions, output_options
+from kdump.commands.reading_options import ReadingOptions, reading_options
 from kdump.commands.typed_options import CommandOptions, takes
 from kdump.forensics.restart.plan_values import PartitionPlan
 from kdump.forensics.restart.restart_plan import restart_plan
@@ -80,7 +80,7 @@ def _run(options: RestartPlanOptions) -> int:
     check = options.reading.check_options()
     of_topic = topic_filter(options.topics)
     with Progress("restart-plan") as progress:
-        plan = restart_plan(options.paths, check, is_selected=of_topic, found=sink.add, on_progress=progress.more)
+        plan = restart_plan(options.paths, check, is_selected=of_topic, on_plan=sink.add, on_progress=progress.more)
     if not plan.unread:
         of_topic.refuse_unmatched()
     sink.add(PlanEnd(plan, time.monotonic() - began))

@@ -9,11 +9,11 @@ from typing import Any
 import click
 
 from kdump.commands.input_files import print_error
-from kdump.commands.output import OutputOptions, output_options
+from kdump.commands.name_options import topic_filter, topic_option
+from kdump.commands.output_options import OutputOptions, output_options
 from kdump.commands.params import OLD_TRANSACTION, read_once, timeout_option
-from kdump.commands.reading import ReadingOptions, reading_options
+from kdump.commands.reading_options import ReadingOptions, reading_options
 from kdump.commands.state_options import Notes, parse_now, run_command
-from kdump.commands.topics import topic_filter, topic_option
 from kdump.commands.typed_options import CommandOptions, takes
 from kdump.forensics.answers import Note
 from kdump.forensics.find_partitions import PartitionInput
@@ -159,7 +159,7 @@ class RetentionCommand:
         )
         with Progress("retention") as progress:
 
-            def started(place: PartitionInput) -> None:
+            def on_partition(place: PartitionInput) -> None:
                 self.seen += 1
                 self.sink.part(place.partition.path, was_named=place.was_named)
 
@@ -168,8 +168,8 @@ class RetentionCommand:
                 question,
                 on_unreadable=self.notes.add_unreadable,
                 on_progress=progress.more,
-                started=started,
-                total=progress.expect,
+                on_partition=on_partition,
+                on_total=progress.expect,
             ):
                 self._status(answer)
                 if isinstance(answer, Note):

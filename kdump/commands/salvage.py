@@ -10,9 +10,9 @@ import click
 
 from kdump.commands.exit_status import exit_with
 from kdump.commands.input_files import print_error, report_unreadable, unreadable
-from kdump.commands.output import CSV_COLUMNS_HELP, OutputOptions, old_format, output_options
-from kdump.commands.reading import ReadingOptions, reading_options
-from kdump.commands.topics import topic_filter, topic_option
+from kdump.commands.name_options import topic_filter, topic_option
+from kdump.commands.output_options import CSV_COLUMNS_HELP, OutputOptions, old_format, output_options
+from kdump.commands.reading_options import ReadingOptions, reading_options
 from kdump.commands.typed_options import CommandOptions, takes
 from kdump.forensics.diff import LITTLE
 from kdump.forensics.output_directory import OutputError
@@ -21,10 +21,10 @@ from kdump.forensics.salvage.run import LEDGER, salvage
 from kdump.forensics.salvage.sources import SalvageError
 from kdump.log.errors import SourceError, SourceNotFound
 from kdump.render.escape import path_text
-from kdump.render.output import Output
 from kdump.render.progress import Progress
 from kdump.render.salvage_records import RecordLines
 from kdump.render.salvage_report import SalvageReport
+from kdump.render.stdout import Output
 
 SEGMENTS, JSONL = WRITES = ("segments", "jsonl")
 EXAMPLES = """
@@ -147,16 +147,16 @@ class SalvageCommand:
         if report_unreadable(error) and isinstance(error, SourceNotFound):
             self.is_complete = False
 
-    def _report(self, found: list[Salvaged], seconds: float) -> None:
-        if not found:
+    def _report(self, results: list[Salvaged], seconds: float) -> None:
+        if not results:
             if not unreadable() and not self.options.topics and not self.options.output.quiet:
                 print_error("no partition with a segment found")
             self.sink.end()
             return
-        for made in found:
+        for made in results:
             self.sink.add(made)
         out = path_text(self.options.out)
         ledger = os.path.join(out, LEDGER)
-        whole, empty = sum(each.is_whole for each in found), sum(not each.is_written for each in found)
-        self.sink.add(SalvageSummary(out, ledger, len(found), whole, empty, unreadable(), round(seconds, 3)))
+        whole, empty = sum(each.is_whole for each in results), sum(not each.is_written for each in results)
+        self.sink.add(SalvageSummary(out, ledger, len(results), whole, empty, unreadable(), round(seconds, 3)))
         self.sink.end()

@@ -12,9 +12,9 @@ from kdump import jsonl
 from kdump.check.finding import SEVERITIES
 from kdump.commands.exit_status import exit_with
 from kdump.commands.input_files import print_error
-from kdump.commands.output import JSON, TABLE, OutputOptions, old_format, output_options
+from kdump.commands.output_options import JSON, TABLE, OutputOptions, old_format, output_options
 from kdump.commands.params import SizeParam, fail_on_option, pair, warning_options
-from kdump.commands.reading import ReadingOptions, reading_options
+from kdump.commands.reading_options import ReadingOptions, reading_options
 from kdump.commands.typed_options import CommandOptions, takes
 from kdump.render.progress import Progress
 from kdump.render.scan_report import FleetEnd, ScanReport

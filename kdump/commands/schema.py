@@ -7,12 +7,12 @@ from dataclasses import dataclass
 import click
 
 from kdump.commands.completion_words import one_of
-from kdump.commands.output import CSV_COLUMNS_HELP, OutputOptions, output_options
+from kdump.commands.output_options import CSV_COLUMNS_HELP, OutputOptions, output_options
 from kdump.commands.typed_options import CommandOptions, takes
 from kdump.forensics.schema_answer import FieldAnswer, StructAnswer
 from kdump.format.structs import NamedStruct, UnknownStruct, find, structs
-from kdump.render.output import Output
-from kdump.render.struct_objects import schema_objects, struct_object, versions_text
+from kdump.render.schema_objects import schema_objects, struct_object, versions_text
+from kdump.render.stdout import Output
 
 EXAMPLES = """
 \b
@@ -63,7 +63,7 @@ def command(options: SchemaOptions) -> None:
 
 
 def _list(options: SchemaOptions, output: Output) -> None:
-    from kdump.render.structs import StructList
+    from kdump.render.schema_report import StructList
 
     sink = options.output.sink(
         output,
@@ -78,7 +78,7 @@ def _list(options: SchemaOptions, output: Output) -> None:
 
 
 def _show(options: SchemaOptions, output: Output, struct: NamedStruct) -> None:
-    from kdump.render.structs import StructReport
+    from kdump.render.schema_report import StructReport
 
     sink = options.output.sink(
         output,

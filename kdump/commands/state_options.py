@@ -13,15 +13,15 @@ import click
 
 from kdump.commands.exit_status import exit_with
 from kdump.commands.input_files import add_unreadable, print_error, report_unreadable
-from kdump.commands.output import OutputOptions, output_options
+from kdump.commands.output_options import OutputOptions, output_options
 from kdump.commands.params import LimitOptions, SizeParam, parse_time
-from kdump.commands.reading import low_impact_options
+from kdump.commands.reading_options import low_impact_options
 from kdump.commands.typed_options import CommandOptions, add_options
 from kdump.log.errors import SourceError, Unread
 from kdump.log.region import DEFAULT_MAX_DECOMPRESSED
 from kdump.render.escape import path_text
-from kdump.render.output import Output
 from kdump.render.sink import Sink
+from kdump.render.stdout import Output
 from kdump.render.table import UnknownColumn
 from kdump.render.times import iso
 from kdump.state.as_of import AsOf

@@ -12,21 +12,21 @@ from kdump.commands.exit_status import exit_with
 from kdump.commands.expected_size import segment_bytes
 from kdump.commands.input_files import print_error, report_unreadable, unreadable
 from kdump.commands.ls_run import NONE_OF_KIND, is_of_kind, selected_topics
-from kdump.commands.output import CSV_COLUMNS_HELP, OutputOptions, output_options
+from kdump.commands.name_options import topic_option
+from kdump.commands.output_options import CSV_COLUMNS_HELP, OutputOptions, output_options
 from kdump.commands.params import read_once
-from kdump.commands.reading import ReadingOptions, reading_options
-from kdump.commands.topics import topic_option
+from kdump.commands.reading_options import ReadingOptions, reading_options
 from kdump.commands.typed_options import CommandOptions, takes
 from kdump.forensics.read_stats import stats
 from kdump.forensics.stats import Stats
 from kdump.forensics.stats_answer import PartitionStatistics
 from kdump.log.errors import SourceError
 from kdump.log.partition_directory import PartitionDirectory
-from kdump.render.objects import put_bytes
-from kdump.render.output import Output
+from kdump.render.inspect_objects import put_bytes
 from kdump.render.progress import Progress
 from kdump.render.stats_objects import stats_object
 from kdump.render.stats_report import StatsPart, StatsReport
+from kdump.render.stdout import Output
 from kdump.state.partition_summary import partition_summary
 
 EXAMPLES = """
@@ -128,14 +128,14 @@ class StatsCommand:
         self.is_other_kind = self.is_other_kind or not is_of_kind(facts.topic, self.options.internal)
         return self.chosen(facts.topic)
 
-    def _found(self, found: Stats) -> None:
-        for text in found.unread:
+    def _found(self, stats: Stats) -> None:
+        for text in stats.unread:
             report_unreadable(SourceError(text))
-        if found.unread and not found.batches and found.topic is None and not self.sink.is_complete:
+        if stats.unread and not stats.batches and stats.topic is None and not self.sink.is_complete:
             return  # not a log
         self.total.partitions += 1
-        self.sink.add(StatsPart(found))
-        self.total.add(found)
+        self.sink.add(StatsPart(stats))
+        self.total.add(stats)
 
     def _end(self) -> None:
         count = self.total.partitions

@@ -9,11 +9,11 @@ from typing import Any
 import click
 
 from kdump.commands.input_files import print_error
-from kdump.commands.output import OutputOptions, note_outside_columns, output_options
+from kdump.commands.name_options import SelectedProducers, topic_filter, topic_option
+from kdump.commands.output_options import OutputOptions, note_outside_columns, output_options
 from kdump.commands.params import OLD_TRANSACTION, read_once, timeout_option
-from kdump.commands.reading import ReadingOptions, reading_options
+from kdump.commands.reading_options import ReadingOptions, reading_options
 from kdump.commands.state_options import NOW_HELP, Notes, parse_now, run_command
-from kdump.commands.topics import SelectedProducers, topic_filter, topic_option
 from kdump.commands.typed_options import CommandOptions, takes
 from kdump.forensics.answers import (
     HANGING,
@@ -151,7 +151,7 @@ class TransactionsCommand:
     def run(self) -> None:
         with Progress("transactions") as progress:
 
-            def started(place: PartitionInput) -> None:
+            def on_partition(place: PartitionInput) -> None:
                 self.seen += 1
                 self.sink.part(place.partition.path, was_named=place.was_named)
 
@@ -160,8 +160,8 @@ class TransactionsCommand:
                 self.question,
                 on_unreadable=self.notes.add_unreadable,
                 on_progress=progress.more,
-                started=started,
-                total=progress.expect,
+                on_partition=on_partition,
+                on_total=progress.expect,
             ):
                 if isinstance(answer, Note):
                     self.notes.add(answer.source, answer.message)
@@ -195,9 +195,9 @@ class TransactionsCommand:
             print_error("no transaction matches")
 
 
-def has_any(found: PartitionTransactions) -> bool:
+def has_any(partition: PartitionTransactions) -> bool:
     """Return True if there are, or were, transactions in a partition."""
-    return bool(found.committed + found.aborted + found.open + found.hanging + found.emptyMarkers)
+    return bool(partition.committed + partition.aborted + partition.open + partition.hanging + partition.emptyMarkers)
 
 
 def is_coordinator_log(path: str) -> bool:

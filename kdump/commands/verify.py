@@ -17,20 +17,20 @@ from kdump.check.totals import CheckTotals
 from kdump.commands.completion_words import listed
 from kdump.commands.exit_status import exit_with
 from kdump.commands.input_files import print_error
-from kdump.commands.output import CSV_COLUMNS_HELP, OutputOptions, output_options
+from kdump.commands.name_options import topic_filter, topic_option
+from kdump.commands.output_options import CSV_COLUMNS_HELP, OutputOptions, output_options
 from kdump.commands.params import (
     fail_on_option,
     jobs_option,
     read_once,
     warning_options,
 )
-from kdump.commands.reading import ReadingOptions, reading_options
-from kdump.commands.topics import topic_filter, topic_option
+from kdump.commands.reading_options import ReadingOptions, reading_options
 from kdump.commands.typed_options import CommandOptions, takes
 from kdump.log.errors import SourceError
 from kdump.render.findings_report import CheckEnd, CodeTable, FindingsReport, check_objects
-from kdump.render.output import Output
 from kdump.render.progress import Progress
+from kdump.render.stdout import Output
 
 EXAMPLES = """
 \b

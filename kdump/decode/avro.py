@@ -9,7 +9,7 @@ from functools import partial
 from typing import Any
 
 from kdump.decode.confluent import Payload
-from kdump.decode.decoded import DecoderError, FormatError
+from kdump.decode.decoder_interface import DecoderError, FormatError
 from kdump.decode.jsonable import LARGEST_NUMBER, to_json
 from kdump.extras import how_to_install
 

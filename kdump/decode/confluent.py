@@ -11,7 +11,7 @@ import base64
 from collections.abc import Callable
 from typing import Annotated, Any, NamedTuple
 
-from kdump.decode.decoded import MAX_FRAMED_BYTES, DecodedPart, FormatError, RecordContext
+from kdump.decode.decoder_interface import MAX_FRAMED_BYTES, DecodedPart, FormatError, RecordContext
 from kdump.format.errors import DecodeError
 from kdump.format.layout import BYTES, INT8, INT32, Field, Span, layout
 from kdump.format.varint import read_varint

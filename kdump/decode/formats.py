@@ -13,7 +13,7 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any, NoReturn
 
-from kdump.decode.decoded import MAX_DECODER_INPUT_BYTES, DecodedPart, FormatError, PartDecoder, RecordContext
+from kdump.decode.decoder_interface import MAX_DECODER_INPUT_BYTES, DecodedPart, FormatError, PartDecoder, RecordContext
 from kdump.decode.jsonable import to_json
 
 NUMBERS = {

@@ -10,7 +10,7 @@ from decimal import Decimal
 from typing import Any
 from uuid import UUID
 
-from kdump.decode.decoded import FormatError
+from kdump.decode.decoder_interface import FormatError
 
 DEEPEST = 100
 MAX_VALUES = 1_000_000

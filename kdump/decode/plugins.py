@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from kdump.decode.decoded import (
+from kdump.decode.decoder_interface import (
     MAX_DECODER_INPUT_BYTES,
     DecodedPart,
     DecoderError,

@@ -11,7 +11,7 @@ import importlib
 from typing import Any
 
 from kdump.decode.confluent import Payload
-from kdump.decode.decoded import DecoderError, FormatError
+from kdump.decode.decoder_interface import DecoderError, FormatError
 from kdump.decode.jsonable import to_json
 from kdump.extras import how_to_install
 

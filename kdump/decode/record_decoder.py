@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING
 
-from kdump.decode.decoded import (
+from kdump.decode.decoder_interface import (
     NOTHING,
     DecodedPart,
     DecodedRecord,
@@ -20,7 +20,7 @@ from kdump.decode.decoded import (
     Spans,
     decoder_fault,
 )
-from kdump.decode.topics import KAFKA, METADATA, TOPICS
+from kdump.decode.kafka_topics import KAFKA, METADATA, TOPICS
 from kdump.format.layout import Span
 from kdump.log.file_kinds import KRAFT_SNAPSHOT
 from kdump.log.paths import Target
@@ -148,7 +148,7 @@ class RecordDecoder:
             return KeyValueDecoder(name, self.key or self.whole, self.value or self.whole, None)
         decoder: Decoder | None = None
         if name is not None:
-            from kdump.decode.kafka import kafka_decoder
+            from kdump.decode.kafka_topic_decoders import kafka_decoder
 
             decoder = kafka_decoder(name, self._names_near(target))
         if self.key is None and self.value is None:

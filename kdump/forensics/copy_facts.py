@@ -6,10 +6,10 @@ from dataclasses import dataclass
 from itertools import pairwise
 from typing import NamedTuple
 
-from kdump.forensics.copies import Copy
+from kdump.forensics.copy_damage import EpochInBatches, UnreadableSpan
 from kdump.forensics.copy_reader import CopyReader
-from kdump.forensics.damage import EpochInBatches, UnreadableSpan
-from kdump.forensics.truncation import EpochLineage
+from kdump.forensics.find_copies import Copy
+from kdump.forensics.follower_truncation import EpochLineage
 
 
 class CopyEpoch(NamedTuple):

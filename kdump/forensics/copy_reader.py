@@ -8,16 +8,16 @@ from collections.abc import Callable, Iterator
 
 from kdump.check.options import Options
 from kdump.forensics.comparable_records import ComparableRecord, rows
-from kdump.forensics.copies import Copy
-from kdump.forensics.damage import EpochInBatches, FilePosition, OffsetGap, Undecoded, UnreadableSpan
+from kdump.forensics.copy_damage import EpochInBatches, FilePosition, OffsetGap, Undecoded, UnreadableSpan
+from kdump.forensics.find_copies import Copy
 from kdump.format.batch_header import BATCH_HEADER
 from kdump.log.batch_validity import invalidity
 from kdump.log.errors import SourceError
 from kdump.log.legacy_records import last_record_offset
 from kdump.log.partition_reader import PartitionReader
 from kdump.log.paths import Target
-from kdump.log.reader import CHECKED
 from kdump.log.region import JUNK, PADDING, TORN, Batch, BatchRun, Region
+from kdump.log.region_reader import CHECKED
 
 MAX_KEPT = 1000
 """Maximum number of damaged byte ranges, leader epochs and notes that are kept for a copy; more are only counted."""
@@ -61,7 +61,7 @@ class CopyReader:
         self._row: ComparableRecord | None = None
         self._taken: int | None = None
         self._reader = PartitionReader(
-            options.open, options.limits, run_mode=CHECKED, on_unreadable=self._on_unreadable, changed=self._changed
+            options.open, options.limits, run_mode=CHECKED, on_unreadable=self._on_unreadable, on_changed=self._changed
         )
         self._pending: list[UnreadableSpan] = []
         self._pending_count = 0

@@ -10,8 +10,7 @@ from itertools import combinations, permutations
 from typing import NamedTuple
 
 from kdump.check.options import Options
-from kdump.forensics.compare import compare
-from kdump.forensics.copies import Copy, CopyGroup, Side, groups, relisted, side
+from kdump.forensics.compare_copies import compare
 from kdump.forensics.copy_facts import CopyFacts, facts_of
 from kdump.forensics.copy_reader import CopyReader
 from kdump.forensics.differences import (
@@ -24,7 +23,8 @@ from kdump.forensics.differences import (
     DifferingRange,
     DivergentTail,
 )
-from kdump.forensics.truncation import Truncation, truncation
+from kdump.forensics.find_copies import Copy, CopyGroup, Side, groups, relisted, side
+from kdump.forensics.follower_truncation import Truncation, truncation
 from kdump.log.command_line_paths import no_kafka_files
 from kdump.log.errors import OnUnreadable, SourceError, is_gone, raise_error
 from kdump.log.live_files import PAUSES
@@ -126,14 +126,14 @@ def diff(
     is_selected: Callable[[str], bool] = lambda topic: True,
     on_unreadable: OnUnreadable = raise_error,
     on_progress: Callable[[int], None] = lambda count: None,
-    lone: Callable[[CopyGroup, bool], None] = lambda group, is_difference: None,
+    on_unpaired: Callable[[CopyGroup, bool], None] = lambda group, is_difference: None,
 ) -> Iterator[Diff]:
     """Yield the comparison of each partition that two or more of the paths have. `paths`: segments, partition
     directories, log directories, or directories above them.
 
-    `on_unreadable` is called with the SourceError for what could not be read (by default it is raised), `lone` with a
-    partition that only one path has, and whether that is a difference, as it is between copies of one log directory.
-    Raises SourceError.
+    `on_unreadable` is called with the SourceError for what could not be read (by default it is raised), `on_unpaired`
+    with a partition that only one path has, and whether that is a difference, as it is between copies of one log
+    directory. Raises SourceError.
     """
 
     options = options or Options(only=LITTLE)
@@ -147,7 +147,7 @@ def diff(
         if not is_selected(topic or ""):
             continue
         if len(group.copies) < 2:
-            lone(group, one_disk)
+            on_unpaired(group, one_disk)
         elif not any(copy.segments for copy in group.copies):
             for copy in group.copies:
                 on_unreadable(no_kafka_files(copy.path, f"{copy.path}: {NO_SEGMENT}"))

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from kdump.forensics.comparable_records import ComparableRecord, differing
+from kdump.forensics.copy_damage import OffsetGap
 from kdump.forensics.copy_reader import CopyReader
-from kdump.forensics.damage import OffsetGap
 from kdump.forensics.differences import (
     CLEANED,
     DAMAGE,
@@ -152,14 +152,14 @@ class DifferenceCollector:
         else:
             self.sum(UNKNOWN, None, first, last)
 
-    def _at_damage(self, found: DifferingRange, number: int, hole: OffsetGap) -> None:
-        if found.records > 1 or not hole.damages:
+    def _at_damage(self, difference: DifferingRange, number: int, hole: OffsetGap) -> None:
+        if difference.records > 1 or not hole.damages:
             return
-        found.reason = hole.damages[0].reason
+        difference.reason = hole.damages[0].reason
         if number:
-            found.right = hole.damages[0].place
+            difference.right = hole.damages[0].place
         else:
-            found.left = hole.damages[0].place
+            difference.left = hole.damages[0].place
 
     def _part(self, kind: str, lacking: int | None, offset: int, fields: tuple[str, ...] = ()) -> DifferingRange:
         """Add one offset at which the copies diverge."""
@@ -184,9 +184,9 @@ class DifferenceCollector:
                     self.add_tail(number, 1, side.row.timestamp)
         return run
 
-    def _locate(self, found: DifferingRange, offset: int) -> None:
+    def _locate(self, difference: DifferingRange, offset: int) -> None:
         left, right = (side.place if side.batch is not None else None for side in self.sides)
-        found.left, found.right = left, right
+        difference.left, difference.right = left, right
         if len(self.batches_at) < MAX_RUNS:
             self.batches_at.setdefault(offset, (self._batch_at(0, offset), self._batch_at(1, offset)))
 

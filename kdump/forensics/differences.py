@@ -6,8 +6,8 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from kdump.forensics.comparable_records import ComparableRecord
+from kdump.forensics.copy_damage import FilePosition
 from kdump.forensics.copy_reader import CopyReader
-from kdump.forensics.damage import FilePosition
 
 SAME, PREFIX, DIVERGENT = "same", "prefix", "divergent"
 RECORDS, MISSING, DAMAGE = "records", "missing", "damage"

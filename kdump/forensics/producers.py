@@ -65,8 +65,8 @@ def producers(
     *,
     on_unreadable: OnUnreadable = raise_error,
     on_progress: Callable[[int], None] = lambda count: None,
-    started: Callable[[PartitionInput], None] = lambda place: None,
-    total: Callable[[int], None] = lambda size: None,
+    on_partition: Callable[[PartitionInput], None] = lambda place: None,
+    on_total: Callable[[int], None] = lambda size: None,
 ) -> Iterator[ProducersAnswer]:
     """Yield the producers of the partitions that `paths` stand for: segments, partition directories, log directories,
     or directories above. Reads lazily; memory grows with the producers of a partition, up to a million of them.
@@ -76,16 +76,16 @@ def producers(
     snapshot that contradicts the log, and a Note for anything else that could not be taken into account.
 
     Raises SourceError for a path that cannot be read; if `on_unreadable` is given, it is called with the error instead.
-    `on_progress` is called with the number of bytes as they are read, `total` with their sum in advance, `started` with
-    each partition."""
+    `on_progress` is called with the number of bytes as they are read, `on_total` with their sum in advance,
+    `on_partition` with each partition."""
     question = question or ProducersQuery()
     now = round(time.time() * 1000) if question.now is None else question.now
     options = Options(only=frozenset({"transactions"}), limits=question.limits, now=now)
     found, _ = find_partitions([paths] if isinstance(paths, str) else paths, options, on_unreadable)
     chosen = [place for place in found if place.known.topic is None or question.topic(place.known.topic)]
-    total(sum(place.size for place in chosen))
+    on_total(sum(place.size for place in chosen))
     for place in chosen:
-        started(place)
+        on_partition(place)
         yield from _of(place, question, now, on_progress, on_unreadable)
 
 

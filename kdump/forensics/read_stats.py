@@ -21,8 +21,8 @@ from kdump.core.column_numbers import (
 )
 from kdump.core.record_columns import RecordColumns, decode
 from kdump.core.record_counts import LATE, count_records
-from kdump.forensics.copies import of_places, reject_others
-from kdump.forensics.damage import FilePosition
+from kdump.forensics.copy_damage import FilePosition
+from kdump.forensics.find_copies import of_places, reject_others
 from kdump.forensics.stats import Codec, RecordLocation, Stats
 from kdump.format.batch_header import BATCH_HEADER, COMPRESSION, CONTROL, LOG_OVERHEAD, TIMESTAMP_TYPE, TRANSACTIONAL
 from kdump.format.count_text import count_text
@@ -35,8 +35,8 @@ from kdump.log.legacy_skim import Skimmed
 from kdump.log.partition_directory import PartitionDirectory, current
 from kdump.log.partition_reader import PartitionReader
 from kdump.log.paths import Target
-from kdump.log.reader import CHECKED
 from kdump.log.region import PADDING, TORN, Batch, BatchRun, DefaultRecordBatch, LegacyRecordBatch, Region
+from kdump.log.region_reader import CHECKED
 
 OnProgress = Callable[[int], None]
 
@@ -149,7 +149,7 @@ class StatsReader:
             self.options.limits,
             run_mode=CHECKED,
             on_unreadable=self._on_unreadable,
-            changed=self._changed,
+            on_changed=self._changed,
         )
         for region in reader.segment(target):
             self.on_progress(region.size)

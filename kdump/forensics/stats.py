@@ -27,9 +27,9 @@ from kdump.core.column_numbers import (
     VALUE_BYTES,
 )
 from kdump.core.record_counts import new_counts
-from kdump.forensics.damage import FilePosition
-from kdump.forensics.distribution import SIZES, TimeHistogram, class_of
+from kdump.forensics.copy_damage import FilePosition
 from kdump.forensics.frequent_items import SpaceSaving
+from kdump.forensics.histograms import SIZES, TimeHistogram, class_of
 
 MAX_DAMAGE_ENTRIES = 100
 """Maximum number of damaged byte ranges, and of notes, that are kept; more damage is only counted."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Annotated, NamedTuple
 
 from kdump.answer import BYTES, EPOCH_MS, NESTED, OFFSET, Doc, PathText, answer
-from kdump.forensics.distribution import SizeClass
+from kdump.forensics.histograms import SizeClass
 
 
 class At(NamedTuple):

@@ -10,7 +10,7 @@ from typing import Any
 
 from kdump.check.rule import BatchContext, SegmentContext
 from kdump.core.header_columns import HeaderColumns
-from kdump.forensics.abort import abort_command, abort_command_before_3
+from kdump.forensics.abort_command import abort_command, abort_command_before_3
 from kdump.forensics.answers import (
     ABORTED,
     COMMITTED,

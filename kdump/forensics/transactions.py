@@ -64,8 +64,8 @@ def transactions(
     *,
     on_unreadable: OnUnreadable = raise_error,
     on_progress: Callable[[int], None] = lambda count: None,
-    started: Callable[[PartitionInput], None] = lambda place: None,
-    total: Callable[[int], None] = lambda size: None,
+    on_partition: Callable[[PartitionInput], None] = lambda place: None,
+    on_total: Callable[[int], None] = lambda size: None,
 ) -> Iterator[TransactionsAnswer]:
     """Yield the transactions of the partitions that `paths` stand for: segments, partition directories, log
     directories, or directories above. Reads lazily, in bounded memory.
@@ -77,8 +77,8 @@ def transactions(
     account.
 
     Raises SourceError for a path that cannot be read; if `on_unreadable` is given, it is called with the error instead.
-    `on_progress` is called with the number of bytes as they are read, `total` with their sum in advance, `started` with
-    each partition."""
+    `on_progress` is called with the number of bytes as they are read, `on_total` with their sum in advance,
+    `on_partition` with each partition."""
     question = question or TransactionsQuery()
     now = round(time.time() * 1000) if question.now is None else question.now
     options = Options(
@@ -91,15 +91,15 @@ def transactions(
     chosen = [place for place in found if place.known.topic is None or question.topic(place.known.topic)]
     if chosen or not found:
         yield from _coordinators(found, question, now)
-    total(sum(place.size for place in chosen))
+    on_total(sum(place.size for place in chosen))
     for place in chosen:
-        started(place)
+        on_partition(place)
         yield from _of(place, question, now, on_progress, on_unreadable)
 
 
-def _coordinators(found: list[PartitionInput], question: TransactionsQuery, now: int) -> Iterator[TransactionsAnswer]:
+def _coordinators(places: list[PartitionInput], question: TransactionsQuery, now: int) -> Iterator[TransactionsAnswer]:
     seen: list[TransactionCoordinatorState] = []
-    for place in found:
+    for place in places:
         coordinator = place.known.coordinator
         if not isinstance(coordinator, TransactionCoordinatorState) or coordinator in seen:
             continue

@@ -1,8 +1,8 @@
 """Reads a file of batches as Kafka does: from length to length, trusting each.
 
 Kafka stops at a length that extends past the end of the file, and throws on an invalid length or magic. In the second
-case, the reader (kdump.log.reader) finds the next valid batch, and reading continues there. As long as Kafka does not
-throw, this yields exactly the batches that Kafka reads, including damaged ones.
+case, the reader (kdump.log.region_reader) finds the next valid batch, and reading continues there. As long as Kafka
+does not throw, this yields exactly the batches that Kafka reads, including damaged ones.
 
 Source: org.apache.kafka.common.record.FileLogInputStream.
 """
@@ -16,8 +16,8 @@ from kdump.format.batch_header import BATCH_HEADER, LOG_OVERHEAD, BatchHeader
 from kdump.format.count_text import count_text
 from kdump.format.legacy_message import MESSAGES, MIN_MESSAGE_SIZE, MessageHeader
 from kdump.log.header_candidate import HEADER, LEAST
-from kdump.log.reader import regions
 from kdump.log.region import PADDING, Batch, Limits, Region, make_batch
+from kdump.log.region_reader import regions
 from kdump.log.window import Window
 
 

@@ -7,8 +7,8 @@ import time
 from collections.abc import Callable, Iterator
 
 from kdump.log.paths import Target, segments_in, target
-from kdump.log.reader import regions
 from kdump.log.region import Batch, Limits, Region
+from kdump.log.region_reader import regions
 from kdump.log.source import FileSource
 from kdump.log.window import Window
 
@@ -17,12 +17,17 @@ POLL = 0.25
 
 
 def follow(
-    target: Target, window: Window, start: int, limits: Limits, waiting: Callable[[], None], note: Callable[[str], None]
+    target: Target,
+    window: Window,
+    start: int,
+    limits: Limits,
+    on_wait: Callable[[], None],
+    on_note: Callable[[str], None],
 ) -> Iterator[Region]:
     """Yield the regions of a growing file, until the partition has a newer segment or the file is deleted, and all of
     it has been read. A last region that is not a batch may still be being written, so it is yielded only at that end.
 
-    `waiting` is called before each pause; `note` is called with a message if the file is truncated or deleted."""
+    `on_wait` is called before each pause; `on_note` is called with a message if the file is truncated or deleted."""
     source = window.source
     assert isinstance(source, FileSource)
     position = start
@@ -33,7 +38,7 @@ def follow(
         window.forget()
         source.extend()
         if source.size is not None and source.size < position:
-            note(f"was truncated to {source.size} bytes; continuing from there")
+            on_note(f"was truncated to {source.size} bytes; continuing from there")
             position = source.size
         for region in regions(window, name_offset=target.name_offset, start=position, limits=limits):
             if not isinstance(region, Batch) and region.end == source.size and not ended:
@@ -42,14 +47,14 @@ def follow(
             yield region
         if ended:
             return
-        waiting()
+        on_wait()
         while not ended and source.state() == state:
             # One more iteration reads what was written before the segment was rolled or deleted.
             ended = newer(target) is not None or source.is_deleted()
             if not ended:
                 time.sleep(POLL)
         if source.is_deleted() and newer(target) is None:
-            note("was deleted; there is nothing more to read")
+            on_note("was deleted; there is nothing more to read")
 
 
 def newer(current: Target) -> Target | None:

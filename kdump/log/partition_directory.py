@@ -216,9 +216,9 @@ def _grouped(path: str, source: str, topic: str | None, number: int | None, name
     return found
 
 
-def _sort_in(found: PartitionFiles, segments: dict[str, SegmentFiles], name: str, target: Target) -> None:
+def _sort_in(files: PartitionFiles, segments: dict[str, SegmentFiles], name: str, target: Target) -> None:
     if not is_live(name):
-        (found.others if name.endswith(".deleted") else found.unfinished).append(target)
+        (files.others if name.endswith(".deleted") else files.unfinished).append(target)
     elif target.kind is file_kinds.SEGMENT or target.kind in file_kinds.INDEXES:
         assert target.kind is not None
         stem = ENDINGS.sub("", name).partition(".")[0]
@@ -228,14 +228,14 @@ def _sort_in(found: PartitionFiles, segments: dict[str, SegmentFiles], name: str
             if segment.log is None or name == f"{stem}.log":
                 other, segment.log = segment.log, target
             if other is not None:  # two files of one base offset, such as a .log and its compressed copy
-                found.others.append(other)
+                files.others.append(other)
         else:
             segment.indexes[target.kind] = target
     elif target.kind is file_kinds.PRODUCER_SNAPSHOT:
-        found.snapshots.append(target)
+        files.snapshots.append(target)
     elif target.kind is file_kinds.KRAFT_SNAPSHOT:
-        found.kraft_snapshots.append(target)
+        files.kraft_snapshots.append(target)
     elif target.kind is None or name != ENDINGS.sub("", name):
-        found.others.append(target)
+        files.others.append(target)
     else:
-        found.texts.append(target)
+        files.texts.append(target)

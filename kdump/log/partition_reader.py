@@ -6,8 +6,8 @@ from collections.abc import Callable, Iterator
 
 from kdump.log.errors import OnUnreadable, SourceError, raise_error
 from kdump.log.paths import Target
-from kdump.log.reader import regions
 from kdump.log.region import Limits, Region
+from kdump.log.region_reader import regions
 from kdump.log.source import FileSource
 from kdump.log.window import Window
 
@@ -15,9 +15,9 @@ from kdump.log.window import Window
 class PartitionReader:
     """Opens, reads and closes segments, one at a time.
 
-    `open_window` opens a segment, and raises SourceError; `run_mode` is as in kdump.log.reader.regions.
-    `on_unreadable` is called with the SourceError for bytes that could not be read, and raises it by default; `changed`
-    is called with a segment that grew or shrank while it was read, and by how many bytes.
+    `open_window` opens a segment, and raises SourceError; `run_mode` is as in kdump.log.region_reader.regions.
+    `on_unreadable` is called with the SourceError for bytes that could not be read, and raises it by default;
+    `on_changed` is called with a segment that grew or shrank while it was read, and by how many bytes.
 
     While a region is processed, `at` is its segment and `window` can read it. `files` and `size` (bytes) count the
     segments that were opened and closed.
@@ -30,7 +30,7 @@ class PartitionReader:
         *,
         run_mode: str = "",
         on_unreadable: OnUnreadable = raise_error,
-        changed: Callable[[Target, int], None] = lambda at, count: None,
+        on_changed: Callable[[Target, int], None] = lambda at, count: None,
     ) -> None:
         self.target: Target | None = None
         self.window: Window | None = None
@@ -39,7 +39,7 @@ class PartitionReader:
         self._limits = limits
         self._run_mode = run_mode
         self._on_unreadable = on_unreadable
-        self._changed = changed
+        self._on_changed = on_changed
 
     def log(self, segments: list[Target]) -> Iterator[Region]:
         """Yield the regions of all segments, in order."""
@@ -64,7 +64,7 @@ class PartitionReader:
             if source.error:
                 self._on_unreadable(SourceError(source.error))
             elif isinstance(source, FileSource) and (grown := source.grown()):
-                self._changed(target, grown)
+                self._on_changed(target, grown)
         except SourceError as error:
             self._on_unreadable(error)
         finally:

@@ -201,8 +201,8 @@ for _name in (name for name in dir(BatchHeader) if not name.startswith("_") and 
 
 
 class BatchRun(Region):
-    """A batch run: consecutive valid v2 batches as one region, yielded only on request (log.reader). `checked`: their
-    checksums match; otherwise each is accepted because the next one begins where it ends.
+    """A batch run: consecutive valid v2 batches as one region, yielded only on request (log.region_reader). `checked`:
+    their checksums match; otherwise each is accepted because the next one begins where it ends.
 
     `buffer` contains all of them, from index `start` on; the batches can be read as long as it is kept. `headers` has
     their headers.

@@ -11,8 +11,8 @@ from kdump.log.legacy_records import read_wrapper
 from kdump.log.live_files import open_target
 from kdump.log.offset_index_lookup import begins_batch, open_index_lookup
 from kdump.log.paths import Target
-from kdump.log.reader import CHECKED, WALKED, regions
 from kdump.log.region import Batch, BatchRun, LegacyRecordBatch, Limits, Region
+from kdump.log.region_reader import CHECKED, WALKED, regions
 from kdump.log.selection import MAYBE, NO, Range, Selection
 from kdump.log.source import FileSource
 from kdump.log.time_index_lookup import offset_before

@@ -3,8 +3,8 @@
 Headers of v2 batches are located by their lengths, a block at a time: small batches are read completely, which is
 faster than seeking from one to the next (ten times on a cold disk); of large ones, little more than the headers is
 read. A batch counts once the next one begins where it ends, with a larger offset. From the first batch that fails this
-on, and for magic 0 and 1, the reader (kdump.log.reader) takes over, which can resume after damage. Before that, no
-checksums are computed, so damage inside a v2 batch is not detected here.
+on, and for magic 0 and 1, the reader (kdump.log.region_reader) takes over, which can resume after damage. Before that,
+no checksums are computed, so damage inside a v2 batch is not detected here.
 """
 
 from __future__ import annotations
@@ -30,8 +30,8 @@ from kdump.log.header_totals import HeaderTotals
 from kdump.log.legacy_records import read_wrapper
 from kdump.log.offset_index_lookup import begins_batch, last_entry
 from kdump.log.paths import Target
-from kdump.log.reader import regions
 from kdump.log.region import JUNK, PADDING, TORN, Batch, LegacyRecordBatch, Limits, Region
+from kdump.log.region_reader import regions
 from kdump.log.source import FileSource
 from kdump.log.window import Window
 

@@ -11,26 +11,26 @@ from kdump.forensics.carve.answer import CarveSummary, NestedBatch
 from kdump.forensics.carve.carved_runs import CarvedRun
 from kdump.forensics.carve.search import CarvedBatch
 from kdump.log.paths import target
-from kdump.render.columns import columns_of
 from kdump.render.escape import path_text, printable
-from kdump.render.objects import batch_object
-from kdump.render.output import Output
+from kdump.render.inspect_columns import columns_of
+from kdump.render.inspect_objects import batch_object
 from kdump.render.sink import Sink
+from kdump.render.stdout import Output
 from kdump.render.table import Column, Table, problem_line
 from kdump.render.times import iso
 
 Found = CarvedBatch | Finding | CarvedRun | CarveSummary
 
 
-def carve_objects(found: Found) -> Iterator[Object]:
+def carve_objects(answer: Found) -> Iterator[Object]:
     """Yield the JSON objects of an answer: of a batch, also where it is nested."""
-    if not isinstance(found, CarvedBatch):
-        yield answer_object(found)
+    if not isinstance(answer, CarvedBatch):
+        yield answer_object(answer)
         return
-    batch = found.batch
-    yield batch_object(target(found.file), batch)
-    if found.within is not None:
-        yield answer_object(NestedBatch(found.file, batch.position, batch.size, found.within))
+    batch = answer.batch
+    yield batch_object(target(answer.file), batch)
+    if answer.within is not None:
+        yield answer_object(NestedBatch(answer.file, batch.position, batch.size, answer.within))
 
 
 class CarveReport(Sink[Found]):
@@ -48,22 +48,22 @@ class CarveReport(Sink[Found]):
         self._shown = ""
         """The file that the table is about; empty before the first."""
 
-    def add(self, found: Found) -> None:
-        if isinstance(found, CarveSummary):
-            self._summary(found)
-        elif isinstance(found, CarvedBatch):
-            self._title(found.file)
-            self.table.add(found.batch)
-            if found.within is not None:
-                self.table.line(nested_line(found))
-        elif isinstance(found, Finding):
-            self._title(found.file)
-            self.table.line(problem_line(found.code, found.position, found.message), "bad")
+    def add(self, answer: Found) -> None:
+        if isinstance(answer, CarveSummary):
+            self._summary(answer)
+        elif isinstance(answer, CarvedBatch):
+            self._title(answer.file)
+            self.table.add(answer.batch)
+            if answer.within is not None:
+                self.table.line(nested_line(answer))
+        elif isinstance(answer, Finding):
+            self._title(answer.file)
+            self.table.line(problem_line(answer.code, answer.position, answer.message), "bad")
         elif self.only_runs:
-            self._title(found.file)
-            self.table.add(found)
+            self._title(answer.file)
+            self.table.add(answer)
         else:
-            self.table.line(run_line(found))
+            self.table.line(run_line(answer))
 
     def tick(self) -> None:
         self.table.tick()
@@ -74,17 +74,17 @@ class CarveReport(Sink[Found]):
             self.output.line(printable(path_text(file)) + ":")
         self._shown = file
 
-    def _summary(self, found: CarveSummary) -> None:
-        if not found.files:
+    def _summary(self, summary: CarveSummary) -> None:
+        if not summary.files:
             return
         self.table.flush()
-        if found.batches:
+        if summary.batches:
             self.output.line("")
-        nested = f" ({found.nested:,} nested)" if found.nested else ""
-        text = f"{found.batches:,} batches{nested} in {found.runs:,} runs, {found.batchBytes:,} of"
-        text += f" {found.bytes:,} bytes"
-        if found.written:
-            text += f"; {found.written:,} segments written to {self.out}"
+        nested = f" ({summary.nested:,} nested)" if summary.nested else ""
+        text = f"{summary.batches:,} batches{nested} in {summary.runs:,} runs, {summary.batchBytes:,} of"
+        text += f" {summary.bytes:,} bytes"
+        if summary.written:
+            text += f"; {summary.written:,} segments written to {self.out}"
         self.output.line(printable(path_text(text)))
 
 
@@ -122,8 +122,8 @@ def run_line(run: CarvedRun) -> str:
     return text
 
 
-def nested_line(found: CarvedBatch) -> str:
-    return f"nested: the batch at byte {found.batch.position} is in a value of the batch at byte {found.within}"
+def nested_line(carved: CarvedBatch) -> str:
+    return f"nested: the batch at byte {carved.batch.position} is in a value of the batch at byte {carved.within}"
 
 
 def _time(timestamp: int | None, zone: tzinfo) -> str:

@@ -7,8 +7,8 @@ from datetime import tzinfo
 from typing import Any
 
 from kdump.render.escape import path_text, printable
-from kdump.render.output import Output
 from kdump.render.state_tables import StateTables, TableRows
+from kdump.render.stdout import Output
 from kdump.render.style import painter
 from kdump.render.times import iso
 
@@ -29,12 +29,12 @@ class ClusterReport(TableRows):
         self.output.line(("\n" if self._begun else "") + head)
         self._begun, self.written = True, False
 
-    def add(self, found: Object) -> None:
-        if found["type"] == "cluster":
-            write_summary(self.output, found, self.tables.zone)
+    def add(self, answer: Object) -> None:
+        if answer["type"] == "cluster":
+            write_summary(self.output, answer, self.tables.zone)
             self.written = True
         else:
-            super().add(found)
+            super().add(answer)
 
 
 def write_summary(output: Output, cluster: Object, zone: tzinfo) -> None:

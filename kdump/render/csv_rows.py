@@ -9,7 +9,7 @@ from typing import Any
 from kdump import jsonl
 from kdump.answer import Object, answer_keys
 from kdump.render.escape import printable
-from kdump.render.output import Output
+from kdump.render.stdout import Output
 from kdump.render.table import UnknownColumn
 
 _NEEDS_QUOTES = re.compile('[",\r\n]|^[ \t]|[ \t]$')

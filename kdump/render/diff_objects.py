@@ -6,8 +6,8 @@ from collections.abc import Iterator
 
 from kdump.answer import Object, answer_object
 from kdump.forensics.comparable_records import ComparableRecord
+from kdump.forensics.copy_damage import UnreadableSpan
 from kdump.forensics.copy_facts import CopyFacts
-from kdump.forensics.damage import UnreadableSpan
 from kdump.forensics.diff import Diff
 from kdump.forensics.diff_answer import (
     ComparedCopy,
@@ -25,28 +25,28 @@ from kdump.forensics.diff_answer import (
 from kdump.forensics.differences import Comparison, DifferingRange
 
 
-def diff_objects(found: Diff | DiffSummary) -> Iterator[Object]:
+def diff_objects(answer: Diff | DiffSummary) -> Iterator[Object]:
     """Yield the objects of one partition: its differences, then the result; or that of the summary."""
-    if isinstance(found, DiffSummary):
-        yield answer_object(found)
+    if isinstance(answer, DiffSummary):
+        yield answer_object(answer)
         return
-    yield from difference_objects(found)
-    yield diff_object(found)
+    yield from difference_objects(answer)
+    yield diff_object(answer)
 
 
-def difference_objects(found: Diff) -> Iterator[Object]:
+def difference_objects(diff: Diff) -> Iterator[Object]:
     """Yield each difference of each pair, in order."""
-    for (left, right), pair in found.pairs.items():
-        paths = found.copies[left].path, found.copies[right].path
+    for (left, right), pair in diff.pairs.items():
+        paths = diff.copies[left].path, diff.copies[right].path
         for each in pair.differences:
-            yield _difference(found, each, paths)
+            yield _difference(diff, each, paths)
 
 
-def _difference(found: Diff, each: DifferingRange, paths: tuple[str, str]) -> Object:
+def _difference(diff: Diff, each: DifferingRange, paths: tuple[str, str]) -> Object:
     return answer_object(
         CopyDifference(
-            topic=found.topic,
-            partition=found.partition,
+            topic=diff.topic,
+            partition=diff.partition,
             kind=each.kind,
             isDivergence=each.parts,
             left=paths[0],
@@ -81,20 +81,20 @@ def _row(row: ComparableRecord, sizes: tuple[int, int]) -> ComparedRecord:
     )
 
 
-def diff_object(found: Diff) -> Object:
-    paths = [copy.path for copy in found.copies]
+def diff_object(diff: Diff) -> Object:
+    paths = [copy.path for copy in diff.copies]
     return answer_object(
         PartitionDiff(
-            topic=found.topic,
-            partition=found.partition,
-            relation=found.relation,
-            firstDivergentOffset=found.firstDivergentOffset,
-            cause=found.cause or None,
-            epochs=epochs(found),
-            copies=[_copy(found, number) for number in range(len(paths))],
-            pairs=[_pair(pair, paths[left], paths[right]) for (left, right), pair in found.pairs.items()],
-            votes=[[paths[number] for number in group] for group in found.votes],
-            majority=[paths[number] for number in found.majority],
+            topic=diff.topic,
+            partition=diff.partition,
+            relation=diff.relation,
+            firstDivergentOffset=diff.firstDivergentOffset,
+            cause=diff.cause or None,
+            epochs=epochs(diff),
+            copies=[_copy(diff, number) for number in range(len(paths))],
+            pairs=[_pair(pair, paths[left], paths[right]) for (left, right), pair in diff.pairs.items()],
+            votes=[[paths[number] for number in group] for group in diff.votes],
+            majority=[paths[number] for number in diff.majority],
             truncations=[
                 FollowerTruncation(
                     paths[each.leader],
@@ -104,28 +104,28 @@ def diff_object(found: Diff) -> Object:
                     each.does.by,
                     each.mends,
                 )
-                for each in found.choices
+                for each in diff.choices
             ],
-            notes=found.notes,
+            notes=diff.notes,
         )
     )
 
 
-def epochs(found: Diff) -> list[EpochThere]:
+def epochs(diff: Diff) -> list[EpochThere]:
     """Return the epoch of each copy at the first divergent offset."""
-    offset = found.firstDivergentOffset
+    offset = diff.firstDivergentOffset
     if offset is None:
         return []
     return [
-        EpochThere(copy.path, epoch_at(found, number), copy.checkpoint_epoch(offset))
-        for number, copy in enumerate(found.copies)
+        EpochThere(copy.path, epoch_at(diff, number), copy.checkpoint_epoch(offset))
+        for number, copy in enumerate(diff.copies)
     ]
 
 
-def epoch_at(found: Diff, number: int) -> int | None:
+def epoch_at(diff: Diff, number: int) -> int | None:
     """Return the epoch in the header of the copy's batch that contains the first divergent offset; None if it has
     none."""
-    batch = found.batch_at(number)
+    batch = diff.batch_at(number)
     return None if batch is None else batch.leaderEpoch
 
 
@@ -141,9 +141,9 @@ def _pair(pair: Comparison, left: str, right: str) -> ComparedPair:
     )
 
 
-def _copy(found: Diff, number: int) -> ComparedCopy:
-    copy: CopyFacts = found.copies[number]
-    tail = found.tail(number)
+def _copy(diff: Diff, number: int) -> ComparedCopy:
+    copy: CopyFacts = diff.copies[number]
+    tail = diff.tail(number)
     return ComparedCopy(
         path=copy.path,
         logStartOffset=copy.logStartOffset,

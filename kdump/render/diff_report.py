@@ -7,8 +7,8 @@ from collections.abc import Iterator
 from datetime import tzinfo
 
 from kdump.forensics.comparable_records import ComparableRecord
+from kdump.forensics.copy_damage import UnreadableSpan
 from kdump.forensics.copy_facts import CopyFacts
-from kdump.forensics.damage import UnreadableSpan
 from kdump.forensics.diff import Diff, FollowerOutcome
 from kdump.forensics.diff_answer import DiffSummary
 from kdump.forensics.differences import (
@@ -29,8 +29,8 @@ from kdump.forensics.differences import (
 from kdump.format.count_text import count_text
 from kdump.render.diff_objects import epoch_at
 from kdump.render.escape import bytes_text, path_text, printable
-from kdump.render.output import Output
 from kdump.render.sink import Sink
+from kdump.render.stdout import Output
 from kdump.render.style import painter
 from kdump.render.table import Column, Table
 from kdump.render.times import iso
@@ -63,86 +63,86 @@ class DiffReport(Sink["Diff | DiffSummary"]):
         self.paint = painter(output.colour)
         self.written = False
 
-    def add(self, found: Diff | DiffSummary) -> None:
-        if isinstance(found, DiffSummary):
-            self._summary(found)
-        elif found.relation == SAME and found.copies[0].path not in self.named and not found.has_remarks:
+    def add(self, answer: Diff | DiffSummary) -> None:
+        if isinstance(answer, DiffSummary):
+            self._summary(answer)
+        elif answer.relation == SAME and answer.copies[0].path not in self.named and not answer.has_remarks:
             if self.everything:
-                self.short(found)
-        elif found.topic is not None or not all(copy.unread for copy in found.copies):  # else no logs
-            self.write(found)
+                self.short(answer)
+        elif answer.topic is not None or not all(copy.unread for copy in answer.copies):  # else no logs
+            self.write(answer)
 
-    def _summary(self, found: DiffSummary) -> None:
-        total = found.partitions
-        if total > 1 or (found.same and not self.written):
+    def _summary(self, summary: DiffSummary) -> None:
+        total = summary.partitions
+        if total > 1 or (summary.same and not self.written):
             names = ("same", "prefix", "divergent", "unknown")
-            parts = [f"{getattr(found, name):,} {name}" for name in names if getattr(found, name)]
+            parts = [f"{getattr(summary, name):,} {name}" for name in names if getattr(summary, name)]
             if self.written:
                 self.output.line("")
             self.output.line(printable(f"{total:,} partition{'s' * (total > 1)} compared: {', '.join(parts)}"))
 
-    def write(self, found: Diff) -> None:
+    def write(self, diff: Diff) -> None:
         """Write the complete report of one partition."""
         if self.written:
             self.output.line("")
         self.written = True
-        word, details = verdict(found)
-        self.output.line(f"{name_of(found)}: {self.paint(word, STYLE[found.relation])}{details}")
+        word, details = verdict(diff)
+        self.output.line(f"{name_of(diff)}: {self.paint(word, STYLE[diff.relation])}{details}")
         self.output.line("")
-        self._copies(found)
-        lines = [*self._epochs(found), *self._votes(found)]
-        for pair in found.pairs:
-            lines += list(self._pair(found, pair))
-        for number, copy in enumerate(found.copies):
+        self._copies(diff)
+        lines = [*self._epochs(diff), *self._votes(diff)]
+        for pair in diff.pairs:
+            lines += list(self._pair(diff, pair))
+        for number, copy in enumerate(diff.copies):
             lines += list(_copy_remarks(number, copy))
-        lines += [f"note: {note}" for note in found.notes]
+        lines += [f"note: {note}" for note in diff.notes]
         if lines:
             self.output.line("")
         for line in lines:
             self._text(line)
-        following = list(_next(found))
+        following = list(_next(diff))
         if following:
             self.output.line("")
             self.output.line(self.paint("next steps", "head"))
             for line in following:
                 self._text("  " + line)
 
-    def short(self, found: Diff) -> None:
+    def short(self, diff: Diff) -> None:
         """Write one line."""
-        word, details = verdict(found)
-        self._text(f"{name_of(found)}: {word}{details}")
+        word, details = verdict(diff)
+        self._text(f"{name_of(diff)}: {word}{details}")
 
     def _text(self, text: str) -> None:
         indent = len(text) - len(text.lstrip()) + 4
         for line in self.output.wrapped(printable(path_text(text)), indent):
             self.output.line(line)
 
-    def _copies(self, found: Diff) -> None:
-        has_tails = found.history
+    def _copies(self, diff: Diff) -> None:
+        has_tails = diff.history
         columns = [
             Column("copy", "", lambda n: letter(n)),
-            Column("path", "copy", lambda n: printable(path_text(found.copies[n].path)), least=16),
-            Column("logStart", "logStart", lambda n: str(found.copies[n].logStartOffset), True, 6),
-            Column("logEnd", "logEnd", lambda n: _end(found.copies[n]), True),
-            Column("highWatermark", "highWatermark", lambda n: _mark(found.copies[n]), True, 3),
-            Column("segments", "segments", lambda n: str(found.copies[n].segments), True, 1),
-            Column("epochs", "epochs@offsets", lambda n: _epochs(found.copies[n]), False, 8, 14),
-            Column("damage", "damage", lambda n: _damage_cell(found.copies[n]), False, 7),
-            Column("behind", f"from {has_tails} on", lambda n: _tail_text(found, n), False, 5),
+            Column("path", "copy", lambda n: printable(path_text(diff.copies[n].path)), least=16),
+            Column("logStart", "logStart", lambda n: str(diff.copies[n].logStartOffset), True, 6),
+            Column("logEnd", "logEnd", lambda n: _end(diff.copies[n]), True),
+            Column("highWatermark", "highWatermark", lambda n: _mark(diff.copies[n]), True, 3),
+            Column("segments", "segments", lambda n: str(diff.copies[n].segments), True, 1),
+            Column("epochs", "epochs@offsets", lambda n: _epochs(diff.copies[n]), False, 8, 14),
+            Column("damage", "damage", lambda n: _damage_cell(diff.copies[n]), False, 7),
+            Column("behind", f"from {has_tails} on", lambda n: _tail_text(diff, n), False, 5),
         ]
         table = Table(columns, self.output, full=self.full)
-        for number in range(len(found.copies)):
+        for number in range(len(diff.copies)):
             table.add(number)
         table.flush()
 
-    def _epochs(self, found: Diff) -> Iterator[str]:
+    def _epochs(self, diff: Diff) -> Iterator[str]:
         """Yield the leader epochs at the first divergent offset."""
-        offset = found.firstDivergentOffset
+        offset = diff.firstDivergentOffset
         if offset is None:
             return
-        numbers = range(len(found.copies))
-        own = [(letter(n), epoch_at(found, n)) for n in numbers]
-        checkpointed = [(letter(n), found.copies[n].checkpoint_epoch(offset)) for n in numbers]
+        numbers = range(len(diff.copies))
+        own = [(letter(n), epoch_at(diff, n)) for n in numbers]
+        checkpointed = [(letter(n), diff.copies[n].checkpoint_epoch(offset)) for n in numbers]
         parts = [f"{epoch} in {name}" for name, epoch in own if epoch is not None]
         text = f"at offset {offset}: leader epoch {', '.join(parts)}" if parts else ""
         parts = [f"{epoch} in {name}" for name, epoch in checkpointed if epoch is not None]
@@ -152,30 +152,30 @@ class DiffReport(Sink["Diff | DiffSummary"]):
             text = (text or f"at offset {offset}") + f"; leader-epoch-checkpoint has {', '.join(parts)}"
         if text:
             yield text
-        yield from _epoch_start_text(found, offset)
-        marks = [(letter(n), found.copies[n].highWatermark) for n in numbers]
+        yield from _epoch_start_text(diff, offset)
+        marks = [(letter(n), diff.copies[n].highWatermark) for n in numbers]
         above = [f"{mark} of {name}" for name, mark in marks if mark is not None and mark > offset]
-        if found.cause != DAMAGE and above:
+        if diff.cause != DAMAGE and above:
             yield f"that is below the high watermark {' and '.join(above)}: consumers may have read those records"
 
-    def _votes(self, found: Diff) -> Iterator[str]:
-        if len(found.copies) < 3 or not found.votes:
+    def _votes(self, diff: Diff) -> Iterator[str]:
+        if len(diff.copies) < 3 or not diff.votes:
             return
-        groups = [" and ".join(map(letter, group)) for group in found.votes]
-        if found.majority:
-            count = f"{len(found.majority)} of {sum(map(len, found.votes))}"
+        groups = [" and ".join(map(letter, group)) for group in diff.votes]
+        if diff.majority:
+            count = f"{len(diff.majority)} of {sum(map(len, diff.votes))}"
             yield f"{count} agree at that offset: {groups[0]}, against {', '.join(groups[1:])}"
         else:
             yield f"no majority at that offset: {', '.join(groups)}"
 
-    def _pair(self, found: Diff, pair: tuple[int, int]) -> Iterator[str]:
-        comparison = found.pairs[pair]
+    def _pair(self, diff: Diff, pair: tuple[int, int]) -> Iterator[str]:
+        comparison = diff.pairs[pair]
         one, other = map(letter, pair)
-        if len(found.copies) > 2:
+        if len(diff.copies) > 2:
             first = comparison.first
             relation = comparison.relation or "relation unknown"
             yield f"{one} and {other}: {relation}" + (f" from offset {first.first} on" if first else "")
-            heads = [group[0] for group in found.votes]
+            heads = [group[0] for group in diff.votes]
             if heads and not self.full and not (heads[0] in pair and set(pair) <= set(heads)):
                 return
         reported = 0
@@ -241,16 +241,16 @@ def letter(number: int) -> str:
     return chr(ord("A") + number) if number < 26 else f"#{number + 1}"
 
 
-def name_of(found: Diff) -> str:
+def name_of(diff: Diff) -> str:
     """Return topic-partition, or the name of the first path."""
-    if found.topic is not None:
-        return f"{printable(found.topic)}-{found.partition}"
-    return printable(path_text(os.path.basename(os.path.abspath(found.copies[0].path))))
+    if diff.topic is not None:
+        return f"{printable(diff.topic)}-{diff.partition}"
+    return printable(path_text(os.path.basename(os.path.abspath(diff.copies[0].path))))
 
 
-def verdict(found: Diff) -> tuple[str, str]:
+def verdict(diff: Diff) -> tuple[str, str]:
     """Return how the copies relate: the verdict, and the rest of the sentence."""
-    offset, first = found.firstDivergentOffset, found.first
+    offset, first = diff.firstDivergentOffset, diff.first
     if first is not None:
         (left, right), difference = first
         if difference.kind == RECORDS:
@@ -259,36 +259,36 @@ def verdict(found: Diff) -> tuple[str, str]:
         if difference.kind == MISSING:
             return "DIVERGENT", f" at offset {offset}: {lacks} has no record there"
         return "DIVERGENT", f" at offset {offset}: {lacks + ' is' if lacks else 'they are'} damaged there"
-    if found.relation == SAME:
-        copy = found.copies[0]
-        records = max(pair.alike for pair in found.pairs.values())
+    if diff.relation == SAME:
+        copy = diff.copies[0]
+        records = max(pair.alike for pair in diff.pairs.values())
         last = (copy.logEndOffset or 0) - 1  # known: everything was read
         offsets = f"offsets {copy.logStartOffset}..{last}, " if records else ""
         return "the same", f": {offsets}{records:,} records"
-    if found.relation == PREFIX:
+    if diff.relation == PREFIX:
         parts = []
-        for (left, right), pair in found.pairs.items():
+        for (left, right), pair in diff.pairs.items():
             if pair.shorter is not None:
                 short, long = ((left, right), (right, left))[pair.shorter]
-                end, beyond = found.copies[short].logEndOffset or 0, found.copies[long].logEndOffset or 0
+                end, beyond = diff.copies[short].logEndOffset or 0, diff.copies[long].logEndOffset or 0
                 rest = f"{beyond - end:,} more offsets" if beyond > end else "more bytes, which are damaged"
                 parts.append(f"{letter(short)} ends at offset {end}, {letter(long)} has {rest}")
         return "prefix", ": " + "; ".join(parts)
-    if any(copy.unread for copy in found.copies):
+    if any(copy.unread for copy in diff.copies):
         return "relation unknown", ": something could not be read"
     return "relation unknown", ": the copies have no common offset to compare"
 
 
-def _epoch_start_text(found: Diff, offset: int) -> Iterator[str]:
+def _epoch_start_text(diff: Diff, offset: int) -> Iterator[str]:
     """Report a leader epoch that starts at the divergent offset and is missing from some copies: it explains the
     divergence."""
-    known = [dict(copy.history) for copy in found.copies]
+    known = [dict(copy.history) for copy in diff.copies]
     for epoch, start in sorted({entry for each in known for entry in each.items()}, key=lambda entry: entry[1]):
         if start > offset:
             return
         have = [n for n, each in enumerate(known) if each.get(epoch) == start]
-        lack = [n for n, copy in enumerate(found.copies) if epoch not in known[n] and (copy.logEndOffset or 0) > start]
-        lack = [n for n in lack if found.copies[n].logStartOffset <= start]
+        lack = [n for n, copy in enumerate(diff.copies) if epoch not in known[n] and (copy.logEndOffset or 0) > start]
+        lack = [n for n in lack if diff.copies[n].logStartOffset <= start]
         if lack and start == offset:
             names = " and ".join(map(letter, have))
             others = " and ".join(map(letter, lack))
@@ -317,8 +317,8 @@ def _damage_cell(copy: CopyFacts) -> str:
     return count_text(copy.damaged, "byte range") if copy.damaged else ""
 
 
-def _tail_text(found: Diff, number: int) -> str:
-    tail = found.tail(number)
+def _tail_text(diff: Diff, number: int) -> str:
+    tail = diff.tail(number)
     return "" if tail is None else f"{tail.records:,} records"
 
 
@@ -344,27 +344,27 @@ def _tail(damage: UnreadableSpan) -> str:
     return "zeros" if damage.kind == "padding" else "an incomplete batch"
 
 
-def _next(found: Diff) -> Iterator[str]:
+def _next(diff: Diff) -> Iterator[str]:
     """Yield what a broker would do, and what you should do."""
-    choices = found.choices
-    if found.relation == SAME:
+    choices = diff.choices
+    if diff.relation == SAME:
         choices = [each for each in choices if each.does.loses]
-    if found.majority:
-        choices = [each for each in choices if each.leader == found.majority[0]]
+    if diff.majority:
+        choices = [each for each in choices if each.leader == diff.majority[0]]
     for each in choices:
-        yield _choice(found, each)
-    damaged = [number for number, copy in enumerate(found.copies) if copy.damaged]
+        yield _choice(diff, each)
+    damaged = [number for number, copy in enumerate(diff.copies) if copy.damaged]
     for number in damaged:
         yield (
-            f"{letter(number)} is damaged: run kdump verify {found.copies[number].path}; with its broker stopped, you"
+            f"{letter(number)} is damaged: run kdump verify {diff.copies[number].path}; with its broker stopped, you"
             " can replace it with an intact copy that ends no earlier"
         )
-    if found.history is not None:
-        lost = [f"kdump inspect --records --offset {found.history}.. {copy.path}" for copy in found.copies]
-        yield f"before you delete one, save what it has from offset {found.history} on: {lost[0]}"
+    if diff.history is not None:
+        lost = [f"kdump inspect --records --offset {diff.history}.. {copy.path}" for copy in diff.copies]
+        yield f"before you delete one, save what it has from offset {diff.history} on: {lost[0]}"
 
 
-def _choice(found: Diff, each: FollowerOutcome) -> str:
+def _choice(diff: Diff, each: FollowerOutcome) -> str:
     leader, follower, does = letter(each.leader), letter(each.follower), each.does
     text = f"{leader} elected: {follower} "
     if does.by == "logStart":
@@ -377,7 +377,7 @@ def _choice(found: Diff, each: FollowerOutcome) -> str:
         text += f"truncates nothing and fetches from offset {does.offset}"
     if does.by == "highWatermark":
         text += " (by its high watermark: it has no leader epochs)"
-    pair = found.pairs[(min(each.leader, each.follower), max(each.leader, each.follower))]
+    pair = diff.pairs[(min(each.leader, each.follower), max(each.leader, each.follower))]
     if each.mends is False and pair.first is not None:
         offset = pair.first.first
         if pair.first.kind == DAMAGE:

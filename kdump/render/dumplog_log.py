@@ -38,7 +38,7 @@ class DumpOptions:
 
 
 class LogDump:
-    """Dumps one file. `gap` is called with the offsets of records that are not consecutive."""
+    """Dumps one file. `on_gap` is called with the offsets of records that are not consecutive."""
 
     def __init__(
         self,
@@ -47,14 +47,14 @@ class LogDump:
         path: str,
         window: Window,
         offset: int | None,
-        gap: Callable[[int, int], None],
+        on_gap: Callable[[int, int], None],
     ) -> None:
         self.options = options
         self.out = out
         self.path = path
         self.window = window
         self.offset = offset
-        self.gap = gap
+        self.on_gap = on_gap
         self.last: int | None = None
         """Offset of the previous record."""
         self.complaints = 0
@@ -102,7 +102,7 @@ class LogDump:
         last = self.last
         for offset in offsets:
             if last is not None and offset != last + 1:
-                self.gap(last, offset)
+                self.on_gap(last, offset)
             last = offset
         self.last = last
 

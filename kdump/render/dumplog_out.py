@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 
 from kdump.render.escape import printable
-from kdump.render.output import Output
+from kdump.render.stdout import Output
 
 TOGETHER = 500
 """Number of lines that are written together: a call for each would cost more than the line."""

@@ -27,10 +27,10 @@ from kdump.log.selection import NO, Selection
 from kdump.render.escape import path_text
 from kdump.render.long_record import record_line
 from kdump.render.ordered_pool import OrderedPool, OutputSlot
-from kdump.render.output import Output
+from kdump.render.stdout import Output
 
 if TYPE_CHECKING:  # views are created by the caller
-    from kdump.render.views import View
+    from kdump.render.inspect_views import View
 
 PlainBatchWriter = Callable[[Target, Batch], int]
 

@@ -21,9 +21,9 @@ from kdump.log.paths import Target
 from kdump.log.region import Batch, BatchRun, DefaultRecordBatch
 from kdump.log.selection import NO, Selection
 from kdump.render.escape import path_text
-from kdump.render.output import Output
+from kdump.render.inspect_views import TableView, View
+from kdump.render.stdout import Output
 from kdump.render.table import GAP, SizedColumns
-from kdump.render.views import TableView, View
 
 IN_TABLE = (BATCH_COLUMNS, RECORD_COLUMNS)
 """Kinds of cells by column name, for the table of batches and for that of records."""

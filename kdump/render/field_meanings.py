@@ -6,7 +6,7 @@ from collections.abc import Callable
 from datetime import tzinfo
 from typing import Any, NamedTuple
 
-from kdump.decode.decoded import DecodedPart
+from kdump.decode.decoder_interface import DecodedPart
 from kdump.format.coordinator_record import KEY
 from kdump.format.enum_names import enum_names, is_timestamp
 from kdump.format.layout import Bits, Span

@@ -17,9 +17,9 @@ from kdump.check.totals import CheckTotals
 from kdump.format.count_text import count_text, first_of
 from kdump.render.amounts import size_text
 from kdump.render.escape import path_text, printable
-from kdump.render.objects import summary_object
-from kdump.render.output import Output
+from kdump.render.inspect_objects import summary_object
 from kdump.render.sink import Sink
+from kdump.render.stdout import Output
 from kdump.render.style import painter
 from kdump.render.table import Column, Table
 
@@ -113,11 +113,11 @@ class CheckEnd(NamedTuple):
     families: str
 
 
-def check_objects(found: Finding | CheckEnd) -> tuple[Object]:
+def check_objects(answer: Finding | CheckEnd) -> tuple[Object]:
     """Return the JSON object of a finding, or of the end."""
-    if isinstance(found, CheckEnd):
-        return (summary_object(found.totals, found.seconds),)
-    return (answer_object(found),)
+    if isinstance(answer, CheckEnd):
+        return (summary_object(answer.totals, answer.seconds),)
+    return (answer_object(answer),)
 
 
 class FindingsReport(Sink["Finding | CheckEnd"]):
@@ -137,13 +137,13 @@ class FindingsReport(Sink["Finding | CheckEnd"]):
         """Start a partition: the findings added next belong to it."""
         self.groups.append(PartitionFindings(name))
 
-    def add(self, found: Finding | CheckEnd) -> None:
-        if isinstance(found, Finding):
-            self._finding(found)
+    def add(self, answer: Finding | CheckEnd) -> None:
+        if isinstance(answer, Finding):
+            self._finding(answer)
             return
-        totals = found.totals
+        totals = answer.totals
         if totals.files or totals.batches or any(totals.findings.values()) or not totals.unread:
-            self.write(*found)
+            self.write(*answer)
 
     def _finding(self, finding: Finding) -> None:
         self.counts[finding.severity] += 1
@@ -301,8 +301,8 @@ class CodeTable(Sink[Code]):
         ]
         self.table = Table(columns, output)
 
-    def add(self, found: Code) -> None:
-        self.table.add(found)
+    def add(self, answer: Code) -> None:
+        self.table.add(answer)
 
     def end(self) -> None:
         self.table.flush()

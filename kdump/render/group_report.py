@@ -8,9 +8,9 @@ from typing import Any, NamedTuple
 from kdump.answer import answer_keys, answer_object
 from kdump.render.escape import printable
 from kdump.render.group_objects import group_object, member_objects
-from kdump.render.output import Output
 from kdump.render.sink import Sink
 from kdump.render.state_tables import StateTables, style
+from kdump.render.stdout import Output
 from kdump.render.style import painter
 from kdump.render.table import Table
 from kdump.render.times import iso
@@ -89,18 +89,18 @@ class GroupReport(Sink[GroupDescription]):
         self._table: Table | None = None
         self._shown = 0
 
-    def add(self, found: GroupDescription) -> None:
+    def add(self, answer: GroupDescription) -> None:
         if self.shown == DETAILS:
             if self._shown:
                 self.output.line("")
-            self.details(found)
+            self.details(answer)
         elif self.shown == SUMMARY:
-            self._rows("group", (found.group,), () if self.is_now else ("lagUnknown",))
+            self._rows("group", (answer.group,), () if self.is_now else ("lagUnknown",))
         elif self.shown == MEMBERS:
-            self._rows("groupMember", found.members)
+            self._rows("groupMember", answer.members)
         else:
-            self._rows("groupOffset", found.offsets)
-            self._shares += found.shares
+            self._rows("groupOffset", answer.offsets)
+            self._shares += answer.shares
         self._shown += 1
 
     def _rows(self, kind: str, rows: Iterable[Object], without: tuple[str, ...] = ()) -> None:

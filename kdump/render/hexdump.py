@@ -26,7 +26,7 @@ from kdump.log.paths import Target
 from kdump.log.record import Record
 from kdump.log.region import JUNK, PADDING, Batch, DefaultRecordBatch, LegacyRecordBatch, Problem, Region
 from kdump.log.window import Window
-from kdump.render.decoded import lines
+from kdump.render.decoded_values import lines
 from kdump.render.escape import printable
 from kdump.render.field_meanings import (
     BatchFieldMeanings,
@@ -37,7 +37,7 @@ from kdump.render.field_meanings import (
     general,
     title,
 )
-from kdump.render.output import Output
+from kdump.render.stdout import Output
 from kdump.render.style import painter
 from kdump.render.times import iso
 

@@ -1,4 +1,4 @@
-"""Builds the JSON line of a large record in pieces: the same line as render.objects.record_object and
+"""Builds the JSON line of a large record in pieces: the same line as render.inspect_objects.record_object and
 render.jsonl.line, without a second copy of its value and without an object for each of its headers."""
 
 from __future__ import annotations
@@ -8,11 +8,11 @@ from collections.abc import Iterator
 
 from kdump import jsonl
 from kdump.core.record_columns import each_header
-from kdump.decode.decoded import DecodedRecord
+from kdump.decode.decoder_interface import DecodedRecord
 from kdump.log.paths import Target
 from kdump.log.record import Record
+from kdump.render.inspect_objects import Object, after_headers, before_key, put_bytes
 from kdump.render.long_value import LARGE, PIECE, is_text, texts
-from kdump.render.objects import Object, after_headers, before_key, put_bytes
 
 
 def record_line(target: Target, record: Record, reading: DecodedRecord | None = None) -> Iterator[bytes]:

@@ -20,8 +20,8 @@ from kdump.render.ls_objects import (
     topic_object,
     whole_size,
 )
-from kdump.render.output import Output
 from kdump.render.sink import Sink
+from kdump.render.stdout import Output
 from kdump.render.style import painter
 from kdump.render.table import Table
 from kdump.render.times import iso
@@ -65,22 +65,22 @@ class RowsEnd(NamedTuple):
 LsPart = DirectoryStart | PartitionStart | LsRow | RowsEnd
 
 
-def ls_objects(found: LsPart) -> Iterator[Object]:
+def ls_objects(answer: LsPart) -> Iterator[Object]:
     """Yield the JSON object of a part. A partition whose segments are listed follows them, because its end offset is
     known only then."""
-    if isinstance(found, DirectoryStart):
-        yield directory_object(found.facts)
-    elif isinstance(found, LsRow):
-        yield row_object(found)
-    elif isinstance(found, RowsEnd) and found.partition is not None and found.shown == found.of:
-        found.partition.sum_up()
-        yield partition_object(found.partition)
+    if isinstance(answer, DirectoryStart):
+        yield directory_object(answer.facts)
+    elif isinstance(answer, LsRow):
+        yield row_object(answer)
+    elif isinstance(answer, RowsEnd) and answer.partition is not None and answer.shown == answer.of:
+        answer.partition.sum_up()
+        yield partition_object(answer.partition)
 
 
-def ls_row_objects(found: LsPart) -> Iterator[Object]:
+def ls_row_objects(answer: LsPart) -> Iterator[Object]:
     """Yield the objects that are rows: not the partition that follows its segments."""
-    if isinstance(found, LsRow):
-        yield row_object(found)
+    if isinstance(answer, LsRow):
+        yield row_object(answer)
 
 
 class LsReport(Sink[LsPart]):
@@ -101,15 +101,15 @@ class LsReport(Sink[LsPart]):
         self._begun = True
         self.output.line(self.paint(printable(path_text(title)), "head"))
 
-    def add(self, found: LsPart) -> None:
-        if isinstance(found, LsRow):
-            self._row(found)
-        elif isinstance(found, RowsEnd):
-            self._end(found.shown, found.of)
-        elif isinstance(found, DirectoryStart):
-            self._directory(found.facts, found.rows)
+    def add(self, answer: LsPart) -> None:
+        if isinstance(answer, LsRow):
+            self._row(answer)
+        elif isinstance(answer, RowsEnd):
+            self._end(answer.shown, answer.of)
+        elif isinstance(answer, DirectoryStart):
+            self._directory(answer.facts, answer.rows)
         else:
-            self._partition(found.facts)
+            self._partition(answer.facts)
 
     def _directory(self, facts: LogDirectorySummary, rows: Iterable[LsRow]) -> None:
         self._begin(facts.directory.path)

@@ -10,7 +10,7 @@ import threading
 from collections import deque
 from collections.abc import Callable
 
-from kdump.render.output import Output
+from kdump.render.stdout import Output
 
 HELD = 4 << 20
 """Bytes of output that a task may buffer before its turn; then it blocks."""

@@ -9,9 +9,9 @@ from kdump.check.finding import Finding
 from kdump.forensics.answers import PartitionProducers, Producer, ProducerEvent
 from kdump.format.count_text import count_text
 from kdump.render.durations import duration_text
-from kdump.render.output import Output
 from kdump.render.sink import Sink
 from kdump.render.state_tables import StateTables, style
+from kdump.render.stdout import Output
 from kdump.render.summary_lines import SummaryLines, file_text, place_text
 from kdump.render.table import Table
 
@@ -42,21 +42,21 @@ class ProducerReport(Sink[Any]):
         self.lists = self.lists or (was_named and not self._begun)
         self._begun = True
 
-    def add(self, found: Any) -> None:
-        if isinstance(found, (Producer, ProducerEvent)):
+    def add(self, answer: Any) -> None:
+        if isinstance(answer, (Producer, ProducerEvent)):
             if not self.lists:
                 return
-            value = answer_object(found)
+            value = answer_object(answer)
             if self.rows is None:
                 if self.shown:
                     self.output.line("")
                 self.rows = self.tables.open(value["type"])
                 self.shown += 1
             self.rows.add(value, style(value))
-        elif isinstance(found, PartitionProducers):
-            self._partition(found)
-        elif isinstance(found, Finding):
-            self.lines.keep(found)
+        elif isinstance(answer, PartitionProducers):
+            self._partition(answer)
+        elif isinstance(answer, Finding):
+            self.lines.keep(answer)
 
     def _partition(self, partition: PartitionProducers) -> None:
         if not self.lists:

@@ -21,8 +21,8 @@ from kdump.forensics.reindex.verdict import (
 )
 from kdump.log.file_kinds import INDEX, TIME_INDEX, TXN_INDEX, FileKind
 from kdump.render.escape import path_text, printable
-from kdump.render.output import Output
 from kdump.render.sink import Sink
+from kdump.render.stdout import Output
 from kdump.render.table import Column, Table
 
 MAX_SHOWN = 3
@@ -58,11 +58,11 @@ class ReindexReport(Sink[Reindexed | ReindexSummary]):
         self.table = Table(columns, output, full=full)
         self.written = False
 
-    def add(self, found: Reindexed | ReindexSummary) -> None:
-        if isinstance(found, ReindexSummary):
-            self._summary(found)
-        elif self.everything or found.file in self.named or not found.is_ordinary:
-            self.write(found)
+    def add(self, answer: Reindexed | ReindexSummary) -> None:
+        if isinstance(answer, ReindexSummary):
+            self._summary(answer)
+        elif self.everything or answer.file in self.named or not answer.is_ordinary:
+            self.write(answer)
         else:
             self.hidden += 1
 
@@ -81,32 +81,32 @@ class ReindexReport(Sink[Reindexed | ReindexSummary]):
         for note in made.notes:
             self._line(f"  note: {note}")
 
-    def _summary(self, found: ReindexSummary) -> None:
+    def _summary(self, summary: ReindexSummary) -> None:
         self.table.flush()
-        if not found.segments:
+        if not summary.segments:
             return
         if self.written:
             self.output.line("")
         names = (IDENTICAL, LEGAL, WRONG, MISSING)
-        statuses = ", ".join(f"{getattr(found, name):,} {name}" for name in names if getattr(found, name)) or "none"
-        text = f"{found.segments:,} segment{'s' * (found.segments > 1)}; indexes: {statuses}"
+        statuses = ", ".join(f"{getattr(summary, name):,} {name}" for name in names if getattr(summary, name)) or "none"
+        text = f"{summary.segments:,} segment{'s' * (summary.segments > 1)}; indexes: {statuses}"
         if self.hidden:
             text += f"; {self.hidden:,} segments with identical indexes are not shown; use --all to show them"
         self._text(text)
-        if found.written:
-            self._text(f"{found.written:,} files written to {self.out}")
-        if found.wrong or found.missing or found.cut or found.refused:
-            self._next(found)
+        if summary.written:
+            self._text(f"{summary.written:,} files written to {self.out}")
+        if summary.wrong or summary.missing or summary.cut or summary.refused:
+            self._next(summary)
 
-    def _next(self, found: ReindexSummary) -> None:
+    def _next(self, summary: ReindexSummary) -> None:
         self.output.line("")
         self._text("next steps")
-        is_wrong = found.wrong or found.missing
+        is_wrong = summary.wrong or summary.missing
         if self.out is None and is_wrong:
             self._text("  run kdump reindex … --out DIR to write the rebuilt indexes to a new directory")
         elif is_wrong:
             self._text(f"  with the broker stopped, replace the old indexes with those in {self.out}")
-        if found.cut or found.refused:
+        if summary.cut or summary.refused:
             self._text(
                 "  do not delete the .index of a damaged segment: without it the broker recovers the segment and "
                 "truncates it at the damage"

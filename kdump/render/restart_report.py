@@ -30,8 +30,8 @@ from kdump.format.count_text import count_text, first_of
 from kdump.log.internal_topics import METADATA_TOPIC
 from kdump.render.amounts import size_text
 from kdump.render.escape import path_text, printable
-from kdump.render.output import Output
 from kdump.render.sink import Sink
+from kdump.render.stdout import Output
 from kdump.render.style import painter
 from kdump.render.table import Column, Table
 
@@ -52,13 +52,13 @@ class PlanEnd(NamedTuple):
     seconds: float
 
 
-def plan_objects(found: PartitionPlan | PlanEnd) -> Iterator[Object]:
+def plan_objects(answer: PartitionPlan | PlanEnd) -> Iterator[Object]:
     """Yield the JSON object of a partition; or at the end those of the directories, and the summary."""
-    if isinstance(found, PartitionPlan):
-        yield answer_object(found)
+    if isinstance(answer, PartitionPlan):
+        yield answer_object(answer)
         return
-    yield from map(answer_object, found.plan.directories)
-    yield answer_object(summary(*found))
+    yield from map(answer_object, answer.plan.directories)
+    yield answer_object(summary(*answer))
 
 
 class RestartReport(Sink[PartitionPlan | PlanEnd]):
@@ -75,9 +75,9 @@ class RestartReport(Sink[PartitionPlan | PlanEnd]):
         self.of_topics = of_topics
         self.paint = painter(output.colour)
 
-    def add(self, found: PartitionPlan | PlanEnd) -> None:
-        if isinstance(found, PlanEnd):
-            self.write(found.plan)
+    def add(self, answer: PartitionPlan | PlanEnd) -> None:
+        if isinstance(answer, PlanEnd):
+            self.write(answer.plan)
 
     def write(self, plan: RestartPlan) -> None:
         names = ", ".join(each.path for each in plan.directories)

@@ -13,9 +13,9 @@ from kdump.forensics.retention.configs import ASSUMED, DEFAULT, FILE, FOREVER
 from kdump.format.count_text import count_text
 from kdump.render.amounts import duration
 from kdump.render.escape import printable
-from kdump.render.output import Output
 from kdump.render.sink import Sink
 from kdump.render.state_tables import StateTables, style
+from kdump.render.stdout import Output
 from kdump.render.summary_lines import SummaryLines, file_text, place_text
 from kdump.render.times import iso
 
@@ -51,9 +51,9 @@ class HoldTable(Sink[Any]):
         self.tables = tables
         self._blockers: list[RetentionBlocker] = []
 
-    def add(self, found: Any) -> None:
-        if isinstance(found, RetentionBlocker):
-            self._blockers.append(found)
+    def add(self, answer: Any) -> None:
+        if isinstance(answer, RetentionBlocker):
+            self._blockers.append(answer)
 
     def end(self) -> None:
         without = () if len({blocker.source for blocker in self._blockers}) > 1 else ("source",)
@@ -82,28 +82,28 @@ class RetentionReport(Sink[Any]):
         self.single = self.single or (was_named and not self._begun and self.tables.names is None)
         self._begun = True
 
-    def add(self, found: Any) -> None:
-        if isinstance(found, SegmentRetention):
+    def add(self, answer: Any) -> None:
+        if isinstance(answer, SegmentRetention):
             if not self.single:
                 return
-            if len(self._segments) < MAX_SEGMENT_ROWS or found.deletion == answers.HELD:
-                self._segments.append(found)
+            if len(self._segments) < MAX_SEGMENT_ROWS or answer.deletion == answers.HELD:
+                self._segments.append(answer)
             else:
                 self._unshown += 1
-        elif isinstance(found, RetentionBlocker):
-            self._blockers.append(found)
-        elif isinstance(found, PartitionRetention):
-            self._partition(found)
+        elif isinstance(answer, RetentionBlocker):
+            self._blockers.append(answer)
+        elif isinstance(answer, PartitionRetention):
+            self._partition(answer)
 
-    def _partition(self, found: PartitionRetention) -> None:
+    def _partition(self, answer: PartitionRetention) -> None:
         if self.single:
             if self.partitions:
                 self.output.line("")
-            self._whole(found)
+            self._whole(answer)
         else:
-            self._rows.append(found)
+            self._rows.append(answer)
             if self._blockers:
-                self._held.append((found, self._blockers))
+                self._held.append((answer, self._blockers))
         self.partitions += 1
         self._segments, self._blockers, self._unshown = [], [], 0
 
@@ -115,9 +115,9 @@ class RetentionReport(Sink[Any]):
             self._summary()
         without = () if len({row.source for row in self._rows}) > 1 else ("source",)
         self.tables.write("retention", map(answer_object, self._rows), without)
-        for found, blockers in self._held:
+        for answer, blockers in self._held:
             self.output.line("")
-            self._verdict(found, blockers)
+            self._verdict(answer, blockers)
             self._all_blockers(blockers)
         self.output.line("")
         self._defaults(self._rows)
@@ -144,19 +144,19 @@ class RetentionReport(Sink[Any]):
         self.lines.text(text, text.partition(":")[0], "bad" if held else "head")
         self.output.line("")
 
-    def _whole(self, found: PartitionRetention) -> None:
-        self._verdict(found, self._blockers)
+    def _whole(self, answer: PartitionRetention) -> None:
+        self._verdict(answer, self._blockers)
         self._all_blockers(self._blockers)
-        for text in self._of_cleaner(found):
+        for text in self._of_cleaner(answer):
             self.lines.text(f"  {text}")
-        for text in found.notes:
+        for text in answer.notes:
             self.lines.text(f"  {printable(text)}")
-        self.lines.damages(found.damages)
-        self.lines.text(f"  by {self._settings(found)}")
-        self._defaults([found])
+        self.lines.damages(answer.damages)
+        self.lines.text(f"  by {self._settings(answer)}")
+        self._defaults([answer])
         if self._segments:
             self.output.line("")
-            without: tuple[str, ...] = () if found.wouldClean is not None else ("tombstones", "markers", "compaction")
+            without: tuple[str, ...] = () if answer.wouldClean is not None else ("tombstones", "markers", "compaction")
             if all(each.timestampFrom == "batch" for each in self._segments):
                 without += ("timestampFrom",)
             table = self.tables.open("retentionSegment", without)
@@ -167,104 +167,104 @@ class RetentionReport(Sink[Any]):
         if self._unshown:
             self.lines.text(f"  … and {count_text(self._unshown, 'segment')} more (--json)")
 
-    def _verdict(self, found: PartitionRetention, blockers: list[RetentionBlocker]) -> None:
-        name = place_text(found)
+    def _verdict(self, answer: PartitionRetention, blockers: list[RetentionBlocker]) -> None:
+        name = place_text(answer)
         against = [blocker for blocker in blockers if blocker.isAgainstPolicy]
         parts = []
         if against:
             by = ", ".join(dict.fromkeys(TITLES[blocker.hold] for blocker in against))
             parts.append(f"held by {by}")
-        elif found.verdict == answers.UNKNOWN:
+        elif answer.verdict == answers.UNKNOWN:
             parts.append("incomplete: something could not be read or is unknown")
-        if found.state in ("", "future"):
-            parts.append(self._deletion(found))
-            if found.wouldClean is not None:
-                parts.append(self._cleaning(found, any(blocker.keeps == "compaction" for blocker in against)))
-        elif found.state == "delete":
-            parts.append(f"{found.bytes:,} bytes are deleted with it")
+        if answer.state in ("", "future"):
+            parts.append(self._deletion(answer))
+            if answer.wouldClean is not None:
+                parts.append(self._cleaning(answer, any(blocker.keeps == "compaction" for blocker in against)))
+        elif answer.state == "delete":
+            parts.append(f"{answer.bytes:,} bytes are deleted with it")
         self.lines.text(f"{name}: {'; '.join(part for part in parts if part)}", name, "bad" if against else "head")
 
-    def _deletion(self, found: PartitionRetention) -> str:
+    def _deletion(self, answer: PartitionRetention) -> str:
         rules = list(dict.fromkeys(each.deletionRule for each in self._segments if each.deletion == "now"))
         by = f", by {' and '.join(map(str, rules))}" if rules and None not in rules else ""
-        if found.deletableSegments:
+        if answer.deletableSegments:
             which = (
                 "everything"
-                if found.deletableSegments == found.segments
-                else f"{found.deletableSegments} of {count_text(found.segments, 'segment')}"
+                if answer.deletableSegments == answer.segments
+                else f"{answer.deletableSegments} of {count_text(answer.segments, 'segment')}"
             )
-            return f"the next check deletes {which}, {found.deletableBytes:,} bytes{by}"
-        if found.heldSegments:
-            return f"{count_text(found.heldSegments, 'segment')} ({found.heldBytes:,} bytes) kept"
+            return f"the next check deletes {which}, {answer.deletableBytes:,} bytes{by}"
+        if answer.heldSegments:
+            return f"{count_text(answer.heldSegments, 'segment')} ({answer.heldBytes:,} bytes) kept"
         if any(each.blockedBy == "roll" for each in self._segments):
             return "the next check rolls the active segment, which is deleted once remote storage has it"
-        if found.nextDeletionAt is not None:
-            wait = duration(max(0, found.nextDeletionAt - self.now))
-            text = f"nothing is due for deletion until {self._iso(found.nextDeletionAt)}, in {wait}"
+        if answer.nextDeletionAt is not None:
+            wait = duration(max(0, answer.nextDeletionAt - self.now))
+            text = f"nothing is due for deletion until {self._iso(answer.nextDeletionAt)}, in {wait}"
             # The active segment is kept as long as it is written to.
-            return text + (", if nothing is written before" if found.segments == 1 else "")
-        if "delete" not in found.cleanupPolicy:
-            return "nothing is deleted: cleanup.policy is " + (found.cleanupPolicy or "empty")
-        size = found.settings["retention.bytes"].value
+            return text + (", if nothing is written before" if answer.segments == 1 else "")
+        if "delete" not in answer.cleanupPolicy:
+            return "nothing is deleted: cleanup.policy is " + (answer.cleanupPolicy or "empty")
+        size = answer.settings["retention.bytes"].value
         return "nothing is due for deletion" + ("" if size >= 0 else ": no retention.ms, no retention.bytes")
 
-    def _cleaning(self, found: PartitionRetention, is_held: bool) -> str:
-        if found.wouldClean:
-            return f"eligible for cleaning: {found.cleanableBytes:,} bytes"
-        if not found.cleanableBytes:
+    def _cleaning(self, answer: PartitionRetention, is_held: bool) -> str:
+        if answer.wouldClean:
+            return f"eligible for cleaning: {answer.cleanableBytes:,} bytes"
+        if not answer.cleanableBytes:
             return "the cleaner is blocked" if is_held else "the cleaner has nothing to do"
         return "not yet eligible for cleaning"
 
-    def _of_cleaner(self, found: PartitionRetention) -> Iterator[str]:
+    def _of_cleaner(self, answer: PartitionRetention) -> Iterator[str]:
         """Yield lines on what the cleaner's decision depends on."""
-        if found.wouldClean is None:
+        if answer.wouldClean is None:
             return
-        least = found.settings["min.cleanable.dirty.ratio"].value
-        ratio = 0 if found.dirtyRatio is None else found.dirtyRatio
-        text = f"first dirty offset {found.firstDirtyOffset}, first uncleanable {found.firstUncleanableOffset}; "
-        text += (
-            f"{found.cleanableBytes:,} of {(found.cleanBytes or 0) + (found.cleanableBytes or 0):,} bytes are dirty: "
-        )
+        least = answer.settings["min.cleanable.dirty.ratio"].value
+        ratio = 0 if answer.dirtyRatio is None else answer.dirtyRatio
+        text = f"first dirty offset {answer.firstDirtyOffset}, first uncleanable {answer.firstUncleanableOffset}; "
+        dirty = answer.cleanableBytes or 0
+        text += f"{answer.cleanableBytes:,} of {(answer.cleanBytes or 0) + dirty:,} bytes are dirty: "
         text += f"ratio {ratio:.3g}, {'above' if ratio > least else 'not above'} {least:g}"
         yield text
-        if found.droppedRecords is not None and found.cleanedRecords:
+        if answer.droppedRecords is not None and answer.cleanedRecords:
             yield (
-                f"a cleaning now would remove {found.droppedRecords:,} of {count_text(found.cleanedRecords, 'record')},"
-                f" {found.droppedBytes:,} bytes uncompressed; {count_text(found.keys or 0, 'key')} in the dirty part"
-                + ("" if found.keysFit else ", too many for the cleaner's map: several cleanings are needed")
+                f"a cleaning now would remove {answer.droppedRecords:,} of"
+                f" {count_text(answer.cleanedRecords, 'record')}, {answer.droppedBytes:,} bytes uncompressed;"
+                f" {count_text(answer.keys or 0, 'key')} in the dirty part"
+                + ("" if answer.keysFit else ", too many for the cleaner's map: several cleanings are needed")
             )
-        if found.resetBecause:
-            yield f"the broker ignores cleaner-offset-checkpoint: {found.resetBecause}"
-        if not found.wouldClean and found.missingBytes is not None:
-            wait = f"the cleaner waits for {found.missingBytes:,} more dirty bytes in rolled segments"
-            if found.missingBytes == 1:
+        if answer.resetBecause:
+            yield f"the broker ignores cleaner-offset-checkpoint: {answer.resetBecause}"
+        if not answer.wouldClean and answer.missingBytes is not None:
+            wait = f"the cleaner waits for {answer.missingBytes:,} more dirty bytes in rolled segments"
+            if answer.missingBytes == 1:
                 wait = "the cleaner waits for a segment to be rolled"
-            if found.overdueAt is not None and found.cleanableBytes:
-                wait += f", or for {self._iso(found.overdueAt)} (max.compaction.lag.ms)"
+            if answer.overdueAt is not None and answer.cleanableBytes:
+                wait += f", or for {self._iso(answer.overdueAt)} (max.compaction.lag.ms)"
             yield wait
-        if found.rollsAfter is not None:
-            jitter = found.settings["segment.jitter.ms"].value
+        if answer.rollsAfter is not None:
+            jitter = answer.settings["segment.jitter.ms"].value
             early = f", or up to {duration(jitter)} earlier (segment.jitter.ms)" if jitter > 0 else ""
             yield (
                 "the active segment is never cleaned; the first record with a timestamp above "
-                f"{self._iso(found.rollsAfter)} rolls it{early}, or one that fills segment.bytes"
+                f"{self._iso(answer.rollsAfter)} rolls it{early}, or one that fills segment.bytes"
             )
-        yield from self._tombstones(found)
+        yield from self._tombstones(answer)
 
-    def _tombstones(self, found: PartitionRetention) -> Iterator[str]:
-        count = (found.tombstones or 0) + (found.markers or 0)
+    def _tombstones(self, answer: PartitionRetention) -> Iterator[str]:
+        count = (answer.tombstones or 0) + (answer.markers or 0)
         if not count:
             return
         text = "tombstones were not counted"
-        if found.tombstones is not None:
-            text = count_text(found.tombstones, "tombstone")
-        text += f", {count_text(found.markers or 0, 'transaction marker')}"
-        due = (found.tombstonesDue or 0) + (found.markersDue or 0)
+        if answer.tombstones is not None:
+            text = count_text(answer.tombstones, "tombstone")
+        text += f", {count_text(answer.markers or 0, 'transaction marker')}"
+        due = (answer.tombstonesDue or 0) + (answer.markersDue or 0)
         if due:
             text += f": the next cleaning removes {due}, whose delete horizon has passed"
-        if found.nextDeleteHorizonMs is not None:
-            text += f"{';' if due else ':'} the next delete horizon is {self._iso(found.nextDeleteHorizonMs)}"
-        if not due and found.nextDeleteHorizonMs is None:
+        if answer.nextDeleteHorizonMs is not None:
+            text += f"{';' if due else ':'} the next delete horizon is {self._iso(answer.nextDeleteHorizonMs)}"
+        if not due and answer.nextDeleteHorizonMs is None:
             text += ", without a delete horizon yet: a cleaning sets it for tombstones, and for markers once nothing is"
             text += " left of their transaction"
         yield text
@@ -295,17 +295,17 @@ class RetentionReport(Sink[Any]):
         if blocker.fix is not None:
             self.lines.text(f"    action: {printable(blocker.fix)}")
 
-    def _settings(self, found: PartitionRetention) -> str:
+    def _settings(self, answer: PartitionRetention) -> str:
         """Return the configs that matter here, with the source of each."""
         names = ["cleanup.policy"]
-        tiered = found.settings["remote.storage.enable"].value
-        if "delete" in found.cleanupPolicy or tiered:
+        tiered = answer.settings["remote.storage.enable"].value
+        if "delete" in answer.cleanupPolicy or tiered:
             names += OF_DELETION[: 4 if tiered else 2]
-        if "compact" in found.cleanupPolicy:
+        if "compact" in answer.cleanupPolicy:
             names += OF_COMPACTION
         texts = []
         for name in names:
-            each = found.settings[name]
+            each = answer.settings[name]
             texts.append(f"{name}={setting_text(name, each.value)} ({each.source})")
         return ", ".join(texts)
 

@@ -5,13 +5,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from kdump.forensics.abort import abort_command
+from kdump.forensics.abort_command import abort_command
 from kdump.forensics.salvage.byte_outcomes import FATES, LOST, RECOVERED, UNUSED, WRITTEN, ByteRange, MissingOffsetRange
 from kdump.forensics.salvage.result import Salvaged, SalvageSummary
 from kdump.format.count_text import count_text
 from kdump.render.escape import path_text, printable
-from kdump.render.output import Output
 from kdump.render.sink import Sink
+from kdump.render.stdout import Output
 from kdump.render.style import painter
 from kdump.render.table import Column, Table
 
@@ -32,13 +32,13 @@ class SalvageReport(Sink[Salvaged | SalvageSummary]):
         self.written = self.detailed = False
         self._written: list[Salvaged] = []
 
-    def add(self, found: Salvaged | SalvageSummary) -> None:
-        if isinstance(found, SalvageSummary):
-            self._summary(found)
+    def add(self, answer: Salvaged | SalvageSummary) -> None:
+        if isinstance(answer, SalvageSummary):
+            self._summary(answer)
             return
-        self.write(found)
-        if found.is_written:
-            self._written.append(found)
+        self.write(answer)
+        if answer.is_written:
+            self._written.append(answer)
 
     def write(self, made: Salvaged) -> None:
         """Write one line for a partition that was kept completely, and all details for any other."""
@@ -152,16 +152,16 @@ class SalvageReport(Sink[Salvaged | SalvageSummary]):
         for line in self.output.wrapped(printable(path_text(text)), indent):
             self.output.line(self.paint(line, style) if style else line)
 
-    def _summary(self, found: SalvageSummary) -> None:
+    def _summary(self, summary: SalvageSummary) -> None:
         """Write the totals, and how to use the output."""
-        written, out, ledger = self._written, found.out, found.ledger
+        written, out, ledger = self._written, summary.out, summary.ledger
         self.output.line("")
-        if found.partitions > 1:
-            partial = found.partitions - found.whole - found.empty
-            parts = [f"{found.whole:,} complete"] if found.whole else []
+        if summary.partitions > 1:
+            partial = summary.partitions - summary.whole - summary.empty
+            parts = [f"{summary.whole:,} complete"] if summary.whole else []
             parts += [f"{partial:,} partial"] if partial else []
-            parts += [f"{found.empty:,} of which nothing could be kept"] if found.empty else []
-            self._text(f"{found.partitions:,} partitions: {', '.join(parts)}")
+            parts += [f"{summary.empty:,} of which nothing could be kept"] if summary.empty else []
+            self._text(f"{summary.partitions:,} partitions: {', '.join(parts)}")
         self._text(f"written to {out}; the outcome of every byte is in {ledger}")
         if not written or not self.loads:
             return

@@ -12,8 +12,8 @@ from kdump.check.totals import CheckTotals
 from kdump.render.amounts import size_text
 from kdump.render.escape import path_text, printable
 from kdump.render.findings_report import FindingsReport
-from kdump.render.output import Output
 from kdump.render.sink import Sink
+from kdump.render.stdout import Output
 from kdump.render.style import painter
 from kdump.render.table import Column, Table
 from kdump.render.times import iso
@@ -42,8 +42,8 @@ class ScanReport(Sink[FleetEnd]):
         self.output = output
         self.paint = painter(output.colour)
 
-    def add(self, found: FleetEnd) -> None:
-        self.write(found.summary, found.units(), found.counts())
+    def add(self, answer: FleetEnd) -> None:
+        self.write(answer.summary, answer.units(), answer.counts())
 
     def write(self, summary: Object, units: Iterable[tuple[str, list[Finding]]], counts: Counter[str]) -> None:
         """Write the report. `units`: each with those of its findings that are printed; `counts`: codes of findings that

@@ -9,7 +9,7 @@ from typing import Any, Generic, TypeVar
 from kdump import jsonl
 from kdump.answer import Object, answer_object, answer_type
 from kdump.render.csv_rows import CsvWriter, csv_columns
-from kdump.render.output import Output
+from kdump.render.stdout import Output
 from kdump.render.table import OtherColumns
 
 T = TypeVar("T", contravariant=True)
@@ -32,7 +32,7 @@ class Sink(Generic[T]):
     def part(self, name: str, *, was_named: bool = False) -> None:
         """Begin the answers about one file, partition or directory; `was_named`: it is one of the given paths."""
 
-    def add(self, found: T) -> None:
+    def add(self, answer: T) -> None:
         """Take the next answer."""
         raise NotImplementedError
 
@@ -49,13 +49,13 @@ class Sink(Generic[T]):
 class Silent(Sink[Any]):
     """Writes nothing (--quiet)."""
 
-    def add(self, found: Any) -> None:
+    def add(self, answer: Any) -> None:
         pass
 
 
-def objects_of(found: Any) -> Iterable[Object]:
+def objects_of(answer: Any) -> Iterable[Object]:
     """Return the JSON object of an answer, or the object itself if it is one already."""
-    return (found if isinstance(found, dict) else answer_object(found),)
+    return (answer if isinstance(answer, dict) else answer_object(answer),)
 
 
 class JsonLines(Sink[Any]):
@@ -68,8 +68,8 @@ class JsonLines(Sink[Any]):
         self.output = output
         self.objects = objects
 
-    def add(self, found: Any) -> None:
-        for value in self.objects(found):
+    def add(self, answer: Any) -> None:
+        for value in self.objects(answer):
             self.output.line(jsonl.line(value))
 
     def note(self, source: str, message: str) -> None:
@@ -84,7 +84,7 @@ class JsonLines(Sink[Any]):
 class CsvRows(Sink[Any]):
     """CSV of the answers of the classes `rows`, with the same values as in JSON. The first row decides which class the
     rows are of, unless they are all in one table (`together`). Counts the findings and other problems that are left
-    out, and passes their number to `left_out` at the end. Raises UnknownColumn and, for a row of another class,
+    out, and passes their number to `on_left_out` at the end. Raises UnknownColumn and, for a row of another class,
     OtherColumns."""
 
     streams = True
@@ -94,7 +94,7 @@ class CsvRows(Sink[Any]):
         output: Output,
         rows: tuple[type, ...],
         names: list[str] | None,
-        left_out: Callable[[int], None],
+        on_left_out: Callable[[int], None],
         objects: Objects = objects_of,
         *,
         together: bool = False,
@@ -102,7 +102,7 @@ class CsvRows(Sink[Any]):
         self.output = output
         self.names = names
         self.objects = objects
-        self.left_out = left_out
+        self.on_left_out = on_left_out
         self._classes = {answer_type(cls): cls for cls in rows}
         self._writer: CsvWriter | None = None
         self._types: set[str] = set()
@@ -119,8 +119,8 @@ class CsvRows(Sink[Any]):
         self._writer = CsvWriter(self.output, csv_columns(rows, self.names))
         return self._writer
 
-    def add(self, found: Any) -> None:
-        for value in self.objects(found):
+    def add(self, answer: Any) -> None:
+        for value in self.objects(answer):
             cls = self._classes.get(value["type"])
             if cls is None:
                 self._problems += is_problem(value)
@@ -140,7 +140,7 @@ class CsvRows(Sink[Any]):
         if self._writer is None:
             self._begin(tuple(self._classes.values())[:1])
         if self._problems:
-            self.left_out(self._problems)
+            self.on_left_out(self._problems)
 
 
 def is_problem(value: Object) -> bool:

@@ -12,11 +12,11 @@ from kdump.forensics.cluster_answer import ClusterAcl, ClusterToken
 from kdump.render import forensic_tables as forensic
 from kdump.render.column_spec import ColumnSpec
 from kdump.render.forensic_tables import FORENSIC_TABLES, forensic_style
-from kdump.render.output import Output
 from kdump.render.retention_tables import NO_ZERO as NO_ZERO_RETENTION
 from kdump.render.retention_tables import RETENTION_TABLES, retention_style
 from kdump.render.sink import Sink, is_problem, objects_of
 from kdump.render.state_cells import cell
+from kdump.render.stdout import Output
 from kdump.render.table import Column, Table, UnknownColumn
 
 Object = dict[str, Any]
@@ -256,8 +256,8 @@ class TableRows(Sink[Any]):
         self._table: Table | None = None
         self._type = ""
 
-    def add(self, found: Any) -> None:
-        for value in objects_of(found):
+    def add(self, answer: Any) -> None:
+        for value in objects_of(answer):
             if self._table is None or value["type"] != self._type:
                 self.end()
                 if self.written:
@@ -277,17 +277,17 @@ class TableRows(Sink[Any]):
 
 class OneTable(Sink[Any]):
     """Writes a single table of all answers of one class. Counts the findings and other problems that are left out, and
-    passes their number to `left_out` at the end. Raises UnknownColumn."""
+    passes their number to `on_left_out` at the end. Raises UnknownColumn."""
 
-    def __init__(self, tables: StateTables, row: type, left_out: Callable[[int], None]) -> None:
+    def __init__(self, tables: StateTables, row: type, on_left_out: Callable[[int], None]) -> None:
         self.row = row
-        self.left_out = left_out
+        self.on_left_out = on_left_out
         self._table = tables.open(answer_type(row))
         self._problems = 0
 
-    def add(self, found: Any) -> None:
-        value = answer_object(found)
-        if isinstance(found, self.row):
+    def add(self, answer: Any) -> None:
+        value = answer_object(answer)
+        if isinstance(answer, self.row):
             self._table.add(value, style(value))
         else:
             self._problems += is_problem(value)
@@ -295,4 +295,4 @@ class OneTable(Sink[Any]):
     def end(self) -> None:
         self._table.flush()
         if self._problems:
-            self.left_out(self._problems)
+            self.on_left_out(self._problems)

@@ -6,8 +6,8 @@ from collections.abc import Callable, Hashable
 
 from kdump.answer import Object, answer_object
 from kdump.core.column_numbers import HEADER_BYTES, HEADERS, LATEST, LONGEST_KEY, LONGEST_VALUE, NEWEST, OLDEST
-from kdump.forensics.distribution import late_classes, size_classes
 from kdump.forensics.frequent_items import FrequentItem, LongKey
+from kdump.forensics.histograms import late_classes, size_classes
 from kdump.forensics.stats import RecordLocation, Stats, TopicKey, codecs_of
 from kdump.forensics.stats_answer import (
     At,

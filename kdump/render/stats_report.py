@@ -9,16 +9,16 @@ from datetime import tzinfo
 from typing import NamedTuple
 
 from kdump.core.column_numbers import HEADER_BYTES, LATEST, LONGEST_KEY, LONGEST_VALUE, NEWEST, OLDEST
-from kdump.forensics.distribution import SizeClass, late_classes, median, size_classes
 from kdump.forensics.frequent_items import SpaceSaving
+from kdump.forensics.histograms import SizeClass, late_classes, median, size_classes
 from kdump.forensics.stats import RecordLocation, Stats, codecs_of
 from kdump.format.count_text import count_text
 from kdump.render.amounts import average, duration, number, per, size_text
 from kdump.render.charts import bar, heights, share, spread_over
 from kdump.render.escape import bytes_text, path_text, printable
-from kdump.render.output import Output
 from kdump.render.sink import Sink
 from kdump.render.stats_objects import split_key
+from kdump.render.stdout import Output
 from kdump.render.style import cut, painter
 from kdump.render.table import Column, Table
 from kdump.render.times import iso
@@ -65,9 +65,9 @@ class StatsReport(Sink[StatsPart]):
         self._first: Stats | None = None
         """The first partition, until it is known whether it is the only one."""
 
-    def add(self, found: StatsPart) -> None:
-        stats = found.stats
-        if found.is_total:
+    def add(self, answer: StatsPart) -> None:
+        stats = answer.stats
+        if answer.is_total:
             self._rows.flush()
             if not self.detail:
                 self.output.line("")

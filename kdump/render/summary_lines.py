@@ -9,7 +9,7 @@ from kdump.check.finding import INFO, Finding
 from kdump.forensics.answers import Difference
 from kdump.render.escape import path_text, printable
 from kdump.render.findings_report import STYLE
-from kdump.render.output import Output
+from kdump.render.stdout import Output
 from kdump.render.style import painter
 
 MAX_FINDINGS = 100

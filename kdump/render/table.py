@@ -8,7 +8,7 @@ from textwrap import wrap
 from typing import Any, NamedTuple
 
 from kdump.render.long_value import without_end
-from kdump.render.output import Output
+from kdump.render.stdout import Output
 from kdump.render.style import cut, painter, width
 
 GAP = "  "

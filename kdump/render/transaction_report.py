@@ -17,9 +17,9 @@ from kdump.forensics.answers import (
 from kdump.format.count_text import count_text
 from kdump.render.durations import duration_text
 from kdump.render.escape import printable
-from kdump.render.output import Output
 from kdump.render.sink import Sink
 from kdump.render.state_tables import StateTables, style
+from kdump.render.stdout import Output
 from kdump.render.summary_lines import SummaryLines, file_text, place_text
 from kdump.render.table import Table
 from kdump.render.times import iso
@@ -50,13 +50,13 @@ class TransactionReport(Sink[Any]):
         self.ledger = self.ledger or (was_named and not self._begun)
         self._begun = True
 
-    def add(self, found: Any) -> None:
-        if isinstance(found, Transaction):
-            self._transaction(found)
-        elif isinstance(found, PartitionTransactions):
-            self._partition(found)
-        elif isinstance(found, (Finding, Difference)):
-            self.lines.keep(found)
+    def add(self, answer: Any) -> None:
+        if isinstance(answer, Transaction):
+            self._transaction(answer)
+        elif isinstance(answer, PartitionTransactions):
+            self._partition(answer)
+        elif isinstance(answer, (Finding, Difference)):
+            self.lines.keep(answer)
 
     def _transaction(self, row: Transaction) -> None:
         if row.state in (OPEN, HANGING) and len(self._open) < MAX_DETAILED_TRANSACTIONS:

@@ -36,8 +36,8 @@ def _clusters(fleet: Fleet) -> dict[str, list[LogDirectory]]:
     return found
 
 
-def _name(found: FoundDirectory) -> str:
-    return found.identity.cluster or found.place.path
+def _name(directory: FoundDirectory) -> str:
+    return directory.identity.cluster or directory.place.path
 
 
 def _metadata(directories: list[LogDirectory]) -> MetadataImage | None:

@@ -9,8 +9,8 @@ from pyspark.sql.datasource import DataSource, DataSourceReader, DataSourceStrea
 from pyspark.sql.pandas.types import to_arrow_schema
 from pyspark.sql.types import StructType
 
+from kdump.spark.data_source_options import OptionError, ReadOptions, parse
 from kdump.spark.filters import pushed_filters
-from kdump.spark.options import OptionError, ReadOptions, parse
 from kdump.spark.read_task import ReadTask
 from kdump.spark.stream import KdumpStream
 from kdump.spark.table_read import TableRead
@@ -20,7 +20,8 @@ if TYPE_CHECKING:
 
 
 class KdumpSource(DataSource):
-    """Takes the options of kdump.spark.options. An invalid option raises an error; problems on the disks never do."""
+    """Takes the options of kdump.spark.data_source_options. An invalid option raises an error; problems on the disks
+    never do."""
 
     @classmethod
     def name(cls) -> str:

@@ -13,7 +13,7 @@ from typing import Any, Protocol
 from kdump import jsonl
 from kdump.render.csv_rows import CsvWriter
 from kdump.render.escape import printable
-from kdump.render.output import Output
+from kdump.render.stdout import Output
 from kdump.render.table import Column, Table
 from kdump.spark.result import open_result
 from kdump.spark.session import reason, running

@@ -79,10 +79,10 @@ def compare_replicas(spark: SparkSession) -> list[dict[str, Any]]:
     return sorted(named, key=lambda each: (str(each["cluster"]), each["topic"], each["partition"]))
 
 
-def put_replicas(store: Store, found: list[dict[str, Any]]) -> None:
+def put_replicas(store: Store, differences: list[dict[str, Any]]) -> None:
     """Write the table replicas. Raises StoreError."""
     with store.writing(f"{REPLICAS.name}/all.parquet") as file:
-        pq.write_table(pa.Table.from_pylist(found, arrow_schema(REPLICAS)), file)
+        pq.write_table(pa.Table.from_pylist(differences, arrow_schema(REPLICAS)), file)
 
 
 def _compared(rows: Iterable[Row]) -> Iterator[tuple[Any, ...]]:

@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Any
 from kdump.check.engine.workers import careful_source
 from kdump.check.options import Options
 from kdump.log.region import Limits
+from kdump.spark.data_source_options import SPLIT, ReadOptions
 from kdump.spark.fleet import find
-from kdump.spark.options import SPLIT, ReadOptions
 from kdump.spark.read_task import OPENING
 from kdump.spark.result import require_readable
 from kdump.spark.resume_point import STATES, state_of

@@ -12,10 +12,10 @@ from kdump.check.options import Options
 from kdump.log.directory_listing import length
 from kdump.log.partition_directory import PartitionDirectory
 from kdump.spark.coordinators import retention_of
+from kdump.spark.data_source_options import ReadOptions
 from kdump.spark.file_stamps import file_stamp
 from kdump.spark.filters import PushedFilters
 from kdump.spark.fleet import DiskIdentity, Fleet
-from kdump.spark.options import ReadOptions
 from kdump.spark.resume_point import is_unchanged, parse_resume_point
 from kdump.spark.scan_task import UnitJob
 from kdump.spark.segment_split import SegmentSplit

@@ -8,7 +8,7 @@ from typing import Any
 from kdump.check.options import Options
 from kdump.log.errors import SourceError
 from kdump.render.escape import path_text
-from kdump.spark.options import ReadOptions
+from kdump.spark.data_source_options import ReadOptions
 from kdump.spark.read_task import TaskItem
 from kdump.spark.records import RecordRows
 from kdump.spark.scan_plan import RecordJob

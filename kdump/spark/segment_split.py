@@ -17,8 +17,8 @@ from kdump.log.batch_validity import is_intact
 from kdump.log.fault_tolerant import fault_tolerant
 from kdump.log.offset_index_lookup import IndexLookup, begins_batch, open_index_lookup
 from kdump.log.paths import Target, reject_pipe
-from kdump.log.reader import regions
 from kdump.log.region import Batch, BatchRun, Limits, Region
+from kdump.log.region_reader import regions
 from kdump.log.source import open_source
 from kdump.log.window import DEFAULT_SIZE, Window
 
@@ -48,8 +48,8 @@ def opened(target: Target, size: int = DEFAULT_SIZE) -> Window:
 def own_regions(
     part: SegmentSplit, window: Window, limits: Limits, run_mode: str = "", first_offset: int | None = None
 ) -> Iterator[Region]:
-    """Yield the regions of the slice, in order. `run_mode` is that of kdump.log.reader. With `first_offset`, batches
-    that end below it may be omitted. Raises SourceError."""
+    """Yield the regions of the slice, in order. `run_mode` is that of kdump.log.region_reader. With `first_offset`,
+    batches that end below it may be omitted. Raises SourceError."""
     target = part.target
     begin = _begin(part, window, first_offset)
     reached = part.start

@@ -19,10 +19,10 @@ from kdump.log.log_directory import LogDirectory
 from kdump.log.offset_index_lookup import begins_batch, open_index_lookup
 from kdump.log.partition_directory import PartitionDirectory
 from kdump.log.paths import Target
-from kdump.log.reader import WALKED, regions
 from kdump.log.region import Batch, BatchRun, Limits
+from kdump.log.region_reader import WALKED, regions
+from kdump.spark.data_source_options import OptionError, ReadOptions
 from kdump.spark.fleet import DiskIdentity, find
-from kdump.spark.options import OptionError, ReadOptions
 from kdump.spark.read_task import ReadTask, TaskItem, packed
 from kdump.spark.segment_split import SegmentSplit, opened
 from kdump.spark.table_read import TableRead

@@ -15,9 +15,9 @@ from kdump.log.internal_topics import METADATA_TOPIC, OFFSETS_TOPIC, TRANSACTION
 from kdump.log.log_directory import LogDirectory
 from kdump.log.partition_directory import PartitionDirectory, SegmentFiles
 from kdump.log.paths import PARTITION, Target
+from kdump.spark.data_source_options import ReadOptions
 from kdump.spark.filters import PushedFilters
 from kdump.spark.fleet import DiskIdentity, Fleet, FoundDirectory
-from kdump.spark.options import ReadOptions
 from kdump.spark.read_task import ReadTask, TaskItem, largest_first, packed
 from kdump.spark.segment_split import SegmentSplit
 from kdump.state.directory_summary import had_clean_shutdown
@@ -34,8 +34,8 @@ def parts_of(fleet: Fleet, options: ReadOptions, check: Options, filters: Pushed
     return list(order(plan(fleet, options, check, filters), options.split_bytes, options.parallelism))
 
 
-def _partitions(found: FoundDirectory) -> list[PartitionDirectory]:
-    place = found.place
+def _partitions(directory: FoundDirectory) -> list[PartitionDirectory]:
+    place = directory.place
     return (
         place.partitions
         if isinstance(place, LogDirectory)
@@ -94,18 +94,21 @@ def _in_range(logs: list[Target], filters: PushedFilters) -> list[Target]:
     return chosen
 
 
-def _slices(target: Target, found: FoundDirectory, options: ReadOptions, state: str | None) -> Iterator[TaskItem]:
+def _slices(target: Target, directory: FoundDirectory, options: ReadOptions, state: str | None) -> Iterator[TaskItem]:
     size = length(target.path) or 0
     step = options.split_bytes
     # Without an index, each slice requires reading from the beginning, which an object store would charge for.
     whole = size <= step or target.path.endswith(COMPRESSED) or (is_url(target.path) and not _has_index(target))
     if whole:
-        yield TaskItem(SegmentSplit(target), found.identity, size, state)
+        yield TaskItem(SegmentSplit(target), directory.identity, size, state)
         return
     for start in range(0, size, step):
         stop = start + step
         yield TaskItem(
-            SegmentSplit(target, start, stop if stop < size else None), found.identity, min(step, size - start), state
+            SegmentSplit(target, start, stop if stop < size else None),
+            directory.identity,
+            min(step, size - start),
+            state,
         )
 
 

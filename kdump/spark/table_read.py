@@ -17,10 +17,10 @@ from kdump.log.selection import Selection
 from kdump.render.escape import path_text
 from kdump.spark.arrow import Rows
 from kdump.spark.batches import BatchRows
-from kdump.spark.decoded import DecodedRows
+from kdump.spark.data_source_options import ReadOptions
 from kdump.spark.filters import PushedFilters
 from kdump.spark.fleet import find
-from kdump.spark.options import ReadOptions
+from kdump.spark.internal_topic_tables import DecodedRows
 from kdump.spark.read_task import ReadTask, TaskItem
 from kdump.spark.records import RecordRows
 from kdump.spark.segment_split import SegmentSplit, opened

@@ -12,9 +12,9 @@ from kdump.log.batch_validity import CHECKSUM
 from kdump.log.errors import SourceError, unread
 from kdump.log.live_files import open_target
 from kdump.log.paths import target
-from kdump.log.reader import regions
 from kdump.log.record import Record
 from kdump.log.region import PADDING, Batch, Limits
+from kdump.log.region_reader import regions
 from kdump.log.window import Window
 
 LIMITS = Limits(max_batch_size=16 * 1024 * 1024, max_decompressed_size=16 * 1024 * 1024)

@@ -23,7 +23,7 @@ from kdump.log.internal_topics import METADATA_TOPIC
 from kdump.log.paths import target
 from kdump.log.record import Record
 from kdump.log.region import Limits
-from kdump.state import replay_nodes, replay_topics
+from kdump.state import metadata_node_handlers, metadata_topic_handlers
 from kdump.state.as_of import AsOf, ChangeListener
 from kdump.state.internal_records import MAX_PROBLEMS, ROOM, bounded, read_records, too_large
 from kdump.state.metadata_files import BOOTSTRAP, MetadataFiles, Unreachable, metadata_files, too_early
@@ -34,7 +34,7 @@ MAX_ABORTED_RANGES = 100_000
 """Maximum number of offset ranges that are ignored because their transaction was aborted."""
 FOR_VERIFY = frozenset(
     {
-        *replay_topics.HANDLERS,
+        *metadata_topic_handlers.HANDLERS,
         "ConfigRecord",
         "RegisterBrokerRecord",
         "BrokerRegistrationChangeRecord",
@@ -167,7 +167,7 @@ class _MetadataReader:
             if not record.is_control:
                 replay.apply(record)
             elif control is not None and self.only is None:
-                replay_nodes.control(replay, control, None, None)
+                metadata_node_handlers.control(replay, control, None, None)
         if first != "SNAPSHOT_HEADER" and os.path.basename(path) != BOOTSTRAP:
             return "the first record is not its header", time
         # A bootstrap.checkpoint that kafka-storage writes may have no footer in old releases; a snapshot always has
@@ -198,7 +198,7 @@ class _MetadataReader:
                 if self.only is None and not too_large(record):
                     replay.offset, replay.timestamp = record.offset, record.timestamp
                     control = decode_control(record.key, record.value)
-                    replay_nodes.control(replay, control, record.batch.partitionLeaderEpoch, record.offset)
+                    metadata_node_handlers.control(replay, control, record.batch.partitionLeaderEpoch, record.offset)
             elif not (dropped and dropped[-1][0] <= record.offset):
                 replay.apply(record)
 

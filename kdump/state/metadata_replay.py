@@ -11,16 +11,16 @@ from typing import Any
 
 from kdump.format.metadata_record import decode_metadata_record, metadata_record_name
 from kdump.log.record import Record
-from kdump.state import replay_access, replay_nodes, replay_topics
+from kdump.state import metadata_config_and_acl_handlers, metadata_node_handlers, metadata_topic_handlers
 from kdump.state.as_of import ChangeListener
 from kdump.state.internal_records import ROOM, too_large
 from kdump.state.metadata_image import MetadataImage
-from kdump.state.replay_state import ReplayState
+from kdump.state.metadata_replay_state import ReplayState
 
 HANDLERS: dict[str, Callable[[ReplayState, dict[str, Any]], None]] = {
-    **replay_topics.HANDLERS,
-    **replay_nodes.HANDLERS,
-    **replay_access.HANDLERS,
+    **metadata_topic_handlers.HANDLERS,
+    **metadata_node_handlers.HANDLERS,
+    **metadata_config_and_acl_handlers.HANDLERS,
 }
 """Handlers by record name."""
 NO_EFFECT = {

@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 
-from kdump.browse import levels as browsing
+from kdump.browse import level_stack as browsing
 from tests.browse.driving import Driver, drive
 from tests.browse.test_model import PAYMENTS, ZERO, listed
 from tests.conftest import FIXTURES, numbers_in, sample, seeded

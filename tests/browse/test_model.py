@@ -14,14 +14,14 @@ import pytest
 from click.testing import CliRunner
 from crc32c import crc32c
 
-from kdump.browse import levels as browsing
-from kdump.browse import pages as paging
+from kdump.browse import level_stack as browsing
+from kdump.browse import segment_pages as paging
 from kdump.browse.browser import Browser
 from kdump.browse.export import row_commands, row_json
-from kdump.browse.levels import NotFound
-from kdump.browse.pages import Pages
-from kdump.browse.places import Level
-from kdump.browse.rows import BrowseRow, Cancelled
+from kdump.browse.hierarchy import Level
+from kdump.browse.level_stack import NotFound
+from kdump.browse.row_listings import BrowseRow, Cancelled
+from kdump.browse.segment_pages import Pages
 from kdump.cli import cli
 from kdump.commands.browse import typed_selection
 from kdump.format.batch_header import BATCH_HEADER

@@ -11,8 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kdump.core.batch_scan import checksum_holds, scan_valid_batches
-from kdump.log.reader import CHECKED, WALKED, regions
 from kdump.log.region import Batch, BatchRun
+from kdump.log.region_reader import CHECKED, WALKED, regions
 from tests import craft
 from tests.conftest import each_segment, facts, sample, segment, window_of
 

@@ -14,7 +14,7 @@ from kdump.log.paths import Target, target
 from kdump.log.region import Batch, DefaultRecordBatch
 from kdump.render import long_record, long_value
 from kdump.render.fast_json import DAMAGED, SOUND, line_head, line_template, record_lines
-from kdump.render.objects import record_object
+from kdump.render.inspect_objects import record_object
 from tests import craft
 from tests.conftest import batches, each_segment, read_regions
 

@@ -12,11 +12,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from kdump.cli import cli
-from kdump.commands import show
+from kdump.commands import inspect_run
 from kdump.core import batch_scan, cells, table_rows
 from kdump.log.batch_records import records as records_of
 from kdump.log.region import Batch
-from kdump.render import columns, fast_json, fast_rows, long_value, views
+from kdump.render import fast_json, fast_rows, inspect_columns, inspect_views, long_value
 from kdump.render.escape import bytes_text
 from kdump.render.style import cut
 from kdump.render.times import iso
@@ -36,12 +36,12 @@ def inspect(*arguments: str | Path) -> str:
 def both(*arguments: str | Path, room: int = 1 << 20) -> str:
     """Return what is written from columns, after comparing it with what is written row by row."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(show, "COMPILED", True)
+        patch.setattr(inspect_run, "COMPILED", True)
         patch.setattr(fast_rows, "ROOM", room)
         patch.setattr(fast_json, "ROOM", room)
         swift = inspect(*arguments)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(show, "COMPILED", False)
+        patch.setattr(inspect_run, "COMPILED", False)
         slow = inspect(*arguments)
     assert swift == slow
     return swift
@@ -215,11 +215,11 @@ def test_large_cells_are_written_in_pieces(
         path.write_bytes(craft.batch(made))
     expected = re.sub(" +", " ", inspect(path, "--records", *options))
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(views, "LARGE", large)
+        patch.setattr(inspect_views, "LARGE", large)
         patch.setattr(long_value, "PIECE", 9)
-        patch.setattr(columns, "PIECE", 9)
-        patch.setattr(columns, "MANY", 3)
-        patch.setattr(show, "COMPILED", False)
+        patch.setattr(inspect_columns, "PIECE", 9)
+        patch.setattr(inspect_columns, "MANY", 3)
+        patch.setattr(inspect_run, "COMPILED", False)
         assert re.sub(" +", " ", inspect(path, "--records", *options)) == expected
 
 
@@ -235,7 +235,7 @@ def test_headers_are_looked_at_as_far_as_a_terminal_shows_them(
     (batch,) = iter_regions(craft.batch([craft.record(headers=headers)]))
     assert isinstance(batch, Batch)
     (record,) = records_of(batch)
-    (column,) = columns.record_columns(timezone.utc, ["headers"], full=False)
+    (column,) = inspect_columns.record_columns(timezone.utc, ["headers"], full=False)
     text = column.cell(record)
     whole = ", ".join(f"{bytes_text(key, 512)}={bytes_text(value, 512)}" for key, value in headers)
     assert cut(text, width) == cut(whole, width)

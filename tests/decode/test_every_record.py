@@ -10,13 +10,13 @@ from typing import Any, NamedTuple
 import pytest
 
 from kdump.decode.id_names import IdNames
-from kdump.decode.kafka import kafka_decoder
-from kdump.decode.topics import KAFKA
+from kdump.decode.kafka_topic_decoders import kafka_decoder
+from kdump.decode.kafka_topics import KAFKA
 from kdump.format.schema import load_folder
 from kdump.format.varint import Bytes
 from kdump.format.versioned_messages import decode, kafka_json
 from kdump.log.paths import target
-from tests.decode.test_kafka import check, made, tiled
+from tests.decode.test_kafka_topic_decoders import check, made, tiled
 
 
 class Line(NamedTuple):

@@ -11,11 +11,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kdump.decode.decoded import FormatError
+from kdump.decode.decoder_interface import FormatError
 from kdump.decode.formats import FORMATS
 from tests.conftest import FIXTURES, numbers_in
 from tests.craft import batch, record
-from tests.decode.test_kafka import objects, run
+from tests.decode.test_kafka_topic_decoders import objects, run
 
 PAYMENTS = FIXTURES / "clean-1" / "payments-0"
 

@@ -14,10 +14,10 @@ import pytest
 from google.protobuf import descriptor_pb2, message_factory
 from google.protobuf.descriptor_pool import DescriptorPool
 
-from kdump.decode.decoded import MAX_FRAMED_BYTES
+from kdump.decode.decoder_interface import MAX_FRAMED_BYTES
 from tests.conftest import numbers_in
 from tests.craft import batch, flip, record, varint
-from tests.decode.test_kafka import objects, run
+from tests.decode.test_kafka_topic_decoders import objects, run
 
 SCHEMA: dict[str, Any] = {
     "type": "record",

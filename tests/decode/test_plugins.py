@@ -12,7 +12,7 @@ import pytest
 
 from tests.conftest import FIXTURES, ROOT
 from tests.craft import batch, record
-from tests.decode.test_kafka import objects, run
+from tests.decode.test_kafka_topic_decoders import objects, run
 
 PAYMENTS = FIXTURES / "clean-1" / "payments-0"
 MODULE = '''

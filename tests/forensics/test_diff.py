@@ -14,7 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from kdump.check.options import Options
-from kdump.forensics.compare import compare
+from kdump.forensics.compare_copies import compare
 from kdump.forensics.diff import LITTLE, Diff, diff
 from kdump.log.batch_records import records
 from kdump.log.region import PADDING, TORN, Batch, Limits

@@ -1,4 +1,4 @@
-"""Compares kdump.forensics.frequent_items with exact counts, and tests kdump.forensics.distribution."""
+"""Compares kdump.forensics.frequent_items with exact counts, and tests kdump.forensics.histograms."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kdump.forensics.distribution import LATE, MAX_BUCKETS, TimeHistogram, class_of, late_classes, size_classes
 from kdump.forensics.frequent_items import LongKey, SpaceSaving, known_by
+from kdump.forensics.histograms import LATE, MAX_BUCKETS, TimeHistogram, class_of, late_classes, size_classes
 from tests.conftest import seeded
 
 

@@ -19,8 +19,8 @@ from kdump.log import fault_tolerant as module
 from kdump.log import low_impact_reads
 from kdump.log.errors import SourceError
 from kdump.log.fault_tolerant import BLOCK, NEAR, FaultTolerantSource, fault_tolerant
-from kdump.log.reader import regions
 from kdump.log.region import Batch
+from kdump.log.region_reader import regions
 from kdump.log.source import FileSource, SeekableSource, StreamSource, open_source
 from kdump.log.token_bucket import TokenBucket
 from kdump.log.window import Window

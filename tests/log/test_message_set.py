@@ -12,7 +12,7 @@ import pytest
 from click.testing import CliRunner
 
 from kdump.cli import cli
-from kdump.commands import show
+from kdump.commands import inspect_run
 from kdump.log import legacy_records
 from kdump.log.region import LegacyRecordBatch
 from tests import craft
@@ -78,7 +78,7 @@ def test_lines(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     for arguments in (["inspect", "--json", "--records"], ["inspect", "--json", "--records", "--key", "k3"]):
         found = []
         for quick in (True, False):
-            monkeypatch.setattr(show, "COMPILED", quick)
+            monkeypatch.setattr(inspect_run, "COMPILED", quick)
             found.append(CliRunner().invoke(cli, [*arguments, str(path)]).stdout)
         assert found[0] == found[1]
     found = []

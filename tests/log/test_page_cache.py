@@ -17,8 +17,8 @@ from hypothesis import strategies as st
 from kdump.log import page_cache
 from kdump.log.fault_tolerant import fault_tolerant
 from kdump.log.page_cache import PAGE, PageCache, cached_pages, merged, without
-from kdump.log.reader import regions
 from kdump.log.region import Batch
+from kdump.log.region_reader import regions
 from kdump.log.source import open_source
 from kdump.log.window import Window
 from tests import craft

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kdump.log.reader import regions
+from kdump.log.region_reader import regions
 from kdump.log.source import SeekableSource, StreamSource
 from kdump.log.window import Window
 from tests import craft

@@ -14,8 +14,8 @@ from kdump.cli import cli
 from kdump.format.numbers import int64
 from kdump.render.all_answers import TYPES as OBJECTS
 from kdump.spark.arrow_types import TYPES
+from kdump.spark.data_source_options import parse
 from kdump.spark.filters import PushedFilters
-from kdump.spark.options import parse
 from kdump.spark.table_read import TableRead
 from kdump.spark.tables import TABLES
 

@@ -15,8 +15,8 @@ from kdump.log.file_kinds import INDEX, TIME_INDEX, FileKind
 from kdump.log.legacy_records import read_wrapper
 from kdump.log.partition_directory import SegmentFiles
 from kdump.log.paths import Target
-from kdump.log.reader import regions
 from kdump.log.region import Batch, LegacyRecordBatch, Limits, Region
+from kdump.log.region_reader import regions
 from kdump.log.window import Window
 
 MAX_MISMATCHES = 100_000

@@ -17,8 +17,8 @@ from kdump.log.errors import SourceError
 from kdump.log.file_kinds import INDEX, PRODUCER_SNAPSHOT, TXN_INDEX, FileKind
 from kdump.log.packed_entries import PackedEntries
 from kdump.log.paths import Target
-from kdump.log.reader import regions
 from kdump.log.region import Batch
+from kdump.log.region_reader import regions
 from kdump.log.window import Window
 
 MAX_SNAPSHOT_BYTES = 64 * 1024 * 1024

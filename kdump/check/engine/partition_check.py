@@ -27,8 +27,8 @@ from kdump.log.internal_topics import METADATA_TOPIC
 from kdump.log.legacy_records import read_wrapper
 from kdump.log.partition_directory import PartitionDirectory, SegmentFiles
 from kdump.log.paths import Target
-from kdump.log.reader import CHECKED, regions
 from kdump.log.region import Batch, BatchRun, DefaultRecordBatch, LegacyRecordBatch, Region
+from kdump.log.region_reader import CHECKED, regions
 from kdump.log.source import FileSource
 from kdump.log.window import Window
 from kdump.state.marker import EndTxnMarker, marker_of

@@ -17,8 +17,8 @@ from kdump.log.batch_validity import is_intact
 from kdump.log.errors import SourceError
 from kdump.log.partition_directory import SegmentFiles
 from kdump.log.paths import Target
-from kdump.log.reader import regions
 from kdump.log.region import Batch
+from kdump.log.region_reader import regions
 
 KRAFT_SNAPSHOT_MISSING = Code(
     code="kraft-snapshot-missing",

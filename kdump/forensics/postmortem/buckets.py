@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
-from kdump.forensics.distribution import WIDTHS
+from kdump.forensics.histograms import WIDTHS
 
 MAX_BUCKETS = 512
 """Maximum number of non-empty buckets; if there are more, buckets are made wider."""

@@ -14,8 +14,8 @@ from kdump.check.engine.workers import careful_source, stop, usual_processes
 from kdump.check.finding import SEVERITIES, Finding
 from kdump.check.options import Options
 from kdump.check.totals import CheckTotals
-from kdump.forensics.distribution import TimeHistogram
 from kdump.forensics.frequent_items import SpaceSaving
+from kdump.forensics.histograms import TimeHistogram
 from kdump.forensics.postmortem.buckets import Buckets, of_time
 from kdump.forensics.postmortem.facts import Directory, PartitionFacts, PostMortem, Series
 from kdump.forensics.postmortem.postmortem_check import PostMortemCheck
@@ -55,16 +55,16 @@ def postmortem(
     max_rate: int | None = None,
     on_unreadable: OnUnreadable | None = None,
     on_progress: Callable[[int], None] = lambda count: None,
-    total: Callable[[int], None] = lambda size: None,
+    on_total: Callable[[int], None] = lambda size: None,
 ) -> PostMortem:
     """Read the files, partition directories and log directories at `paths` or below, and return the facts for a
     post-mortem, in memory that does not grow with the logs.
 
     `is_selected` selects units of work (check/engine/units.py); `jobs` is the number of processes, by default as in
     `kdump verify`; `max_rate` is in bytes per second, for all of them together. `on_progress` is called with the number
-    of bytes read, `total` with the number of bytes to read. Raises SourceError for a path that cannot be read, unless
-    you pass `on_unreadable`, which is then called with the error, and if there is no partition at all; what cannot be
-    read below a path is in the totals' `unread`."""
+    of bytes read, `on_total` with the number of bytes to read. Raises SourceError for a path that cannot be read,
+    unless you pass `on_unreadable`, which is then called with the error, and if there is no partition at all; what
+    cannot be read below a path is in the totals' `unread`."""
     began = time.monotonic()
     named = [paths] if isinstance(paths, str) else list(paths)
     options = options or Options(now=round(time.time() * 1000))
@@ -75,7 +75,7 @@ def postmortem(
         raise unread[0] if unread else SourceError("no partitions found here")
     for error in unread:
         (on_unreadable or raise_error)(error)
-    total(sum(unit.size for unit in work))
+    on_total(sum(unit.size for unit in work))
     made = PostMortem(named, options.now)
     gather = _Gather(made)
     with limited_to(max_rate):
@@ -141,8 +141,8 @@ def _slim(facts: PartitionFacts) -> None:
         sketch.counts, sketch.weights = sketch.counts[: len(sketch.slots)], sketch.weights[: len(sketch.slots)]
 
 
-def _directory(found: LogDirectory) -> Directory:
-    return Directory(found.path, properties(found.files.get("meta.properties")), had_clean_shutdown(found))
+def _directory(directory: LogDirectory) -> Directory:
+    return Directory(directory.path, properties(directory.files.get("meta.properties")), had_clean_shutdown(directory))
 
 
 def read_unit(unit: CheckUnit, on_progress: Callable[[int], None]) -> PartitionResult:

@@ -104,19 +104,19 @@ def _directory(place: LogDirectory) -> DirectoryPlan:
     return plan
 
 
-def _roles(found: list[DirectoryPlan]) -> None:
+def _roles(plans: list[DirectoryPlan]) -> None:
     """Choose one directory as metadata.log.dir, and at least one as log directory: a controller's may be both."""
-    if not any(each.logDir and not each.failed for each in found):
-        for each in found:
+    if not any(each.logDir and not each.failed for each in plans):
+        for each in plans:
             each.logDir = True
-    for each in found:
+    for each in plans:
         if not each.logDir:
             each.clean = None
-    holding = [each for each in found if each.metadataLogDir]
+    holding = [each for each in plans if each.metadataLogDir]
     # If no metadata log is found: a directory that is not in log.dirs, else one that failed, else the first.
     chosen = min(
-        holding or found,
+        holding or plans,
         key=lambda each: (each.logDir, not each.failed) if not holding else (each.logDir, False),
     )
-    for each in found:
+    for each in plans:
         each.metadataLogDir = each is chosen

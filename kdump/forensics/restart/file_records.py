@@ -1,5 +1,6 @@
 """Reads the batches of a segment as a broker does: it follows the lengths in the headers, and stops at the first header
-that is invalid. kdump's own reader (kdump.log.reader) also finds batches after damage; this one reads what Kafka reads.
+that is invalid. kdump's own reader (kdump.log.region_reader) also finds batches after damage; this one reads what Kafka
+reads.
 
 Source: org.apache.kafka.common.record.FileLogInputStream.nextBatch, DefaultRecordBatch and AbstractLegacyRecordBatch
 (ensureValid, lastOffset, baseOffset), FileRecords.searchForOffsetFromPosition (4.3; KAFKA-19321).

@@ -34,10 +34,10 @@ class SnapshotFiles:
         self,
         files: dict[int, Target],
         open_: Open,
-        written: Callable[[int], None] = lambda offset: None,
-        deleted: Callable[[str], None] = lambda path: None,
+        on_write: Callable[[int], None] = lambda offset: None,
+        on_delete: Callable[[str], None] = lambda path: None,
     ) -> None:
-        self.written, self.deleted = written, deleted
+        self.on_write, self.on_delete = on_write, on_delete
         """Called before a snapshot is written or deleted; may raise StartupFailed."""
         self.files: dict[int, Target | None] = dict(files)
         """The snapshot files by offset; None for one that this startup has written."""
@@ -51,11 +51,11 @@ class SnapshotFiles:
         target = self.files.pop(offset, None)
         self.contents.pop(offset, None)
         if target is not None:
-            self.deleted(target.path)
+            self.on_delete(target.path)
             self.removed[offset] = reason
 
     def write(self, offset: int, open_transactions: dict[int, int]) -> None:
-        self.written(offset)
+        self.on_write(offset)
         self.files[offset] = None
         self.contents[offset] = dict(open_transactions)
 

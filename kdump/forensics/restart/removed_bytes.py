@@ -8,8 +8,8 @@ from kdump.forensics.restart.log_segment import LogSegment
 from kdump.forensics.restart.plan_values import RemovedBytes
 from kdump.log.batch_validity import impossible_count, is_intact
 from kdump.log.legacy_records import read_wrapper
-from kdump.log.reader import CHECKED, regions
 from kdump.log.region import TORN, Batch, BatchRun, LegacyRecordBatch, Limits
+from kdump.log.region_reader import CHECKED, regions
 from kdump.log.segment_summary import summarize_headers
 
 

@@ -29,12 +29,12 @@ def restart_plan(
     options: Options | None = None,
     *,
     is_selected: Callable[[str], bool] = lambda topic: True,
-    found: Callable[[PartitionPlan], None] = lambda plan: None,
+    on_plan: Callable[[PartitionPlan], None] = lambda plan: None,
     on_progress: Callable[[int], None] = lambda count: None,
 ) -> RestartPlan:
     """Predict what a Kafka 4.3.1 broker does at its next startup with these log directories, all of one broker.
 
-    `is_selected` selects topics by name; problems in the others are not detected. `found` is called with the plan of
+    `is_selected` selects topics by name; problems in the others are not detected. `on_plan` is called with the plan of
     each selected partition once it is complete, `on_progress` with the number of bytes after each read. Reads only what
     the broker itself would read, and the bytes that it removes, to count what is lost. Raises SourceError for a path
     that is not a log directory; what cannot be read in a log directory is in `unread`. Source: see the modules of
@@ -60,7 +60,7 @@ def restart_plan(
     def add(each: PartitionPlan) -> None:
         plan.partitions.append(each)
         if is_selected(each.topic):
-            found(each)
+            on_plan(each)
 
     for each in manager.metadata_logs():
         add(each)

@@ -155,9 +155,9 @@ def _tier(case: RetentionCase) -> Iterator[RetentionBlocker]:
         )
 
 
-def _stable(case: RetentionCase, found: Compaction) -> Iterator[RetentionBlocker]:
+def _stable(case: RetentionCase, compaction: Compaction) -> Iterator[RetentionBlocker]:
     """Yield what stops the cleaner below the active segment: an open transaction, or the high watermark."""
-    pairs = list(zip(case.segments, found.segments))
+    pairs = list(zip(case.segments, compaction.segments))
     by_watermark = [segment for segment, each in pairs if WATERMARK in each.because]
     if by_watermark:
         mark = case.log.high_watermark
@@ -184,19 +184,19 @@ def _stable(case: RetentionCase, found: Compaction) -> Iterator[RetentionBlocker
     )
 
 
-def _damage(case: RetentionCase, found: Compaction) -> Iterator[RetentionBlocker]:
+def _damage(case: RetentionCase, compaction: Compaction) -> Iterator[RetentionBlocker]:
     """Yield bytes that the cleaner cannot read. It marks the partition uncleanable until the broker restarts, and does
     so again after that: it neither compacts the partition nor deletes its segments."""
-    broken = unreadable(case.segments, found)
+    broken = unreadable(case.segments, compaction)
     if broken is None:
         return
     assert broken.damage is not None
-    reached = [segment for segment, each in zip(case.segments, found.segments) if each.state in (CLEAN, DIRTY)]
-    when = "when it cleans this log" + ("" if found.is_taken else ", which is not yet due")
+    reached = [segment for segment, each in zip(case.segments, compaction.segments) if each.state in (CLEAN, DIRTY)]
+    when = "when it cleans this log" + ("" if compaction.is_taken else ", which is not yet due")
     message = (
         f"the cleaner cannot read this ({broken.damage.reason}): {when}, it marks the partition uncleanable, and "
         "neither compacts it nor deletes its segments until the broker restarts"
     )
-    is_against = found.is_taken and bool(case.settings["log.cleaner.enable"])
+    is_against = compaction.is_taken and bool(case.settings["log.cleaner.enable"])
     made = _blocker(case, answers.DAMAGED, COMPACTION, reached, message, at=broken, fix=REPLACE, is_against=is_against)
     yield made._replace(position=broken.damage.position)

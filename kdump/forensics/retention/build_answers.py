@@ -89,15 +89,15 @@ def _sum(segments: Iterable[ObservedSegment], name: str) -> Tombstones | None:
     return total
 
 
-def _verdict(case: RetentionCase, found: list[RetentionBlocker]) -> str:
-    if any(hold.isAgainstPolicy for hold in found):
+def _verdict(case: RetentionCase, blockers: list[RetentionBlocker]) -> str:
+    if any(hold.isAgainstPolicy for hold in blockers):
         return HELD
     unread = not all(segment.is_read for segment in case.segments)
     return UNKNOWN if unread or any(each.state == IS_UNKNOWN for each in case.deletions) else FREE
 
 
 def partition_answer(
-    case: RetentionCase, found: list[RetentionBlocker], summary: PartitionTransactions
+    case: RetentionCase, blockers: list[RetentionBlocker], summary: PartitionTransactions
 ) -> PartitionRetention:
     """Return the answer for the partition, which sums up its segments."""
     pairs = list(zip(case.segments, case.deletions))
@@ -113,7 +113,7 @@ def partition_answer(
         partition=case.partition,
         path=case.path,
         state=case.state,
-        verdict=_verdict(case, found),
+        verdict=_verdict(case, blockers),
         cleanupPolicy=policy(case.settings),
         settings=shown_settings(case.settings),
         isConfigKnown=case.settings.is_known,

@@ -121,11 +121,11 @@ def compaction(
     return found
 
 
-def unreadable(segments: Sequence[ObservedSegment], found: Compaction) -> ObservedSegment | None:
+def unreadable(segments: Sequence[ObservedSegment], compaction: Compaction) -> ObservedSegment | None:
     """Return the first segment that the cleaner would read and cannot; None if there is none, or nothing is dirty."""
-    if not any(each.state == DIRTY for each in found.segments):
+    if not any(each.state == DIRTY for each in compaction.segments):
         return None
-    pairs = zip(segments, found.segments)
+    pairs = zip(segments, compaction.segments)
     reached = (segment for segment, each in pairs if each.state in (CLEAN, DIRTY))
     return next((each for each in reached if each.damage is not None and not each.damage.is_readable), None)
 
@@ -162,12 +162,12 @@ def _missing(clean: int, cleanable: int, least: float) -> int | None:
 
 
 def _cleaning(
-    segment: ObservedSegment, upper: int, found: Compaction, log: LogFacts, stable: int, ripe: int
+    segment: ObservedSegment, upper: int, compaction: Compaction, log: LogFacts, stable: int, ripe: int
 ) -> CleaningState:
     """Return the state of a segment. `ripe`: epoch ms from which min.compaction.lag.ms allows cleaning it; 0: it does
     already."""
-    if segment.base < found.stop:
-        return CleaningState(CLEAN if upper <= found.first_dirty else DIRTY)
+    if segment.base < compaction.stop:
+        return CleaningState(CLEAN if upper <= compaction.first_dirty else DIRTY)
     because = []
     if stable < upper:
         is_watermark = log.last_stable is None or (log.high_watermark is not None and stable < log.last_stable)

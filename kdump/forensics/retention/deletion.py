@@ -57,10 +57,10 @@ class Deletion:
     blocked: str = ""
 
 
-def stopped(found: list[Deletion], why: str) -> None:
+def stopped(deletions: list[Deletion], why: str) -> None:
     """Mark the segments that would be deleted now as held, because of `why`: the cleaner threads delete the segments of
     a compacted log, and they do not process this one."""
-    for each in found:
+    for each in deletions:
         if each.state == NOW:
             each.state, each.blocked = HELD, why
 

@@ -15,8 +15,8 @@ from kdump.log.file_kinds import TIME_INDEX
 from kdump.log.legacy_records import read_wrapper
 from kdump.log.offset_index_lookup import last_entry
 from kdump.log.paths import Target
-from kdump.log.reader import regions
 from kdump.log.region import PADDING, TORN, Batch, DefaultRecordBatch, LegacyRecordBatch, Region
+from kdump.log.region_reader import regions
 
 BATCH, INDEX, FILE = "batch", "timeIndex", "file"
 """Sources of a segment's largest timestamp: a batch header, the last entry of its .timeindex or, if no record has one,

@@ -73,11 +73,11 @@ def run_query(
     *,
     on_unreadable: OnUnreadable = raise_error,
     on_progress: Callable[[int], None] = lambda count: None,
-    started: Callable[[PartitionInput], None] = lambda place: None,
-    total: Callable[[int], None] = lambda size: None,
+    on_partition: Callable[[PartitionInput], None] = lambda place: None,
+    on_total: Callable[[int], None] = lambda size: None,
 ) -> Iterator[RetentionAnswer]:
     """Like `retention`, with the selection as a RetentionQuery. `on_progress` is called with the number of bytes as
-    they are read, `total` with their sum in advance, `started` with each partition."""
+    they are read, `on_total` with their sum in advance, `on_partition` with each partition."""
     now = round(time.time() * 1000) if question.now is None else question.now
     options = Options(
         only=frozenset({"transactions"}), limits=question.limits, now=now, transaction_timeout=question.timeout
@@ -87,9 +87,9 @@ def run_query(
     chosen = [place for place in places if place.known.topic is None or question.topic(place.known.topic)]
     clusters = Clusters(question.metadata, directories, options, on_unreadable)
     yielded: set[Note] = set()
-    total(sum(place.size for place in chosen))
+    on_total(sum(place.size for place in chosen))
     for place in chosen:
-        started(place)
+        on_partition(place)
         place, _ = place.now()
         if is_away(place, on_unreadable):
             continue

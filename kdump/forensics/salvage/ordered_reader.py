@@ -25,7 +25,7 @@ class OrderedReader(SalvageReader):
     surveyed = True
 
     def __init__(self, of: SalvageReader, index: BatchIndex, *, astray: bool) -> None:
-        super().__init__(of.place, of.known, of.options, of.lost, of.on_progress, of.rescue)
+        super().__init__(of.place, of.known, of.options, of.on_lost, of.on_progress, of.rescue)
         self.index = index
         self.astray = astray
         self.compacted = of.compacted
@@ -67,7 +67,7 @@ class OrderedReader(SalvageReader):
             checked = checked._replace(last=checked.last + found.base - checked.base, base=found.base)
         if checked.code or (checked.base, checked.last, batch.crc) != (found.base, found.last, found.crc):
             lost = LostBytes(UNREAD, found.position, found.size, checked.code, CHANGED, found.base, found.last)
-            self.lost(self, lost)
+            self.on_lost(self, lost)
             return None
         epoch = None if self.astray else self._right_epoch(batch, checked.last)
         if epoch is not None:

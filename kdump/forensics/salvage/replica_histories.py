@@ -13,10 +13,10 @@ from dataclasses import dataclass, field
 from itertools import pairwise
 
 from kdump.check.options import Options
-from kdump.forensics.copies import Copy
 from kdump.forensics.copy_facts import CopyFacts
 from kdump.forensics.diff import Diff, diff_copies
 from kdump.forensics.differences import RECORDS
+from kdump.forensics.find_copies import Copy
 
 
 @dataclass
@@ -82,10 +82,10 @@ def histories_of(
     return made
 
 
-def _add_divergence(made: ReplicaHistories, found: Diff, above: int, place: int, prefer: int | None) -> None:
+def _add_divergence(made: ReplicaHistories, diff: Diff, above: int, place: int, prefer: int | None) -> None:
     """Record what follows from the first offset at which two copies have different records."""
     one, other = made.order[above], made.order[place]
-    pair = found.pairs[(min(one, other), max(one, other))]
+    pair = diff.pairs[(min(one, other), max(one, other))]
     divergence = min((each.first for each in pair.differences if each.kind == RECORDS), default=None)
     known = made.divergences.get(place)
     if divergence is None or (known is not None and known.offset <= divergence):
@@ -96,7 +96,7 @@ def _add_divergence(made: ReplicaHistories, found: Diff, above: int, place: int,
     batches = pair.batches_at.get(divergence, (None, None))
     epochs = [None if each is None else each.leaderEpoch for each in batches]
     mine, theirs = epochs if one < other else reversed(epochs)
-    paths = found.copies[one].path, found.copies[other].path
+    paths = diff.copies[one].path, diff.copies[other].path
     if one == prefer and above == 0:
         reason = f"from offset {divergence} on it differs from {paths[0]}, which was chosen with --prefer"
     elif mine is not None and theirs is not None and mine > theirs:

@@ -64,8 +64,8 @@ class SalvageCandidate:
 
 
 class SalvageReader:
-    """Reads one file. `head` is the current batch, None at the end. `lost` is called with everything else, in order of
-    position, before the next head is available."""
+    """Reads one file. `head` is the current batch, None at the end. `on_lost` is called with everything else, in order
+    of position, before the next head is available."""
 
     astray = False
     """Whether these are the batches that are out of order in their file."""
@@ -77,14 +77,14 @@ class SalvageReader:
         place: InputFile,
         known: PartitionContext,
         options: Options,
-        lost: Callable[[SalvageReader, LostBytes], None],
+        on_lost: Callable[[SalvageReader, LostBytes], None],
         on_progress: Callable[[int], None] = lambda count: None,
         rescue: Rescue | None = None,
     ) -> None:
         self.place = place
         self.known = known
         self.options = options
-        self.lost = lost
+        self.on_lost = on_lost
         self.on_progress = on_progress
         self.rescue = rescue
         self.head: SalvageCandidate | None = None
@@ -135,7 +135,7 @@ class SalvageReader:
                     self.last, self.epoch = head.last, head.epoch if head.epoch >= 0 else self.epoch
                     yield head
             if source.error:
-                self.lost(self, LostBytes(UNREAD, self.position, None, "", source.error))
+                self.on_lost(self, LostBytes(UNREAD, self.position, None, "", source.error))
             elif isinstance(source, FileSource) and source.grown():
                 self.notes.append(f"{target.path}: changed while being read")
         except SourceError as error:
@@ -150,7 +150,7 @@ class SalvageReader:
         if is_gone(error):
             self.notes.append(str(error))
         else:
-            self.lost(self, LostBytes(UNREAD, position, size, "", str(error)))
+            self.on_lost(self, LostBytes(UNREAD, position, size, "", str(error)))
 
     def _judged(self, region: Region) -> SalvageCandidate | None:
         """Return the region as a head; None, after reporting it, if it is not a valid batch."""
@@ -165,7 +165,7 @@ class SalvageReader:
             raise Disordered(self.place.target.path)
         if reason:
             lost = LostBytes(CONTRADICTS, region.position, region.size, "offset-not-monotonic", reason, base, last)
-            self.lost(self, lost._replace(reason=f"{reason}, {READ_ONCE}", records=batch.possible_records))
+            self.on_lost(self, lost._replace(reason=f"{reason}, {READ_ONCE}", records=batch.possible_records))
             return None
         stored = None
         if right != base:
@@ -230,13 +230,13 @@ class SalvageReader:
             fate = DAMAGED
         code = "" if fate == PADDING else region.code
         if unread:
-            self.lost(self, LostBytes(UNREAD, region.position, region.size, code, unread))
+            self.on_lost(self, LostBytes(UNREAD, region.position, region.size, code, unread))
             return
         claimed = region.claimed
         first, last, records = None, None, 0
         if isinstance(claimed, BatchHeader):
             first, last, records = self._claims(claimed, region.end)
-        self.lost(self, LostBytes(fate, region.position, region.size, code, region.reason, first, last, records))
+        self.on_lost(self, LostBytes(fate, region.position, region.size, code, region.reason, first, last, records))
 
     def _hides(self, zeros: Region) -> bool:
         """Return True if zeros are in place of batches: offsets are missing after them."""
@@ -266,7 +266,7 @@ class SalvageReader:
         if isinstance(batch, LegacyRecordBatch):
             records = batch.recordCount or 1
         fate = UNREAD if unread else DAMAGED
-        self.lost(
+        self.on_lost(
             self,
             LostBytes(fate, batch.position, batch.size, code, unread or reason, first, last_, records, is_possible),
         )

@@ -16,7 +16,6 @@ from kdump.format.batch_header import BATCH_HEADER, LOG_OVERHEAD, BatchHeader
 from kdump.log.batch_validity import CHECKSUM, invalidity
 from kdump.log.legacy_records import last_record_offset
 from kdump.log.partition_directory import SegmentFiles
-from kdump.log.reader import regions
 from kdump.log.region import (
     Batch,
     DefaultRecordBatch,
@@ -27,6 +26,7 @@ from kdump.log.region import (
     make_batch,
     read_header,
 )
+from kdump.log.region_reader import regions
 from kdump.log.source import StreamSource
 from kdump.log.window import Window
 

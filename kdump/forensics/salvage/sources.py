@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 
 from kdump.check.engine.units import CheckUnit, units
 from kdump.check.options import Options
-from kdump.forensics.copies import Copy, PartitionKey, reject_others
+from kdump.forensics.find_copies import Copy, PartitionKey, reject_others
 from kdump.log.errors import OnUnreadable, SourceError
 from kdump.log.file_kinds import SEGMENT
 from kdump.log.header_candidate import candidate_at
@@ -93,14 +93,14 @@ def jobs(
 
 
 def _add_replicas(
-    found: dict[PartitionKey, SalvageInput], path: str, options: Options, on_unreadable: OnUnreadable
+    inputs: dict[PartitionKey, SalvageInput], path: str, options: Options, on_unreadable: OnUnreadable
 ) -> None:
     matched = False
     for given in _given([path], options, on_unreadable):
         key = given.copy.key
-        if key is None and given.was_named and len(found) == 1:
-            key = next(iter(found))  # it has no name that could be that of another partition
-        job = found.get(key) if key is not None else None
+        if key is None and given.was_named and len(inputs) == 1:
+            key = next(iter(inputs))  # it has no name that could be that of another partition
+        job = inputs.get(key) if key is not None else None
         if job is None or key is None:
             if given.was_named:
                 raise SalvageError(f"--replica {path}: {_name(key)} is not one of the partitions to salvage")

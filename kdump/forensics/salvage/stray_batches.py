@@ -116,7 +116,7 @@ class StrayBatchPlacement:
         lost = LostBytes(
             CONTRADICTS, entry.position, entry.size, "offset-not-monotonic", reason, entry.base, entry.last
         )
-        self.strand.lost(self.strand, lost)
+        self.strand.on_lost(self.strand, lost)
 
     def _touches(self, number: int, at: int) -> bool:
         """Return True if its neighbors in the chain, before and at index `at`, are adjacent to it in the file."""

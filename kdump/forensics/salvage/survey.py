@@ -77,7 +77,7 @@ def _indexed(strand: SalvageReader, losses: LostOffsets) -> BatchIndex:
 
     def lost(of: SalvageReader, lost_bytes: LostBytes) -> None:
         nonlocal pending, borders
-        strand.lost(of, lost_bytes)
+        strand.on_lost(of, lost_bytes)
         if index and index.positions[-1] == borders and index.end_of(-1) == lost_bytes.position and index.positions[-1]:
             index.marks[-1] |= ALONE
         borders = lost_bytes.position + (lost_bytes.size or 0)

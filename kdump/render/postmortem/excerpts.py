@@ -15,13 +15,13 @@ from kdump.log.entries import Entry, entries
 from kdump.log.errors import SourceError
 from kdump.log.file_kinds import BATCHES, by_content
 from kdump.log.paths import target
-from kdump.log.reader import regions
 from kdump.log.record import Record
 from kdump.log.region import JUNK, Batch, Region
+from kdump.log.region_reader import regions
 from kdump.log.window import Window
 from kdump.render.field_meanings import FieldMeaning
 from kdump.render.hexdump import Hexdump
-from kdump.render.output import Output
+from kdump.render.stdout import Output
 from kdump.render.style_marks import mark_style, split_styles
 
 Line = tuple[tuple[str, str], ...]

@@ -83,19 +83,19 @@ def _stories(facts: PartitionFacts) -> list[FindingGroup]:
     return group.stories
 
 
-def _folded(found: list[tuple[PartitionFacts, FindingGroup]]) -> tuple[list[Chosen], int]:
+def _folded(groups: list[tuple[PartitionFacts, FindingGroup]]) -> tuple[list[Chosen], int]:
     """Return the groups of findings to show, each with its partitions, and the number of groups left out. Groups that
     are not errors and occur in more than EVERYWHERE partitions are merged by code. Of one code in one partition, at
     most OF_ONE_CODE groups are shown."""
     places: dict[str, dict[int, PartitionFacts]] = {}
-    for facts, story in found:
+    for facts, story in groups:
         if story.first.severity != ERROR:
             places.setdefault(story.first.code, {})[id(facts)] = facts
     folded = {code: list(of.values()) for code, of in places.items() if len(of) > EVERYWHERE}
     counts: Counter[tuple[str, int]] = Counter()
     chosen: list[Chosen] = []
     omitted = 0
-    for facts, story in found:
+    for facts, story in groups:
         code = story.first.code
         is_folded = code in folded and story.first.severity != ERROR
         key = (code, 0 if is_folded else id(facts))

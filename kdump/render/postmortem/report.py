@@ -47,16 +47,16 @@ def report(
     max_rate: int | None = None,
     on_unreadable: OnUnreadable | None = None,
     on_progress: Callable[[int], None] = lambda count: None,
-    total: Callable[[int], None] = lambda size: None,
-    step: Callable[[str], None] = lambda what: None,
+    on_total: Callable[[int], None] = lambda size: None,
+    on_step: Callable[[str], None] = lambda what: None,
 ) -> ReportFiles:
     """Write a post-mortem page for `paths` to the new file `out`, and its charts as files of `chart_format` (png or
     svg) into the new directory `charts`.
 
     `paths`: segments, partition directories, log directories, or directories above them. `title`: the title of the
     page. `topics` selects partitions by topic name. `jobs`: number of processes that read in parallel; `max_rate`:
-    bytes per second that they read together. `total` is called with the number of bytes to read, `on_progress` with the
-    number of bytes read since its previous call, and `step` with the name of each step after reading.
+    bytes per second that they read together. `on_total` is called with the number of bytes to read, `on_progress` with
+    the number of bytes read since its previous call, and `on_step` with the name of each step after reading.
 
     Raises OutputError if the output cannot be written, if possible before anything is read. Raises SourceError if the
     packages for drawing are missing, if nothing could be read, or if a path cannot be read and `on_unreadable` is None;
@@ -77,11 +77,11 @@ def report(
         max_rate=max_rate,
         on_unreadable=on_unreadable,
         on_progress=on_progress,
-        total=total,
+        on_total=on_total,
     )
     if not made.totals.files and not made.stats.files:
         raise SourceError((made.totals.unread or ["nothing was read"])[0])
-    step("drawing")
+    on_step("drawing")
     names = PartitionLabels(made)
     drawn = draw_charts(made, names)
     section = evidence(made, names, options)
@@ -90,7 +90,7 @@ def report(
     )
     written: list[str] = []
     if directory is not None:
-        step("writing charts")
+        on_step("writing charts")
         written = [_picture(directory, chart, chart_format) for chart in drawn.charts]
     with page_file.writing() as file:
         file.write(text)

@@ -5,8 +5,8 @@ from __future__ import annotations
 from array import array
 from typing import Any
 
-from kdump.forensics.distribution import size_classes
 from kdump.forensics.frequent_items import SpaceSaving
+from kdump.forensics.histograms import size_classes
 from kdump.forensics.stats import Stats, codecs_of
 from kdump.render.amounts import size_text
 from kdump.render.postmortem import palette

@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from kdump.decode.decoded import NOTHING, WITHOUT_KEY, DecodedPart, DecodedRecord, Spans, problem_of
+from kdump.decode.decoder_interface import NOTHING, WITHOUT_KEY, DecodedPart, DecodedRecord, Spans, problem_of
 from kdump.decode.id_names import IdNames
-from kdump.decode.topics import KAFKA
+from kdump.decode.kafka_topics import KAFKA
 from kdump.format.consumer_protocol import MESSAGES, PROTOCOL_TYPE, nested_spans, with_members
 from kdump.format.coordinator_record import (
     MessagePart,

@@ -8,6 +8,6 @@ from kdump import jsonl
 from kdump.answer import answer_object
 
 
-def answer_line(found: Any) -> str:
+def answer_line(answer: Any) -> str:
     """Return the JSON line of an answer or a finding."""
-    return jsonl.line(answer_object(found))
+    return jsonl.line(answer_object(answer))

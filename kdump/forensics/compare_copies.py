@@ -10,10 +10,10 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from kdump.check.options import Options
-from kdump.forensics.copies import Copy
 from kdump.forensics.copy_reader import CopyReader
 from kdump.forensics.difference_collector import DifferenceCollector
 from kdump.forensics.differences import LEADER_EPOCH, Comparison
+from kdump.forensics.find_copies import Copy
 from kdump.log.legacy_records import last_record_offset
 from kdump.log.region import Batch
 

@@ -13,11 +13,11 @@ from itertools import chain, islice
 from typing import NamedTuple
 
 from kdump.browse.open_file import OpenFile
-from kdump.browse.rows import BrowseRow, ListingSlice, OnProgress
+from kdump.browse.row_listings import BrowseRow, ListingSlice, OnProgress
 from kdump.format.batch_header import BatchHeader
 from kdump.log.offset_index_lookup import IndexLookup, begins_batch, open_index_lookup
-from kdump.log.reader import WALKED, Reader
 from kdump.log.region import Batch, DefaultRecordBatch, Limits, Region
+from kdump.log.region_reader import WALKED, Reader
 from kdump.log.region_scan import RegionScan
 from kdump.log.selection import Selection
 from kdump.log.source import FileSource

@@ -12,14 +12,14 @@ from kdump.answer import answer_object
 from kdump.check.finding import SEVERITIES, Code
 from kdump.check.summary import CheckSummary
 from kdump.check.totals import CheckTotals
-from kdump.decode.decoded import DecodedRecord
+from kdump.decode.decoder_interface import DecodedRecord
 from kdump.format.control_record import decode_control
 from kdump.log.entries import Entry
 from kdump.log.inspect_answer import InspectedBatch, InspectedRegion
 from kdump.log.paths import Target
 from kdump.log.record import Record
 from kdump.log.region import Batch, Region
-from kdump.render.decoded import add_decoded
+from kdump.render.decoded_values import add_decoded
 from kdump.render.escape import path_text
 
 

@@ -11,9 +11,9 @@ from kdump.format.layout import Bits
 from kdump.format.struct_fields import NOT_GIVEN, StructField, rows
 from kdump.format.structs import NamedStruct
 from kdump.render.escape import printable
-from kdump.render.output import Output
+from kdump.render.schema_objects import versions_text
 from kdump.render.sink import Sink
-from kdump.render.struct_objects import versions_text
+from kdump.render.stdout import Output
 from kdump.render.style import cut, painter
 from kdump.render.table import GAP, Column, Table
 
@@ -28,8 +28,8 @@ class StructList(Sink[NamedStruct]):
         self.output = output
         self._found: list[NamedStruct] = []
 
-    def add(self, found: NamedStruct) -> None:
-        self._found.append(found)
+    def add(self, answer: NamedStruct) -> None:
+        self._found.append(answer)
 
     def end(self) -> None:
         output = self.output
@@ -57,8 +57,8 @@ class StructReport(Sink[NamedStruct]):
         self.output = output
         self.version = version
 
-    def add(self, found: NamedStruct) -> None:
-        struct, output, version = found, self.output, self.version
+    def add(self, answer: NamedStruct) -> None:
+        struct, output, version = answer, self.output, self.version
         paint = painter(output.colour)
         output.line(paint(f"{struct.name}: {_title(struct, version)}", "head"))
         texts = [struct.about, f"source: {struct.source}"] if struct.about else [f"source: {struct.source}"]

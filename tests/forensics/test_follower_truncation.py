@@ -1,5 +1,5 @@
-"""Compares kdump.forensics.truncation with Kafka's own LeaderEpochFileCache (EpochCache.java wrote epoch_cache.tsv with
-4.3.1), and replays the histories in KIP-101 and KIP-279."""
+"""Compares kdump.forensics.follower_truncation with Kafka's own LeaderEpochFileCache (EpochCache.java wrote
+epoch_cache.tsv with 4.3.1), and replays the histories in KIP-101 and KIP-279."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from kdump.forensics.truncation import EpochLineage, Truncation, end_offset_for, truncation
+from kdump.forensics.follower_truncation import EpochLineage, Truncation, end_offset_for, truncation
 
 GOLDEN = Path(__file__).with_name("epoch_cache.tsv").read_text().splitlines()
 

@@ -1,4 +1,4 @@
-"""Output of the commands that show files: one view per format, all with the same methods."""
+"""The output of `kdump inspect`: one view per format, all with the same methods."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from kdump import jsonl
 from kdump.answer import answer_object
 from kdump.check.finding import Finding
 from kdump.check.rules.records import noted_and_count_findings, noted_findings, record_findings
-from kdump.decode.decoded import DecodedRecord
+from kdump.decode.decoder_interface import DecodedRecord
 from kdump.decode.record_decoder import RecordDecoder
 from kdump.log.entries import Entry
 from kdump.log.inspect_answer import (
@@ -27,18 +27,18 @@ from kdump.log.paths import Target
 from kdump.log.record import Record
 from kdump.log.region import Batch, Region
 from kdump.log.window import Window
-from kdump.render.columns import DECODED, TableDecoder, columns_of, header_pieces, refuse_unknown
-from kdump.render.decoded import lines
+from kdump.render.decoded_values import lines
 from kdump.render.escape import path_text, printable
 from kdump.render.hexdump import Hexdump
+from kdump.render.inspect_columns import DECODED, TableDecoder, columns_of, header_pieces, refuse_unknown
+from kdump.render.inspect_objects import batch_object, entry_object, record_object, region_object
 from kdump.render.long_record import record_line
 from kdump.render.long_value import LARGE, bytes_text_pieces
-from kdump.render.objects import batch_object, entry_object, record_object, region_object
-from kdump.render.output import Output
+from kdump.render.record_template import Part, render
 from kdump.render.sink import CsvRows
+from kdump.render.stdout import Output
 from kdump.render.style import painter
 from kdump.render.table import Column, Table, problem_line
-from kdump.render.template import Part, render
 
 NARROW = 180
 """Terminal columns below which decoded values of Kafka's own records are written below their rows."""
@@ -228,8 +228,8 @@ class TableView:
             text += f", offset {region.claimed[0]}"
         self._current.line(f"{text}: {region.reason}" if region.reason else text, region.kind)
 
-    def _findings(self, found: Iterable[Finding]) -> None:
-        for finding in found:
+    def _findings(self, findings: Iterable[Finding]) -> None:
+        for finding in findings:
             self._current.line(problem_line(finding.code, finding.position, finding.message), "bad")
 
     def tick(self) -> None:
@@ -287,8 +287,8 @@ class JsonView:
     def region(self, target: Target, region: Region, window: Window) -> None:
         self.output.line(jsonl.line(region_object(target, region)))
 
-    def _findings(self, found: Iterable[Finding]) -> None:
-        for finding in found:
+    def _findings(self, findings: Iterable[Finding]) -> None:
+        for finding in findings:
             self.output.line(jsonl.line(answer_object(finding)))
 
     def tick(self) -> None:

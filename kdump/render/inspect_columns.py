@@ -9,14 +9,14 @@ from typing import Any, NamedTuple
 from kdump import jsonl
 from kdump.answer import ANSWERS, Key, answer_keys
 from kdump.core.record_columns import each_header
-from kdump.decode.decoded import DecodedRecord
+from kdump.decode.decoder_interface import DecodedRecord
 from kdump.log.inspect_answer import InspectedBatch, InspectedRecord
 from kdump.log.record import Record
 from kdump.log.region import Batch
-from kdump.render.decoded import add_decoded, key_cell, value_cell
+from kdump.render.decoded_values import add_decoded, key_cell, value_cell
 from kdump.render.escape import bytes_text, printable
+from kdump.render.inspect_objects import control_object
 from kdump.render.long_value import PIECE, bytes_text_pieces
-from kdump.render.objects import control_object
 from kdump.render.table import Column, UnknownColumn
 from kdump.render.times import iso
 

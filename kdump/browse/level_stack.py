@@ -8,11 +8,11 @@ from contextlib import closing
 from threading import RLock
 
 from kdump.browse.hexdump_lines import HexDump
+from kdump.browse.hierarchy import Level, Places
 from kdump.browse.open_file import OpenFile
-from kdump.browse.pages import Pages
-from kdump.browse.places import Level, Places
 from kdump.browse.row_factory import RowFactory
-from kdump.browse.rows import BrowseRow, CountedListing, FullListing, ListingSlice, OnProgress
+from kdump.browse.row_listings import BrowseRow, CountedListing, FullListing, ListingSlice, OnProgress
+from kdump.browse.segment_pages import Pages
 from kdump.log.paths import Target
 from kdump.log.record import Record
 from kdump.log.region import Batch, Limits

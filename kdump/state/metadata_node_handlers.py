@@ -20,7 +20,7 @@ from kdump.state.metadata_image import (
     Voter,
     endpoints,
 )
-from kdump.state.replay_state import ReplayState
+from kdump.state.metadata_replay_state import ReplayState
 
 METADATA_VERSION = "metadata.version"
 FENCE, UNFENCE, NO_CHANGE, SHUTTING_DOWN = 1, -1, 0, 1

@@ -20,7 +20,7 @@ from kdump.format.metadata_names import (
 )
 from kdump.state.internal_records import ENTRY
 from kdump.state.metadata_image import TOPIC, DelegationToken, QuotaEntityKey, ScramCredential, StandardAcl
-from kdump.state.replay_state import ReplayState
+from kdump.state.metadata_replay_state import ReplayState
 
 
 def config(replay: ReplayState, values: dict[str, Any]) -> None:

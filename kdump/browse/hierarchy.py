@@ -10,9 +10,9 @@ from typing import Any
 
 from kdump.browse.hexdump_lines import HEADER, AnnotatedDump, HexDump
 from kdump.browse.open_file import OpenFile
-from kdump.browse.pages import Pages
 from kdump.browse.row_factory import FileRow, RowFactory
-from kdump.browse.rows import BrowseRow, CountedListing, FullListing, Listing, ListingSlice, OnProgress
+from kdump.browse.row_listings import BrowseRow, CountedListing, FullListing, Listing, ListingSlice, OnProgress
+from kdump.browse.segment_pages import Pages
 from kdump.check.engine.small_files import file_finding
 from kdump.check.finding import Finding
 from kdump.log.entries import Entry, entries

@@ -7,10 +7,10 @@ from typing import Any, ClassVar
 from textual.binding import Binding, BindingType
 
 from kdump.answer import answer_object
+from kdump.browse.background_jobs import Job, Jobs
 from kdump.browse.background_verify import BackgroundVerify
-from kdump.browse.jobs import Job, Jobs
-from kdump.browse.layout import table
-from kdump.browse.rows import BrowseRow
+from kdump.browse.row_lines import table
+from kdump.browse.row_listings import BrowseRow
 from kdump.browse.screens import Overlay
 from kdump.check.finding import INFO, Finding
 from kdump.forensics.answers import ABORTED, COMMITTED, HANGING, OPEN, PartitionTransactions, Transaction
@@ -147,14 +147,16 @@ class TransactionsScreen(Overlay):
             self.fill()
 
     def _read(self, job: Job) -> None:
-        def total(size: int) -> None:
+        def on_total(size: int) -> None:
             job.total = size
 
         def on_unreadable(error: SourceError) -> None:
             self.troubles.append(str(error))
 
         question = TransactionsQuery(limits=self.limits)
-        for answer in transactions(self.path, question, on_unreadable=on_unreadable, on_progress=job.add, total=total):
+        for answer in transactions(
+            self.path, question, on_unreadable=on_unreadable, on_progress=job.add, on_total=on_total
+        ):
             if isinstance(answer, Transaction):
                 if len(self.found) < MAX_TRANSACTIONS:
                     self.found.append(answer)
@@ -177,8 +179,8 @@ class TransactionsScreen(Overlay):
         self.note.show((printable(path_text(self._note())), "dim"))
 
     @staticmethod
-    def _several(found: list[Transaction]) -> bool:
-        return len({(each.topic, each.partition) for each in found[:1000]}) > 1
+    def _several(listed: list[Transaction]) -> bool:
+        return len({(each.topic, each.partition) for each in listed[:1000]}) > 1
 
     def _note(self) -> str:
         """Return the text of the note: progress or result of the reading, omitted transactions, and the first

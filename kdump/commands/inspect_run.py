@@ -1,4 +1,4 @@
-"""The work of the commands that show files: passes the selected regions of each file to a view."""
+"""The work of `kdump inspect`: passes the selected regions of each file to a view."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING
 import click
 
 from kdump.commands.input_files import Files, print_error, unreadable_line
-from kdump.commands.output import CSV, JSON, TABLE
+from kdump.commands.output_options import CSV, JSON, TABLE
 from kdump.core.json_lines import COMPILED
-from kdump.decode.decoded import DecoderError
+from kdump.decode.decoder_interface import DecoderError
 from kdump.decode.record_decoder import DecodeOptions, RecordDecoder
 from kdump.log.entries import Entry, Item, entries
 from kdump.log.errors import SourceError
@@ -31,19 +31,19 @@ from kdump.log.window import Window
 from kdump.render.escape import path_text
 from kdump.render.fast_json import FastRecordWriter
 from kdump.render.fast_rows import FastRows
-from kdump.render.output import AUTO, Output
+from kdump.render.inspect_views import CsvView, HexView, JsonView, TableView, TemplateView, View
 from kdump.render.progress import Progress
+from kdump.render.record_template import TemplateError, compile_template, shows_decoded
+from kdump.render.stdout import AUTO, Output
 from kdump.render.table import OtherColumns, UnknownColumn
-from kdump.render.template import TemplateError, compile_template, shows_decoded
 from kdump.render.times import iso
-from kdump.render.views import CsvView, HexView, JsonView, TableView, TemplateView, View
 
 if TYPE_CHECKING:
     from kdump.forensics.read_committed import ReadCommitted
 
 AS_USUAL = DecodeOptions()
 HEX, TEMPLATE = "hex", "template"
-"""Formats besides those of kdump.commands.output."""
+"""Formats besides those of kdump.commands.output_options."""
 
 
 @dataclass(frozen=True)
@@ -73,8 +73,8 @@ def notes_of(target: Target, text: str) -> None:
     print_error(f"{path_text(target.path)}: {text}")
 
 
-class Show:
-    """One run of a command that shows files."""
+class InspectRun:
+    """One run of the command."""
 
     def __init__(self, options: ShowOptions, selection: Selection, limits: Limits, paths: tuple[str, ...]) -> None:
         self.options = options
@@ -446,7 +446,7 @@ class Show:
 
     def _tail(self, target: Target, window: Window) -> int:
         """Return the end of the file's last complete batch."""
-        from kdump.log.reader import regions
+        from kdump.log.region_reader import regions
 
         position = 0
         for region in regions(window, name_offset=target.name_offset, limits=self.scan.limits):

@@ -13,8 +13,8 @@ from kdump.commands.input_files import OUTPUT, print_error, unreadable_line
 from kdump.commands.params import ZoneParam
 from kdump.commands.typed_options import CommandOptions, add_options
 from kdump.format.count_text import count_text
-from kdump.render.output import AUTO, COLORS, Output
 from kdump.render.sink import CsvRows, JsonLines, Objects, Silent, Sink, objects_of
+from kdump.render.stdout import AUTO, COLORS, Output
 from kdump.render.table import UnknownColumn
 
 TABLE, JSON, CSV = FORMATS = ("table", "json", "csv")
@@ -96,7 +96,7 @@ class OutputOptions(CommandOptions):
             raise click.UsageError(str(error)) from None
 
 
-OLD_FORMAT = "kdump.commands.output.old"
+OLD_FORMAT = "kdump.commands.output_options.old"
 """Key in click's context: the value of --format, if it has the meaning that it had before it selected the output."""
 
 

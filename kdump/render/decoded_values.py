@@ -9,7 +9,7 @@ from functools import cache
 from typing import Any
 
 from kdump import jsonl
-from kdump.decode.decoded import RAW, WITHOUT_KEY, DecodedPart, DecodedRecord
+from kdump.decode.decoder_interface import RAW, WITHOUT_KEY, DecodedPart, DecodedRecord
 from kdump.format.enum_names import enum_names, is_timestamp
 from kdump.render.escape import printable
 from kdump.render.times import iso

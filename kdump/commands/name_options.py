@@ -15,7 +15,7 @@ from kdump.log.errors import SourceError
 
 F = TypeVar("F", bound=Callable[..., Any])
 Name = TypeVar("Name", int, str)
-MATCHERS = "kdump.commands.topics"
+MATCHERS = "kdump.commands.name_options"
 """Key in click's context: the selections of this run."""
 SHOWN = 5
 """Maximum number of existing names listed for a value that matches nothing."""

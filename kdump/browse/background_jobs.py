@@ -8,8 +8,8 @@ from typing import Any, Protocol, TypeVar, cast
 
 from textual.app import App
 
-from kdump.browse.levels import NotFound
-from kdump.browse.rows import Cancelled
+from kdump.browse.level_stack import NotFound
+from kdump.browse.row_listings import Cancelled
 from kdump.log.errors import SourceError
 
 T = TypeVar("T")

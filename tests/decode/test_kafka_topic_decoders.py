@@ -12,11 +12,11 @@ from typing import Any
 
 import pytest
 
-from kdump.decode.decoded import RAW, DecodedRecord
+from kdump.decode.decoder_interface import RAW, DecodedRecord
 from kdump.decode.id_names import IdNames
-from kdump.decode.kafka import kafka_decoder
+from kdump.decode.kafka_topic_decoders import kafka_decoder
+from kdump.decode.kafka_topics import KAFKA
 from kdump.decode.record_decoder import DecodeOptions, RecordDecoder
-from kdump.decode.topics import KAFKA
 from kdump.format.enum_names import MEANINGS
 from kdump.format.schema import load_folder
 from kdump.log.batch_records import records

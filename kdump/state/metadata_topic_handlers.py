@@ -13,8 +13,8 @@ from kdump.format.metadata_names import RECOVERY_STATE, enum_name
 from kdump.format.numbers import int32
 from kdump.state.internal_records import ENTRY
 from kdump.state.metadata_image import NO_CONFIGS, TOPIC, TopicImage
+from kdump.state.metadata_replay_state import ReplayState
 from kdump.state.partition_table import PartitionRegistration, PartitionTable
-from kdump.state.replay_state import ReplayState
 
 NO_LEADER_CHANGE = -2
 NO_RECOVERY_CHANGE = -1
