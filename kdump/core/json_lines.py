@@ -1,5 +1,5 @@
 # cython: language_level=3, boundscheck=False, wraparound=False, initializedcheck=False, cdivision=True
-"""Writes JSON lines of records directly from columns: identical to render.objects.record_object and jsonl.line,
+"""Writes JSON lines of records directly from columns: identical to render.inspect_objects.record_object and jsonl.line,
 but without creating an object per record. A property test compares the two.
 
 Compiled if a C compiler is available. As plain Python, it is slower than those two, and only that test uses it.

@@ -60,7 +60,7 @@ NEAR = 1 << 16
 
 
 class TimeCounts(Protocol):
-    """Counts timestamps in buckets of `width` ms (forensics.distribution.TimeHistogram)."""
+    """Counts timestamps in buckets of `width` ms (forensics.histograms.TimeHistogram)."""
 
     width: int
 
@@ -97,7 +97,7 @@ def new_counts() -> array[int]:
 @cython.exceptval(check=False)
 @cython.returns(cython.Py_ssize_t)
 def _class(size: cython.longlong):
-    """Return what forensics.distribution.class_of returns."""
+    """Return what forensics.histograms.class_of returns."""
     number: cython.Py_ssize_t = 0
     while size > 0 and number < 33:
         size >>= 1

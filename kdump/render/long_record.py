@@ -1,5 +1,5 @@
 """Builds the JSON line of a large record in pieces: the same line as render.inspect_objects.record_object and
-render.jsonl.line, without a second copy of its value and without an object for each of its headers."""
+jsonl.line, without a second copy of its value and without an object for each of its headers."""
 
 from __future__ import annotations
 

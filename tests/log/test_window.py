@@ -50,7 +50,7 @@ def test_a_source_is_read_once(ahead: int) -> None:
 @pytest.mark.parametrize("hurt", [8 * 70, 8 * 8 + 8, 8 * 16 + 5], ids=["record", "length", "magic"])
 def test_a_pipe_is_not_kept_for_a_bad_batch(hurt: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """It is kept neither in memory nor in a temporary file, however much follows it."""
-    for module in ("embedded_batch", "reader", "resync"):
+    for module in ("embedded_batch", "region_reader", "resync"):
         monkeypatch.setattr(f"kdump.log.{module}.LOOK_BACK", 1 << 20)
     monkeypatch.setattr("kdump.log.source.MEMORY", 12 << 20)
 
