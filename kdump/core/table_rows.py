@@ -1,7 +1,7 @@
 # cython: language_level=3, boundscheck=False, wraparound=False, initializedcheck=False, cdivision=True
 """Writes table rows, and JSON objects of batches, directly from columns, without creating an object per row. Special
-cases are left to the code that writes one row at a time (render.table, render.inspect_views). For all other rows, the output of
-both is identical.
+cases are left to the code that writes one row at a time (render.table, render.inspect_views). For all other rows, the
+output of both is identical.
 
 Compiled if a C compiler is available. As plain Python, it is slower than that code, and only tests use it.
 """
