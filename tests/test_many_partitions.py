@@ -4,17 +4,23 @@ from __future__ import annotations
 
 import gc
 import os
+import pickle
 import shutil
 import sys
 from collections import Counter
 from collections.abc import Iterator
+from concurrent.futures import Future
 from contextlib import contextmanager
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 from click.testing import CliRunner
 
+from kdump.check.engine import workers
+from kdump.check.engine.units import CheckUnit
+from kdump.check.totals import CheckTotals
 from kdump.cli import cli
 from tests.conftest import FIXTURES
 from tests.craft import flip
@@ -154,3 +160,25 @@ def test_a_finished_partition_is_freed(tmp_path: Path, command: str, damaged: bo
     assert len(alive) >= 24
     grown = (alive[23] - alive[7]) / 16
     assert grown <= 30, f"{grown} objects a partition"
+
+
+def test_what_a_worker_is_sent_does_not_grow_with_the_disk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The list of all partitions, with a name for each file, stays in the process that has it."""
+    sizes: list[int] = []
+
+    def submit(_work: object, unit: CheckUnit) -> Future[workers.UnitResult]:
+        sizes.append(len(pickle.dumps(unit)))
+        future: Future[workers.UnitResult] = Future()
+        future.set_result(([], "", CheckTotals()))
+        return future
+
+    pool = SimpleNamespace(submit=submit, shutdown=lambda **_options: None, _processes=None)
+    counter = SimpleNamespace(take=lambda: 0)
+    monkeypatch.setattr(workers, "_pool", lambda _stack, _processes: (pool, counter))
+    largest = []
+    for count in (4, 24):
+        sizes.clear()
+        run("verify --jobs 2", partitions(tmp_path / f"disk-{count}", count))
+        assert len(sizes) == count
+        largest.append(max(sizes))
+    assert largest[1] < largest[0] + 200, largest

@@ -120,19 +120,24 @@ def stop(pool: ProcessPoolExecutor) -> None:
     pool.shutdown(cancel_futures=True)
 
 
+def _run_here(unit: CheckUnit, totals: CheckTotals, on_progress: Callable[[int], None]) -> Iterator[Finding]:
+    unit.options = replace(unit.options, open_source=careful_source)
+    return unit.run(totals, on_progress)
+
+
 def run_all(
     units: list[CheckUnit], jobs: int, totals: CheckTotals, on_progress: Callable[[int], None]
 ) -> Iterator[tuple[CheckUnit, Iterator[Finding]]]:
     """Check the units, in parallel if possible, and yield each with its findings, in order.
 
     Calls `on_progress` with bytes read. `totals` includes a unit once its findings have been consumed. If shared files
-    cannot be created, one process is used, whatever `jobs` is."""
+    cannot be created, one process is used, whatever `jobs` is. A log directory's own files are checked in this process:
+    to send the list of its partitions to a worker would take more memory than to check them."""
     with ExitStack() as stack:
         made = _pool(stack, min(jobs, len(units))) if min(jobs, len(units)) > 1 else None
         if made is None:
             for unit in units:
-                unit.options = replace(unit.options, open_source=careful_source)
-                yield unit, unit.run(totals, on_progress)
+                yield unit, _run_here(unit, totals, on_progress)
                 unit.check = None  # which has the state of the whole partition
             return
         pool, counter = made
@@ -140,8 +145,12 @@ def run_all(
         try:
             with uninterrupted():  # so that `stop` reaches every worker that was started
                 for number in sorted(range(len(units)), key=lambda number: -units[number].size):
-                    futures[number] = pool.submit(_work, units[number])
+                    if units[number].directory is None:
+                        futures[number] = pool.submit(_work, units[number])
             for number, unit in enumerate(units):
+                if unit.directory is not None:
+                    yield unit, _run_here(unit, totals, on_progress)
+                    continue
                 held, path, counted = result_of(futures.pop(number), counter, on_progress)
                 totals.add(counted)
                 yield unit, _findings(held, path)
