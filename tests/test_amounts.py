@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from kdump.render.amounts import average, duration, per
+from kdump.render.amounts import average, duration_text, per
 from kdump.render.charts import bar, heights, share, spread_over
 
 
@@ -24,7 +24,7 @@ from kdump.render.charts import bar, heights, share, spread_over
     ],
 )
 def test_durations(milliseconds: int, text: str) -> None:
-    assert duration(milliseconds) == text
+    assert duration_text(milliseconds) == text
 
 
 def test_rates_and_averages() -> None:

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import io
+import re
+import tokenize
 from pathlib import Path
 
 import pytest
@@ -62,3 +65,25 @@ def test_the_names_in_text_files(kind: str) -> None:
     names = {line.values["name"] for path in files for line in PARSERS[kind](Path(path).read_bytes()) if line.values}
     assert names
     assert names <= known
+
+
+def test_modules_that_texts_name_exist() -> None:
+    """By file name, or as package.module in a docstring or comment."""
+    root = DOCS.parent
+    files = [path for name in ("kdump", "tests", "tools", "bench") for path in (root / name).rglob("*.py")]
+    names = {path.name for path in files} | {"setup.py"}
+    packages = {path.parent.name for path in (root / "kdump").glob("*/__init__.py")}
+    missing = []
+    for path in (root / "kdump").rglob("*.py"):
+        for token in tokenize.tokenize(io.BytesIO(path.read_bytes()).readline):
+            if token.type == tokenize.COMMENT or (token.type == tokenize.STRING and token.string.startswith('"""')):
+                named = set(re.findall(r"\b[a-z_0-9]+\.py\b", token.string)) - names
+                for package, module in re.findall(r"(?<![\w./])([a-z]+)\.([a-z_]+)\b(?!\.)", token.string):
+                    if package in packages - {"log"} and not _is_module(root / "kdump" / package, module):
+                        named.add(f"{package}.{module}")
+                missing += [(str(path.relative_to(root)), name) for name in sorted(named)]
+    assert missing == []
+
+
+def _is_module(package: Path, name: str) -> bool:
+    return (package / name).is_dir() or (package / f"{name}.py").exists()

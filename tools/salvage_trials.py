@@ -330,7 +330,8 @@ class Lab:
             result["broker"] = f"ends the log at {ends.get(trial.host)}"
         for committed in (False, True):
             options = ["--read-committed"] if committed else []
-            if committed and offsets(root / trial.host, *options) == offsets(root / trial.host):
+            kept = offsets(root / trial.host, *options)
+            if committed and kept == offsets(root / trial.host):
                 continue  # no transaction makes a difference
             for _ in range(TRIES):
                 # Read again each time: the coordinator may abort an open transaction meanwhile.
@@ -338,6 +339,8 @@ class Lab:
                 got = cluster.consume(trial.host, committed=committed)
                 if got.offsets == wanted:
                     break
+            else:
+                wanted = kept
             suffix = "Committed" if committed else ""
             result[f"consumed{suffix}"] = len(got.offsets)
             result[f"consumer{suffix}"] = verdict(wanted, got.offsets, got.lines)

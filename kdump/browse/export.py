@@ -10,7 +10,7 @@ from kdump.answer import answer_object
 from kdump.browse.browser import Browser
 from kdump.browse.hierarchy import Level
 from kdump.browse.row_listings import BrowseRow
-from kdump.check.engine.small_files import file_finding
+from kdump.check.engine.check_small_files import file_finding
 from kdump.log.entries import Entry
 from kdump.log.file_kinds import by_name
 from kdump.log.log_directory import LogDirectory

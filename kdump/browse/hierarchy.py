@@ -13,7 +13,7 @@ from kdump.browse.open_file import OpenFile
 from kdump.browse.row_factory import FileRow, RowFactory
 from kdump.browse.row_listings import BrowseRow, CountedListing, FullListing, Listing, ListingSlice, OnProgress
 from kdump.browse.segment_pages import Pages
-from kdump.check.engine.small_files import file_finding
+from kdump.check.engine.check_small_files import file_finding
 from kdump.check.finding import Finding
 from kdump.log.entries import Entry, entries
 from kdump.log.errors import SourceError

@@ -8,7 +8,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from kdump.check.options import Options
-from kdump.check.rule import CheckpointedEpoch, CheckpointOffset, PartitionContext
+from kdump.check.partition_context import CheckpointedEpoch, CheckpointOffset, PartitionContext
 from kdump.format.numbers import parse_int
 from kdump.log import file_kinds
 from kdump.log.directory_listing import is_url, parent

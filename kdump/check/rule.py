@@ -1,17 +1,15 @@
 """Base classes of rules and watchers. Both see the batches of one partition in order: a watcher keeps state, a rule
-returns findings. Also what they are given: the batch, its segment and its partition."""
+returns findings. Also the batch and the segment that they are given.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Iterable
 from functools import cache
-from typing import NamedTuple, Protocol
+from typing import NamedTuple
 
 from kdump.check.finding import Finding
 from kdump.check.resume_state import Resumable
 from kdump.core.header_columns import HeaderColumns
-from kdump.log.internal_topics import INTERNAL_TOPICS
 from kdump.log.partition_directory import SegmentFiles
 from kdump.log.paths import Target
 from kdump.log.region import PADDING, TORN, Batch, Region
@@ -22,78 +20,6 @@ DAY = 86_400_000
 LOST = "the records in between are lost to the damage reported there"
 """The consequence of a finding that follows from damage."""
 NONE: tuple[Finding, ...] = ()
-
-
-class CheckpointOffset(NamedTuple):
-    """Offset of a partition in the checkpoint file `at`, and position and size of its line in bytes."""
-
-    offset: int
-    target: Target
-    position: int
-    size: int
-
-
-class CheckpointedEpoch(NamedTuple):
-    """A line of leader-epoch-checkpoint, with its position and size in bytes."""
-
-    epoch: int
-    startOffset: int
-    position: int
-    size: int
-
-
-class TransactionView(Protocol):
-    """Contents of the transaction coordinators' log (state.transaction_coordinator.TransactionCoordinatorState)."""
-
-    def ongoing(self, producer_id: int, producer_epoch: int, topic: str, partition: int) -> bool | None: ...
-
-
-@dataclass(frozen=True)
-class PartitionContext:
-    """What is known about a partition from outside its segments. None means unknown."""
-
-    topic: str | None = None
-    partition: int | None = None
-    state: str = ""
-    """delete, future or stray for a directory with that suffix; empty for a live one."""
-    clean: bool | None = None
-    """Whether the log directory was shut down cleanly."""
-    compacted: bool | None = None
-    deletes: bool | None = None
-    max_message_bytes: int | None = None
-    checkpoints: Mapping[str, CheckpointOffset] = field(default_factory=dict)
-    """By the checkpoint's file name without '-checkpoint': recovery-point-offset, replication-offset, log-start-offset
-    or cleaner-offset."""
-    epochs: tuple[CheckpointedEpoch, ...] | None = None
-    """Lines of leader-epoch-checkpoint."""
-    epochs_at: Target | None = None
-    topic_id: str | None = None
-    """Topic ID in the cluster's metadata."""
-    coordinator: TransactionView | None = None
-    transaction_timeout: int = 900_000
-    """Age in ms above which an open transaction is a warning."""
-    now: int = 0
-    """Current time, epoch ms."""
-    last: bool | None = None
-    """For a file that is checked alone: whether it is the newest segment of its partition."""
-
-    @property
-    def internal(self) -> bool:
-        """Whether this is one of Kafka's own topics, which are written by coordinators and not by clients."""
-        return self.topic in INTERNAL_TOPICS
-
-    def is_hanging(self, producer_id: int, producer_epoch: int) -> bool | None:
-        """Return True if no coordinator will end an open transaction: its coordinator does not list it as Ongoing.
-        Returns None if the coordinators' logs are not available or not complete."""
-        if self.coordinator is None or self.topic is None or self.partition is None:
-            return None
-        ongoing = self.coordinator.ongoing(producer_id, producer_epoch, self.topic, self.partition)
-        return None if ongoing is None else not ongoing
-
-    @property
-    def log_start(self) -> int | None:
-        noted = self.checkpoints.get("log-start-offset")
-        return noted.offset if noted else None
 
 
 class SegmentContext(NamedTuple):

@@ -355,7 +355,7 @@ class InspectRun:
             return
         self._drained()
         if isinstance(item, Problem):
-            from kdump.check.engine.small_files import file_finding
+            from kdump.check.engine.check_small_files import file_finding
 
             view.finding(file_finding(target, item))
             return

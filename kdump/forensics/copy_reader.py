@@ -156,7 +156,7 @@ class CopyReader:
                 self._cleaned(batch.baseOffset, count, delta)
 
     def _cleaned(self, base: int, count: int, delta: int) -> None:
-        """Note a sign of compaction. The signs are the same as for an offset-gap (check.offsets)."""
+        """Note a sign of compaction. The signs are the same as for an offset-gap (check.rules.offsets)."""
         self.compacted = True
         few = count < delta + 1
         self.sign = (

@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 from kdump.check.log_dir_context import LogDirContext, Surroundings, alone
 from kdump.check.options import Options
-from kdump.check.rule import CheckpointedEpoch, PartitionContext
+from kdump.check.partition_context import CheckpointedEpoch, PartitionContext
 from kdump.log.command_line_paths import missing, no_kafka_files
 from kdump.log.directory_listing import is_url
 from kdump.log.errors import OnUnreadable, SourceError

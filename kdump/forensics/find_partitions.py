@@ -11,7 +11,7 @@ from kdump.check.engine.second_look import Looking
 from kdump.check.engine.units import CheckUnit, units
 from kdump.check.engine.workers import careful_source
 from kdump.check.options import Options
-from kdump.check.rule import PartitionContext
+from kdump.check.partition_context import PartitionContext
 from kdump.log import file_kinds
 from kdump.log.command_line_paths import missing, no_kafka_files
 from kdump.log.errors import OnUnreadable, SourceError, went_away

@@ -11,7 +11,8 @@ from kdump.check.engine.partition_check import PartitionCheck
 from kdump.check.engine.second_look import Looking
 from kdump.check.finding import INFO, Finding
 from kdump.check.options import Options
-from kdump.check.rule import BatchContext, Observer, PartitionContext, Rule, SegmentContext
+from kdump.check.partition_context import PartitionContext
+from kdump.check.rule import BatchContext, Observer, Rule, SegmentContext
 from kdump.check.rules import bytes
 from kdump.check.rules.producer_snapshots import ProducerSnapshotRule, SnapshotEntry
 from kdump.check.rules.producers import ProducerSequenceRule

@@ -18,7 +18,8 @@ from typing import Any
 
 from kdump.check.engine.neighbor_files import NeighborFiles
 from kdump.check.options import Options
-from kdump.check.rule import BatchContext, PartitionContext, SegmentContext, Watcher
+from kdump.check.partition_context import PartitionContext
+from kdump.check.rule import BatchContext, SegmentContext, Watcher
 from kdump.check.totals import CheckTotals
 from kdump.forensics.partition_scan import PartitionScan
 from kdump.forensics.read_committed_view import (

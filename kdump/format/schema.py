@@ -1,7 +1,7 @@
 """Schemas of Kafka's own messages, and their fields in one version.
 
 The schemas are package data (kdump/format/schemas, written by tools/condense_schemas.py). A schema is resolved once for
-each version that occurs, into a SchemaStruct with the fields of that version; messages.py decodes with it.
+each version that occurs, into a SchemaStruct with the fields of that version; versioned_messages.py decodes with it.
 
 Source: clients/src/main/resources/common/message/README.md, KIP-482 (flexible versions and tagged fields), and
 org.apache.kafka.message.FieldSpec and MessageDataGenerator.

@@ -141,7 +141,7 @@ def decode_columns(
 
 def _at_one_go(batch: DefaultRecordBatch, space: str, size: int, limit: int) -> bytes | None:
     """Return the decompressed payload of a small batch, unless something about it is unusual."""
-    from kdump.format.codec.whole import SMALL, decompress_small
+    from kdump.format.codec.decompress_small import SMALL, decompress_small
 
     piece = next(batch.chunks(BATCH_HEADER.size, size), None) if 0 < size <= SMALL else None
     return decompress_small(space, piece, limit) if piece is not None and len(piece) == size else None

@@ -115,7 +115,7 @@ def last_record_offset(batch: Batch) -> int:
 
 def _columns(batch: LegacyRecordBatch) -> RecordColumns | None:
     """Return the messages of a small wrapper in which nothing is unusual; None for any other."""
-    from kdump.format.codec.whole import SMALL, decompress_small
+    from kdump.format.codec.decompress_small import SMALL, decompress_small
 
     try:
         bounds = value_bounds(batch)

@@ -3,23 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from itertools import pairwise
+
+UNITS = ((86_400_000, "d"), (3_600_000, "h"), (60_000, "min"), (1_000, "s"))
 
 
-def duration(milliseconds: int) -> str:
-    """Format a duration: 250 ms, 12.5 s, 1 h 23 min, 12 d 5 h."""
-    if milliseconds < 1000:
-        return f"{milliseconds} ms"
-    seconds = milliseconds / 1000
-    if seconds < 60:
-        return f"{seconds:g} s" if seconds == int(seconds) else f"{seconds:.1f} s"
-    minutes, rest = divmod(round(seconds), 60)
-    if minutes < 60:
-        return f"{minutes} min" + (f" {rest} s" if rest else "")
-    hours, minutes = divmod(minutes, 60)
-    if hours < 48:
-        return f"{hours} h" + (f" {minutes} min" if minutes else "")
-    days, hours = divmod(hours, 24)
-    return f"{days:,} d" + (f" {hours} h" if hours else "")
+def duration_text(milliseconds: int | None) -> str:
+    """Format a duration in its two largest units: 37 d 4 h, 1 min 36 s, 12.5 s, 250 ms. Returns "" for None. Negative
+    durations (caused by clock skew) start with a minus sign."""
+    if milliseconds is None:
+        return ""
+    sign, left = ("-" if milliseconds < 0 else ""), abs(milliseconds)
+    if left < 1_000:
+        return f"{sign}{left} ms"
+    if left < 60_000:
+        return f"{sign}{left // 100 / 10:g} s"
+    (size, unit), (smaller, name) = next(pair for pair in pairwise(UNITS) if left >= pair[0][0])
+    rest = left % size // smaller
+    return f"{sign}{left // size:,} {unit}" + (f" {rest} {name}" if rest else "")
 
 
 def per(count: int, seconds: float, show: Callable[[float], str], unit: str = " records") -> str:

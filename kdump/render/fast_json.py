@@ -19,7 +19,7 @@ from kdump.core.column_numbers import BATCH_START, RECORD_WIDTH
 from kdump.core.json_lines import MAX_LINE_BYTES, ROOM, LineTemplate, bytes_needed, write, write_batches
 from kdump.core.record_columns import RecordColumns, decode_all, keep_keys
 from kdump.format.batch_header import BATCH_HEADER, BatchHeader
-from kdump.format.codec.whole import decompress_small
+from kdump.format.codec.decompress_small import decompress_small
 from kdump.log.batch_records import decode_columns, rows_of
 from kdump.log.paths import Target
 from kdump.log.region import Batch, BatchRun, DefaultRecordBatch, LegacyRecordBatch

@@ -8,7 +8,7 @@ from kdump.answer import answer_object
 from kdump.check.finding import Finding
 from kdump.forensics.answers import PartitionProducers, Producer, ProducerEvent
 from kdump.format.count_text import count_text
-from kdump.render.durations import duration_text
+from kdump.render.amounts import duration_text
 from kdump.render.sink import Sink
 from kdump.render.state_tables import StateTables, style
 from kdump.render.stdout import Output

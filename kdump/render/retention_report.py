@@ -11,7 +11,7 @@ from kdump.forensics.retention import answers
 from kdump.forensics.retention.answers import PartitionRetention, RetentionBlocker, SegmentRetention
 from kdump.forensics.retention.configs import ASSUMED, DEFAULT, FILE, FOREVER
 from kdump.format.count_text import count_text
-from kdump.render.amounts import duration
+from kdump.render.amounts import duration_text
 from kdump.render.escape import printable
 from kdump.render.sink import Sink
 from kdump.render.state_tables import StateTables, style
@@ -199,7 +199,7 @@ class RetentionReport(Sink[Any]):
         if any(each.blockedBy == "roll" for each in self._segments):
             return "the next check rolls the active segment, which is deleted once remote storage has it"
         if answer.nextDeletionAt is not None:
-            wait = duration(max(0, answer.nextDeletionAt - self.now))
+            wait = duration_text(max(0, answer.nextDeletionAt - self.now))
             text = f"nothing is due for deletion until {self._iso(answer.nextDeletionAt)}, in {wait}"
             # The active segment is kept as long as it is written to.
             return text + (", if nothing is written before" if answer.segments == 1 else "")
@@ -244,7 +244,7 @@ class RetentionReport(Sink[Any]):
             yield wait
         if answer.rollsAfter is not None:
             jitter = answer.settings["segment.jitter.ms"].value
-            early = f", or up to {duration(jitter)} earlier (segment.jitter.ms)" if jitter > 0 else ""
+            early = f", or up to {duration_text(jitter)} earlier (segment.jitter.ms)" if jitter > 0 else ""
             yield (
                 "the active segment is never cleaned; the first record with a timestamp above "
                 f"{self._iso(answer.rollsAfter)} rolls it{early}, or one that fills segment.bytes"
@@ -284,7 +284,7 @@ class RetentionReport(Sink[Any]):
             text += f"offset {blocker.offset}, "
         if blocker.timestamp is not None:
             ago = self.now - blocker.timestamp
-            when = f"in {duration(-ago)}" if ago < 0 else f"{duration(ago)} ago"
+            when = f"in {duration_text(-ago)}" if ago < 0 else f"{duration_text(ago)} ago"
             text += f"{self._iso(blocker.timestamp)} ({when}), "
         text += f"{printable(blocker.message)}; {count_text(blocker.segments, 'segment')}, {blocker.bytes:,} bytes"
         if blocker.until is not None:
@@ -320,5 +320,5 @@ def setting_text(name: str, value: Any) -> str:
     if name.endswith(".ms") and value == FOREVER:
         return "no bound"
     if name.endswith(".ms") and value >= 1000:
-        return f"{value} = {duration(value)}"
+        return f"{value} = {duration_text(value)}"
     return f"{value:g}" if isinstance(value, float) else str(value)

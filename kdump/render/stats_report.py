@@ -13,7 +13,7 @@ from kdump.forensics.frequent_items import SpaceSaving
 from kdump.forensics.histograms import SizeClass, late_classes, median, size_classes
 from kdump.forensics.stats import RecordLocation, Stats, codecs_of
 from kdump.format.count_text import count_text
-from kdump.render.amounts import average, duration, number, per, size_text
+from kdump.render.amounts import average, duration_text, number, per, size_text
 from kdump.render.charts import bar, heights, share, spread_over
 from kdump.render.escape import bytes_text, path_text, printable
 from kdump.render.sink import Sink
@@ -172,10 +172,10 @@ class StatsReport(Sink[StatsPart]):
         if seconds is not None:
             records = per(stats.dataRecords - stats.untimed, seconds, number)
             size = per(stats.batchBytes, seconds, lambda value: size_text(round(value)), " of batches")
-            self._pair("rate", f"{records}, {size}, over {duration(round(seconds * 1000))}")
+            self._pair("rate", f"{records}, {size}, over {duration_text(round(seconds * 1000))}")
             peak = stats.moments.peak
             if peak is not None:
-                width = duration(stats.moments.width)
+                width = duration_text(stats.moments.width)
                 self._pair("peak", f"{peak[1]:,} records in {width}, from {iso(peak[0], self.zone)}")
         if stats.untimed:
             self._pair("untimed", f"{stats.untimed:,} records without a valid timestamp")
@@ -194,7 +194,7 @@ class StatsReport(Sink[StatsPart]):
         if len(moments) < 2:
             return
         first, width, counts = spread_over(moments, stats.moments.width, self.width - 4)
-        self._head("records over time", f"a column is {duration(width)}; the highest {max(counts):,} records")
+        self._head("records over time", f"a column is {duration_text(width)}; the highest {max(counts):,} records")
         self._line("  " + heights(counts), "name")
         start, end = (iso(when, self.zone)[:19] for when in (first, moments[-1][0]))
         gap = len(counts) - len(start) - len(end)
@@ -280,7 +280,7 @@ class StatsReport(Sink[StatsPart]):
         at = self._at(stats, stats.extremes.get(LATEST))
         self._text(
             f"{stats.lateRecords:,} records are older, {share(stats.lateRecords, timed)}; the latest by"
-            f" {duration(stats.latest)}{at}"
+            f" {duration_text(stats.latest)}{at}"
         )
         self._histogram(late_classes(stats.late), _late_range, "")
 
@@ -390,7 +390,7 @@ def _range(each: SizeClass, show: Callable[[int], str]) -> str:
 
 
 def _late_range(each: SizeClass) -> str:
-    return f"more than {duration(each.first - 1)}" if each.last is None else f"up to {duration(each.last)}"
+    return f"more than {duration_text(each.first - 1)}" if each.last is None else f"up to {duration_text(each.last)}"
 
 
 def _error(sketch: SpaceSaving) -> str:

@@ -15,7 +15,7 @@ from kdump.forensics.answers import (
     Transaction,
 )
 from kdump.format.count_text import count_text
-from kdump.render.durations import duration_text
+from kdump.render.amounts import duration_text
 from kdump.render.escape import printable
 from kdump.render.sink import Sink
 from kdump.render.state_tables import StateTables, style

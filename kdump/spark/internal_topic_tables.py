@@ -20,7 +20,7 @@ from kdump.log.window import Window
 from kdump.render.decoded_values import add_decoded
 from kdump.render.inspect_objects import plain
 from kdump.spark.arrow import Rows
-from kdump.spark.batches import batches_of
+from kdump.spark.batch_rows import batches_of
 from kdump.spark.data_source_options import ReadOptions
 from kdump.spark.segment_split import SegmentSplit, own_regions
 from kdump.state.internal_records import too_large

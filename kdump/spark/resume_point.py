@@ -20,8 +20,8 @@ from typing import Any
 from kdump import __version__
 from kdump.check.engine.partition_check import recovers
 from kdump.check.options import Options
+from kdump.check.partition_context import PartitionContext
 from kdump.check.resume_state import StateError
-from kdump.check.rule import PartitionContext
 from kdump.log.directory_listing import is_url
 from kdump.log.partition_directory import PartitionDirectory
 from kdump.spark.file_stamps import Stamp, file_stamp

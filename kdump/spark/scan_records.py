@@ -10,7 +10,7 @@ from kdump.log.errors import SourceError
 from kdump.render.escape import path_text
 from kdump.spark.data_source_options import ReadOptions
 from kdump.spark.read_task import TaskItem
-from kdump.spark.records import RecordRows
+from kdump.spark.record_rows import RecordRows
 from kdump.spark.scan_plan import RecordJob
 from kdump.spark.scan_sink import TableWriter
 from kdump.spark.segment_split import opened

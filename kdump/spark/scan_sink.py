@@ -11,7 +11,7 @@ import pyarrow.parquet as pq
 
 from kdump.spark.arrow import Rows
 from kdump.spark.arrow_types import arrow_schema
-from kdump.spark.batches import BatchColumns
+from kdump.spark.batch_rows import BatchColumns
 from kdump.spark.store import Store, folder
 from kdump.spark.tables import BATCHES, REPLICAS, TABLES, SparkTable
 

@@ -16,13 +16,13 @@ from kdump.log.paths import Target
 from kdump.log.selection import Selection
 from kdump.render.escape import path_text
 from kdump.spark.arrow import Rows
-from kdump.spark.batches import BatchRows
+from kdump.spark.batch_rows import BatchRows
 from kdump.spark.data_source_options import ReadOptions
 from kdump.spark.filters import PushedFilters
 from kdump.spark.fleet import find
 from kdump.spark.internal_topic_tables import DecodedRows
 from kdump.spark.read_task import ReadTask, TaskItem
-from kdump.spark.records import RecordRows
+from kdump.spark.record_rows import RecordRows
 from kdump.spark.segment_split import SegmentSplit, opened
 from kdump.spark.small_tables import entry_rows, finding_rows, segment_rows, unread_rows
 from kdump.spark.table_plan import parts_of

@@ -8,7 +8,7 @@ from typing import Any
 from kdump.check.rule import BatchContext, SegmentContext, Watcher
 from kdump.core.header_columns import HeaderColumns
 from kdump.render.escape import path_text
-from kdump.spark.batches import BatchColumns
+from kdump.spark.batch_rows import BatchColumns
 from kdump.spark.unit_totals import UnitTotals
 
 

@@ -1,7 +1,8 @@
 """Replays KRaft metadata records into an image of the cluster, with bounded memory.
 
-The record handlers are in replay_topics (topics, partitions), replay_nodes (brokers, controllers, features) and
-replay_access (configs, quotas, ACLs, credentials, tokens). Source: the delta classes in org.apache.kafka.image.
+The record handlers are in metadata_topic_handlers (topics, partitions), metadata_node_handlers (brokers, controllers,
+features) and metadata_config_and_acl_handlers (configs, quotas, ACLs, credentials, tokens). Source: the delta classes
+in org.apache.kafka.image.
 """
 
 from __future__ import annotations

@@ -11,7 +11,7 @@ import pytest
 from kdump.check.engine.partition_check import PartitionCheck
 from kdump.check.finding import Finding
 from kdump.check.options import Options
-from kdump.check.rule import CheckpointedEpoch, PartitionContext
+from kdump.check.partition_context import CheckpointedEpoch, PartitionContext
 from kdump.check.totals import CheckTotals
 from kdump.log.partition_directory import PartitionDirectory, PartitionFiles, SegmentFiles
 from kdump.log.paths import target

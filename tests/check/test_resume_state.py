@@ -15,8 +15,9 @@ import pytest
 from kdump.check.engine.partition_check import PartitionCheck
 from kdump.check.finding import Finding
 from kdump.check.options import Options
+from kdump.check.partition_context import CheckpointedEpoch, CheckpointOffset, PartitionContext
 from kdump.check.resume_state import StateError
-from kdump.check.rule import CheckpointedEpoch, CheckpointOffset, FindingMerger, PartitionContext
+from kdump.check.rule import FindingMerger
 from kdump.check.totals import CheckTotals
 from kdump.log.partition_directory import partition
 from kdump.log.paths import target

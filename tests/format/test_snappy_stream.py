@@ -17,7 +17,7 @@ import snappy
 from kdump.check.finding import Finding
 from kdump.check.rules.bytes import OURS
 from kdump.check.rules.records import noted_findings
-from kdump.format.codec import decompress, snappy_stream, snappy_tags, whole
+from kdump.format.codec import decompress, decompress_small, snappy_stream, snappy_tags
 from kdump.format.codec import snappy as blocks
 from kdump.format.errors import DecodeError
 from kdump.log.batch_records import records
@@ -164,7 +164,7 @@ def test_a_finding_of_a_copy_from_too_far_back_says_that_it_is_the_limit_of_kdum
     record = craft.record(value=random.Random(2).randbytes(3 << 16) + bytes(64))
     block = length(len(record)) + literal(record[:-65], 4) + copy(64, 3 << 16, 4) + bytes([0]) + record[-1:]
     data = craft.batch([], count=1, attributes=2, payload=block)
-    monkeypatch.setattr(whole, "SMALL", 0)
+    monkeypatch.setattr(decompress_small, "SMALL", 0)
     monkeypatch.setattr(blocks, "SMALL", 0)
 
     def met() -> list[Finding]:

@@ -7,14 +7,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 
-from kdump.check.rule import Observer, PartitionContext, SegmentContext
+from kdump.check.partition_context import PartitionContext
+from kdump.check.rule import Observer, SegmentContext
 from kdump.core.batch_scan import FURTHEST
 from kdump.core.column_numbers import ATTRIBUTES, BATCH_END, BATCH_START
 from kdump.core.header_columns import HeaderColumns, is_plain_batch
 from kdump.core.record_checks import count_valid_batches, records_agree
 from kdump.core.record_columns import RecordColumns
 from kdump.format.batch_header import BATCH_HEADER, COMPRESSION, TIMESTAMP_TYPE, TRANSACTIONAL, codec_name
-from kdump.format.codec.whole import decompress_small
+from kdump.format.codec.decompress_small import decompress_small
 from kdump.log.region import BatchRun, DefaultRecordBatch
 from kdump.state.marker import MARKER_SIZE, EndTxnMarker, plain_marker
 

@@ -6,7 +6,8 @@ from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
 from kdump.check.finding import Code
-from kdump.check.rule import BatchContext, PartitionContext, SegmentContext
+from kdump.check.partition_context import PartitionContext
+from kdump.check.rule import BatchContext, SegmentContext
 from kdump.check.rules.indexes import INDEX_PADDING, IndexRule, OffsetIndexRule
 from kdump.check.rules.time_index import TimeIndexRule
 from kdump.log.batch_validity import is_intact

@@ -9,9 +9,10 @@ from kdump.check.engine.neighbor_files import NeighborFiles
 from kdump.check.engine.rule_list import NEXT_TO_SEGMENTS, RuleInputs, make_observers
 from kdump.check.finding import ERROR, INFO, WARNING, Finding
 from kdump.check.options import Options
+from kdump.check.partition_context import PartitionContext
 from kdump.check.resume_state import FLAG, NUMBER, Resumable, packed, unpack
 from kdump.check.resume_state import HELD as HELD_FINDINGS
-from kdump.check.rule import BatchContext, Observer, PartitionContext, SegmentContext
+from kdump.check.rule import BatchContext, Observer, SegmentContext
 from kdump.check.rules import records as record_rules
 from kdump.check.rules.bytes import MAGIC_UNKNOWN, batch_findings, region_finding, unreadable_bytes
 from kdump.check.rules.producer_snapshots import ProducerSnapshotRule

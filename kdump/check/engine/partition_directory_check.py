@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from kdump.check.engine.check_small_files import file_findings, items
 from kdump.check.engine.partition_check import PartitionCheck
-from kdump.check.engine.small_files import file_findings, items
 from kdump.check.finding import Finding
 from kdump.check.options import Options
-from kdump.check.rule import PartitionContext
+from kdump.check.partition_context import PartitionContext
 from kdump.check.rules.checkpoints import beyond_log
 from kdump.check.rules.directories import partition_directory_findings
 from kdump.check.rules.identity_files import other_topic_id

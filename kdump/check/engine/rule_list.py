@@ -6,7 +6,8 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 from kdump.check.engine.neighbor_files import NeighborFiles
-from kdump.check.rule import Observer, PartitionContext
+from kdump.check.partition_context import PartitionContext
+from kdump.check.rule import Observer
 from kdump.check.rules.indexes import OffsetIndexRule
 from kdump.check.rules.leader_epochs import LeaderEpochRule
 from kdump.check.rules.offsets import OffsetRule

@@ -9,14 +9,15 @@ from itertools import permutations
 from typing import TYPE_CHECKING
 
 from kdump.check.catalogue import CATALOGUE
+from kdump.check.engine.check_small_files import file_findings, items
 from kdump.check.engine.partition_check import PartitionCheck
 from kdump.check.engine.partition_directory_check import PartitionDirectoryCheck
 from kdump.check.engine.second_look import settled
-from kdump.check.engine.small_files import file_findings, items
 from kdump.check.finding import Finding
 from kdump.check.log_dir_context import LogDirContext, Surroundings, alone, ids
 from kdump.check.options import Options
-from kdump.check.rule import Observer, PartitionContext, SegmentContext
+from kdump.check.partition_context import PartitionContext
+from kdump.check.rule import Observer, SegmentContext
 from kdump.check.rules.directories import log_directory_findings
 from kdump.check.rules.identity_files import registered
 from kdump.check.rules.indexes import OffsetIndexRule

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator
 
 from kdump.check.finding import ERROR, INFO, WARNING, Code, Finding
-from kdump.check.rule import PartitionContext
+from kdump.check.partition_context import PartitionContext
 from kdump.format.count_text import first_of
 from kdump.log.paths import Target
 

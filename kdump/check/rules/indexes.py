@@ -12,7 +12,8 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 from kdump.check.finding import ERROR, INFO, WARNING, Code, Finding
-from kdump.check.rule import NONE, BatchContext, PartitionContext, Rule, SegmentContext
+from kdump.check.partition_context import PartitionContext
+from kdump.check.rule import NONE, BatchContext, Rule, SegmentContext
 from kdump.core.column_numbers import BASE_OFFSET, BATCH_START, LAST_OFFSET
 from kdump.core.header_columns import HeaderColumns
 from kdump.format.count_text import count_text

@@ -7,7 +7,8 @@ from collections.abc import Iterator
 
 from kdump.check.finding import ERROR, Code, Finding
 from kdump.check.options import Options
-from kdump.check.rule import PartitionContext, SegmentContext
+from kdump.check.partition_context import PartitionContext
+from kdump.check.rule import SegmentContext
 from kdump.check.rules.bytes import batch_findings, region_finding
 from kdump.check.rules.records import count_findings
 from kdump.check.totals import CheckTotals

@@ -8,8 +8,9 @@ from itertools import pairwise
 
 from kdump.check.advice import RESTORE
 from kdump.check.finding import ERROR, INFO, WARNING, Code, Finding
+from kdump.check.partition_context import PartitionContext
 from kdump.check.resume_state import NUMBER
-from kdump.check.rule import NONE, BatchContext, FindingMerger, PartitionContext, Rule, SegmentContext
+from kdump.check.rule import NONE, BatchContext, FindingMerger, Rule, SegmentContext
 from kdump.core.column_numbers import BASE_OFFSET, LEADER_EPOCH
 from kdump.core.header_columns import HeaderColumns, within
 from kdump.format.count_text import count_text

@@ -6,8 +6,9 @@ from collections.abc import Iterable, Iterator
 
 from kdump.check.advice import RESTORE
 from kdump.check.finding import ERROR, INFO, WARNING, Code, Finding
+from kdump.check.partition_context import PartitionContext
 from kdump.check.resume_state import FINDINGS, FLAG, NUMBER
-from kdump.check.rule import LOST, NONE, BatchContext, PartitionContext, Rule, SegmentContext
+from kdump.check.rule import LOST, NONE, BatchContext, Rule, SegmentContext
 from kdump.core.batch_scan import FURTHEST
 from kdump.core.column_numbers import BASE_OFFSET, LAST_OFFSET
 from kdump.core.header_columns import HeaderColumns, are_adjacent, missing_records, within

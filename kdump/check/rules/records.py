@@ -24,7 +24,8 @@ from kdump.log.record import Record
 from kdump.log.region import Batch, DefaultRecordBatch, LegacyRecordBatch, Problem
 
 if TYPE_CHECKING:  # inspect needs no rules
-    from kdump.check.rule import PartitionContext, SegmentContext
+    from kdump.check.partition_context import PartitionContext
+from kdump.check.rule import SegmentContext
 
 WRITER = (
     "The checksum matches, so the batch was written this way and the other replicas have the same bytes: find the "

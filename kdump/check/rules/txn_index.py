@@ -11,8 +11,9 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import Any, NamedTuple
 
 from kdump.check.finding import ERROR, Code, Finding
+from kdump.check.partition_context import PartitionContext
 from kdump.check.resume_state import NUMBER
-from kdump.check.rule import NONE, BatchContext, PartitionContext, Rule, SegmentContext
+from kdump.check.rule import NONE, BatchContext, Rule, SegmentContext
 from kdump.check.rules.indexes import REBUILD
 from kdump.check.watchers.transactions import TransactionWatcher
 from kdump.core.header_columns import HeaderColumns

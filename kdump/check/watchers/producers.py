@@ -7,9 +7,10 @@ from __future__ import annotations
 
 from typing import Any
 
+from kdump.check.partition_context import PartitionContext
 from kdump.check.resume_state import NUMBER
 from kdump.check.resume_state import PRODUCERS as STATE
-from kdump.check.rule import BatchContext, PartitionContext, SegmentContext, Watcher, may_hide_batches
+from kdump.check.rule import BatchContext, SegmentContext, Watcher, may_hide_batches
 from kdump.core.column_numbers import (
     ATTRIBUTES,
     BASE_OFFSET,

@@ -9,7 +9,8 @@ from collections import OrderedDict
 from itertools import groupby
 
 from kdump.check.finding import Finding
-from kdump.check.rule import BatchContext, PartitionContext, SegmentContext, Watcher
+from kdump.check.partition_context import PartitionContext
+from kdump.check.rule import BatchContext, SegmentContext, Watcher
 from kdump.check.watchers.transactions import TransactionWatcher
 from kdump.core.column_numbers import (
     ATTRIBUTES,

@@ -10,7 +10,8 @@ from typing import Any
 from kdump.check.engine.partition_check import PartitionCheck
 from kdump.check.finding import Finding
 from kdump.check.options import Options
-from kdump.check.rule import BatchContext, Observer, PartitionContext, SegmentContext, Watcher
+from kdump.check.partition_context import PartitionContext
+from kdump.check.rule import BatchContext, Observer, SegmentContext, Watcher
 from kdump.check.totals import CheckTotals
 from kdump.core.header_columns import HeaderColumns
 from kdump.forensics.answers import HANGING, OPEN, Difference, Note, PartitionTransactions, Transaction

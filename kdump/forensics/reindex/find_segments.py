@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from kdump.check.engine.units import units
 from kdump.check.log_dir_context import ids
 from kdump.check.options import Options
-from kdump.check.rule import PartitionContext
+from kdump.check.partition_context import PartitionContext
 from kdump.forensics.reindex.build import INTERVAL, LARGEST_INDEX
 from kdump.format.numbers import parse_int
 from kdump.log.command_line_paths import missing

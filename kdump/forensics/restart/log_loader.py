@@ -23,7 +23,7 @@ from kdump.forensics.restart.producer_rebuild import rebuild_producers
 from kdump.forensics.restart.producer_state_manager import Open, ProducerStateManager, SnapshotFiles
 from kdump.forensics.restart.removed_bytes import bytes_of_deleted_segment, removed_bytes
 from kdump.forensics.restart.segment_recovery import INTERVAL, InvalidOffset, Overflow, Recovered, recover
-from kdump.forensics.restart.split import split
+from kdump.forensics.restart.segment_split import split
 from kdump.log.paths import target
 from kdump.log.region import Limits
 

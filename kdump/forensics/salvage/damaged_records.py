@@ -15,7 +15,8 @@ from typing import Any
 
 from kdump.check.diagnosis.diagnose import CERTAIN
 from kdump.check.finding import ERROR
-from kdump.check.rule import PartitionContext, SegmentContext
+from kdump.check.partition_context import PartitionContext
+from kdump.check.rule import SegmentContext
 from kdump.check.rules import records as record_rules
 from kdump.check.rules.bytes import first_offset
 from kdump.core.record_columns import each_row

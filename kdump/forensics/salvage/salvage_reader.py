@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 from kdump.check.options import Options
-from kdump.check.rule import PartitionContext
+from kdump.check.partition_context import PartitionContext
 from kdump.check.rules.bytes import first_offset
 from kdump.forensics.salvage.byte_outcomes import CONTRADICTS, DAMAGED, PADDING, TORN, UNREAD
 from kdump.forensics.salvage.file_parts import Disordered, InputFile, LostBytes

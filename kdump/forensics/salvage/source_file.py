@@ -8,7 +8,8 @@ from typing import NamedTuple
 from kdump.check.diagnosis.diagnose import diagnose
 from kdump.check.finding import ERROR
 from kdump.check.options import Options
-from kdump.check.rule import PartitionContext, SegmentContext
+from kdump.check.partition_context import PartitionContext
+from kdump.check.rule import SegmentContext
 from kdump.check.rules import records as record_rules
 from kdump.check.rules.bytes import first_offset
 from kdump.forensics.salvage.file_parts import InputFile

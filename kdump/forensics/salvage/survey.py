@@ -1,8 +1,9 @@
 """Surveys all files of a partition in which a valid batch was found out of order, before anything of it is written.
 
 Of a file whose batches are in order, only the offset ranges are kept; it is then read as usual. The valid batches of
-any other file are indexed (batch_index.py), and read in order of offsets (lane.py). No checksum covers a base offset:
-the survey also decides whether a batch is astray because it was moved, or because that field is damaged (placing.py).
+any other file are indexed (batch_index.py), and read in order of offsets (ordered_reader.py). No checksum covers a base
+offset: the survey also decides whether a batch is astray because it was moved, or because that field is damaged
+(stray_batches.py).
 """
 
 from __future__ import annotations

@@ -8,8 +8,7 @@ from typing import Any
 from kdump.forensics.answers import HANGING, OPEN, Transaction
 from kdump.forensics.postmortem.facts import PartitionFacts, ProducerEpoch
 from kdump.format.numbers import parse_long
-from kdump.render.amounts import size_text
-from kdump.render.durations import duration_text
+from kdump.render.amounts import duration_text, size_text
 from kdump.render.postmortem import palette
 from kdump.render.postmortem.labels import clean, short
 from kdump.render.postmortem.vega import WIDTH, Chart, Spec, colour, tooltips, zoomable

@@ -7,8 +7,7 @@ from typing import Any
 from kdump.forensics.postmortem.buckets import Bucket, Buckets, eras, main_part, of_time
 from kdump.forensics.postmortem.facts import Gap, PartitionFacts, PostMortem
 from kdump.format.count_text import count_text
-from kdump.render.amounts import size_text
-from kdump.render.durations import duration_text
+from kdump.render.amounts import duration_text, size_text
 from kdump.render.postmortem import palette
 from kdump.render.postmortem.labels import clean, second, short
 from kdump.render.postmortem.vega import WIDTH, Chart, Spec, colour, tooltips, zoomable

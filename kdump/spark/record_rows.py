@@ -26,7 +26,7 @@ from kdump.log.selection import NO, Selection
 from kdump.log.window import Window
 from kdump.render.inspect_objects import control_object
 from kdump.spark import arrow
-from kdump.spark.batches import batches_of
+from kdump.spark.batch_rows import batches_of
 from kdump.spark.data_source_options import ReadOptions
 from kdump.spark.segment_split import SegmentSplit, own_regions
 from kdump.spark.tables import FROM_BATCH

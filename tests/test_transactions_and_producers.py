@@ -14,7 +14,7 @@ from click.testing import CliRunner
 
 from kdump.cli import cli
 from kdump.render.all_answers import TYPES
-from kdump.render.durations import duration_text
+from kdump.render.amounts import duration_text
 from tests.command import run
 from tests.conftest import FIXTURES
 from tests.craft import flip

@@ -12,7 +12,7 @@ import snappy
 import zstandard
 
 from kdump.format.codec import decompress
-from kdump.format.codec.whole import decompress_small
+from kdump.format.codec.decompress_small import decompress_small
 from kdump.format.errors import DecodeError
 from tests import craft
 from tests.conftest import batches, each_segment, read_regions
