@@ -1,5 +1,5 @@
 """Base classes of rules and watchers. Both see the batches of one partition in order: a watcher keeps state, a rule
-returns findings. Also the batch and the segment that they are given.
+returns findings. Also the batch and the segment that they are given."""
 
 from __future__ import annotations
 
