@@ -21,6 +21,7 @@ from kdump.log.region_reader import WALKED, Reader
 from kdump.log.region_scan import RegionScan
 from kdump.log.selection import Selection
 from kdump.log.source import FileSource
+from kdump.log.start_position import start_position
 from kdump.log.window import BufferWindow
 from kdump.render.table import Column
 
@@ -72,7 +73,7 @@ class Pages:
     def head(self, count: int, on_progress: OnProgress) -> ListingSlice:
         start = 0
         if not self.selection.is_all:
-            start = self._scan().start_of(self.file.target, self.file.window)
+            start = start_position(self.selection, self.file.target, self.file.window)
         return self._take(self._begin(RegionMark(start), on_progress), count, first=True)
 
     def after(self, row: BrowseRow, count: int, on_progress: OnProgress) -> ListingSlice:

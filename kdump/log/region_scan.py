@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from bisect import bisect_right
 from collections import deque
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
@@ -15,7 +14,7 @@ from kdump.log.region import Batch, BatchRun, LegacyRecordBatch, Limits, Region
 from kdump.log.region_reader import CHECKED, WALKED, regions
 from kdump.log.selection import MAYBE, NO, Range, Selection
 from kdump.log.source import FileSource
-from kdump.log.time_index_lookup import offset_before
+from kdump.log.start_position import start_position
 from kdump.log.window import DEFAULT_SIZE, Window
 
 LARGE = 64 * 1024
@@ -70,7 +69,7 @@ class RegionScan:
         last = None if start else -1
         beyond = 0
         if start is None:
-            start = self.start_of(target, window)
+            start = start_position(self.selection, target, window) if self.use_index else 0
             last = None if start else -1
         if stream is None:
             run_mode = "" if self.keeps else CHECKED if self.selection.meets_all else WALKED
@@ -171,33 +170,6 @@ class RegionScan:
     def _leave_out(self, region: Region) -> None:
         self.unshown += 1
         self.unshown_bytes += region.size
-
-    def start_of(self, target: Target, window: Window) -> int:
-        """Return where to start so that no region in the range is missed, using the indexes as far as they are
-        correct."""
-        offsets, positions, times = self.selection.offsets, self.selection.positions, self.selection.times
-        first = offsets.first if offsets else None
-        at = positions.first if positions else None
-        since = times.first if times else None
-        is_restricted = any(end is not None for end in (first, at, since))
-        if not self.use_index or not is_restricted or not isinstance(window.source, FileSource):
-            return 0
-        hints = open_index_lookup(target.path, target.name_offset)
-        entry = len(hints)
-        if since is not None and len(hints):
-            older = offset_before(window, target, hints, since)
-            first = first if older is None else max(first or 0, older + 1)
-        if first is None and at is None:
-            return 0
-        if first is not None:
-            entry = min(entry, bisect_right(hints.offsets, first))
-        if at is not None:
-            entry = min(entry, bisect_right(hints.positions, at))
-        while entry > 0:
-            entry -= 1
-            if begins_batch(window, hints.positions[entry], hints.offsets[entry], target.name_offset):
-                return hints.positions[entry]
-        return 0
 
     def last(self, target: Target, window: Window, count: int) -> list[tuple[Region, int]]:
         """Return the regions that contain the last `count` rows of the file, each with its number of rows; the first
