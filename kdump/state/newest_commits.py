@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import struct
 from collections.abc import Iterator
 
 from kdump.log.record import Record
 from kdump.state.internal_records import too_large
 
-MAX_COMMITS = 20_000
-"""Number of groups and partitions whose newest commit is kept, in some 300 bytes each."""
+MAX_BYTES = 24 * 1024 * 1024
+"""Maximum memory of the commits that are kept: some 100,000 of usual sizes."""
+ENTRY = 200
+"""Approximate memory in bytes of a commit besides its key and value."""
+_OFFSET = struct.Struct(">q")
 KEY_TYPE = b"\0\1"
 LONGEST = 0x7FFF
 """Largest size of a string in bytes."""
@@ -23,7 +27,9 @@ class NewestCommits:
     """The newest commits, as bytes, in the order in which their keys came."""
 
     def __init__(self) -> None:
-        self._newest: dict[bytes, tuple[int, bytes]] = {}
+        self._newest: dict[bytes, bytes] = {}
+        """By key: the offset of the record in 8 bytes, and its value."""
+        self._bytes = 0
 
     def put(self, record: Record) -> bool:
         """Keep a commit in place of an earlier one. Returns False for any other record, for a commit in a transaction,
@@ -35,16 +41,22 @@ class NewestCommits:
         key, value = record.key, record.value
         if key is None or value is None or not is_plain_value(value):
             return False
-        if key not in self._newest and (len(self._newest) >= MAX_COMMITS or not is_plain_key(key)):
+        before = self._newest.get(key)
+        if before is None and not is_plain_key(key):
             return False
-        self._newest[key] = (record.offset or 0, value)
+        data = _OFFSET.pack(record.offset or 0) + value
+        more = len(data) - len(before) if before is not None else ENTRY + len(key) + len(data)
+        if self._bytes + more > MAX_BYTES:
+            return False
+        self._bytes += more
+        self._newest[key] = data
         return True
 
     def take(self) -> Iterator[tuple[bytes, int, bytes]]:
         """Yield the key, the offset and the value of each record that was kept, and forget them."""
-        newest, self._newest = self._newest, {}
-        for key, (offset, value) in newest.items():
-            yield key, offset, value
+        newest, self._newest, self._bytes = self._newest, {}, 0
+        for key, data in newest.items():
+            yield key, _OFFSET.unpack_from(data)[0], data[_OFFSET.size :]
 
 
 def is_plain_key(key: bytes) -> bool:

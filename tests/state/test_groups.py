@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 
 from kdump.format.coordinator_record import CoordinatorRecord, decode_coordinator_record
 from kdump.log.internal_topics import OFFSETS_TOPIC, SHARE_TOPIC
+from kdump.log.record import Record
 from kdump.state import newest_commits, offset_replay
 from kdump.state.as_of import AsOf, Change
 from kdump.state.group_replay import MODERN_RECORDS
@@ -517,10 +518,10 @@ STEPS = st.one_of(
 
 
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=150)
-@given(st.lists(STEPS, max_size=30), st.sampled_from([2, 20_000]))
+@given(st.lists(STEPS, max_size=30), st.sampled_from([600, newest_commits.MAX_BYTES]))
 def test_only_the_newest_commit_is_decoded(tmp_path: Path, steps: list[Any], limit: int) -> None:
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(newest_commits, "MAX_COMMITS", limit)
+        patch.setattr(newest_commits, "MAX_BYTES", limit)
         read(tmp_path, segment(*steps))
 
 
@@ -572,3 +573,21 @@ def test_memory_and_problems_are_bounded(tmp_path: Path) -> None:
     (tmp_path / LOG).write_bytes(segment(*((commit(f"g{i}", "t", 0, i), i) for i in range(300))))
     assert len(read_groups([log_of(tmp_path / LOG)], room=0).pending) == 0
     assert len(read(tmp_path, segment(*((b"", b"") for _ in range(300)))).problems) == MAX_PROBLEMS
+
+
+def test_the_commits_that_are_kept_are_bounded_in_bytes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Keys and metadata may be long: their number alone bounds nothing."""
+    monkeypatch.setattr(newest_commits, "MAX_BYTES", 100_000)
+    kept: list[int] = []
+    put = newest_commits.NewestCommits.put
+
+    def counting(self: newest_commits.NewestCommits, record: Record) -> bool:
+        is_kept = put(self, record)
+        kept.append(sum(len(key) + len(data) for key, data in self._newest.items()))
+        return is_kept
+
+    monkeypatch.setattr(newest_commits.NewestCommits, "put", counting)
+    path = tmp_path / LOG
+    path.write_bytes(segment(*((commit(f"{number:030000}", "t", 0, number), -1) for number in range(12))))
+    assert len(read_groups([log_of(path)]).groups) == 12
+    assert 60_000 < max(kept) <= 100_000
