@@ -46,7 +46,7 @@ def _message(schema: MessageSchema, version: int) -> Read:
 
 
 def _struct(fields: SchemaStruct) -> Read:
-    steps = list(_steps(fields.plain))
+    steps = _steps(fields.plain)
     names = dict.fromkeys(node.name for node in fields.fields)
     tagged = {tag: (node.name, _value(node)) for tag, node in fields.tagged.items()}
     defaults = [(node.name, node.default) for node in fields.tagged.values()]
@@ -190,28 +190,18 @@ def _bytes(data: bytes, position: int, count: int) -> tuple[bytes, int]:
 
 
 def _array(element: SchemaField) -> Content:
-    if _is_number(element):
-        return _number_array(element)
     read_element, least = _value(element), element.least
+    code = FIXED[element.kind].code if _is_number(element) else ""
 
     def content(data: bytes, position: int, count: int) -> tuple[list[Any], int]:
         if count * least > len(data) - position:
             raise Unusual
+        if code:
+            return list(struct.unpack_from(f">{count}{code}", data, position)), position + count * least
         values = []
         for _ in range(count):
             value, position = read_element(data, position)
             values.append(value)
         return values, position
-
-    return content
-
-
-def _number_array(element: SchemaField) -> Content:
-    code, size = FIXED[element.kind].code, element.head_size
-
-    def content(data: bytes, position: int, count: int) -> tuple[list[Any], int]:
-        if count * size > len(data) - position:
-            raise Unusual
-        return list(struct.unpack_from(f">{count}{code}", data, position)), position + count * size
 
     return content
