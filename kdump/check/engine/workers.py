@@ -55,12 +55,16 @@ def _begin(rate: TokenBucket | None, counter: SharedCounter, directory: str, nam
     _directory, _counter = directory, counter
 
 
+def _run(unit: CheckUnit, totals: CheckTotals, on_progress: Callable[[int], None]) -> Iterator[Finding]:
+    unit.options = replace(unit.options, open_source=careful_source)
+    return unit.run(totals, on_progress)
+
+
 def _work(unit: CheckUnit) -> UnitResult:
     """Check a unit in a worker."""
     assert _counter is not None
     totals = CheckTotals()
-    unit.options = replace(unit.options, open_source=careful_source)
-    findings = unit.run(totals, _counter.add)
+    findings = _run(unit, totals, _counter.add)
     held = list(islice(findings, MAX_HELD))
     path = _write_rest(findings)
     _counter.flush()
@@ -120,11 +124,6 @@ def stop(pool: ProcessPoolExecutor) -> None:
     pool.shutdown(cancel_futures=True)
 
 
-def _run_here(unit: CheckUnit, totals: CheckTotals, on_progress: Callable[[int], None]) -> Iterator[Finding]:
-    unit.options = replace(unit.options, open_source=careful_source)
-    return unit.run(totals, on_progress)
-
-
 def run_all(
     units: list[CheckUnit], jobs: int, totals: CheckTotals, on_progress: Callable[[int], None]
 ) -> Iterator[tuple[CheckUnit, Iterator[Finding]]]:
@@ -137,7 +136,7 @@ def run_all(
         made = _pool(stack, min(jobs, len(units))) if min(jobs, len(units)) > 1 else None
         if made is None:
             for unit in units:
-                yield unit, _run_here(unit, totals, on_progress)
+                yield unit, _run(unit, totals, on_progress)
                 unit.check = None  # which has the state of the whole partition
             return
         pool, counter = made
@@ -149,7 +148,7 @@ def run_all(
                         futures[number] = pool.submit(_work, units[number])
             for number, unit in enumerate(units):
                 if unit.directory is not None:
-                    yield unit, _run_here(unit, totals, on_progress)
+                    yield unit, _run(unit, totals, on_progress)
                     continue
                 held, path, counted = result_of(futures.pop(number), counter, on_progress)
                 totals.add(counted)
