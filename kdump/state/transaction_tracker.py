@@ -101,9 +101,25 @@ class OpenTransactions:
                 self.untracked += 1
                 return None
             first = batch.baseOffset or 0
-            running = OngoingTxn(target, batch.position, batch.size, first, epoch, timestamp, damages=damages)
-            self.open[producer_id] = running
+            running = self.begin(producer_id, target, batch.position, batch.size, first, epoch, timestamp, damages)
         running.add(batch.possible_records, 1, batch.size, batch.lastOffset, timestamp, epoch)
+        return running
+
+    def begin(
+        self,
+        producer_id: int,
+        target: Target,
+        position: int,
+        size: int,
+        first_offset: int,
+        epoch: int,
+        timestamp: int,
+        damages: int,
+    ) -> OngoingTxn:
+        """Open the transaction of a producer, to which its data must be added. Call `has_room` before; the parameters
+        are those of OngoingTxn."""
+        running = OngoingTxn(target, position, size, first_offset, epoch, timestamp, damages=damages)
+        self.open[producer_id] = running
         return running
 
     def has_room(self, count: int) -> bool:

@@ -85,14 +85,15 @@ class TransactionWatcher(Watcher):
             running = self.state.open.get(producer_id)
             if running is None:
                 position, size = heads.of(row, BATCH_START), heads.of(row, BATCH_END) - heads.of(row, BATCH_START)
-                running = self.state.open[producer_id] = OngoingTxn(
+                running = self.state.begin(
+                    producer_id,
                     part.target,
                     position + heads.shift,
                     size,
                     heads.of(row, BASE_OFFSET),
                     epoch,
                     heads.of(row, MAX_TIMESTAMP),
-                    damages=self.damages,
+                    self.damages,
                 )
             ended = heads.of(last, LAST_OFFSET)
             running.add(chain.records, chain.batches, chain.bytes, ended, heads.of(last, MAX_TIMESTAMP), epoch)
