@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Iterator
+from functools import cache
 
+from kdump.format.schema import FIXED, load_folder
 from kdump.log.record import Record
 from kdump.state.internal_records import too_large
 
@@ -14,11 +16,10 @@ ENTRY = 200
 """Approximate memory in bytes of a commit besides its key and value."""
 _OFFSET = struct.Struct(">q")
 KEY_TYPE = b"\0\1"
+VERSION = 2
+"""Size in bytes of the version before a value."""
 LONGEST = 0x7FFF
 """Largest size of a string in bytes."""
-FIXED = {b"\0\0": (10, 20), b"\0\1": (10, 28), b"\0\2": (10, 20), b"\0\3": (14, 24)}
-"""By version of OffsetCommitValue: the position of the size of its metadata, and its bytes without metadata."""
-FLEXIBLE, FLEXIBLE_SIZE_AT = b"\0\4", 14
 TOPIC_ID = b"\1\0\x10"
 """Start of the tagged fields if the topic ID is the only one; its 16 bytes follow."""
 
@@ -72,15 +73,33 @@ def is_plain_key(key: bytes) -> bool:
 
 def is_plain_value(value: bytes) -> bool:
     """Return True if a value is an OffsetCommitValue with metadata in ASCII, which decodes."""
-    version = value[:2]
-    if version == FLEXIBLE:
-        start = FLEXIBLE_SIZE_AT + 1
-        size = value[start - 1] - 1 if len(value) >= start else -1
-        tags = value[start + size + 8 :]
-        return 0 <= size < 0x7F and _ends(tags) and value[start : start + size].isascii()
-    at, fixed = FIXED.get(version, (0, 0))
+    layout = _layouts().get(value[:2])
+    if layout is None:
+        return False
+    at, fixed, is_flexible = layout
+    if is_flexible:
+        size = value[at] - 1 if len(value) > at else -1
+        tags = value[fixed - 1 + size :]
+        return 0 <= size < 0x7F and _ends(tags) and value[at + 1 : at + 1 + size].isascii()
     size = int.from_bytes(value[at : at + 2], "big")
-    return fixed > 0 and len(value) == fixed + size and size <= LONGEST and value[at + 2 : at + 2 + size].isascii()
+    return len(value) == fixed + size and size <= LONGEST and value[at + 2 : at + 2 + size].isascii()
+
+
+@cache
+def _layouts() -> dict[bytes, tuple[int, int, bool]]:
+    """Return, by the two bytes of the version of OffsetCommitValue: the position of the size of its metadata, its bytes
+    without the metadata and what is in tagged fields, and whether it is flexible. Only versions in which the metadata
+    is the one field of variable size."""
+    schema, layouts = load_folder("group-coordinator")["OffsetCommitValue"], {}
+    for version in range(schema.valid.lowest, schema.valid.highest + 1):
+        fields = schema.struct(version)
+        names = [node.name for node in fields.plain]
+        at = names.index("metadata")
+        if all(node.kind in FIXED for node in fields.plain if node.name != "metadata"):
+            number = version.to_bytes(VERSION, "big")
+            before = sum(node.least for node in fields.plain[:at])
+            layouts[number] = (VERSION + before, VERSION + fields.least, fields.flexible)
+    return layouts
 
 
 def _ends(tags: bytes) -> bool:
