@@ -188,7 +188,7 @@ class TransactionsCommand:
         if self.of_coordinator:
             print_error("no __transaction_state on these disks, or nothing in it matches")
         elif not self.seen or self.notes.failed:
-            pass  # said already
+            pass  # reported already
         elif not self.busy:
             print_error(f"no transaction in {count_text(self.seen, 'partition')}")
         elif self.options.producer_ids or self.options.names:

@@ -35,7 +35,7 @@ def log_of(path: Path, topic: str = OFFSETS_TOPIC, partition: int = 0) -> Coordi
 
 
 def read(
-    tmp_path: Path, data: bytes, moment: AsOf | None = None, told: list[Change] | None = None
+    tmp_path: Path, data: bytes, moment: AsOf | None = None, all_changes: list[Change] | None = None
 ) -> GroupCoordinatorState:
     path = tmp_path / LOG
     path.write_bytes(data)
@@ -45,8 +45,8 @@ def read(
     each = read_groups([log_of(path)], moment, on_change=changes.append)
     assert (groups.groups, dict(groups.offsets), groups.pending) == (each.groups, dict(each.offsets), each.pending)
     assert (groups.logs, groups.problems) == (each.logs, each.problems)
-    if told is not None:
-        told += changes
+    if all_changes is not None:
+        all_changes += changes
     return groups
 
 
@@ -220,10 +220,10 @@ def test_a_group_in_the_middle_of_its_life() -> None:
 
 
 def test_history_ends_where_the_state_does() -> None:
-    told: list[Change] = []
-    groups = read_groups([log_of(CLEAN)], on_change=told.append)
+    all_changes: list[Change] = []
+    groups = read_groups([log_of(CLEAN)], on_change=all_changes.append)
     now: dict[tuple[str | None, str], Any] = {}
-    for change in told:
+    for change in all_changes:
         if change.entity != "offset" or change.action in ("pending", "aborted"):
             continue
         if change.action == "removed":
@@ -236,9 +236,9 @@ def test_history_ends_where_the_state_does() -> None:
         for group, commits in groups.offsets.items()
         for (topic, partition), commit in commits.items()
     }
-    assert [change.offset for change in told] == sorted(change.offset for change in told)
+    assert [change.offset for change in all_changes] == sorted(change.offset for change in all_changes)
     # Commits of the same offset are not a change.
-    assert not [change for change in told if change.offset in range(20, 42)]
+    assert not [change for change in all_changes if change.offset in range(20, 42)]
 
 
 # Crafted records.
@@ -546,8 +546,8 @@ def test_commits_that_are_overwritten_are_not_decoded(tmp_path: Path, monkeypatc
 @given(st.lists(st.tuples(st.integers(0, 25), st.binary(max_size=40), st.none() | st.binary(max_size=60)), max_size=8))
 def test_any_records(tmp_path: Path, said: list[tuple[int, bytes, bytes | None]]) -> None:
     steps = [(short(kind) + key, None if value is None else short(len(value) % 5) + value) for kind, key, value in said]
-    told: list[Change] = []
-    read(tmp_path, segment(*steps), told=told)
+    all_changes: list[Change] = []
+    read(tmp_path, segment(*steps), all_changes=all_changes)
     path = tmp_path / LOG
     read_groups([log_of(path, SHARE_TOPIC)])
 

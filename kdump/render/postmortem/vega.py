@@ -111,7 +111,7 @@ def converter() -> Any:
         need = f"the charts of a report need {ADDRESSES >> 30} GiB of address space"
         raise SourceError(f"not enough memory: {need}, and ulimit -v is {limit >> 20} MiB")
     try:
-        import jinja2  # noqa: F401  the page needs it: told before a disk is read
+        import jinja2  # noqa: F401  the page needs it: fail before a disk is read
         import vl_convert
     except ImportError as error:
         raise SourceError(
