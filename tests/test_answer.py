@@ -22,7 +22,7 @@ from kdump.answer import (
     answer_keys,
     answer_object,
 )
-from kdump.core.cells import BATCH_CELLS
+from kdump.core.cells import BATCH_CELLS, MESSAGE_V0_CELLS, MESSAGE_V1_CELLS, RECORD_CELLS
 from kdump.format.batch_header import BATCH_HEADER
 from kdump.format.layout import INT32, Field, layout
 from kdump.render.all_answers import TYPES
@@ -197,6 +197,14 @@ def test_a_field_of_a_layout_says_what_it_means() -> None:
 def test_the_compiled_core_writes_batches_as_they_are_declared() -> None:
     assert (*BATCH_CELLS,) == tuple(key.name for key in TYPES["batch"][1:])
     assert set(BATCH_HEADER.names) <= set(BATCH_CELLS)
+
+
+def test_the_compiled_core_writes_records_as_they_are_declared() -> None:
+    keys = TYPES["record"][1:]
+    always = tuple(key.name for key in keys if not key.optional)
+    assert (*RECORD_CELLS,) == always
+    for cells in (MESSAGE_V0_CELLS, MESSAGE_V1_CELLS):
+        assert (*cells,) == (*always, "crc", "crcValid")
 
 
 def test_a_key_that_follows_none_is_refused() -> None:

@@ -20,12 +20,13 @@ from kdump.core import (
     candidates,
     header_columns,
     id_rows,
-    json_lines,
+    json_values,
     message_set,
     record_checks,
     record_columns,
     record_counts,
-    table_rows,
+    row_writer,
+    table_values,
 )
 from kdump.engine import COMPILED, PLAIN, running
 from kdump.format.codec import snappy_tags
@@ -35,8 +36,8 @@ from tools.carry.build import BUILDERS
 UTILITY = "kdump._cyutility"
 """The module that the compiled modules share: it has no Python file."""
 CORE = (
-    *(arrow_buffers, batch_scan, candidates, header_columns, id_rows, json_lines, message_set, record_checks),
-    *(record_columns, record_counts, table_rows, snappy_tags),
+    *(arrow_buffers, batch_scan, candidates, header_columns, id_rows, json_values, message_set, record_checks),
+    *(record_columns, record_counts, row_writer, table_values, snappy_tags),
 )
 MAKES_WHAT_IS_ASKED_FOR = 'while [ "$1" != -o ]; do shift; done; : > "$2"\n'
 """A compiler that creates empty files, and takes no time."""

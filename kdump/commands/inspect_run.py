@@ -14,7 +14,7 @@ import click
 
 from kdump.commands.input_files import Files, print_error, unreadable_line
 from kdump.commands.output_options import CSV, JSON, TABLE
-from kdump.core.json_lines import COMPILED
+from kdump.core.row_writer import COMPILED
 from kdump.decode.decoder_interface import DecoderError
 from kdump.decode.record_decoder import DecodeOptions, RecordDecoder
 from kdump.log.entries import Entry, Item, entries

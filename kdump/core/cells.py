@@ -1,4 +1,4 @@
-"""Kinds of cells that table_rows.py can write, by JSON key or name of the table's column.
+"""Kinds of cells that row_writer.py can write, by JSON key or name of the table's column.
 
 cells.pxd has the same constants: `python -m tools.core_columns` writes it.
 """
@@ -36,7 +36,28 @@ from __future__ import annotations
     PRODUCER_CELL,
     SEQUENCES_CELL,
     OK_CELL,
-) = range(30)
+    OFFSET_CELL,
+    TIMESTAMP_CELL,
+    TIME_CELL,
+    RECORD_ATTRIBUTES_CELL,
+    OFFSET_DELTA_CELL,
+    TIMESTAMP_DELTA_CELL,
+    SEQUENCE_CELL,
+    SEQUENCE_OR_EMPTY_CELL,
+    KEY_SIZE_CELL,
+    VALUE_SIZE_CELL,
+    KEY_CELL,
+    VALUE_CELL,
+    HEADERS_CELL,
+    JSON_KEY_CELL,
+    JSON_VALUE_CELL,
+    JSON_HEADERS_CELL,
+    MESSAGE_CRC_CELL,
+) = range(47)
+
+CELL_KIND, CELL_TEXT, CELL_WIDTH, CELL_RIGHT, PLAN_WIDTH = range(5)
+"""Numbers that a RowPlan has for each cell: its kind, where the text before it starts, its minimum width in bytes, and
+whether it is right-aligned. The last is their number."""
 
 BATCH_CELLS = {
     "position": POSITION_CELL,
@@ -76,23 +97,32 @@ BATCH_COLUMNS = {
 }
 """The columns of the table of batches."""
 
-(
-    OFFSET_CELL,
-    TIMESTAMP_CELL,
-    SEQUENCE_CELL,
-    BATCH_POSITION_CELL,
-    KEY_SIZE_CELL,
-    VALUE_SIZE_CELL,
-    KEY_CELL,
-    HEADERS_CELL,
-    VALUE_CELL,
-) = range(9)
-
-RECORD_COLUMNS = {
+RECORD_CELLS = {
+    "position": POSITION_CELL,
     "offset": OFFSET_CELL,
     "timestamp": TIMESTAMP_CELL,
+    "timestampType": TIMESTAMP_TYPE_CELL,
+    "attributes": RECORD_ATTRIBUTES_CELL,
+    "offsetDelta": OFFSET_DELTA_CELL,
+    "timestampDelta": TIMESTAMP_DELTA_CELL,
     "sequence": SEQUENCE_CELL,
-    "position": BATCH_POSITION_CELL,
+    "keySize": KEY_SIZE_CELL,
+    "valueSize": VALUE_SIZE_CELL,
+    "key": JSON_KEY_CELL,
+    "value": JSON_VALUE_CELL,
+    "headers": JSON_HEADERS_CELL,
+}
+"""The cells of a record's JSON object, in order."""
+_NULLS = dict.fromkeys(["offsetDelta", "timestampDelta", "sequence"], b"null")
+MESSAGE_V1_CELLS = RECORD_CELLS | _NULLS | {"crc": MESSAGE_CRC_CELL, "crcValid": b"true"}
+MESSAGE_V0_CELLS = MESSAGE_V1_CELLS | {"timestamp": b"null", "timestampType": b'"NoTimestampType"'}
+"""The same for a message of magic 0 or 1 in a wrapper, whose columns are those of kdump.core.message_set. What all have
+in common is given as JSON."""
+RECORD_COLUMNS = {
+    "offset": OFFSET_CELL,
+    "timestamp": TIME_CELL,
+    "sequence": SEQUENCE_OR_EMPTY_CELL,
+    "position": POSITION_CELL,
     "keySize": KEY_SIZE_CELL,
     "valueSize": VALUE_SIZE_CELL,
     "key": KEY_CELL,
@@ -100,6 +130,3 @@ RECORD_COLUMNS = {
     "value": VALUE_CELL,
 }
 """The columns of the table of records."""
-
-LINE_BYTES = 400
-"""Maximum bytes of the keys and numbers of a record's JSON line, together."""

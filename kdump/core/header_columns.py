@@ -29,6 +29,7 @@ else:
         HEADER_WIDTH,
         IS_TRANSACTIONAL,
         LAST_OFFSET,
+        LOG_APPEND_TIME,
         MAX_TIMESTAMP,
         PRODUCER_EPOCH,
         PRODUCER_ID,
@@ -59,6 +60,18 @@ class HeaderColumns:
     def column(self, column: int) -> memoryview:
         """Return a column: one number per batch."""
         return memoryview(self.block)[column : self.count * HEADER_WIDTH : HEADER_WIDTH]
+
+
+def wrapper_header(position: int, base_offset: int, append_time: int | None) -> HeaderColumns:
+    """Return the columns for a wrapper at `position` whose messages have relative offsets from `base_offset`, their own
+    timestamps, or, if it is not None, that append time."""
+    heads = HeaderColumns(b"", position)
+    heads.block, heads.count = array("q", bytes(8 * HEADER_WIDTH)), 1
+    heads.block[BASE_OFFSET] = base_offset
+    if append_time is not None:
+        heads.block[ATTRIBUTES] = LOG_APPEND_TIME
+        heads.block[MAX_TIMESTAMP] = append_time
+    return heads
 
 
 def within(

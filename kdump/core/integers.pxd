@@ -46,3 +46,13 @@ cdef inline (long long, Py_ssize_t) varint_at(
             return (<long long>((value >> 1) ^ (0 - (value & 1))), position)
         shift += 7
     return (0, -1)
+
+cdef inline (long long, Py_ssize_t) valid_size_at(unsigned char* data, Py_ssize_t position) noexcept nogil:
+    cdef unsigned long long size = 0
+    cdef unsigned int shift = 0
+    while data[position] >= 0x80:
+        size |= <unsigned long long>(data[position] & 0x7F) << shift
+        shift += 7
+        position += 1
+    size = <unsigned int>(size | <unsigned long long>data[position] << shift)
+    return (<long long>(size >> 1) ^ -<long long>(size & 1), position + 1)

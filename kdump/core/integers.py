@@ -7,7 +7,17 @@ from kdump.format.errors import DecodeError
 from kdump.format.numbers import minus, plus
 from kdump.format.varint import Bytes, read_unsigned
 
-__all__ = ["int16_at", "int32_at", "int64_at", "minus", "plus", "sequence_at", "uint32_at", "varint_at"]
+__all__ = [
+    "int16_at",
+    "int32_at",
+    "int64_at",
+    "minus",
+    "plus",
+    "sequence_at",
+    "uint32_at",
+    "valid_size_at",
+    "varint_at",
+]
 
 
 def int16_at(data: Bytes, at: int) -> int:
@@ -38,3 +48,9 @@ def varint_at(data: Bytes, position: int, end: int, bits: int) -> tuple[int, int
     except DecodeError:
         return 0, -1
     return (value >> 1) ^ -(value & 1), position
+
+
+def valid_size_at(data: Bytes, position: int) -> tuple[int, int]:
+    """Return the size of a header's key or value at data[position:], which record_columns.decode has validated, and the
+    position after the size."""
+    return varint_at(data, position, len(data), 32)

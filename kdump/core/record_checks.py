@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from kdump.core.header_columns import HeaderColumns
-from kdump.core.record_columns import RecordColumns, decode_all
+from kdump.core.record_columns import RecordColumns
 
 try:
     import cython
@@ -19,6 +19,7 @@ except ImportError:
 if cython.compiled:
     from cython.cimports.kdump.core.column_numbers import *  # noqa: F403
     from cython.cimports.kdump.core.integers import minus, plus, varint_at
+    from cython.cimports.kdump.core.record_columns import decode_all
 else:
     from kdump.core.column_numbers import (
         ATTRIBUTES,
@@ -43,6 +44,7 @@ else:
         TIMESTAMP_DELTA,
     )
     from kdump.core.integers import minus, plus, varint_at
+    from kdump.core.record_columns import decode_all
 
 
 def records_agree(

@@ -213,6 +213,9 @@ def decode(
     return position
 
 
+@cython.ccall
+@cython.returns(cython.bint)
+@cython.exceptval(-1, check=False)
 def decode_all(
     columns: RecordColumns, position: cython.Py_ssize_t, end: cython.Py_ssize_t, count: cython.longlong
 ) -> bool:

@@ -1,7 +1,7 @@
 """What `kdump inspect` answers: batches, records, bytes that are neither, and entries of the files next to segments.
 
-Lines of batches and records are mostly written by the compiled core, from its own list (kdump.core.table_rows and
-record_lines); tests hold it to these classes.
+Lines of batches and records are mostly written by the compiled core, from its own list (kdump.core.cells); tests hold
+it to these classes.
 """
 
 from __future__ import annotations

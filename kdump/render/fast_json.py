@@ -8,23 +8,25 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from kdump import jsonl
 from kdump.answer import answer_object
 from kdump.check.finding import Finding
 from kdump.check.rules.records import noted_and_count_findings, noted_findings
-from kdump.core.cells import LINE_BYTES
+from kdump.core.cells import MESSAGE_V0_CELLS, MESSAGE_V1_CELLS, RECORD_CELLS
 from kdump.core.column_numbers import BATCH_START, RECORD_WIDTH
-from kdump.core.json_lines import MAX_LINE_BYTES, ROOM, LineTemplate, bytes_needed, write, write_batches
+from kdump.core.header_columns import HeaderColumns, wrapper_header
 from kdump.core.record_columns import RecordColumns, decode_all, keep_keys
-from kdump.format.batch_header import BATCH_HEADER, BatchHeader
+from kdump.core.row_plan import RowPlan, json_plan
+from kdump.core.row_writer import MAX_LINE_BYTES, ROOM, bytes_needed, write_batches_records, write_record_rows
+from kdump.format.batch_header import BATCH_HEADER
 from kdump.format.codec.decompress_small import decompress_small
 from kdump.log.batch_records import decode_columns, rows_of
 from kdump.log.paths import Target
 from kdump.log.region import Batch, BatchRun, DefaultRecordBatch, LegacyRecordBatch
 from kdump.log.selection import NO, Selection
-from kdump.render.escape import path_text
+from kdump.render.fast_rows import object_start, own_header
 from kdump.render.long_record import record_line
 from kdump.render.ordered_pool import OrderedPool, OutputSlot
 from kdump.render.stdout import Output
@@ -35,30 +37,23 @@ if TYPE_CHECKING:  # views are created by the caller
 PlainBatchWriter = Callable[[Target, Batch], int]
 
 
-MIDDLE = b',"timestampType":"%b","attributes":'
-SOUND, DAMAGED = b"]}\n", b'],"damaged":true}\n'
-SOUND_MESSAGE = b',"crcValid":true}\n'
+class RecordPlans(NamedTuple):
+    """Layouts of the JSON objects of a file's records."""
+
+    sound: RowPlan
+    damaged: RowPlan
+    """In a batch whose checksum does not match."""
+    messages: tuple[RowPlan, RowPlan]
+    """In a wrapper of magic 0 or 1."""
 
 
-def line_head(target: Target) -> bytes:
-    """Return the beginning of each line, up to the position."""
-    return b'{"type":"record","file":%b,"position":' % jsonl.line(path_text(target.path)).encode(
-        "utf-8", "backslashreplace"
-    )
-
-
-def line_template(head: bytes, position: int, header: BatchHeader, tail: bytes) -> LineTemplate:
-    """Return what the lines of a batch's records have in common; the batch starts at `position`."""
-    kind = header.timestampType
-    return LineTemplate(
-        head,
-        position,
-        MIDDLE % kind.encode(),
-        tail,
-        header.baseOffset,
-        header.baseTimestamp,
-        header.baseSequence,
-        header.maxTimestamp if kind == "LogAppendTime" else None,
+def record_plans(target: Target) -> RecordPlans:
+    """Return the layouts for that file."""
+    start = object_start("record", target)
+    return RecordPlans(
+        json_plan(start, RECORD_CELLS, b"}\n"),
+        json_plan(start, RECORD_CELLS | {"damaged": b"true"}, b"}\n"),
+        (json_plan(start, MESSAGE_V0_CELLS, b"}\n"), json_plan(start, MESSAGE_V1_CELLS, b"}\n")),
     )
 
 
@@ -67,19 +62,21 @@ def record_lines(
     batch: DefaultRecordBatch,
     columns: RecordColumns,
     base: int,
-    frame: LineTemplate,
+    plan: RowPlan,
+    heads: HeaderColumns,
     room: bytearray | None = None,
 ) -> Iterator[bytes | memoryview]:
-    """Yield the lines of the columns' records, as views of `room` that are valid until the next one is requested."""
+    """Yield the lines of the columns' records, as views of `room` that are valid until the next one is requested.
+    `heads`: the columns of the batch's header."""
     room = bytearray(ROOM) if room is None else room
     view = memoryview(room)
     row = 0
     while row < len(columns):
-        row, used = write(room, 0, columns, row, frame)
+        row, used = write_record_rows(room, 0, columns, row, plan, heads, 0)
         if used:
             yield view[:used]
             continue
-        need = bytes_needed(columns, row, frame)
+        need = bytes_needed(columns, row, plan)
         if need <= MAX_LINE_BYTES:
             room = bytearray(need)
             view = memoryview(room)
@@ -102,7 +99,7 @@ class FastRecordLines:
         self.room = bytearray(ROOM)
         self.used = 0
         self._path: str | None = None
-        self._begins = b""
+        self._made: RecordPlans | None = None
         self.unpacked = RecordColumns(b"")
         self.keys = list(selection.keys)
         self.only_keys = selection == Selection(keys=selection.keys)
@@ -120,41 +117,42 @@ class FastRecordLines:
 
     def _checked_run(self, target: Target, run: BatchRun) -> None:
         """Write a checked batch run, most batches without creating an object."""
-        head, created = self._head(target), MIDDLE % b"CreateTime"
+        plan = self._plans(target).sound
         heads = run.headers
         columns = RecordColumns(run.buffer)
         row = 0
         while row < len(heads):
             before = row
-            row, self.used = write_batches(
-                self.room, self.used, columns, heads, row, len(heads), head, created, SOUND, self.keys
+            row, self.used = write_batches_records(
+                self.room, self.used, columns, plan, heads, row, len(heads), self.keys
             )
             if row == len(heads):
                 break
             if self.used and row > before:  # perhaps it only lacked room
                 self._flush()
                 continue
-            if not self._compressed(target, run, heads.of(row, BATCH_START), head):
+            if not self._compressed(target, run, row, plan):
                 self._flush()
                 batch = run.batch(heads.of(row, BATCH_START))
                 (self.plain if batch.isControlBatch else self.batch)(target, batch)
             row += 1
         self._flush()
 
-    def _head(self, target: Target) -> bytes:
-        """Return the beginning of a file's lines; computed once per file."""
-        if self._path != target.path:
-            self._path, self._begins = target.path, line_head(target)
-        return self._begins
+    def _plans(self, target: Target) -> RecordPlans:
+        """Return the layouts of a file's lines; made once per file."""
+        if self._made is None or self._path != target.path:
+            self._path, self._made = target.path, record_plans(target)
+        return self._made
 
     def _flush(self) -> None:
         if self.used:
             self.output.write_now(memoryview(self.room)[: self.used])
             self.used = 0
 
-    def _compressed(self, target: Target, run: BatchRun, place: int, head: bytes) -> bool:
-        """Write the lines of the compressed batch at buffer[place] into `room`. Returns False, without writing any of
-        them, for special cases."""
+    def _compressed(self, target: Target, run: BatchRun, number: int, plan: RowPlan) -> bool:
+        """Write the lines of the run's batch with that number, which is compressed, into `room`. Returns False, without
+        writing any of them, for special cases."""
+        place = run.headers.of(number, BATCH_START)
         header = BATCH_HEADER.read(run.buffer, place)
         if not header.codec or header.isControlBatch:
             return False
@@ -168,10 +166,9 @@ class FastRecordLines:
             return False
         if self.keys:
             keep_keys(columns, self.keys)
-        frame = line_template(head, run.position - run.start + place, header, SOUND)
         row = 0
         while row < len(columns):
-            row, self.used = write(self.room, self.used, columns, row, frame)
+            row, self.used = write_record_rows(self.room, self.used, columns, row, plan, run.headers, number)
             if row < len(columns) and self.used:
                 self._flush()
             elif row < len(columns):  # the line does not fit into `room`
@@ -180,7 +177,8 @@ class FastRecordLines:
                     columns.block[row * RECORD_WIDTH : len(columns) * RECORD_WIDTH],
                     len(columns) - row,
                 )
-                for part in record_lines(target, run.batch(place), rest, 0, frame, self.room):
+                batch = run.batch(place)
+                for part in record_lines(target, batch, rest, 0, plan, own_header(batch), self.room):
                     self.output.write_now(part)
                 break
         return True
@@ -194,36 +192,34 @@ class FastRecordLines:
 
     def _wrapper(self, target: Target, batch: LegacyRecordBatch, inner: RecordColumns) -> int:
         """Write the messages of a wrapper message."""
-        base, appended = batch.inner_base or 0, batch.timestampType == "LogAppendTime"
-        middle = MIDDLE % batch.timestampType.encode()
-        timestamp = batch.maxTimestamp if appended else None
-        frame = LineTemplate(
-            self._head(target), batch.position, middle, SOUND_MESSAGE, base, 0, -1, timestamp, batch.magic
-        )
+        plan = self._plans(target).messages[batch.magic]
+        appended = batch.maxTimestamp if batch.timestampType == "LogAppendTime" else None
+        heads = wrapper_header(batch.position, batch.inner_base or 0, appended)
         ordinary = batch.crcValid and not batch.problems and (self.selection.is_all or self.only_keys)
-        if not ordinary or 6 * len(inner.data) + LINE_BYTES > ROOM - len(frame.head):
+        if not ordinary or plan.most + plan.per_byte * len(inner.data) > ROOM:
             return self.plain(target, batch)
         if self.keys:
             keep_keys(inner, self.keys)
         row = 0
         while row < len(inner):
-            row, self.used = write(self.room, self.used, inner, row, frame)
+            row, self.used = write_record_rows(self.room, self.used, inner, row, plan, heads, 0)
             self._flush()
         return len(inner)
 
     def _batch(self, target: Target, batch: DefaultRecordBatch) -> int:
         noted = list(noted_findings(target, batch))
         self._findings(noted)
-        frame = None
+        plans = self._plans(target)
+        plan = plans.sound if batch.crcValid else plans.damaged
+        heads = None
         rows = 0
         for columns, base in decode_columns(batch):
             if self.chooses:
                 self.selection.keep(batch, columns)
             if len(columns):
                 rows += len(columns)
-                tail = SOUND if batch.crcValid else DAMAGED
-                frame = frame or line_template(self._head(target), batch.position, batch.header, tail)
-                for part in record_lines(target, batch, columns, base, frame, self.room):
+                heads = heads or own_header(batch)
+                for part in record_lines(target, batch, columns, base, plan, heads, self.room):
                     self.output.write_now(part)
         if batch.problems:
             self._findings(finding for finding in noted_and_count_findings(target, batch) if finding not in noted)

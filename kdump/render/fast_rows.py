@@ -12,9 +12,9 @@ from kdump.core.batch_scan import read_header_columns
 from kdump.core.cells import BATCH_CELLS, BATCH_COLUMNS, RECORD_COLUMNS
 from kdump.core.column_numbers import BATCH_START, RECORD_WIDTH
 from kdump.core.header_columns import HeaderColumns
-from kdump.core.json_lines import ROOM
 from kdump.core.record_columns import RecordColumns
-from kdump.core.table_rows import RowPlan, write_batch_rows, write_batches_records, write_record_rows
+from kdump.core.row_plan import RowPlan, json_plan
+from kdump.core.row_writer import ROOM, write_batch_rows, write_batches_records, write_record_rows
 from kdump.format.batch_header import BATCH_HEADER
 from kdump.log.batch_records import decode_columns, rows_of
 from kdump.log.paths import Target
@@ -27,20 +27,24 @@ from kdump.render.table import GAP, SizedColumns
 
 IN_TABLE = (BATCH_COLUMNS, RECORD_COLUMNS)
 """Kinds of cells by column name, for the table of batches and for that of records."""
-QUOTED = ("compression", "timestampType")
 MAY_BE_EMPTY = ("flags", "producer", "sequences", "sequence", "headers", "key")
 """Columns that a table omits while they are empty in all rows."""
 
 
-def json_plan(target: Target) -> RowPlan:
+def object_start(kind: str, target: Target) -> bytes:
+    """Return the beginning of the JSON objects of a kind for that file."""
+    return jsonl.line({"type": kind, "file": path_text(target.path)})[:-1].encode("utf-8", "backslashreplace")
+
+
+def batch_plan(target: Target) -> RowPlan:
     """Return the layout of a batch's JSON object for that file, identical to batch_object written by jsonl."""
-    texts = [b'{"type":"batch","file":%b' % jsonl.line(path_text(target.path)).encode("utf-8", "backslashreplace")]
-    for name in BATCH_CELLS:
-        quote = b'"' if name in QUOTED else b""
-        texts[-1] += b',"%b":%b' % (name.encode(), quote)
-        texts.append(quote)
-    texts[-1] += b"}\n"
-    return RowPlan(list(BATCH_CELLS.values()), texts)
+    return json_plan(object_start("batch", target), BATCH_CELLS, b"}\n")
+
+
+def own_header(batch: DefaultRecordBatch) -> HeaderColumns:
+    """Return the columns of that batch's header."""
+    head = b"".join(bytes(chunk) for chunk in batch.chunks(0, BATCH_HEADER.size))
+    return read_header_columns(head, 0, len(head), batch.position)
 
 
 def table_plan(placed: SizedColumns, kinds: dict[str, int]) -> RowPlan | None:
@@ -96,7 +100,7 @@ class FastRows:
         while plan is not None and row < len(heads):
             before = self.used
             if self.records:
-                then, self.used = write_batches_records(self.room, self.used, own, plan, heads, row, len(heads))
+                then, self.used = write_batches_records(self.room, self.used, own, plan, heads, row, len(heads), [])
             else:
                 then, self.used = write_batch_rows(self.room, self.used, heads, row, len(heads), plan)
             if then == row and not before:
@@ -112,8 +116,7 @@ class FastRows:
         ordinary = isinstance(batch, DefaultRecordBatch) and batch.crcValid and not batch.problems
         if not self.records or not isinstance(batch, DefaultRecordBatch) or not ordinary or batch.isControlBatch:
             return self.view.batch(target, batch, self.selection.records(batch))
-        head = b"".join(bytes(chunk) for chunk in batch.chunks(0, BATCH_HEADER.size))
-        heads = read_header_columns(head, 0, len(head), batch.position)
+        heads = own_header(batch)
         count = 0
         for columns, base in decode_columns(batch):
             if self.chooses:
@@ -162,5 +165,5 @@ class FastRows:
                 self._planned = placed
                 self._plan = None if placed is None else table_plan(placed, IN_TABLE[self.records])
         elif self._planned != target.path:
-            self._planned, self._plan = target.path, json_plan(target)
+            self._planned, self._plan = target.path, batch_plan(target)
         return self._plan

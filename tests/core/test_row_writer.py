@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from kdump.cli import cli
 from kdump.commands import inspect_run
-from kdump.core import batch_scan, cells, table_rows
+from kdump.core import batch_scan, cells, row_plan, row_writer
 from kdump.log.batch_records import records as records_of
 from kdump.log.region import Batch
 from kdump.render import fast_json, fast_rows, inspect_columns, inspect_views, long_value
@@ -59,7 +59,7 @@ def written(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     """Counts the bytes that each call of the compiled functions has written."""
     sizes: list[int] = []
     for name in ("write_batch_rows", "write_record_rows", "write_batches_records"):
-        function = getattr(table_rows, name)
+        function = getattr(row_writer, name)
 
         def counting(room, used, *more, function=function):  # type: ignore[no-untyped-def]
             row, then = function(room, used, *more)
@@ -164,14 +164,27 @@ def test_several_files(tmp_path: Path) -> None:
         both(tmp_path / "0.log", tmp_path / "1.log", *form)
 
 
+POWERS = [10**digits + more for digits in range(19) for more in (-1, 0, 1)]
+
+
+@given(st.integers(-(1 << 63), (1 << 63) - 1) | st.sampled_from([*POWERS, *(-power for power in POWERS)]))
+def test_numbers(number: int) -> None:
+    data = craft.batch([craft.record()], baseTimestamp=number)
+    heads = batch_scan.read_header_columns(data, 0, len(data), 0)
+    plan = row_plan.RowPlan([cells.BASE_TIMESTAMP_CELL], [b"", b""])
+    room = bytearray(1000)
+    _, used = row_writer.write_batch_rows(room, 0, heads, 0, 1, plan)
+    assert room[:used] == b"%d" % number
+
+
 @given(st.integers(-(1 << 63), (1 << 63) - 1) | st.integers(0, 253402300800000))
 def test_moments(milliseconds: int) -> None:
     """Every time written from columns equals that of the calendar."""
     data = craft.batch([craft.record()], maxTimestamp=milliseconds)
     heads = batch_scan.read_header_columns(data, 0, len(data), 0)
-    plan = table_rows.RowPlan([cells.MOMENT_CELL], [b"", b""])
+    plan = row_plan.RowPlan([cells.MOMENT_CELL], [b"", b""])
     room = bytearray(1000)
-    row, used = table_rows.write_batch_rows(room, 0, heads, 0, 1, plan)
+    row, used = row_writer.write_batch_rows(room, 0, heads, 0, 1, plan)
     if row:
         assert room[:used].decode() == iso(milliseconds)
     else:

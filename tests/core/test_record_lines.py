@@ -13,7 +13,8 @@ from kdump.log.batch_records import decode_columns, records
 from kdump.log.paths import Target, target
 from kdump.log.region import Batch, DefaultRecordBatch
 from kdump.render import long_record, long_value
-from kdump.render.fast_json import DAMAGED, SOUND, line_head, line_template, record_lines
+from kdump.render.fast_json import record_lines, record_plans
+from kdump.render.fast_rows import own_header
 from kdump.render.inspect_objects import record_object
 from tests import craft
 from tests.conftest import batches, each_segment, read_regions
@@ -26,10 +27,13 @@ def plain(target: Target, batch: Batch) -> list[bytes]:
 
 
 def quick(target: Target, batch: DefaultRecordBatch, room: int = 1 << 20) -> list[bytes]:
-    frame = line_template(line_head(target), batch.position, batch.header, SOUND if batch.crcValid else DAMAGED)
+    plans = record_plans(target)
+    plan = plans.sound if batch.crcValid else plans.damaged
     found = []
     for columns, base in decode_columns(batch):
-        found += [bytes(line) for line in record_lines(target, batch, columns, base, frame, bytearray(room))]
+        found += [
+            bytes(line) for line in record_lines(target, batch, columns, base, plan, own_header(batch), bytearray(room))
+        ]
     return b"".join(found).splitlines()
 
 

@@ -1,0 +1,2 @@
+# What other compiled modules may call without going through Python.
+cpdef bint decode_all(columns, Py_ssize_t position, Py_ssize_t end, long long count) except -1

@@ -1,0 +1,629 @@
+# cython: language_level=3, boundscheck=False, wraparound=False, initializedcheck=False, cdivision=True
+"""Writes lines of batches and of records, table rows and JSON alike, directly from columns, without creating an object
+per row. A RowPlan says which cells a line has. Special cases are left to the code that writes one row at a time
+(render.table, render.inspect_views). For all other rows, the output of both is identical.
+
+Compiled if a C compiler is available. As plain Python, it is slower than that code, and only tests use it.
+"""
+
+from __future__ import annotations
+
+from kdump.core.header_columns import HeaderColumns
+from kdump.core.record_columns import RecordColumns, keep_keys
+from kdump.core.row_plan import RowPlan
+
+try:
+    import cython
+except ImportError:
+    from kdump import nocython as cython
+
+if cython.compiled:
+    from cython.cimports.kdump.core.cells import *  # noqa: F403
+    from cython.cimports.kdump.core.column_numbers import *  # noqa: F403
+    from cython.cimports.kdump.core.integers import minus, plus, sequence_at
+    from cython.cimports.kdump.core.json_values import put_json_bytes, put_json_headers
+    from cython.cimports.kdump.core.output_buffer import put_number, put_piece, put_text
+    from cython.cimports.kdump.core.record_columns import decode_all
+    from cython.cimports.kdump.core.table_values import put_plain_bytes, put_plain_headers, put_time
+else:
+    from kdump.core.cells import (
+        ATTRIBUTES_CELL,
+        BASE_OFFSET_CELL,
+        BASE_SEQUENCE_CELL,
+        BASE_TIMESTAMP_CELL,
+        CELL_KIND,
+        CELL_RIGHT,
+        CELL_TEXT,
+        CELL_WIDTH,
+        COMPRESSION_CELL,
+        CONTROL_CELL,
+        CRC_CELL,
+        CRC_VALID_CELL,
+        DELETE_HORIZON_CELL,
+        FLAGS_CELL,
+        HAS_DELETE_HORIZON_CELL,
+        HEADERS_CELL,
+        JSON_HEADERS_CELL,
+        JSON_KEY_CELL,
+        JSON_VALUE_CELL,
+        KEY_CELL,
+        KEY_SIZE_CELL,
+        LAST_OFFSET_CELL,
+        LAST_OFFSET_DELTA_CELL,
+        LAST_SEQUENCE_CELL,
+        LEADER_EPOCH_CELL,
+        LENGTH_CELL,
+        MAGIC_CELL,
+        MAX_TIMESTAMP_CELL,
+        MESSAGE_CRC_CELL,
+        MOMENT_CELL,
+        OFFSET_CELL,
+        OFFSET_DELTA_CELL,
+        OFFSETS_CELL,
+        OK_CELL,
+        PLAN_WIDTH,
+        POSITION_CELL,
+        PRODUCER_CELL,
+        PRODUCER_EPOCH_CELL,
+        PRODUCER_ID_CELL,
+        RECORD_ATTRIBUTES_CELL,
+        RECORD_COUNT_CELL,
+        SEQUENCE_CELL,
+        SEQUENCE_OR_EMPTY_CELL,
+        SEQUENCES_CELL,
+        SIZE_CELL,
+        TIME_CELL,
+        TIMESTAMP_CELL,
+        TIMESTAMP_DELTA_CELL,
+        TIMESTAMP_TYPE_CELL,
+        TRANSACTIONAL_CELL,
+        VALUE_CELL,
+        VALUE_SIZE_CELL,
+    )
+    from kdump.core.column_numbers import (
+        ATTRIBUTES,
+        BASE_OFFSET,
+        BASE_SEQUENCE,
+        BASE_TIMESTAMP,
+        BATCH_END,
+        BATCH_START,
+        CODEC,
+        CRC_AT,
+        HAS_DELETE_HORIZON,
+        HEADER_SIZE,
+        HEADER_WIDTH,
+        HEADERS_COUNT,
+        HEADERS_START,
+        IS_CONTROL,
+        IS_TRANSACTIONAL,
+        KEY_SIZE,
+        KEY_START,
+        LAST_OFFSET,
+        LEADER_EPOCH,
+        LOG_APPEND_TIME,
+        LOG_OVERHEAD,
+        MAX_TIMESTAMP,
+        OFFSET_DELTA,
+        PRODUCER_EPOCH,
+        PRODUCER_ID,
+        RECORD_ATTRIBUTES,
+        RECORD_COUNT,
+        RECORD_END,
+        RECORD_START,
+        RECORD_WIDTH,
+        TIMESTAMP_DELTA,
+        VALUE_SIZE,
+        VALUE_START,
+    )
+    from kdump.core.integers import minus, plus, sequence_at
+    from kdump.core.json_values import put_json_bytes, put_json_headers
+    from kdump.core.output_buffer import put_number, put_piece, put_text
+    from kdump.core.record_columns import decode_all
+    from kdump.core.table_values import put_plain_bytes, put_plain_headers, put_time
+
+COMPILED: bool = cython.compiled
+ROOM = 1 << 20
+"""Bytes of lines that are collected before they are written."""
+MAX_LINE_BYTES = 16 << 20
+"""Maximum bytes that one line may need at worst; longer lines are written elsewhere."""
+
+
+@cython.cfunc
+@cython.inline
+@cython.nogil
+@cython.exceptval(check=False)
+@cython.returns(cython.Py_ssize_t)
+def _bool(out: cython.p_uchar, to: cython.Py_ssize_t, value: cython.longlong):
+    return put_text(out, to, b"true", 4) if value else put_text(out, to, b"false", 5)
+
+
+@cython.cfunc
+@cython.inline
+@cython.nogil
+@cython.exceptval(check=False)
+@cython.returns(cython.Py_ssize_t)
+def _span(out: cython.p_uchar, to: cython.Py_ssize_t, first: cython.longlong, last: cython.longlong):
+    """Write A..B, or A if both are equal."""
+    to = put_number(out, to, first)
+    if first != last:
+        to = put_text(out, to, b"..", 2)
+        to = put_number(out, to, last)
+    return to
+
+
+@cython.cfunc
+@cython.inline
+@cython.nogil
+@cython.exceptval(check=False)
+@cython.returns(cython.Py_ssize_t)
+def _pad(
+    out: cython.p_uchar, start: cython.Py_ssize_t, to: cython.Py_ssize_t, width: cython.Py_ssize_t, right: cython.bint
+):
+    """Pad the cell out[start:to] with spaces to its width, on the left if `right`. Returns the position after it."""
+    missing: cython.Py_ssize_t = width - (to - start)
+    i: cython.Py_ssize_t
+    if missing <= 0:
+        return to
+    if right:
+        i = to - 1
+        while i >= start:
+            out[i + missing] = out[i]
+            i -= 1
+        for i in range(start, start + missing):
+            out[i] = 32
+    else:
+        for i in range(to, to + missing):
+            out[i] = 32
+    return to + missing
+
+
+@cython.cfunc
+@cython.inline
+@cython.nogil
+@cython.exceptval(check=False)
+@cython.returns(cython.Py_ssize_t)
+def _trimmed(out: cython.p_uchar, start: cython.Py_ssize_t, to: cython.Py_ssize_t):
+    """Return the end of the line out[start:to] without its trailing spaces."""
+    while to > start and out[to - 1] == 32:
+        to -= 1
+    return to
+
+
+@cython.cfunc
+@cython.inline
+@cython.nogil
+@cython.returns(cython.p_longlong)
+def _from(numbers: cython.p_longlong, at: cython.Py_ssize_t):
+    """Return the numbers from number `at` on."""
+    return numbers + at if cython.compiled else memoryview(numbers)[at:]
+
+
+@cython.cfunc
+@cython.inline
+@cython.nogil
+@cython.exceptval(check=False)
+@cython.returns(cython.longlong)
+def _last_sequence(head: cython.p_longlong):
+    return sequence_at(head[BASE_SEQUENCE], minus(head[LAST_OFFSET], head[BASE_OFFSET]))
+
+
+@cython.cfunc
+@cython.inline
+@cython.nogil
+@cython.exceptval(check=False)
+@cython.returns(cython.longlong)
+def _timestamp(head: cython.p_longlong, record: cython.p_longlong):
+    """Return the timestamp of a record."""
+    if head[ATTRIBUTES] & LOG_APPEND_TIME:
+        return head[MAX_TIMESTAMP]
+    return plus(head[BASE_TIMESTAMP], record[TIMESTAMP_DELTA])
+
+
+@cython.cfunc
+@cython.nogil
+@cython.exceptval(check=False)
+@cython.returns(cython.Py_ssize_t)
+def _cell(
+    out: cython.p_uchar,
+    to: cython.Py_ssize_t,
+    kind: cython.longlong,
+    head: cython.p_longlong,
+    record: cython.p_longlong,
+    data: cython.p_uchar,
+    shift: cython.longlong,
+):
+    """Write a cell of the batch with the numbers `head`, or of its record with the numbers `record`. `data`: the bytes
+    of the batches, or of the records. Returns the position after the cell; -1 for special cases."""
+    start: cython.Py_ssize_t
+    codec: cython.longlong
+    if kind == POSITION_CELL:
+        return put_number(out, to, head[BATCH_START] + shift)
+    elif kind == SIZE_CELL:
+        return put_number(out, to, head[BATCH_END] - head[BATCH_START])
+    elif kind == BASE_OFFSET_CELL:
+        return put_number(out, to, head[BASE_OFFSET])
+    elif kind == LENGTH_CELL:
+        return put_number(out, to, head[BATCH_END] - head[BATCH_START] - LOG_OVERHEAD)
+    elif kind == LEADER_EPOCH_CELL:
+        return put_number(out, to, head[LEADER_EPOCH])
+    elif kind == MAGIC_CELL:
+        return put_text(out, to, b"2", 1)
+    elif kind == CRC_CELL:
+        start = head[BATCH_START] + CRC_AT
+        return put_number(
+            out,
+            to,
+            cython.cast(cython.longlong, data[start]) << 24
+            | cython.cast(cython.longlong, data[start + 1]) << 16
+            | cython.cast(cython.longlong, data[start + 2]) << 8
+            | data[start + 3],
+        )
+    elif kind == ATTRIBUTES_CELL:
+        return put_number(out, to, head[ATTRIBUTES])
+    elif kind == LAST_OFFSET_DELTA_CELL:
+        return put_number(out, to, minus(head[LAST_OFFSET], head[BASE_OFFSET]))
+    elif kind == BASE_TIMESTAMP_CELL:
+        return put_number(out, to, head[BASE_TIMESTAMP])
+    elif kind == MAX_TIMESTAMP_CELL:
+        return put_number(out, to, head[MAX_TIMESTAMP])
+    elif kind == PRODUCER_ID_CELL:
+        return put_number(out, to, head[PRODUCER_ID])
+    elif kind == PRODUCER_EPOCH_CELL:
+        return put_number(out, to, head[PRODUCER_EPOCH])
+    elif kind == BASE_SEQUENCE_CELL:
+        return put_number(out, to, head[BASE_SEQUENCE])
+    elif kind == RECORD_COUNT_CELL:
+        return put_number(out, to, head[RECORD_COUNT])
+    elif kind == CRC_VALID_CELL:
+        return put_text(out, to, b"true", 4)
+    elif kind == COMPRESSION_CELL:
+        codec = head[ATTRIBUTES] & CODEC
+        if codec == 0:
+            return put_text(out, to, b"none", 4)
+        if codec == 1:
+            return put_text(out, to, b"gzip", 4)
+        if codec == 2:
+            return put_text(out, to, b"snappy", 6)
+        if codec == 3:
+            return put_text(out, to, b"lz4", 3)
+        return put_text(out, to, b"zstd", 4) if codec == 4 else -1
+    elif kind == TIMESTAMP_TYPE_CELL:
+        return (
+            put_text(out, to, b"LogAppendTime", 13)
+            if head[ATTRIBUTES] & LOG_APPEND_TIME
+            else put_text(out, to, b"CreateTime", 10)
+        )
+    elif kind == TRANSACTIONAL_CELL:
+        return _bool(out, to, head[ATTRIBUTES] & IS_TRANSACTIONAL)
+    elif kind == CONTROL_CELL:
+        return _bool(out, to, head[ATTRIBUTES] & IS_CONTROL)
+    elif kind == HAS_DELETE_HORIZON_CELL:
+        return _bool(out, to, head[ATTRIBUTES] & HAS_DELETE_HORIZON)
+    elif kind == DELETE_HORIZON_CELL:
+        return (
+            put_number(out, to, head[BASE_TIMESTAMP])
+            if head[ATTRIBUTES] & HAS_DELETE_HORIZON
+            else put_text(out, to, b"null", 4)
+        )
+    elif kind == LAST_OFFSET_CELL:
+        return put_number(out, to, head[LAST_OFFSET])
+    elif kind == LAST_SEQUENCE_CELL:
+        return put_number(out, to, _last_sequence(head))
+    elif kind == OFFSETS_CELL:
+        return _span(out, to, head[BASE_OFFSET], head[LAST_OFFSET])
+    elif kind == FLAGS_CELL:
+        start = to
+        if head[ATTRIBUTES] & IS_TRANSACTIONAL:
+            to = put_text(out, to, b"txn,", 4)
+        if head[ATTRIBUTES] & IS_CONTROL:
+            to = put_text(out, to, b"control,", 8)
+        if head[ATTRIBUTES] & HAS_DELETE_HORIZON:
+            to = put_text(out, to, b"horizon,", 8)
+        if head[ATTRIBUTES] & LOG_APPEND_TIME:
+            to = put_text(out, to, b"logAppend,", 10)
+        return to - 1 if to > start else to
+    elif kind == MOMENT_CELL:
+        return put_time(out, to, head[MAX_TIMESTAMP])
+    elif kind == PRODUCER_CELL:
+        if head[PRODUCER_ID] == -1 and head[PRODUCER_EPOCH] == -1:
+            return to
+        to = put_number(out, to, head[PRODUCER_ID])
+        to = put_text(out, to, b"/", 1)
+        return put_number(out, to, head[PRODUCER_EPOCH])
+    elif kind == SEQUENCES_CELL:
+        if head[BASE_SEQUENCE] == -1:
+            return to
+        return _span(out, to, head[BASE_SEQUENCE], _last_sequence(head))
+    elif kind == OK_CELL:
+        return put_text(out, to, b"ok", 2)
+    elif kind == OFFSET_CELL:
+        return put_number(out, to, plus(head[BASE_OFFSET], record[OFFSET_DELTA]))
+    elif kind == TIMESTAMP_CELL:
+        return put_number(out, to, _timestamp(head, record))
+    elif kind == TIME_CELL:
+        return put_time(out, to, _timestamp(head, record))
+    elif kind == RECORD_ATTRIBUTES_CELL:
+        return put_number(out, to, record[RECORD_ATTRIBUTES])
+    elif kind == OFFSET_DELTA_CELL:
+        return put_number(out, to, record[OFFSET_DELTA])
+    elif kind == TIMESTAMP_DELTA_CELL:
+        return put_number(out, to, record[TIMESTAMP_DELTA])
+    elif kind == SEQUENCE_CELL:
+        return put_number(out, to, sequence_at(head[BASE_SEQUENCE], record[OFFSET_DELTA]))
+    elif kind == SEQUENCE_OR_EMPTY_CELL:
+        if sequence_at(head[BASE_SEQUENCE], record[OFFSET_DELTA]) == -1:
+            return to
+        return put_number(out, to, sequence_at(head[BASE_SEQUENCE], record[OFFSET_DELTA]))
+    elif kind == KEY_SIZE_CELL:
+        return put_number(out, to, record[KEY_SIZE])
+    elif kind == VALUE_SIZE_CELL:
+        return put_number(out, to, record[VALUE_SIZE])
+    elif kind == KEY_CELL:
+        return put_plain_bytes(out, to, data, record[KEY_START], record[KEY_SIZE])
+    elif kind == VALUE_CELL:
+        return put_plain_bytes(out, to, data, record[VALUE_START], record[VALUE_SIZE])
+    elif kind == HEADERS_CELL:
+        return put_plain_headers(out, to, data, record[HEADERS_START], record[HEADERS_COUNT])
+    elif kind == JSON_KEY_CELL:
+        return put_json_bytes(out, to, False, data, record[KEY_START], record[KEY_SIZE])
+    elif kind == JSON_VALUE_CELL:
+        return put_json_bytes(out, to, True, data, record[VALUE_START], record[VALUE_SIZE])
+    elif kind == JSON_HEADERS_CELL:
+        to = put_text(out, to, b"[", 1)
+        to = put_json_headers(out, to, data, record[HEADERS_START], record[HEADERS_COUNT])
+        return put_text(out, to, b"]", 1)
+    elif kind == MESSAGE_CRC_CELL:
+        return put_number(out, to, record[HEADERS_START])
+    return -1
+
+
+@cython.cfunc
+@cython.inline
+@cython.nogil
+@cython.exceptval(check=False)
+@cython.returns(cython.Py_ssize_t)
+def _line(
+    out: cython.p_uchar,
+    used: cython.Py_ssize_t,
+    plan: cython.p_longlong,
+    cells: cython.Py_ssize_t,
+    empty: cython.p_longlong,
+    hidden: cython.Py_ssize_t,
+    texts: cython.p_uchar,
+    head: cython.p_longlong,
+    record: cython.p_longlong,
+    data: cython.p_uchar,
+    shift: cython.longlong,
+):
+    """Write one line after the `used` bytes of `out`. Returns the position after it; -1 for special cases."""
+    i: cython.Py_ssize_t
+    at: cython.Py_ssize_t = 0
+    begun: cython.Py_ssize_t
+    to: cython.Py_ssize_t = used
+    for i in range(hidden):
+        if _cell(out, used, empty[i], head, record, data, shift) != used:
+            return -1
+    while at < cells * PLAN_WIDTH:
+        begun = put_piece(out, to, texts, plan[at + CELL_TEXT], plan[at + PLAN_WIDTH + CELL_TEXT])
+        to = _cell(out, begun, plan[at + CELL_KIND], head, record, data, shift)
+        if to < 0:
+            return -1
+        to = _pad(out, begun, to, plan[at + CELL_WIDTH], plan[at + CELL_RIGHT])
+        at += PLAN_WIDTH
+    to = _trimmed(out, used, to)
+    return put_piece(out, to, texts, plan[at + CELL_TEXT], plan[at + PLAN_WIDTH + CELL_TEXT])
+
+
+@cython.cfunc
+@cython.nogil
+@cython.exceptval(check=False)
+@cython.returns((cython.Py_ssize_t, cython.Py_ssize_t))
+def _record_lines(
+    out: cython.p_uchar,
+    used: cython.Py_ssize_t,
+    size: cython.Py_ssize_t,
+    plan: cython.p_longlong,
+    cells: cython.Py_ssize_t,
+    empty: cython.p_longlong,
+    hidden: cython.Py_ssize_t,
+    texts: cython.p_uchar,
+    most: cython.Py_ssize_t,
+    per_byte: cython.Py_ssize_t,
+    per_header: cython.Py_ssize_t,
+    head: cython.p_longlong,
+    rows: cython.p_longlong,
+    row: cython.Py_ssize_t,
+    count: cython.Py_ssize_t,
+    data: cython.p_uchar,
+    shift: cython.longlong,
+):
+    """Write the lines of the records row..count of a batch after the `used` bytes of `out`, which has `size` bytes.
+    Returns the first record that is not written, and the number of bytes used."""
+    record: cython.p_longlong
+    to: cython.Py_ssize_t
+    need: cython.Py_ssize_t
+    while row < count:
+        record = _from(rows, row * RECORD_WIDTH)
+        need = per_byte * (record[RECORD_END] - record[RECORD_START])
+        if used + most + need + per_header * record[HEADERS_COUNT] > size:
+            break
+        to = _line(out, used, plan, cells, empty, hidden, texts, head, record, data, shift)
+        if to < 0:
+            break
+        used = to
+        row += 1
+    return (row, used)
+
+
+def write_batch_rows(
+    room: bytearray,
+    used: cython.Py_ssize_t,
+    heads: HeaderColumns,
+    row: cython.Py_ssize_t,
+    stop: cython.Py_ssize_t,
+    plan: RowPlan,
+) -> tuple[int, int]:
+    """Write the lines of the batches row..stop, whose checksums match, into `room` after its `used` bytes. Returns the
+    first batch that is not written, because it is a special case or there is no room, and the number of bytes used."""
+    buffer: cython.const[cython.uchar][::1] = heads.data
+    target: cython.uchar[::1] = room
+    block: cython.longlong[::1] = heads.block
+    layout: cython.longlong[::1] = plan.numbers
+    omitted: cython.longlong[::1] = plan.empty
+    between: bytes = plan.texts
+    texts: cython.p_uchar = between
+    data: cython.p_uchar
+    out: cython.p_uchar
+    head: cython.p_longlong
+    numbers: cython.p_longlong
+    empty: cython.p_longlong
+    if cython.compiled:
+        data, out = cython.cast(cython.p_uchar, cython.address(buffer[0])), cython.address(target[0])
+        head, numbers, empty = cython.address(block[0]), cython.address(layout[0]), cython.address(omitted[0])
+    else:
+        data, out, head, numbers, empty = buffer, target, block, layout, omitted
+    shift: cython.longlong = heads.shift
+    cells: cython.Py_ssize_t = plan.cells
+    hidden: cython.Py_ssize_t = len(plan.empty)
+    last: cython.Py_ssize_t = len(room) - cython.cast(cython.Py_ssize_t, plan.most)
+    to: cython.Py_ssize_t
+    with cython.nogil:
+        while row < stop and used <= last:
+            to = _line(
+                out, used, numbers, cells, empty, hidden, texts, _from(head, row * HEADER_WIDTH), head,
+                data, shift,
+            )  # fmt: skip
+            if to < 0:
+                break
+            used = to
+            row += 1
+    return row, used
+
+
+def write_record_rows(
+    room: bytearray,
+    used: cython.Py_ssize_t,
+    columns: RecordColumns,
+    row: cython.Py_ssize_t,
+    plan: RowPlan,
+    heads: HeaderColumns,
+    batch: cython.Py_ssize_t,
+) -> tuple[int, int]:
+    """Write the lines of the columns' records from number `row` on, which belong to batch number `batch`, into `room`
+    after its `used` bytes. Returns the first record that is not written, because it is a special case or there is no
+    room (see `bytes_needed`), and the number of bytes used."""
+    source: cython.const[cython.uchar][::1] = columns.data
+    target: cython.uchar[::1] = room
+    block: cython.longlong[::1] = heads.block
+    rows: cython.longlong[::1] = columns.block
+    layout: cython.longlong[::1] = plan.numbers
+    omitted: cython.longlong[::1] = plan.empty
+    between: bytes = plan.texts
+    texts: cython.p_uchar = between
+    data: cython.p_uchar
+    out: cython.p_uchar
+    head: cython.p_longlong
+    record: cython.p_longlong
+    numbers: cython.p_longlong
+    empty: cython.p_longlong
+    if cython.compiled:
+        data, out = cython.cast(cython.p_uchar, cython.address(source[0])), cython.address(target[0])
+        head, record = cython.address(block[0]), cython.address(rows[0])
+        numbers, empty = cython.address(layout[0]), cython.address(omitted[0])
+    else:
+        data, out, head, record, numbers, empty = source, target, block, rows, layout, omitted
+    shift: cython.longlong = heads.shift
+    size: cython.Py_ssize_t = len(room)
+    cells: cython.Py_ssize_t = plan.cells
+    hidden: cython.Py_ssize_t = len(plan.empty)
+    most: cython.Py_ssize_t = plan.most
+    per_byte: cython.Py_ssize_t = plan.per_byte
+    per_header: cython.Py_ssize_t = plan.per_header
+    count: cython.Py_ssize_t = columns.count
+    with cython.nogil:
+        row, used = _record_lines(
+            out, used, size, numbers, cells, empty, hidden, texts, most, per_byte, per_header,
+            _from(head, batch * HEADER_WIDTH), record, row, count, data, shift,
+        )  # fmt: skip
+    return row, used
+
+
+def write_batches_records(
+    room: bytearray,
+    used: cython.Py_ssize_t,
+    columns: RecordColumns,
+    plan: RowPlan,
+    heads: HeaderColumns,
+    batch: cython.Py_ssize_t,
+    stop: cython.Py_ssize_t,
+    keys: list[bytes],
+) -> tuple[int, int]:
+    """Write the lines of all records of the batches batch..stop, like write_record_rows. Returns the first batch that
+    is not completely written, and the number of bytes used. Such a batch is compressed, is a control batch, cannot be
+    decoded, contains a special case, or does not fit. `columns` must refer to the data of `heads`. `keys`: write only
+    records with one of these keys; empty: all."""
+    source: cython.const[cython.uchar][::1] = columns.data
+    target: cython.uchar[::1] = room
+    block: cython.longlong[::1] = heads.block
+    rows: cython.longlong[::1]
+    layout: cython.longlong[::1] = plan.numbers
+    omitted: cython.longlong[::1] = plan.empty
+    between: bytes = plan.texts
+    texts: cython.p_uchar = between
+    data: cython.p_uchar
+    out: cython.p_uchar
+    head: cython.p_longlong
+    record: cython.p_longlong
+    numbers: cython.p_longlong
+    empty: cython.p_longlong
+    if cython.compiled:
+        data, out = cython.cast(cython.p_uchar, cython.address(source[0])), cython.address(target[0])
+        head, numbers, empty = cython.address(block[0]), cython.address(layout[0]), cython.address(omitted[0])
+    else:
+        data, out, head, numbers, empty = source, target, block, layout, omitted
+    shift: cython.longlong = heads.shift
+    size: cython.Py_ssize_t = len(room)
+    cells: cython.Py_ssize_t = plan.cells
+    hidden: cython.Py_ssize_t = len(plan.empty)
+    most: cython.Py_ssize_t = plan.most
+    per_byte: cython.Py_ssize_t = plan.per_byte
+    per_header: cython.Py_ssize_t = plan.per_header
+    h: cython.Py_ssize_t
+    row: cython.Py_ssize_t
+    count: cython.Py_ssize_t
+    then: cython.Py_ssize_t
+    chosen: cython.bint = bool(keys)
+    held: object = None
+    while batch < stop:
+        h = batch * HEADER_WIDTH
+        if block[h + ATTRIBUTES] & (CODEC | IS_CONTROL) or block[h + RECORD_COUNT] < 0:
+            break
+        if not decode_all(columns, block[h + BATCH_START] + HEADER_SIZE, block[h + BATCH_END], block[h + RECORD_COUNT]):
+            break
+        if chosen:
+            keep_keys(columns, keys)
+        count = columns.count
+        if columns.block is not held:  # it is replaced when it grows
+            held = columns.block
+            rows = held
+        if cython.compiled:
+            record = cython.address(rows[0])
+        else:
+            record = rows
+        with cython.nogil:
+            row, then = _record_lines(
+                out, used, size, numbers, cells, empty, hidden, texts, most, per_byte, per_header,
+                _from(head, h), record, 0, count, data, shift,
+            )  # fmt: skip
+        if row < count:
+            break
+        used = then
+        batch += 1
+    return batch, used
+
+
+def bytes_needed(columns: RecordColumns, row: int, plan: RowPlan) -> int:
+    """Return a number of bytes that is certainly enough for the line of record number `row`."""
+    at = row * RECORD_WIDTH
+    size = columns.block[at + RECORD_END] - columns.block[at + RECORD_START]
+    return int(plan.most + plan.per_byte * size + plan.per_header * columns.block[at + HEADERS_COUNT])
