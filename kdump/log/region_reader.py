@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from kdump.core.batch_scan import FURTHEST, scan_valid_batches
+from kdump.core.column_numbers import MAGIC_AT
 from kdump.format.batch_header import LOG_OVERHEAD, BatchHeader
 from kdump.format.legacy_message import MessageHeader
 from kdump.log.embedded_batch import LOOK_BACK
@@ -87,7 +88,8 @@ class Reader:
             head = self.window.view(position, HEADER)
             if not head:
                 return
-            run = self._batch_run(position) if self.run_mode else None
+            is_v2 = len(head) > MAGIC_AT and head[MAGIC_AT] == 2
+            run = self._batch_run(position) if self.run_mode and is_v2 else None
             if run is not None:
                 yield run
                 position = run.end
