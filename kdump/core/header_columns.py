@@ -68,6 +68,7 @@ def wrapper_header(position: int, base_offset: int, append_time: int | None) -> 
     heads = HeaderColumns(b"", position)
     heads.block, heads.count = array("q", bytes(8 * HEADER_WIDTH)), 1
     heads.block[BASE_OFFSET] = base_offset
+    heads.block[BASE_SEQUENCE] = -1
     if append_time is not None:
         heads.block[ATTRIBUTES] = LOG_APPEND_TIME
         heads.block[MAX_TIMESTAMP] = append_time

@@ -10,13 +10,16 @@ from kdump.check.options import Options
 from kdump.core.column_numbers import (
     EXTREME_ROW,
     EXTREMES,
+    HEADERS_START,
     LATE_RECORDS,
     LATEST,
     NEWEST,
     OLDEST,
     RECORD_BYTES,
+    RECORD_END,
     RECORD_WIDTH,
     RECORDS,
+    TIMESTAMP_DELTA,
     UNTIMED,
 )
 from kdump.core.record_columns import RecordColumns, decode
@@ -336,11 +339,26 @@ class StatsReader:
             stats.extremes[LATEST] = RecordLocation(offset, place)
 
     def _legacy(self, batch: LegacyRecordBatch, place: FilePosition) -> None:
-        """Add a message of magic 0 or 1, or a wrapper of several: their records one by one, each as columns with one
-        row."""
+        """Add a message of magic 0 or 1, or a wrapper of several."""
         stats = self.stats
         read_wrapper(batch)
         before = stats.sums[RECORD_BYTES]
+        if batch.inner is not None and not batch.problems:
+            decoded = len(batch.inner)
+            self._columns(_as_records(batch, batch.inner), 0, True, batch.inner_base or 0, place)
+            stats.timestampTypes[batch.timestampType] += decoded
+        else:
+            decoded = self._messages(batch, place)
+        count = decoded if batch.recordCount is None else batch.recordCount
+        base = batch.lastOffset if batch.baseOffset is None else batch.baseOffset
+        stats.batch(place, base, batch.lastOffset, count)
+        stats.formats[batch.magic] += 1
+        self._codec(batch.compression, decoded, batch.size, stats.sums[RECORD_BYTES] - before)
+        if batch.problems:
+            self._undecoded(batch, place, max(0, count - decoded))
+
+    def _messages(self, batch: LegacyRecordBatch, place: FilePosition) -> int:
+        """Add messages one by one, each as columns with one row. Returns their number."""
         decoded = 0
         for record in records(batch, values=False):
             decoded += 1
@@ -354,11 +372,18 @@ class StatsReader:
             columns.count = 1
             offset = batch.lastOffset if record.offset is None else record.offset
             self._columns(columns, stamp, True, offset, place)
-            stats.timestampTypes[record.timestampType] += 1
-        count = decoded if batch.recordCount is None else batch.recordCount
-        base = batch.lastOffset if batch.baseOffset is None else batch.baseOffset
-        stats.batch(place, base, batch.lastOffset, count)
-        stats.formats[batch.magic] += 1
-        self._codec(batch.compression, decoded, batch.size, stats.sums[RECORD_BYTES] - before)
-        if batch.problems:
-            self._undecoded(batch, place, max(0, count - decoded))
+            self.stats.timestampTypes[record.timestampType] += 1
+        return decoded
+
+
+def _as_records(batch: LegacyRecordBatch, messages: RecordColumns) -> RecordColumns:
+    """Return the messages of a wrapper, as core.message_set gives them, as records without headers, whose timestamp
+    deltas are their timestamps (-1: none)."""
+    columns = RecordColumns(messages.data)
+    columns.block, columns.count = messages.block[:], messages.count
+    block = memoryview(columns.block)
+    block[HEADERS_START::RECORD_WIDTH] = block[RECORD_END::RECORD_WIDTH]
+    if batch.magic == 0 or batch.timestampType == "LogAppendTime":
+        stamp = -1 if batch.maxTimestamp is None else batch.maxTimestamp
+        block[TIMESTAMP_DELTA::RECORD_WIDTH] = array("q", [stamp]) * columns.count
+    return columns

@@ -51,7 +51,7 @@ def messages(batch: Batch, *, keys: bool = True, values: bool = True) -> Iterato
     if batch.recordCount is None:
         return
     if batch.inner is not None and not batch.problems:
-        yield from _ordinary(batch, batch.inner)
+        yield from messages_of(batch, batch.inner)
         return
     base = batch.inner_base
     known = not any(problem.space or problem.code != "batch-length-invalid" for problem in batch.problems)
@@ -128,7 +128,8 @@ def _columns(batch: LegacyRecordBatch) -> RecordColumns | None:
     return None if payload is None or batch.compression == "zstd" else read_message_set(payload, batch.magic)
 
 
-def _ordinary(batch: LegacyRecordBatch, columns: RecordColumns) -> Iterator[Record]:
+def messages_of(batch: LegacyRecordBatch, columns: RecordColumns) -> Iterator[Record]:
+    """Yield the messages of a wrapper that are in the columns, which are those of core.message_set."""
     base, kind = batch.inner_base or 0, batch.timestampType
     appended = batch.maxTimestamp if kind == "LogAppendTime" else None
     for index, row in enumerate(each_row(columns)):

@@ -16,7 +16,7 @@ from kdump.check.finding import Finding
 from kdump.check.rules.records import noted_and_count_findings, noted_findings
 from kdump.core.cells import MESSAGE_V0_CELLS, MESSAGE_V1_CELLS, RECORD_CELLS
 from kdump.core.column_numbers import BATCH_START, RECORD_WIDTH
-from kdump.core.header_columns import HeaderColumns, wrapper_header
+from kdump.core.header_columns import HeaderColumns
 from kdump.core.record_columns import RecordColumns, decode_all, keep_keys
 from kdump.core.row_plan import RowPlan, json_plan
 from kdump.core.row_writer import MAX_LINE_BYTES, ROOM, bytes_needed, write_batches_records, write_record_rows
@@ -193,8 +193,7 @@ class FastRecordLines:
     def _wrapper(self, target: Target, batch: LegacyRecordBatch, inner: RecordColumns) -> int:
         """Write the messages of a wrapper message."""
         plan = self._plans(target).messages[batch.magic]
-        appended = batch.maxTimestamp if batch.timestampType == "LogAppendTime" else None
-        heads = wrapper_header(batch.position, batch.inner_base or 0, appended)
+        heads = own_header(batch)
         ordinary = batch.crcValid and not batch.problems and (self.selection.is_all or self.only_keys)
         if not ordinary or plan.most + plan.per_byte * len(inner.data) > ROOM:
             return self.plain(target, batch)

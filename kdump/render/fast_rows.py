@@ -6,19 +6,24 @@ control batches, records that cannot be decoded, and the first rows, which deter
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator
+from functools import partial
+
 from kdump import jsonl
 from kdump.check.rules.records import noted_and_count_findings
 from kdump.core.batch_scan import read_header_columns
 from kdump.core.cells import BATCH_CELLS, BATCH_COLUMNS, RECORD_COLUMNS
 from kdump.core.column_numbers import BATCH_START, RECORD_WIDTH
-from kdump.core.header_columns import HeaderColumns
+from kdump.core.header_columns import HeaderColumns, wrapper_header
 from kdump.core.record_columns import RecordColumns
 from kdump.core.row_plan import RowPlan, json_plan
 from kdump.core.row_writer import ROOM, write_batch_rows, write_batches_records, write_record_rows
 from kdump.format.batch_header import BATCH_HEADER
 from kdump.log.batch_records import decode_columns, rows_of
+from kdump.log.legacy_records import messages_of, read_wrapper
 from kdump.log.paths import Target
-from kdump.log.region import Batch, BatchRun, DefaultRecordBatch
+from kdump.log.record import Record
+from kdump.log.region import Batch, BatchRun, DefaultRecordBatch, LegacyRecordBatch
 from kdump.log.selection import NO, Selection
 from kdump.render.escape import path_text
 from kdump.render.inspect_views import TableView, View
@@ -41,8 +46,11 @@ def batch_plan(target: Target) -> RowPlan:
     return json_plan(object_start("batch", target), BATCH_CELLS, b"}\n")
 
 
-def own_header(batch: DefaultRecordBatch) -> HeaderColumns:
-    """Return the columns of that batch's header."""
+def own_header(batch: Batch) -> HeaderColumns:
+    """Return the columns of that batch's header: of a v2 batch, or of a wrapper that read_wrapper has read."""
+    if isinstance(batch, LegacyRecordBatch):
+        appended = batch.maxTimestamp if batch.timestampType == "LogAppendTime" else None
+        return wrapper_header(batch.position, batch.inner_base or 0, appended)
     head = b"".join(bytes(chunk) for chunk in batch.chunks(0, BATCH_HEADER.size))
     return read_header_columns(head, 0, len(head), batch.position)
 
@@ -113,6 +121,11 @@ class FastRows:
     def batch(self, target: Target, batch: Batch) -> int:
         """Write what the view writes for one batch. Returns the number of rows."""
         self._flush()
+        if isinstance(batch, LegacyRecordBatch) and self._is_plain_wrapper(batch):
+            assert batch.inner is not None
+            self._rows(target, batch.inner, own_header(batch), partial(messages_of, batch))
+            self._flush()
+            return len(batch.inner)
         ordinary = isinstance(batch, DefaultRecordBatch) and batch.crcValid and not batch.problems
         if not self.records or not isinstance(batch, DefaultRecordBatch) or not ordinary or batch.isControlBatch:
             return self.view.batch(target, batch, self.selection.records(batch))
@@ -121,17 +134,28 @@ class FastRows:
         for columns, base in decode_columns(batch):
             if self.chooses:
                 self.selection.keep(batch, columns)
-            self._rows(target, batch, columns, heads, base)
+            self._rows(target, columns, heads, partial(rows_of, batch, base=base, index=0))
             count += len(columns)
         self._flush()
         for finding in noted_and_count_findings(target, batch):
             self.view.finding(finding)
         return count
 
+    def _is_plain_wrapper(self, batch: LegacyRecordBatch) -> bool:
+        """Return whether the batch is a wrapper of magic 1 whose messages are in columns."""
+        if not self.records or not self.selection.is_all or batch.magic != 1:
+            return False
+        read_wrapper(batch)
+        return batch.inner is not None and bool(batch.crcValid) and not batch.problems
+
     def _rows(
-        self, target: Target, batch: DefaultRecordBatch, columns: RecordColumns, heads: HeaderColumns, base: int
+        self,
+        target: Target,
+        columns: RecordColumns,
+        heads: HeaderColumns,
+        records: Callable[[RecordColumns], Iterator[Record]],
     ) -> None:
-        """Write the records in the columns, whose bytes start at `base`; the view writes special cases."""
+        """Write the records in the columns; the view writes special cases, as `records` returns them."""
         row = 0
         while row < len(columns):
             plan = self._current(target)
@@ -144,7 +168,7 @@ class FastRows:
                 one = RecordColumns(columns.data)
                 one.block, one.count = columns.block[row * RECORD_WIDTH : (row + 1) * RECORD_WIDTH], 1
                 assert isinstance(self.view, TableView)
-                for record in rows_of(batch, one, base, 0):
+                for record in records(one):
                     self.view.record(record)
                 row += 1
 

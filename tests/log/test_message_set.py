@@ -74,18 +74,64 @@ def test_odd_insides(magic: int, monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.parametrize("path", each_segment("legacy/"))
 def test_lines(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """JSON written from the columns, and verify, give the same as code that reads the messages one by one."""
-    for arguments in (["inspect", "--json", "--records"], ["inspect", "--json", "--records", "--key", "k3"]):
+    """Rows and JSON written from the columns, verify and stats give the same as code that reads the messages one by
+    one."""
+    inspect = ["inspect", "--records"]
+    for arguments in (
+        inspect,
+        [*inspect, "--offset", "1.."],
+        [*inspect, "--json"],
+        [*inspect, "--json", "--key", "k3"],
+    ):
         found = []
         for quick in (True, False):
             monkeypatch.setattr(inspect_run, "COMPILED", quick)
             found.append(CliRunner().invoke(cli, [*arguments, str(path)]).stdout)
         assert found[0] == found[1]
+    for answer in ("verify", "stats"):
+        one_by_one(path, answer, monkeypatch)
+
+
+def one_by_one(path: Path, command: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Compare a command's answer with the one that it gives without columns."""
     found = []
     for quick in (True, False):
         with monkeypatch.context() as patch:
             if not quick:
                 patch.setattr(legacy_records, "_columns", lambda batch: None)
-            lines = CliRunner().invoke(cli, ["verify", "--json", str(path)]).stdout.splitlines()
+            lines = CliRunner().invoke(cli, [command, "--json", str(path)]).stdout.splitlines()
             found.append([json.loads(line) | {"seconds": 0} for line in lines])
     assert found[0] == found[1]
+    assert found[0]
+
+
+@pytest.mark.parametrize("magic", [0, 1])
+def test_odd_messages_in_stats_and_tables(magic: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Timestamps, keys and values that no producer sends, and append time."""
+    dice = random.Random(magic)
+    path = tmp_path / f"{0:020}.log"
+    for _ in range(20):
+        data = b""
+        for number in range(40):
+            stamps = [0, -1, (1 << 63) - 1, -(1 << 63), 1 << 55, 1_500_000_000_000 + number]
+            inner = [
+                craft.message(
+                    magic,
+                    dice.choice([None, b"", b"value", b"\xff\x00"]),
+                    key=dice.choice([None, b"", b"k%d" % i, "ü".encode()]),
+                    offset=3 * number + i if magic == 0 else i,
+                    timestamp=dice.choice(stamps),
+                )
+                for i in range(3)
+            ]
+            attributes = dice.choice([0, 8]) if magic else 0
+            stamp = dice.choice(stamps)
+            data += craft.wrapper(magic, inner, "gzip", offset=3 * number + 2, attributes=attributes, timestamp=stamp)
+        path.write_bytes(data)
+        one_by_one(path, "stats", monkeypatch)
+        rows = []
+        for quick in (True, False):
+            monkeypatch.setattr(inspect_run, "COMPILED", quick)
+            rows.append(CliRunner().invoke(cli, ["inspect", "--records", str(path)]).stdout)
+        assert rows[0] == rows[1]
+        assert rows[0].count("\n") == 121
