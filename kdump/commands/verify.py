@@ -11,7 +11,7 @@ import click
 from kdump.check.baseline import Baseline, read_baseline
 from kdump.check.catalogue import CATALOGUE
 from kdump.check.engine.units import CheckUnit, units
-from kdump.check.engine.workers import run_all, usual_processes
+from kdump.check.engine.workers import run_all, usual_jobs_for
 from kdump.check.finding import SEVERITIES, Code, Finding, family_names
 from kdump.check.totals import CheckTotals
 from kdump.commands.completion_words import listed
@@ -168,7 +168,7 @@ class VerifyCommand:
             self.of_topic.refuse_unmatched()
         with Progress("verify") as progress:
             progress.total = sum(unit.size for unit in work)
-            jobs = options.jobs or usual_processes(work)
+            jobs = options.jobs or usual_jobs_for(work)
             for unit, findings in run_all(work, jobs, self.totals, progress.more):
                 self._unit(unit, findings)
         self.sink.add(CheckEnd(self.totals, time.monotonic() - began, self._families()))

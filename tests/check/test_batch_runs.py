@@ -159,6 +159,7 @@ def test_a_damaged_partition(partition: str, counted: Counted, tmp_path: Path) -
             path.write_bytes(data)
         quick, slow = counted.both(copy)
         assert quick == slow, copy
+        assert verify(copy, "--jobs", "3", "--window", "2000") == quick, copy
         found += len(quick[1]) > 1
     assert found > 12
     assert counted.together > 0

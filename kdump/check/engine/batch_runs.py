@@ -5,6 +5,7 @@ The findings are the same as if every batch were checked on its own; tests/check
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Callable, Iterator, Sequence
 
 from kdump.check.partition_context import PartitionContext
@@ -50,19 +51,34 @@ class BatchRunChecker:
         self.markers = decode and self.max_batch_bytes >= MARKER_SIZE
         self.ahead = FIRST_TRY
 
+    def record_suspects(self, batch_run: BatchRun) -> list[int]:
+        """Return the numbers of the batches whose records may have a problem. May be called in any thread."""
+        heads = batch_run.headers
+        own, unpacked = RecordColumns(batch_run.buffer), RecordColumns(b"")
+        found = []
+        row = self._records(heads, 0, len(heads), own, unpacked)
+        while row < len(heads):
+            found.append(row)
+            row = self._records(heads, row + 1, len(heads), own, unpacked)
+        return found
+
     def split(
-        self, batch_run: BatchRun, damaged: bool, accepted: Callable[[HeaderColumns, int, int], None]
+        self,
+        batch_run: BatchRun,
+        damaged: bool,
+        accepted: Callable[[HeaderColumns, int, int], None],
+        known: list[int] | None = None,
     ) -> Iterator[tuple[DefaultRecordBatch, EndTxnMarker | None]]:
         """Yield the batches that the observers must examine one by one; for one that is valid beyond doubt, its
         transaction marker. When one is yielded, the observers have taken the batches before it, and `accepted` has been
-        called for these. `damaged`: there is damage before the first batch."""
+        called for these. `damaged`: there is damage before the first batch. `known`: what record_suspects returns."""
         heads = batch_run.headers
         own, unpacked = RecordColumns(batch_run.buffer), RecordColumns(b"")
         row = 0
         while row < len(heads):
             stop = min(row + self.ahead, len(heads))
             after_damage = damaged and row == 0
-            suspect = row if after_damage else self._first_suspect(heads, row, stop, own, unpacked)
+            suspect = row if after_damage else self._first_suspect(heads, row, stop, own, unpacked, known)
             if suspect > row:
                 for accept_run in self._accept_run:
                     accept_run(self.part, heads, row, suspect)
@@ -75,14 +91,25 @@ class BatchRunChecker:
                 row += 1
 
     def _first_suspect(
-        self, heads: HeaderColumns, first: int, stop: int, own: RecordColumns, unpacked: RecordColumns
+        self,
+        heads: HeaderColumns,
+        first: int,
+        stop: int,
+        own: RecordColumns,
+        unpacked: RecordColumns,
+        known: list[int] | None,
     ) -> int:
         stop = is_plain_batch(heads, first, stop, FLAGS, self.max_batch_bytes)
         for first_suspect in self._first_suspects:
             if stop == first:
                 return first
             stop = first_suspect(self.part, heads, first, stop)
-        return self._records(heads, first, stop, own, unpacked) if self.deep else stop
+        if not self.deep:
+            return stop
+        if known is not None:
+            number = bisect_left(known, first)
+            return min(stop, known[number]) if number < len(known) else stop
+        return self._records(heads, first, stop, own, unpacked)
 
     def _records(self, heads: HeaderColumns, row: int, stop: int, own: RecordColumns, unpacked: RecordColumns) -> int:
         """Return the first batch of row..stop (`stop` excluded) whose records may have a problem; `stop` if there is

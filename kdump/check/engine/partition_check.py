@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 
 from kdump.check.engine.batch_runs import BatchRunChecker
 from kdump.check.engine.neighbor_files import NeighborFiles
+from kdump.check.engine.records_ahead import checked_ahead
 from kdump.check.engine.rule_list import NEXT_TO_SEGMENTS, RuleInputs, make_observers
 from kdump.check.finding import ERROR, INFO, WARNING, Finding
 from kdump.check.options import Options
@@ -180,13 +181,14 @@ class PartitionCheck(Resumable):
             part, self.known, observers, self.options.limits.max_decompressed_size, decode=decode, deep=deep and decode
         )
         run_mode = CHECKED if all(observer.accepts_runs for observer in observers) else ""
-        for region in self._regions(part, window, run_mode):
+        found = self._regions(part, window, run_mode)
+        for region, suspects in checked_ahead(found, runs.record_suspects, self.options.threads if runs.deep else 1):
             self.on_progress(region.size)
             if isinstance(region, BatchRun):
                 if not observers and not decode:  # nothing examines valid batches
                     self._batch_run(region)
                 else:
-                    for batch, marker in runs.split(region, damage is not None, self._count_accepted):
+                    for batch, marker in runs.split(region, damage is not None, self._count_accepted, suspects):
                         yield from (
                             self._batch(part, batch, damage) if marker is None else self._marker(part, batch, marker)
                         )

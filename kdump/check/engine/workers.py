@@ -38,9 +38,9 @@ LARGE = 256 * 1024 * 1024
 """Total size in bytes from which several processes are worth their startup time."""
 
 
-def usual_processes(units: list[CheckUnit]) -> int:
-    """Return the default number of processes: one unless there are several units with enough data."""
-    return usual_jobs() if len(units) > 1 and sum(unit.size for unit in units) >= LARGE else 1
+def usual_jobs_for(units: list[CheckUnit]) -> int:
+    """Return the default number of jobs: one unless there is enough data."""
+    return usual_jobs() if sum(unit.size for unit in units) >= LARGE else 1
 
 
 def careful_source(path: str) -> Source:
@@ -55,16 +55,18 @@ def _begin(rate: TokenBucket | None, counter: SharedCounter, directory: str, nam
     _directory, _counter = directory, counter
 
 
-def _run(unit: CheckUnit, totals: CheckTotals, on_progress: Callable[[int], None]) -> Iterator[Finding]:
-    unit.options = replace(unit.options, open_source=careful_source)
+def _run(
+    unit: CheckUnit, totals: CheckTotals, on_progress: Callable[[int], None], threads: int = 1
+) -> Iterator[Finding]:
+    unit.options = replace(unit.options, open_source=careful_source, threads=threads)
     return unit.run(totals, on_progress)
 
 
-def _work(unit: CheckUnit) -> UnitResult:
+def _work(unit: CheckUnit, threads: int) -> UnitResult:
     """Check a unit in a worker."""
     assert _counter is not None
     totals = CheckTotals()
-    findings = _run(unit, totals, _counter.add)
+    findings = _run(unit, totals, _counter.add, threads)
     held = list(islice(findings, MAX_HELD))
     path = _write_rest(findings)
     _counter.flush()
@@ -129,14 +131,16 @@ def run_all(
 ) -> Iterator[tuple[CheckUnit, Iterator[Finding]]]:
     """Check the units, in parallel if possible, and yield each with its findings, in order.
 
+    Units are divided among processes; if there are more jobs than units, each process has several threads.
     Calls `on_progress` with bytes read. `totals` includes a unit once its findings have been consumed. If shared files
     cannot be created, one process is used, whatever `jobs` is. A log directory's own files are checked in this process:
     to send the list of its partitions to a worker would take more memory than to check them."""
     with ExitStack() as stack:
-        made = _pool(stack, min(jobs, len(units))) if min(jobs, len(units)) > 1 else None
+        processes = min(jobs, sum(unit.directory is None for unit in units))
+        made = _pool(stack, processes) if processes > 1 else None
         if made is None:
             for unit in units:
-                yield unit, _run(unit, totals, on_progress)
+                yield unit, _run(unit, totals, on_progress, jobs)
                 unit.check = None  # which has the state of the whole partition
             return
         pool, counter = made
@@ -145,7 +149,7 @@ def run_all(
             with uninterrupted():  # so that `stop` reaches every worker that was started
                 for number in sorted(range(len(units)), key=lambda number: -units[number].size):
                     if units[number].directory is None:
-                        futures[number] = pool.submit(_work, units[number])
+                        futures[number] = pool.submit(_work, units[number], jobs // processes)
             for number, unit in enumerate(units):
                 if unit.directory is not None:
                     yield unit, _run(unit, totals, on_progress)

@@ -10,7 +10,7 @@ from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 from kdump.check.engine.units import CheckUnit, units
-from kdump.check.engine.workers import careful_source, stop, usual_processes
+from kdump.check.engine.workers import careful_source, stop, usual_jobs_for
 from kdump.check.finding import SEVERITIES, Finding
 from kdump.check.options import Options
 from kdump.check.totals import CheckTotals
@@ -60,7 +60,7 @@ def postmortem(
     """Read the files, partition directories and log directories at `paths` or below, and return the facts for a
     post-mortem, in memory that does not grow with the logs.
 
-    `is_selected` selects units of work (check/engine/units.py); `jobs` is the number of processes, by default as in
+    `is_selected` selects units of work (check/engine/units.py); `jobs` is the number of cores to use, by default as in
     `kdump verify`; `max_rate` is in bytes per second, for all of them together. `on_progress` is called with the number
     of bytes read, `on_total` with the number of bytes to read. Raises SourceError for a path that cannot be read,
     unless you pass `on_unreadable`, which is then called with the error, and if there is no partition at all; what
@@ -79,7 +79,7 @@ def postmortem(
     made = PostMortem(named, options.now)
     gather = _Gather(made)
     with limited_to(max_rate):
-        for unit, (facts, totals) in _run_all(work, jobs or usual_processes(work), on_progress):
+        for unit, (facts, totals) in _run_all(work, jobs or usual_jobs_for(work), on_progress):
             if unit.directory is not None:
                 made.directories.append(_directory(unit.directory))
             gather.add(facts, totals)
@@ -180,10 +180,10 @@ def _begin(rate: TokenBucket | None, counter: SharedCounter) -> None:
     _counter = counter
 
 
-def _work(unit: CheckUnit) -> PartitionResult:
+def _work(unit: CheckUnit, threads: int) -> PartitionResult:
     """Read a unit in a worker process."""
     assert _counter is not None
-    unit.options = replace(unit.options, open_source=careful_source)
+    unit.options = replace(unit.options, open_source=careful_source, threads=threads)
     done = read_unit(unit, _counter.add)
     _counter.flush()
     return done
@@ -195,7 +195,7 @@ def _run_all(
     """Yield each unit, in order, with its facts and totals."""
     if jobs <= 1 or len(work) < 2:
         for unit in work:
-            unit.options = replace(unit.options, open_source=careful_source)
+            unit.options = replace(unit.options, open_source=careful_source, threads=jobs)
             yield unit, read_unit(unit, on_progress)
         return
     import multiprocessing
@@ -205,14 +205,16 @@ def _run_all(
     context = multiprocessing.get_context("spawn")
     counter = SharedCounter(context)
     given = (rate_for_workers(context), counter)
-    with ProcessPoolExecutor(min(jobs, len(work)), context, _begin, given) as pool:
+    processes = min(jobs, len(work))
+    with ProcessPoolExecutor(processes, context, _begin, given) as pool:
         futures: deque[Future[PartitionResult]] = deque()
         rest = iter(work)
         try:
             for unit in work:
                 # Only a few are read before their turn: each result may contain thousands of keys.
                 with uninterrupted():  # `stop` has to find every worker that was started
-                    futures.extend(pool.submit(_work, each) for each in islice(rest, AHEAD * jobs - len(futures)))
+                    for each in islice(rest, AHEAD * jobs - len(futures)):
+                        futures.append(pool.submit(_work, each, jobs // processes))
                 yield unit, result_of(futures.popleft(), counter, on_progress)
         except BaseException:
             stop(pool)

@@ -54,7 +54,7 @@ def report(
     svg) into the new directory `charts`.
 
     `paths`: segments, partition directories, log directories, or directories above them. `title`: the title of the
-    page. `topics` selects partitions by topic name. `jobs`: number of processes that read in parallel; `max_rate`:
+    page. `topics` selects partitions by topic name. `jobs`: number of CPU cores to use; `max_rate`:
     bytes per second that they read together. `on_total` is called with the number of bytes to read, `on_progress` with
     the number of bytes read since its previous call, and `on_step` with the name of each step after reading.
 
