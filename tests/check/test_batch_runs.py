@@ -20,7 +20,7 @@ from kdump.check.engine import batch_runs
 from kdump.check.engine.batch_runs import BatchRunChecker
 from kdump.cli import cli
 from kdump.core.header_columns import HeaderColumns
-from kdump.format.batch_header import CODECS
+from kdump.format.batch_header import BATCH_HEADER, CODECS
 from kdump.state.marker import EndTxnMarker, plain_marker
 from tests import craft
 from tests.conftest import DISKS, sample, seeded
@@ -95,7 +95,7 @@ def change_header(data: bytearray, dice: random.Random) -> None:
     number = dice.randrange(len(pieces))
     piece = bytearray(pieces[number])
     at = dice.choice([0, 7, 12, 15, 21, 22, 26, 34, 35, 42, 46, 50, 52, 56, 60])
-    if at >= len(piece):
+    if at >= len(piece) or len(piece) < BATCH_HEADER.size:
         return
     piece[at] ^= 1 << dice.randrange(8)
     pieces[number] = craft.fix_crc(bytes(piece))

@@ -217,7 +217,9 @@ def test_damaged_copies(damage: Callable[[bytearray, random.Random], None], tmp_
         elif lost >= low:
             assert found.firstDivergentOffset == lost, (directory, damage)
             if not mine.has_gaps:
-                assert found.cause in ("damage", "missing"), directory
+                # No checksum covers baseOffset: a batch with another one is valid, and its records are elsewhere.
+                moved = ["records"] * (lost in theirs.records)
+                assert found.cause in ("damage", "missing", *moved), directory
 
 
 def test_compaction_is_no_difference(tmp_path: Path) -> None:
