@@ -16,6 +16,7 @@ import pytest
 
 from kdump.core import (
     arrow_buffers,
+    batch_counts,
     batch_scan,
     candidates,
     header_columns,
@@ -36,7 +37,17 @@ from tools.carry.build import BUILDERS
 UTILITY = "kdump._cyutility"
 """The module that the compiled modules share: it has no Python file."""
 CORE = (
-    *(arrow_buffers, batch_scan, candidates, header_columns, id_rows, json_values, message_set, record_checks),
+    *(
+        arrow_buffers,
+        batch_counts,
+        batch_scan,
+        candidates,
+        header_columns,
+        id_rows,
+        json_values,
+        message_set,
+        record_checks,
+    ),
     *(record_columns, record_counts, row_writer, table_values, snappy_tags),
 )
 MAKES_WHAT_IS_ASKED_FOR = 'while [ "$1" != -o ]; do shift; done; : > "$2"\n'

@@ -17,6 +17,7 @@ from typing import Any
 import pytest
 
 from kdump.commands.stats import EXAMPLES
+from kdump.forensics import read_stats
 from kdump.render.all_answers import TYPES
 from tests import command, craft
 from tests.conftest import DISKS, FIXTURES, each_segment, sample, seeded
@@ -241,6 +242,40 @@ def test_impossible_timestamps_and_sizes(tmp_path: Path) -> None:
     assert (said["untimedRecords"], said["oldest"], said["newest"]) == (3, 12, 12)
     (key,) = said["topKeys"]["keys"]
     assert (key["key"], key["keySize"], key["isCut"]) == ("k" * 64, 5000, True)
+
+
+def odd_batches(dice: random.Random) -> bytes:
+    """Return batches of few records, of which some cannot be counted together with others."""
+    data, offset = b"", 0
+    for _ in range(60):
+        count = dice.choice([0, 1, 1, 2, 3])
+        rows = [
+            craft.record(i, dice.choice([None, b"", b"k%d" % i]), dice.choice([None, b"v" * i]), timestamp=i)
+            for i in range(count)
+        ]
+        fields = {
+            "attributes": dice.choice([0, 0, 0, 0, 8, 0x10, 0x20, 0x30, 0x40, 0x80]),
+            "producerId": dice.choice([-1, 7, 7, 8]),
+            "baseTimestamp": dice.choice([-1, 0, 1_700_000_000_000 - offset, 1 << 62]),
+            "recordCount": count + dice.choice([0] * 9 + [1]),
+        }
+        data += craft.batch(rows, dice.choice(["none"] * 5 + ["lz4"]), offset=offset, lastOffsetDelta=3, **fields)
+        offset += 4
+    return data
+
+
+@pytest.mark.parametrize("number", range(10))
+def test_small_batches_are_counted_together_as_alone(
+    number: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    dice = seeded(f"small batches {number}")
+    path = tmp_path / FIRST
+    path.write_bytes(odd_batches(dice))
+    together = stats(path)
+    monkeypatch.setattr(read_stats, "ROWS", dice.randrange(1, 8))
+    assert stats(path) == together
+    monkeypatch.setattr(read_stats, "decode_batches", lambda heads, row, *more: row)
+    assert stats(path) == together
 
 
 def test_both_engines_say_the_same() -> None:

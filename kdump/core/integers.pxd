@@ -56,3 +56,10 @@ cdef inline (long long, Py_ssize_t) valid_size_at(unsigned char* data, Py_ssize_
         position += 1
     size = <unsigned int>(size | <unsigned long long>data[position] << shift)
     return (<long long>(size >> 1) ^ -<long long>(size & 1), position + 1)
+
+cdef inline Py_ssize_t size_class(long long size) noexcept nogil:
+    cdef Py_ssize_t number = 0
+    while size > 0 and number < 33:
+        size >>= 1
+        number += 1
+    return number

@@ -54,3 +54,8 @@ def valid_size_at(data: Bytes, position: int) -> tuple[int, int]:
     """Return the size of a header's key or value at data[position:], which record_columns.decode has validated, and the
     position after the size."""
     return varint_at(data, position, len(data), 32)
+
+
+def size_class(size: int) -> int:
+    """Return what forensics.histograms.class_of returns."""
+    return min(size.bit_length(), 33) if size > 0 else 0

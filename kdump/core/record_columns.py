@@ -90,6 +90,8 @@ def each_row(columns: RecordColumns) -> Iterator[tuple[int, ...]]:
 
 
 @cython.ccall
+@cython.returns(cython.Py_ssize_t)
+@cython.exceptval(-1, check=False)
 def decode(
     columns: RecordColumns,
     position: cython.Py_ssize_t,

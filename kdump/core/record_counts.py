@@ -19,6 +19,7 @@ except ImportError:
 
 if cython.compiled:
     from cython.cimports.kdump.core.column_numbers import *  # noqa: F403
+    from cython.cimports.kdump.core.integers import size_class
 else:
     from kdump.core.column_numbers import (
         EXTREME_ROW,
@@ -48,6 +49,7 @@ else:
         VALUE_BYTES,
         VALUE_SIZE,
     )
+    from kdump.core.integers import size_class
 
 IMPOSSIBLE = 1 << 61
 """Ms: a timestamp or delta beyond this is damaged, and the sum of two could exceed 64 bits."""
@@ -90,19 +92,6 @@ def new_counts() -> array[int]:
     for extreme in range(LONGEST_KEY, LATEST + 1):
         sums[extreme] = -1
     return sums
-
-
-@cython.cfunc
-@cython.inline
-@cython.exceptval(check=False)
-@cython.returns(cython.Py_ssize_t)
-def _class(size: cython.longlong):
-    """Return what forensics.histograms.class_of returns."""
-    number: cython.Py_ssize_t = 0
-    while size > 0 and number < 33:
-        size >>= 1
-        number += 1
-    return number
 
 
 @cython.cfunc
@@ -211,7 +200,7 @@ def count_records(
             sums[NULL_VALUES] += 1
         else:
             sums[VALUE_BYTES] += value_size
-            value_sizes[_class(value_size)] += 1
+            value_sizes[size_class(value_size)] += 1
             if value_size > sums[LONGEST_VALUE]:
                 sums[LONGEST_VALUE] = value_size
                 sums[LONGEST_VALUE + EXTREME_ROW] = row
@@ -220,7 +209,7 @@ def count_records(
             sums[NULL_KEYS] += 1
         else:
             sums[KEY_BYTES] += key_size
-            key_sizes[_class(key_size)] += 1
+            key_sizes[size_class(key_size)] += 1
             if key_size > sums[LONGEST_KEY]:
                 sums[LONGEST_KEY] = key_size
                 sums[LONGEST_KEY + EXTREME_ROW] = row

@@ -7,29 +7,36 @@ from bisect import bisect_right
 from collections.abc import Callable, Iterable, Iterator
 
 from kdump.check.options import Options
+from kdump.core.batch_counts import count_batches, decode_batches
 from kdump.core.column_numbers import (
+    BASE_OFFSET,
+    BATCH_END,
+    BATCH_START,
     EXTREME_ROW,
     EXTREMES,
     HEADERS_START,
+    LAST_OFFSET,
     LATE_RECORDS,
     LATEST,
     NEWEST,
     OLDEST,
+    PRODUCER_ID,
     RECORD_BYTES,
+    RECORD_COUNT,
     RECORD_END,
     RECORD_WIDTH,
     RECORDS,
     TIMESTAMP_DELTA,
     UNTIMED,
 )
-from kdump.core.record_columns import RecordColumns, decode
+from kdump.core.header_columns import HeaderColumns
+from kdump.core.record_columns import RecordColumns
 from kdump.core.record_counts import LATE, count_records
 from kdump.forensics.copy_damage import FilePosition
 from kdump.forensics.find_copies import of_places, reject_others
 from kdump.forensics.stats import Codec, RecordLocation, Stats
-from kdump.format.batch_header import BATCH_HEADER, COMPRESSION, CONTROL, LOG_OVERHEAD, TIMESTAMP_TYPE, TRANSACTIONAL
+from kdump.format.batch_header import BATCH_HEADER, COMPRESSION, CONTROL, TIMESTAMP_TYPE, TRANSACTIONAL
 from kdump.format.count_text import count_text
-from kdump.format.errors import DecodeError
 from kdump.log.batch_records import decode_columns, records
 from kdump.log.batch_validity import damage_of, impossible_count
 from kdump.log.errors import OnUnreadable, SourceError, raise_error
@@ -97,42 +104,8 @@ def read(segments: list[Target], into: Stats, options: Options, on_progress: OnP
 
 
 ROWS = 8192
-"""Maximum number of records from small batches that are counted together."""
+"""Maximum number of small batches, and of their records, that are counted together."""
 SPECIAL = COMPRESSION.mask | TIMESTAMP_TYPE.mask | CONTROL.mask
-
-
-class _Many:
-    """Records of several batches in the same columns, with the end row, base timestamp, base offset and position of
-    each batch."""
-
-    def __init__(self, columns: RecordColumns, block: array[int]) -> None:
-        self.columns = columns
-        columns.block = block
-        self.clear()
-
-    def clear(self) -> None:
-        self.columns.count = 0
-        self.bases = array("q")
-        self.ends = array("q")
-        self.batches: list[tuple[int, FilePosition]] = []
-
-    def add(self, base: int, offset: int, place: FilePosition) -> None:
-        """Add the batch whose records have just been decoded."""
-        self.bases.append(base)
-        self.ends.append(self.columns.count)
-        self.batches.append((offset, place))
-
-
-def _decodes(columns: RecordColumns, start: int, end: int, count: int) -> bool:
-    """Decode `count` records and return True if they take up exactly columns.data[start:end]; otherwise decode none."""
-    before = columns.count
-    try:
-        if decode(columns, start, end, count, True) == end and columns.count - before == count:
-            return True
-    except DecodeError:
-        pass
-    columns.count = before
-    return False
 
 
 class StatsReader:
@@ -144,6 +117,7 @@ class StatsReader:
         self.on_progress = on_progress
         self.path = ""
         self.block = array("q", bytes(8 * RECORD_WIDTH * ROWS))
+        self.bases, self.ends = array("q", bytes(8 * ROWS)), array("q", bytes(8 * ROWS))
 
     def segment(self, target: Target, last: bool) -> None:
         stats = self.stats
@@ -185,37 +159,61 @@ class StatsReader:
     def _batch_run(self, run: BatchRun) -> None:
         """Add a run of valid batches. Uncompressed data batches with CreateTime are counted many at a time, because
         they may be very small."""
-        stats, buffer = self.stats, run.buffer
-        unpack, header_size = BATCH_HEADER.struct.unpack_from, BATCH_HEADER.size
-        shift = run.position - run.start
-        small_batches = _Many(RecordColumns(buffer), self.block)
-        at = run.start
-        while at < run.stop:
-            base, length, _, _, _, attributes, delta, base_timestamp, _, producer, _, _, count = unpack(buffer, at)
-            end = at + LOG_OVERHEAD + length
-            stats.batches += 1
-            if attributes & SPECIAL or count > ROWS:
-                self._flush(small_batches)
-                self._v2(run.batch(at))
+        heads, columns = run.headers, RecordColumns(run.buffer)
+        columns.block = self.block
+        row = 0
+        while row < len(heads):
+            stop = decode_batches(heads, row, columns, ROWS, SPECIAL, self.bases, self.ends)
+            if stop > row:
+                self._small(heads, row, stop, columns)
+                row = stop
             else:
-                if small_batches.columns.count + count > ROWS:
-                    self._flush(small_batches)
-                if _decodes(small_batches.columns, at + header_size, end, count):
-                    place = FilePosition(self.path, at + shift, end - at)
-                    self._header(place, base, base + delta, count, attributes, producer)
-                    stats.timestampTypes["CreateTime"] += count
-                    self._codec("none", count, end - at - header_size, end - at - header_size)
-                    small_batches.add(base_timestamp, base, place)
-                else:
-                    self._flush(small_batches)
-                    self._v2(run.batch(at))
-            at = end
-        self._flush(small_batches)
+                self.stats.batches += 1
+                self._v2(run.batch(heads.of(row, BATCH_START)))
+                row += 1
 
-    def _flush(self, small_batches: _Many) -> None:
-        if small_batches.columns.count:
-            self._tally(small_batches.columns, small_batches.bases, small_batches.ends, True, small_batches.batches)
-        small_batches.clear()
+    def _small(self, heads: HeaderColumns, first: int, stop: int, columns: RecordColumns) -> None:
+        """Add the batches first..stop (`stop` excluded), whose records are in the columns."""
+        stats = self.stats
+        counts = count_batches(heads, first, stop, stats.batchRecords, stats.batchSizes)
+        stats.batches += stop - first
+        stats.soundBatches += stop - first
+        stats.batchBytes += counts.bytes
+        stats.records += counts.records
+        stats.emptyBatches += counts.empty
+        stats.transactionalBatches += counts.transactional
+        stats.transactionalRecords += counts.transactional_records
+        stats.idempotentBatches += counts.idempotent
+        stats.formats[2] += stop - first
+        stats.timestampTypes["CreateTime"] += counts.records
+        payload = counts.bytes - (stop - first) * BATCH_HEADER.size
+        self._codec("none", counts.records, payload, payload, stop - first)
+        stats.extend(heads.of(first, BASE_OFFSET), heads.of(stop - 1, LAST_OFFSET))
+        for row in sorted({counts.largest, counts.fullest}):
+            stats.consider(*self._place(heads, row), heads.of(row, RECORD_COUNT))
+        if counts.idempotent:
+            self._producers(heads, first, stop)
+        bases, ends = self.bases[: stop - first], self.ends[: stop - first]
+        self._tally(columns, bases, ends, True, lambda number: self._place(heads, first + number))
+
+    def _place(self, heads: HeaderColumns, row: int) -> tuple[int, FilePosition]:
+        """Return the base offset of a batch and its place."""
+        start = heads.of(row, BATCH_START)
+        size = heads.of(row, BATCH_END) - start
+        return heads.of(row, BASE_OFFSET), FilePosition(self.path, start + heads.shift, size)
+
+    def _producers(self, heads: HeaderColumns, first: int, stop: int) -> None:
+        """Count the producers of the batches; adjacent batches of one producer together."""
+        ids, counts = heads.column(PRODUCER_ID), heads.column(RECORD_COUNT)
+        starts, ends = heads.column(BATCH_START), heads.column(BATCH_END)
+        row = first
+        while row < stop:
+            producer, begun = ids[row], row
+            row += 1
+            while row < stop and ids[row] == producer:
+                row += 1
+            if producer >= 0:
+                self.stats.producers.add(producer, sum(counts[begun:row]), ends[row - 1] - starts[begun])
 
     def _header(self, place: FilePosition, base: int, last: int, count: int, attributes: int, producer: int) -> None:
         """Add the header of a valid v2 batch."""
@@ -278,18 +276,18 @@ class StatsReader:
         lost = f" has {count_text(count, 'record')} not counted" if count else ""
         self.stats.note(f"{place.file}: the batch at byte {place.position}{lost}: {reason}")
 
-    def _codec(self, name: str, records: int, stored: int, unpacked: int) -> None:
+    def _codec(self, name: str, records: int, stored: int, unpacked: int, batches: int = 1) -> None:
         codec = self.stats.codecs.get(name)
         if codec is None:
             codec = self.stats.codecs[name] = Codec()
-        codec.batches += 1
+        codec.batches += batches
         codec.records += records
         codec.storedBytes += stored
         codec.unpackedBytes += unpacked
 
     def _columns(self, columns: RecordColumns, base: int, timed: bool, offset: int, place: FilePosition) -> None:
         """Add records of one batch."""
-        self._tally(columns, array("q", (base,)), array("q", (len(columns),)), timed, [(offset, place)])
+        self._tally(columns, array("q", (base,)), array("q", (len(columns),)), timed, lambda number: (offset, place))
 
     def _tally(
         self,
@@ -297,8 +295,10 @@ class StatsReader:
         bases: array[int],
         ends: array[int],
         timed: bool,
-        batches: list[tuple[int, FilePosition]],
+        batch: Callable[[int], tuple[int, FilePosition]],
     ) -> None:
+        """Add records of several batches: see count_records. `batch` returns the base offset of a batch, by its number,
+        and its place."""
         stats = self.stats
         sums = stats.sums
         before = sums[min(EXTREMES) : max(EXTREMES) + 1]
@@ -308,7 +308,7 @@ class StatsReader:
             for extreme, old in zip(EXTREMES, before):
                 if sums[extreme] != old:
                     row = sums[extreme + EXTREME_ROW]
-                    offset, place = batches[bisect_right(ends, row)]
+                    offset, place = batch(bisect_right(ends, row))
                     stats.extremes[extreme] = RecordLocation(offset + columns.offset_delta[row], place)
 
     def _appended(self, timestamp: int, count: int, offset: int, place: FilePosition) -> None:

@@ -215,11 +215,19 @@ class Stats:
         self.batchRecords[class_of(records)] += 1
         self.batchSizes[class_of(place.size)] += 1
         self.emptyBatches += not records
+        self.consider(base, place, records)
+        self.extend(base, last)
+
+    def consider(self, base: int, place: FilePosition, records: int) -> None:
+        """Keep a valid batch if none before it is as large, or none as full."""
         if self.largestBatch is None or place.size > self.largestBatch.place.size:
             self.largestBatch = RecordLocation(base, place)
         if self.fullestBatch is None or records > self.fullestBatch[0]:
             self.fullestBatch = (records, RecordLocation(base, place))
-        self.firstOffset = base if self.firstOffset is None else min(base, self.firstOffset)
+
+    def extend(self, first: int, last: int) -> None:
+        """Note that a valid batch has these offsets."""
+        self.firstOffset = first if self.firstOffset is None else min(first, self.firstOffset)
         self.lastOffset = last if self.lastOffset is None else max(last, self.lastOffset)
 
     def miss(self, place: FilePosition, reason: str) -> None:
