@@ -174,22 +174,17 @@ def read_header(
     return end
 
 
-def read_header_columns(data: bytes, start: cython.Py_ssize_t, stop: cython.Py_ssize_t, shift: int) -> HeaderColumns:
-    """Read the headers of the batches that fill data[start:stop]; their lengths must have been validated."""
+def read_one_header(data: bytes, position: int) -> HeaderColumns:
+    """Read the header of a batch at `position` in its file, of which `data` has at least the header. Its length may be
+    anything."""
+    if len(data) < HEADER_SIZE:
+        raise ValueError(f"{len(data)} bytes are no header")
     buffer: cython.const[cython.uchar][::1] = data
-    heads = HeaderColumns(data, shift)
-    at: cython.Py_ssize_t = start
-    count: cython.Py_ssize_t = 0
-    row: cython.Py_ssize_t
-    while at < stop:
-        at += LOG_OVERHEAD + int32_at(buffer, at + LENGTH_AT)
-        count += 1
-    heads.block = array("q", bytes(8 * HEADER_WIDTH * count))
-    heads.count = count
+    heads = HeaderColumns(data, position)
+    heads.block = array("q", bytes(8 * HEADER_WIDTH))
+    heads.count = 1
     rows: cython.longlong[::1] = heads.block
-    at = start
-    for row in range(count):
-        at = read_header(buffer, at, rows, row * HEADER_WIDTH)
+    read_header(buffer, 0, rows, 0)
     return heads
 
 

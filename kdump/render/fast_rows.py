@@ -11,7 +11,7 @@ from functools import partial
 
 from kdump import jsonl
 from kdump.check.rules.records import noted_and_count_findings
-from kdump.core.batch_scan import read_header_columns
+from kdump.core.batch_scan import read_one_header
 from kdump.core.cells import BATCH_CELLS, BATCH_COLUMNS, RECORD_COLUMNS
 from kdump.core.column_numbers import BATCH_START, RECORD_WIDTH
 from kdump.core.header_columns import HeaderColumns, wrapper_header
@@ -52,7 +52,7 @@ def own_header(batch: Batch) -> HeaderColumns:
         appended = batch.maxTimestamp if batch.timestampType == "LogAppendTime" else None
         return wrapper_header(batch.position, batch.inner_base or 0, appended)
     head = b"".join(bytes(chunk) for chunk in batch.chunks(0, BATCH_HEADER.size))
-    return read_header_columns(head, 0, len(head), batch.position)
+    return read_one_header(head, batch.position)
 
 
 def table_plan(placed: SizedColumns, kinds: dict[str, int]) -> RowPlan | None:

@@ -8,9 +8,9 @@ from operator import attrgetter
 import pytest
 
 from kdump.core.arrow_buffers import batch_checksums, batch_last_sequences, batch_numbers
-from kdump.core.batch_scan import read_header_columns
+from kdump.core.batch_scan import read_one_header
 from kdump.core.column_numbers import ATTRIBUTES, BASE_TIMESTAMP, BATCH_END, BATCH_START, LAST_OFFSET, RECORD_COUNT
-from kdump.core.header_columns import batch_ages, by_codec
+from kdump.core.header_columns import HeaderColumns, batch_ages, by_codec
 from kdump.core.record_checks import invalid_header
 from kdump.core.record_columns import RecordColumns, decode
 from kdump.format.batch_header import BATCH_HEADER, BatchHeader
@@ -34,6 +34,19 @@ def headers_of(data: bytes) -> list[BatchHeader]:
     return found
 
 
+def columns_of(data: bytes, shift: int) -> HeaderColumns:
+    """Return the headers of the batches that fill `data`."""
+    heads, at = HeaderColumns(data, shift), 0
+    while at < len(data):
+        one = read_one_header(data[at:], 0)
+        one.block[BATCH_START] += at
+        one.block[BATCH_END] += at
+        heads.block += one.block
+        heads.count += 1
+        at = one.block[BATCH_END]
+    return heads
+
+
 @pytest.fixture(scope="module")
 def stretch() -> bytes:
     """Return valid batches of every codec and kind, of producers with every sequence number, including the
@@ -54,7 +67,7 @@ def stretch() -> bytes:
 
 @pytest.mark.parametrize("bounds", [(0, 0), (0, 1), (3, 8), (0, None)])
 def test_columns(stretch: bytes, bounds: tuple[int, int | None]) -> None:
-    heads = read_header_columns(stretch, 0, len(stretch), 1000)
+    heads = columns_of(stretch, 1000)
     first, stop = bounds[0], len(heads) if bounds[1] is None else bounds[1]
     headers = headers_of(stretch)[first:stop]
     assert len(headers) == stop - first
@@ -72,7 +85,7 @@ def test_columns(stretch: bytes, bounds: tuple[int, int | None]) -> None:
 
 
 def test_sums(stretch: bytes) -> None:
-    heads = read_header_columns(stretch, 0, len(stretch), 0)
+    heads = columns_of(stretch, 0)
     headers = headers_of(stretch)
     assert len({header.codec for header in headers}) > 2
     for sums in by_codec(heads, 2, len(heads)):

@@ -154,6 +154,17 @@ def test_damaged(seed: int, tmp_path: Path) -> None:
         both(path, *form)
 
 
+@pytest.mark.parametrize("length", [-(1 << 31), -5, 0, 20, 48, 49, 1000, (1 << 31) - 1])
+@pytest.mark.parametrize("codec", ["none", "zstd"])
+def test_a_length_that_the_next_batch_contradicts(length: int, codec: str, tmp_path: Path) -> None:
+    pieces = craft.split(segment_of(PLAIN, codec))
+    pieces[20] = craft.overwrite(pieces[20], 8, length.to_bytes(4, "big", signed=True))
+    path = tmp_path / f"{0:020}.log"
+    path.write_bytes(b"".join(pieces))
+    for form in FORMS:
+        both(path, *form)
+
+
 def test_several_files(tmp_path: Path) -> None:
     """Each has its own heading and its own widths."""
     for number, key in ((0, b"short"), (1, b"a much longer key")):
@@ -170,7 +181,7 @@ POWERS = [10**digits + more for digits in range(19) for more in (-1, 0, 1)]
 @given(st.integers(-(1 << 63), (1 << 63) - 1) | st.sampled_from([*POWERS, *(-power for power in POWERS)]))
 def test_numbers(number: int) -> None:
     data = craft.batch([craft.record()], baseTimestamp=number)
-    heads = batch_scan.read_header_columns(data, 0, len(data), 0)
+    heads = batch_scan.read_one_header(data, 0)
     plan = row_plan.RowPlan([cells.BASE_TIMESTAMP_CELL], [b"", b""])
     room = bytearray(1000)
     _, used = row_writer.write_batch_rows(room, 0, heads, 0, 1, plan)
@@ -181,7 +192,7 @@ def test_numbers(number: int) -> None:
 def test_moments(milliseconds: int) -> None:
     """Every time written from columns equals that of the calendar."""
     data = craft.batch([craft.record()], maxTimestamp=milliseconds)
-    heads = batch_scan.read_header_columns(data, 0, len(data), 0)
+    heads = batch_scan.read_one_header(data, 0)
     plan = row_plan.RowPlan([cells.MOMENT_CELL], [b"", b""])
     room = bytearray(1000)
     row, used = row_writer.write_batch_rows(room, 0, heads, 0, 1, plan)
