@@ -146,3 +146,20 @@ def test_damage_never_raises() -> None:
 def test_any_bytes(api_key: int, version: int, data: bytes) -> None:
     decode_metadata_record(data)
     decode_metadata_record(struct.pack(">bbb", 1, api_key, version) + data)
+
+
+def test_the_fast_decoder_says_what_the_slow_one_says() -> None:
+    """With spans, the interpreter reads: real records, each byte of them changed, and records cut short or continued."""
+    path = FIXTURES / "state-1/__cluster_metadata-0/00000000000000000000.log"
+    by_frame = {value[:3]: value for value in values_of(path).values() if value}
+    changed = [b"", b"\1", b"\1\2", b"\0\2\0", b"\1\x82\0\0", b"\1\2\x80\0", b"\1\x63\0", b"\1\2\x7f", b"\xff" * 20]
+    for value in (*by_frame.values(), TOPIC):
+        changed += [value, value + b"\0", *(value[:size] for size in range(0, len(value), 3))]
+        changed += [
+            value[:at] + bytes([byte]) + value[at + 1 :] for at in range(len(value)) for byte in (0, 2, 0x80, 0xFF)
+        ]
+    assert len(by_frame) > 10
+    for value in changed:
+        expected = decode_metadata_record(value, spans=[])
+        assert repr(decode_metadata_record(value)) == repr(expected)
+        assert metadata_record_name(value) == expected.name
