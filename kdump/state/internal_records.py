@@ -89,7 +89,7 @@ def _valid_batches(region: Region) -> Iterable[Batch] | None:
 
 def too_large(record: Record) -> bool:
     """Return True if the key or value exceeds MAX_VALUE_BYTES and must not be decoded."""
-    return max(record.keySize, record.valueSize) > MAX_VALUE_BYTES
+    return record.keySize > MAX_VALUE_BYTES or record.valueSize > MAX_VALUE_BYTES
 
 
 def memory(value: Any) -> int:

@@ -100,14 +100,24 @@ def _merge(replay: ReplayState, before: PartitionRegistration, values: dict[str,
         leader, leader_epoch = values["leader"], int32(leader_epoch + 1)
     if values["leaderRecoveryState"] != NO_RECOVERY_CHANGE:
         recovery = enum_name(RECOVERY_STATE, values["leaderRecoveryState"])
-    replicas, _, _, _, *others, _, _ = before
-    lists = [replicas, *others]
+    lists = [before.replicas, *before[4:9]]
     for place, name in enumerate(_LISTS):
         if (changed := values.get(name)) is not None:
             lists[place] = tuple(changed)
-    replicas, *others = lists
-    epoch = int32(before.partitionEpoch + 1)
-    return PartitionRegistration(replicas, directories, leader, leader_epoch, *others, recovery, epoch)
+    replicas, isr, adding, removing, eligible, last_known = lists
+    return PartitionRegistration(
+        replicas,
+        directories,
+        leader,
+        leader_epoch,
+        isr,
+        adding,
+        removing,
+        eligible,
+        last_known,
+        recovery,
+        int32(before.partitionEpoch + 1),
+    )
 
 
 def _put(

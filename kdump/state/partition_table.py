@@ -84,7 +84,7 @@ class PartitionTable(MutableMapping[int, PartitionRegistration]):
         return HEAD + replicas + directories + max(0, isr) + rest
 
     def __getitem__(self, number: int) -> PartitionRegistration:
-        found = self.get(number)
+        found: PartitionRegistration | None = self.get(number)
         if found is None:
             raise KeyError(number)
         return found

@@ -149,7 +149,7 @@ def test_any_bytes(api_key: int, version: int, data: bytes) -> None:
 
 
 def test_the_fast_decoder_says_what_the_slow_one_says() -> None:
-    """With spans, the interpreter reads: real records, each byte of them changed, and records cut short or continued."""
+    """With spans, the interpreter reads: real records, with each byte changed, cut short, or continued."""
     path = FIXTURES / "state-1/__cluster_metadata-0/00000000000000000000.log"
     by_frame = {value[:3]: value for value in values_of(path).values() if value}
     changed = [b"", b"\1", b"\1\2", b"\0\2\0", b"\1\x82\0\0", b"\1\2\x80\0", b"\1\x63\0", b"\1\2\x7f", b"\xff" * 20]

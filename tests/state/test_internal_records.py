@@ -12,7 +12,7 @@ import pytest
 from kdump.log.batch_records import records
 from kdump.log.region import Batch, Limits
 from kdump.state.internal_records import LIMITS, read_records
-from tests.conftest import FIXTURES, batches, read_regions, record_facts, segments, seeded
+from tests.conftest import FIXTURES, batches, read_regions, record_facts, seeded, segments
 from tests.craft import CODECS, batch, fix_crc, overwrite, record
 
 LOGS = [path for path in segments() if path.parent.name.startswith("__")]
