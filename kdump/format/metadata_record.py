@@ -106,7 +106,11 @@ def metadata_json(record: MetadataRecord, folder: str = "metadata") -> dict[str,
     assert record.version is not None
     schema = load_folder(folder)[record.name]
     version = min(record.version, schema.valid.highest)
-    return kafka_json(schema, Decoded(record.values, version, 0, "", b"")) if schema.valid.hold(version) else {}
+    if not schema.valid.hold(version):
+        return {}
+    # `values` may have unknown tags only if there is a note.
+    tags = frozenset((-1,)) if record.note else frozenset[int]()
+    return kafka_json(schema, Decoded(record.values, version, 0, "", b"", tags))
 
 
 def metadata_record_name(value: bytes | None) -> str:

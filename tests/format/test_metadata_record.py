@@ -13,9 +13,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kdump.format.errors import DecodeError, FrameVersionError, TooLargeError
-from kdump.format.metadata_record import MetadataRecord, decode_metadata_record, metadata_record_name
+from kdump.format.metadata_record import MetadataRecord, decode_metadata_record, metadata_json, metadata_record_name
 from kdump.format.schema import load, load_folder
-from kdump.format.versioned_messages import Decoded, kafka_json
+from kdump.format.versioned_messages import Decoded, _json, kafka_json
 from kdump.log.batch_records import records
 from tests.conftest import DISKS, FIXTURES, ORACLE, batches, numbers_in, read_regions
 
@@ -163,3 +163,8 @@ def test_the_fast_decoder_says_what_the_slow_one_says() -> None:
         expected = decode_metadata_record(value, spans=[])
         assert repr(decode_metadata_record(value)) == repr(expected)
         assert metadata_record_name(value) == expected.name
+        if expected.values is not None and expected.version is not None:
+            schema = load(expected.name)
+            known = min(expected.version, schema.valid.highest)
+            said = _json(schema.struct(known), expected.values) if schema.valid.hold(known) else {}
+            assert repr(metadata_json(expected)) == repr(said)
