@@ -46,6 +46,8 @@ DELETE_HORIZON = Bits(
     "1: from baseTimestamp on, the log cleaner may remove the tombstones and markers in it",
 )
 BATCH_ATTRIBUTES = (COMPRESSION, TIMESTAMP_TYPE, TRANSACTIONAL, CONTROL, DELETE_HORIZON)
+_CONTROL = CONTROL.mask
+"""Asked for each record."""
 
 
 class BatchHeader(NamedTuple):
@@ -104,7 +106,7 @@ class BatchHeader(NamedTuple):
 
     @property
     def isControlBatch(self) -> bool:
-        return bool(self.attributes & CONTROL.mask)
+        return bool(self.attributes & _CONTROL)
 
     @property
     def hasDeleteHorizonMs(self) -> bool:

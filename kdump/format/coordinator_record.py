@@ -10,11 +10,13 @@ ShareCoordinatorRecordSerde and CoordinatorRecordTypeGenerator; kafka.coordinato
 
 from __future__ import annotations
 
+from functools import lru_cache
 from typing import Annotated, Any, NamedTuple
 
 from kdump.format.count_text import count_text
 from kdump.format.errors import DecodeError
 from kdump.format.layout import INT16, Field, Layout, Span, layout
+from kdump.format.plain_messages import Plain, plain_reader
 from kdump.format.schema import MessageSchema, by_api_key
 from kdump.format.versioned_messages import Decoded, decode_problem, try_decode
 
@@ -71,6 +73,11 @@ def coordinator_spans(folder: str, key: bytes | None, value: bytes | None) -> tu
 
 def decode_key(folder: str, data: bytes | None, spans: list[Span] | None = None) -> MessagePart:
     """Decode the key as `decode_coordinator_record` does. Appends the known fields to `spans`."""
+    if spans is None and data is not None:
+        plain = _plain_key(folder, data[: KEY.size])
+        found = plain and _plain_part(*plain, data, KEY.size)
+        if found:
+            return found
     number, problem = _prefix(KEY, STRUCT, data, spans)
     if number is None or data is None:
         return MessagePart(problem=problem)
@@ -89,10 +96,46 @@ def decode_value(
         return None
     assert key.schema.apiKey is not None
     schema = by_api_key(folder, "coordinator-value").get(key.schema.apiKey)
+    if spans is None and schema is not None:
+        plain = _plain_value(schema, data[: VALUE.size])
+        found = plain and _plain_part(*plain, data, VALUE.size)
+        if found:
+            return found
     number, problem = _prefix(VALUE, STRUCT if schema is None else schema.name, data, spans)
     if number is None or schema is None:
         return MessagePart(number, schema, problem=problem)
     return _message(number, schema, *try_decode(schema, number, data, VALUE.size, spans=spans))
+
+
+@lru_cache(1024)
+def _plain_key(folder: str, prefix: bytes) -> tuple[int, MessageSchema, int, Plain] | None:
+    """Return the type after this prefix, its schema and version, and its fast decoder; None if it has none."""
+    if len(prefix) < KEY.size:
+        return None
+    number = KEY.read(prefix).type
+    schema = by_api_key(folder, "coordinator-key").get(number)
+    if schema is None:
+        return None
+    return number, schema, schema.valid.lowest, plain_reader(schema, schema.valid.lowest)
+
+
+@lru_cache(1024)
+def _plain_value(schema: MessageSchema, prefix: bytes) -> tuple[int, MessageSchema, int, Plain] | None:
+    """Return the same for a value, whose prefix is its version."""
+    if len(prefix) < VALUE.size:
+        return None
+    version = VALUE.read(prefix).version
+    return (version, schema, version, plain_reader(schema, version)) if schema.valid.hold(version) else None
+
+
+def _plain_part(
+    number: int, schema: MessageSchema, version: int, read: Plain, data: bytes, position: int
+) -> MessagePart | None:
+    """Return a part if nothing about it is unusual."""
+    message = read(data, position)
+    if message is None or message[1] != len(data):
+        return None
+    return MessagePart(number, schema, Decoded(message[0], version, message[1], "", b""))
 
 
 def _message(number: int, schema: MessageSchema, decoded: Decoded, problem: DecodeError | None) -> MessagePart:

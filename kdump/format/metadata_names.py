@@ -83,4 +83,5 @@ METADATA_VERSION = dict(
 
 def enum_name(names: dict[int, str], number: int) -> str:
     """Return the name, UNKNOWN(9) for a number that has none."""
-    return names.get(number, f"UNKNOWN({number})")
+    name = names.get(number)
+    return f"UNKNOWN({number})" if name is None else name

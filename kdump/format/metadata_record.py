@@ -11,10 +11,12 @@ org.apache.kafka.metadata.MetadataRecordSerde and org.apache.kafka.server.log.re
 
 from __future__ import annotations
 
+from functools import lru_cache
 from typing import Any, NamedTuple
 
 from kdump.format.errors import DecodeError, FrameVersionError, TooLargeError
 from kdump.format.layout import Field, Span
+from kdump.format.plain_messages import Plain, plain_reader
 from kdump.format.schema import UNSIGNED_VARINT, by_api_key, load_folder
 from kdump.format.varint import read_unsigned
 from kdump.format.versioned_messages import Decoded, decode_problem, kafka_json, try_decode
@@ -62,6 +64,11 @@ def decode_metadata_record(
     """Decode the metadata record with this value; if `folder` is storage, a record of __remote_log_metadata. Never
     raises: a decoding error becomes its `problem`, with a position in the value. Appends the known fields to `spans`.
     """
+    if spans is None and value is not None:
+        plain = _plain(folder, value[:3])
+        message = plain[-1](value, 3) if plain else None
+        if plain and message and message[1] == len(value):
+            return MetadataRecord(*plain[:3], message[0])
     try:
         frame = read_frame(value, spans)
     except DecodeError as error:
@@ -81,17 +88,36 @@ def decode_metadata_record(
     )
 
 
+@lru_cache(1024)
+def _plain(folder: str, frame: bytes) -> tuple[str, int, int, Plain] | None:
+    """Return the name, apiKey and version of the message after these three bytes, and its fast decoder; None if
+    anything about the frame is unusual."""
+    if len(frame) < 3 or frame[0] != FRAME_VERSION or max(frame) > 0x7F:
+        return None
+    schema = by_api_key(folder).get(frame[1])
+    if schema is None or not schema.valid.hold(frame[2]):
+        return None
+    return schema.name, frame[1], frame[2], plain_reader(schema, frame[2])
+
+
 def metadata_json(record: MetadataRecord, folder: str = "metadata") -> dict[str, Any]:
     """Return the values of a record with a known message in Kafka's own JSON form."""
     assert record.values is not None
     assert record.version is not None
     schema = load_folder(folder)[record.name]
     version = min(record.version, schema.valid.highest)
-    return kafka_json(schema, Decoded(record.values, version, 0, "", b"")) if schema.valid.hold(version) else {}
+    if not schema.valid.hold(version):
+        return {}
+    # `values` may have unknown tags only if there is a note.
+    tags = frozenset((-1,)) if record.note else frozenset[int]()
+    return kafka_json(schema, Decoded(record.values, version, 0, "", b"", tags))
 
 
 def metadata_record_name(value: bytes | None) -> str:
     """Return the name that `decode_metadata_record` gives, from the frame alone, for callers that need few records."""
+    plain = _plain("metadata", value[:3]) if value is not None else None
+    if plain is not None:
+        return plain[0]
     try:
         frame = read_frame(value)
     except DecodeError:
@@ -104,8 +130,6 @@ def read_frame(value: bytes | None, spans: list[Span] | None = None) -> Metadata
     """Read the frame at the start of a value. Raises DecodeError."""
     if value is None:
         raise DecodeError(FRAME, "frameVersion", 0, "null")
-    if spans is None and len(value) >= 3 and value[0] == FRAME_VERSION and max(value[1], value[2]) < 0x80:
-        return MetadataRecordFrame(value[1], value[2], 3)
     numbers: list[int] = []
     position = 0
     for field in FIELDS:

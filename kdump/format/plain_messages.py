@@ -17,9 +17,13 @@ from kdump.format.schema import FIXED, MessageSchema, SchemaField, SchemaStruct
 
 MAX_BYTES = 16_384
 """Maximum size of a message. No count in it needs more than two bytes as a varint, and none exceeds a limit."""
+SHORT = 8
+"""Arrays with fewer numbers are read in one call."""
 
 Read = Callable[[bytes, int], "tuple[Any, int]"]
 """Returns the value at a position, and the position after it, which may be past the end."""
+Plain = Callable[[bytes, int], "tuple[dict[str, Any], int] | None"]
+"""`read_plain` for one version."""
 Step = Callable[[bytes, int, "dict[str, Any]"], int]
 """Reads fields into a dict. Returns the position after them."""
 
@@ -31,18 +35,25 @@ class Unusual(Exception):
 def read_plain(schema: MessageSchema, version: int, data: bytes, position: int) -> tuple[dict[str, Any], int] | None:
     """Return the value that versioned_messages.decode returns, and the position after it. Returns None if the message
     does not decode, has tagged fields that the schema does not define, or is large. The version must be valid."""
-    if len(data) - position > MAX_BYTES:
-        return None
-    try:
-        value, position = _message(schema, version)(data, position)
-    except (Unusual, IndexError, UnicodeDecodeError, struct.error):
-        return None
-    return None if position > len(data) else (value, position)
+    return plain_reader(schema, version)(data, position)
 
 
 @cache
-def _message(schema: MessageSchema, version: int) -> Read:
-    return _struct(schema.struct(version))
+def plain_reader(schema: MessageSchema, version: int) -> Plain:
+    """Return `read_plain` for a version."""
+    read_message = _struct(schema.struct(version))
+
+    def read(data: bytes, position: int) -> tuple[dict[str, Any], int] | None:
+        size = len(data)
+        if size - position > MAX_BYTES:
+            return None
+        try:
+            message = read_message(data, position)
+        except (Unusual, IndexError, UnicodeDecodeError, struct.error):
+            return None
+        return None if message[1] > size else message
+
+    return read
 
 
 def _struct(fields: SchemaStruct) -> Read:
@@ -50,12 +61,13 @@ def _struct(fields: SchemaStruct) -> Read:
     names = dict.fromkeys(node.name for node in fields.fields)
     tagged = {tag: (node.name, _value(node)) for tag, node in fields.tagged.items()}
     defaults = [(node.name, node.default) for node in fields.tagged.values()]
+    flexible = fields.flexible
 
     def read(data: bytes, position: int) -> tuple[dict[str, Any], int]:
         value = names.copy()  # Kafka's order has the tagged fields among the others
         for step in steps:
             position = step(data, position, value)
-        if fields.flexible:
+        if flexible:
             for name, default in defaults:
                 value[name] = default()
             count = data[position]
@@ -69,9 +81,9 @@ def _struct(fields: SchemaStruct) -> Read:
 
 def _steps(nodes: tuple[SchemaField, ...]) -> list[Step]:
     steps: list[Step] = []
-    for is_number, group in groupby(nodes, _is_number):
+    for is_fixed, group in groupby(nodes, lambda node: node.kind in FIXED):
         together = list(group)
-        steps += [_numbers(together)] if is_number else [_step(node.name, _value(node)) for node in together]
+        steps += [_fixed(together)] if is_fixed else [_step(node) for node in together]
     return steps
 
 
@@ -79,19 +91,43 @@ def _is_number(node: SchemaField) -> bool:
     return node.kind in FIXED and node.kind != "uuid"
 
 
-def _numbers(nodes: list[SchemaField]) -> Step:
+def _fixed(nodes: list[SchemaField]) -> Step:
+    """Return the step for consecutive fields of fixed size."""
     code = struct.Struct(">" + "".join(FIXED[node.kind].code for node in nodes))
     unpack, size, names = code.unpack_from, code.size, [node.name for node in nodes]
+    uuids = [node.name for node in nodes if node.kind == "uuid"]
 
     def step(data: bytes, position: int, value: dict[str, Any]) -> int:
         value.update(zip(names, unpack(data, position)))
+        for name in uuids:
+            value[name] = uuid_text(value[name])
         return position + size
 
     return step
 
 
-def _step(name: str, read: Read) -> Step:
+def _step(node: SchemaField) -> Step:
+    name, read = node.name, _value(node)
+    if node.compact and node.element is not None and _is_number(node.element):
+        return _short_array(name, node.element, read)
+
     def step(data: bytes, position: int, value: dict[str, Any]) -> int:
+        value[name], position = read(data, position)
+        return position
+
+    return step
+
+
+def _short_array(name: str, element: SchemaField, read: Read) -> Step:
+    """Return the step for a compact array of numbers; `read` reads those that are null, or not short."""
+    unpack = [struct.Struct(f">{count}{FIXED[element.kind].code}").unpack_from for count in range(SHORT)]
+    size = element.least
+
+    def step(data: bytes, position: int, value: dict[str, Any]) -> int:
+        count = data[position] - 1
+        if 0 <= count < SHORT:
+            value[name] = list(unpack[count](data, position + 1))
+            return position + 1 + count * size
         value[name], position = read(data, position)
         return position
 

@@ -11,6 +11,7 @@ org.apache.kafka.message.MessageDataGenerator and JsonConverterGenerator.
 from __future__ import annotations
 
 import base64
+from functools import cache
 from typing import Any, NamedTuple
 
 from kdump.format.errors import DecodeError, ElementsError, LengthError, NullError, OurLimitError
@@ -115,7 +116,24 @@ def kafka_json(schema: MessageSchema, decoded: Decoded) -> dict[str, Any]:
     without unknown tagged fields and tagged fields that have their default. If decoding failed, returns the fields
     before the error.
     """
+    if not decoded.unknown_tags and is_json(schema, decoded.version):
+        return decoded.value
     return _json(schema.struct(decoded.version), decoded.value)
+
+
+@cache
+def is_json(schema: MessageSchema, version: int) -> bool:
+    """Return True if the values of this version need no change to be Kafka's JSON, unless tags are unknown."""
+    return _is_json(schema.struct(version))
+
+
+def _is_json(struct: SchemaStruct) -> bool:
+    for node in struct.fields:
+        while node.element is not None:
+            node = node.element
+        if node.kind in ("bytes", "records") or (node.inner is not None and not _is_json(node.inner)):
+            return False
+    return not struct.tagged
 
 
 def _json(struct: SchemaStruct, value: dict[str, Any]) -> dict[str, Any]:

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import suppress
+from itertools import chain
 
-from kdump.core.record_columns import RecordColumns, decode, each_row, past_end
-from kdump.format.batch_header import BATCH_HEADER, sequence
+from kdump.core.record_columns import RecordColumns, decode, decode_all, each_row, past_end
+from kdump.format.batch_header import BATCH_HEADER, NO_SEQUENCE, sequence
 from kdump.format.codec import decompress
 from kdump.format.count_text import count_text
 from kdump.format.errors import DecodeError
@@ -62,9 +63,23 @@ def decode_columns(
     if left == 0 and size == 0:
         return
     pieces: Iterator[bytes | memoryview] = batch.chunks(BATCH_HEADER.size, size)
+    whole: bytes | None
     if space:
-        quick = _at_one_go(batch, space, size, limit)
-        pieces = iter((quick,)) if quick else decompress(space, pieces, limit=limit, size=size)
+        whole = _at_one_go(batch, space, size, limit)
+        if not whole:
+            pieces = decompress(space, pieces, limit=limit, size=size)
+    else:
+        first = next(pieces, b"")
+        whole = bytes(first) if len(first) == size else None
+        pieces = chain((first,), pieces)
+        del first  # a large piece must be referenced only by `rest`
+    if whole:
+        columns = RecordColumns(whole)
+        if left and decode_all(columns, 0, len(whole), left):
+            batch.decoded_to = base + len(whole)
+            yield columns, base
+            return
+        pieces = iter((whole,))
     batch.decoded_to = base
     rest = bytearray()
     rest_of_payload = b""
@@ -233,7 +248,7 @@ def rows_of(batch: DefaultRecordBatch, columns: RecordColumns, base: int, index:
         if not LONG_MIN <= record.timestamp <= LONG_MAX:
             record.timestamp = int64(record.timestamp)
         record.timestampType = kind
-        record.sequence = sequence(base_sequence, delta)
+        record.sequence = NO_SEQUENCE if base_sequence < 0 else sequence(base_sequence, delta)
         record.crc = None
         record.data = columns.data
         record.space_position = base + record.start

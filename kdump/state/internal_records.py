@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 from kdump.log.batch_records import records
@@ -13,8 +13,8 @@ from kdump.log.errors import SourceError, unread
 from kdump.log.live_files import open_target
 from kdump.log.paths import target
 from kdump.log.record import Record
-from kdump.log.region import PADDING, Batch, Limits
-from kdump.log.region_reader import regions
+from kdump.log.region import PADDING, Batch, BatchRun, Limits, Region
+from kdump.log.region_reader import CHECKED, regions
 from kdump.log.window import Window
 
 LIMITS = Limits(max_batch_size=16 * 1024 * 1024, max_decompressed_size=16 * 1024 * 1024)
@@ -51,23 +51,26 @@ def read_records(path: str, limits: Limits, note: Callable[[str], None]) -> Iter
         return
     zeros = None
     try:
-        for region in regions(Window(source), name_offset=target(path).name_offset, limits=limits):
+        found = regions(Window(source), name_offset=target(path).name_offset, limits=limits, run_mode=CHECKED)
+        for region in found:
             if zeros is not None:
                 note(f"{name} at byte {zeros}: zeros")
                 yield None
             zeros = region.position if region.kind == PADDING else None
             if zeros is not None:
                 continue
-            if not isinstance(region, Batch) or not region.crcValid:
+            valid = _valid_batches(region)
+            if valid is None:
                 reason = CHECKSUM.reason if isinstance(region, Batch) else region.reason
                 note(f"{name} at byte {region.position}: {region.kind}: {reason}")
                 yield None
                 continue
-            yield from records(region)
-            for problem in region.problems:
-                note(f"{name} at byte {region.position}: {problem.reason}")
-            if region.problems:
-                yield None
+            for batch in valid:
+                yield from records(batch)
+                for problem in batch.problems:
+                    note(f"{name} at byte {batch.position}: {problem.reason}")
+                if batch.problems:
+                    yield None
         if source.error:  # a damaged compressed file ends at the damage
             note(source.error)
             yield None
@@ -78,9 +81,15 @@ def read_records(path: str, limits: Limits, note: Callable[[str], None]) -> Iter
         source.close()
 
 
+def _valid_batches(region: Region) -> Iterable[Batch] | None:
+    if isinstance(region, BatchRun):
+        return region.batches()
+    return (region,) if isinstance(region, Batch) and region.crcValid else None
+
+
 def too_large(record: Record) -> bool:
     """Return True if the key or value exceeds MAX_VALUE_BYTES and must not be decoded."""
-    return max(record.keySize, record.valueSize) > MAX_VALUE_BYTES
+    return record.keySize > MAX_VALUE_BYTES or record.valueSize > MAX_VALUE_BYTES
 
 
 def memory(value: Any) -> int:

@@ -32,6 +32,7 @@ from kdump.state.metadata_replay import MetadataReplay
 
 MAX_ABORTED_RANGES = 100_000
 """Maximum number of offset ranges that are ignored because their transaction was aborted."""
+BEGIN, END, ABORT = "BeginTransactionRecord", "EndTransactionRecord", "AbortTransactionRecord"
 FOR_VERIFY = frozenset(
     {
         *metadata_topic_handlers.HANDLERS,
@@ -165,7 +166,8 @@ class _MetadataReader:
                 if self.moment.time is not None and time is not None and time > self.moment.time:
                     return "", time  # too late: the rest is not needed
             if not record.is_control:
-                replay.apply(record)
+                value = record.value
+                replay.apply(record, value, metadata_record_name(value))
             elif control is not None and self.only is None:
                 metadata_node_handlers.control(replay, control, None, None)
         if first != "SNAPSHOT_HEADER" and os.path.basename(path) != BOOTSTRAP:
@@ -184,27 +186,26 @@ class _MetadataReader:
         if self.moment.offset is not None:
             needed = [path for path in needed if (target(path).name_offset or 0) <= self.moment.offset]
         dropped: list[tuple[int, int]] | None = None
+        metadata = replay.metadata
         for record in self._log(needed, start, replay.note):
             assert record.offset is not None
-            if dropped is None and self._begins_transaction(record):
+            is_control = record.is_control
+            value = record.value
+            name = "" if is_control else metadata_record_name(value)
+            if dropped is None and name == BEGIN:
                 # How it ends decides whether its records count. Only logs with a transaction are read twice.
                 dropped = uncommitted_ranges(replay, self._log(needed, start, lambda problem: None))
                 dropped.reverse()
-            replay.metadata.end_offset = record.offset + 1
-            replay.metadata.end_time = record.timestamp
+            metadata.end_offset, metadata.end_time = record.offset + 1, record.timestamp
             while dropped and dropped[-1][1] < record.offset:
                 dropped.pop()
-            if record.is_control:
+            if is_control:
                 if self.only is None and not too_large(record):
                     replay.offset, replay.timestamp = record.offset, record.timestamp
                     control = decode_control(record.key, record.value)
                     metadata_node_handlers.control(replay, control, record.batch.partitionLeaderEpoch, record.offset)
             elif not (dropped and dropped[-1][0] <= record.offset):
-                replay.apply(record)
-
-    @staticmethod
-    def _begins_transaction(record: Record) -> bool:
-        return not record.is_control and metadata_record_name(record.value) == "BeginTransactionRecord"
+                replay.apply(record, value, name)
 
     def _log(self, paths: Sequence[str], start: int | None, note: Callable[[str], None]) -> Iterator[Record]:
         """Yield the log's records from offset `start` up to the moment, in order. Ends at invalid bytes or a missing
@@ -212,6 +213,7 @@ class _MetadataReader:
         reported."""
         expected = start
         begun = False
+        has_end = self.moment != AsOf()
         for path in paths:
             for record in read_records(path, self.limits, note):
                 if record is None:
@@ -220,7 +222,7 @@ class _MetadataReader:
                     continue
                 if record.offset is None or (not begun and start is not None and record.offset < start):
                     continue
-                if self.moment.is_before(record.offset, record.timestamp):
+                if has_end and self.moment.is_before(record.offset, record.timestamp):
                     if self.moment.time is not None:
                         return
                     continue  # an offset has no checksum: one that is too high must not hide later records
@@ -245,7 +247,7 @@ def uncommitted_ranges(replay: MetadataReplay, log: Iterator[Record]) -> list[tu
     for record in log:
         assert record.offset is not None
         name = "" if record.is_control else metadata_record_name(record.value)
-        if begun is not None and name in ("AbortTransactionRecord", "BeginTransactionRecord"):
+        if begun is not None and name in (ABORT, BEGIN):
             ranges.append((begun, record.offset - 1))
             if len(ranges) == MAX_ABORTED_RANGES:
                 replay.note(
@@ -253,8 +255,8 @@ def uncommitted_ranges(replay: MetadataReplay, log: Iterator[Record]) -> list[tu
                     "the rest of the log is ignored"
                 )
                 return [*ranges, (record.offset, sys.maxsize)]
-        if name == "BeginTransactionRecord":
+        if name == BEGIN:
             begun = record.offset
-        elif name in ("AbortTransactionRecord", "EndTransactionRecord"):
+        elif name in (ABORT, END):
             begun = None
     return ranges if begun is None else [*ranges, (begun, sys.maxsize)]

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from kdump.format.metadata_record import decode_metadata_record, metadata_record_name
+from kdump.format.metadata_record import decode_metadata_record
 from kdump.log.record import Record
 from kdump.state import metadata_config_and_acl_handlers, metadata_node_handlers, metadata_topic_handlers
 from kdump.state.as_of import ChangeListener
@@ -45,17 +45,16 @@ class MetadataReplay(ReplayState):
         on_change: ChangeListener | None = None,
     ) -> None:
         super().__init__(metadata, room, on_change)
-        self.only = only
+        self.handlers = HANDLERS if only is None else {name: HANDLERS[name] for name in only}
 
-    def apply(self, record: Record) -> None:
-        """Apply a record that is not a control record; one that does not decode changes nothing."""
+    def apply(self, record: Record, value: bytes | None, name: str) -> None:
+        """Apply a record that is not a control record; one that does not decode changes nothing. `name` is the
+        metadata_record_name of its value."""
         self.offset, self.timestamp = record.offset, record.timestamp
         if too_large(record):
             self.at(f"the record is too large: {record.valueSize} bytes")
             return
-        value = record.value
-        name = metadata_record_name(value)
-        handler = HANDLERS.get(name) if self.only is None or name in self.only else None
+        handler = self.handlers.get(name)
         # Records without a handler are not decoded; unknown ones are, to note the problem.
         if handler is None and not name.startswith("UNKNOWN"):
             return

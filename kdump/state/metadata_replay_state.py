@@ -83,10 +83,13 @@ class ReplayState:
 
     def ids(self, directories: list[str] | None) -> tuple[str, ...]:
         """Return the IDs of log directories, each stored once: the same few occur in every partition."""
-        for name in directories or ():
-            if name not in self.known_ids and self.charge(ENTRY, reserve=self.all_room // 3):
-                self.known_ids[name] = name
-        return tuple(self.known_ids.get(name, name) for name in directories or ())
+        if not directories:
+            return ()
+        known = self.known_ids
+        for name in directories:
+            if name not in known and self.charge(ENTRY, reserve=self.all_room // 3):
+                known[name] = name
+        return tuple([known.get(name, name) for name in directories])
 
 
 def size(value: Any) -> int:

@@ -18,6 +18,11 @@ from kdump.state.partition_table import PartitionRegistration, PartitionTable
 
 NO_LEADER_CHANGE = -2
 NO_RECOVERY_CHANGE = -1
+_LISTS = ("replicas", "isr", "addingReplicas", "removingReplicas", "eligibleLeaderReplicas", "lastKnownElr")
+"""Fields of a PartitionChangeRecord that are lists of brokers, in the order of PartitionRegistration."""
+
+
+_NO_LISTS: tuple[tuple[int, ...], ...] = ((), (), (), ())
 
 
 def topic(replay: ReplayState, values: dict[str, Any]) -> None:
@@ -89,17 +94,30 @@ def partition_change(replay: ReplayState, values: dict[str, Any]) -> None:
 
 def _merge(replay: ReplayState, before: PartitionRegistration, values: dict[str, Any]) -> PartitionRegistration:
     """Return the partition with the changes in `values`; fields that are null or absent there keep their values."""
-    changed: dict[str, Any] = {"partitionEpoch": int32(before.partitionEpoch + 1)}
-    for name in ("replicas", "isr", "addingReplicas", "removingReplicas", "eligibleLeaderReplicas", "lastKnownElr"):
-        if values.get(name) is not None:
-            changed[name] = tuple(values[name])
-    if values.get("directories") is not None:
-        changed["directories"] = replay.ids(values["directories"])
+    leader, leader_epoch, recovery = before.leader, before.leaderEpoch, before.leaderRecoveryState
+    directories = before.directories if (named := values.get("directories")) is None else replay.ids(named)
     if values["leader"] != NO_LEADER_CHANGE:
-        changed |= {"leader": values["leader"], "leaderEpoch": int32(before.leaderEpoch + 1)}
+        leader, leader_epoch = values["leader"], int32(leader_epoch + 1)
     if values["leaderRecoveryState"] != NO_RECOVERY_CHANGE:
-        changed["leaderRecoveryState"] = enum_name(RECOVERY_STATE, values["leaderRecoveryState"])
-    return before._replace(**changed)
+        recovery = enum_name(RECOVERY_STATE, values["leaderRecoveryState"])
+    lists = [before.replicas, *before[4:9]]
+    for place, name in enumerate(_LISTS):
+        if (changed := values.get(name)) is not None:
+            lists[place] = tuple(changed)
+    replicas, isr, adding, removing, eligible, last_known = lists
+    return PartitionRegistration(
+        replicas,
+        directories,
+        leader,
+        leader_epoch,
+        isr,
+        adding,
+        removing,
+        eligible,
+        last_known,
+        recovery,
+        int32(before.partitionEpoch + 1),
+    )
 
 
 def _put(
@@ -114,7 +132,8 @@ def _put(
         known.partitions[number] = after
         if after.eligibleLeaderReplicas or after.lastKnownElr:
             replay.with_elr.setdefault(known.name, set()).add(number)
-        replay.report_change("partition", f"{known.name}-{number}", before, after)
+        if replay.on_change is not None:
+            replay.report_change("partition", f"{known.name}-{number}", before, after)
 
 
 def clear_elr(replay: ReplayState, values: dict[str, Any]) -> None:
@@ -135,7 +154,8 @@ def clear_elr(replay: ReplayState, values: dict[str, Any]) -> None:
 
 def _size(info: PartitionRegistration) -> int:
     shared = 0 if info.isr == info.replicas else 64
-    moving = sum(56 + 8 * len(each) for each in info[5:9] if each)
+    lists = info[5:9]
+    moving = sum([56 + 8 * len(each) for each in lists if each]) if lists != _NO_LISTS else 0
     return ENTRY + 8 * (len(info.replicas) + len(info.directories)) + shared + moving
 
 

@@ -8,6 +8,7 @@ from functools import cache
 
 from kdump.format.schema import FIXED, load_folder
 from kdump.log.record import Record
+from kdump.log.region import Batch
 from kdump.state.internal_records import too_large
 
 MAX_BYTES = 24 * 1024 * 1024
@@ -31,26 +32,36 @@ class NewestCommits:
         self._newest: dict[bytes, bytes] = {}
         """By key: the offset of the record in 8 bytes, and its value."""
         self._bytes = 0
+        self._batch: Batch | None = None
+        """The batch of the latest record, and whether it is neither a control batch nor in a transaction."""
+        self._is_plain = False
 
     def put(self, record: Record) -> bool:
         """Keep a commit in place of an earlier one. Returns False for any other record, for a commit in a transaction,
         for one that may not decode, and if there is no room."""
         batch = record.batch
-        in_transaction = batch.producerId is not None and batch.producerId >= 0
-        if batch.isControlBatch or in_transaction or too_large(record):
+        if batch is not self._batch:
+            in_transaction = batch.producerId is not None and batch.producerId >= 0
+            self._batch, self._is_plain = batch, not (batch.isControlBatch or in_transaction)
+        if not self._is_plain or too_large(record):
             return False
         key, value = record.key, record.value
         if key is None or value is None or not is_plain_value(value):
             return False
-        before = self._newest.get(key)
-        if before is None and not is_plain_key(key):
-            return False
+        newest = self._newest
+        before = newest.get(key)
         data = _OFFSET.pack(record.offset or 0) + value
-        more = len(data) - len(before) if before is not None else ENTRY + len(key) + len(data)
-        if self._bytes + more > MAX_BYTES:
-            return False
-        self._bytes += more
-        self._newest[key] = data
+        if before is None:
+            if not is_plain_key(key):
+                return False
+            more = ENTRY + len(key) + len(data)
+        else:
+            more = len(data) - len(before)
+        if more:
+            if self._bytes + more > MAX_BYTES:
+                return False
+            self._bytes += more
+        newest[key] = data
         return True
 
     def take(self) -> Iterator[tuple[bytes, int, bytes]]:

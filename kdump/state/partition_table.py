@@ -6,7 +6,7 @@ from array import array
 from bisect import bisect_left
 from collections.abc import Iterator, MutableMapping
 from itertools import chain
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from kdump.state.name_numbers import Names
 
@@ -84,19 +84,28 @@ class PartitionTable(MutableMapping[int, PartitionRegistration]):
         return HEAD + replicas + directories + max(0, isr) + rest
 
     def __getitem__(self, number: int) -> PartitionRegistration:
-        _, at = self._place(number)
-        if at < 0:
+        found: PartitionRegistration | None = self.get(number)
+        if found is None:
             raise KeyError(number)
+        return found
+
+    def get(self, number: int, default: Any = None) -> Any:
+        _, at = self._place(number)
+        return default if at < 0 else self._registration(at)
+
+    def _registration(self, at: int) -> PartitionRegistration:
+        """Return the partition in the row that begins at `at`."""
         values, texts = self._values, self._names.texts
         leader, leader_epoch, partition_epoch, recovery, replicas_size, directories_size, isr_size, rest = values[
             at : at + HEAD
         ]
         at += HEAD
-        replicas = tuple(values[at : at + replicas_size])
+        isr = replicas = tuple(values[at : at + replicas_size])
         at += replicas_size
-        directories = tuple([texts[each] for each in values[at : at + directories_size]])
-        at += directories_size
-        isr = replicas
+        directories: tuple[str, ...] = ()
+        if directories_size:
+            directories = tuple([texts[each] for each in values[at : at + directories_size]])
+            at += directories_size
         if isr_size != SAME:
             isr = tuple(values[at : at + isr_size])
             at += isr_size
@@ -137,7 +146,8 @@ class PartitionTable(MutableMapping[int, PartitionRegistration]):
         else:
             self._index.insert(place, entry)
         self._values.extend(row)
-        self._compact()
+        if 2 * self._unused > len(self._values):
+            self._compact()
 
     def __delitem__(self, number: int) -> None:
         place, at = self._place(number)
@@ -145,25 +155,25 @@ class PartitionTable(MutableMapping[int, PartitionRegistration]):
             raise KeyError(number)
         self._unused += self._size(at)
         del self._index[place]
-        self._compact()
+        if 2 * self._unused > len(self._values):
+            self._compact()
 
     def _row(self, info: PartitionRegistration) -> array[int]:
-        moving = (info.addingReplicas, info.removingReplicas, info.eligibleLeaderReplicas, info.lastKnownElr)
+        replicas, directories, leader, leader_epoch, isr, *moving, recovery, partition_epoch = info
         rest = 4 + sum(map(len, moving)) if any(moving) else 0
-        isr: tuple[int, ...] = () if info.isr == info.replicas else info.isr
-        size = SAME if info.isr == info.replicas else len(isr)
-        recovery = self._names.add(info.leaderRecoveryState)
-        head = (info.leader, info.leaderEpoch, info.partitionEpoch, recovery)
-        row = array("i", (*head, len(info.replicas), len(info.directories), size, rest))
-        row.extend(chain(info.replicas, map(self._names.add, info.directories), isr))
+        is_same = isr == replicas
+        row = [leader, leader_epoch, partition_epoch, self._names.add(recovery)]
+        row += (len(replicas), len(directories), SAME if is_same else len(isr), rest, *replicas)
+        if directories:
+            row += map(self._names.add, directories)
+        if not is_same:
+            row += isr
         if rest:
-            row.extend(chain(map(len, moving), *moving))
-        return row
+            row += chain(map(len, moving), *moving)
+        return array("i", row)
 
     def _compact(self) -> None:
-        """Drop the rows that are not used any more, if they are more than half."""
-        if 2 * self._unused <= len(self._values):
-            return
+        """Drop the rows that are not used any more."""
         values = array("i")
         for place, entry in enumerate(self._index):
             at = entry & 0xFFFFFFFF

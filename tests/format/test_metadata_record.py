@@ -13,9 +13,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kdump.format.errors import DecodeError, FrameVersionError, TooLargeError
-from kdump.format.metadata_record import MetadataRecord, decode_metadata_record, metadata_record_name
+from kdump.format.metadata_record import MetadataRecord, decode_metadata_record, metadata_json, metadata_record_name
 from kdump.format.schema import load, load_folder
-from kdump.format.versioned_messages import Decoded, kafka_json
+from kdump.format.versioned_messages import Decoded, _json, kafka_json
 from kdump.log.batch_records import records
 from tests.conftest import DISKS, FIXTURES, ORACLE, batches, numbers_in, read_regions
 
@@ -146,3 +146,25 @@ def test_damage_never_raises() -> None:
 def test_any_bytes(api_key: int, version: int, data: bytes) -> None:
     decode_metadata_record(data)
     decode_metadata_record(struct.pack(">bbb", 1, api_key, version) + data)
+
+
+def test_the_fast_decoder_says_what_the_slow_one_says() -> None:
+    """With spans, the interpreter reads: real records, with each byte changed, cut short, or continued."""
+    path = FIXTURES / "state-1/__cluster_metadata-0/00000000000000000000.log"
+    by_frame = {value[:3]: value for value in values_of(path).values() if value}
+    changed = [b"", b"\1", b"\1\2", b"\0\2\0", b"\1\x82\0\0", b"\1\2\x80\0", b"\1\x63\0", b"\1\2\x7f", b"\xff" * 20]
+    for value in (*by_frame.values(), TOPIC):
+        changed += [value, value + b"\0", *(value[:size] for size in range(0, len(value), 3))]
+        changed += [
+            value[:at] + bytes([byte]) + value[at + 1 :] for at in range(len(value)) for byte in (0, 2, 0x80, 0xFF)
+        ]
+    assert len(by_frame) > 10
+    for value in changed:
+        expected = decode_metadata_record(value, spans=[])
+        assert repr(decode_metadata_record(value)) == repr(expected)
+        assert metadata_record_name(value) == expected.name
+        if expected.values is not None and expected.version is not None:
+            schema = load(expected.name)
+            known = min(expected.version, schema.valid.highest)
+            said = _json(schema.struct(known), expected.values) if schema.valid.hold(known) else {}
+            assert repr(metadata_json(expected)) == repr(said)

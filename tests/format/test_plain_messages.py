@@ -10,7 +10,7 @@ import pytest
 from kdump.format.layout import Span
 from kdump.format.plain_messages import MAX_BYTES, read_plain
 from kdump.format.schema import FIXED, MessageSchema, SchemaField, SchemaStruct, load_folder
-from kdump.format.versioned_messages import MAX_VALUES, try_decode
+from kdump.format.versioned_messages import MAX_VALUES, _json, kafka_json, try_decode
 from tests.conftest import SEED
 from tests.format.test_versioned_messages import VERSION_0, VERSION_1, VERSION_2, everything, tool
 
@@ -32,6 +32,8 @@ def _same(schema: MessageSchema, version: int, data: bytes, position: int = 0) -
     decoded, problem = try_decode(schema, version, data, position)
     # A float64 may be NaN, and a dict of the same fields in another order is equal to it.
     assert repr((decoded, problem)) == repr(expected)
+    if schema.valid.hold(decoded.version):
+        assert repr(kafka_json(schema, decoded)) == repr(_json(schema.struct(decoded.version), decoded.value))
     return read_plain(schema, decoded.version, data, position) is not None
 
 

@@ -3,9 +3,15 @@
 from __future__ import annotations
 
 import random
+from typing import Any
 
 import pytest
 
+from kdump.format.metadata_names import RECOVERY_STATE, enum_name
+from kdump.format.numbers import int32
+from kdump.state.metadata_image import MetadataImage
+from kdump.state.metadata_replay_state import ReplayState
+from kdump.state.metadata_topic_handlers import _merge
 from kdump.state.name_numbers import Names
 from kdump.state.partition_table import PartitionRegistration, PartitionTable
 
@@ -38,10 +44,35 @@ def test_like_a_dictionary(seed: int) -> None:
             assert made.pop(number, None) == known.pop(number, None)
         else:
             made[number] = known[number] = some(dice)
-        assert made.get(number) == known.get(number)
+        assert (made.get(number), made.get(number, "none")) == (known.get(number), known.get(number, "none"))
         assert (number in made, len(made), "x" in made) == (number in known, len(known), False)
     assert made == known
     assert [*made] == sorted(known)
     assert len(made._values) < 3 * sum(made._size(at & 0xFFFFFFFF) for at in made._index)
     with pytest.raises(KeyError):
         del made[7]
+
+
+LISTS = ("replicas", "isr", "addingReplicas", "removingReplicas", "eligibleLeaderReplicas", "lastKnownElr")
+
+
+def test_changes_of_a_partition() -> None:
+    """Each field of a change that is not null, and no other, replaces that of the partition."""
+    dice, replay = random.Random(1), ReplayState(MetadataImage())
+    for _ in range(2000):
+        before, other = some(dice), some(dice)
+        values: dict[str, Any] = {
+            "leader": dice.choice((-2, other.leader)),
+            "leaderRecoveryState": dice.choice((-1, 0, 9)),
+        }
+        values |= {name: list(getattr(other, name)) for name in (*LISTS, "directories") if dice.random() < 0.3}
+        values |= {name: None for name in LISTS if name not in values and dice.random() < 0.5}
+        expected = before._replace(
+            **{name: tuple(item) for name, item in values.items() if isinstance(item, list)},
+            partitionEpoch=int32(before.partitionEpoch + 1),
+        )
+        if values["leader"] != -2:
+            expected = expected._replace(leader=other.leader, leaderEpoch=int32(before.leaderEpoch + 1))
+        if values["leaderRecoveryState"] != -1:
+            expected = expected._replace(leaderRecoveryState=enum_name(RECOVERY_STATE, values["leaderRecoveryState"]))
+        assert _merge(replay, before, values) == expected
