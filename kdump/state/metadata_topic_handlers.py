@@ -19,9 +19,7 @@ from kdump.state.partition_table import PartitionRegistration, PartitionTable
 NO_LEADER_CHANGE = -2
 NO_RECOVERY_CHANGE = -1
 _LISTS = ("replicas", "isr", "addingReplicas", "removingReplicas", "eligibleLeaderReplicas", "lastKnownElr")
-"""Fields of a PartitionChangeRecord that are lists of brokers, in the order of PartitionRegistration."""
-
-
+"""Fields of a PartitionChangeRecord that are lists of brokers."""
 _NO_LISTS: tuple[tuple[int, ...], ...] = ((), (), (), ())
 
 
@@ -100,7 +98,14 @@ def _merge(replay: ReplayState, before: PartitionRegistration, values: dict[str,
         leader, leader_epoch = values["leader"], int32(leader_epoch + 1)
     if values["leaderRecoveryState"] != NO_RECOVERY_CHANGE:
         recovery = enum_name(RECOVERY_STATE, values["leaderRecoveryState"])
-    lists = [before.replicas, *before[4:9]]
+    lists = [
+        before.replicas,
+        before.isr,
+        before.addingReplicas,
+        before.removingReplicas,
+        before.eligibleLeaderReplicas,
+        before.lastKnownElr,
+    ]
     for place, name in enumerate(_LISTS):
         if (changed := values.get(name)) is not None:
             lists[place] = tuple(changed)
