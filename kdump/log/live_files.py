@@ -11,9 +11,11 @@ Source: org.apache.kafka.storage.internals.log.LocalLog (deleteSegmentFiles, rep
 from __future__ import annotations
 
 import os
+import stat
 import time
 from collections.abc import Callable, Iterable
 from contextlib import suppress
+from dataclasses import dataclass, field, replace
 from typing import TypeVar
 
 from kdump.log.command_line_paths import existing_paths
@@ -60,21 +62,43 @@ def is_young(seen: Identity | None) -> bool:
     return seen is not None and abs(time.time_ns() - seen.modified) < YOUNG
 
 
-def identities(directory: str) -> dict[str, Identity]:
-    """Return the identities of a directory (under the empty name) and of its files; empty if it does not exist."""
-    found: dict[str, Identity] = {}
-    with suppress(OSError):
-        found[""] = identity_of(os.stat(directory))
+@dataclass(frozen=True)
+class SeenDirectory:
+    """What was in a directory when it was listed. Links are followed."""
+
+    identities: dict[str, Identity] = field(default_factory=dict)
+    """Of the directory (under the empty name), and of what is in it; empty if the directory does not exist."""
+    files: dict[str, str] = field(default_factory=dict)
+    """Paths of regular files by name, in the order of the names."""
+    directories: dict[str, str] = field(default_factory=dict)
+    """Paths of subdirectories by name."""
+    error: OSError | None = None
+    """Why the directory could not be listed."""
+
+
+def see(directory: str) -> SeenDirectory:
+    """List a directory once, with the identities of its files."""
+    seen = SeenDirectory()
+    try:
+        seen.identities[""] = identity_of(os.stat(directory))
         with os.scandir(directory) as entries:
-            for entry in entries:
-                with suppress(OSError):
-                    found[entry.name] = identity_of(entry.stat())
-    return found
+            for entry in sorted(entries, key=lambda entry: entry.name):
+                with suppress(OSError):  # a circular link
+                    if entry.is_dir():
+                        seen.directories[entry.name] = entry.path
+                with suppress(OSError):  # a broken link, or deleted in the meantime
+                    status = entry.stat()
+                    seen.identities[entry.name] = identity_of(status)
+                    if stat.S_ISREG(status.st_mode):
+                        seen.files[entry.name] = entry.path
+    except OSError as error:
+        return replace(seen, error=error)
+    return seen
 
 
 def is_changing(directory: str, before: dict[str, Identity]) -> bool:
     """Return True if files in the directory have changed since `before`, or shortly before it; segments may grow."""
-    now = identities(directory)
+    now = see(directory).identities
     if now.keys() != before.keys():
         return True
     return any(_differs(name, seen, now[name]) for name, seen in before.items())

@@ -9,8 +9,11 @@ from __future__ import annotations
 
 import os
 import struct
+import sys
+from array import array
+from collections.abc import Iterator, Sequence
 from contextlib import closing
-from typing import NamedTuple
+from typing import NamedTuple, overload
 
 from kdump.format.index import INDEX_ENTRY, TIME_INDEX_ENTRY
 from kdump.log import file_kinds
@@ -29,12 +32,36 @@ LARGEST = 64 * 1024 * 1024
 """Maximum bytes of an index that is read; segment.index.bytes is 10 MiB by default."""
 
 
-class IndexLookup:
-    """Offsets and positions of index entries, in ascending order; empty if there is no valid index."""
+PIECE = 1 << 20
+"""Bytes of an index that are read at once."""
 
-    def __init__(self, offsets: list[int], positions: list[int]) -> None:
-        self.offsets = offsets
-        self.positions = positions
+
+class _Column(Sequence[int]):
+    """Every other number of `pairs` from `start` on, plus `base`."""
+
+    def __init__(self, pairs: array[int], start: int, base: int) -> None:
+        self._pairs, self._start, self._base = pairs, start, base
+
+    def __len__(self) -> int:
+        return len(self._pairs) // 2
+
+    @overload
+    def __getitem__(self, index: int) -> int: ...
+    @overload
+    def __getitem__(self, index: slice) -> list[int]: ...
+    def __getitem__(self, index: int | slice) -> int | list[int]:
+        if isinstance(index, slice):
+            return [self[each] for each in range(*index.indices(len(self)))]
+        return self._base + self._pairs[2 * range(len(self))[index] + self._start]
+
+
+class IndexLookup:
+    """Offsets and positions of index entries, in ascending order; empty if there is no valid index. An entry takes 8
+    bytes, as in the file: an index may have millions."""
+
+    def __init__(self, pairs: array[int], base: int) -> None:
+        self.offsets: Sequence[int] = _Column(pairs, 0, base)
+        self.positions: Sequence[int] = _Column(pairs, 1, 0)
 
     def __len__(self) -> int:
         return len(self.offsets)
@@ -43,31 +70,48 @@ class IndexLookup:
 def open_index_lookup(path: str, name_offset: int | None) -> IndexLookup:
     """Return the entries of the .index of the segment `path`. Zeros after the last one are preallocation."""
     stem, dot, ending = path.rpartition(".log")
-    none = IndexLookup([], [])
-    if not dot or name_offset is None:
-        return none
-    data = index_bytes(stem + ".index" + ending)
-    if data is None or len(data) % ENTRY.size:
-        return none
-    offsets: list[int] = []
-    positions: list[int] = []
-    for relative, position in ENTRY.iter_unpack(data.rstrip(b"\0") + bytes(-len(data.rstrip(b"\0")) % ENTRY.size)):
-        if offsets and (relative <= offsets[-1] - name_offset or position <= positions[-1]):
-            return none
-        if relative < 0 or position < 0:
-            return none
-        offsets.append(name_offset + relative)
-        positions.append(position)
-    return IndexLookup(offsets, positions)
+    pairs = array("i")
+    if dot and name_offset is not None and not _append_pairs(pairs, stem + ".index" + ending):
+        del pairs[:]
+    return IndexLookup(pairs, name_offset or 0)
 
 
-def index_bytes(path: str) -> bytes | None:
-    """Return the bytes of an index; None if it does not exist, cannot be read, or is too large."""
+def _append_pairs(pairs: array[int], path: str) -> bool:
+    """Append the relative offsets and positions of an .index. Returns False if it cannot be used."""
+    offset, position, zeros = -1, -1, 0
+    for piece in index_pieces(path, ENTRY.size):
+        used = len(piece.rstrip(b"\0"))
+        if len(piece) % ENTRY.size or (used and zeros):  # the zeros are not at the end
+            return False
+        used += -used % ENTRY.size
+        for entry in ENTRY.iter_unpack(piece[:used]):
+            if entry[0] <= offset or entry[1] <= position:
+                return False
+            offset, position = entry
+        numbers = array("i", piece[:used])
+        if sys.byteorder == "little":
+            numbers.byteswap()
+        pairs.extend(numbers)
+        zeros += len(piece) - used
+    return True
+
+
+def index_pieces(path: str, entry_size: int) -> Iterator[bytes]:
+    """Yield the bytes of an index in pieces, which contain whole entries except the last one. Yields nothing if the
+    index does not exist, is too large, or ends in part of an entry, and ends early if it cannot be read."""
     try:
         with closing(open_source(path) if is_url(path) else _opened(path)) as source:
-            return None if (source.size or 0) > LARGEST else source.read_at(0, LARGEST)
+            size = source.size or 0  # unknown if it is compressed
+            position, step = 0, PIECE // entry_size * entry_size
+            while size <= LARGEST and not size % entry_size and position < LARGEST:
+                piece = source.read_at(position, step)
+                if not piece:
+                    return
+                yield piece
+                position += len(piece)
+                source.release(position)
     except (OSError, SourceError):
-        return None
+        return
 
 
 def begins_batch(window: Window, position: int, offset: int, name_offset: int | None) -> bool:

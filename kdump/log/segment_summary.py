@@ -38,6 +38,9 @@ from kdump.log.window import Window
 SMALL = 64 * 1024
 """Batches with fewer bytes than this are read completely, larger ones only around their headers."""
 BLOCK, HEADER_BLOCK = 256 * 1024, 4096
+FEW_READS, FEW_HEADERS = 16, 128
+"""A segment that takes at most this many reads and headers is always read completely: opening its two indexes, and
+finding their last entries by bisection, takes as many reads and more CPU."""
 NO_FIRST = TIMESTAMP_TYPE.mask | DELETE_HORIZON.mask
 """With one of these attributes, baseTimestamp is not a record's effective timestamp."""
 
@@ -49,12 +52,12 @@ def summarize_headers(
     target: Target, window: Window, *, quick: bool = False, on_progress: OnProgress = lambda count: None
 ) -> HeaderTotals:
     """Summarize the headers of the segment in `window`. If `quick`, read only the first batch, the batches from the
-    last entry of its .index on, and the last entry of its .timeindex; without a usable .index, read all batches.
-    Raises SourceError."""
+    last entry of its .index on, and the last entry of its .timeindex; without a usable .index, and if that is cheaper,
+    read all batches. Raises SourceError."""
     reader = _HeaderReader(target, window, on_progress)
     if not isinstance(window.source, FileSource):
         reader.thoroughly(0)
-    elif not (quick and _only_ends(reader, target, window)):
+    elif not (quick and reader.is_long() and _only_ends(reader, target, window)):
         reader.straight(0)
     return reader.finished()
 
@@ -68,6 +71,8 @@ def _only_ends(reader: _HeaderReader, target: Target, window: Window) -> bool:
         return False
     skipped = entry.position > reader.position
     reader.on_progress(max(0, entry.position - reader.position))
+    buffer, inside = window.at_hand(entry.position, BATCH_HEADER.size)
+    reader.known = buffer, entry.position - inside
     reader.straight(max(entry.position, reader.position))
     if skipped:
         reader.found.partial = True
@@ -90,10 +95,25 @@ class _HeaderReader:
         self.name_offset = target.name_offset
         self.on_progress = on_progress
         self.found = HeaderTotals()
+        self.known = b"", 0
+        """Bytes that have been read, and the position of the first one: `straight` does not read them again."""
         self.position = 0
         """End of the last batch that `straight` counted."""
         self._last = -1 if target.name_offset is None else target.name_offset - 1
         self._attributes: set[int] = set()
+
+    def is_long(self) -> bool:
+        """Return True if reading all batches costs more than finding the last ones through the indexes, as estimated
+        from the length of the first batch. Only v2 batches can be skipped."""
+        source = self.window.source
+        beginning = source.read_at(0, HEADER_BLOCK)
+        self.known = beginning, 0
+        if len(beginning) < BATCH_HEADER.size:
+            return False
+        header, size = BATCH_HEADER.struct.unpack_from(beginning), source.size or 0
+        length = LOG_OVERHEAD + max(header[1], MIN_BATCH_LENGTH)
+        reads = size // (BLOCK if length < SMALL else length)
+        return bool(header[3] == 2) and (reads > FEW_READS or size // length > FEW_HEADERS)
 
     def first(self) -> bool:
         """Count the batch at the beginning. Returns False if it is not a plausible v2 batch."""
@@ -112,14 +132,15 @@ class _HeaderReader:
         beyond = 1 << 63 if self.name_offset is None else min(1 << 63, self.name_offset + REACH)
         last, batches, records = self._last, 0, 0
         oldest = newest = -1
-        buffer, start, block = b"", position, HEADER_BLOCK if only_one else BLOCK
+        buffer, start = self.known
+        block = HEADER_BLOCK if only_one else BLOCK
         held: tuple[int, ...] | None = None
         held_at = reported = position
         while True:
             header = None
             if position < size and not (only_one and held):
                 inside = position - start
-                if inside + header_size > len(buffer):
+                if inside < 0 or inside + header_size > len(buffer):
                     buffer, start, inside = source.read_at(position, block), position, 0
                     self.on_progress(position - reported)
                     reported = position

@@ -7,17 +7,17 @@ one that is used must match its batch; then only a forged index could mislead. S
 
 from __future__ import annotations
 
-from bisect import bisect_left, bisect_right
-from itertools import pairwise
+from bisect import bisect_right
 
 from kdump.format.batch_header import BatchHeader
 from kdump.format.index import TIME_INDEX_ENTRY
 from kdump.log.header_candidate import candidate_at
-from kdump.log.offset_index_lookup import IndexLookup, begins_batch, index_bytes
+from kdump.log.offset_index_lookup import IndexLookup, begins_batch, index_pieces
 from kdump.log.paths import Target
 from kdump.log.region import Limits
 from kdump.log.window import Window
 
+MIN_LONG = -(1 << 63)
 STEPS = 10_000
 """Maximum batches read from an entry of the .index to the batch of a time index entry."""
 
@@ -25,29 +25,35 @@ STEPS = 10_000
 def offset_before(window: Window, target: Target, hints: IndexLookup, timestamp: int) -> int | None:
     """Return the largest offset in the .timeindex up to which all records of the segment are older than `timestamp`
     (epoch ms), None if there is none. `hints` are those of the segment's .index, to find the batch."""
-    entries = read_times(target)
-    number = bisect_left(entries, timestamp, key=lambda entry: entry[0]) - 1
-    if number < 0:
+    found = last_entry_before(target, timestamp)
+    if found is None:
         return None
-    newest, offset = entries[number]
+    newest, offset = found
     return offset if _has(window, target, hints, offset, newest) else None
 
 
-def read_times(target: Target) -> list[tuple[int, int]]:
-    """Return the entries of the .timeindex of the segment `target`, as timestamp (epoch ms) and offset; none if they
-    are not in ascending order. Zeros after the last one are preallocation."""
+def last_entry_before(target: Target, timestamp: int) -> tuple[int, int] | None:
+    """Return timestamp (epoch ms) and offset of the last entry below `timestamp` in the .timeindex of the segment
+    `target`; None if there is none, or if the entries are not in ascending order. Zeros after the last one are
+    preallocation. Reads all entries, and keeps none: an index may have millions."""
     stem, dot, ending = target.path.rpartition(".log")
     if not dot or target.name_offset is None:
-        return []
-    data = index_bytes(stem + ".timeindex" + ending)
-    size = TIME_INDEX_ENTRY.size
-    if data is None or len(data) % size:
-        return []
-    used = -(-len(data.rstrip(b"\0")) // size) * size
-    rows = TIME_INDEX_ENTRY.struct.iter_unpack(data[:used])
-    found = [(timestamp, target.name_offset + relative) for timestamp, relative in rows]
-    rises = all(a[0] <= b[0] and a[1] <= b[1] for a, b in pairwise(found))
-    return found if rises and (not found or found[0][1] >= target.name_offset) else []
+        return None
+    found: tuple[int, int] | None = None
+    before, offset, zeros = MIN_LONG, 0, 0
+    for piece in index_pieces(stem + ".timeindex" + ending, TIME_INDEX_ENTRY.size):
+        used = len(piece.rstrip(b"\0"))
+        if len(piece) % TIME_INDEX_ENTRY.size or (used and zeros):  # the zeros are not at the end
+            return None
+        used += -used % TIME_INDEX_ENTRY.size
+        zeros += len(piece) - used
+        for entry in TIME_INDEX_ENTRY.struct.iter_unpack(piece[:used]):
+            if entry[0] < before or entry[1] < offset:
+                return None
+            before, offset = entry
+            if before < timestamp:
+                found = before, target.name_offset + offset
+    return found
 
 
 def _has(window: Window, target: Target, hints: IndexLookup, offset: int, newest: int) -> bool:

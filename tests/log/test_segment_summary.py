@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import io
+import os
 import shutil
+import struct
 from pathlib import Path
 
 import pytest
@@ -81,6 +83,13 @@ def test_a_stream_says_the_same_as_a_file() -> None:
             assert summarize_headers(target(str(path)), window) == walk(path), path
 
 
+@pytest.fixture
+def every_segment_is_long(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let `quick` use the indexes of small fixtures, too."""
+    monkeypatch.setattr(module, "FEW_READS", -1)
+
+
+@pytest.mark.usefixtures("every_segment_is_long")
 def test_quick_never_claims_more_than_it_read() -> None:
     partial = 0
     for path in LOGS:
@@ -97,6 +106,79 @@ def test_quick_never_claims_more_than_it_read() -> None:
     assert partial > 10
 
 
+class Reads:
+    """Files opened and bytes read since it was created."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.files: list[str] = []
+        self.bytes = 0
+        real_open, real_pread = os.open, os.pread
+
+        def open_(path: str, *arguments: int) -> int:
+            self.files.append(Path(path).suffix)
+            return real_open(path, *arguments)
+
+        def pread(fd: int, count: int, position: int) -> bytes:
+            data = real_pread(fd, count, position)
+            self.bytes += len(data)
+            return data
+
+        monkeypatch.setattr(os, "open", open_)
+        monkeypatch.setattr(os, "pread", pread)
+
+
+def counted(path: Path, *, quick: bool) -> tuple[HeaderTotals, Reads]:
+    with pytest.MonkeyPatch.context() as monkeypatch:
+        reads = Reads(monkeypatch)
+        return walk(path, quick=quick), reads
+
+
+def test_quick_is_never_dearer() -> None:
+    """It opens no index of a segment that takes few reads, and its answer is then complete. It reads no more bytes than
+    without `quick`."""
+    for path in LOGS:
+        (whole, plain), (found, quick) = counted(path, quick=False), counted(path, quick=True)
+        assert quick.bytes < plain.bytes + BATCH_HEADER.size, path  # a header may be read again
+        if quick.files == [".log"]:
+            assert found == whole, path
+        else:
+            assert whole.batches > module.FEW_HEADERS / 2 or whole.padding, path
+
+
+@pytest.mark.parametrize("preallocated", [0, 10 << 20])
+@pytest.mark.parametrize(
+    ("count", "size", "is_long"),
+    [
+        (1, 300, False),
+        (128, 300, False),
+        (129, 300, True),
+        (128, 16_000, False),
+        (129, 16_000, True),
+        (15, 200_000, False),
+        (17, 200_000, True),
+        (100, 40_000, False),
+        (128, 40_000, True),
+    ],
+)
+def test_quick_uses_the_indexes_of_long_segments(
+    tmp_path: Path, count: int, size: int, is_long: bool, preallocated: int
+) -> None:
+    one = craft.batch(craft.record(value=bytes(size)))
+    path = put(tmp_path, b"".join(craft.rebase(one, number) for number in range(count)))
+    last = struct.pack(">ii", count - 1, (count - 1) * len(one)) if count > 1 else b""
+    path.with_suffix(".index").write_bytes(last.ljust(preallocated, b"\0"))
+    path.with_suffix(".timeindex").write_bytes(struct.pack(">qi", 1_700_000_000_000, count - 1))
+    (whole, plain), (found, quick) = counted(path, quick=False), counted(path, quick=True)
+    assert quick.bytes < plain.bytes + BATCH_HEADER.size
+    if not is_long:
+        assert quick.files == [".log"]
+        assert found == whole
+    else:
+        assert quick.files == [".log", ".index", ".timeindex"]
+        assert (found.partial, found.last, found.batches) == (True, whole.last, 2)
+
+
+@pytest.mark.usefixtures("every_segment_is_long")
 def test_quick_reads_little(tmp_path: Path) -> None:
     path = segment("clean-1/orders-none-0")
     shutil.copytree(path.parent, tmp_path / "orders-none-0")
@@ -108,6 +190,7 @@ def test_quick_reads_little(tmp_path: Path) -> None:
     assert walk(copy).damage
 
 
+@pytest.mark.usefixtures("every_segment_is_long")
 def test_quick_does_not_believe_an_index(tmp_path: Path) -> None:
     """The entries are wrong, not in ascending order, or truncated: all headers are read, and nothing is partial."""
     path = segment("clean-1/orders-none-0")

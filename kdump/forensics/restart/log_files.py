@@ -14,8 +14,9 @@ from kdump.forensics.restart.checkpoint_file import number
 from kdump.forensics.restart.log_segment import segment_at
 from kdump.forensics.restart.plan_values import EXIT, OFFLINE, PartitionPlan, StartupFailed, StartupFailure, Step
 from kdump.forensics.restart.producer_state_manager import Open
-from kdump.log.directory_listing import items
-from kdump.log.errors import SourceError
+from kdump.log.errors import SourceError, is_missing, listing_error
+from kdump.log.live_files import SeenDirectory
+from kdump.log.unreadable_paths import note
 
 FOREVER = (1 << 63) - 1
 INDEXES = (".index", ".timeindex", ".txnindex")
@@ -29,13 +30,16 @@ def padded(offset: int) -> str:
 class LogFiles:
     """Paths by file name, updated with each step; a renamed file keeps its path. Steps are added to the plan."""
 
-    def __init__(self, plan: PartitionPlan, open_: Open, rights: Rights) -> None:
+    def __init__(self, plan: PartitionPlan, open_: Open, rights: Rights, seen: SeenDirectory) -> None:
         self.plan, self.open, self.rights = plan, open_, rights
         if not rights.can(plan.path, READ):
             raise StartupFailed(denied(plan.path, "list", f"AccessDeniedException: {plan.path}", rights))
-        here = items(plan.path)
-        self.files = {item.name: item.path for item in here if os.path.isfile(item.path)}
-        self.directories = {item.name: item.path for item in here if item.is_directory}
+        if seen.error is not None:
+            if not is_missing(seen.error):
+                note(plan.path, listing_error(seen.error, plan.path))
+            raise seen.error
+        self.files = dict(seen.files)
+        self.directories = seen.directories
         """Subdirectories by name: a broker skips one that has a file's name when listing, but fails when opening it."""
 
     def step(

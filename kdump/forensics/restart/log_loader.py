@@ -24,6 +24,7 @@ from kdump.forensics.restart.producer_state_manager import Open, ProducerStateMa
 from kdump.forensics.restart.removed_bytes import bytes_of_deleted_segment, removed_bytes
 from kdump.forensics.restart.segment_recovery import INTERVAL, InvalidOffset, Overflow, Recovered, recover
 from kdump.forensics.restart.segment_split import split
+from kdump.log.live_files import SeenDirectory
 from kdump.log.paths import target
 from kdump.log.region import Limits
 
@@ -44,15 +45,16 @@ class LoadParameters:
     on_progress: Callable[[int], None] = lambda count: None
 
 
-def load(plan: PartitionPlan, how: LoadParameters) -> None:
-    """Load the log, and fill in its plan. Raises StartupFailed, SourceError, OSError."""
-    _LogLoader(plan, how).load()
+def load(plan: PartitionPlan, how: LoadParameters, seen: SeenDirectory) -> None:
+    """Load the log from its files as they were `seen`, and fill in its plan. Raises StartupFailed, SourceError,
+    OSError."""
+    _LogLoader(plan, how, seen).load()
 
 
 class _LogLoader:
-    def __init__(self, plan: PartitionPlan, how: LoadParameters) -> None:
+    def __init__(self, plan: PartitionPlan, how: LoadParameters, seen: SeenDirectory) -> None:
         self.plan, self.how = plan, how
-        self.files = LogFiles(plan, how.open, how.rights)
+        self.files = LogFiles(plan, how.open, how.rights, seen)
         self.sizes: dict[int, int] = {}
         """Size of each segment in bytes, by base offset, before the recovery in progress."""
         self.segments: list[LogSegment] = []

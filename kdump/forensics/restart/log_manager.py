@@ -48,7 +48,7 @@ from kdump.format.numbers import parse_int
 from kdump.log.directory_listing import items
 from kdump.log.errors import SourceError
 from kdump.log.internal_topics import METADATA_TOPIC
-from kdump.log.live_files import PAUSES, identities, identity, is_changing, read_stable
+from kdump.log.live_files import PAUSES, SeenDirectory, identity, is_changing, read_stable, see
 from kdump.log.log_directory import CLEAN_MARK, REMOTE_CACHE
 from kdump.log.paths import natural
 from kdump.log.source import Identity
@@ -160,11 +160,11 @@ class LogManager:
             )
             how = self._configured(how, topic)
 
-            def act(plan: PartitionPlan, how: LoadParameters = how) -> None:
-                self._carry_out(plan, how, load)
+            def act(plan: PartitionPlan, seen: SeenDirectory, how: LoadParameters = how) -> None:
+                self._carry_out(plan, seen, how, load)
                 if any(cut.kind == HIDDEN for cut in plan.cuts):
                     instead = replace(plan, clean=False, steps=[], cuts=[], stops=[], notes=[], unread=[])
-                    self._carry_out(instead, replace(how, clean=False), load)
+                    self._carry_out(instead, seen, replace(how, clean=False), load)
                     plan.logEndIfRecovered = instead.logEndOffset
                 self._after(plan, directory)
 
@@ -187,15 +187,16 @@ class LogManager:
         remote = effective(self.metadata, topic, "remote.storage.enable", None) == "true"
         return replace(how, interval=INTERVAL if interval is None or interval < 0 else interval, remote=remote)
 
-    def _settled(self, plan: PartitionPlan, act: Callable[[PartitionPlan], None]) -> PartitionPlan:
-        """Return the plan that `act` makes. If it stops, or something could not be read, while a broker is changing the
-        partition's files, it is made again; if the files keep changing, the plan only notes that."""
+    def _settled(self, plan: PartitionPlan, act: Callable[[PartitionPlan, SeenDirectory], None]) -> PartitionPlan:
+        """Return the plan that `act` makes from the files of the partition, which are listed once. If it stops, or
+        something could not be read, while a broker is changing the partition's files, it is made again; if the files
+        keep changing, the plan only notes that."""
         before: dict[tuple[str, str], Identity | None] = {}
         for pause in (*PAUSES, None):
             made = replace(plan, steps=[], cuts=[], stops=[], notes=[], unread=[])
-            seen = identities(plan.path)
-            act(made)
-            if not (made.stops or made.unread) or not is_changing(plan.path, seen):
+            seen = see(plan.path)
+            act(made, seen)
+            if not (made.stops or made.unread) or not is_changing(plan.path, seen.identities):
                 return made
             now = {(stop.file, stop.message): identity(stop.file) for stop in made.stops}
             if now and not made.unread and now == before:
@@ -211,10 +212,14 @@ class LogManager:
         return made
 
     def _carry_out(
-        self, plan: PartitionPlan, how: LoadParameters, act: Callable[[PartitionPlan, LoadParameters], None]
+        self,
+        plan: PartitionPlan,
+        seen: SeenDirectory,
+        how: LoadParameters,
+        act: Callable[[PartitionPlan, LoadParameters, SeenDirectory], None],
     ) -> None:
         try:
-            act(plan, how)
+            act(plan, how, seen)
         except StartupFailed as stopped:
             plan.stops.append(stopped.stop)
         except SourceError as error:

@@ -16,7 +16,7 @@ from kdump.forensics.restart.checkpoint_file import topic_id
 from kdump.forensics.restart.file_records import UP_TO_MAGIC, CorruptRecord, ensure_valid, read_batches
 from kdump.forensics.restart.log_loader import LoadParameters, load
 from kdump.forensics.restart.plan_values import EXIT, PartitionPlan, StartupFailed, StartupFailure, Step
-from kdump.log.directory_listing import names
+from kdump.log.live_files import SeenDirectory
 from kdump.log.paths import target
 from kdump.log.source import open_source
 
@@ -30,12 +30,13 @@ QUORUM_FIELDS = (
 """Mandatory fields of quorum-state, by data_version (QuorumStateData)."""
 
 
-def load_metadata_log(plan: PartitionPlan, how: LoadParameters) -> None:
-    """Load the metadata log, and fill in its plan. Raises StartupFailed, SourceError, OSError."""
-    load(plan, how)
+def load_metadata_log(plan: PartitionPlan, how: LoadParameters, seen: SeenDirectory) -> None:
+    """Load the metadata log from its files as they were `seen`, and fill in its plan. Raises StartupFailed,
+    SourceError, OSError."""
+    load(plan, how, seen)
     topic_id(os.path.join(plan.path, "partition.metadata"))
     end = plan.logEndOffset or 0
-    newest = _snapshots(plan)
+    newest = _snapshots(plan, seen)
     if newest is not None and newest[0] > end:
         path = os.path.join(plan.path, newest[1])
         reason = (
@@ -52,13 +53,13 @@ def load_metadata_log(plan: PartitionPlan, how: LoadParameters) -> None:
     _quorum_state(os.path.join(plan.path, "quorum-state"))
 
 
-def _snapshots(plan: PartitionPlan) -> tuple[int, str] | None:
+def _snapshots(plan: PartitionPlan, seen: SeenDirectory) -> tuple[int, str] | None:
     """Delete metadata snapshots that are unfinished or below the log start offset (recoverSnapshots); return end offset
     and name of the newest one that stays, None if there is none. Raises StartupFailed."""
     start, kept = plan.logStartOffset or 0, []
-    for name in sorted(names(plan.path)):
+    for name in seen.files:
         match = SNAPSHOT.match(name)
-        if not match or not os.path.isfile(os.path.join(plan.path, name)):
+        if not match:
             continue
         offset = int(match[1])
         if match[3] != ".checkpoint" or offset < start:
