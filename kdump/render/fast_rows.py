@@ -51,6 +51,7 @@ def own_header(batch: Batch) -> HeaderColumns:
     if isinstance(batch, LegacyRecordBatch):
         appended = batch.maxTimestamp if batch.timestampType == "LogAppendTime" else None
         return wrapper_header(batch.position, batch.inner_base or 0, appended)
+    assert isinstance(batch, DefaultRecordBatch)
     # Not from the file, which may have been truncated, and would be read again from there.
     return read_one_header(BATCH_HEADER.struct.pack(*batch.header), batch.position)
 
