@@ -37,6 +37,7 @@ from kdump.forensics.find_copies import of_places, reject_others
 from kdump.forensics.stats import Codec, RecordLocation, Stats
 from kdump.format.batch_header import BATCH_HEADER, COMPRESSION, CONTROL, TIMESTAMP_TYPE, TRANSACTIONAL
 from kdump.format.count_text import count_text
+from kdump.format.numbers import int64
 from kdump.log.batch_records import decode_columns, records
 from kdump.log.batch_validity import damage_of, impossible_count
 from kdump.log.errors import OnUnreadable, SourceError, raise_error
@@ -309,7 +310,7 @@ class StatsReader:
                 if sums[extreme] != old:
                     row = sums[extreme + EXTREME_ROW]
                     offset, place = batch(bisect_right(ends, row))
-                    stats.extremes[extreme] = RecordLocation(offset + columns.offset_delta[row], place)
+                    stats.extremes[extreme] = RecordLocation(int64(offset + columns.offset_delta[row]), place)
 
     def _appended(self, timestamp: int, count: int, offset: int, place: FilePosition) -> None:
         """Add records that all have the time at which the broker appended them."""

@@ -51,8 +51,9 @@ def own_header(batch: Batch) -> HeaderColumns:
     if isinstance(batch, LegacyRecordBatch):
         appended = batch.maxTimestamp if batch.timestampType == "LogAppendTime" else None
         return wrapper_header(batch.position, batch.inner_base or 0, appended)
-    head = b"".join(bytes(chunk) for chunk in batch.chunks(0, BATCH_HEADER.size))
-    return read_one_header(head, batch.position)
+    assert isinstance(batch, DefaultRecordBatch)
+    # Not from the file, which may have been truncated, and would be read again from there.
+    return read_one_header(BATCH_HEADER.struct.pack(*batch.header), batch.position)
 
 
 def table_plan(placed: SizedColumns, kinds: dict[str, int]) -> RowPlan | None:

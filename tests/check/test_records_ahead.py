@@ -3,13 +3,19 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 
 from kdump.check.engine import records_ahead
+from kdump.check.engine.batch_runs import BatchRunChecker
 from kdump.check.engine.records_ahead import RUNS_PER_THREAD, checked_ahead
+from kdump.check.partition_context import PartitionContext
+from kdump.check.rule import SegmentContext
+from kdump.log.errors import SourceError
+from kdump.log.partition_directory import SegmentFiles
+from kdump.log.paths import Target
 from kdump.log.region import BatchRun, Region
 from kdump.log.region_reader import CHECKED, regions
 from tests import craft
@@ -32,7 +38,7 @@ def found_in(data: bytes, taken: list[Region]) -> Iterator[Region]:
         yield region
 
 
-def number(run: BatchRun) -> list[int]:
+def number(run: BatchRun, is_over: Callable[[], bool]) -> list[int]:
     return [run.position]
 
 
@@ -72,7 +78,7 @@ def test_no_thread_where_none_helps(codec: str, threads: int) -> None:
 
 
 def test_an_error_in_a_thread_is_raised() -> None:
-    def fails(run: BatchRun) -> list[int]:
+    def fails(run: BatchRun, is_over: Callable[[], bool]) -> list[int]:
         raise MemoryError
 
     with pytest.raises(MemoryError):
@@ -109,3 +115,52 @@ def test_a_single_partition_is_checked_by_all_jobs(tmp_path: Path, monkeypatch: 
             asked.clear()
             run("verify", path, *options)
             assert asked == [threads]
+
+
+def test_what_was_read_before_an_error_is_checked_first() -> None:
+    def fails(data: bytes) -> Iterator[Region]:
+        yield from found_in(data, [])
+        raise SourceError("the device is gone")
+
+    data = segment("zstd")
+    for threads in (1, THREADS):
+        given: list[Region] = []
+        with pytest.raises(SourceError):
+            given.extend(region for region, _ in checked_ahead(fails(data), number, threads))
+        assert sum(region.size for region in given) == len(data)
+
+
+def test_a_thread_stops_once_its_result_is_no_longer_needed() -> None:
+    begun, stopped = threading.Event(), threading.Event()
+
+    def slow(run: BatchRun, is_over: Callable[[], bool]) -> list[int]:
+        begun.set()
+        while not is_over():
+            stopped.wait(0.001)
+        stopped.set()
+        return []
+
+    def endless() -> Iterator[Region]:
+        yield from found_in(segment("zstd"), [])
+        assert begun.wait(10)
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        list(checked_ahead(endless(), slow, 100))
+    assert stopped.wait(10)
+
+
+@pytest.mark.parametrize("codec", ["none", "zstd"])
+def test_suspects_of_a_run(codec: str) -> None:
+    """All of them, whatever the number of batches examined at a time; none after the result is no longer needed."""
+    bad = {0, 15, 16, 17, 50, 99}
+    data = b"".join(
+        craft.batch([craft.record(0, b"k", b"v", attributes=number in bad)], codec, offset=number)
+        for number in range(100)
+    )
+    (run,) = regions(window_of(data), run_mode=CHECKED)
+    assert isinstance(run, BatchRun)
+    part = SegmentContext(SegmentFiles("", 0), Target("", None, None, None), True, False, 0, len(data))
+    checker = BatchRunChecker(part, PartitionContext(), [], 1 << 20, decode=True, deep=True)
+    assert checker.record_suspects(run) == sorted(bad)
+    assert checker.record_suspects(run, lambda: True) == []

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 import re
+from collections.abc import Iterator
 from datetime import timezone
 from pathlib import Path
 
@@ -14,8 +16,10 @@ from hypothesis import strategies as st
 from kdump.cli import cli
 from kdump.commands import inspect_run
 from kdump.core import batch_scan, cells, row_plan, row_writer
+from kdump.core.record_columns import RecordColumns
+from kdump.log.batch_records import decode_columns
 from kdump.log.batch_records import records as records_of
-from kdump.log.region import Batch
+from kdump.log.region import Batch, DefaultRecordBatch
 from kdump.render import fast_json, fast_rows, inspect_columns, inspect_views, long_value
 from kdump.render.escape import bytes_text
 from kdump.render.style import cut
@@ -163,6 +167,25 @@ def test_a_length_that_the_next_batch_contradicts(length: int, codec: str, tmp_p
     path.write_bytes(b"".join(pieces))
     for form in FORMS:
         both(path, *form)
+
+
+def test_a_file_that_is_truncated_while_its_records_are_written(tmp_path: Path) -> None:
+    """The header is not read again."""
+    path = tmp_path / f"{0:020}.log"
+    data = craft.batch([craft.record(i, b"key", b"value" * 1000) for i in range(10)])
+
+    def truncating(batch: DefaultRecordBatch) -> Iterator[tuple[RecordColumns, int]]:
+        for piece in decode_columns(batch):
+            os.truncate(path, 10)
+            yield piece
+
+    for form in FORMS[1::2]:
+        path.write_bytes(data)
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(inspect_run, "COMPILED", True)
+            patch.setattr(fast_rows, "decode_columns", truncating)
+            patch.setattr(fast_json, "decode_columns", truncating)
+            assert inspect(path, *form, "--window", "1000")
 
 
 def test_several_files(tmp_path: Path) -> None:

@@ -135,3 +135,14 @@ def test_odd_messages_in_stats_and_tables(magic: int, tmp_path: Path, monkeypatc
             rows.append(CliRunner().invoke(cli, ["inspect", "--records", str(path)]).stdout)
         assert rows[0] == rows[1]
         assert rows[0].count("\n") == 121
+
+
+@pytest.mark.parametrize(("base", "offset"), [((1 << 63) - 2, -5), (-(1 << 63), 1)])
+def test_offsets_beyond_64_bits_in_stats(
+    base: int, offset: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """They overflow, as in Java."""
+    path = tmp_path / f"{0:020}.log"
+    inner = [craft.message(1, b"v" * i, offset=base + i, timestamp=i) for i in range(2)]
+    path.write_bytes(craft.message(1, b"v", offset=3) + craft.wrapper(1, inner, offset=offset))
+    one_by_one(path, "stats", monkeypatch)

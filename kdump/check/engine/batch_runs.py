@@ -51,15 +51,19 @@ class BatchRunChecker:
         self.markers = decode and self.max_batch_bytes >= MARKER_SIZE
         self.ahead = FIRST_TRY
 
-    def record_suspects(self, batch_run: BatchRun) -> list[int]:
-        """Return the numbers of the batches whose records may have a problem. May be called in any thread."""
+    def record_suspects(self, batch_run: BatchRun, is_over: Callable[[], bool] = lambda: False) -> list[int]:
+        """Return the numbers of the batches whose records may have a problem. May be called in any thread. Stops early
+        once `is_over`: a run may contain thousands of batches that each decompress to megabytes."""
         heads = batch_run.headers
         own, unpacked = RecordColumns(batch_run.buffer), RecordColumns(b"")
         found = []
-        row = self._records(heads, 0, len(heads), own, unpacked)
-        while row < len(heads):
-            found.append(row)
-            row = self._records(heads, row + 1, len(heads), own, unpacked)
+        row = 0
+        while row < len(heads) and not is_over():
+            stop = min(row + FIRST_TRY, len(heads))
+            row = self._records(heads, row, stop, own, unpacked)
+            if row < stop:
+                found.append(row)
+                row += 1
         return found
 
     def split(
