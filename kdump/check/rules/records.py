@@ -25,7 +25,7 @@ from kdump.log.region import Batch, DefaultRecordBatch, LegacyRecordBatch, Probl
 
 if TYPE_CHECKING:  # inspect needs no rules
     from kdump.check.partition_context import PartitionContext
-from kdump.check.rule import SegmentContext
+    from kdump.check.rule import SegmentContext
 
 WRITER = (
     "The checksum matches, so the batch was written this way and the other replicas have the same bytes: find the "
