@@ -13,6 +13,7 @@ from kdump.check.engine.batch_runs import BatchRunChecker
 from kdump.check.engine.records_ahead import RUNS_PER_THREAD, checked_ahead
 from kdump.check.partition_context import PartitionContext
 from kdump.check.rule import SegmentContext
+from kdump.forensics.postmortem.run import postmortem
 from kdump.log.errors import SourceError
 from kdump.log.partition_directory import SegmentFiles
 from kdump.log.paths import Target
@@ -115,6 +116,9 @@ def test_a_single_partition_is_checked_by_all_jobs(tmp_path: Path, monkeypatch: 
             asked.clear()
             run("verify", path, *options)
             assert asked == [threads]
+    asked.clear()
+    postmortem(str(tmp_path / "disk"), jobs=4)
+    assert asked == [4]
 
 
 def test_what_was_read_before_an_error_is_checked_first() -> None:

@@ -43,6 +43,13 @@ def usual_jobs_for(units: list[CheckUnit]) -> int:
     return usual_jobs() if sum(unit.size for unit in units) >= LARGE else 1
 
 
+def split_jobs(units: list[CheckUnit], jobs: int) -> tuple[int, int]:
+    """Return the number of processes among which to divide the units, and of threads in each. A log directory's own
+    files need no process of their own."""
+    processes = max(1, min(jobs, sum(unit.directory is None for unit in units)))
+    return processes, jobs // processes
+
+
 def careful_source(path: str) -> Source:
     """Open the file at `path`, to be read past bad sectors (see log/fault_tolerant.py). Raises SourceError."""
     return open_source(path, wrap=fault_tolerant)
@@ -131,12 +138,12 @@ def run_all(
 ) -> Iterator[tuple[CheckUnit, Iterator[Finding]]]:
     """Check the units, in parallel if possible, and yield each with its findings, in order.
 
-    Units are divided among processes; if there are more jobs than units, each process has several threads.
-    Calls `on_progress` with bytes read. `totals` includes a unit once its findings have been consumed. If shared files
-    cannot be created, one process is used, whatever `jobs` is. A log directory's own files are checked in this process:
-    to send the list of its partitions to a worker would take more memory than to check them."""
+    Units are divided among processes; if there are more jobs than units, each process has several threads. Calls
+    `on_progress` with bytes read. `totals` includes a unit once its findings have been consumed. If shared files cannot
+    be created, one process is used, whatever `jobs` is. A log directory's own files are checked in this process: to
+    send the list of its partitions to a worker would take more memory than to check them."""
     with ExitStack() as stack:
-        processes = min(jobs, sum(unit.directory is None for unit in units))
+        processes, threads = split_jobs(units, jobs)
         made = _pool(stack, processes) if processes > 1 else None
         if made is None:
             for unit in units:
@@ -149,7 +156,7 @@ def run_all(
             with uninterrupted():  # so that `stop` reaches every worker that was started
                 for number in sorted(range(len(units)), key=lambda number: -units[number].size):
                     if units[number].directory is None:
-                        futures[number] = pool.submit(_work, units[number], jobs // processes)
+                        futures[number] = pool.submit(_work, units[number], threads)
             for number, unit in enumerate(units):
                 if unit.directory is not None:
                     yield unit, _run(unit, totals, on_progress)

@@ -10,7 +10,7 @@ from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 from kdump.check.engine.units import CheckUnit, units
-from kdump.check.engine.workers import careful_source, stop, usual_jobs_for
+from kdump.check.engine.workers import careful_source, split_jobs, stop, usual_jobs_for
 from kdump.check.finding import SEVERITIES, Finding
 from kdump.check.options import Options
 from kdump.check.totals import CheckTotals
@@ -193,9 +193,10 @@ def _run_all(
     work: list[CheckUnit], jobs: int, on_progress: Callable[[int], None]
 ) -> Iterator[tuple[CheckUnit, PartitionResult]]:
     """Yield each unit, in order, with its facts and totals."""
-    if jobs <= 1 or len(work) < 2:
+    processes, threads = split_jobs(work, jobs)
+    if processes == 1:
         for unit in work:
-            unit.options = replace(unit.options, open_source=careful_source, threads=jobs)
+            unit.options = replace(unit.options, open_source=careful_source, threads=threads)
             yield unit, read_unit(unit, on_progress)
         return
     import multiprocessing
@@ -205,7 +206,6 @@ def _run_all(
     context = multiprocessing.get_context("spawn")
     counter = SharedCounter(context)
     given = (rate_for_workers(context), counter)
-    processes = min(jobs, len(work))
     with ProcessPoolExecutor(processes, context, _begin, given) as pool:
         futures: deque[Future[PartitionResult]] = deque()
         rest = iter(work)
@@ -214,7 +214,7 @@ def _run_all(
                 # Only a few are read before their turn: each result may contain thousands of keys.
                 with uninterrupted():  # `stop` has to find every worker that was started
                     for each in islice(rest, AHEAD * jobs - len(futures)):
-                        futures.append(pool.submit(_work, each, jobs // processes))
+                        futures.append(pool.submit(_work, each, threads))
                 yield unit, result_of(futures.popleft(), counter, on_progress)
         except BaseException:
             stop(pool)
