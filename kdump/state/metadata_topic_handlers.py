@@ -18,8 +18,6 @@ from kdump.state.partition_table import PartitionRegistration, PartitionTable
 
 NO_LEADER_CHANGE = -2
 NO_RECOVERY_CHANGE = -1
-_LISTS = ("replicas", "isr", "addingReplicas", "removingReplicas", "eligibleLeaderReplicas", "lastKnownElr")
-"""Fields of a PartitionChangeRecord that are lists of brokers."""
 _NO_LISTS: tuple[tuple[int, ...], ...] = ((), (), (), ())
 
 
@@ -98,28 +96,21 @@ def _merge(replay: ReplayState, before: PartitionRegistration, values: dict[str,
         leader, leader_epoch = values["leader"], int32(leader_epoch + 1)
     if values["leaderRecoveryState"] != NO_RECOVERY_CHANGE:
         recovery = enum_name(RECOVERY_STATE, values["leaderRecoveryState"])
-    lists = [
-        before.replicas,
-        before.isr,
-        before.addingReplicas,
-        before.removingReplicas,
-        before.eligibleLeaderReplicas,
-        before.lastKnownElr,
-    ]
-    for place, name in enumerate(_LISTS):
-        if (changed := values.get(name)) is not None:
-            lists[place] = tuple(changed)
-    replicas, isr, adding, removing, eligible, last_known = lists
+
+    def brokers(name: str) -> tuple[int, ...]:
+        changed = values.get(name)
+        return getattr(before, name) if changed is None else tuple(changed)
+
     return PartitionRegistration(
-        replicas,
+        brokers("replicas"),
         directories,
         leader,
         leader_epoch,
-        isr,
-        adding,
-        removing,
-        eligible,
-        last_known,
+        brokers("isr"),
+        brokers("addingReplicas"),
+        brokers("removingReplicas"),
+        brokers("eligibleLeaderReplicas"),
+        brokers("lastKnownElr"),
         recovery,
         int32(before.partitionEpoch + 1),
     )
