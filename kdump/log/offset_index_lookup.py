@@ -12,7 +12,7 @@ import struct
 import sys
 from array import array
 from collections.abc import Iterator, Sequence
-from contextlib import closing
+from contextlib import closing, suppress
 from typing import NamedTuple, overload
 
 from kdump.format.index import INDEX_ENTRY, TIME_INDEX_ENTRY
@@ -71,34 +71,37 @@ def open_index_lookup(path: str, name_offset: int | None) -> IndexLookup:
     """Return the entries of the .index of the segment `path`. Zeros after the last one are preallocation."""
     stem, dot, ending = path.rpartition(".log")
     pairs = array("i")
-    if dot and name_offset is not None and not _append_pairs(pairs, stem + ".index" + ending):
-        del pairs[:]
+    if dot and name_offset is not None:
+        with suppress(UnusableIndex):
+            pairs = _pairs(stem + ".index" + ending)
     return IndexLookup(pairs, name_offset or 0)
 
 
-def _append_pairs(pairs: array[int], path: str) -> bool:
-    """Append the relative offsets and positions of an .index. Returns False if it cannot be used."""
-    offset, position, zeros = -1, -1, 0
+def _pairs(path: str) -> array[int]:
+    """Return the relative offsets and positions of an .index. Raises UnusableIndex."""
+    pairs = array("i")
+    offset, position = -1, -1
     for piece in index_pieces(path, ENTRY.size):
-        used = len(piece.rstrip(b"\0"))
-        if len(piece) % ENTRY.size or (used and zeros):  # the zeros are not at the end
-            return False
-        used += -used % ENTRY.size
-        for entry in ENTRY.iter_unpack(piece[:used]):
+        for entry in ENTRY.iter_unpack(piece):
             if entry[0] <= offset or entry[1] <= position:
-                return False
+                raise UnusableIndex
             offset, position = entry
-        numbers = array("i", piece[:used])
+        numbers = array("i", piece)
         if sys.byteorder == "little":
             numbers.byteswap()
         pairs.extend(numbers)
-        zeros += len(piece) - used
-    return True
+    return pairs
+
+
+class UnusableIndex(Exception):
+    """Raised for an index that is not as brokers write it; it is then ignored."""
 
 
 def index_pieces(path: str, entry_size: int) -> Iterator[bytes]:
-    """Yield the bytes of an index in pieces, which contain whole entries except the last one. Yields nothing if the
-    index does not exist, is too large, or ends in part of an entry, and ends early if it cannot be read."""
+    """Yield the entries of an index in pieces, without the zeros of preallocation after the last one. Yields nothing if
+    the index does not exist, is too large, or ends in part of an entry, and ends early if it cannot be read. Raises
+    UnusableIndex if there are such zeros elsewhere, or if a compressed index ends in part of an entry."""
+    zeros = 0
     try:
         with closing(open_source(path) if is_url(path) else _opened(path)) as source:
             size = source.size or 0  # unknown if it is compressed
@@ -107,7 +110,12 @@ def index_pieces(path: str, entry_size: int) -> Iterator[bytes]:
                 piece = source.read_at(position, step)
                 if not piece:
                     return
-                yield piece
+                used = len(piece.rstrip(b"\0"))
+                if len(piece) % entry_size or (used and zeros):
+                    raise UnusableIndex
+                used += -used % entry_size
+                zeros += len(piece) - used
+                yield piece[:used]
                 position += len(piece)
                 source.release(position)
     except (OSError, SourceError):

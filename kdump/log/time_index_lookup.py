@@ -12,7 +12,7 @@ from bisect import bisect_right
 from kdump.format.batch_header import BatchHeader
 from kdump.format.index import TIME_INDEX_ENTRY
 from kdump.log.header_candidate import candidate_at
-from kdump.log.offset_index_lookup import IndexLookup, begins_batch, index_pieces
+from kdump.log.offset_index_lookup import IndexLookup, UnusableIndex, begins_batch, index_pieces
 from kdump.log.paths import Target
 from kdump.log.region import Limits
 from kdump.log.window import Window
@@ -40,19 +40,17 @@ def last_entry_before(target: Target, timestamp: int) -> tuple[int, int] | None:
     if not dot or target.name_offset is None:
         return None
     found: tuple[int, int] | None = None
-    before, offset, zeros = MIN_LONG, 0, 0
-    for piece in index_pieces(stem + ".timeindex" + ending, TIME_INDEX_ENTRY.size):
-        used = len(piece.rstrip(b"\0"))
-        if len(piece) % TIME_INDEX_ENTRY.size or (used and zeros):  # the zeros are not at the end
-            return None
-        used += -used % TIME_INDEX_ENTRY.size
-        zeros += len(piece) - used
-        for entry in TIME_INDEX_ENTRY.struct.iter_unpack(piece[:used]):
-            if entry[0] < before or entry[1] < offset:
-                return None
-            before, offset = entry
-            if before < timestamp:
-                found = before, target.name_offset + offset
+    before, offset = MIN_LONG, 0
+    try:
+        for piece in index_pieces(stem + ".timeindex" + ending, TIME_INDEX_ENTRY.size):
+            for entry in TIME_INDEX_ENTRY.struct.iter_unpack(piece):
+                if entry[0] < before or entry[1] < offset:
+                    return None
+                before, offset = entry
+                if before < timestamp:
+                    found = before, target.name_offset + offset
+    except UnusableIndex:
+        return None
     return found
 
 
