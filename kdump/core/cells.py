@@ -55,9 +55,13 @@ from __future__ import annotations
     MESSAGE_CRC_CELL,
 ) = range(47)
 
+PLAN_CELLS, PLAN_OMITTED, PLAN_LINE_BYTES, PLAN_PER_BYTE, PLAN_PER_HEADER, PLAN_START = range(6)
+"""Numbers with which a RowPlan begins: how many cells and how many omitted columns there are; the maximum bytes per
+line, and those per byte of the record and per header that come on top. The last is where the cells start. Two rows
+follow the cells, with the start and the end of the text after the last one; then the kinds of the omitted columns."""
 CELL_KIND, CELL_TEXT, CELL_WIDTH, CELL_RIGHT, PLAN_WIDTH = range(5)
-"""Numbers that a RowPlan has for each cell: its kind, where the text before it starts, its minimum width in bytes, and
-whether it is right-aligned. The last is their number."""
+"""Numbers of each cell: its kind, where the text before it starts, its minimum width in bytes, and whether it is
+right-aligned. The last is their number."""
 
 BATCH_CELLS = {
     "position": POSITION_CELL,

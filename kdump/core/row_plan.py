@@ -6,7 +6,15 @@ from array import array
 from collections.abc import Mapping, Sequence
 from itertools import accumulate, chain, zip_longest
 
-from kdump.core.cells import COMPRESSION_CELL, JSON_KEY_CELL, JSON_VALUE_CELL, TIMESTAMP_TYPE_CELL
+from kdump.core.cells import (
+    COMPRESSION_CELL,
+    JSON_KEY_CELL,
+    JSON_VALUE_CELL,
+    PLAN_LINE_BYTES,
+    PLAN_PER_BYTE,
+    PLAN_PER_HEADER,
+    TIMESTAMP_TYPE_CELL,
+)
 from kdump.core.output_buffer import SLACK
 
 FIXED = 100
@@ -17,12 +25,10 @@ NAMES = (COMPRESSION_CELL, TIMESTAMP_TYPE_CELL)
 
 class RowPlan:
     """Layout of a line: the kind of each cell (see kdump.core.cells), the text before each cell and after the last, the
-    minimum widths, and which cells are right-aligned. `empty`: kinds of the columns that are not displayed; a row that
-    has a value for one of them is not written. `numbers`: those of each cell, see CELL_KIND.
+    minimum widths, and which cells are right-aligned. `omitted`: kinds of the columns that are not displayed; a row
+    that has a value for one of them is not written. `numbers` has all of this (see PLAN_CELLS) but the texts."""
 
-    A line has at most `most` bytes, plus `per_byte` for each byte of the record and `per_header` for each header."""
-
-    __slots__ = ("cells", "empty", "most", "numbers", "per_byte", "per_header", "texts")
+    __slots__ = ("numbers", "texts")
 
     def __init__(
         self,
@@ -30,19 +36,23 @@ class RowPlan:
         texts: Sequence[bytes],
         widths: Sequence[int] = (),
         rights: Sequence[bool] = (),
-        empty: Sequence[int] = (),
+        omitted: Sequence[int] = (),
     ) -> None:
-        self.cells = len(kinds)
         self.texts = b"".join(texts) + bytes(SLACK)
         starts = accumulate(map(len, texts), initial=0)
         rows = zip_longest(kinds, starts, widths, rights, fillvalue=0)
-        self.numbers = array("q", chain.from_iterable(rows))
-        self.empty = array("q", empty)
-        self.most = len(self.texts) + sum(widths) + FIXED * (len(kinds) + 1)
+        line_bytes = len(self.texts) + sum(widths) + FIXED * (len(kinds) + 1)
         is_json = JSON_KEY_CELL in kinds or JSON_VALUE_CELL in kinds
         # JSON writes a control character as \\u00XX, and the names of a header's members.
         # A null in a table's header needs up to four bytes more than its encoded size.
-        self.per_byte, self.per_header = (6, 80) if is_json else (1, 8)
+        per_byte, per_header = (6, 80) if is_json else (1, 8)
+        begin = (len(kinds), len(omitted), line_bytes, per_byte, per_header)
+        self.numbers = array("q", chain(begin, chain.from_iterable(rows), omitted))
+
+    def bytes_needed(self, size: int, headers: int = 0) -> int:
+        """Return a number of bytes that is certainly enough for the line of a record of `size` bytes."""
+        numbers = self.numbers
+        return numbers[PLAN_LINE_BYTES] + numbers[PLAN_PER_BYTE] * size + numbers[PLAN_PER_HEADER] * headers
 
 
 def json_plan(begin: bytes, cells: Mapping[str, int | bytes], end: bytes) -> RowPlan:

@@ -61,6 +61,12 @@ else:
         OFFSET_DELTA_CELL,
         OFFSETS_CELL,
         OK_CELL,
+        PLAN_CELLS,
+        PLAN_LINE_BYTES,
+        PLAN_OMITTED,
+        PLAN_PER_BYTE,
+        PLAN_PER_HEADER,
+        PLAN_START,
         PLAN_WIDTH,
         POSITION_CELL,
         PRODUCER_CELL,
@@ -386,9 +392,6 @@ def _line(
     out: cython.p_uchar,
     used: cython.Py_ssize_t,
     plan: cython.p_longlong,
-    cells: cython.Py_ssize_t,
-    empty: cython.p_longlong,
-    hidden: cython.Py_ssize_t,
     texts: cython.p_uchar,
     head: cython.p_longlong,
     record: cython.p_longlong,
@@ -396,14 +399,16 @@ def _line(
     shift: cython.longlong,
 ):
     """Write one line after the `used` bytes of `out`. Returns the position after it; -1 for special cases."""
+    at: cython.Py_ssize_t = PLAN_START
+    end: cython.Py_ssize_t = PLAN_START + plan[PLAN_CELLS] * PLAN_WIDTH
+    kinds: cython.Py_ssize_t = end + 2 * PLAN_WIDTH
     i: cython.Py_ssize_t
-    at: cython.Py_ssize_t = 0
     begun: cython.Py_ssize_t
     to: cython.Py_ssize_t = used
-    for i in range(hidden):
-        if _cell(out, used, empty[i], head, record, data, shift) != used:
+    for i in range(plan[PLAN_OMITTED]):
+        if _cell(out, used, plan[kinds + i], head, record, data, shift) != used:
             return -1
-    while at < cells * PLAN_WIDTH:
+    while at < end:
         begun = put_piece(out, to, texts, plan[at + CELL_TEXT], plan[at + PLAN_WIDTH + CELL_TEXT])
         to = _cell(out, begun, plan[at + CELL_KIND], head, record, data, shift)
         if to < 0:
@@ -423,13 +428,7 @@ def _record_lines(
     used: cython.Py_ssize_t,
     size: cython.Py_ssize_t,
     plan: cython.p_longlong,
-    cells: cython.Py_ssize_t,
-    empty: cython.p_longlong,
-    hidden: cython.Py_ssize_t,
     texts: cython.p_uchar,
-    most: cython.Py_ssize_t,
-    per_byte: cython.Py_ssize_t,
-    per_header: cython.Py_ssize_t,
     head: cython.p_longlong,
     rows: cython.p_longlong,
     row: cython.Py_ssize_t,
@@ -442,12 +441,15 @@ def _record_lines(
     record: cython.p_longlong
     to: cython.Py_ssize_t
     need: cython.Py_ssize_t
+    line_bytes: cython.Py_ssize_t = plan[PLAN_LINE_BYTES]
+    per_byte: cython.Py_ssize_t = plan[PLAN_PER_BYTE]
+    per_header: cython.Py_ssize_t = plan[PLAN_PER_HEADER]
     while row < count:
         record = _from(rows, row * RECORD_WIDTH)
         need = per_byte * (record[RECORD_END] - record[RECORD_START])
-        if used + most + need + per_header * record[HEADERS_COUNT] > size:
+        if used + line_bytes + need + per_header * record[HEADERS_COUNT] > size:
             break
-        to = _line(out, used, plan, cells, empty, hidden, texts, head, record, data, shift)
+        to = _line(out, used, plan, texts, head, record, data, shift)
         if to < 0:
             break
         used = to
@@ -469,28 +471,24 @@ def write_batch_rows(
     target: cython.uchar[::1] = room
     block: cython.longlong[::1] = heads.block
     layout: cython.longlong[::1] = plan.numbers
-    omitted: cython.longlong[::1] = plan.empty
     between: bytes = plan.texts
     texts: cython.p_uchar = between
     data: cython.p_uchar
     out: cython.p_uchar
     head: cython.p_longlong
     numbers: cython.p_longlong
-    empty: cython.p_longlong
     if cython.compiled:
         data, out = cython.cast(cython.p_uchar, cython.address(buffer[0])), cython.address(target[0])
-        head, numbers, empty = cython.address(block[0]), cython.address(layout[0]), cython.address(omitted[0])
+        head, numbers = cython.address(block[0]), cython.address(layout[0])
     else:
-        data, out, head, numbers, empty = buffer, target, block, layout, omitted
+        data, out, head, numbers = buffer, target, block, layout
     shift: cython.longlong = heads.shift
-    cells: cython.Py_ssize_t = plan.cells
-    hidden: cython.Py_ssize_t = len(plan.empty)
-    last: cython.Py_ssize_t = len(room) - cython.cast(cython.Py_ssize_t, plan.most)
+    last: cython.Py_ssize_t = len(room) - layout[PLAN_LINE_BYTES]
     to: cython.Py_ssize_t
     with cython.nogil:
         while row < stop and used <= last:
             to = _line(
-                out, used, numbers, cells, empty, hidden, texts, _from(head, row * HEADER_WIDTH), head,
+                out, used, numbers, texts, _from(head, row * HEADER_WIDTH), head,
                 data, shift,
             )  # fmt: skip
             if to < 0:
@@ -517,7 +515,6 @@ def write_record_rows(
     block: cython.longlong[::1] = heads.block
     rows: cython.longlong[::1] = columns.block
     layout: cython.longlong[::1] = plan.numbers
-    omitted: cython.longlong[::1] = plan.empty
     between: bytes = plan.texts
     texts: cython.p_uchar = between
     data: cython.p_uchar
@@ -525,24 +522,18 @@ def write_record_rows(
     head: cython.p_longlong
     record: cython.p_longlong
     numbers: cython.p_longlong
-    empty: cython.p_longlong
     if cython.compiled:
         data, out = cython.cast(cython.p_uchar, cython.address(source[0])), cython.address(target[0])
         head, record = cython.address(block[0]), cython.address(rows[0])
-        numbers, empty = cython.address(layout[0]), cython.address(omitted[0])
+        numbers = cython.address(layout[0])
     else:
-        data, out, head, record, numbers, empty = source, target, block, rows, layout, omitted
+        data, out, head, record, numbers = source, target, block, rows, layout
     shift: cython.longlong = heads.shift
     size: cython.Py_ssize_t = len(room)
-    cells: cython.Py_ssize_t = plan.cells
-    hidden: cython.Py_ssize_t = len(plan.empty)
-    most: cython.Py_ssize_t = plan.most
-    per_byte: cython.Py_ssize_t = plan.per_byte
-    per_header: cython.Py_ssize_t = plan.per_header
     count: cython.Py_ssize_t = columns.count
     with cython.nogil:
         row, used = _record_lines(
-            out, used, size, numbers, cells, empty, hidden, texts, most, per_byte, per_header,
+            out, used, size, numbers, texts,
             _from(head, batch * HEADER_WIDTH), record, row, count, data, shift,
         )  # fmt: skip
     return row, used
@@ -567,7 +558,6 @@ def write_batches_records(
     block: cython.longlong[::1] = heads.block
     rows: cython.longlong[::1]
     layout: cython.longlong[::1] = plan.numbers
-    omitted: cython.longlong[::1] = plan.empty
     between: bytes = plan.texts
     texts: cython.p_uchar = between
     data: cython.p_uchar
@@ -575,19 +565,13 @@ def write_batches_records(
     head: cython.p_longlong
     record: cython.p_longlong
     numbers: cython.p_longlong
-    empty: cython.p_longlong
     if cython.compiled:
         data, out = cython.cast(cython.p_uchar, cython.address(source[0])), cython.address(target[0])
-        head, numbers, empty = cython.address(block[0]), cython.address(layout[0]), cython.address(omitted[0])
+        head, numbers = cython.address(block[0]), cython.address(layout[0])
     else:
-        data, out, head, numbers, empty = source, target, block, layout, omitted
+        data, out, head, numbers = source, target, block, layout
     shift: cython.longlong = heads.shift
     size: cython.Py_ssize_t = len(room)
-    cells: cython.Py_ssize_t = plan.cells
-    hidden: cython.Py_ssize_t = len(plan.empty)
-    most: cython.Py_ssize_t = plan.most
-    per_byte: cython.Py_ssize_t = plan.per_byte
-    per_header: cython.Py_ssize_t = plan.per_header
     h: cython.Py_ssize_t
     row: cython.Py_ssize_t
     count: cython.Py_ssize_t
@@ -612,7 +596,7 @@ def write_batches_records(
             record = rows
         with cython.nogil:
             row, then = _record_lines(
-                out, used, size, numbers, cells, empty, hidden, texts, most, per_byte, per_header,
+                out, used, size, numbers, texts,
                 _from(head, h), record, 0, count, data, shift,
             )  # fmt: skip
         if row < count:
@@ -626,4 +610,4 @@ def bytes_needed(columns: RecordColumns, row: int, plan: RowPlan) -> int:
     """Return a number of bytes that is certainly enough for the line of record number `row`."""
     at = row * RECORD_WIDTH
     size = columns.block[at + RECORD_END] - columns.block[at + RECORD_START]
-    return int(plan.most + plan.per_byte * size + plan.per_header * columns.block[at + HEADERS_COUNT])
+    return plan.bytes_needed(size, columns.block[at + HEADERS_COUNT])

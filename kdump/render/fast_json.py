@@ -40,7 +40,7 @@ PlainBatchWriter = Callable[[Target, Batch], int]
 class RecordPlans(NamedTuple):
     """Layouts of the JSON objects of a file's records."""
 
-    sound: RowPlan
+    valid: RowPlan
     damaged: RowPlan
     """In a batch whose checksum does not match."""
     messages: tuple[RowPlan, RowPlan]
@@ -117,7 +117,7 @@ class FastRecordLines:
 
     def _checked_run(self, target: Target, run: BatchRun) -> None:
         """Write a checked batch run, most batches without creating an object."""
-        plan = self._plans(target).sound
+        plan = self._plans(target).valid
         heads = run.headers
         columns = RecordColumns(run.buffer)
         row = 0
@@ -195,7 +195,7 @@ class FastRecordLines:
         plan = self._plans(target).messages[batch.magic]
         heads = own_header(batch)
         ordinary = batch.crcValid and not batch.problems and (self.selection.is_all or self.only_keys)
-        if not ordinary or plan.most + plan.per_byte * len(inner.data) > ROOM:
+        if not ordinary or plan.bytes_needed(len(inner.data)) > ROOM:
             return self.plain(target, batch)
         if self.keys:
             keep_keys(inner, self.keys)
@@ -209,7 +209,7 @@ class FastRecordLines:
         noted = list(noted_findings(target, batch))
         self._findings(noted)
         plans = self._plans(target)
-        plan = plans.sound if batch.crcValid else plans.damaged
+        plan = plans.valid if batch.crcValid else plans.damaged
         heads = None
         rows = 0
         for columns, base in decode_columns(batch):

@@ -28,7 +28,7 @@ def plain(target: Target, batch: Batch) -> list[bytes]:
 
 def quick(target: Target, batch: DefaultRecordBatch, room: int = 1 << 20) -> list[bytes]:
     plans = record_plans(target)
-    plan = plans.sound if batch.crcValid else plans.damaged
+    plan = plans.valid if batch.crcValid else plans.damaged
     found = []
     for columns, base in decode_columns(batch):
         found += [
