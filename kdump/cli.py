@@ -35,6 +35,7 @@ COMMANDS = {
     "reindex": "Rebuild the indexes of segments as a broker does, and report what is wrong with the old ones.",
     "carve": "Find batches in any file: a disk image, a core dump, a truncated backup, freed blocks.",
     "report": "Write a post-mortem report as one HTML file: verdict, maps, charts, findings with their bytes.",
+    "bundle": "Write a small copy of a broker's log directories, without the records, to examine elsewhere.",
     "scan": "Read a fleet of disks into tables with Spark, and report where replicas differ.",
     "query": "Query the tables of a scan with SQL.",
     "dump-log": "Print what kafka-dump-log prints, without its crashes and false findings.",
@@ -45,9 +46,33 @@ USUAL_THRESHOLD = gc.get_threshold()
 WHILE_IMPORTING = (50_000, 20, 20)
 """Thresholds of garbage collection until a command begins: imported objects are never freed, so frequent collections
 would only add a tenth to the startup time."""
-TO_THE_END = frozenset(("verify", "diff", "retention", "restart-plan", "salvage", "reindex", "carve", "report", "scan"))
+TO_THE_END = frozenset(
+    ("verify", "diff", "retention", "restart-plan", "salvage", "reindex", "carve", "report", "bundle", "scan")
+)
 """Commands that continue when the reader of their output has gone (`| head`), because their exit status or the files
 that they write are results, too. The other commands then end with status 0."""
+
+
+TAKE_BUNDLES = frozenset(("ls", "inspect", "verify", "groups", "cluster", "transactions", "producers", "retention"))
+"""Commands that take a bundle in place of a log directory."""
+
+
+def _mount(command: str, words: list[str]) -> None:
+    """Read the bundles among these words of the command line like disks. Raises UsageError."""
+    if command == "bundle" or command not in COMMANDS:
+        return
+    if command not in TAKE_BUNDLES:
+        raise click.UsageError(f"kdump {command} does not take a bundle: docs/bundle.md lists the commands that do")
+    from kdump.log.errors import SourceError
+    from kdump.log.mounts import mount_bundles
+    from kdump.render.bundle_report import bundle_note
+    from kdump.render.escape import printable
+
+    try:
+        for bundle in mount_bundles(words):
+            click.echo(f"kdump: {printable(bundle_note(bundle))}", err=True)
+    except SourceError as error:
+        raise click.UsageError(str(error)) from error
 
 
 class Lazy(click.Group):
@@ -68,11 +93,15 @@ class Lazy(click.Group):
     def resolve_command(
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
+        from kdump.log.bundle_names import is_bundle
         from kdump.log.command_line_paths import note_existing_paths
         from kdump.log.unreadable_paths import begin
 
         begin()
-        note_existing_paths(word for arg in args[1:] for word in (arg, arg.partition("=")[2]))
+        words = [word for arg in args[1:] for word in (arg, arg.partition("=")[2])]
+        note_existing_paths(words)
+        if any(map(is_bundle, words)):
+            _mount(args[0], words)
         name, command, rest = super().resolve_command(ctx, args)
         end_with_reader(name not in TO_THE_END)
         return name, command, rest

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from kdump.check.options import Options
 from kdump.check.partition_context import CheckpointedEpoch, CheckpointOffset, PartitionContext
 from kdump.format.numbers import parse_int
-from kdump.log import file_kinds
+from kdump.log import file_kinds, file_system
 from kdump.log.directory_listing import is_url, parent
 from kdump.log.entries import Entry, entries
 from kdump.log.errors import SourceError
@@ -131,7 +131,7 @@ class Surroundings:
     def of_file(self, target: Target) -> PartitionContext:
         """Return what is known about a file, including from the partition directory that it is in, if any."""
         options = self.options
-        if "://" in target.path or not os.path.isfile(target.path):
+        if "://" in target.path or not file_system.isfile(target.path):
             return PartitionContext(now=options.now, topic=target.topic, max_message_bytes=options.max_message_bytes)
         directory = parent(target.path)
         if directory not in self._newest:

@@ -25,6 +25,8 @@ class CheckTotals:
     unread: list[str] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
     missing: MissingTotals = field(default_factory=MissingTotals)
+    not_in_bundle: Counter[str] = field(default_factory=Counter)
+    """Number of partitions of which records, or the results of checksums, are not in the bundle."""
     _problems: set[str] = field(default_factory=set, repr=False, compare=False)
     """Each problem is recorded once, although several rules may read the same file."""
 
@@ -51,3 +53,4 @@ class CheckTotals:
         for text in (*other.unread, *other.notes):
             self.problem(text)
         self.missing += other.missing
+        self.not_in_bundle.update(other.not_in_bundle)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import shlex
 import sys
 from dataclasses import dataclass
@@ -16,6 +15,7 @@ from kdump.commands.params import ZoneParam, time_range
 from kdump.commands.reading_options import ReadingOptions, reading_options
 from kdump.commands.typed_options import CommandOptions, fill, option_types, takes
 from kdump.extras import how_to_install
+from kdump.log import file_system
 from kdump.log.selection import Selection
 
 EXAMPLES = """
@@ -83,7 +83,7 @@ def browser(options: BrowseOptions) -> Any:
     try:
         place = next(find_directories(path, lambda error: None), None)
         if isinstance(place, Target) and "://" not in path:
-            os.stat(path)
+            file_system.stat(path)
     except SourceError as error:
         print_error(str(error))
         sys.exit(2)

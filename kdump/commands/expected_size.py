@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterable
 
+from kdump.log import file_system
 from kdump.log.paths import target
 
 TopicPredicate = Callable[[str], bool]
@@ -31,10 +32,10 @@ def compared_bytes(paths: Iterable[str], is_selected: TopicPredicate) -> int:
 
 def _sizes(path: str, is_selected: TopicPredicate) -> dict[str, int]:
     """Return the total size of the segments of each partition directory at a path, by its name."""
-    if not os.path.isdir(path):
+    if not file_system.isdir(path):
         return {"": _size(path)}
     found: dict[str, int] = {}
-    for directory, _, names in os.walk(path):
+    for directory, _, names in file_system.walk(path):
         logs = [os.path.join(directory, name) for name in names if name.endswith(".log")]
         topic = target(logs[0]).topic if logs else None
         if logs and (topic is None or is_selected(topic)):
@@ -45,6 +46,6 @@ def _sizes(path: str, is_selected: TopicPredicate) -> dict[str, int]:
 
 def _size(path: str) -> int:
     try:
-        return os.path.getsize(path)
+        return file_system.getsize(path)
     except (OSError, ValueError):  # deleted in the meantime, or a URL
         return 0

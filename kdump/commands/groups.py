@@ -17,6 +17,7 @@ from kdump.commands.state_options import Notes, StateOptions, cluster_options, p
 from kdump.commands.typed_options import CommandOptions, takes
 from kdump.forensics.answers import RecordedChange
 from kdump.forensics.groups_answer import DescribedGroup, GroupMember
+from kdump.log import file_system
 from kdump.log.errors import SourceError
 from kdump.log.internal_topics import OFFSETS_TOPIC, SHARE_TOPIC
 from kdump.log.log_directory import LogDirectory
@@ -174,7 +175,7 @@ class GroupsCommand:
         metadata = max(known, key=lambda each: each.end_offset, default=None)
         context = LagContext(disks, metadata, is_now=self.moment == AsOf())
         history = self._history(logs, context) if self.options.state.history else None
-        total = sum(os.path.getsize(path) for log in logs for path in log.segments if os.path.isfile(path))
+        total = sum(file_system.getsize(path) for log in logs for path in log.segments if file_system.isfile(path))
         with Progress("groups") as progress:
             progress.total = total
             limits = self.limits

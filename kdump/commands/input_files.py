@@ -8,6 +8,7 @@ from collections.abc import Iterator
 import click
 
 from kdump.format.count_text import count_text
+from kdump.log import file_system
 from kdump.log.command_line_paths import missing
 from kdump.log.errors import SourceError, is_gone
 from kdump.log.file_kinds import BATCHES, INDEXES, PRODUCER_SNAPSHOT, TXN_INDEX, FileKind, by_content
@@ -143,7 +144,7 @@ class Files:
     def __iter__(self) -> Iterator[Target]:
         """Yield every file to read. Paths that cannot be read are reported and skipped."""
         for path in self.paths:
-            if path != "-" and "://" not in path and not os.path.lexists(path):
+            if path != "-" and "://" not in path and not file_system.lexists(path):
                 self.report_unreadable(missing(path))
                 continue
             try:
@@ -176,7 +177,7 @@ class Files:
         """Report the files that cannot be opened, so that this is known before the first one is shown."""
         for target in files:
             try:
-                if os.path.isfile(target.path):
+                if file_system.isfile(target.path):
                     open_target(target).close()
             except SourceError as error:
                 if not is_gone(error):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import re
 from dataclasses import dataclass
 from datetime import tzinfo
@@ -19,6 +18,7 @@ from kdump.commands.params import RangeParam, read_once, time_range
 from kdump.commands.reading_options import ReadingOptions, reading_options
 from kdump.commands.typed_options import CommandOptions, takes
 from kdump.decode.record_decoder import FRAMED, DecodeOptions
+from kdump.log import file_system
 from kdump.log.file_kinds import KINDS
 from kdump.log.selection import Range, Selection
 from kdump.parallel_jobs import usual_jobs
@@ -241,7 +241,7 @@ def _refuse_contradictions(options: InspectOptions) -> None:
         raise click.UsageError("choose one of --control and --read-committed: consumers see no control records")
     if options.follow and options.paths[-1] == "-":
         raise click.UsageError("--follow needs a file; standard input is always read to its end")
-    directory = next(filter(os.path.isdir, options.paths), None)
+    directory = next(filter(file_system.isdir, options.paths), None)
     if options.kind and directory is not None:
         raise click.UsageError(
             f"--as applies to files, and {path_text(directory)} is a directory; name the files in it"

@@ -16,7 +16,7 @@ from kdump.commands.output_options import OutputOptions
 from kdump.commands.typed_options import CommandOptions
 from kdump.forensics.ls_answer import ListedPartition, ListedSegment, ListedTopic
 from kdump.format.count_text import count_text
-from kdump.log import file_kinds
+from kdump.log import file_kinds, file_system
 from kdump.log.command_line_paths import missing
 from kdump.log.errors import SourceError
 from kdump.log.find_directories import find_directories
@@ -134,7 +134,9 @@ class LsRun:
                         self._directory(place)
                     elif isinstance(place, PartitionDirectory):
                         self._partition(place)
-                    elif place.kind is file_kinds.SEGMENT and "://" not in place.path and os.path.isfile(place.path):
+                    elif (
+                        place.kind is file_kinds.SEGMENT and "://" not in place.path and file_system.isfile(place.path)
+                    ):
                         files.setdefault(os.path.dirname(os.path.abspath(place.path)), []).append(place)
                     else:
                         self._on_unreadable(SourceError(_why_unlistable(place.path)))
@@ -242,14 +244,14 @@ class LsRun:
 
 
 def _why_unlistable(path: str) -> str:
-    if "://" not in path and path != "-" and not os.path.lexists(path):
+    if "://" not in path and path != "-" and not file_system.lexists(path):
         return str(missing(path))
     return f"{path_text(path)}: neither a directory nor a live segment; use kdump inspect to show a file"
 
 
 def is_log_directory(path: str) -> bool:
     """Return True if the path itself is a log directory."""
-    return os.path.isdir(path) and isinstance(directory_at(path), LogDirectory)
+    return file_system.isdir(path) and isinstance(directory_at(path), LogDirectory)
 
 
 def run_ls(options: LsOptions) -> NoReturn:

@@ -26,6 +26,7 @@ from kdump.forensics.answers import (
 from kdump.forensics.find_partitions import PartitionInput
 from kdump.forensics.transactions import STATES, TransactionsQuery, transactions
 from kdump.format.count_text import count_text
+from kdump.log import file_system
 from kdump.log.internal_topics import TRANSACTION_TOPIC
 from kdump.render.progress import Progress
 from kdump.render.sink import Sink
@@ -202,5 +203,5 @@ def has_any(partition: PartitionTransactions) -> bool:
 
 def is_coordinator_log(path: str) -> bool:
     """Return True if the path is a partition directory of __transaction_state, or a file in one."""
-    directory = path if os.path.isdir(path) else os.path.dirname(os.path.abspath(path))
+    directory = path if file_system.isdir(path) else os.path.dirname(os.path.abspath(path))
     return os.path.basename(os.path.abspath(directory)).startswith(f"{TRANSACTION_TOPIC}-")

@@ -27,6 +27,7 @@ from kdump.commands.params import (
 )
 from kdump.commands.reading_options import ReadingOptions, reading_options
 from kdump.commands.typed_options import CommandOptions, takes
+from kdump.log.bundle_index import RECORDS
 from kdump.log.errors import SourceError
 from kdump.render.findings_report import CheckEnd, CodeTable, FindingsReport, check_objects
 from kdump.render.progress import Progress
@@ -176,6 +177,11 @@ class VerifyCommand:
         self.output.flush()
         for unread in self.totals.unread if not self.sink.shows_unread else ():
             print_error(unread)
+        if RECORDS in self.options.only and self.totals.not_in_bundle[RECORDS]:
+            print_error(
+                "--only records: the records are not in the bundle (kdump bundle --records TOPIC includes them)"
+            )
+            return 2
         severe = SEVERITIES[: SEVERITIES.index(options.fail_on) + 1]
         if any(self.totals.findings[severity] for severity in severe):
             return 1

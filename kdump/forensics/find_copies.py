@@ -10,6 +10,7 @@ from typing import NamedTuple
 from kdump.check.log_dir_context import LogDirContext, Surroundings, alone
 from kdump.check.options import Options
 from kdump.check.partition_context import CheckpointedEpoch, PartitionContext
+from kdump.log import file_system
 from kdump.log.command_line_paths import missing, no_kafka_files
 from kdump.log.directory_listing import is_url
 from kdump.log.errors import OnUnreadable, SourceError
@@ -103,7 +104,7 @@ def _copy(place: PartitionDirectory, known: PartitionContext) -> Copy:
 
 def relisted(copy: Copy) -> Copy:
     """Return the copy with the segments that are in its directory now."""
-    if is_url(copy.path) or not os.path.isdir(copy.path):
+    if is_url(copy.path) or not file_system.isdir(copy.path):
         return copy
     here = partition(copy.path, copy.segments[0].source if copy.segments else "")
     return replace(copy, segments=[segment.log for segment in here.segments if segment.log is not None])
@@ -125,7 +126,7 @@ def reject_others(target: Target, options: Options) -> None:
     """Raise SourceError if the file does not exist or is not a log."""
     if target.path == "-":
         return
-    if "://" not in target.path and not os.path.exists(target.path):
+    if "://" not in target.path and not file_system.exists(target.path):
         raise missing(target.path)
     kind = target.kind
     if kind is None:

@@ -12,7 +12,7 @@ from kdump.check.engine.units import CheckUnit, units
 from kdump.check.engine.workers import careful_source
 from kdump.check.options import Options
 from kdump.check.partition_context import PartitionContext
-from kdump.log import file_kinds
+from kdump.log import file_kinds, file_system
 from kdump.log.command_line_paths import missing, no_kafka_files
 from kdump.log.errors import OnUnreadable, SourceError, went_away
 from kdump.log.file_kinds import FileKind
@@ -107,9 +107,9 @@ def _kind(target: Target, options: Options) -> FileKind:
     """Return the kind of a file, by name or content; a stream is assumed to be a segment. Raises SourceError."""
     if _is_alone(target):
         return file_kinds.SEGMENT
-    if not os.path.exists(target.path):
+    if not file_system.exists(target.path):
         raise missing(target.path)
-    if not os.path.isfile(target.path) or target.kind is not None:
+    if not file_system.isfile(target.path) or target.kind is not None:
         return target.kind or file_kinds.SEGMENT
     with closing(options.open(target).source) as source:
         return file_kinds.by_content(Window(source))

@@ -6,6 +6,7 @@ import os
 from collections.abc import Iterator
 
 from kdump.check.options import Options
+from kdump.log import file_system
 from kdump.log.batch_records import records
 from kdump.log.batch_validity import is_intact
 from kdump.log.entries import Entry, Item
@@ -99,8 +100,8 @@ def open(path: str | os.PathLike[str], options: Options | None = None) -> Log:
     directory.
     """
     path, options = os.fspath(path), options or Options()
-    if path == "-" or "://" in path or not os.path.isdir(path):
-        if path != "-" and "://" not in path and not os.path.exists(path):
+    if path == "-" or "://" in path or not file_system.isdir(path):
+        if path != "-" and "://" not in path and not file_system.exists(path):
             raise SourceError(f"{path}: no such file or directory")
         file = target(path)
         return Log(path, [file], file.topic, file.partition, options)

@@ -36,7 +36,7 @@ class OutputDirectory:
     exists and is not an empty directory."""
 
     def __init__(self, root: str, sources: Iterable[str]) -> None:
-        _refuse(root, sources)
+        refuse_output(root, sources)
         self.root = os.path.abspath(root)
         if os.path.lexists(self.root):
             self._must_be_empty(root)
@@ -90,7 +90,7 @@ class OutputFile:
     OutputError."""
 
     def __init__(self, path: str, sources: Iterable[str]) -> None:
-        _refuse(path, sources)
+        refuse_output(path, sources)
         self.path = os.path.abspath(path)
         if os.path.lexists(self.path):
             raise OutputExists(f"{path} exists and is not overwritten; choose another name")
@@ -153,7 +153,7 @@ def _publish(passing: str, path: str) -> None:
             raise
 
 
-def _refuse(root: str, sources: Iterable[str]) -> None:
+def refuse_output(root: str, sources: Iterable[str]) -> None:
     """Raise OutputError if the output would be on a Kafka disk or inside the input."""
     if is_url(root):
         raise OutputError(f"{root}: is a URL; pass a path on this machine")

@@ -5,7 +5,6 @@ Source: ProducerStateManager (truncateAndReload, loadFromSnapshot, isProducerExp
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator
 from typing import Any
 
@@ -16,6 +15,7 @@ from kdump.forensics.answers import Producer as Row
 from kdump.forensics.partition_scan import BatchObserver, PartitionScan
 from kdump.forensics.producer_history import ProducerHistory, replayed
 from kdump.format.producer_snapshot import PRODUCER_ENTRY
+from kdump.log import file_system
 from kdump.log.paths import Target
 from kdump.log.region import Batch
 from kdump.state.producer_state import DUPLICATE, EPOCH_DECREASED, EPOCH_START, GAP, SequenceBreak
@@ -278,6 +278,6 @@ def _time(timestamp: int) -> int | None:
 def _entries(target: Target) -> int:
     """Estimate the number of entries of a snapshot from its size."""
     try:
-        return os.path.getsize(target.path) // PRODUCER_ENTRY.size
+        return file_system.getsize(target.path) // PRODUCER_ENTRY.size
     except OSError:
         return 0

@@ -6,6 +6,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable
 
+from kdump.log import file_system
 from kdump.log.errors import SourceError, SourceNotFound, went_away
 
 _present: frozenset[str] = frozenset()
@@ -15,7 +16,7 @@ _present: frozenset[str] = frozenset()
 def note_existing_paths(words: Iterable[str]) -> None:
     """Note which of these words of a command line are paths that exist. A named file or directory that is missing later
     went away while the command ran; one that is missing now is an error of whoever named it."""
-    set_existing_paths(frozenset(word for word in words if "://" not in word and os.path.exists(word)))
+    set_existing_paths(frozenset(word for word in words if "://" not in word and file_system.exists(word)))
 
 
 def set_existing_paths(paths: frozenset[str]) -> None:
@@ -41,5 +42,5 @@ def no_kafka_files(path: str, text: str) -> SourceError:
         return SourceError(text)
     here = os.path.abspath(path)
     gone = (each for each in _present if here in (os.path.abspath(each), os.path.dirname(os.path.abspath(each))))
-    lost = next((each for each in gone if not os.path.exists(each)), path)
-    return SourceError(text) if os.path.exists(lost) else missing(lost)
+    lost = next((each for each in gone if not file_system.exists(each)), path)
+    return SourceError(text) if file_system.exists(lost) else missing(lost)

@@ -8,6 +8,7 @@ import stat
 from typing import Any, NamedTuple
 
 from kdump.extras import how_to_install
+from kdump.log import file_system
 from kdump.log.errors import SourceError, is_missing, listing_error
 from kdump.log.unreadable_paths import note
 
@@ -27,7 +28,7 @@ def is_url(path: str) -> bool:
 def is_directory(path: str) -> bool:
     """Return True if the path is a directory (links are followed); in an object store, a prefix with objects below."""
     if not is_url(path):
-        return os.path.isdir(path)
+        return file_system.isdir(path)
     try:
         store, inside = _store(path)
         store.invalidate_cache()
@@ -42,7 +43,7 @@ def is_no_file(path: str) -> bool:
     """Return True if there is something other than a regular file (links are followed). A single look, because a
     running broker deletes and renames files at any moment."""
     try:
-        return not stat.S_ISREG(os.stat(path).st_mode)
+        return not stat.S_ISREG(file_system.stat(path).st_mode)
     except OSError:
         return False
 
@@ -53,7 +54,7 @@ def items(directory: str) -> list[DirectoryEntry]:
         return _of_store(directory)
     found = []
     try:
-        with os.scandir(directory) as entries:
+        with file_system.scandir(directory) as entries:
             for entry in entries:
                 try:
                     found.append(DirectoryEntry(entry.name, entry.path, entry.is_dir()))
@@ -75,7 +76,7 @@ def length(path: str) -> int | None:
     """Return the size of a file in bytes; None if it cannot be determined."""
     try:
         if not is_url(path):
-            return os.stat(path).st_size
+            return file_system.stat(path).st_size
         store, inside = _store(path)
         size = store.info(inside).get("size")
     except Exception:  # every store has its own errors

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable, Iterator
 
+from kdump.log import file_system
 from kdump.log.command_line_paths import no_kafka_files
 from kdump.log.directory_listing import DirectoryEntry, is_directory, is_url, items
 from kdump.log.errors import OnUnreadable, Unlisted, listing_error
@@ -79,7 +80,7 @@ class _Walk:
         seen = None
         try:
             if not is_url(directory):
-                seen = identity_of(os.stat(directory))
+                seen = identity_of(file_system.stat(directory))
                 if seen[:2] in self.seen:
                     return None
                 self.seen.add(seen[:2])

@@ -30,7 +30,7 @@ from kdump.format.numbers import int64
 from kdump.format.varint import Bytes
 from kdump.log.legacy_skim import Skimmed, cut, skim
 from kdump.log.record import Record
-from kdump.log.region import Batch, LegacyRecordBatch, Problem
+from kdump.log.region import Batch, LegacyRecordBatch, Problem, WrapperContents
 
 KEEP = 4 * 1024 * 1024
 """Maximum size in bytes of decompressed messages that are kept between the pass that finds the offsets and the pass
@@ -70,6 +70,13 @@ def read_wrapper(batch: LegacyRecordBatch) -> list[Inner] | None:
     if not batch.is_compressed or batch.looked_inside:
         return None
     batch.looked_inside = True
+    if batch.known_contents is not None:
+        known = batch.known_contents
+        batch.baseOffset, batch.recordCount = known.baseOffset, known.recordCount
+        batch.inner_base, batch.inner_last = known.inner_base, known.inner_last
+        for problem in known.problems:
+            batch.note(problem)
+        return None
     kept: list[Inner] | None = []
     size = count = 0
     first = last = None
@@ -104,6 +111,14 @@ def read_wrapper(batch: LegacyRecordBatch) -> list[Inner] | None:
         complete = not any(problem.space for problem in batch.problems)
         batch.baseOffset = int64(batch.inner_base + first) if complete else None
     return kept
+
+
+def contents_of(batch: LegacyRecordBatch) -> WrapperContents:
+    """Return what reading a wrapper shows."""
+    before = len(batch.problems)
+    read_wrapper(batch)
+    problems = tuple(batch.problems[before:])
+    return WrapperContents(batch.baseOffset, batch.recordCount, batch.inner_base, batch.inner_last, problems)
 
 
 def last_record_offset(batch: Batch) -> int:

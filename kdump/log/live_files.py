@@ -10,7 +10,6 @@ Source: org.apache.kafka.storage.internals.log.LocalLog (deleteSegmentFiles, rep
 
 from __future__ import annotations
 
-import os
 import stat
 import time
 from collections.abc import Callable, Iterable
@@ -18,6 +17,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from typing import TypeVar
 
+from kdump.log import file_system
 from kdump.log.command_line_paths import existing_paths
 from kdump.log.directory_listing import is_url
 from kdump.log.errors import SourceError, SourceNotFound, went_away
@@ -35,7 +35,7 @@ def open_target(target: Target, opener: Opener = open_source) -> Source:
     try:
         return opener(target.path)
     except SourceNotFound as error:
-        if os.path.islink(target.path) or (target.source == target.path and target.path not in existing_paths()):
+        if file_system.islink(target.path) or (target.source == target.path and target.path not in existing_paths()):
             raise
         raise SourceError(went_away(target.path)) from error
 
@@ -45,7 +45,7 @@ def identity(path: str) -> Identity | None:
     if is_url(path) or path == "-":
         return None
     try:
-        return identity_of(os.stat(path))
+        return identity_of(file_system.stat(path))
     except (OSError, ValueError):
         return None
 
@@ -80,8 +80,8 @@ def see(directory: str) -> SeenDirectory:
     """List a directory once, with the identities of its files."""
     seen = SeenDirectory()
     try:
-        seen.identities[""] = identity_of(os.stat(directory))
-        with os.scandir(directory) as entries:
+        seen.identities[""] = identity_of(file_system.stat(directory))
+        with file_system.scandir(directory) as entries:
             for entry in sorted(entries, key=lambda entry: entry.name):
                 with suppress(OSError):  # a circular link
                     if entry.is_dir():

@@ -11,7 +11,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 from functools import cached_property, lru_cache
 
-from kdump.log import file_kinds
+from kdump.log import file_kinds, file_system
 from kdump.log.directory_listing import DirectoryEntry, is_url, items, names, parent
 from kdump.log.file_kinds import ENDINGS, by_name
 from kdump.log.internal_topics import METADATA_TOPIC
@@ -68,7 +68,7 @@ class LogDirectory:
         """Whether the broker shut down cleanly, so that it will not recover logs at startup. A directory with the name
         of the clean-shutdown file counts as well."""
         mark = os.path.join(self.path, CLEAN_MARK)
-        return CLEAN_MARK in self.files if is_url(self.path) else os.path.exists(mark)
+        return CLEAN_MARK in self.files if is_url(self.path) else file_system.exists(mark)
 
     @property
     def only_metadata(self) -> bool:

@@ -19,6 +19,7 @@ from kdump.format.index import INDEX_ENTRY, TIME_INDEX_ENTRY
 from kdump.log import file_kinds
 from kdump.log.directory_listing import is_url
 from kdump.log.errors import SourceError, is_missing
+from kdump.log.file_system import tree_at
 from kdump.log.header_candidate import candidate_at
 from kdump.log.paths import Target
 from kdump.log.region import Limits
@@ -103,7 +104,7 @@ def index_pieces(path: str, entry_size: int) -> Iterator[bytes]:
     UnusableIndex if there are such zeros elsewhere, or if a compressed index ends in part of an entry."""
     zeros = 0
     try:
-        with closing(open_source(path) if is_url(path) else _opened(path)) as source:
+        with closing(open_source(path) if is_url(path) or tree_at(path) else _opened(path)) as source:
             size = source.size or 0  # unknown if it is compressed
             position, step = 0, PIECE // entry_size * entry_size
             while size <= LARGEST and not size % entry_size and position < LARGEST:
@@ -162,7 +163,8 @@ def last_entry(target: Target, kind: file_kinds.FileKind) -> LastEntry | None:
     layout, name = (INDEX_ENTRY, ".index") if kind is file_kinds.INDEX else (TIME_INDEX_ENTRY, ".timeindex")
     size = layout.size
     try:
-        with closing(_opened(stem + name + ending)) as source:
+        path = stem + name + ending
+        with closing(open_source(path) if tree_at(path) else _opened(path)) as source:
             length = source.size or 0
             if length % size or length > LARGEST:
                 return None

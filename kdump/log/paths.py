@@ -7,6 +7,7 @@ import re
 from collections.abc import Callable, Iterable, Iterator
 from typing import NamedTuple
 
+from kdump.log import file_system
 from kdump.log.command_line_paths import no_kafka_files
 from kdump.log.directory_listing import is_inside, is_no_file, is_url, items, names
 from kdump.log.errors import OnUnreadable, SourceError, Unlisted, is_gone, listing_error
@@ -57,7 +58,7 @@ def targets(path: str, kind: FileKind | None = None, on_unreadable: OnUnreadable
     """Yield the files that `path` denotes: a file itself (with the given `kind`), a directory's live segments in offset
     order, then those of the directories below it, in order of their names. Calls `on_unreadable` for a directory that
     cannot be read. Raises SourceError if there are no segments, and all directories could be read."""
-    if path == "-" or "://" in path or not os.path.isdir(path):
+    if path == "-" or "://" in path or not file_system.isdir(path):
         yield target(path, kind)
         return
     found = False
@@ -116,9 +117,9 @@ def directories(path: str, on_unreadable: OnUnreadable | None) -> Iterator[str]:
         yield from _below_url(path, report)
         return
     seen = set()
-    for directory, below, _files in os.walk(path, onerror=report, followlinks=True):
+    for directory, below, _files in file_system.walk(path, onerror=report, followlinks=True):
         try:
-            status = os.stat(directory)
+            status = file_system.stat(directory)
         except OSError as error:
             report(error)
             continue

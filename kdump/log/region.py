@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 from operator import attrgetter
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
 from kdump.answer import BYTES, EPOCH_MS, FILE_BYTE, OFFSET, Doc
 from kdump.core.batch_scan import ValidRun, checksum_holds
@@ -242,6 +242,16 @@ class BatchRun(Region):
         return self.checked or checksum_holds(self.buffer, at, end)
 
 
+class WrapperContents(NamedTuple):
+    """What reading a wrapper shows: the attributes of LegacyRecordBatch that it sets, and the problems that it adds."""
+
+    baseOffset: int | None
+    recordCount: int | None
+    inner_base: int | None
+    inner_last: int | None
+    problems: tuple[Problem, ...]
+
+
 class LegacyRecordBatch(Batch):
     """A message of format v0 or v1. kdump.log.legacy_records.read_wrapper sets baseOffset and recordCount of a
     wrapper."""
@@ -276,6 +286,8 @@ class LegacyRecordBatch(Batch):
         self.inner_last: int | None = None  # the last inner offset of a v0 wrapper
         self.inner: RecordColumns | None = None
         """The messages of a wrapper as core.message_set returns them; set by look_inside if none is unusual."""
+        self.known_contents: WrapperContents | None = None
+        """What a wrapper contains, if that is known without reading it."""
 
 
 def make_batch(

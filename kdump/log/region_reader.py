@@ -13,6 +13,7 @@ from kdump.core.batch_scan import FURTHEST, scan_valid_batches
 from kdump.core.column_numbers import MAGIC_AT
 from kdump.format.batch_header import LOG_OVERHEAD, BatchHeader
 from kdump.format.legacy_message import MessageHeader
+from kdump.log.bundle_log import BundleLog
 from kdump.log.embedded_batch import LOOK_BACK
 from kdump.log.errors import SourceError
 from kdump.log.header_candidate import HEADER, LEAST, REACH, HeaderCandidate, candidate_at, near
@@ -42,6 +43,8 @@ def regions(
     offset must be above those before it and near the file's name. Raises SourceError if the device fails, and instead
     of any region if the file does not look like Kafka's (see Window.is_nameless).
     """
+    if isinstance(window.source, BundleLog):
+        return window.source.stored_regions(start, limits or Limits(), runs=bool(run_mode))
     found = Reader(window, name_offset, limits or Limits(), run_mode, unordered=unordered).regions(start)
     return _recognized(window, found) if window.is_nameless and start == 0 else found
 

@@ -16,6 +16,7 @@ from kdump.extras import how_to_install
 from kdump.format.codec import decompress
 from kdump.format.errors import DecodeError
 from kdump.log.errors import SourceError, SourceNotFound, is_missing
+from kdump.log.file_system import tree_at
 from kdump.log.low_impact_reads import LowImpactReads, after_read, before_read
 from kdump.log.unreadable_paths import note
 
@@ -315,6 +316,9 @@ def open_source(path: str, wrap: Callable[[FileSource], Source] | None = None) -
         return _stream("-", stdin if hasattr(stdin, "peek") else io.BufferedReader(stdin))
     if "://" in path:
         return _open_url(path)
+    in_tree = tree_at(path)
+    if in_tree is not None:
+        return in_tree[0].open(in_tree[1], path)
     try:
         fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
     except (OSError, ValueError) as error:

@@ -10,6 +10,7 @@ from kdump.check.summary import CheckSummary
 from kdump.forensics import answers as forensic
 from kdump.forensics import cluster_answer, groups_answer, ls_answer, schema_answer
 from kdump.forensics import diff_answer as diff
+from kdump.forensics.bundle.run import BundleSummary
 from kdump.forensics.carve import answer as carve
 from kdump.forensics.carve.carved_runs import CarvedRun
 from kdump.forensics.reindex import run as reindex
@@ -42,6 +43,7 @@ TYPES: dict[str, tuple[Key, ...]] = {
         ls_answer.ListedDirectory, ls_answer.ListedPartition, ls_answer.ListedTopic, ls_answer.ListedSegment
     ),
     **keys_by_type(schema_answer.StructAnswer, schema_answer.FieldAnswer),
+    **keys_by_type(BundleSummary),
     **keys_by_type(
         groups_answer.DescribedGroup,
         groups_answer.GroupMember,

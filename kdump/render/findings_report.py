@@ -276,6 +276,10 @@ def verdict(errors: int, warnings: int, totals: CheckTotals) -> tuple[str, str]:
 def incomplete(totals: CheckTotals) -> list[str]:
     """Return what is missing, and how much was not read, for the headline of any verdict."""
     unread = [f"{count_text(len(totals.unread), 'path')} not read"] if totals.unread else []
+    unread += [
+        f"the {what} of {count_text(count, 'partition')} are not in the bundle and were not checked"
+        for what, count in totals.not_in_bundle.items()
+    ]
     return [printable(totals.missing.text), *unread] if totals.missing else unread
 
 

@@ -145,6 +145,7 @@ def summary_object(totals: CheckTotals, seconds: float) -> Object:
             known=totals.known,
             unread=totals.unread,
             notes=totals.notes,
+            notInBundle=dict(totals.not_in_bundle) or None,
             seconds=round(seconds, 3),
         )
     )

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from kdump.format.meta_properties import meta_properties
-from kdump.log import file_kinds
+from kdump.log import file_kinds, file_system
 from kdump.log.internal_topics import METADATA_TOPIC
 from kdump.log.log_directory import REMOTE_CACHE, LogDirectory, log_directory_above
 from kdump.log.partition_directory import PartitionDirectory
@@ -158,12 +158,12 @@ def _dated(directory: LogDirectory) -> int | None:
     times = []
     for target in marks:
         try:
-            times.append(os.stat(target.path).st_mtime_ns // 1_000_000)
+            times.append(file_system.stat(target.path).st_mtime_ns // 1_000_000)
         except OSError:
             continue
     return max(times, default=None)
 
 
 def _below(directory: str) -> Iterator[str]:
-    for path, _, names in os.walk(directory):
+    for path, _, names in file_system.walk(directory):
         yield from (os.path.join(path, name) for name in names)

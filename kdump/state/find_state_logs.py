@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator
 
+from kdump.log import file_system
 from kdump.log.command_line_paths import missing
 from kdump.log.directory_listing import is_no_file
 from kdump.log.errors import OnUnreadable, SourceError, listing_error
@@ -88,7 +89,7 @@ def _is_file(target: Target, on_unreadable: OnUnreadable) -> bool:
     if is_no_file(target.path):
         on_unreadable(SourceError(f"{target.path}: not a file"))
         return False
-    if not os.path.exists(target.path):
+    if not file_system.exists(target.path):
         on_unreadable(missing(target.path))
         return False
     return True

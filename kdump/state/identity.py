@@ -9,6 +9,7 @@ import json
 import os
 
 from kdump.format.numbers import parse_int
+from kdump.log import file_system
 from kdump.log.log_directory import LogDirectory
 from kdump.log.paths import target
 from kdump.state.metadata_image import MetadataImage, QuorumLeader, Voter
@@ -25,7 +26,7 @@ def complete_quorum(metadata: MetadataImage, folder: str) -> None:
     """Complete `metadata` from the quorum-state file in `folder`, a metadata log directory: the leader if its epoch is
     higher than that found in the log, and the voters if the log has none."""
     path = os.path.join(folder, "quorum-state")
-    quorum = properties(target(path) if os.path.isfile(path) else None)
+    quorum = properties(target(path) if file_system.isfile(path) else None)
     leader, epoch = (parse_int(quorum.get(name)) for name in ("leaderId", "leaderEpoch"))
     if leader is not None and epoch is not None and leader >= 0:
         known = metadata.leader

@@ -34,12 +34,12 @@ ReplicaManager.getOrCreatePartition and checkpointHighWatermarks, Partition.crea
 
 from __future__ import annotations
 
-import os
 import re
 from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 
 from kdump.format.numbers import parse_int
+from kdump.log import file_system
 from kdump.log.directory_listing import items
 from kdump.log.errors import SourceError
 from kdump.log.paths import PARTITION, Target, natural
@@ -189,8 +189,9 @@ def name_of(key: PartitionKey) -> str:
 
 def what_is_at(path: str) -> str:
     """Return in words what is at a path where there is no directory."""
-    if os.path.islink(path):
-        return f"a link to {os.readlink(path)}, which is {'not a directory' if os.path.exists(path) else 'missing'},"
+    if file_system.islink(path):
+        what = "not a directory" if file_system.exists(path) else "missing"
+        return f"a link to {file_system.readlink(path)}, which is {what},"
     return "a file"
 
 

@@ -5,12 +5,11 @@ Names and sizes come first, from the directory alone; headers are read on reques
 
 from __future__ import annotations
 
-import os
 from array import array
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
-from kdump.log import file_kinds
+from kdump.log import file_kinds, file_system
 from kdump.log.errors import SourceError, is_gone
 from kdump.log.fault_tolerant import FaultTolerantSource, fault_tolerant
 from kdump.log.header_totals import HeaderTotals
@@ -256,7 +255,7 @@ def segments_of(place: PartitionDirectory) -> list[SegmentSummary]:
 def sizes_of(path: str) -> tuple[int, int]:
     """Return the file's length and the bytes that it occupies; 0 for a file that is gone."""
     try:
-        status = os.stat(path)
+        status = file_system.stat(path)
     except OSError:
         return 0, 0
     return status.st_size, getattr(status, "st_blocks", 0) * 512

@@ -6,6 +6,7 @@ import os
 from collections.abc import Callable, Iterable, Sequence
 from typing import NamedTuple
 
+from kdump.log import file_system
 from kdump.log.errors import within
 from kdump.log.internal_topics import SHARE_TOPIC
 from kdump.log.paths import target
@@ -59,7 +60,7 @@ def _read(
 ) -> LogRead:
     end, time = 0, None
     place = os.path.join(os.path.basename(os.path.dirname(os.path.abspath(path := log.path))), os.path.basename(path))
-    place = f"{log.topic}-{log.partition}" if os.path.isdir(path) else place
+    place = f"{log.topic}-{log.partition}" if file_system.isdir(path) else place
 
     def note(problem: str) -> None:
         replay.note(within(place, problem))
@@ -89,7 +90,7 @@ def _read(
             else:
                 replay.apply(record)
             replay.name = ""
-        on_progress(max(0, (os.path.getsize(path) if os.path.exists(path) else 0) - done))
+        on_progress(max(0, (file_system.getsize(path) if file_system.exists(path) else 0) - done))
     return LogRead(log.topic, log.partition, log.path, end, time)
 
 

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterable, Mapping
 from functools import cached_property
 from typing import NamedTuple
 
+from kdump.log import file_system
 from kdump.log.directory_listing import is_url
 from kdump.log.errors import SourceError
 from kdump.log.find_directories import find_directories
@@ -35,7 +35,7 @@ def unlisted(paths: Iterable[str], found: Iterable[str], collector: UnlistedColl
     broker. `paths`: those of the command; `found`: those of what is in them; `collector`: of the search."""
     return [
         *collector.apart_from(found),
-        *(path for path in paths if path != "-" and not is_url(path) and not os.path.exists(path)),
+        *(path for path in paths if path != "-" and not is_url(path) and not file_system.exists(path)),
     ]
 
 

@@ -24,6 +24,8 @@ from kdump.core.column_numbers import BASE_OFFSET, LAST_OFFSET, RECORD_COUNT
 from kdump.core.header_columns import HeaderColumns, total
 from kdump.format.count_text import count_text
 from kdump.log.batch_validity import is_intact
+from kdump.log.bundle_index import RECORDS
+from kdump.log.bundle_log import BundleLog
 from kdump.log.errors import SourceError
 from kdump.log.internal_topics import METADATA_TOPIC
 from kdump.log.legacy_records import read_wrapper
@@ -81,6 +83,8 @@ class PartitionCheck(Resumable):
         self._held: list[tuple[Finding, int, int | None]] = []
         """Damage with the number of records, and the log end offset, before it."""
         self._records = 0
+        self._lacks: set[str] = set()
+        """What of the log is not in the bundle that it is read from."""
         self.neighbor_files = NeighborFiles(options, totals)
         self.producers = self._producer_watcher()
         self.transactions = TransactionWatcher()
@@ -172,13 +176,19 @@ class PartitionCheck(Resumable):
             observer.unread()
 
     def _walk(self, part: SegmentContext, window: Window) -> Iterator[Finding]:
-        observers, deep = self._observers, "records" in self.options.chosen
+        observers = self._observers
         decode = not self.options.headers_only
         damage: int | None = None
         source = window.source
+        lacks = source.lacks if isinstance(source, BundleLog) else ()
+        deep = decode and "records" in self.options.chosen
+        wanted = {each for each in lacks if each != RECORDS or deep}
+        deep = deep and RECORDS not in lacks
+        self.totals.not_in_bundle.update(wanted - self._lacks)
+        self._lacks.update(lacks)
         yield from _findings(observer.begin(part) for observer in observers)
         runs = BatchRunChecker(
-            part, self.known, observers, self.options.limits.max_decompressed_size, decode=decode, deep=deep and decode
+            part, self.known, observers, self.options.limits.max_decompressed_size, decode=decode, deep=deep
         )
         run_mode = CHECKED if all(observer.accepts_runs for observer in observers) else ""
         found = self._regions(part, window, run_mode)
@@ -224,7 +234,7 @@ class PartitionCheck(Resumable):
         if is_valid and not self.options.headers_only:
             if isinstance(batch, LegacyRecordBatch):
                 read_wrapper(batch)
-            if "records" in self.options.chosen:
+            if "records" in self.options.chosen and RECORDS not in self._lacks:
                 yield from record_rules.findings(part, self.known, batch)
             marker = marker_of(batch)
         if is_valid:
@@ -328,4 +338,4 @@ def recovers(known: PartitionContext, following: SegmentFiles | None) -> bool | 
 def _modified(window: Window, now: int) -> int:
     """Return the file's modification time in epoch ms, or `now` if it has none."""
     source = window.source
-    return source.state()[1] // 1_000_000 if isinstance(source, FileSource) else now
+    return source.state()[1] // 1_000_000 if isinstance(source, (FileSource, BundleLog)) else now

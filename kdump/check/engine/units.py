@@ -26,7 +26,7 @@ from kdump.check.rules.missing_partitions import missing_from, missing_in
 from kdump.check.rules.time_index import TimeIndexRule
 from kdump.check.rules.txn_index import invalid_entries
 from kdump.check.totals import CheckTotals
-from kdump.log import file_kinds
+from kdump.log import file_kinds, file_system
 from kdump.log.directory_listing import length, parent
 from kdump.log.errors import OnUnreadable, SourceError
 from kdump.log.find_directories import find_directories
@@ -210,7 +210,7 @@ class CheckUnit:
         log = os.path.splitext(index.path)[0] + ".log"
         segment = SegmentFiles("", index.name_offset or 0, None, {index.kind: index})
         here = one_file(index, segment, self.known.state)
-        if os.path.isfile(log):
+        if file_system.isfile(log):
             segment.log = target(log, source=index.source)
             check = PartitionCheck(here, self.known, replace(self.options, only=frozenset({"indexes"})), totals)
             check.on_progress = on_progress

@@ -14,6 +14,7 @@ from kdump.forensics.carve.carved_runs import CarvedRun, Runs
 from kdump.forensics.carve.search import CarvedBatch, Search
 from kdump.forensics.carve.write_runs import Writer
 from kdump.forensics.output_directory import OutputDirectory
+from kdump.log import file_system
 from kdump.log.errors import OnUnreadable, SourceError, is_missing, listing_error, raise_error
 from kdump.log.fault_tolerant import FaultTolerantSource
 from kdump.log.paths import Target, target
@@ -70,7 +71,7 @@ def carve(
 
 
 def _files(path: str, on_unreadable: OnUnreadable) -> Iterator[Target]:
-    if path == "-" or "://" in path or not os.path.isdir(path):
+    if path == "-" or "://" in path or not file_system.isdir(path):
         yield target(path)
         return
 
@@ -81,7 +82,7 @@ def _files(path: str, on_unreadable: OnUnreadable) -> Iterator[Target]:
         found = True  # or nobody knows
         on_unreadable(SourceError(listing_error(error, str(error.filename))))
 
-    for folder, below, names in os.walk(path, onerror=unlistable):
+    for folder, below, names in file_system.walk(path, onerror=unlistable):
         below.sort()
         for name in sorted(names):
             if not _is_skipped(os.path.join(folder, name)):
@@ -94,7 +95,7 @@ def _files(path: str, on_unreadable: OnUnreadable) -> Iterator[Target]:
 def _is_skipped(path: str) -> bool:
     """Return True for a pipe, a device or a socket that was found in a directory, and for a broken link."""
     try:
-        return not stat.S_ISREG(os.stat(path).st_mode)
+        return not stat.S_ISREG(file_system.stat(path).st_mode)
     except OSError as error:
         return is_missing(error)
 

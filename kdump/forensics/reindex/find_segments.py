@@ -13,6 +13,7 @@ from kdump.check.options import Options
 from kdump.check.partition_context import PartitionContext
 from kdump.forensics.reindex.build import INTERVAL, LARGEST_INDEX
 from kdump.format.numbers import parse_int
+from kdump.log import file_system
 from kdump.log.command_line_paths import missing
 from kdump.log.errors import OnUnreadable, SourceError
 from kdump.log.file_kinds import INDEXES, SEGMENT, FileKind
@@ -100,7 +101,7 @@ def _segment(target: Target, on_unreadable: OnUnreadable) -> SegmentFiles | None
                 "copy the segment to a file with that name"
             )
         )
-    elif not os.path.exists(target.path):
+    elif not file_system.exists(target.path):
         on_unreadable(missing(target.path))
     elif target.kind is None or (target.name_offset is None and target.kind is SEGMENT):
         on_unreadable(
@@ -119,7 +120,7 @@ def _adjacent_indexes(segment: Target) -> dict[FileKind, Target]:
     """Return the indexes of a segment file. If it is not live, their names have the same suffix (.deleted, .swap)."""
     stem, _, ending = segment.path.rpartition(".log")
     paths = {kind: f"{stem}.{kind.name}{ending}" for kind in INDEXES}
-    return {kind: target(path, source=segment.source) for kind, path in paths.items() if os.path.isfile(path)}
+    return {kind: target(path, source=segment.source) for kind, path in paths.items() if file_system.isfile(path)}
 
 
 def _asked(

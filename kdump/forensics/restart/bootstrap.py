@@ -12,6 +12,7 @@ from kdump.forensics.restart.access_rights import Rights
 from kdump.forensics.restart.file_records import CorruptRecord, read_batches
 from kdump.forensics.restart.plan_values import EXIT, DirectoryPlan, StartupFailure
 from kdump.format.metadata_record import decode_metadata_record
+from kdump.log import file_system
 from kdump.log.batch_records import records
 from kdump.log.errors import SourceError
 from kdump.log.paths import target
@@ -25,7 +26,7 @@ FEATURE, METADATA_VERSION = "FeatureLevelRecord", "metadata.version"
 def read_bootstrap(directory: DirectoryPlan, options: Options, rights: Rights) -> None:
     """Add a stop to the directory if its bootstrap.checkpoint makes the node exit."""
     path = os.path.join(directory.path, BOOTSTRAP)
-    if not os.path.exists(path):
+    if not file_system.exists(path):
         return
     found = rights.java_error(path)
     position = None

@@ -7,12 +7,12 @@ PartitionMetadataReadBuffer, CheckpointFileWithFailureHandler.
 
 from __future__ import annotations
 
-import os
 import re
 from typing import NamedTuple
 
 from kdump.forensics.restart.plan_values import EXIT, OFFLINE, EpochEntry, StartupFailed, StartupFailure
 from kdump.format.numbers import parse_int, parse_long
+from kdump.log import file_system
 from kdump.log.directory_listing import is_no_file
 from kdump.log.entries import LARGEST_TEXT
 from kdump.log.errors import SourceError, SourceNotFound
@@ -40,9 +40,9 @@ class CheckpointLine(NamedTuple):
 
 def read_small(path: str) -> bytes | None:
     """Return the content of a small file; None if it does not exist. Raises SourceError."""
-    if not os.path.lexists(path):
+    if not file_system.lexists(path):
         return None
-    if is_no_file(path) or (os.path.islink(path) and not os.path.exists(path)):
+    if is_no_file(path) or (file_system.islink(path) and not file_system.exists(path)):
         raise SourceError(f"{path}: not a file")
     try:
         source = open_source(path)
@@ -60,7 +60,7 @@ def read_small(path: str) -> bytes | None:
 def read_text(path: str) -> list[CheckpointLine] | None:
     """Return the lines of a file; None if it does not exist. Raises SourceError, and BadLine for the first byte that is
     not UTF-8, as Java does, and for a directory with the file's name."""
-    if os.path.isdir(path):
+    if file_system.isdir(path):
         raise BadLine(0, "is a directory", exception="IOException: Is a directory")
     data = read_small(path)
     if data is None:

@@ -13,6 +13,7 @@ import os
 
 from kdump.forensics.restart.lock_holder import lock_holder
 from kdump.forensics.restart.plan_values import DirectoryPlan
+from kdump.log import file_system
 from kdump.log.directory_listing import is_url, names
 from kdump.log.errors import SourceError, Unlisted
 from kdump.log.find_directories import find_directories
@@ -39,7 +40,7 @@ def node_directories(paths: list[str]) -> list[DirectoryPlan]:
             errors.append(SourceError(f"{path}: {reason}; pass a broker's log directory"))
         else:
             found += _log_directories(path, several=len(paths) > 1)
-    if all(each.failed and not os.path.isdir(each.path) for each in found):
+    if all(each.failed and not file_system.isdir(each.path) for each in found):
         raise errors[0]
     _roles(found)
     return found
@@ -91,10 +92,10 @@ def _log_directories(path: str, several: bool) -> list[DirectoryPlan]:
 
 def _directory(place: LogDirectory) -> DirectoryPlan:
     # A broker checks only that something has this name, and follows links.
-    clean = os.path.exists(os.path.join(place.path, CLEAN_MARK))
+    clean = file_system.exists(os.path.join(place.path, CLEAN_MARK))
     plan = DirectoryPlan(place.path, clean)
     plan.logDir = not place.only_metadata
-    plan.metadataLogDir = os.path.exists(os.path.join(place.path, METADATA_LOG))
+    plan.metadataLogDir = file_system.exists(os.path.join(place.path, METADATA_LOG))
     process = lock_holder(place.path)
     if process is not None:
         plan.warnings.append(

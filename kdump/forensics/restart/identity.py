@@ -14,6 +14,7 @@ from kdump.forensics.restart.log_files import denied, temporary_file_stop
 from kdump.forensics.restart.plan_values import EXIT, OFFLINE, DirectoryPlan, RestartPlan, StartupFailure, Step
 from kdump.format.java_properties import MALFORMED, properties
 from kdump.format.meta_properties import meta_properties
+from kdump.log import file_system
 from kdump.log.errors import SourceError
 from kdump.log.internal_topics import METADATA_TOPIC
 from kdump.state.metadata_image import MetadataImage
@@ -91,7 +92,7 @@ def _one_metadata_log(valid: list[DirectoryPlan], directories: list[DirectoryPla
     configured = next((each.path for each in directories if each.metadataLogDir), "")
     for directory in valid:
         path = os.path.join(directory.path, f"{METADATA_TOPIC}-0")
-        if directory.metadataLogDir or not os.path.exists(path):
+        if directory.metadataLogDir or not file_system.exists(path):
             continue
         message = f"there is a metadata log here and in {configured}: a node has only one, in metadata.log.dir"
         exception = f"KafkaException: Found unexpected metadata location in data directory `{path}`"

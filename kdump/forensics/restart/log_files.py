@@ -14,6 +14,7 @@ from kdump.forensics.restart.checkpoint_file import number
 from kdump.forensics.restart.log_segment import segment_at
 from kdump.forensics.restart.plan_values import EXIT, OFFLINE, PartitionPlan, StartupFailed, StartupFailure, Step
 from kdump.forensics.restart.producer_state_manager import Open
+from kdump.log import file_system
 from kdump.log.errors import SourceError, is_missing, listing_error
 from kdump.log.live_files import SeenDirectory
 from kdump.log.unreadable_paths import note
@@ -61,12 +62,12 @@ class LogFiles:
     def needs(self, path: str, want: int = READ | WRITE, *, random: bool = False) -> None:
         """Check that the broker's user may open a file, or create it if it is missing; `random`: as a RandomAccessFile.
         Raises StartupFailed if not."""
-        exists = os.path.lexists(path)
+        exists = file_system.lexists(path)
         denial = self.rights.java_error(path, want) if exists else None
         if not exists and not self.rights.can(os.path.dirname(path), WRITE | ENTER):
             denial = f"AccessDeniedException: {path}"
             random = False
-        if denial is None or os.path.isdir(path):
+        if denial is None or file_system.isdir(path):
             return
         word = "write" if want & WRITE else "read"
         if random:
@@ -102,7 +103,7 @@ class LogFiles:
             raise StartupFailed(denied(path, "delete", f"AccessDeniedException: {path}", self.rights))
         size = 0
         with suppress(OSError):
-            size = os.stat(path).st_size
+            size = file_system.stat(path).st_size
         self.step(kind, path, reason, size=size)
 
     def _temporary(self) -> list[str]:
@@ -159,9 +160,9 @@ class LogFiles:
 def denied(path: str, word: str, exception: str, rights: Rights) -> StartupFailure:
     """Return the stop for a file access (the verb `word`) that the broker's user has no right to; `exception` is the
     exception."""
-    where = path if os.path.isdir(path) else os.path.dirname(path) or os.curdir
+    where = path if file_system.isdir(path) else os.path.dirname(path) or os.curdir
     message = f"user {rights.name} has no permission to {word} {path}"
-    if not os.path.lexists(path):
+    if not file_system.lexists(path):
         message = f"user {rights.name} has no permission to write in {where}"
     remedy = f"give {where} to {rights.name} (chown -R); if the broker runs as another user, run kdump as that user"
     return StartupFailure(OFFLINE, path, None, None, message, exception, remedy)
@@ -171,9 +172,9 @@ def temporary_file_stop(path: str, rights: Rights) -> StartupFailure | None:
     """Return the stop if the temporary file that a broker writes before it renames it to `path` exists, and cannot be
     overwritten (FileOutputStream); None if it can."""
     path += ".tmp"
-    if os.path.isdir(path):
+    if file_system.isdir(path):
         return directory_stop(path)._replace(exception=f"FileNotFoundException: {path} (Is a directory)")
-    if not os.path.exists(path) or rights.can(path, WRITE):
+    if not file_system.exists(path) or rights.can(path, WRITE):
         return None
     exception = f"FileNotFoundException: {path} (Permission denied)"
     return denied(path, "write", exception, rights)._replace(

@@ -45,6 +45,7 @@ from kdump.forensics.restart.root_files import (
 from kdump.forensics.restart.segment_recovery import INTERVAL
 from kdump.forensics.restart.stray_partitions import StrayPartitions
 from kdump.format.numbers import parse_int
+from kdump.log import file_system
 from kdump.log.directory_listing import items
 from kdump.log.errors import SourceError
 from kdump.log.internal_topics import METADATA_TOPIC
@@ -87,12 +88,12 @@ class LogManager:
                 continue
             directory.stops += metadata_stops(directory, self.rights)
             path = os.path.join(directory.path, METADATA_LOG)
-            if os.path.isfile(path):
+            if file_system.isfile(path):
                 exception = f"FileAlreadyExistsException: {path}"
                 remedy = f"move it out of the directory: {FETCH_METADATA_AGAIN}"
                 message = "there is a file in place of the metadata log's directory"
                 directory.stops.append(StartupFailure(EXIT, path, None, None, message, exception, remedy))
-            if os.path.isdir(path):
+            if file_system.isdir(path):
                 plan = PartitionPlan(METADATA_TOPIC, 0, path, directory.path, "", clean=False)
                 how = LoadParameters(
                     self.options.open, self.rights, False, limits=self.options.limits, on_progress=self.on_progress
@@ -169,7 +170,7 @@ class LogManager:
                 self._after(plan, directory)
 
             plan = self._settled(plan, act)
-            if os.path.isdir(plan.path):  # its topic may have been deleted in the meantime
+            if file_system.isdir(plan.path):  # its topic may have been deleted in the meantime
                 yield plan
         names = {item.name for item in entries if item.is_directory}
         others = [each.path for each in self.directories if each is not directory and (each.logDir or each.failed)]
@@ -204,7 +205,7 @@ class LogManager:
             before = now
             if self.live.get((plan.topic, plan.partition, plan.state)) is made:
                 del self.live[(plan.topic, plan.partition, plan.state)]
-            if pause is None or not os.path.isdir(plan.path):
+            if pause is None or not file_system.isdir(plan.path):
                 break
             time.sleep(pause)
         made = replace(plan, steps=[], cuts=[], stops=[], notes=[], unread=[])
@@ -246,7 +247,7 @@ class LogManager:
         try:
             topic_id_at = os.path.join(plan.path, "partition.metadata")
             denial = self.rights.java_error(topic_id_at)
-            if denial is not None and not os.path.isdir(topic_id_at):
+            if denial is not None and not file_system.isdir(topic_id_at):
                 raise StartupFailed(denied(topic_id_at, "read", denial, self.rights))
             topic_id = checkpoint_file.topic_id(topic_id_at)
         except StartupFailed as stopped:
@@ -309,11 +310,11 @@ class LogManager:
         live = self.moves.live_of(plan)
         if assigned is None or assigned != directory.directoryId:
             plan.notes.append("a replica being moved here from another log directory: the broker continues the move")
-            if live is not None and not os.path.lexists(name):
+            if live is not None and not file_system.lexists(name):
                 reason = f"to {plan.name}: as soon as it has all records of {live} and replaces it"
                 plan.steps.append(Step("rename", plan.path, None, None, 0, reason))
             return
-        if not os.path.lexists(name):
+        if not file_system.lexists(name):
             reason = f"to {plan.name}: the cluster has assigned the partition to this log directory"
             plan.steps.append(Step("rename", plan.path, None, None, 0, reason))
             return
@@ -345,7 +346,7 @@ class LogManager:
         """Return True, and add a stop, if the broker is not permitted to read a checkpoint: this fails the log
         directory."""
         denial = self.rights.java_error(path)
-        if denial is None or os.path.isdir(path):
+        if denial is None or file_system.isdir(path):
             return False
         directory.stops.append(denied(path, "read", denial, self.rights))
         return True

@@ -16,6 +16,7 @@ from kdump.forensics.restart.file_records import CorruptRecord, RecordBatchView,
 from kdump.forensics.restart.offset_index import OffsetIndex, read_index
 from kdump.forensics.restart.plan_values import EXIT, StartupFailed, StartupFailure
 from kdump.forensics.restart.producer_state_manager import Open, ProducerStateManager
+from kdump.log import file_system
 from kdump.log.paths import Target, target
 from kdump.log.source import SeekableSource
 from kdump.log.window import Window
@@ -145,5 +146,7 @@ def corrupt_stop(file: str, error: CorruptRecord) -> StartupFailure:
 
 def segment_at(path: str, base: int, open_: Open, suffix: str = "") -> LogSegment:
     """Return the segment whose .log is at `path`, or is created there."""
-    created = not os.path.exists(path)
-    return LogSegment(base, target(path), 0 if created else os.stat(path).st_size, open_, None, False, suffix, created)
+    created = not file_system.exists(path)
+    return LogSegment(
+        base, target(path), 0 if created else file_system.stat(path).st_size, open_, None, False, suffix, created
+    )

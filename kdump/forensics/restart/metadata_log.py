@@ -16,6 +16,7 @@ from kdump.forensics.restart.checkpoint_file import topic_id
 from kdump.forensics.restart.file_records import UP_TO_MAGIC, CorruptRecord, ensure_valid, read_batches
 from kdump.forensics.restart.log_loader import LoadParameters, load
 from kdump.forensics.restart.plan_values import EXIT, PartitionPlan, StartupFailed, StartupFailure, Step
+from kdump.log import file_system
 from kdump.log.live_files import SeenDirectory
 from kdump.log.paths import target
 from kdump.log.source import open_source
@@ -126,7 +127,7 @@ def _known_magic(position: int, magic: int) -> None:
 
 def _quorum_state(path: str) -> None:
     """Check quorum-state, if there is one. Raises StartupFailed, SourceError."""
-    if not os.path.isfile(path):
+    if not file_system.isfile(path):
         return
     source = open_source(path)
     try:

@@ -12,6 +12,7 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from kdump.forensics.restart.plan_values import OFFLINE, DirectoryPlan, PartitionPlan, StartupFailure, Step
 from kdump.forensics.restart.root_files import OFFSETS
+from kdump.log import file_system
 from kdump.log.paths import target
 from kdump.state.metadata_image import MetadataImage
 from kdump.state.missing_partitions import (
@@ -43,7 +44,7 @@ def missing_logs(
     cluster may have the partitions, so that the broker creates them."""
     paths = {name: os.path.join(directory.path, name) for name in checkpoints}
     known = checkpointed_partitions(
-        {name: target(path, source=directory.path) for name, path in paths.items() if os.path.lexists(path)}
+        {name: target(path, source=directory.path) for name, path in paths.items() if file_system.lexists(path)}
     )
     expected = Expected(directory.path, tuple(others), directory.nodeId, directory.directoryId, known, metadata)
     missing = missing_partitions(expected)
@@ -69,6 +70,6 @@ def _blocked(path: str, condition: str) -> StartupFailure:
     message = f"there is {what_is_at(path)} in place of a partition's directory, which the broker creates{condition}"
     exception = f"FileAlreadyExistsException: {path}"
     remedy = f"make the link's target available again (is its file system mounted?), or move {path} away"
-    if not os.path.islink(path):
+    if not file_system.islink(path):
         remedy = f"move {path} out of the directory, and put the partition's directory back if you have it"
     return StartupFailure(OFFLINE, path, None, None, message, exception, remedy)

@@ -5,11 +5,11 @@ Source: org.apache.kafka.storage.internals.log.AbstractIndex and OffsetIndex, Tr
 
 from __future__ import annotations
 
-import os
 import sys
 from array import array
 
 from kdump.format.index import INDEX_ENTRY, TXN_INDEX_ENTRY
+from kdump.log import file_system
 from kdump.log.errors import SourceError
 from kdump.log.offset_index_lookup import LARGEST
 from kdump.log.source import open_source
@@ -89,7 +89,7 @@ def _size(path: str, size: int | None) -> int:
 
 def read_index(path: str, base: int) -> OffsetIndex:
     """Read the index at `path`; it has no entries if there is no file. Raises SourceError."""
-    if not os.path.isfile(path):
+    if not file_system.isfile(path):
         return OffsetIndex(base)
     source = open_source(path)
     try:

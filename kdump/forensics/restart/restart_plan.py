@@ -14,6 +14,7 @@ from kdump.forensics.restart.log_manager import LogManager
 from kdump.forensics.restart.plan_values import PartitionPlan, RestartPlan
 from kdump.forensics.restart.root_files import read_only_stop
 from kdump.forensics.restart.stray_partitions import StrayPartitions
+from kdump.log import file_system
 from kdump.log.internal_topics import METADATA_TOPIC
 from kdump.log.log_directory import LogDirectory, directory_at
 from kdump.state.identity import complete_quorum
@@ -74,7 +75,7 @@ def restart_plan(
     if is_broker:
         for each in manager.logs():
             add(each)
-    known = any(os.path.exists(os.path.join(each.path, METADATA_LOG)) for each in plan.directories)
+    known = any(file_system.exists(os.path.join(each.path, METADATA_LOG)) for each in plan.directories)
     lacks_topics = not has_topics and not is_alone and any(each.topic != METADATA_TOPIC for each in plan.partitions)
     plan.withoutTopics = known and lacks_topics
     plan.withoutMetadata = not strays.of_zookeeper and (not known or (lacks_topics and not plan.unread))
@@ -111,7 +112,7 @@ def _metadata(plan: RestartPlan, options: Options) -> MetadataImage | None:
 def _is_of_zookeeper(plan: RestartPlan) -> bool:
     """Return True if the broker ran with ZooKeeper: meta.properties has version 0, and there is no metadata log."""
     here = [each for each in plan.directories if each.version is not None]
-    metadata = any(os.path.exists(os.path.join(each.path, METADATA_LOG)) for each in plan.directories)
+    metadata = any(file_system.exists(os.path.join(each.path, METADATA_LOG)) for each in plan.directories)
     return bool(here) and not metadata and all(each.version == "0" for each in here)
 
 

@@ -14,6 +14,7 @@ from kdump.forensics.restart.access_rights import ENTER, READ, WRITE, Rights, re
 from kdump.forensics.restart.directories import METADATA_LOG
 from kdump.forensics.restart.log_files import denied, temporary_file_stop
 from kdump.forensics.restart.plan_values import EXIT, OFFLINE, DirectoryPlan, StartupFailure
+from kdump.log import file_system
 from kdump.log.log_directory import CLEAN_MARK, LOCK
 
 OFFSETS = ("recovery-point-offset-checkpoint", "log-start-offset-checkpoint", "replication-offset-checkpoint")
@@ -24,7 +25,7 @@ def _lock_error(directory: DirectoryPlan, rights: Rights) -> tuple[str, str] | N
     """Return the path of .lock and the exception that Java throws when it opens or creates it; None if it can."""
     path = os.path.join(directory.path, LOCK)
     denial = rights.java_error(path, READ | WRITE)
-    if not os.path.lexists(path) and not rights.can(directory.path, WRITE | ENTER):
+    if not file_system.lexists(path) and not rights.can(directory.path, WRITE | ENTER):
         denial = f"AccessDeniedException: {path}"
     return None if denial is None else (path, denial)
 
@@ -35,7 +36,7 @@ def write_stops(directory: DirectoryPlan, rights: Rights) -> Iterator[StartupFai
     locked = _lock_error(directory, rights)
     for name in (*OFFSETS, CLEANER):
         path = os.path.join(directory.path, name)
-        if not writes and not os.path.lexists(path):
+        if not writes and not file_system.lexists(path):
             # The file is created before the broker can take a log directory offline.
             yield denied(path, "write", f"AccessDeniedException: {path}", rights)._replace(kind=EXIT)
             return
@@ -67,7 +68,7 @@ def clean_shutdown_file_stop(directory: DirectoryPlan, rights: Rights) -> Startu
     path = os.path.join(directory.path, CLEAN_MARK)
     if not rights.can(directory.path, WRITE | ENTER):
         return denied(path, "delete", f"AccessDeniedException: {path}", rights)
-    if os.path.isdir(path) and not os.path.islink(path) and os.listdir(path):
+    if file_system.isdir(path) and not file_system.islink(path) and file_system.listdir(path):
         message = "there is a non-empty directory in place of .kafka_cleanshutdown, which startup deletes"
         exception = f"DirectoryNotEmptyException: {path}"
         return StartupFailure(
@@ -81,7 +82,7 @@ def read_only_stop(directory: DirectoryPlan) -> StartupFailure | None:
     if not read_only(directory.path):
         return None
     kind, path = OFFLINE, os.path.join(directory.path, LOCK)
-    if any(not os.path.lexists(os.path.join(directory.path, name)) for name in (*OFFSETS, CLEANER)):
+    if any(not file_system.lexists(os.path.join(directory.path, name)) for name in (*OFFSETS, CLEANER)):
         kind = EXIT  # the file is created before the broker can take a log directory offline
     if directory.metadataLogDir:
         kind, path = EXIT, os.path.join(directory.path, METADATA_LOG)
@@ -97,7 +98,7 @@ def read_only_stop(directory: DirectoryPlan) -> StartupFailure | None:
 def metadata_stops(directory: DirectoryPlan, rights: Rights) -> Iterator[StartupFailure]:
     """Yield the stop for what a node cannot write at the root of metadata.log.dir, if any: the node exits."""
     log = os.path.join(directory.path, METADATA_LOG)
-    if not os.path.lexists(log) and not rights.can(directory.path, WRITE | ENTER):
+    if not file_system.lexists(log) and not rights.can(directory.path, WRITE | ENTER):
         yield denied(log, "write", f"AccessDeniedException: {log}", rights)._replace(kind=EXIT)
     elif not directory.logDir:
         locked = _lock_error(directory, rights)

@@ -20,6 +20,7 @@ from kdump.forensics.retention.deletion import KEPT, Deletion, LogFacts, deletio
 from kdump.forensics.retention.observed_segments import ObservedSegment, RetentionObserver
 from kdump.forensics.transaction_ledger import TransactionLedger
 from kdump.forensics.transactions import TRANSACTION_TIMEOUT
+from kdump.log.bundle_tree import has_records
 from kdump.log.directory_listing import length, parent
 from kdump.log.errors import OnUnreadable, SourceError
 from kdump.log.internal_topics import METADATA_TOPIC
@@ -84,7 +85,7 @@ class OnePartition:
         if partition.state in ("delete", "stray"):
             yield from leftover(place, config)
             return
-        facts = RetentionObserver(self.now, deep=self.question.deep and config.compacts)
+        facts = RetentionObserver(self.now, deep=self.question.deep and config.compacts and has_records(partition.path))
         totals = CheckTotals()
         oldest, summary = self._scan(facts, totals, on_progress)
         for unread in totals.unread:

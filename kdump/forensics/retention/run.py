@@ -13,6 +13,7 @@ from kdump.forensics.retention.clusters import Clusters
 from kdump.forensics.retention.configs import ConfigOverrides, check, known_names
 from kdump.forensics.retention.partition import NOT_KNOWN, OLD_CONFIGS, OnePartition, RetentionAnswer, RetentionQuery
 from kdump.forensics.transactions import TRANSACTION_TIMEOUT
+from kdump.log import file_system
 from kdump.log.directory_listing import is_url
 from kdump.log.errors import OnUnreadable, raise_error
 from kdump.log.file_kinds import SEGMENT
@@ -117,10 +118,10 @@ def _whole(paths: list[str]) -> tuple[list[str], dict[str, set[str]]]:
     directory is not enough: the whole directory is read, and only that segment is shown."""
     found: dict[str, None] = {}
     only: dict[str, set[str]] = {}
-    directories = {os.path.abspath(path) for path in paths if not is_url(path) and os.path.isdir(path)}
+    directories = {os.path.abspath(path) for path in paths if not is_url(path) and file_system.isdir(path)}
     for path in paths:
         directory = os.path.dirname(path)
-        is_segment = path != "-" and not is_url(path) and os.path.isfile(path) and target(path).kind is SEGMENT
+        is_segment = path != "-" and not is_url(path) and file_system.isfile(path) and target(path).kind is SEGMENT
         if is_segment and is_live(os.path.basename(path)) and target(path).name_offset is not None:
             found[directory or "."] = None
             if os.path.abspath(directory) not in directories:

@@ -1,0 +1,118 @@
+"""`kdump bundle`: makes a small copy of a broker's disk, without the records."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import click
+
+from kdump.commands.exit_status import exit_with
+from kdump.commands.expected_size import segment_bytes
+from kdump.commands.input_files import print_error, report_unreadable, unreadable
+from kdump.commands.name_options import topic_filter
+from kdump.commands.output_options import CSV_COLUMNS_HELP, OutputOptions, output_options
+from kdump.commands.params import read_once
+from kdump.commands.reading_options import ReadingOptions, reading_options
+from kdump.commands.typed_options import CommandOptions, takes
+from kdump.forensics.bundle.directory_writer import BundleOptions
+from kdump.forensics.bundle.run import BundleSummary, bundle, pack
+from kdump.forensics.output_directory import OutputError
+from kdump.render.bundle_report import BundleReport
+from kdump.render.progress import Progress
+
+EXAMPLES = """
+\b
+Examples:
+  kdump bundle /var/lib/kafka --out broker-1.bundle
+  kdump bundle /var/lib/kafka --out broker-1.bundle --tar broker-1.tar --idle
+  kdump verify broker-1.tar
+
+\b
+Exit status: 0, or 2 for a usage error, or if something could not be read or written.
+"""
+DEPTHS = ("headers", "crc")
+LEAVES = (
+    "The bundle has the names of topics, groups, transactional IDs, clients, hosts and principals, committed offsets "
+    "with their metadata, and values of configs. It has no SCRAM credentials, delegation tokens or sensitive configs"
+)
+
+
+@dataclass(frozen=True)
+class BundleCommandOptions(CommandOptions):
+    """The options of the command."""
+
+    paths: tuple[str, ...]
+    output: OutputOptions
+    reading: ReadingOptions
+    out: str
+    tar: str | None
+    depth: str
+    topics: tuple[str, ...]
+    internal: bool
+
+
+@click.command(epilog=EXAMPLES)
+@click.argument("paths", metavar="LOGDIR…", nargs=-1, required=True)
+@click.option(
+    "--out", metavar="DIR", required=True, help="Write the bundle to this directory, or bring the one there up to date."
+)
+@click.option("--tar", metavar="FILE", help="Also pack the bundle into this new file, to send it.")
+@click.option(
+    "--depth",
+    type=click.Choice(DEPTHS),
+    default="crc",
+    show_default=True,
+    help="How much to read of each segment: headers alone, or everything to verify checksums.",
+)
+@click.option(
+    "--records", "topics", metavar="GLOB", multiple=True, help="Also include the records of these topics; repeatable."
+)
+@click.option(
+    "--no-internal", "internal", flag_value=False, default=True, help="Omit the records of Kafka's own topics."
+)
+@output_options(
+    json="Write the summary as JSON.",
+    columns=CSV_COLUMNS_HELP,
+    full="",
+    quiet="Print nothing; only write the bundle and set the exit status.",
+    zone=False,
+)
+@reading_options
+@takes(BundleCommandOptions)
+def command(options: BundleCommandOptions) -> None:
+    """Write what other commands need to know about a broker's log directories into a small directory, without the
+    records: batch headers, the result of each checksum, small files, transaction markers, and Kafka's own topics
+    without credentials. The commands take it in place of the log directory, on any host. A second run into the same
+    directory reads only what has changed. Nothing is written to the disks."""
+    read_once(options.paths)
+    exit_with(lambda: _run(options), OutputError)
+
+
+def _run(options: BundleCommandOptions) -> int:
+    output = options.output.output()
+    sink = options.output.sink(output, lambda: BundleReport(output), (BundleSummary,), report=True)
+    has_records = topic_filter(options.topics, "--records")
+    if not options.output.quiet:
+        print_error(LEAVES + (f"; and the records of {', '.join(options.topics)}." if options.topics else "."))
+    made = BundleOptions(
+        checksums=options.depth == "crc",
+        internal=options.internal,
+        has_records=lambda topic: bool(options.topics) and has_records(topic),
+        reading=options.reading.check_options(),
+    )
+    with Progress("bundle", expected=lambda: segment_bytes(options.paths, lambda topic: True)) as progress:
+        summary = bundle(
+            options.paths,
+            options.out,
+            made,
+            options.topics,
+            on_unreadable=report_unreadable,
+            on_progress=progress.more,
+        )
+        if options.tar is not None:
+            progress.show("packing")
+            pack(options.out, options.tar, options.paths)
+    sink.add(summary)
+    sink.end()
+    output.flush()
+    return 2 if unreadable() else 0

@@ -1,0 +1,187 @@
+"""Writes the container of one directory: its files' status, and the contents of those that are Kafka's."""
+
+from __future__ import annotations
+
+import os
+import stat
+from collections.abc import Callable
+from contextlib import closing
+from dataclasses import dataclass
+from typing import BinaryIO
+
+from kdump.check.options import Options
+from kdump.forensics.bundle.log_writer import Keep, keep_all, keep_control, keep_without_secrets, write_log
+from kdump.format.bundle_container import ContainerReader, ContainerWriter, Frame
+from kdump.log.bundle_index import PIECE, Bytes, FileStatus, Log, StoredDirectory, StoredFile, index_of
+from kdump.log.errors import SourceError
+from kdump.log.file_kinds import BATCHES, INDEXES, KRAFT_SNAPSHOT, PRODUCER_SNAPSHOT, by_name
+from kdump.log.internal_topics import INTERNAL_TOPICS, METADATA_TOPIC
+from kdump.log.paths import PARTITION, target
+from kdump.log.source import Source
+
+MAX_SMALL_FILE = 16 << 20
+"""Maximum bytes of a checkpoint or another small text file; a broker with 100,000 partitions has half as many."""
+MAX_INDEX_FILE = 1 << 30
+COMPRESSED = (".gz", ".zst")
+YOUNG = 2_000_000_000
+"""Nanoseconds after a change in which a file may change again without its times showing it."""
+
+
+@dataclass(frozen=True)
+class BundleOptions:
+    """What a bundle is to have. `checksums`: verify them; `internal`: Kafka's own topics are complete, `has_records`:
+    and those of other topics for which it is true."""
+
+    checksums: bool
+    internal: bool
+    has_records: Callable[[str], bool]
+    reading: Options
+
+
+class DirectoryWriter:
+    """Writes one container. `before`: the directory as it was in the bundle, with its container, when that was written
+    at `written` (epoch ns): what has not changed since is copied."""
+
+    def __init__(
+        self,
+        path: str,
+        inside: str,
+        options: BundleOptions,
+        before: tuple[StoredDirectory, ContainerReader, int] | None,
+        on_progress: Callable[[int], None],
+    ) -> None:
+        self.path = path
+        self.inside = inside
+        self.options = options
+        self.before = before
+        self.on_progress = on_progress
+        self.error: str | None = None
+        self.unread: list[str] = []
+        """What could not be read."""
+        self.files = self._listed()
+
+    def _listed(self) -> list[StoredFile]:
+        found = []
+        try:
+            with os.scandir(self.path) as entries:
+                for entry in entries:
+                    try:
+                        found.append(_stored(entry))
+                    except FileNotFoundError:
+                        continue
+        except OSError as error:
+            self.error = error.strerror
+            self.unread.append(f"{self.path}: {error.strerror}")
+        return sorted(found, key=lambda file: file.name)
+
+    @property
+    def is_unchanged(self) -> bool:
+        """Whether the container in the bundle is still true."""
+        if self.before is None or self.error is not None or self.before[0].error is not None:
+            return False
+        there = self.before[0].files
+        if len(there) != len(self.files):
+            return False
+        return all(self._kept(file) is not None for file in self.files)
+
+    def _kept(self, file: StoredFile) -> StoredFile | None:
+        """Return the file in the bundle if it has not changed since."""
+        if self.before is None:
+            return None
+        old = self.before[0].files.get(file.name)
+        if old is None or old.error is not None or (old.status, old.target, old.followed) != (
+            file.status, file.target, file.followed
+        ):  # fmt: skip
+            return None
+        is_old = file.seen is None or file.is_directory or file.seen.mtimeNs + YOUNG < self.before[2]
+        return old if is_old else None
+
+    def write(self, out: BinaryIO, status: os.stat_result) -> None:
+        """Write the container."""
+        container = ContainerWriter(out)
+        files = {}
+        for file in self.files:
+            old = self._kept(file)
+            files[file.name] = self._written(file, container) if old is None else self._copied(old, container)
+        container.finish(index_of(StoredDirectory(self.inside, FileStatus.of(status), files, self.error)))
+
+    def _copied(self, old: StoredFile, container: ContainerWriter) -> StoredFile:
+        assert self.before is not None
+        reader = self.before[1]
+
+        def copy(frame: Frame) -> Frame:
+            return container.copy(reader.stored(frame), frame.size)
+
+        contents = old.contents
+        if isinstance(contents, Bytes):
+            contents = Bytes(tuple(map(copy, contents.frames)))
+        elif isinstance(contents, Log):
+            blocks = tuple(
+                block._replace(
+                    frame=copy(block.frame),
+                    complete=block.complete and copy(block.complete),
+                    payload=tuple(map(copy, block.payload)),
+                )
+                for block in contents.blocks
+            )
+            contents = contents._replace(blocks=blocks)
+            self.on_progress(contents.size)
+        return old._replace(contents=contents)
+
+    def _written(self, file: StoredFile, container: ContainerWriter) -> StoredFile:
+        """Return the file with its contents, which are written to the container."""
+        kind, _ = by_name(file.name)
+        if kind is None or file.seen is None or not stat.S_ISREG(file.seen.mode):
+            return file
+        if file.name.endswith((".deleted", *COMPRESSED)):
+            return file
+        at = target(os.path.join(self.path, file.name), source=self.path)
+        try:
+            if kind in BATCHES:
+                contents: Log | Bytes = write_log(
+                    at,
+                    self.options.reading.open(at),
+                    container,
+                    self._keep(kind is KRAFT_SNAPSHOT),
+                    checksums=self.options.checksums,
+                    on_progress=self.on_progress,
+                )
+                # What stat showed may be older than what was read.
+                return file._replace(contents=contents)
+            limit = MAX_INDEX_FILE if kind in INDEXES or kind is PRODUCER_SNAPSHOT else MAX_SMALL_FILE
+            if file.seen.size > limit:
+                raise SourceError(f"{at.path}: {file.seen.size} bytes are too many for such a file")
+            return file._replace(contents=self._bytes(self.options.reading.open(at).source, container))
+        except SourceError as error:
+            self.unread.append(str(error))
+            return file._replace(error=str(error).removeprefix(f"{at.path}: "))
+
+    def _keep(self, is_snapshot: bool) -> Keep:
+        match = PARTITION.match(os.path.basename(self.path))
+        topic = match["topic"] if match else ""
+        if topic == METADATA_TOPIC or is_snapshot:
+            return keep_without_secrets if self.options.internal else keep_control
+        if topic in INTERNAL_TOPICS:
+            return keep_all if self.options.internal else keep_control
+        return keep_all if self.options.has_records(topic) else keep_control
+
+    def _bytes(self, source: Source, container: ContainerWriter) -> Bytes:
+        """Write a file's bytes in pieces, each without the zeros at its end: indexes are preallocated."""
+        pieces: list[Frame] = []
+        with closing(source):
+            while data := source.read_at(len(pieces) * PIECE, PIECE):
+                pieces.append(container.add(data.rstrip(b"\0")))
+        while pieces and not pieces[-1].size:
+            pieces.pop()
+        return Bytes(tuple(pieces))
+
+
+def _stored(entry: os.DirEntry[str]) -> StoredFile:
+    own = FileStatus.of(entry.stat(follow_symlinks=False))
+    if not entry.is_symlink():
+        return StoredFile(entry.name, own)
+    try:
+        followed = FileStatus.of(entry.stat())
+    except OSError:
+        followed = None
+    return StoredFile(entry.name, own, os.readlink(entry.path), followed)

@@ -1,0 +1,139 @@
+"""Writes the regions of a segment into a container, as kdump.log.bundle_log reads them."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from contextlib import closing
+
+from kdump.core.column_numbers import ATTRIBUTES, BATCH_END, BATCH_START
+from kdump.forensics.bundle.metadata_secrets import without_secrets
+from kdump.format.batch_header import BATCH_HEADER, CONTROL
+from kdump.format.bundle_container import ContainerWriter, Frame
+from kdump.format.header_planes import encode_headers
+from kdump.log.bundle_index import BATCHES, REGIONS, Block, Log
+from kdump.log.paths import Target
+from kdump.log.region import Batch, BatchRun, DefaultRecordBatch, Limits, Region
+from kdump.log.region_reader import CHECKED, WALKED, regions
+from kdump.log.stored_regions import row_of
+from kdump.log.window import Window
+
+MAX_BATCHES = 4096
+"""Number of headers in a frame."""
+MAX_PAYLOAD = 1 << 20
+"""Bytes of payloads after which a block ends, and of rows."""
+
+Keep = Callable[[Batch], "bytes | None"]
+"""Returns the bytes of a batch as the bundle is to have them; None if it is to have the header alone."""
+
+
+def keep_control(batch: Batch) -> bytes | None:
+    """Keep control batches: they have markers of transactions, and nothing of a client."""
+    return b"".join(batch.chunks(0, batch.size)) if batch.isControlBatch else None
+
+
+def keep_all(batch: Batch) -> bytes | None:
+    """Keep all batches as they are."""
+    return b"".join(batch.chunks(0, batch.size))
+
+
+def keep_without_secrets(batch: Batch) -> bytes | None:
+    """Keep batches of the cluster's metadata."""
+    return without_secrets(batch) if isinstance(batch, DefaultRecordBatch) else None
+
+
+def write_log(
+    target: Target,
+    window: Window,
+    container: ContainerWriter,
+    keep: Keep,
+    *,
+    checksums: bool,
+    on_progress: Callable[[int], None],
+) -> Log:
+    """Write the segment in `window`, which is closed. `checksums`: verify them; otherwise batches are taken for valid
+    as far as their headers are. Raises SourceError if the device fails."""
+    source = window.source
+    writer = _LogWriter(container, keep, checksums=checksums)
+    with closing(source):
+        for region in regions(
+            window, name_offset=target.name_offset, limits=Limits(), run_mode=CHECKED if checksums else WALKED
+        ):
+            writer.add(region)
+            on_progress(region.size)
+        writer.end()
+    unreadable = tuple(getattr(source, "unreadable", ()))
+    return Log(writer.position, tuple(writer.blocks), source.error, unreadable, checksums)
+
+
+class _LogWriter:
+    def __init__(self, container: ContainerWriter, keep: Keep, *, checksums: bool) -> None:
+        self.container = container
+        self.keep = keep
+        self.checksums = checksums
+        self.blocks: list[Block] = []
+        self.position = 0
+        """End of the last region."""
+        self._start = 0
+        """Where the block begins that is being collected."""
+        self._headers = bytearray()
+        self._complete = bytearray()
+        self._payload = bytearray()
+        self._rows: list[str] = []
+        self._rows_size = 0
+
+    def add(self, region: Region) -> None:
+        if isinstance(region, BatchRun):
+            if self._rows:
+                self.end()
+            self._add_run(region)
+            return
+        if self._headers:
+            self.end()
+        row = row_of(region, checksums=self.checksums)
+        kept = self.keep(region) if isinstance(region, Batch) and "computedCrc" not in row else None
+        if kept is not None:
+            row["complete"] = True
+            self._payload += kept
+        text = json.dumps(row, separators=(",", ":"))
+        self._rows.append(text)
+        self._rows_size += len(text) + 1
+        self.position = region.end
+        if len(self._payload) >= MAX_PAYLOAD or self._rows_size >= MAX_PAYLOAD:
+            self.end()
+
+    def _add_run(self, run: BatchRun) -> None:
+        heads, buffer = run.headers, run.buffer
+        size = BATCH_HEADER.size
+        only_control = self.keep is keep_control
+        attributes = heads.column(ATTRIBUTES)
+        ends = heads.column(BATCH_END)
+        for row, start in enumerate(heads.column(BATCH_START)):
+            kept = None
+            if not only_control or attributes[row] & CONTROL.mask:
+                kept = self.keep(run.batch(start))
+            self._headers += buffer[start : start + size]
+            self._complete.append(kept is not None)
+            if kept is not None:
+                self._payload += memoryview(kept)[size:]
+            self.position += ends[row] - start
+            if len(self._headers) >= MAX_BATCHES * size or len(self._payload) >= MAX_PAYLOAD:
+                self.end()
+
+    def end(self) -> None:
+        """Write the block that has been collected."""
+        if self._headers:
+            frame = self.container.add(encode_headers(self._headers))
+            some = 0 < sum(self._complete) < len(self._complete)
+            complete = self.container.add(self._complete) if some else None
+            self._write(BATCHES, frame, complete)
+        elif self._rows:
+            self._write(REGIONS, self.container.add("\n".join(self._rows).encode()), None)
+        self._headers, self._complete, self._payload = bytearray(), bytearray(), bytearray()
+        self._rows, self._rows_size = [], 0
+
+    def _write(self, kind: str, frame: Frame, complete: Frame | None) -> None:
+        view = memoryview(self._payload)
+        payload = tuple(self.container.add(view[at : at + MAX_PAYLOAD]) for at in range(0, len(view), MAX_PAYLOAD))
+        self.blocks.append(Block(kind, self._start, self.position - self._start, frame, complete, payload))
+        self._start = self.position

@@ -1,0 +1,88 @@
+"""Hides the secrets in batches of the cluster's metadata: a bundle never contains them.
+
+Source: the records of org.apache.kafka.common.metadata that carry credentials (UserScramCredentialRecord,
+DelegationTokenRecord, RemoveDelegationTokenRecord, ConfigRecord), and KIP-900 for SCRAM in bootstrap.checkpoint.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from hashlib import sha256
+
+from kdump.format.layout import Span
+from kdump.format.metadata_record import decode_metadata_record
+from kdump.log.batch_records import records
+from kdump.log.record import Record
+from kdump.log.region import DefaultRecordBatch
+from kdump.state.metadata_image import BROKER
+from kdump.state.secrets import is_secret
+from kdump.state.topic_config import SYNONYMS
+
+SECRET_FIELDS = {
+    "UserScramCredentialRecord": ("salt", "storedKey", "serverKey"),
+    "DelegationTokenRecord": ("tokenId",),
+    "RemoveDelegationTokenRecord": ("tokenId",),
+}
+"""Fields that are always hidden, by message."""
+CONFIG = "ConfigRecord"
+PUBLIC_CONFIGS = frozenset(SYNONYMS.values())
+MASK = b"*"
+
+
+def without_secrets(batch: DefaultRecordBatch) -> bytes | None:
+    """Return the bytes of a batch with its secrets replaced by as many other characters; None if they cannot be told
+    from the rest: the batch is compressed and has some, or a record cannot be decoded or is of an unknown type or
+    version."""
+    data = bytearray(b"".join(batch.chunks(0, batch.size)))
+    if batch.isControlBatch:
+        return bytes(data)
+    for record in records(batch):
+        if record.key is not None or record.header_count:
+            return None
+        hidden = _hidden(record)
+        if hidden is None:
+            return None
+        for start, mask in hidden:
+            if batch.is_compressed:
+                return None
+            at = record.space_position - batch.position + (record.value_start - record.start) + start
+            data[at : at + len(mask)] = mask
+    return None if batch.problems else bytes(data)
+
+
+def _hidden(record: Record) -> list[tuple[int, bytes]] | None:
+    """Return what to write over which positions of a record's value; None if that cannot be told."""
+    value = record.value
+    if value is None:
+        return None
+    spans: list[Span] = []
+    decoded = decode_metadata_record(bytes(value), spans=spans)
+    if decoded.values is None or decoded.problem is not None or decoded.note:
+        return None
+    names: tuple[str, ...] = SECRET_FIELDS.get(decoded.name, ())
+    if decoded.name == CONFIG and not _is_public(decoded.values):
+        names = ("value",)
+    return [each for name in names for each in _masks(name, spans)]
+
+
+def _is_public(values: dict[str, object]) -> bool:
+    """Return True if the value of a config may be shown, because its name does not sound like a secret and it is not
+    a broker's, or it is the default of a topic's, a number or a truth value. What plugins of brokers are configured
+    with is not known. (Topics, groups and client metrics have no configs of type PASSWORD.)"""
+    name, value = str(values["name"]), str(values["value"])
+    if is_secret(name):
+        return False
+    plain = value.lstrip("-").isdecimal() or value in ("true", "false")
+    return values["resourceType"] != BROKER or name in PUBLIC_CONFIGS or plain
+
+
+def _masks(name: str, spans: list[Span]) -> Iterator[tuple[int, bytes]]:
+    for span in spans:
+        if span.field.name != name or span.depth or span.value is None:
+            continue
+        stored = span.value if isinstance(span.value, bytes) else str(span.value).encode()
+        start = span.position + span.size - len(stored)
+        # An ID stays different from other IDs, and random ones cannot be guessed from their hashes.
+        digest = sha256(stored).hexdigest().encode()
+        mask = digest * (len(stored) // len(digest) + 1) if name == "tokenId" else MASK * len(stored)
+        yield start, mask[: len(stored)]

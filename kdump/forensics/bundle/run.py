@@ -1,0 +1,246 @@
+"""`kdump.bundle`: makes a bundle of log directories, or brings one up to date (docs/bundle.md)."""
+
+from __future__ import annotations
+
+import json
+import os
+import socket
+import tarfile
+import time
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field
+from typing import Annotated, BinaryIO, NamedTuple
+
+from kdump.answer import BYTES, Doc, PathText, answer
+from kdump.forensics.bundle.directory_writer import BundleOptions, DirectoryWriter
+from kdump.forensics.output_directory import OutputError, OutputExists, OutputFile, refuse_output
+from kdump.format.bundle_container import ContainerReader
+from kdump.format.errors import DecodeError
+from kdump.log.bundle_index import StoredDirectory, read_index
+from kdump.log.bundle_names import CONTAINER, MANIFEST, container_name, is_bundle
+from kdump.log.bundle_tree import FORMAT, read_member
+from kdump.log.errors import OnUnreadable, SourceError
+from kdump.log.find_directories import find_directories
+from kdump.log.paths import PARTITION
+from kdump.signals import uninterrupted
+from kdump.version import __version__
+
+PASSING = ".kdump-part"
+
+
+@answer("bundle")
+@dataclass
+class BundleSummary:
+    """What a run of `kdump bundle` did."""
+
+    out: Annotated[PathText, Doc("path of the bundle")]
+    directories: Annotated[int, Doc("number of directories in it")] = 0
+    written: Annotated[int, Doc("number of directories that were new or had changed")] = 0
+    removed: Annotated[int, Doc("number of directories that no longer exist on the disk")] = 0
+    segmentBytes: Annotated[int, Doc("bytes of the segments that it describes", BYTES)] = 0
+    bundleBytes: Annotated[int, Doc("size of the bundle", BYTES)] = 0
+    unread: Annotated[int, Doc("number of files and directories that could not be read")] = 0
+    topics: set[str] = field(default_factory=set)
+
+
+class MadeWith(NamedTuple):
+    """What has to be the same when a bundle is brought up to date."""
+
+    directories: list[str]
+    depth: str
+    internal: bool
+    topics: list[str]
+
+
+def bundle(
+    paths: Iterable[str],
+    out: str,
+    options: BundleOptions,
+    topics: tuple[str, ...] = (),
+    *,
+    on_unreadable: OnUnreadable,
+    on_progress: Callable[[int], None] = lambda count: None,
+) -> BundleSummary:
+    """Make a bundle of directories in the directory `out`, or bring the one there up to date. `topics`: the patterns
+    behind `options.has_records`. Raises OutputError, and SourceError for a path without Kafka's files."""
+    sources = [os.path.abspath(path) for path in paths]
+    for path in sources:
+        if is_bundle(path):
+            raise SourceError(f"{path}: is a bundle")
+        if not os.path.isdir(path):
+            raise SourceError(f"{path}: not a directory; a bundle is made of log directories")
+        next(find_directories(path, on_unreadable), None)
+    refuse_output(out, sources)
+    made_with = MadeWith(sources, "crc" if options.checksums else "headers", options.internal, list(topics))
+    writer = _BundleWriter(os.path.abspath(out), made_with, options, on_unreadable, on_progress)
+    writer.run()
+    return writer.summary
+
+
+def pack(out: str, path: str, sources: Iterable[str]) -> None:
+    """Pack the bundle `out` into the new tar file `path`. Raises OutputError."""
+    with (
+        OutputFile(path, sources).writing() as file,
+        tarfile.open(fileobj=file, mode="w", format=tarfile.GNU_FORMAT) as archive,
+    ):
+        archive.add(os.path.join(out, MANIFEST), MANIFEST)
+        for number in sorted(name for name in os.listdir(out) if name.isdecimal()):
+            for name in sorted(os.listdir(os.path.join(out, number))):
+                if name.endswith(CONTAINER):
+                    archive.add(os.path.join(out, number, name), f"{number}/{name}")
+
+
+class _BundleWriter:
+    def __init__(
+        self,
+        out: str,
+        made_with: MadeWith,
+        options: BundleOptions,
+        on_unreadable: OnUnreadable,
+        on_progress: Callable[[int], None],
+    ) -> None:
+        self.out = out
+        self.made_with = made_with
+        self.options = options
+        self.on_unreadable = on_unreadable
+        self.on_progress = on_progress
+        self.summary = BundleSummary(out)
+        self._seen: set[tuple[int, int]] = set()
+
+    def run(self) -> None:
+        self._begin()
+        for number, source in enumerate(self.made_with.directories):
+            place = os.path.join(self.out, str(number))
+            with _explained(place):
+                os.makedirs(place, exist_ok=True)
+            there = {self._directory(number, path, inside) for path, inside in self._walk(source)}
+            with _explained(place):
+                for name in os.listdir(place):
+                    if name.endswith(CONTAINER) and name not in there:
+                        os.unlink(os.path.join(place, name))
+                        self.summary.removed += 1
+                    elif name.endswith(PASSING):  # of a run that was killed
+                        os.unlink(os.path.join(place, name))
+        self._manifest(complete=True)
+
+    def _begin(self) -> None:
+        """Take over the bundle that is there, or begin one."""
+        with _explained(self.out):
+            if os.path.lexists(self.out) and (not os.path.isdir(self.out) or os.listdir(self.out)):
+                self._take_over()
+            os.makedirs(self.out, exist_ok=True)
+        self._manifest(complete=False)
+
+    def _take_over(self) -> None:
+        path = os.path.join(self.out, MANIFEST)
+        if not os.path.isfile(path):
+            raise OutputExists(f"{self.out} exists and is not a bundle; choose a new directory")
+        try:
+            with open(path, encoding="utf-8") as file:
+                values = json.load(file)
+            before = MadeWith(*(values[name] for name in MadeWith._fields))
+            same_format = values["format"] == FORMAT
+        except (KeyError, TypeError, ValueError, RecursionError) as error:
+            raise OutputError(f"{path} is not that of a bundle: {error}") from error
+        if before != self.made_with or not same_format:
+            raise OutputExists(
+                f"{self.out} is a bundle of other directories, or made with other options; choose a new directory"
+            )
+
+    def _manifest(self, *, complete: bool) -> None:
+        names: list[str] = []
+        for path in self.made_with.directories:
+            name = base = os.path.basename(path) or "root"
+            while name in names:
+                name = f"{base}-{names.count(base) + len(names)}"
+            names.append(name)
+        values = {
+            "format": FORMAT,
+            "kdump": __version__,
+            "host": socket.gethostname(),
+            "created": int(time.time() * 1000),
+            "names": names,
+            "complete": complete,
+            **self.made_with._asdict(),
+        }
+        with self._writing(MANIFEST) as file:
+            file.write(json.dumps(values, indent=1).encode() + b"\n")
+
+    def _walk(self, source: str) -> Iterator[tuple[str, str]]:
+        """Yield each directory from `source` on, with its path in it; those behind links once."""
+        waiting = [(source, "")]
+        while waiting:
+            path, inside = waiting.pop()
+            try:
+                status = os.stat(path)
+            except OSError as error:
+                self.on_unreadable(SourceError(f"{path}: {error.strerror}"))
+                continue
+            if (status.st_dev, status.st_ino) in self._seen:
+                continue
+            self._seen.add((status.st_dev, status.st_ino))
+            yield path, inside
+            with suppress(OSError), os.scandir(path) as entries:
+                below = sorted(entry.name for entry in entries if entry.is_dir())
+                waiting += [(os.path.join(path, name), f"{inside}/{name}".lstrip("/")) for name in reversed(below)]
+
+    def _directory(self, number: int, path: str, inside: str) -> str:
+        """Write the container of a directory if it has changed, and return its name."""
+        name = container_name(inside)
+        member = f"{number}/{name}"
+        status = os.stat(path)
+        writer = DirectoryWriter(path, inside, self.options, self._before(member, inside), self.on_progress)
+        match = PARTITION.match(os.path.basename(path))
+        if match:
+            self.summary.topics.add(match["topic"])
+        sizes = [file.seen.size for file in writer.files if file.name.endswith(".log") and file.seen is not None]
+        self.summary.segmentBytes += sum(sizes)
+        if writer.is_unchanged:
+            self.on_progress(sum(sizes))
+        else:
+            with self._writing(member) as file:
+                writer.write(file, status)
+            self.summary.written += 1
+        for problem in writer.unread:
+            self.summary.unread += 1
+            self.on_unreadable(SourceError(problem))
+        self.summary.directories += 1
+        self.summary.bundleBytes += os.path.getsize(os.path.join(self.out, member))
+        return name
+
+    def _before(self, member: str, inside: str) -> tuple[StoredDirectory, ContainerReader, int] | None:
+        """Return the directory as it is in the bundle."""
+        try:
+            written = os.stat(os.path.join(self.out, member)).st_mtime_ns
+            read, size = read_member(self.out, member)
+            container = ContainerReader(read, size)
+            directory = read_index(container.index)
+        except (OSError, DecodeError):
+            return None
+        return (directory, container, written) if directory.path == inside else None
+
+    @contextmanager
+    def _writing(self, member: str) -> Iterator[BinaryIO]:
+        """Open a file that takes its name, or that of the file before it, once it is complete."""
+        path = os.path.join(self.out, member)
+        passing = path + PASSING
+        try:
+            with _explained(path):
+                with open(passing, "wb") as file:
+                    yield file
+                    file.flush()
+                    os.fsync(file.fileno())
+                with uninterrupted():
+                    os.replace(passing, path)
+        finally:
+            with uninterrupted(), suppress(FileNotFoundError):
+                os.unlink(passing)
+
+
+@contextmanager
+def _explained(path: str) -> Iterator[None]:
+    try:
+        yield
+    except OSError as error:
+        raise OutputError(f"{path}: cannot be written: {error.strerror}") from error

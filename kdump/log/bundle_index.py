@@ -1,0 +1,213 @@
+"""The index of a bundle's container: a directory, its files, and where their contents are (docs/bundle.md). Checked
+when it is read: it comes from another host."""
+
+from __future__ import annotations
+
+import os
+import stat
+from typing import Any, NamedTuple
+
+from kdump.format.bundle_container import Frame
+from kdump.format.errors import DecodeError
+
+STRUCT = "BundleIndex"
+BATCHES, REGIONS = "batches", "regions"
+"""Kinds of blocks: headers of valid v2 batches as columns; other regions as JSON."""
+RECORDS, CHECKSUMS = "records", "checksums"
+PIECE = 1 << 20
+"""Bytes of a small file in one frame."""
+
+
+class FileStatus(NamedTuple):
+    """What stat shows of a file or directory: times in ns, sizes in bytes; `allocated` is what it occupies."""
+
+    mode: int
+    size: int
+    allocated: int
+    mtimeNs: int
+    uid: int
+    gid: int
+    device: int
+    inode: int
+
+    @classmethod
+    def of(cls, status: os.stat_result) -> FileStatus:
+        allocated = getattr(status, "st_blocks", 0) * 512
+        return cls(
+            status.st_mode,
+            status.st_size,
+            allocated,
+            status.st_mtime_ns,
+            status.st_uid,
+            status.st_gid,
+            status.st_dev,
+            status.st_ino,
+        )
+
+
+class Block(NamedTuple):
+    """Consecutive regions of a segment. `kind`: BATCHES or REGIONS; `position` and `size`: their bytes in the segment.
+    `frame` has the headers or rows; `payload` the payloads of the batches that are complete in the bundle; `complete`,
+    for BATCHES, the frame with a byte for each batch that is 1 if it is one of these; None if all or none are, as
+    `payload` shows."""
+
+    kind: str
+    position: int
+    size: int
+    frame: Frame
+    complete: Frame | None
+    payload: tuple[Frame, ...]
+
+
+class Log(NamedTuple):
+    """The contents of a segment: its regions. `size`: where they end; `error`: why the rest could not be read;
+    `unreadable`: position and size of ranges that the device could not read; `checksums`: whether those of the batches
+    were verified."""
+
+    size: int
+    blocks: tuple[Block, ...]
+    error: str | None
+    unreadable: tuple[tuple[int, int], ...]
+    checksums: bool
+
+    @property
+    def lacks(self) -> tuple[str, ...]:
+        """What of the segment is not in the bundle: RECORDS, CHECKSUMS."""
+        batches = [block for block in self.blocks if block.kind == BATCHES]
+        incomplete = any(block.complete is not None or not block.payload for block in batches)
+        has_rows = any(block.kind == REGIONS and not block.payload for block in self.blocks)
+        return (*((RECORDS,) if incomplete or has_rows else ()), *(() if self.checksums else (CHECKSUMS,)))
+
+
+class Bytes(NamedTuple):
+    """The contents of another file: a frame for each PIECE of it, in which the zeros at its end are missing. Frames are
+    missing for zeros at the end of the file."""
+
+    frames: tuple[Frame, ...]
+
+
+class StoredFile(NamedTuple):
+    """A file or directory. `status` is that of the link itself if `target`, what it points to, is not None; `followed`
+    is that of the file at its end, None if it has none. `error`: why its contents could not be read."""
+
+    name: str
+    status: FileStatus
+    target: str | None = None
+    followed: FileStatus | None = None
+    contents: Log | Bytes | None = None
+    error: str | None = None
+
+    @property
+    def seen(self) -> FileStatus | None:
+        """The status with links followed; None for a broken link."""
+        return self.status if self.target is None else self.followed
+
+    @property
+    def is_directory(self) -> bool:
+        return self.seen is not None and stat.S_ISDIR(self.seen.mode)
+
+
+class StoredDirectory(NamedTuple):
+    """A directory. `path`: relative to the one that was bundled, empty for that itself; `error`: why it could not be
+    listed."""
+
+    path: str
+    status: FileStatus
+    files: dict[str, StoredFile]
+    error: str | None = None
+
+
+def index_of(directory: StoredDirectory) -> dict[str, Any]:
+    """Return the index of a container as an object of JSON's types."""
+    files = []
+    for file in directory.files.values():
+        row: dict[str, Any] = {"name": file.name, "status": file.status}
+        if file.target is not None:
+            row |= {"target": file.target, "followed": file.followed}
+        if isinstance(file.contents, Log):
+            row["log"] = file.contents
+        elif file.contents is not None:
+            row["frames"] = file.contents.frames
+        if file.error is not None:
+            row["error"] = file.error
+        files.append(row)
+    return {"path": directory.path, "status": directory.status, "error": directory.error, "files": files}
+
+
+def read_index(index: Any) -> StoredDirectory:
+    """Return the directory that an index describes. Raises DecodeError."""
+    try:
+        path = _text(index["path"])
+        if path and not all(map(_is_name, path.split("/"))):
+            raise ValueError(f"{path!r} is no relative path")
+        files = [_file(row) for row in index["files"]]
+        return StoredDirectory(
+            path, _status(index["status"]), {file.name: file for file in files}, _optional(index["error"])
+        )
+    except (KeyError, TypeError, ValueError, AttributeError) as error:
+        raise DecodeError(STRUCT, "", 0, f"{type(error).__name__}: {error}") from error
+
+
+def _file(row: Any) -> StoredFile:
+    name = _text(row["name"])
+    if not _is_name(name):
+        raise ValueError(f"{name!r} is no file name")
+    contents: Log | Bytes | None = None
+    if "log" in row:
+        size, blocks, error, unreadable, checksums = row["log"]
+        ranges = tuple((_number(position), _number(count)) for position, count in unreadable)
+        contents = Log(_number(size), tuple(map(_block, blocks)), _optional(error), ranges, checksums is True)
+    elif "frames" in row:
+        contents = Bytes(tuple(map(_frame, row["frames"])))
+    target = _optional(row.get("target"))
+    followed = row.get("followed")
+    return StoredFile(
+        name,
+        _status(row["status"]),
+        target,
+        None if followed is None else _status(followed),
+        contents,
+        _optional(row.get("error")),
+    )
+
+
+def _is_name(name: str) -> bool:
+    return bool(name) and name not in (".", "..") and "/" not in name and "\0" not in name
+
+
+def _block(row: Any) -> Block:
+    kind, position, size, frame, complete, payload = row
+    if kind not in (BATCHES, REGIONS):
+        raise ValueError(f"a block of the kind {kind!r}")
+    return Block(
+        kind,
+        _number(position),
+        _number(size),
+        _frame(frame),
+        None if complete is None else _frame(complete),
+        tuple(map(_frame, payload)),
+    )
+
+
+def _frame(row: Any) -> Frame:
+    return Frame(*map(_number, row))
+
+
+def _status(row: Any) -> FileStatus:
+    return FileStatus(*map(_number, row))
+
+
+def _number(value: Any) -> int:
+    if not isinstance(value, int) or isinstance(value, bool) or not -(1 << 63) <= value < 1 << 64:
+        raise ValueError(f"{value!r} is no number")
+    return value
+
+
+def _text(value: Any) -> str:
+    if not isinstance(value, str):
+        raise ValueError(f"{value!r} is no text")
+    return value
+
+
+def _optional(value: Any) -> str | None:
+    return None if value is None else _text(value)

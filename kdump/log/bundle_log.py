@@ -1,0 +1,233 @@
+"""A segment in a bundle: its regions, without the payloads of most batches (docs/bundle.md)."""
+
+from __future__ import annotations
+
+import json
+from array import array
+from collections.abc import Iterator
+from typing import Any
+
+from kdump.core.batch_scan import ValidRun
+from kdump.core.column_numbers import HEADER_WIDTH
+from kdump.core.header_columns import HeaderColumns
+from kdump.format.batch_header import BATCH_HEADER, MIN_BATCH_LENGTH, BatchHeader
+from kdump.format.bundle_container import ContainerReader
+from kdump.format.errors import DecodeError
+from kdump.format.header_planes import decode_headers
+from kdump.log.bundle_index import BATCHES, Block, FileStatus, Log
+from kdump.log.errors import SourceError
+from kdump.log.region import Batch, BatchRun, DefaultRecordBatch, Limits, Region, make_batch
+from kdump.log.source import Identity
+from kdump.log.stored_regions import region_of
+from kdump.log.window import BufferWindow
+
+RUN_BYTES = 1 << 20
+"""Maximum bytes of a batch run. A larger batch is a region of its own."""
+
+
+class NoPayload:
+    """The window of a batch whose payload is not in the bundle."""
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+
+    def chunks(self, position: int, count: int) -> Iterator[memoryview]:
+        """Raises SourceError if there is anything to read."""
+        if count > 0:
+            raise SourceError(f"{self.name}: the records of the batch before byte {position} are not in the bundle")
+        return iter(())
+
+
+class BundleLog:
+    """A Source that has the regions of a segment (`stored_regions`) instead of its bytes."""
+
+    def __init__(self, name: str, container: ContainerReader, log: Log, status: FileStatus) -> None:
+        self.name = name
+        self.size: int | None = log.size
+        self.error = log.error
+        self.unreadable = list(log.unreadable)
+        self.keep = True
+        self.status = status
+        self.lacks = log.lacks
+        """What of the segment is not in the bundle."""
+        self._container = container
+        self._log = log
+
+    def read_at(self, position: int, count: int) -> bytes:
+        """Raises SourceError, unless there are no such bytes."""
+        if count <= 0 or position >= self._log.size:
+            return b""
+        raise SourceError(f"{self.name}: the bytes of a segment are not in the bundle")
+
+    def next_data(self, position: int) -> int:
+        return position
+
+    def release(self, position: int) -> None:
+        pass
+
+    def identity(self) -> Identity:
+        """Return the identity that the file had when it was read."""
+        return Identity(self.status.device, self.status.inode, self.status.size, self.status.mtimeNs)
+
+    def state(self) -> tuple[int, int]:
+        """Return the size in bytes and modification time in ns that the file had when it was read."""
+        return self.status.size, self.status.mtimeNs
+
+    def grown(self) -> int:
+        """Return by how many bytes the file was longer when it had been read: 0."""
+        return 0
+
+    def close(self) -> None:
+        pass
+
+    def stored_regions(self, start: int, limits: Limits, *, runs: bool) -> Iterator[Region]:
+        """Yield the regions from position `start` on. `runs`: as batch runs where possible. Raises SourceError for a
+        damaged bundle."""
+        position = 0
+        for block in self._log.blocks:
+            if block.position != position:
+                raise self._damaged(DecodeError("Block", "position", 0, f"byte {block.position} follows {position}"))
+            position += block.size
+            if position <= start:
+                continue
+            try:
+                found = self._batches(block, limits) if block.kind == BATCHES else self._others(block, limits)
+                for region in found:
+                    if region.position < start and not isinstance(region, BatchRun):
+                        continue
+                    if isinstance(region, BatchRun) and (not runs or region.position < start):
+                        yield from (batch for batch in region.batches() if batch.position >= start)
+                    else:
+                        yield region
+            except DecodeError as error:
+                raise self._damaged(error) from error
+
+    def _damaged(self, error: DecodeError) -> SourceError:
+        return SourceError(f"{self.name}: the bundle is damaged: {error}; make it again")
+
+    def _batches(self, block: Block, limits: Limits) -> Iterator[Region]:
+        headers = decode_headers(self._container.read(block.frame))
+        count = len(headers) // BATCH_HEADER.size
+        complete = self._container.read(block.complete) if block.complete else bytes((bool(block.payload),)) * count
+        if len(complete) != count:
+            raise DecodeError("Block", "complete", 0, f"{len(complete)} marks for {count} batches")
+        payload = b"".join(map(self._container.read, block.payload))
+        taken = 0
+        builder = _RunBuilder(self.name, limits)
+        position = block.position
+        for row, header in enumerate(map(BatchHeader._make, BATCH_HEADER.struct.iter_unpack(headers))):
+            size = header.size
+            if header.batchLength < MIN_BATCH_LENGTH:
+                raise DecodeError("Block", "batchLength", row, f"{header.batchLength} is below the minimum")
+            body: bytes | None = None
+            if complete[row]:
+                body = payload[taken : taken + size - BATCH_HEADER.size]
+                taken += size - BATCH_HEADER.size
+                if taken > len(payload):
+                    raise DecodeError("Block", "payload", row, f"{len(payload)} bytes of payloads, {taken} needed")
+            stored = headers[row * BATCH_HEADER.size : (row + 1) * BATCH_HEADER.size]
+            if builder.size + size > RUN_BYTES and builder.size:
+                yield builder.run()
+                builder = _RunBuilder(self.name, limits)
+            if size > RUN_BYTES:
+                window: Any = NoPayload(self.name) if body is None else BufferWindow(stored + body, position)
+                yield make_batch(window, position, size, limits, header, crc=header.crc)
+            else:
+                builder.add(position, header, stored, body)
+            position += size
+        if builder.size:
+            yield builder.run()
+        if position != block.position + block.size or taken != len(payload):
+            raise DecodeError("Block", "size", 0, f"batches up to byte {position}, {taken} bytes of payloads")
+
+    def _others(self, block: Block, limits: Limits) -> Iterator[Region]:
+        payload = b"".join(map(self._container.read, block.payload))
+        position = block.position
+        taken = 0
+        for line in self._container.read(block.frame).splitlines():
+            try:
+                row = json.loads(line)
+                has_payload = bool(row.get("complete"))
+            except (ValueError, RecursionError, AttributeError) as error:
+                raise DecodeError("Block", "frame", 0, str(error)) from error
+            region = region_of(row, NoPayload(self.name), limits)
+            if region.position != position or not region.size:
+                raise DecodeError("Block", "position", 0, f"a region at byte {region.position}, expected {position}")
+            if isinstance(region, Batch) and has_payload:
+                if taken + region.size > len(payload):
+                    raise DecodeError("Block", "payload", 0, "a payload is missing")
+                region.window = BufferWindow(payload[taken : taken + region.size], position)  # type: ignore[assignment]
+                taken += region.size
+            yield region
+            position += region.size
+        if position != block.position + block.size:
+            raise DecodeError("Block", "size", 0, f"regions up to byte {position}")
+
+
+class _RunBuilder:
+    """Joins batches to a batch run; the payloads that are missing are zeros in its buffer."""
+
+    def __init__(self, name: str, limits: Limits) -> None:
+        self.name = name
+        self.limits = limits
+        self.size = 0
+        self.position = 0
+        self.records = 0
+        self.headers: list[BatchHeader] = []
+        self.parts: list[bytes] = []
+        self.numbers: list[int] = []
+        self.complete: set[int] = set()
+
+    def add(self, position: int, header: BatchHeader, stored: bytes, body: bytes | None) -> None:
+        size, at = header.size, self.size
+        if not self.headers:
+            self.position = position
+        if body is not None:
+            self.complete.add(at)
+        self.parts += (stored, bytes(size - len(stored)) if body is None else body)
+        self.numbers += (
+            at,
+            at + size,
+            header.baseOffset,
+            header.lastOffset,
+            header.partitionLeaderEpoch,
+            header.attributes,
+            header.maxTimestamp,
+            header.producerId,
+            header.producerEpoch,
+            header.baseSequence,
+            header.recordCount,
+            header.baseTimestamp,
+        )
+        self.records += header.recordCount
+        self.headers.append(header)
+        self.size += size
+
+    def run(self) -> BatchRun:
+        buffer = b"".join(self.parts)
+        columns = HeaderColumns(buffer, 0)
+        columns.block, columns.count = array("q", self.numbers), len(self.headers)
+        assert len(self.numbers) == HEADER_WIDTH * columns.count
+        first, last = self.headers[0], self.headers[-1]
+        before = self.headers[-2].lastOffset if len(self.headers) > 1 else -1
+        run = ValidRun(self.size, columns, self.records, first.baseOffset, last.lastOffset, before, 0)
+        missing = None if len(self.complete) == len(self.headers) else NoPayload(self.name)
+        return StoredRun(self.limits, self.position, buffer, run, missing, self.complete)
+
+
+class StoredRun(BatchRun):
+    """A batch run of a bundle: its buffer has the headers, and the payloads of the batches that start at the indexes
+    `complete`."""
+
+    def __init__(
+        self, limits: Limits, position: int, buffer: bytes, run: ValidRun, missing: NoPayload | None, complete: set[int]
+    ) -> None:
+        super().__init__(limits, position, buffer, 0, run, True)
+        self.missing = missing
+        self.complete = complete
+
+    def batch(self, at: int) -> DefaultRecordBatch:
+        found = super().batch(at)
+        if self.missing is not None and at not in self.complete:
+            found.window = self.missing  # type: ignore[assignment]
+        return found

@@ -1,0 +1,34 @@
+"""Names of the files in a bundle (docs/bundle.md)."""
+
+from __future__ import annotations
+
+import os
+from hashlib import blake2b
+from urllib.parse import quote_from_bytes
+
+MANIFEST = "kdump-bundle.json"
+CONTAINER = ".kdb"
+PACKED = ".tar"
+MAX_NAME = 200
+"""Maximum bytes of a container's name: file systems allow 255."""
+
+
+def container_name(directory: str) -> str:
+    """Return the name of the container of a directory, by its path relative to the one that was bundled."""
+    encoded = os.fsencode(directory)
+    name = quote_from_bytes(encoded, safe="") or "%"
+    if len(name) > MAX_NAME:
+        name = "%-" + blake2b(encoded, digest_size=16).hexdigest()
+    return name + CONTAINER
+
+
+def is_bundle(path: str) -> bool:
+    """Return True if a path is that of a bundle: a directory with a manifest, or a tar file that begins with one."""
+    if path.endswith(PACKED) and os.path.isfile(path):
+        try:
+            with open(path, "rb") as file:
+                head = file.read(512)
+        except OSError:
+            return False
+        return head[:100].rstrip(b"\0") == MANIFEST.encode() and head[257:262] == b"ustar"
+    return bool(path) and "\0" not in path and os.path.isfile(os.path.join(path, MANIFEST))

@@ -1,0 +1,142 @@
+"""The files and directories that are read: those of this machine, and below the path of a bundle, those that it
+describes (docs/bundle.md). The functions are those of os and os.path.
+
+What only this machine has is asked of os itself: output directories, /proc, decoders' files.
+"""
+
+from __future__ import annotations
+
+import os
+import stat as modes
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, nullcontext
+from typing import TYPE_CHECKING, Any, Protocol
+
+if TYPE_CHECKING:
+    from kdump.log.source import Source
+
+
+class Entry(Protocol):
+    """What scandir yields."""
+
+    @property
+    def name(self) -> str: ...
+    @property
+    def path(self) -> str: ...
+    def is_dir(self) -> bool: ...
+    def stat(self) -> os.stat_result: ...
+
+
+class FileTree(Protocol):
+    """Files that are not on this machine's disks. `inside` is a path relative to the tree, empty for its root; each
+    method raises OSError as the system call does."""
+
+    def stat(self, inside: str, *, follow: bool = True) -> os.stat_result: ...
+    def entries(self, inside: str, path: str) -> list[Entry]:
+        """Return what is in a directory whose path the user sees as `path`."""
+        ...
+
+    def readlink(self, inside: str) -> str: ...
+    def open(self, inside: str, path: str) -> Source:
+        """Open a file. Raises SourceError."""
+        ...
+
+
+_trees: dict[str, FileTree] = {}
+"""By absolute path."""
+
+
+def mount(path: str, tree: FileTree) -> None:
+    """Show a tree in the place of what is at `path`."""
+    _trees[os.path.abspath(path)] = tree
+
+
+def unmount_all() -> None:
+    """Show this machine's own files everywhere."""
+    _trees.clear()
+
+
+def tree_at(path: str) -> tuple[FileTree, str] | None:
+    """Return the tree in which a path is, and the path in it; None if it is in none."""
+    if not _trees or path == "-" or "://" in path or "\0" in path:
+        return None
+    full = os.path.abspath(path)
+    for root, tree in _trees.items():
+        if full == root:
+            return tree, ""
+        if full.startswith(root + "/"):
+            return tree, full[len(root) + 1 :]
+    return None
+
+
+def stat(path: str, *, follow: bool = True) -> os.stat_result:
+    found = tree_at(path)
+    return os.stat(path, follow_symlinks=follow) if found is None else found[0].stat(found[1], follow=follow)
+
+
+def _mode(path: str, *, follow: bool = True) -> int:
+    """Return the mode of a file, 0 if it does not exist."""
+    try:
+        return stat(path, follow=follow).st_mode
+    except (OSError, ValueError):
+        return 0
+
+
+def exists(path: str) -> bool:
+    return bool(_mode(path))
+
+
+def lexists(path: str) -> bool:
+    return bool(_mode(path, follow=False))
+
+
+def isdir(path: str) -> bool:
+    return modes.S_ISDIR(_mode(path))
+
+
+def isfile(path: str) -> bool:
+    return modes.S_ISREG(_mode(path))
+
+
+def islink(path: str) -> bool:
+    return modes.S_ISLNK(_mode(path, follow=False))
+
+
+def getsize(path: str) -> int:
+    return stat(path).st_size
+
+
+def readlink(path: str) -> str:
+    found = tree_at(path)
+    return os.readlink(path) if found is None else found[0].readlink(found[1])
+
+
+def scandir(path: str) -> AbstractContextManager[Iterator[Any]]:
+    found = tree_at(path)
+    return os.scandir(path) if found is None else nullcontext(iter(found[0].entries(found[1], path)))
+
+
+def listdir(path: str) -> list[str]:
+    with scandir(path) as entries:
+        return [entry.name for entry in entries]
+
+
+def walk(
+    top: str, onerror: Callable[[OSError], object] | None = None, *, followlinks: bool = False
+) -> Iterator[tuple[str, list[str], list[str]]]:
+    if tree_at(top) is None:
+        yield from os.walk(top, onerror=onerror, followlinks=followlinks)
+        return
+    try:
+        with scandir(top) as found:
+            entries = list(found)
+    except OSError as error:
+        if onerror is not None:
+            onerror(error)
+        return
+    below = [entry.name for entry in entries if entry.is_dir()]
+    yield top, below, [entry.name for entry in entries if not entry.is_dir()]
+    for name in below:
+        path = os.path.join(top, name)
+        if followlinks or not islink(path):
+            yield from walk(path, onerror, followlinks=followlinks)

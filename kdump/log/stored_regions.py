@@ -1,0 +1,128 @@
+"""Regions of a segment as JSON, without their payloads: what a bundle keeps of those that are not ordinary valid
+batches (docs/bundle.md)."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, fields
+from struct import error as StructError
+from typing import Any
+
+from kdump.format.batch_header import BATCH_HEADER, BatchHeader
+from kdump.format.errors import DecodeError
+from kdump.format.legacy_message import MESSAGES, MessageHeader
+from kdump.log.legacy_records import contents_of
+from kdump.log.region import (
+    JUNK,
+    PADDING,
+    TORN,
+    Batch,
+    DefaultRecordBatch,
+    LegacyRecordBatch,
+    Limits,
+    Problem,
+    Region,
+    WrapperContents,
+    make_batch,
+)
+
+STRUCT = "BundleRegion"
+BATCH = "batch"
+PROBLEM_FIELDS = tuple(field.name for field in fields(Problem))
+BROKEN_BATCHES = ("batch-length-invalid", "magic-unknown")
+"""Codes of junk that is a batch but for one wrong field. The first bytes of other junk may be part of a record."""
+
+
+def row_of(region: Region, *, checksums: bool = True) -> dict[str, Any]:
+    """Return a region as an object of JSON's types. Reads a wrapper to find its offsets and, with `checksums`, a batch
+    to verify its checksum."""
+    row: dict[str, Any] = {"kind": region.kind, "position": region.position, "size": region.size}
+    if isinstance(region, (DefaultRecordBatch, LegacyRecordBatch)):
+        header = region.header
+        if isinstance(header, MessageHeader):
+            header = header._replace(messageSize=region.batchLength)
+        row["header"] = header
+        if region.problems:
+            row["problems"] = [_problem_row(problem) for problem in region.problems]
+        if checksums and not region.crcValid:
+            row["computedCrc"] = region.computedCrc
+        if isinstance(region, LegacyRecordBatch) and region.is_compressed:
+            contents = contents_of(region)
+            row["contents"] = [*contents[:-1], [_problem_row(problem) for problem in contents.problems]]
+        return row
+    row |= {"reason": region.reason, "code": region.code}
+    if region.claimed is not None and (region.kind == TORN or region.code in BROKEN_BATCHES):
+        row["header"] = region.claimed
+    return row
+
+
+def _problem_row(problem: Problem) -> list[Any]:
+    return list(asdict(problem).values())
+
+
+def region_of(row: Any, window: Any, limits: Limits) -> Region:
+    """Return the region that a row describes; `window` is that of a batch. Raises DecodeError for anything that row_of
+    does not return."""
+    try:
+        kind, position, size = row["kind"], _natural(row["position"]), _natural(row["size"])
+        header = _header(row["header"]) if "header" in row else None
+        if kind == BATCH:
+            return _batch(row, window, position, size, header, limits)
+        if kind not in (TORN, JUNK, PADDING):
+            raise ValueError(f"the kind {kind!r} is unknown")
+        return Region(kind, position, size, _text(row["reason"]), header, _text(row["code"]))
+    except (KeyError, TypeError, ValueError, IndexError, AttributeError, StructError) as error:
+        raise DecodeError(STRUCT, "", 0, f"{type(error).__name__}: {error}") from error
+
+
+def _batch(
+    row: Any, window: Any, position: int, size: int, header: BatchHeader | MessageHeader | None, limits: Limits
+) -> Batch:
+    if header is None:
+        raise ValueError("a batch without a header")
+    batch = make_batch(window, position, size, limits, header, crc=_natural(row.get("computedCrc", header.crc)))
+    batch.problems = [_problem(each) for each in row.get("problems", ())]
+    if isinstance(batch, LegacyRecordBatch) and batch.is_compressed:
+        base, count, inner_base, inner_last, problems = row["contents"]
+        numbers = (_optional(base), _optional(count), _optional(inner_base), _optional(inner_last))
+        batch.known_contents = WrapperContents(*numbers, tuple(map(_problem, problems)))
+    return batch
+
+
+def _header(values: Any) -> BatchHeader | MessageHeader:
+    """Return a header, with each number in the range of its field."""
+    if len(values) == len(BatchHeader._fields):
+        return BATCH_HEADER.read(BATCH_HEADER.struct.pack(*values))
+    header = MessageHeader(*values)
+    stored = tuple(header) if header.magic else (*header[:5], header.keySize)
+    MESSAGES[header.magic].struct.pack(*stored)
+    return header
+
+
+def _problem(values: Any) -> Problem:
+    problem = Problem(*values)
+    texts = (problem.code, problem.struct, problem.field, problem.reason, problem.space)
+    plain = all(isinstance(each, (int, str, type(None))) for each in (problem.expected, problem.actual, problem.size))
+    if not all(isinstance(each, str) for each in texts) or not plain or not isinstance(problem.is_ours, bool):
+        raise ValueError("not a problem")
+    _optional(problem.position)
+    return problem
+
+
+def _natural(number: Any) -> int:
+    if not isinstance(number, int) or isinstance(number, bool) or not 0 <= number < 1 << 63:
+        raise ValueError(f"{number!r} is not a position or size")
+    return number
+
+
+def _optional(number: Any) -> int | None:
+    if number is not None and (
+        not isinstance(number, int) or isinstance(number, bool) or not -(1 << 63) <= number < 1 << 63
+    ):
+        raise ValueError(f"{number!r} is not a number")
+    return number
+
+
+def _text(value: Any) -> str:
+    if not isinstance(value, str):
+        raise ValueError(f"{value!r} is not a text")
+    return value
