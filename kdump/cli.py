@@ -75,6 +75,13 @@ def _mount(command: str, words: list[str]) -> None:
         raise click.UsageError(str(error)) from error
 
 
+def _unmount() -> None:
+    """Forget the bundles of an earlier command in this process."""
+    from kdump.log.mounts import unmount_bundles
+
+    unmount_bundles()
+
+
 class Lazy(click.Group):
     """A group that imports a command only when it is called; `kdump --help` imports none."""
 
@@ -93,14 +100,17 @@ class Lazy(click.Group):
     def resolve_command(
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
-        from kdump.log.bundle_names import is_bundle
+        from kdump.log import file_system
+        from kdump.log.bundle_names import bundle_of
         from kdump.log.command_line_paths import note_existing_paths
         from kdump.log.unreadable_paths import begin
 
         begin()
+        if file_system.is_mounted():
+            _unmount()
         words = [word for arg in args[1:] for word in (arg, arg.partition("=")[2])]
         note_existing_paths(words)
-        if any(map(is_bundle, words)):
+        if any(map(bundle_of, words)):
             _mount(args[0], words)
         name, command, rest = super().resolve_command(ctx, args)
         end_with_reader(name not in TO_THE_END)

@@ -33,9 +33,16 @@ class NoPayload:
 
     def chunks(self, position: int, count: int) -> Iterator[memoryview]:
         """Raises SourceError if there is anything to read."""
-        if count > 0:
-            raise SourceError(f"{self.name}: the records of the batch before byte {position} are not in the bundle")
+        self.view(position, count)
         return iter(())
+
+    def view(self, position: int, count: int) -> memoryview:
+        """Raises SourceError if there is anything to read."""
+        if count > 0:
+            raise SourceError(f"{self.name}: the records before byte {position + count} are not in the bundle")
+        return memoryview(b"")
+
+    peek = view
 
 
 class BundleLog:

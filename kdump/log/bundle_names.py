@@ -22,6 +22,18 @@ def container_name(directory: str) -> str:
     return name + CONTAINER
 
 
+def bundle_of(path: str) -> str | None:
+    """Return the bundle that a path is, or is in; None if there is none."""
+    if path.startswith("-") or "://" in path or "\0" in path:
+        return None
+    while path and not is_bundle(path):
+        above = path.rstrip("/").rpartition("/")[0]
+        if os.path.exists(path) or above == path:
+            return None
+        path = above
+    return path or None
+
+
 def is_bundle(path: str) -> bool:
     """Return True if a path is that of a bundle: a directory with a manifest, or a tar file that begins with one."""
     if path.endswith(PACKED) and os.path.isfile(path):

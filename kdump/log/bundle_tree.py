@@ -20,6 +20,7 @@ from kdump.log.bundle_names import CONTAINER, MANIFEST, container_name
 from kdump.log.errors import SourceError, SourceNotFound
 from kdump.log.file_system import tree_at
 from kdump.log.source import Source
+from kdump.log.unreadable_paths import note
 
 FORMAT = 1
 """Version of the format of bundles. A reader refuses others."""
@@ -165,8 +166,12 @@ class Bundle:
         try:
             directory, container = self._container(above)
             file = directory.files[name]
-        except (OSError, KeyError):
+        except (FileNotFoundError, KeyError):
             raise SourceNotFound(f"{path}: no such file in the bundle") from None
+        except OSError as error:
+            text = f"{path}: {error.strerror}"
+            note(path, text)
+            raise SourceError(text) from error
         if file.is_directory:
             raise SourceError(f"{path}: is a directory")
         if file.seen is None:

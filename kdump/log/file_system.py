@@ -51,9 +51,14 @@ def mount(path: str, tree: FileTree) -> None:
     _trees[os.path.abspath(path)] = tree
 
 
-def unmount_all() -> None:
-    """Show this machine's own files everywhere."""
-    _trees.clear()
+def unmount(path: str) -> None:
+    """Show again what is at `path` on this machine."""
+    _trees.pop(os.path.abspath(path), None)
+
+
+def is_mounted() -> bool:
+    """Return True if any tree is mounted."""
+    return bool(_trees)
 
 
 def tree_at(path: str) -> tuple[FileTree, str] | None:

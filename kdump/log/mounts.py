@@ -5,25 +5,27 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from kdump.log import file_system
-from kdump.log.bundle_names import is_bundle
+from kdump.log.bundle_names import bundle_of
 from kdump.log.bundle_tree import Bundle, open_bundle
 
-_mounted: list[Bundle] = []
+_mounted: list[str] = []
 
 
 def mount_bundles(paths: Iterable[str]) -> list[Bundle]:
-    """Mount those of these paths that are bundles, and return them. Raises SourceError for one that cannot be read."""
+    """Mount the bundles that these paths are, or are in, and return them. Raises SourceError for one that cannot be
+    read."""
     found: list[Bundle] = []
     for path in paths:
-        if file_system.tree_at(path) is None and is_bundle(path):
-            bundle = open_bundle(path, len(_mounted) + len(found) + 1)
+        place = bundle_of(path)
+        if place is not None and file_system.tree_at(place) is None:
+            bundle = open_bundle(place, len(_mounted) + 1)
+            file_system.mount(place, bundle)
+            _mounted.append(place)
             found.append(bundle)
-            file_system.mount(path, bundle)
-    _mounted.extend(found)
     return found
 
 
-def unmount() -> None:
+def unmount_bundles() -> None:
     """Forget the bundles of an earlier run in this process."""
-    _mounted.clear()
-    file_system.unmount_all()
+    while _mounted:
+        file_system.unmount(_mounted.pop())

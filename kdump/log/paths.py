@@ -144,7 +144,7 @@ def _below_url(url: str, on_unreadable: Callable[[OSError], None]) -> Iterator[s
             yield from _below_url(item.path, on_unreadable)
 
 
-def natural(name: str) -> tuple[str, int]:
+def natural(name: str) -> tuple[str, int, str]:
     """Sort key for directory names: topics by name, their partitions by number."""
     match = PARTITION.match(name)
-    return (match.group("topic"), int(match.group("partition"))) if match else (name, -1)
+    return (match.group("topic"), int(match.group("partition")), name) if match else (name, -1, name)

@@ -136,6 +136,8 @@ class Batch(Region):
         self.limits = limits
         self.problems: list[Problem] = [problem] if problem else []
         self._computed: int | None = None
+        self.known_diagnosis: tuple[str, str, int | None, int] | None = None
+        """What the damage looks like, if it was diagnosed where the bytes are (check.diagnosis.diagnose)."""
         self.decoded_to = 0
         """End of the last decoded record, as a position in the file or in the decompressed payload."""
 

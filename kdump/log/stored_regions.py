@@ -81,6 +81,9 @@ def _batch(
         raise ValueError("a batch without a header")
     batch = make_batch(window, position, size, limits, header, crc=_natural(row.get("computedCrc", header.crc)))
     batch.problems = [_problem(each) for each in row.get("problems", ())]
+    if "diagnosis" in row:
+        kind, text, at, count = row["diagnosis"]
+        batch.known_diagnosis = (_text(kind), _text(text), _optional(at), _natural(count))
     if isinstance(batch, LegacyRecordBatch) and batch.is_compressed:
         base, count, inner_base, inner_last, problems = row["contents"]
         numbers = (_optional(base), _optional(count), _optional(inner_base), _optional(inner_last))

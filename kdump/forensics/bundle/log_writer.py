@@ -6,6 +6,7 @@ import json
 from collections.abc import Callable
 from contextlib import closing
 
+from kdump.check.diagnosis.diagnose import diagnose
 from kdump.core.column_numbers import ATTRIBUTES, BATCH_END, BATCH_START
 from kdump.forensics.bundle.metadata_secrets import without_secrets
 from kdump.format.batch_header import BATCH_HEADER, CONTROL
@@ -91,7 +92,11 @@ class _LogWriter:
         if self._headers:
             self.end()
         row = row_of(region, checksums=self.checksums)
-        kept = self.keep(region) if isinstance(region, Batch) and "computedCrc" not in row else None
+        kept = None
+        if isinstance(region, Batch) and "computedCrc" in row:
+            row["diagnosis"] = diagnose(region)
+        elif isinstance(region, Batch):
+            kept = self.keep(region)
         if kept is not None:
             row["complete"] = True
             self._payload += kept

@@ -1,0 +1,449 @@
+"""`kdump bundle`: commands answer from a bundle as they do from its disk, it contains no secret, and nothing in one
+from elsewhere can do harm."""
+
+from __future__ import annotations
+
+import io
+import json
+import os
+import re
+import shutil
+import signal
+import subprocess
+import sys
+import tarfile
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+import zstandard
+
+from kdump.cli import TAKE_BUNDLES
+from kdump.log import file_system
+from kdump.log.bundle_names import CONTAINER, MANIFEST, container_name
+from kdump.log.bundle_tree import open_bundle
+from tests.command import objects, run
+from tests.conftest import DISKS, FIXTURES, ROOT, sample, seeded
+from tests.craft import batch, one, record
+from tests.damages import DAMAGES, DISK_PATHS, Damage, copy_disk
+from tests.state.test_cluster import TOKEN, int32
+from tests.state.test_metadata import config, framed, text
+
+NOT_RECORDS = "indexes,snapshots,checkpoints,files,offsets,producers,transactions,timestamps"
+COMMANDS = (
+    ("ls",),
+    ("ls", "--segments"),
+    ("inspect",),
+    ("verify", "--only", NOT_RECORDS, "--info"),
+    ("verify", "--crc"),
+    ("transactions",),
+    ("producers",),
+    ("groups",),
+    ("cluster",),
+    ("retention",),
+)
+PAGE = ROOT / "docs" / "bundle.md"
+OLD = 1_700_000_000
+
+
+def unknown_keys() -> dict[str, set[str]]:
+    """Return the JSON keys that docs/bundle.md lists as different, by the type of the object."""
+    rows = re.findall(r"^\| `(\w+)` \| ((?:`\w+`(?:, )?)+) \|", PAGE.read_text(), re.M)
+    return {kind: set(re.findall(r"`(\w+)`", keys)) for kind, keys in rows}
+
+
+UNKNOWN = unknown_keys()
+
+
+def bundled(disk: Path, out: Path, *options: str) -> Path:
+    done = run("bundle", disk, "--out", out, *options)
+    assert done.exit_code == 0, done.stderr
+    return out
+
+
+@contextmanager
+def in_place_of(disk: Path, bundle: Path) -> Iterator[None]:
+    """Show a bundle at the path of its disk, so that all paths in the output are the same."""
+    file_system.mount(str(disk), open_bundle(str(bundle), 1))
+    try:
+        yield
+    finally:
+        file_system.unmount(str(disk))
+
+
+def answer(disk: Path, command: tuple[str, ...]) -> tuple[int, list[dict[str, Any]]]:
+    done = run(*command, "--json", disk)
+    rows = [json.loads(line) for line in done.stdout.splitlines()]
+    for row in rows:
+        for key in {"seconds", *UNKNOWN.get(row["type"], ())}:
+            row.pop(key, None)
+    return done.exit_code, rows
+
+
+def assert_same_answers(disk: Path, bundle: Path, commands: tuple[tuple[str, ...], ...] = COMMANDS) -> None:
+    for command in commands:
+        there = answer(disk, command)
+        with in_place_of(disk, bundle):
+            assert answer(disk, command) == there, command
+
+
+@pytest.fixture
+def _no_clock(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Ages are the same in both answers."""
+    now = time.time()
+    monkeypatch.setattr(time, "time", lambda: now)
+
+
+def aged(root: Path) -> Path:
+    """Make all files old, so that no command waits for them to change again."""
+    for path in [root, *root.rglob("*")]:
+        os.utime(path, (OLD, OLD), follow_symlinks=False)
+    return root
+
+
+HEALTHY = (
+    "kafka-4.3/clean-0",
+    "kafka-4.3/crash-1",
+    "kafka-2.8-legacy",
+    "kafka-4.3-tiered/disk",
+)
+
+
+@pytest.mark.usefixtures("_no_clock")
+@pytest.mark.parametrize("name", HEALTHY)
+def test_the_answers_of_a_healthy_disk(name: str, tmp_path: Path) -> None:
+    assert_same_answers(DISKS / name, bundled(DISKS / name, tmp_path / "bundle"))
+
+
+@pytest.mark.sampled
+@pytest.mark.usefixtures("_no_clock")
+@pytest.mark.parametrize("damage", sample(DAMAGES, 50, "bundle"), ids=lambda damage: damage.name)
+def test_the_answers_of_a_damaged_disk(damage: Damage, tmp_path: Path) -> None:
+    disk = copy_disk(DISKS / DISK_PATHS[damage.disk], tmp_path / "disk")
+    damage.apply(disk)
+    aged(disk)
+    assert_same_answers(disk, bundled(disk, tmp_path / "bundle"), tuple(each for each in COMMANDS if each[0] != "ls"))
+
+
+@pytest.mark.parametrize("packed", [False, True])
+def test_a_bundle_is_read_anywhere(packed: bool, tmp_path: Path) -> None:
+    disk = FIXTURES / "clean-1"
+    bundle = bundled(disk, tmp_path / "b", "--tar", str(tmp_path / "b.tar"))
+    path = tmp_path / "elsewhere.tar" if packed else tmp_path / "elsewhere"
+    shutil.move(tmp_path / "b.tar" if packed else bundle, path)
+    here, there = run("ls", path), run("ls", disk)
+    assert here.exit_code == 0
+    assert here.stdout.replace(str(path), str(disk)) == there.stdout
+    assert "a bundle of" in here.stderr
+    assert len(objects("inspect", path / "payments-0")) == len(objects("inspect", disk / "payments-0")) > 0
+
+
+def test_several_log_directories(tmp_path: Path) -> None:
+    disks = [DISKS / "kafka-4.3/clean-1", DISKS / "kafka-4.3/clean-2"]
+    done = run("bundle", *disks, "--out", tmp_path / "b", "--json")
+    assert done.exit_code == 0
+    listed = objects("ls", tmp_path / "b")
+    assert [row["directory"] for row in listed if row["type"] == "logDirectory"] == [
+        str(tmp_path / "b" / disk.name) for disk in disks
+    ]
+
+
+def test_what_was_not_read_is_said_first(tmp_path: Path) -> None:
+    disk = FIXTURES / "clean-1"
+    complete = bundled(disk, tmp_path / "crc")
+    first = run("verify", complete).stdout.splitlines()[0]
+    assert "the records of" in first
+    quick = bundled(disk, tmp_path / "headers", "--depth", "headers")
+    first = run("verify", quick, "--crc").stdout.splitlines()[0]
+    assert "the checksums of" in first
+    [summary] = (row for row in objects("verify", quick) if row["type"] == "summary")
+    assert set(summary["notInBundle"]) == {"records", "checksums"}
+    assert run("verify", complete, "--only", "records").exit_code == 2
+    assert run("inspect", complete, "--records").exit_code == 2
+    assert run("inspect", complete / "payments-0", "--hex").exit_code == 2
+
+
+@pytest.mark.parametrize("command", sorted({"stats", "diff", "report", "salvage", "restart-plan", "carve", "dump-log"}))
+def test_other_commands_take_no_bundle(command: str, tmp_path: Path) -> None:
+    assert command not in TAKE_BUNDLES
+    bundle = bundled(FIXTURES / "clean-1" / "payments-0", tmp_path / "b")
+    done = run(command, bundle)
+    assert done.exit_code == 2
+    assert "docs/bundle.md" in done.stderr
+
+
+def test_records_of_a_topic(tmp_path: Path) -> None:
+    disk = FIXTURES / "clean-1"
+    bundle = bundled(disk, tmp_path / "b", "--records", "orders-*")
+    for partition in ("orders-none-0", "__consumer_offsets-0"):
+        there = run("inspect", "--records", "--json", disk / partition)
+        with in_place_of(disk, bundle):
+            here = run("inspect", "--records", "--json", disk / partition)
+        assert (here.exit_code, here.stdout) == (0, there.stdout), partition
+    assert run("inspect", "--records", bundle / "payments-0").exit_code == 2
+    small = bundled(disk, tmp_path / "small", "--no-internal")
+    assert run("groups", small).exit_code == 2
+
+
+# --- What it must not contain -----------------------------------------------------------------------------------------
+
+CANARY = b"canary-%02d-0123456789abcd"
+
+
+def contents(bundle: Path) -> bytes:
+    """Return everything in a bundle, expanded."""
+    found = []
+    for path in bundle.rglob("*"):
+        if path.is_file():
+            data = path.read_bytes()
+            found.append(data)
+            for match in re.finditer(re.escape(b"\x28\xb5\x2f\xfd"), data):
+                unpacker = zstandard.ZstdDecompressor().decompressobj()
+                try:
+                    found.append(unpacker.decompress(data[match.start() :]))
+                except zstandard.ZstdError:
+                    continue
+    return b"\0".join(found)
+
+
+def secret_disk(root: Path) -> list[bytes]:
+    """Create a disk with a canary in each field that a bundle must not have, and return the canaries."""
+    canaries = [CANARY % number for number in range(12)]
+    key, value, header, header_key, salt, stored, server, token, removed, password, plugin, torn = canaries
+    assert all(len(each) == 24 for each in canaries)
+    fields = record(0, key=key, value=value, headers=[(header_key, header)])
+    data = [batch(fields, offset=number, codec=codec) for number, codec in enumerate(("none", "zstd", "gzip"))]
+    topic = root / "topic-0"
+    topic.mkdir(parents=True)
+    log = b"".join(data) + value * 3 + b"".join(data[:1]) + torn * 5
+    (topic / f"{0:020}.log").write_bytes(log)
+    (root / "other-0").mkdir()
+    (root / "other-0" / f"{0:020}.log").write_bytes(batch(record(0, value=b"other")))
+    (topic / "notes.txt").write_bytes(value)
+    (topic / f"{0:020}.log.deleted").write_bytes(log)
+    metadata = root / "__cluster_metadata-0"
+    metadata.mkdir()
+    secrets = [
+        framed(11, text("ann") + b"\x01" + b"".join(map(sized, (salt, stored, server))) + int32(4096) + b"\0"),
+        framed(10, TOKEN.replace(text("id-1"), text(token.decode()))),
+        framed(26, text(removed.decode()) + b"\0"),
+        config(4, "1", "ssl.keystore.password", password.decode()),
+        config(4, "", "my.plugin.setting", plugin.decode()),
+    ]
+    (metadata / f"{0:020}.log").write_bytes(b"".join(one(each, offset=number) for number, each in enumerate(secrets)))
+    (root / "bootstrap.checkpoint").write_bytes(
+        b"".join(one(each, offset=number) for number, each in enumerate(secrets))
+    )
+    packed = metadata / f"{len(secrets):020}.log"
+    packed.write_bytes(
+        one(secrets[0], offset=len(secrets), codec="gzip") + one(secrets[3] + b"rest", offset=len(secrets) + 1)
+    )
+    (root / "meta.properties").write_text("version=1\nnode.id=1\ncluster.id=x\ndirectory.id=y\n")
+    return canaries
+
+
+def sized(data: bytes) -> bytes:
+    return bytes([len(data) + 1]) + data
+
+
+@pytest.mark.parametrize("options", [(), ("--depth", "headers"), ("--records", "other")], ids=" ".join)
+def test_no_record_and_no_secret_leaves_the_broker(options: tuple[str, ...], tmp_path: Path) -> None:
+    canaries = secret_disk(tmp_path / "disk")
+    everything = (tmp_path / "disk" / "__cluster_metadata-0" / f"{0:020}.log").read_bytes()
+    assert all(each in everything for each in canaries[4:11]), "the disk has what the bundle must not have"
+    out = tmp_path / "b"
+    done = run("bundle", tmp_path / "disk", "--out", out, *options)
+    assert done.exit_code == 0, done.stderr
+    inside = contents(out)
+    assert b"ssl.keystore.password" in inside, "names are in it"
+    assert [each for each in canaries if each in inside] == []
+    cluster = [json.loads(line) for line in run("cluster", out, "--json").stdout.splitlines()]
+    shown = {row["name"]: row["value"] for row in cluster if row["type"] == "clusterConfig"}
+    assert set(shown["my.plugin.setting"]) == {"*"}
+    assert [row["name"] for row in cluster if row["type"] == "clusterScram"] == ["ann"]
+
+
+def test_records_that_are_asked_for_bring_no_secret(tmp_path: Path) -> None:
+    canaries = secret_disk(tmp_path / "disk")
+    inside = contents(bundled(tmp_path / "disk", tmp_path / "b", "--records", "*"))
+    assert canaries[1] in inside, "the values of the topic"
+    assert [each for each in canaries[4:11] if each in inside] == []
+
+
+# --- Again, and interrupted -------------------------------------------------------------------------------------------
+
+
+def written(disk: Path, out: Path) -> int:
+    [summary] = objects("bundle", disk, "--out", out)
+    return int(summary["written"])
+
+
+def test_a_second_run_reads_what_has_changed(tmp_path: Path) -> None:
+    disk = aged(copy_disk(DISKS / "kafka-4.3/clean-1", tmp_path / "disk"))
+    out = tmp_path / "b"
+    assert written(disk, out) == len([path for path in [disk, *disk.rglob("*")] if path.is_dir()])
+    assert written(disk, out) == 0
+    before = {path.name: path.read_bytes() for path in out.rglob("*" + CONTAINER)}
+    payments = disk / "payments-0"
+    segment = next(payments.glob("*.log"))
+    segment.write_bytes(segment.read_bytes()[:-10])
+    os.utime(segment, (OLD, OLD))
+    shutil.rmtree(disk / "users-0")
+    [summary] = objects("bundle", disk, "--out", out)
+    assert (summary["written"], summary["removed"]) == (2, 1), "the partition, and the directory without users-0"
+    after = {path.name: path.read_bytes() for path in out.rglob("*" + CONTAINER)}
+    changed = {name for name in after if after[name] != before[name]}
+    assert changed == {container_name("payments-0"), container_name("")}
+    assert set(before) - set(after) == {container_name("users-0")}
+    fresh = bundled(disk, tmp_path / "fresh")
+    assert {path.name: path.read_bytes() for path in fresh.rglob("*" + CONTAINER)} == after
+
+
+def test_a_file_that_changes_again_at_once_is_read_again(tmp_path: Path) -> None:
+    """A file system's times are too coarse to show two changes in a row."""
+    disk = copy_disk(FIXTURES / "clean-1" / "payments-0", tmp_path / "payments-0")
+    assert written(disk, tmp_path / "b") == 1
+    assert written(disk, tmp_path / "b") == 1
+
+
+def test_other_options_need_another_directory(tmp_path: Path) -> None:
+    disk, out = FIXTURES / "clean-1" / "payments-0", tmp_path / "b"
+    bundled(disk, out)
+    for arguments in ((disk, "--depth", "headers"), (disk.parent,), (disk, "--no-internal"), (disk, "--records", "x")):
+        before = (out / MANIFEST).read_bytes()
+        assert run("bundle", *arguments, "--out", out).exit_code == 2
+        assert (out / MANIFEST).read_bytes() == before
+    (tmp_path / "full").mkdir()
+    (tmp_path / "full" / "file").write_text("mine")
+    assert run("bundle", disk, "--out", tmp_path / "full").exit_code == 2
+    assert run("bundle", disk, "--out", disk / "b").exit_code == 2
+    assert run("bundle", out, "--out", tmp_path / "c").exit_code == 2, "a bundle of a bundle"
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGKILL, signal.SIGINT])
+def test_an_interrupted_run_goes_on(number: int, tmp_path: Path) -> None:
+    disk, out = DISKS / "kafka-4.3/crash-1", tmp_path / "b"
+    command = [sys.executable, "-m", "kdump", "bundle", str(disk), "--out", str(out), "--max-rate", "2MB/s"]
+    running = subprocess.Popen(command, stderr=subprocess.DEVNULL, stdout=subprocess.DEVNULL)
+    while running.poll() is None and len(list(out.rglob("*" + CONTAINER))) < 8:
+        time.sleep(0.01)
+    running.send_signal(number)
+    running.wait()
+    done = len(list(out.rglob("*" + CONTAINER)))
+    assert 8 <= done < 40
+    if number != signal.SIGKILL:
+        assert not list(out.rglob("*.kdump-part"))
+    listed = run("ls", out)
+    assert "NOT COMPLETE" in listed.stderr
+    assert written(disk, out) < len([path for path in [disk, *disk.rglob("*")] if path.is_dir()])
+    assert not list(out.rglob("*.kdump-part"))
+    assert "NOT COMPLETE" not in run("ls", out).stderr
+    fresh = bundled(disk, tmp_path / "fresh")
+    assert all((fresh / path.relative_to(out)).read_bytes() == path.read_bytes() for path in out.rglob("*" + CONTAINER))
+
+
+# --- From elsewhere ---------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def small(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return bundled(FIXTURES / "clean-1", tmp_path_factory.mktemp("small") / "b")
+
+
+@pytest.mark.sampled
+def test_a_damaged_bundle_is_named(small: Path, tmp_path: Path) -> None:
+    dice = seeded("bundle")
+    files = sorted(path for path in small.rglob("*") if path.is_file())
+    for number in sample(range(200), 10, "bundle"):
+        copy = tmp_path / str(number)
+        shutil.copytree(small, copy)
+        path = copy / files[dice.randrange(len(files))].relative_to(small)
+        data = bytearray(path.read_bytes())
+        data[dice.randrange(len(data))] ^= 1 << dice.randrange(8)
+        path.write_bytes(data if number % 3 else data[: dice.randrange(len(data))])
+        for command in (("verify",), ("ls",), ("inspect", "--json"), ("transactions",)):
+            done = run(*command, copy)
+            if path.name != MANIFEST:
+                assert done.exit_code == 2, (command, path.name)
+                assert "the bundle is damaged" in " ".join((done.stderr + done.stdout).split())
+        shutil.rmtree(copy)
+
+
+def packed(*members: tuple[str, bytes, bytes]) -> bytes:
+    file = io.BytesIO()
+    with tarfile.open(fileobj=file, mode="w", format=tarfile.GNU_FORMAT) as archive:
+        for name, data, kind in members:
+            info = tarfile.TarInfo(name)
+            info.size, info.type = len(data), kind
+            info.linkname = "/etc/passwd" if kind in (tarfile.SYMTYPE, tarfile.LNKTYPE) else ""
+            archive.addfile(info, io.BytesIO(data) if kind == tarfile.REGTYPE else None)
+    return file.getvalue()
+
+
+@pytest.mark.parametrize(
+    ("name", "kind"),
+    [
+        ("/etc/passwd", tarfile.REGTYPE),
+        ("../x.kdb", tarfile.REGTYPE),
+        ("0/../../x.kdb", tarfile.REGTYPE),
+        ("..", tarfile.SYMTYPE),
+        ("0/x.kdb", tarfile.SYMTYPE),
+        ("0/x.kdb", tarfile.LNKTYPE),
+        ("0/x.kdb", tarfile.FIFOTYPE),
+        ("0/x.kdb", tarfile.CHRTYPE),
+        ("0/x", tarfile.REGTYPE),
+    ],
+)
+def test_a_packed_bundle_with_something_else_in_it(name: str, kind: bytes, small: Path, tmp_path: Path) -> None:
+    path = tmp_path / "b.tar"
+    manifest = (small / MANIFEST).read_bytes()
+    data = b"x" if kind == tarfile.REGTYPE else b""
+    path.write_bytes(packed((MANIFEST, manifest, tarfile.REGTYPE), (name, data, kind)))
+    done = run("ls", path)
+    assert done.exit_code == 2
+    assert "is not a file of a bundle" in done.stderr
+
+
+def changed_manifest(change: Callable[[dict[str, Any]], object]) -> Callable[[bytes], bytes]:
+    def changed(data: bytes) -> bytes:
+        values = json.loads(data)
+        change(values)
+        return json.dumps(values).encode()
+
+    return changed
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda data: b"",
+        lambda data: b"[" * 100_000,
+        changed_manifest(lambda values: values.update(format=2)),
+        changed_manifest(lambda values: values.update(names=["../.."])),
+        changed_manifest(lambda values: values.update(names=[])),
+        changed_manifest(lambda values: values.update(names=None)),
+        changed_manifest(lambda values: values.pop("host")),
+    ],
+)
+def test_a_manifest_that_no_kdump_wrote(change: Callable[[bytes], bytes], small: Path, tmp_path: Path) -> None:
+    copy = tmp_path / "b"
+    shutil.copytree(small, copy)
+    (copy / MANIFEST).write_bytes(change((copy / MANIFEST).read_bytes()))
+    done = run("ls", copy)
+    assert done.exit_code == 2
+    assert MANIFEST in done.stderr or "format" in done.stderr
+
+
+def test_a_link_in_a_bundle_is_not_followed(small: Path, tmp_path: Path) -> None:
+    copy = tmp_path / "b"
+    shutil.copytree(small, copy)
+    container = next(copy.rglob("payments*" + CONTAINER))
+    elsewhere = tmp_path / "elsewhere"
+    shutil.move(container, elsewhere)
+    container.symlink_to(elsewhere)
+    done = run("verify", copy)
+    assert done.exit_code == 2
+    assert "payments-0" in done.stdout
