@@ -118,7 +118,7 @@ class _BundleEntry:
 
 class Bundle:
     """A FileTree. `read` returns a function that reads a member of the bundle (position, count) and its size, and
-    raises OSError."""
+    raises OSError. Raises SourceError for a bundle of which nothing can be read."""
 
     def __init__(self, path: str, read: Callable[[str], tuple[Callable[[int, int], bytes], int]], number: int) -> None:
         self.path = path
@@ -126,6 +126,11 @@ class Bundle:
         self._read = read
         self._number = number
         self._directory = lru_cache(OPEN)(self._opened)
+        for source in range(len(self.manifest.directories)):
+            try:
+                self._directory(source, "")
+            except OSError as error:
+                raise SourceError(f"{path}: {error.strerror}") from error
 
     @property
     def _is_single(self) -> bool:
