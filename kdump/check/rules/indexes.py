@@ -20,9 +20,11 @@ from kdump.format.count_text import count_text
 from kdump.log.entries import Entry, Item
 from kdump.log.file_kinds import INDEX, FileKind
 from kdump.log.internal_topics import METADATA_TOPIC
+from kdump.log.live_files import identity
 from kdump.log.partition_directory import PartitionDirectory
 from kdump.log.paths import Target
 from kdump.log.region import PADDING, TORN, Region, ZeroEntries
+from kdump.log.segment_limits import MAX_SEGMENT_SIZE
 
 # LogLoader.recoverSegment truncates the .log at damage (docs/remedy-trials.json: damage-index-removed) and deletes
 # every producer snapshot above it. The snapshot that it takes is removed as stray if the next segment does not start
@@ -128,6 +130,7 @@ INDEX_ORPHAN = Code(
 )
 
 
+UNOPENED = "the broker does not rebuild it: it exits, because the segment is too large to open (segment-too-large)"
 PREALLOCATED = "the zeros are preallocated; the broker truncates them when it closes the file"
 ReadItems = Callable[[Target, FileKind], Iterator[Item]]
 
@@ -319,6 +322,12 @@ def missing_indexes(partition: PartitionDirectory) -> Iterator[Finding]:
     """Yield findings for segments without an .index, and for indexes without a segment."""
     for segment in partition.segments:
         if segment.log is not None and INDEX not in segment.indexes:
-            yield INDEX_MISSING.finding(segment.log, message="the segment has no .index", offset=segment.offset)
+            now = identity(segment.log.path)
+            yield INDEX_MISSING.finding(
+                segment.log,
+                message="the segment has no .index",
+                offset=segment.offset,
+                consequence=UNOPENED if now is not None and now.size > MAX_SEGMENT_SIZE else None,
+            )
     for target in partition.orphans:
         yield INDEX_ORPHAN.finding(target, message="there is no .log of this name", offset=target.name_offset)
