@@ -3,7 +3,7 @@ bytes."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import chain
 from typing import Any, NamedTuple
 
@@ -21,6 +21,10 @@ from kdump.log.window import Window
 
 LARGEST_TEXT = 16 * 1024 * 1024
 """Maximum size in bytes of a text file that is read: a checkpoint of 100,000 partitions has half as many."""
+
+
+BLOCK = 64 * 1024
+"""Maximum size in bytes of a run of entries."""
 
 
 class Entry(NamedTuple):
@@ -84,11 +88,17 @@ class EntryRun(NamedTuple):
 
     def entries(self) -> Iterator[Entry]:
         """Yield the entries one by one."""
+        numbers = self.numbers()
+        for number in range(self.rows):
+            yield self.entry(number, numbers)
+
+    def entry(self, number: int, numbers: Sequence[int]) -> Entry:
+        """Return an entry; `numbers` are those of the run."""
         layout, type_name, names, _ = self.fixed
-        size, numbers = layout.size, iter(self.numbers())
-        for start, values in zip(range(0, len(self.data), size), zip(*[numbers] * len(names))):
-            part = self.data[start : start + size]
-            yield Entry(type_name, self.position + start, size, part, dict(zip(names, values)), layout)
+        size, count = layout.size, len(names)
+        start = number * size
+        values = dict(zip(names, numbers[number * count : (number + 1) * count]))
+        return Entry(type_name, self.position + start, size, self.data[start : start + size], values, layout)
 
 
 Item = Entry | Region | Problem
@@ -100,13 +110,18 @@ def entries(kind: FileKind, window: Window, base: int) -> Iterator[Item]:
     if kind is file_kinds.PRODUCER_SNAPSHOT:
         yield from _snapshot(window)
     elif kind in FIXED:
-        for item in entry_runs(kind, window, base):
-            if isinstance(item, EntryRun):
-                yield from item.entries()
-            else:
-                yield item
+        yield from single_entries(entry_runs(kind, window, base))
     else:
         yield from _text(kind, window)
+
+
+def single_entries(found: Iterable[EntryRun | Region]) -> Iterator[Entry | Region]:
+    """Yield the entries of runs one by one, and the regions between them."""
+    for item in found:
+        if isinstance(item, EntryRun):
+            yield from item.entries()
+        else:
+            yield item
 
 
 def entry_runs(kind: FileKind, window: Window, base: int) -> Iterator[EntryRun | Region]:
@@ -133,7 +148,7 @@ def _fixed(
     zeros = 0  # bytes of zeros directly before `position`, not yielded yet
     while True:
         window.release(position - zeros)
-        data = bytes(window.view(position, max(size, window.size // size * size)))
+        data = bytes(window.view(position, max(size, min(BLOCK, window.size) // size * size)))
         whole = len(data) // size * size
         # Most of a preallocated index is zeros: those after the last entry of the block are counted at once.
         used = -(-len(data[:whole].rstrip(b"\0")) // size) * size if padded else whole

@@ -64,8 +64,8 @@ RULES = (
         "indexes",
         make=lambda given: TxnIndexRule(given.transactions, given.known, given.files.aborted, given.files.begins),
     ),
-    _for("indexes", make=lambda given: OffsetIndexRule(given.files.entries, given.known)),
-    _for("indexes", make=lambda given: TimeIndexRule(given.files.entries, given.known)),
+    _for("indexes", make=lambda given: OffsetIndexRule(given.files.entry_runs, given.known)),
+    _for("indexes", make=lambda given: TimeIndexRule(given.files.entry_runs, given.known)),
 )
 """All rules that see the batches of a partition, in the order in which they see each batch."""
 
