@@ -88,17 +88,20 @@ class EntryRun(NamedTuple):
 
     def entries(self) -> Iterator[Entry]:
         """Yield the entries one by one."""
-        numbers = self.numbers()
-        for number in range(self.rows):
-            yield self.entry(number, numbers)
+        layout, type_name, names, _ = self.fixed
+        data, position, size = self.data, self.position, layout.size
+        rows = zip(*[iter(self.numbers())] * len(names))
+        for start, row in zip(range(0, len(data), size), rows):
+            part = data[start : start + size]
+            yield Entry(type_name, position + start, size, part, dict(zip(names, row)), layout)
 
     def entry(self, number: int, numbers: Sequence[int]) -> Entry:
         """Return an entry; `numbers` are those of the run."""
         layout, type_name, names, _ = self.fixed
-        size, count = layout.size, len(names)
-        start = number * size
-        values = dict(zip(names, numbers[number * count : (number + 1) * count]))
-        return Entry(type_name, self.position + start, size, self.data[start : start + size], values, layout)
+        start, first = number * layout.size, number * len(names)
+        part = self.data[start : start + layout.size]
+        values = dict(zip(names, numbers[first : first + len(names)]))
+        return Entry(type_name, self.position + start, layout.size, part, values, layout)
 
 
 Item = Entry | Region | Problem

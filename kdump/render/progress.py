@@ -55,7 +55,9 @@ class Progress:
         self._ticker: _Ticker | None = None
 
     def __enter__(self) -> Progress:
-        if not _shown and is_enabled():
+        if not is_enabled():
+            self._expected = None  # nothing is shown, and `more` may be called for each batch
+        elif not _shown:
             STATUS.quiet_since = STATUS.clock()
             self._ticker = _Ticker()
             self._ticker.start()
