@@ -209,17 +209,22 @@ class RegionScan:
         reader = Reader(window, target.name_offset, self.limits, WALKED)
         runs: deque[tuple[int, int]] = deque()  # position, and rows up to the next run
         total = others = 0
+        before = Region("", -1, 0)
         for region in reader.regions(0):
             self.on_progress(region.position)
             others += not isinstance(region, BatchRun)
             if others > OTHERS and not runs:  # an old format, which is not read in runs
                 return 0
-            if isinstance(region, BatchRun) and region.run.batches > 1:  # enough to recognize damage after it
-                rows = region.run.records if self.by_record else region.run.batches
-                runs.append((region.position, rows))
-                total += rows
-                while total - runs[0][1] >= count:
+            if isinstance(region, BatchRun):
+                is_long = region.run.batches > 1
+                # Two batches in order are enough to recognize damage after them.
+                if is_long or (isinstance(before, BatchRun) and before.end == region.position):
+                    rows = region.run.records if self.by_record else region.run.batches
+                    runs.append((region.position if is_long else before.position, rows))
+                    total += rows
+                while runs and total - runs[0][1] >= count:
                     total -= runs.popleft()[1]
+            before = region
         is_renamed = reader.name_offset != target.name_offset  # only a reader from the beginning on knows that
         return 0 if is_renamed or total < count else runs[0][0]
 

@@ -28,6 +28,12 @@ def small_batches(count: int) -> bytes:
     return b"".join(batch(value, offset=offset, count=1) for offset in range(count))
 
 
+def large_batches(count: int) -> bytes:
+    """Batches of which the windows of these tests hold only one."""
+    value = record(value=b"v" * 5000)
+    return b"".join(batch(value, offset=offset, count=1) for offset in range(count))
+
+
 def last(path: Path, count: int, *, by_record: bool) -> list[tuple[str, int, int]]:
     scan = RegionScan(Selection(), Limits(), by_record, 8 * 1024, use_index=False)
     where = target(str(path))
@@ -83,9 +89,10 @@ def damaged(data: bytes, name: str) -> Iterator[bytes]:
 
 
 @pytest.mark.parametrize("by_record", [False, True])
-@pytest.mark.parametrize("source", ["small", *SOURCES])
+@pytest.mark.parametrize("source", ["small", "large", *SOURCES])
 def test_the_same_rows_as_at_the_end_of_the_whole_file(source: str, by_record: bool, tmp_path: Path) -> None:
-    data = small_batches(600) if source == "small" else (FIXTURES / source / f"{0:020}.log").read_bytes()
+    crafted = {"small": small_batches(600), "large": large_batches(150)}
+    data = crafted.get(source) or (FIXTURES / source / f"{0:020}.log").read_bytes()
     for name in (f"{0:020}.log", f"{700:020}.log"):  # the second contradicts the offsets
         path = tmp_path / name
         for changed in damaged(data, f"{source} {name}"):
@@ -95,9 +102,10 @@ def test_the_same_rows_as_at_the_end_of_the_whole_file(source: str, by_record: b
                 assert last(path, count, by_record=by_record) == expected
 
 
-def test_only_the_end_is_decoded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("data", [small_batches(20_000), large_batches(2000)], ids=["small", "large"])
+def test_only_the_end_is_decoded(data: bytes, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = tmp_path / f"{0:020}.log"
-    path.write_bytes(small_batches(20_000))
+    path.write_bytes(data)
     walked: list[int] = []
     chosen = RegionScan.chosen
 
