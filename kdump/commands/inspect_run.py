@@ -74,6 +74,10 @@ def notes_of(target: Target, text: str) -> None:
     print_error(f"{path_text(target.path)}: {text}")
 
 
+def _furthest(progress: Progress, window: Window, position: int) -> None:
+    progress.at(max(position, progress.done), window.source.size)
+
+
 class InspectRun:
     """One run of the command."""
 
@@ -409,7 +413,10 @@ class InspectRun:
                 continue
             window, kind = opened
             try:
-                rows = self._last_of(target, window, kind, requested - total)
+                with Progress(target.path) as progress:
+                    # Positions decrease where the last rows are read again.
+                    self.scan.on_progress = partial(_furthest, progress, window)
+                    rows = self._last_of(target, window, kind, requested - total)
             except SourceError as error:
                 self.files.report_unreadable(error)
                 continue

@@ -239,6 +239,7 @@ class _LogLoader:
 
     def _scanned(self, segment: LogSegment, offset: int, size: int) -> None:
         self.plan.bytesRead += size
+        self.how.on_progress(size)
         reason = f"to load producer state, from offset {offset} on"
         self.files.step("scan", segment.target.path, reason, offset=offset, size=size)
 
