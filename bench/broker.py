@@ -22,6 +22,7 @@ COMMANDS: dict[str, tuple[str, ...]] = {
     "group offsets": ("groups", "verify"),
     "metadata": ("cluster", "verify", "restart-plan"),
     "keys": ("retention --keys", "stats", "verify"),
+    "index entries": ("verify", "ls", "restart-plan", "reindex"),
 }
 """The commands to measure on each disk. {out} is a path for their output."""
 

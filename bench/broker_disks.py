@@ -13,8 +13,12 @@ import tempfile
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 
+from crc32c import crc32c
+
 from bench.kafka import ROOT
 from bench.segments import FIRST, MIB, batches, rebased
+from kdump.format.batch_header import BATCH_HEADER
+from kdump.format.index import INDEX_ENTRY, TIME_INDEX_ENTRY
 from tests.craft import batch, record
 
 KDUMP = str(Path(sys.executable).with_name("kdump"))
@@ -178,6 +182,27 @@ def keys(at: Path, count: int) -> None:
     _finish(at, place, count)
 
 
+def index_entries(at: Path, count: int) -> None:
+    """A segment whose indexes have `count` entries each: one for every batch but the first, as a broker with
+    index.interval.bytes=0 and a large segment.index.bytes writes them."""
+    place = at / "clicks-0"
+    first = batch(record())
+    start = BATCH_HEADER.positions["attributes"]
+    moments, rest = struct.Struct(">hiqq"), first[start + 22 :]
+
+    def written() -> Iterator[bytes]:
+        for number in range(count + 1):
+            body = moments.pack(0, 0, NOW + number, NOW + number) + rest
+            yield number.to_bytes(8, "big") + first[8 : start - 4] + crc32c(body).to_bytes(4, "big") + body
+
+    _one_log(at, place.name, written(), count + 1)
+    path = place / FIRST
+    with open(path.with_suffix(".index"), "wb", MIB) as file:
+        file.writelines(INDEX_ENTRY.struct.pack(number, number * len(first)) for number in range(1, count + 1))
+    with open(path.with_suffix(".timeindex"), "wb", MIB) as file:
+        file.writelines(TIME_INDEX_ENTRY.struct.pack(NOW + number, number) for number in range(1, count + 1))
+
+
 def _one_log(at: Path, name: str, log: Iterable[bytes], end: int) -> None:
     place = at / name
     place.mkdir(parents=True)
@@ -221,8 +246,6 @@ def _root(at: Path, rows: list[tuple[str, int, int]]) -> None:
 
 
 def _snapshot(entries: list[bytes]) -> bytes:
-    from crc32c import crc32c
-
     body = struct.pack(">i", len(entries)) + b"".join(entries)
     return struct.pack(">hI", 1, crc32c(body)) + body
 
@@ -235,6 +258,7 @@ DISKS: dict[str, tuple[Callable[[Path, int], None], int]] = {
     "group offsets": (group_offsets, 50_000),
     "metadata": (metadata, 200_000),
     "keys": (keys, 4_000_000),
+    "index entries": (index_entries, 10_000_000),
 }
 """By name: what creates a disk, and how many of them the whole disk has."""
 

@@ -24,6 +24,7 @@ from crc32c import crc32c
 from kdump.format.batch_header import BATCH_HEADER, BatchHeader
 from kdump.format.index import INDEX_ENTRY, TIME_INDEX_ENTRY, TXN_INDEX_ENTRY
 from kdump.format.producer_snapshot import CRC_START, PRODUCER_ENTRY, SNAPSHOT_HEADER
+from kdump.log.segment_limits import MAX_SEGMENT_SIZE
 from tests.craft import (
     batch,
     compress,
@@ -981,6 +982,11 @@ add(
 done(
     "index-lost", "index-missing", "clean-1", f"orders-none-0/{ZERO}.log", "the .index is gone",
     lambda root: (root / INDEX).unlink(), severity="warning",
+)  # fmt: skip
+done(
+    "segment-of-2-gib", "segment-too-large", "clean-1", f"logappend-0/{ZERO}.log",
+    "zeros make the .log one byte larger than a broker opens",
+    lambda root: os.truncate(root / f"logappend-0/{ZERO}.log", MAX_SEGMENT_SIZE + 1), "zero-padding", severity="error",
 )  # fmt: skip
 done(
     "index-alone", "index-orphan", "clean-1", f"orders-gzip-0/{500:020}.index", "an .index without a segment",

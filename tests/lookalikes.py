@@ -7,6 +7,7 @@ already; their recipes only assert that.
 
 from __future__ import annotations
 
+import os
 import shutil
 from collections.abc import Callable
 from pathlib import Path
@@ -18,6 +19,7 @@ import snappy
 from kdump.format.batch_header import BATCH_HEADER
 from kdump.format.index import INDEX_ENTRY, TIME_INDEX_ENTRY, TXN_INDEX_ENTRY
 from kdump.format.producer_snapshot import PRODUCER_ENTRY, SNAPSHOT_HEADER
+from kdump.log.segment_limits import MAX_SEGMENT_SIZE
 from tests.craft import message, rebase, record, split, varint, wrapper
 from tests.damages import DAY_MS, INDEX, JUNK, METADATA, TIME_INDEX, TXN_INDEX, ZERO, Log
 
@@ -309,6 +311,11 @@ on_disk(
 harmless(
     "index-missing", "clean-1", "acks0-0", "an empty .index",
     lambda root: (root / f"acks0-0/{ZERO}.index").write_bytes(b""),
+)  # fmt: skip
+harmless(
+    "segment-too-large", "crash-1", f"clicks-0/{400457:020}.log",
+    "a preallocated segment of the largest size that a broker opens",
+    lambda root: os.truncate(root / f"clicks-0/{400457:020}.log", MAX_SEGMENT_SIZE),
 )  # fmt: skip
 harmless(
     "index-orphan", "clean-1", "remote-log-index-cache", "cached indexes of segments in remote storage",

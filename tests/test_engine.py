@@ -21,8 +21,10 @@ from kdump.core import (
     candidates,
     header_columns,
     id_rows,
+    index_entries,
     json_values,
     message_set,
+    newest_commits,
     record_checks,
     record_columns,
     record_counts,
@@ -30,6 +32,7 @@ from kdump.core import (
     table_values,
 )
 from kdump.engine import COMPILED, PLAIN, running
+from kdump.format import plain_messages
 from kdump.format.codec import snappy_tags
 from tests.conftest import ROOT, segment
 from tools.carry.build import BUILDERS
@@ -44,11 +47,13 @@ CORE = (
         candidates,
         header_columns,
         id_rows,
+        index_entries,
         json_values,
         message_set,
+        newest_commits,
         record_checks,
     ),
-    *(record_columns, record_counts, row_writer, table_values, snappy_tags),
+    *(record_columns, record_counts, row_writer, table_values, plain_messages, snappy_tags),
 )
 MAKES_WHAT_IS_ASKED_FOR = 'while [ "$1" != -o ]; do shift; done; : > "$2"\n'
 """A compiler that creates empty files, and takes no time."""

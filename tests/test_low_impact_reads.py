@@ -224,5 +224,5 @@ def test_progress(name: str, disk: Path, tmp_path: Path, monkeypatch: pytest.Mon
     assert max(shares, default=100) >= 70, terminal.texts
 
 
-UNKNOWN = SMALL - {"ls"} | {"salvage", "inspect --extract", "inspect gzip"}
+UNKNOWN = SMALL - {"ls", "restart-plan"} | {"inspect --extract", "inspect gzip"}
 """Those that do not know how much they will read."""

@@ -8,22 +8,31 @@ import pty
 import subprocess
 import sys
 import threading
+from collections.abc import Callable, Iterator
 from concurrent.futures import Future
+from contextlib import contextmanager
 from pathlib import Path
+from shutil import copytree
 from typing import Any
 
 import pytest
 
 from kdump import status_line, streams
 from kdump.commands.expected_size import compared_bytes, segment_bytes
+from kdump.forensics.restart.restart_plan import restart_plan
+from kdump.forensics.salvage.run import salvage
+from kdump.forensics.work_progress import WorkProgress
 from kdump.log import low_impact_reads
 from kdump.log.shared_counter import STEP, SharedCounter, result_of
 from kdump.log.token_bucket import TokenBucket
 from kdump.render import progress
 from kdump.render.progress import Progress
 from kdump.spark.task_read_limits import TaskReadLimits, task_read_limits
+from kdump.state.metadata import replay_metadata
+from kdump.state.metadata_files import metadata_files
 from kdump.status_line import CLEAR, StatusLine
 from tests.conftest import FIXTURES, ROOT
+from tests.craft import batch, record
 from tests.log.test_token_bucket import Clock, stopped
 
 MIB = 1 << 20
@@ -301,3 +310,73 @@ def test_expected_sizes(tmp_path: Path) -> None:
     assert segment_bytes([f"{one}/x-0/{0:020}.log"], every) == 10
     assert compared_bytes([one, other], every) == 110
     assert compared_bytes([f"{one}/x-1", f"{other}/z-0", f"{other}/x-0"], every) == 2 * 320
+
+
+def test_what_need_not_be_read_counts_at_the_end() -> None:
+    counted: list[int] = []
+    work = WorkProgress(100, counted.append)
+    for count in (30, 0, 50, 40, 7):
+        work.more(count)
+    assert counted == [30, 50, 20], "never more than the total"
+    work = WorkProgress(100, counted.append)
+    work.end()
+    assert counted[3:] == [100]
+
+
+def test_the_total_of_a_salvage(tmp_path: Path) -> None:
+    """Each copy is read once, and compared with each other copy before."""
+    disk = FIXTURES / "clean-1"
+    size = segment_bytes([str(disk / "payments-0")], lambda topic: True)
+    for number, replicas in enumerate(((), (str(copytree(disk / "payments-0", tmp_path / "other" / "payments-0")),))):
+        totals: list[int] = []
+        counted: list[int] = []
+        out = str(tmp_path / f"out{number}")
+        source = str(disk / "payments-0")
+        salvage(source, out, replicas=replicas, on_progress=counted.append, on_total=totals.append)
+        assert totals == [size if not replicas else 4 * size]
+        assert sum(counted) == totals[0]
+
+
+def test_the_passes_of_a_salvage_of_batches_out_of_order(tmp_path: Path) -> None:
+    log = tmp_path / "orders-0" / f"{0:020}.log"
+    log.parent.mkdir()
+    value = record(value=b"v" * 20)
+    parts = [batch(value, offset=offset, count=1) for offset in range(50)]
+    parts[20], parts[30] = parts[30], parts[20]
+    log.write_bytes(b"".join(parts))
+    passes: list[tuple[str, int, list[int]]] = []
+
+    @contextmanager
+    def on_pass(what: str, size: int) -> Iterator[Callable[[int], None]]:
+        passes.append((what, size, []))
+        yield passes[-1][2].append
+
+    counted: list[int] = []
+    salvage(str(log.parent), str(tmp_path / "out"), on_progress=counted.append, on_pass=on_pass)
+    size = log.stat().st_size
+    assert sum(counted) == size
+    assert [(what, of, sum(each)) for what, of, each in passes] == [
+        ("orders-0: 2nd pass", size, size),
+        ("orders-0: 3rd pass", size, size),
+    ]
+
+
+@pytest.mark.parametrize("is_clean", [True, False])
+def test_the_total_of_a_restart_plan(is_clean: bool, tmp_path: Path) -> None:
+    disk = copytree(FIXTURES / "state-1", tmp_path / "disk")
+    if is_clean:
+        (disk / ".kafka_cleanshutdown").write_text('{"version":0,"brokerEpoch":19}')
+    counted: list[int] = []
+    metadata: list[tuple[int, int]] = []
+    restart_plan([str(disk)], on_progress=counted.append, on_metadata=lambda *each: metadata.append(each))
+    assert sum(counted) == segment_bytes([str(disk)], lambda topic: True)
+    assert metadata == sorted(metadata)
+    assert metadata[-1][0] == metadata[-1][1] > 0
+
+
+def test_the_total_of_a_metadata_replay() -> None:
+    for path in sorted(FIXTURES.glob("*/__cluster_metadata-0")):
+        seen: list[tuple[int, int]] = []
+        replay_metadata(metadata_files(str(path)), on_progress=lambda *each: seen.append(each))  # noqa: B023
+        assert seen[-1][0] == seen[-1][1] > 0, path
+        assert seen == sorted(seen), path

@@ -22,6 +22,7 @@ from kdump.render.cluster_objects import PARTS, cluster_object, configs
 from kdump.render.cluster_report import ClusterReport
 from kdump.render.escape import path_text
 from kdump.render.group_objects import change_object
+from kdump.render.progress import Progress
 from kdump.render.state_tables import StateTables, style
 from kdump.state.as_of import AsOf, Change
 from kdump.state.find_state_logs import metadata_in
@@ -161,7 +162,11 @@ class ClusterCommand:
 
     def _copy(self, files: MetadataFiles, log_directory: LogDirectory | None) -> None:
         history = self._history(files) if self.options.state.history else None
-        metadata = replay_metadata(files, self.moment, on_change=history, room=ROOM_ALONE, limits=self.limits)
+        limits = self.limits
+        with Progress("cluster") as progress:
+            metadata = replay_metadata(
+                files, self.moment, on_change=history, room=ROOM_ALONE, limits=limits, on_progress=progress.at
+            )
         if metadata.problems and metadata.is_empty and METADATA_TOPIC not in files.path:
             raise SourceError(f"{files.path}: no cluster metadata could be read: {metadata.problems[0]}")
         if self.moment == AsOf():

@@ -136,7 +136,7 @@ def command(options: DumpLogOptions) -> None:
         _complain(f"kdump: {name} is ignored; separate the files of --files with commas")
     try:
         out = DumpOutput(Output(), _complain)
-        with Progress("dump-log"):
+        with Progress("dump-log", counts_reads=True):
             Dump(_options(options), out).run([name for names in options.files for name in _split(names)])
     except KeyboardInterrupt:
         sys.exit(130)

@@ -22,7 +22,7 @@ def exit_with(run: Callable[[], int], *trouble: type[Exception], if_unread: int 
     errors: tuple[type[Exception], ...] = (SourceError, *trouble)
     context = click.get_current_context()
     try:
-        with Progress(context.info_name or "kdump"):
+        with Progress(context.info_name or "kdump", counts_reads=True):
             status = run()
     except KeyboardInterrupt:
         sys.exit(130)

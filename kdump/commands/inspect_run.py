@@ -17,7 +17,7 @@ from kdump.commands.output_options import CSV, JSON, TABLE
 from kdump.core.row_writer import COMPILED
 from kdump.decode.decoder_interface import DecoderError
 from kdump.decode.record_decoder import DecodeOptions, RecordDecoder
-from kdump.log.entries import Entry, Item, entries
+from kdump.log.entries import FIXED, Entry, EntryRun, Item, entries, entry_runs
 from kdump.log.errors import SourceError
 from kdump.log.file_kinds import BATCHES, KINDS, FileKind
 from kdump.log.follow import follow, newer
@@ -29,6 +29,7 @@ from kdump.log.selection import Selection
 from kdump.log.source import FileSource
 from kdump.log.window import Window
 from kdump.render.escape import path_text
+from kdump.render.fast_entries import FastEntries
 from kdump.render.fast_json import FastRecordWriter
 from kdump.render.fast_rows import FastRows
 from kdump.render.inspect_views import CsvView, HexView, JsonView, TableView, TemplateView, View
@@ -73,6 +74,10 @@ def notes_of(target: Target, text: str) -> None:
     print_error(f"{path_text(target.path)}: {text}")
 
 
+def _furthest(progress: Progress, window: Window, position: int) -> None:
+    progress.at(max(position, progress.done), window.source.size)
+
+
 class InspectRun:
     """One run of the command."""
 
@@ -92,6 +97,8 @@ class InspectRun:
         self.quick: FastRecordWriter | FastRows | None = None
         """Writes the records of the current file directly from their columns; None if that is not possible."""
         self._quick: FastRecordWriter | FastRows | None = None
+        self._fast_entries: FastEntries | None = None
+        """Writes the entries of indexes, many at a time; None if that is not possible."""
         self._nothing = False
         self._csv: CsvView | None = None
 
@@ -279,14 +286,18 @@ class InspectRun:
         """Choose the fast path: JSON, and tables in a pipe, are written directly from columns if the core is compiled.
         Not possible if rows are needed one by one: with a limit or, per file, with a decoder of keys and values."""
         options = self.options
-        if options.limit or options.last or options.follow or not COMPILED:
+        if options.limit or options.last or options.follow:
+            return
+        is_plain = not self.output.terminal and not self.output.colour
+        in_table = is_plain and options.columns is None and options.zone is timezone.utc
+        if self.selection.is_all and (options.form == JSON or (options.form == TABLE and in_table)):
+            self._fast_entries = FastEntries(self.output, view)
+        if not COMPILED:
             return
         if options.form == JSON and options.records:
             other = partial(JsonView, records=True)
             self._quick = FastRecordWriter(self.output, self.selection, options.jobs, other)
             return
-        is_plain = not self.output.terminal and not self.output.colour
-        in_table = is_plain and options.columns is None and options.zone is timezone.utc
         if (options.form == JSON or (options.form == TABLE and in_table)) and (
             options.records or self.selection.is_all
         ):
@@ -319,6 +330,12 @@ class InspectRun:
             ):
                 yield item
 
+    def _in_runs(self, target: Target, window: Window, kind: FileKind) -> Iterator[EntryRun | Region]:
+        """Like `_items`, for all entries of an index."""
+        for item in entry_runs(kind, window, target.name_offset or 0):
+            self.scan.on_progress(item.position)
+            yield item
+
     def _file(self, view: View, target: Target) -> None:
         view.file(target)
         opened = self._open(target)
@@ -337,9 +354,16 @@ class InspectRun:
                         view.tick()
 
                 self.scan.on_progress = on_progress
-                for item in self._items(target, window, kind):
+                if self._fast_entries is not None and kind in FIXED:
+                    found: Iterator[Item | EntryRun] = self._in_runs(target, window, kind)
+                else:
+                    found = self._items(target, window, kind)
+                for item in found:
                     self._show(view, target, item, window)
-                    shown += not isinstance(item, Entry) or bool(item.type)
+                    if isinstance(item, EntryRun):
+                        shown += item.rows
+                    else:
+                        shown += not isinstance(item, Entry) or bool(item.type)
                     if self.left == 0:
                         return
             self.files.ended(target, window, kind, self.scan.batches - before if kind in BATCHES else shown)
@@ -348,12 +372,16 @@ class InspectRun:
         finally:
             window.source.close()
 
-    def _show(self, view: View, target: Target, item: Item, window: Window, skip: int = 0) -> None:
+    def _show(self, view: View, target: Target, item: Item | EntryRun, window: Window, skip: int = 0) -> None:
         if isinstance(item, BatchRun):
             assert self.quick is not None
             self.quick.batch_run(target, item)
             return
         self._drained()
+        if isinstance(item, EntryRun):
+            assert self._fast_entries is not None
+            self._fast_entries.run(target, item)
+            return
         if isinstance(item, Problem):
             from kdump.check.engine.check_small_files import file_finding
 
@@ -385,7 +413,10 @@ class InspectRun:
                 continue
             window, kind = opened
             try:
-                rows = self._last_of(target, window, kind, requested - total)
+                with Progress(target.path) as progress:
+                    # Positions decrease where the last rows are read again.
+                    self.scan.on_progress = partial(_furthest, progress, window)
+                    rows = self._last_of(target, window, kind, requested - total)
             except SourceError as error:
                 self.files.report_unreadable(error)
                 continue

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import click
 
 from kdump.commands.exit_status import exit_with
+from kdump.commands.expected_size import segment_bytes
 from kdump.commands.input_files import print_error
 from kdump.commands.name_options import topic_filter, topic_option
 from kdump.commands.output_options import CSV_COLUMNS_HELP, OutputOptions, output_options
@@ -79,8 +80,19 @@ def _run(options: RestartPlanOptions) -> int:
     )
     check = options.reading.check_options()
     of_topic = topic_filter(options.topics)
-    with Progress("restart-plan") as progress:
-        plan = restart_plan(options.paths, check, is_selected=of_topic, on_plan=sink.add, on_progress=progress.more)
+    with Progress("restart-plan", expected=lambda: segment_bytes(options.paths, of_topic)) as progress:
+
+        def on_metadata(done: int, total: int) -> None:
+            progress.show(f"reading the metadata, {100 * done // total}%" if done < total else "")
+
+        plan = restart_plan(
+            options.paths,
+            check,
+            is_selected=of_topic,
+            on_plan=sink.add,
+            on_progress=progress.more,
+            on_metadata=on_metadata,
+        )
     if not plan.unread:
         of_topic.refuse_unmatched()
     sink.add(PlanEnd(plan, time.monotonic() - began))

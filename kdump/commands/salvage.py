@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import os
 import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 
 import click
@@ -102,6 +104,14 @@ def command(options: SalvageOptions) -> None:
     exit_with(SalvageCommand(options, options.output.output()).run, SalvageError, OutputError, if_unread=1)
 
 
+@contextmanager
+def _further_pass(what: str, size: int) -> Iterator[Callable[[int], None]]:
+    """Show a pass that is needed in addition, as progress of its own."""
+    with Progress(f"salvage {what}") as progress:
+        progress.expect(size)
+        yield progress.more
+
+
 class SalvageCommand:
     """One run of the command."""
 
@@ -135,6 +145,8 @@ class SalvageCommand:
                 is_selected=topic_filter(options.topics),
                 on_unreadable=self._on_unreadable,
                 on_progress=progress.more,
+                on_total=progress.expect,
+                on_pass=_further_pass,
                 sink=RecordLines if self.write == JSONL else None,
             )
         self._report(found, time.monotonic() - began)

@@ -59,7 +59,8 @@ class IdNames:
         for message in messages:
             if not _has_topic_ids(folder, message["name"]):
                 continue
-            for number, name in _topic_ids(message["data"]):
+            is_flat = _is_flat(folder, message["name"])
+            for number, name in _own_topic_id(message["data"]) if is_flat else _topic_ids(message["data"]):
                 if name:  # the message itself contains the name
                     self._put(number, name)
                     continue
@@ -87,6 +88,21 @@ def _has_topic_ids(folder: str, message: str) -> bool:
     """Return True if the message may contain IDs of topics without their names."""
     schema = load_folder(folder)[message]
     return message != "TopicRecord" and any(name in str(schema.fields) for name in ("topicId", "TopicId"))
+
+
+@cache
+def _is_flat(folder: str, message: str) -> bool:
+    """Return True if no field of the message contains other fields."""
+    schema = load_folder(folder)[message]
+    versions = range(schema.valid.lowest, schema.valid.highest + 1)
+    nodes = [node for version in versions for node in schema.struct(version).fields]
+    return not any((node.element or node).inner or (node.element and node.element.element) for node in nodes)
+
+
+def _own_topic_id(fields: dict[str, Any]) -> tuple[tuple[str, str | None], ...]:
+    """Return what `_topic_ids` yields for a message that is flat."""
+    number = fields.get("topicId")
+    return ((number, fields.get("topicName") or None),) if isinstance(number, str) and number != NO_ID else ()
 
 
 def _topic_ids(fields: Any) -> Iterator[tuple[str, str | None]]:

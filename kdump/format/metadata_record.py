@@ -88,6 +88,13 @@ def decode_metadata_record(
     )
 
 
+def plain_values(value: bytes) -> dict[str, Any] | None:
+    """Return the `values` of `decode_metadata_record`, if nothing about the record is unusual."""
+    plain = _plain("metadata", value[:3])
+    message = plain[-1](value, 3) if plain else None
+    return message[0] if message and message[1] == len(value) else None
+
+
 @lru_cache(1024)
 def _plain(folder: str, frame: bytes) -> tuple[str, int, int, Plain] | None:
     """Return the name, apiKey and version of the message after these three bytes, and its fast decoder; None if

@@ -1,35 +1,35 @@
+# cython: language_level=3, boundscheck=False, wraparound=False, initializedcheck=False
 """Fast decoder of messages in which nothing is unusual; versioned_messages decodes the others.
 
-A version of a schema is turned once into one function per field, and consecutive numbers into one. Anything that an
-error or a note may be about ends the attempt, so that errors and notes are found in one place.
+A version of a schema is turned once into objects that read its fields. Anything that an error or a note may be about
+ends the attempt, so that errors and notes are found in one place. Compiled if there is a C compiler; otherwise runs as
+plain Python.
 """
 
 from __future__ import annotations
 
-import struct
 from collections.abc import Callable
 from functools import cache
-from itertools import groupby
 from typing import Any
 
 from kdump.format.kafka_uuid import uuid_text
 from kdump.format.schema import FIXED, MessageSchema, SchemaField, SchemaStruct
 
+try:
+    import cython
+except ImportError:
+    from kdump import nocython as cython
+
 MAX_BYTES = 16_384
 """Maximum size of a message. No count in it needs more than two bytes as a varint, and none exceeds a limit."""
-SHORT = 8
-"""Arrays with fewer numbers are read in one call."""
+SIGNED = ("int8", "int16", "int32", "int64")
 
-Read = Callable[[bytes, int], "tuple[Any, int]"]
-"""Returns the value at a position, and the position after it, which may be past the end."""
 Plain = Callable[[bytes, int], "tuple[dict[str, Any], int] | None"]
 """`read_plain` for one version."""
-Step = Callable[[bytes, int, "dict[str, Any]"], int]
-"""Reads fields into a dict. Returns the position after them."""
 
 
 class Unusual(Exception):
-    """Raised by a Read or Step if versioned_messages must decode the message."""
+    """Raised if versioned_messages must decode the message."""
 
 
 def read_plain(schema: MessageSchema, version: int, data: bytes, position: int) -> tuple[dict[str, Any], int] | None:
@@ -41,203 +41,291 @@ def read_plain(schema: MessageSchema, version: int, data: bytes, position: int) 
 @cache
 def plain_reader(schema: MessageSchema, version: int) -> Plain:
     """Return `read_plain` for a version."""
-    read_message = _struct(schema.struct(version))
-
-    def read(data: bytes, position: int) -> tuple[dict[str, Any], int] | None:
-        size = len(data)
-        if size - position > MAX_BYTES:
-            return None
-        try:
-            message = read_message(data, position)
-        except (Unusual, IndexError, UnicodeDecodeError, struct.error):
-            return None
-        return None if message[1] > size else message
-
-    return read
+    return _Reader(schema.struct(version)).read
 
 
-def _struct(fields: SchemaStruct) -> Read:
-    steps = _steps(fields.plain)
-    names = dict.fromkeys(node.name for node in fields.fields)
-    tagged = {tag: (node.name, _value(node)) for tag, node in fields.tagged.items()}
-    defaults = [(node.name, node.default) for node in fields.tagged.values()]
-    flexible = fields.flexible
+@cython.cclass
+class _Message:
+    """The message that is being read, up to `at`."""
 
-    def read(data: bytes, position: int) -> tuple[dict[str, Any], int]:
-        value = names.copy()  # Kafka's order has the tagged fields among the others
-        for step in steps:
-            position = step(data, position, value)
-        if flexible:
-            for name, default in defaults:
-                value[name] = default()
-            count = data[position]
-            position += 1
-            if count:
-                position = _tagged_fields(data, position, count, tagged, value)
-        return value, position
+    data: bytes
+    at: cython.Py_ssize_t
+    end: cython.Py_ssize_t
 
-    return read
+    def __init__(self, data: bytes, at: cython.Py_ssize_t) -> None:
+        self.data = data
+        self.at = at
+        self.end = len(data)
 
-
-def _steps(nodes: tuple[SchemaField, ...]) -> list[Step]:
-    steps: list[Step] = []
-    for is_fixed, group in groupby(nodes, lambda node: node.kind in FIXED):
-        together = list(group)
-        steps += [_fixed(together)] if is_fixed else [_step(node) for node in together]
-    return steps
-
-
-def _is_number(node: SchemaField) -> bool:
-    return node.kind in FIXED and node.kind != "uuid"
-
-
-def _fixed(nodes: list[SchemaField]) -> Step:
-    """Return the step for consecutive fields of fixed size."""
-    code = struct.Struct(">" + "".join(FIXED[node.kind].code for node in nodes))
-    unpack, size, names = code.unpack_from, code.size, [node.name for node in nodes]
-    uuids = [node.name for node in nodes if node.kind == "uuid"]
-
-    def step(data: bytes, position: int, value: dict[str, Any]) -> int:
-        value.update(zip(names, unpack(data, position)))
-        for name in uuids:
-            value[name] = uuid_text(value[name])
-        return position + size
-
-    return step
-
-
-def _step(node: SchemaField) -> Step:
-    name, read = node.name, _value(node)
-    if node.compact and node.element is not None and _is_number(node.element):
-        return _short_array(name, node.element, read)
-
-    def step(data: bytes, position: int, value: dict[str, Any]) -> int:
-        value[name], position = read(data, position)
-        return position
-
-    return step
-
-
-def _short_array(name: str, element: SchemaField, read: Read) -> Step:
-    """Return the step for a compact array of numbers; `read` reads those that are null, or not short."""
-    unpack = [struct.Struct(f">{count}{FIXED[element.kind].code}").unpack_from for count in range(SHORT)]
-    size = element.least
-
-    def step(data: bytes, position: int, value: dict[str, Any]) -> int:
-        count = data[position] - 1
-        if 0 <= count < SHORT:
-            value[name] = list(unpack[count](data, position + 1))
-            return position + 1 + count * size
-        value[name], position = read(data, position)
-        return position
-
-    return step
-
-
-def _tagged_fields(
-    data: bytes, position: int, count: int, known: dict[int, tuple[str, Read]], value: dict[str, Any]
-) -> int:
-    last = -1
-    for _ in range(count):
-        tag, size = data[position], data[position + 1]
-        if tag <= last or tag not in known or size > 0x7F:
+    @cython.cfunc
+    @cython.exceptval(-1)
+    @cython.returns(cython.Py_ssize_t)
+    def skip(self, size: cython.Py_ssize_t):
+        """Go on by `size` bytes, which must be there; return where they begin."""
+        start: cython.Py_ssize_t = self.at
+        if size > self.end - start:
             raise Unusual
-        last, stop = tag, position + 2 + size
-        name, read = known[tag]
-        value[name], position = read(data, position + 2)
-        if position != stop:
-            raise Unusual
-    return position
+        self.at = start + size
+        return start
+
+    @cython.cfunc
+    @cython.exceptval(-2)
+    @cython.returns(cython.longlong)
+    def small(self):
+        """Read a byte: a varint below 128, or part of a longer one."""
+        start: cython.Py_ssize_t = self.skip(1)
+        data: bytes = self.data
+        return data[start]
 
 
-def _value(node: SchemaField) -> Read:
-    if node.kind == "uuid":
-        return _uuid
-    if _is_number(node):
-        return _number(node)
-    if node.inner is not None:
-        return _nullable(node, _struct(node.inner)) if node.nullable else _struct(node.inner)
-    return _counted(node, _text if node.kind == "string" else _bytes if node.element is None else _array(node.element))
+@cython.cclass
+class _Value:
+    """Reads the values of a field."""
+
+    @cython.cfunc
+    def read(self, message: _Message):
+        raise NotImplementedError
 
 
-def _uuid(data: bytes, position: int) -> tuple[str, int]:
-    stop = position + 16
-    if stop > len(data):
-        raise Unusual
-    return uuid_text(data[position:stop]), stop
+@cython.cclass
+class _Number(_Value):
+    size: cython.Py_ssize_t
+    is_signed: cython.bint
+    is_simple: cython.bint
+    """Whether it is an integer, and the core is compiled."""
+    unpack: Callable[[bytes, int], tuple[Any, ...]]
+
+    def __init__(self, node: SchemaField) -> None:
+        self.size = node.head_size
+        self.is_signed = node.kind in SIGNED
+        self.is_simple = node.kind != "float64" and cython.compiled
+        self.unpack = node.head
+
+    @cython.cfunc
+    def read(self, message: _Message):
+        start: cython.Py_ssize_t = message.skip(self.size)
+        stop: cython.Py_ssize_t = start + self.size
+        data: bytes = message.data
+        number: cython.longlong
+        if not self.is_simple:
+            return self.unpack(data, start)[0]
+        number = data[start]
+        if self.is_signed and number > 0x7F:
+            number -= 0x100
+        start += 1
+        while start < stop:
+            number = number * 256 + data[start]
+            start += 1
+        return number
 
 
-def _number(node: SchemaField) -> Read:
-    unpack, size = node.head, node.head_size
-    return lambda data, position: (unpack(data, position)[0], position + size)
+@cython.cclass
+class _Bool(_Value):
+    @cython.cfunc
+    def read(self, message: _Message):
+        return message.small() != 0
 
 
-def _nullable(node: SchemaField, read_inner: Read) -> Read:
-    def read(data: bytes, position: int) -> tuple[Any, int]:
-        mark = data[position]
-        if node.compact:
-            if mark > 0x7F:
-                raise Unusual
-            return read_inner(data, position + 1) if mark else (None, position + 1)
-        return read_inner(data, position + 1) if mark <= 0x7F else (None, position + 1)
-
-    return read
+@cython.cclass
+class _Uuid(_Value):
+    @cython.cfunc
+    def read(self, message: _Message):
+        start: cython.Py_ssize_t = message.skip(16)
+        data: bytes = message.data
+        return uuid_text(data[start : start + 16])
 
 
-Content = Callable[[bytes, int, int], "tuple[Any, int]"]
-"""Returns the value of so many bytes or elements at a position, and the position after it."""
+@cython.cclass
+class _Counted(_Value):
+    """A value with a length or count before it."""
 
+    size: cython.Py_ssize_t
+    is_compact: cython.bint
+    is_nullable: cython.bint
 
-def _counted(node: SchemaField, content: Content) -> Read:
-    """Return the reader of a value with a length or count before it."""
-    unpack, size = node.head, node.head_size
+    def __init__(self, node: SchemaField) -> None:
+        self.size = node.head_size
+        self.is_compact = node.compact
+        self.is_nullable = node.nullable
 
-    def read(data: bytes, position: int) -> tuple[Any, int]:
-        if node.compact:
-            count = data[position]
-            position += 1
+    @cython.cfunc
+    @cython.exceptval(-2)
+    @cython.returns(cython.longlong)
+    def count(self, message: _Message):
+        """Read the length or count; -1 for null."""
+        count: cython.longlong = message.small()
+        more: cython.longlong
+        _: cython.Py_ssize_t
+        if self.is_compact:
             if count > 0x7F:
-                more = data[position]
-                position += 1
+                more = message.small()
                 if more > 0x7F:
                     raise Unusual
-                count += (more - 1) << 7
+                count += (more - 1) * 128
             count -= 1
         else:
-            count = unpack(data, position)[0]
-            position += size
-        if count >= 0:
-            return content(data, position, count)
-        if count != -1 or not node.nullable:
+            if count > 0x7F:
+                count -= 0x100
+            for _ in range(self.size - 1):
+                count = count * 256 + message.small()
+        if count < -1 or (count < 0 and not self.is_nullable):
             raise Unusual
-        return None, position
-
-    return read
+        return count
 
 
-def _text(data: bytes, position: int, count: int) -> tuple[str, int]:
-    stop = position + count
-    return str(data[position:stop], "utf-8"), stop
+@cython.cclass
+class _Text(_Counted):
+    """A string, or bytes."""
+
+    is_text: cython.bint
+
+    def __init__(self, node: SchemaField) -> None:
+        _Counted.__init__(self, node)
+        self.is_text = node.kind == "string"
+
+    @cython.cfunc
+    def read(self, message: _Message):
+        count: cython.longlong = self.count(message)
+        if count < 0:
+            return None
+        start: cython.Py_ssize_t = message.skip(count)
+        data: bytes = message.data
+        return data[start : start + count].decode("utf-8") if self.is_text else data[start : start + count]
 
 
-def _bytes(data: bytes, position: int, count: int) -> tuple[bytes, int]:
-    stop = position + count
-    return data[position:stop], stop
+@cython.cclass
+class _Array(_Counted):
+    element: _Value
+    least: cython.Py_ssize_t
 
+    def __init__(self, node: SchemaField) -> None:
+        assert node.element is not None
+        _Counted.__init__(self, node)
+        self.element = _value(node.element)
+        self.least = node.element.least
 
-def _array(element: SchemaField) -> Content:
-    read_element, least = _value(element), element.least
-    code = FIXED[element.kind].code if _is_number(element) else ""
-
-    def content(data: bytes, position: int, count: int) -> tuple[list[Any], int]:
-        if count * least > len(data) - position:
+    @cython.cfunc
+    def read(self, message: _Message):
+        count: cython.longlong = self.count(message)
+        element: _Value = self.element
+        _: cython.longlong
+        if count < 0:
+            return None
+        if count * self.least > message.end - message.at:
             raise Unusual
-        if code:
-            return list(struct.unpack_from(f">{count}{code}", data, position)), position + count * least
-        values = []
+        values: list[Any] = []
         for _ in range(count):
-            value, position = read_element(data, position)
-            values.append(value)
-        return values, position
+            values.append(element.read(message))
+        return values
 
-    return content
+
+@cython.cclass
+class _Struct(_Value):
+    """`values`: a dict with all fields, in Kafka's order, which has the tagged ones among the others; they have their
+    defaults, the others None."""
+
+    values: dict[str, Any]
+    names: list[str]
+    readers: list[_Value]
+    fresh: list[Any]
+    tagged: dict[int, Any]
+    is_flexible: cython.bint
+    is_compact: cython.bint
+    is_nullable: cython.bint
+
+    def __init__(self, fields: SchemaStruct, is_compact: bool = False, is_nullable: bool = False) -> None:
+        self.values = {node.name: None for node in fields.fields}
+        self.names = [node.name for node in fields.plain]
+        self.readers = [_value(node) for node in fields.plain]
+        self.fresh = []
+        """Names and defaults of tagged fields whose default is a list or dict: each message has its own."""
+        self.tagged = {}
+        for tag, node in fields.tagged.items():
+            default = node.default()
+            self.values[node.name] = default
+            self.tagged[tag] = (node.name, _value(node))
+            if isinstance(default, (list, dict)):
+                self.fresh.append((node.name, node.default))
+        self.is_flexible = fields.flexible
+        self.is_compact = is_compact
+        self.is_nullable = is_nullable
+
+    @cython.cfunc
+    def read(self, message: _Message):
+        mark: cython.longlong
+        if self.is_nullable:
+            mark = message.small()
+            if self.is_compact and mark > 0x7F:
+                raise Unusual
+            if mark > 0x7F or (self.is_compact and not mark):
+                return None
+        return self.fields(message)
+
+    @cython.cfunc
+    def fields(self, message: _Message):
+        values: dict[str, Any] = self.values.copy()
+        names: list[str] = self.names
+        readers: list[_Value] = self.readers
+        reader: _Value
+        i: cython.Py_ssize_t
+        count: cython.longlong
+        for i in range(len(names)):
+            reader = readers[i]
+            values[names[i]] = reader.read(message)
+        if self.is_flexible:
+            for name, default in self.fresh:
+                values[name] = default()
+            count = message.small()
+            if count:
+                self.tagged_fields(message, count, values)
+        return values
+
+    @cython.cfunc
+    def tagged_fields(self, message: _Message, count: cython.longlong, values: dict[str, Any]):
+        tag: cython.longlong
+        last: cython.longlong = -1
+        size: cython.longlong
+        stop: cython.longlong
+        reader: _Value
+        _: cython.longlong
+        for _ in range(count):
+            tag = message.small()
+            size = message.small()
+            known = self.tagged.get(tag)
+            if tag <= last or known is None or size > 0x7F:
+                raise Unusual
+            last = tag
+            stop = message.at + size
+            reader = known[1]
+            values[known[0]] = reader.read(message)
+            if message.at != stop:
+                raise Unusual
+
+
+@cython.cclass
+class _Reader:
+    """Reads messages of one version."""
+
+    fields: _Struct
+
+    def __init__(self, fields: SchemaStruct) -> None:
+        self.fields = _Struct(fields)
+
+    def read(self, data: bytes, position: cython.Py_ssize_t) -> tuple[dict[str, Any], int] | None:
+        """As `read_plain`."""
+        message: _Message
+        if len(data) - position > MAX_BYTES:
+            return None
+        message = _Message(data, position)
+        try:
+            return self.fields.fields(message), message.at
+        except (Unusual, UnicodeDecodeError):
+            return None
+
+
+def _value(node: SchemaField) -> _Value:
+    if node.inner is not None:
+        return _Struct(node.inner, node.compact, node.nullable)
+    if node.kind in FIXED:
+        return _Bool() if node.kind == "bool" else _Uuid() if node.kind == "uuid" else _Number(node)
+    return _Text(node) if node.element is None else _Array(node)

@@ -118,7 +118,20 @@ def kafka_json(schema: MessageSchema, decoded: Decoded) -> dict[str, Any]:
     """
     if not decoded.unknown_tags and is_json(schema, decoded.version):
         return decoded.value
-    return _json(schema.struct(decoded.version), decoded.value)
+    fields = schema.struct(decoded.version)
+    if decoded.unknown_tags or not _changes_only_tags(schema, decoded.version):
+        return _json(fields, decoded.value)
+    value = {node.name: decoded.value[node.name] for node in fields.fields if node.name in decoded.value}
+    for node in fields.tagged.values():
+        if node.name in value and value[node.name] == node.default():
+            del value[node.name]
+    return value
+
+
+@cache
+def _changes_only_tags(schema: MessageSchema, version: int) -> bool:
+    """Return True if the values of the fields are those of Kafka's JSON."""
+    return _is_json(schema.struct(version)._replace(tagged={}))
 
 
 @cache

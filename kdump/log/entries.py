@@ -3,15 +3,16 @@ bytes."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from itertools import chain
 from typing import Any, NamedTuple
 
 from kdump.format import java_properties, text_files
 from kdump.format.checksum import checksum
 from kdump.format.count_text import count_text
-from kdump.format.index import INDEX_ENTRY, TIME_INDEX_ENTRY, TXN_INDEX_ENTRY
+from kdump.format.index import INDEX_ENTRY, TIME_INDEX_ENTRY, TXN_INDEX_ENTRY, TxnIndexEntry
 from kdump.format.layout import Layout
-from kdump.format.producer_snapshot import CRC_START, PRODUCER_ENTRY, SNAPSHOT_HEADER, VERSIONS
+from kdump.format.producer_snapshot import CRC_START, PRODUCER_ENTRY, SNAPSHOT_HEADER, VERSIONS, ProducerEntry
 from kdump.log import file_kinds
 from kdump.log.errors import SourceError
 from kdump.log.file_kinds import FileKind
@@ -20,6 +21,10 @@ from kdump.log.window import Window
 
 LARGEST_TEXT = 16 * 1024 * 1024
 """Maximum size in bytes of a text file that is read: a checkpoint of 100,000 partitions has half as many."""
+
+
+BLOCK = 64 * 1024
+"""Maximum size in bytes of a run of entries."""
 
 
 class Entry(NamedTuple):
@@ -38,6 +43,67 @@ class Entry(NamedTuple):
     what: str = ""
 
 
+class FixedEntries(NamedTuple):
+    """Entries of a fixed size: their layout, the type of their JSON objects, and the JSON names of their fields, all
+    integers. `relative`: number of the field that is relative to the base offset in the file's name."""
+
+    layout: Layout[Any]
+    type: str
+    names: tuple[str, ...]
+    relative: int | None = None
+
+
+class EntryRun(NamedTuple):
+    """Adjacent entries of a fixed size: the bytes from `position` of the file on. In an index, none of them is zeros.
+    `base`: base offset in the file's name."""
+
+    fixed: FixedEntries
+    position: int
+    data: bytes
+    base: int
+
+    @property
+    def size(self) -> int:
+        """Size in bytes."""
+        return len(self.data)
+
+    @property
+    def rows(self) -> int:
+        """Number of entries."""
+        return len(self.data) // self.fixed.layout.size
+
+    def part(self, start: int, stop: int) -> EntryRun:
+        """Return the entries number start..stop-1."""
+        size = self.fixed.layout.size
+        return self._replace(position=self.position + start * size, data=self.data[start * size : stop * size])
+
+    def numbers(self) -> list[int]:
+        """Return the values of all entries, one entry after the other."""
+        fixed = self.fixed
+        found = list(chain.from_iterable(fixed.layout.struct.iter_unpack(self.data)))
+        if fixed.relative is not None and self.base:
+            own = slice(fixed.relative, None, len(fixed.names))
+            found[own] = map(self.base.__add__, found[own])
+        return found
+
+    def entries(self) -> Iterator[Entry]:
+        """Yield the entries one by one."""
+        layout, type_name, names, _ = self.fixed
+        data, position, size = self.data, self.position, layout.size
+        rows = zip(*[iter(self.numbers())] * len(names))
+        for start, row in zip(range(0, len(data), size), rows):
+            part = data[start : start + size]
+            yield Entry(type_name, position + start, size, part, dict(zip(names, row)), layout)
+
+    def entry(self, number: int, numbers: Sequence[int]) -> Entry:
+        """Return an entry; `numbers` are those of the run."""
+        layout, type_name, names, _ = self.fixed
+        start, first = number * layout.size, number * len(names)
+        part = self.data[start : start + layout.size]
+        values = dict(zip(names, numbers[first : first + len(names)]))
+        return Entry(type_name, self.position + start, layout.size, part, values, layout)
+
+
 Item = Entry | Region | Problem
 
 
@@ -47,54 +113,54 @@ def entries(kind: FileKind, window: Window, base: int) -> Iterator[Item]:
     if kind is file_kinds.PRODUCER_SNAPSHOT:
         yield from _snapshot(window)
     elif kind in FIXED:
-        layout, type_name, values = FIXED[kind]
-        yield from _fixed(window, 0, layout, type_name, lambda row: values(row, base), padded=True)
+        yield from single_entries(entry_runs(kind, window, base))
     else:
         yield from _text(kind, window)
 
 
-def _index(row: Any, base: int) -> dict[str, Any]:
-    return {"offset": base + row.relativeOffset, "position": row.position}
+def single_entries(found: Iterable[EntryRun | Region]) -> Iterator[Entry | Region]:
+    """Yield the entries of runs one by one, and the regions between them."""
+    for item in found:
+        if isinstance(item, EntryRun):
+            yield from item.entries()
+        else:
+            yield item
 
 
-def _time_index(row: Any, base: int) -> dict[str, Any]:
-    return {"timestamp": row.timestamp, "offset": base + row.relativeOffset}
+def entry_runs(kind: FileKind, window: Window, base: int) -> Iterator[EntryRun | Region]:
+    """Like `entries` for a kind in FIXED, but yields adjacent entries at once. Raises SourceError."""
+    return _fixed(window, 0, FIXED[kind], base, padded=True)
 
 
-def _as_stored(row: Any, base: int) -> dict[str, Any]:
-    return dict(row._asdict())
-
-
-FIXED: dict[FileKind, tuple[Layout[Any], str, Callable[[Any, int], dict[str, Any]]]] = {
-    file_kinds.INDEX: (INDEX_ENTRY, "indexEntry", _index),
-    file_kinds.TIME_INDEX: (TIME_INDEX_ENTRY, "timeIndexEntry", _time_index),
-    file_kinds.TXN_INDEX: (TXN_INDEX_ENTRY, "txnIndexEntry", _as_stored),
+FIXED: dict[FileKind, FixedEntries] = {
+    file_kinds.INDEX: FixedEntries(INDEX_ENTRY, "indexEntry", ("offset", "position"), 0),
+    file_kinds.TIME_INDEX: FixedEntries(TIME_INDEX_ENTRY, "timeIndexEntry", ("timestamp", "offset"), 1),
+    file_kinds.TXN_INDEX: FixedEntries(TXN_INDEX_ENTRY, "txnIndexEntry", TxnIndexEntry._fields),
 }
 
 
+PRODUCER = FixedEntries(PRODUCER_ENTRY, "producerState", ProducerEntry._fields)
+
+
 def _fixed(
-    window: Window,
-    position: int,
-    layout: Layout[Any],
-    type_name: str,
-    values: Callable[[Any], dict[str, Any]],
-    *,
-    padded: bool,
-) -> Iterator[Item]:
+    window: Window, position: int, fixed: FixedEntries, base: int, *, padded: bool
+) -> Iterator[EntryRun | Region]:
     """Yield entries of a fixed size up to the end. Zeros that reach to the end are padding, if the file can have
     padding."""
-    size = layout.size
+    size = fixed.layout.size
     zeros = 0  # bytes of zeros directly before `position`, not yielded yet
     while True:
         window.release(position - zeros)
-        data = bytes(window.view(position, max(size, window.size // size * size)))
+        data = bytes(window.view(position, max(size, min(BLOCK, window.size) // size * size)))
         whole = len(data) // size * size
         # Most of a preallocated index is zeros: those after the last entry of the block are counted at once.
         used = -(-len(data[:whole].rstrip(b"\0")) // size) * size if padded else whole
-        for start in range(0, used, size):
-            part = data[start : start + size]
-            if padded and not any(part):
+        start = 0
+        while start < used:
+            stop = _next_zeros(data, start, used, size) if padded else used
+            if stop == start:
                 zeros += size
+                start += size
                 continue
             if zeros:
                 # A preallocated index in which something was written: a million rows of zeros would not be useful.
@@ -102,7 +168,8 @@ def _fixed(
                 reason = f"{count} of zeros before another entry: a broker reads them as entries"
                 yield ZeroEntries(PADDING, position + start - zeros, zeros, reason)
                 zeros = 0
-            yield Entry(type_name, position + start, size, part, values(layout.read(part)), layout)
+            yield EntryRun(fixed, position + start, data[start:stop], base)
+            start = stop
         zeros += whole - used
         position += whole
         if len(data) == whole and data:
@@ -120,6 +187,16 @@ def _fixed(
                 f"{count_text(len(left), 'byte')} left at the end, less than one entry ({size} bytes)",
             )
         return
+
+
+def _next_zeros(data: bytes, start: int, stop: int, size: int) -> int:
+    """Return where the first entry of zeros begins in data[start:stop]; `stop` if there is none."""
+    zeros = bytes(size)
+    while (found := data.find(zeros, start, stop)) >= 0:
+        start = -(-found // size) * size
+        if data.startswith(zeros, start, stop):
+            return start
+    return stop
 
 
 def _snapshot(window: Window) -> Iterator[Item]:
@@ -143,10 +220,13 @@ def _snapshot(window: Window) -> Iterator[Item]:
         yield Problem("snapshot-invalid", name, "version", 0, reason, 1, header.version)
     found = 0
     size = len(data)
-    for item in _fixed(window, size, PRODUCER_ENTRY, "producerState", lambda row: _as_stored(row, 0), padded=False):
-        found += isinstance(item, Entry)
-        size += item.size or 0
-        yield item
+    for item in _fixed(window, size, PRODUCER, 0, padded=False):
+        size += item.size
+        if isinstance(item, EntryRun):
+            found += item.rows
+            yield from item.entries()
+        else:
+            yield item
     if found != header.producerEntries:
         reason = f"producerEntries is {header.producerEntries}, but there are {found}"
         at = SNAPSHOT_HEADER.positions["producerEntries"]

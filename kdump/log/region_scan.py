@@ -11,7 +11,7 @@ from kdump.log.live_files import open_target
 from kdump.log.offset_index_lookup import begins_batch, open_index_lookup
 from kdump.log.paths import Target
 from kdump.log.region import Batch, BatchRun, LegacyRecordBatch, Limits, Region
-from kdump.log.region_reader import CHECKED, WALKED, regions
+from kdump.log.region_reader import CHECKED, WALKED, Reader, regions
 from kdump.log.selection import MAYBE, NO, Range, Selection
 from kdump.log.source import FileSource
 from kdump.log.start_position import start_position
@@ -21,6 +21,8 @@ LARGE = 64 * 1024
 """Size in bytes from which on skipping a batch is worth a system call."""
 HEADERS = 4096
 """Number of bytes read at once while only headers are needed."""
+OTHERS = 100
+"""Number of regions that are not batch runs after which a file is not expected to have any."""
 
 
 @dataclass
@@ -173,7 +175,8 @@ class RegionScan:
 
     def last(self, target: Target, window: Window, count: int) -> list[tuple[Region, int]]:
         """Return the regions that contain the last `count` rows of the file, each with its number of rows; the first
-        may have more than needed. Starts near the end, and further back until there are enough."""
+        may have more than needed. Starts near the end, and further back until there are enough. Without an index that
+        leads there, the headers of the whole file are read first."""
         hints = open_index_lookup(target.path, target.name_offset) if self.use_index else None
         entry = len(hints) if hints and isinstance(window.source, FileSource) else 0
         back = count + 1
@@ -185,6 +188,8 @@ class RegionScan:
                 if not begins_batch(window, hints.positions[entry], hints.offsets[entry], target.name_offset):
                     continue
                 start = hints.positions[entry]
+            elif self.selection.is_all:
+                start = self._near_end(target, window, back)
             found: deque[tuple[Region, int]] = deque()
             total = 0
             for region in self.chosen(target, window, start):
@@ -197,6 +202,31 @@ class RegionScan:
             if total >= count or start == 0:
                 return list(found)
             back *= 4
+
+    def _near_end(self, target: Target, window: Window, count: int) -> int:
+        """Return the position of a batch run after which at least `count` rows follow, according to the headers; 0 if
+        there is none."""
+        reader = Reader(window, target.name_offset, self.limits, WALKED)
+        runs: deque[tuple[int, int]] = deque()  # position, and rows up to the next run
+        total = others = 0
+        before = Region("", -1, 0)
+        for region in reader.regions(0):
+            self.on_progress(region.position)
+            others += not isinstance(region, BatchRun)
+            if others > OTHERS and not runs:  # an old format, which is not read in runs
+                return 0
+            if isinstance(region, BatchRun):
+                is_long = region.run.batches > 1
+                # Two batches in order are enough to recognize damage after them.
+                if is_long or (isinstance(before, BatchRun) and before.end == region.position):
+                    rows = region.run.records if self.by_record else region.run.batches
+                    runs.append((region.position if is_long else before.position, rows))
+                    total += rows
+                while runs and total - runs[0][1] >= count:
+                    total -= runs.popleft()[1]
+            before = region
+        is_renamed = reader.name_offset != target.name_offset  # only a reader from the beginning on knows that
+        return 0 if is_renamed or total < count else runs[0][0]
 
     def _rows(self, region: Region) -> int:
         if not isinstance(region, Batch):

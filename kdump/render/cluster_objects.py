@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 from kdump.answer import answer_object
@@ -36,28 +36,41 @@ TopicPredicate = Callable[[str], bool]
 LEVEL = "metadata.version"
 
 
-def trouble(metadata: MetadataImage, topic: TopicImage, info: PartitionRegistration) -> list[str]:
-    """Return the problems of a partition that matter to an operator, in words."""
+def least_isr(metadata: MetadataImage, topic: TopicImage) -> int:
+    """Return the topic's min.insync.replicas; 1 if it is not known."""
     least = parse_int(effective(metadata, topic.name, "min.insync.replicas", None))
-    found = {
-        "offline": info.is_offline,
-        "under-replicated": info.is_under_replicated,
-        "under-min-isr": not info.isr if least is None else len(info.isr) < least,
-        "reassigning": info.is_reassigning,
-        "recovering": info.leaderRecoveryState != "RECOVERED",
-    }
-    return [name for name, is_so in found.items() if is_so]
+    return 1 if least is None else least
+
+
+def trouble(info: PartitionRegistration, least: int) -> list[str]:
+    """Return the problems of a partition that matter to an operator, in words. `least` is its `least_isr`."""
+    found = []
+    if info.is_offline:
+        found.append("offline")
+    if info.is_under_replicated:
+        found.append("under-replicated")
+    if len(info.isr) < least:
+        found.append("under-min-isr")
+    if info.is_reassigning:
+        found.append("reassigning")
+    if info.leaderRecoveryState != "RECOVERED":
+        found.append("recovering")
+    return found
+
+
+def count_troubles(found: Counter[str], partitions: Iterable[PartitionRegistration], least: int) -> None:
+    """Add how many partitions of a topic have each problem."""
+    for info in partitions:
+        for name in trouble(info, least):
+            found[name] += 1
 
 
 def cluster_object(metadata: MetadataImage, source: str, identity: dict[str, str], committed: int | None) -> Object:
     """Return the object of the cluster as a whole. `identity`: contents of meta.properties; `committed` as in
     MetadataFiles."""
-    troubles = Counter(
-        name
-        for topic in metadata.topics.values()
-        for info in topic.partitions.values()
-        for name in trouble(metadata, topic, info)
-    )
+    found: Counter[str] = Counter()
+    for topic in metadata.topics.values():
+        count_troubles(found, topic.partitions.values(), least_isr(metadata, topic))
     level = metadata.features.get(LEVEL)
     block = metadata.producer_ids.get("")
     return answer_object(
@@ -78,10 +91,10 @@ def cluster_object(metadata: MetadataImage, source: str, identity: dict[str, str
             fencedBrokers=sum(broker.fenced for broker in metadata.brokers.values()),
             topics=len(metadata.topics),
             partitions=sum(len(topic.partitions) for topic in metadata.topics.values()),
-            offlinePartitions=troubles["offline"],
-            underReplicatedPartitions=troubles["under-replicated"],
-            underMinIsrPartitions=troubles["under-min-isr"],
-            reassigningPartitions=troubles["reassigning"],
+            offlinePartitions=found["offline"],
+            underReplicatedPartitions=found["under-replicated"],
+            underMinIsrPartitions=found["under-min-isr"],
+            reassigningPartitions=found["reassigning"],
             configs=sum(map(len, metadata.configs.values())),
             quotas=sum(map(len, metadata.quotas.values())),
             acls=len(metadata.acls),
@@ -117,8 +130,10 @@ def brokers(metadata: MetadataImage, is_selected: TopicPredicate) -> Iterator[Ob
     for topic in metadata.topics.values():
         for info in topic.partitions.values():
             leads[info.leader] += 1
-            has.update(info.replicas)
-            lagging.update(replica for replica in info.replicas if replica not in info.isr)
+            for replica in info.replicas:
+                has[replica] += 1
+            if info.isr != info.replicas:
+                lagging.update(replica for replica in info.replicas if replica not in info.isr)
     for number, broker in sorted(metadata.brokers.items()):
         state = "shutting down" if broker.inControlledShutdown else "active"
         yield answer_object(
@@ -144,13 +159,15 @@ def _topics(metadata: MetadataImage, is_selected: TopicPredicate) -> Iterator[To
 
 def topics(metadata: MetadataImage, is_selected: TopicPredicate) -> Iterator[Object]:
     for topic in _topics(metadata, is_selected):
-        found = Counter(word for info in topic.partitions.values() for word in trouble(metadata, topic, info))
-        factors = [len(info.replicas) - len(info.addingReplicas) for info in topic.partitions.values()]
+        found: Counter[str] = Counter()
+        infos = list(topic.partitions.values())
+        count_troubles(found, infos, least_isr(metadata, topic))
+        factors = [len(info.replicas) - len(info.addingReplicas) for info in infos]
         yield answer_object(
             ClusterTopic(
                 topic=topic.name,
                 topicId=topic.id,
-                partitions=len(topic.partitions),
+                partitions=len(infos),
                 replicationFactor=max(factors, default=0),
                 offline=found["offline"],
                 underReplicated=found["under-replicated"],
@@ -163,8 +180,9 @@ def topics(metadata: MetadataImage, is_selected: TopicPredicate) -> Iterator[Obj
 
 def partitions(metadata: MetadataImage, is_selected: TopicPredicate) -> Iterator[Object]:
     for topic in _topics(metadata, is_selected):
+        least = least_isr(metadata, topic)
         for number, info in sorted(topic.partitions.items()):
-            state = ", ".join(trouble(metadata, topic, info))
+            state = ", ".join(trouble(info, least))
             yield answer_object(
                 ClusterPartition(
                     topic=topic.name,

@@ -26,7 +26,7 @@ from kdump.log.batch_records import decode_columns, rows_of
 from kdump.log.paths import Target
 from kdump.log.region import Batch, BatchRun, DefaultRecordBatch, LegacyRecordBatch
 from kdump.log.selection import NO, Selection
-from kdump.render.fast_rows import object_start, own_header
+from kdump.render.line_parts import object_start, own_header
 from kdump.render.long_record import record_line
 from kdump.render.ordered_pool import OrderedPool, OutputSlot
 from kdump.render.stdout import Output

@@ -9,24 +9,21 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from functools import partial
 
-from kdump import jsonl
 from kdump.check.rules.records import noted_and_count_findings
-from kdump.core.batch_scan import read_one_header
 from kdump.core.cells import BATCH_CELLS, BATCH_COLUMNS, RECORD_COLUMNS
 from kdump.core.column_numbers import BATCH_START, RECORD_WIDTH
-from kdump.core.header_columns import HeaderColumns, wrapper_header
+from kdump.core.header_columns import HeaderColumns
 from kdump.core.record_columns import RecordColumns
 from kdump.core.row_plan import RowPlan, json_plan
 from kdump.core.row_writer import ROOM, write_batch_rows, write_batches_records, write_record_rows
-from kdump.format.batch_header import BATCH_HEADER
 from kdump.log.batch_records import decode_columns, rows_of
 from kdump.log.legacy_records import messages_of, read_wrapper
 from kdump.log.paths import Target
 from kdump.log.record import Record
 from kdump.log.region import Batch, BatchRun, DefaultRecordBatch, LegacyRecordBatch
 from kdump.log.selection import NO, Selection
-from kdump.render.escape import path_text
 from kdump.render.inspect_views import TableView, View
+from kdump.render.line_parts import object_start, own_header
 from kdump.render.stdout import Output
 from kdump.render.table import GAP, SizedColumns
 
@@ -36,24 +33,9 @@ MAY_BE_EMPTY = ("flags", "producer", "sequences", "sequence", "headers", "key")
 """Columns that a table omits while they are empty in all rows."""
 
 
-def object_start(kind: str, target: Target) -> bytes:
-    """Return the beginning of the JSON objects of a kind for that file."""
-    return jsonl.line({"type": kind, "file": path_text(target.path)})[:-1].encode("utf-8", "backslashreplace")
-
-
 def batch_plan(target: Target) -> RowPlan:
     """Return the layout of a batch's JSON object for that file, identical to batch_object written by jsonl."""
     return json_plan(object_start("batch", target), BATCH_CELLS, b"}\n")
-
-
-def own_header(batch: Batch) -> HeaderColumns:
-    """Return the columns of that batch's header: of a v2 batch, or of a wrapper that read_wrapper has read."""
-    if isinstance(batch, LegacyRecordBatch):
-        appended = batch.maxTimestamp if batch.timestampType == "LogAppendTime" else None
-        return wrapper_header(batch.position, batch.inner_base or 0, appended)
-    assert isinstance(batch, DefaultRecordBatch)
-    # Not from the file, which may have been truncated, and would be read again from there.
-    return read_one_header(BATCH_HEADER.struct.pack(*batch.header), batch.position)
 
 
 def table_plan(placed: SizedColumns, kinds: dict[str, int]) -> RowPlan | None:

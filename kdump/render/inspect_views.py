@@ -27,6 +27,7 @@ from kdump.log.paths import Target
 from kdump.log.record import Record
 from kdump.log.region import Batch, Region
 from kdump.log.window import Window
+from kdump.render.decoded_lines import DecodedLines
 from kdump.render.decoded_values import lines
 from kdump.render.escape import path_text, printable
 from kdump.render.hexdump import Hexdump
@@ -249,6 +250,7 @@ class JsonView:
         self.output = output
         self.records = records
         self.decoding = decoding
+        self.decoded_lines = DecodedLines()
 
     def file(self, target: Target) -> None:
         pass
@@ -276,6 +278,8 @@ class JsonView:
             if record.end - record.start > LARGE:
                 for part in record_line(target, record, reading):
                     self.output.write(part)
+            elif reading is not None and (line := self.decoded_lines.line(target, record, reading)) is not None:
+                self.output.write(line + b"\n")
             else:
                 self.output.line(jsonl.line(record_object(target, record, reading)))
             if record.is_control or record.crc is not None:

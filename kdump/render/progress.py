@@ -40,22 +40,26 @@ _shown: list[Progress] = []
 
 class Progress:
     """An operation in progress, shown within its `with` block if standard error is a terminal. `expected` returns the
-    total in bytes; it is called only if the line is shown. Without a name, nothing is shown: waiting is no progress."""
+    total in bytes; it is called only if the line is shown. `counts_reads`: shows all bytes that this process reads, as
+    long as the operation reports none itself. Without a name, nothing is shown: waiting is no progress."""
 
-    def __init__(self, name: str, *, expected: Callable[[], int] | None = None) -> None:
+    def __init__(self, name: str, *, expected: Callable[[], int] | None = None, counts_reads: bool = False) -> None:
         self.name = name
         self.done = 0
         """Bytes that have been processed."""
         self.total: int | None = None
         """Bytes that `done` will reach; None or 0 if unknown."""
         self._expected = expected
+        self._counts_reads = counts_reads
         self._activity = ""
         self._began = STATUS.clock()
         self._read_before = bytes_read()
         self._ticker: _Ticker | None = None
 
     def __enter__(self) -> Progress:
-        if not _shown and is_enabled():
+        if not is_enabled():
+            self._expected = None  # nothing is shown, and `more` may be called for each batch
+        elif not _shown:
             STATUS.quiet_since = STATUS.clock()
             self._ticker = _Ticker()
             self._ticker.start()
@@ -70,7 +74,7 @@ class Progress:
             self._ticker.end()
 
     def show(self, activity: str) -> None:
-        """Show what is being done after everything has been read; "" for nothing."""
+        """Show what is being done before or after what `done` counts; "" for nothing."""
         self._activity = activity
 
     def at(self, position: int, size: int | None) -> None:
@@ -91,7 +95,9 @@ class Progress:
         if not self.name:
             return ""
         seconds = max(0.001, STATUS.clock() - self._began)
-        done, total = self.done or bytes_read() - self._read_before, self.total
+        done, total = self.done, self.total
+        if self._counts_reads:
+            done = done or bytes_read() - self._read_before
         name = _cut(printable(path_text(self.name)), int(width * NAME))
         if self._activity:
             return _cut(f"{name}: {self._activity} …", width)

@@ -10,13 +10,13 @@ import re
 from collections.abc import Callable
 from typing import Any
 
+from kdump.core.newest_commits import MAX_BYTES, NewestCommits
 from kdump.format.control_record import decode_control
 from kdump.log.record import Record
 from kdump.state import group_members
 from kdump.state.as_of import SAYS_NOTHING, ChangeListener
 from kdump.state.groups import CLASSIC, Group, GroupCoordinatorState, Member
 from kdump.state.internal_records import ENTRY, ROOM, memory
-from kdump.state.newest_commits import NewestCommits
 from kdump.state.offset_replay import NO_PRODUCER_ID, OffsetReplay, number
 
 MODERN = re.compile(r"(Consumer|Share|Streams)Group(\w+)Key")
@@ -31,7 +31,7 @@ class GroupReplay(OffsetReplay):
         self, groups: GroupCoordinatorState, room: int = ROOM, on_change: ChangeListener | None = None
     ) -> None:
         super().__init__(groups, room, on_change)
-        self.newest = NewestCommits()
+        self.newest = NewestCommits(MAX_BYTES)
         self.newest_name = ""
         """The name with which the problems of these commits are noted."""
 

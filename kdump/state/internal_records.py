@@ -38,10 +38,13 @@ def bounded(limits: Limits | None) -> Limits:
     return Limits(min(limits.max_batch_size or size, size), min(limits.max_decompressed_size, decompressed))
 
 
-def read_records(path: str, limits: Limits, note: Callable[[str], None]) -> Iterator[Record | None]:
+def read_records(
+    path: str, limits: Limits, note: Callable[[str], None], on_progress: Callable[[int], None] = lambda count: None
+) -> Iterator[Record | None]:
     """Yield the records of a file in order, from valid batches only, and None for anything else, after passing a
     description to `note`; zeros at the end of the file are ignored. A record can be read until the next one is
-    requested, and should be decoded only if it is not `too_large`. Never raises for the contents of the disk."""
+    requested, and should be decoded only if it is not `too_large`. Calls `on_progress` with numbers of bytes read.
+    Never raises for the contents of the disk."""
     name = os.path.basename(path)
     try:
         source = open_target(target(path, source=os.path.dirname(path)))
@@ -53,6 +56,7 @@ def read_records(path: str, limits: Limits, note: Callable[[str], None]) -> Iter
     try:
         found = regions(Window(source), name_offset=target(path).name_offset, limits=limits, run_mode=CHECKED)
         for region in found:
+            on_progress(region.size)
             if zeros is not None:
                 note(f"{name} at byte {zeros}: zeros")
                 yield None

@@ -13,11 +13,12 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 
 from kdump.format.control_record import decode_control
 from kdump.format.metadata_record import metadata_record_name
+from kdump.log.directory_listing import length
 from kdump.log.errors import SourceError, listing_error, unread
 from kdump.log.internal_topics import METADATA_TOPIC
 from kdump.log.paths import target
@@ -45,10 +46,14 @@ FOR_VERIFY = frozenset(
 """The records that a check needs."""
 
 
-def read_metadata(directory: str, limits: Limits | None = None) -> MetadataImage | None:
+def read_metadata(
+    directory: str,
+    limits: Limits | None = None,
+    on_progress: Callable[[int, int], None] = lambda done, total: None,
+) -> MetadataImage | None:
     """Read what a check needs from __cluster_metadata-0 in the log directory `directory`: topics, configs and the
     brokers' directories. Returns None if there is no such directory, or no snapshot or segment in it. Never raises:
-    `problems` has what cannot be read."""
+    `problems` has what cannot be read. Calls `on_progress` as replay_metadata does."""
     folder = os.path.join(directory, f"{METADATA_TOPIC}-0")
     try:
         files = metadata_files(folder)
@@ -58,7 +63,7 @@ def read_metadata(directory: str, limits: Limits | None = None) -> MetadataImage
         return MetadataImage(problems=[unread(SourceError(listing_error(error, folder)))])
     if not files.snapshots and not files.segments:
         return None
-    return _MetadataReader(files, AsOf(), bounded(limits), ROOM, FOR_VERIFY, None, go_on=False).read(
+    return _MetadataReader(files, AsOf(), bounded(limits), ROOM, FOR_VERIFY, None, False, on_progress).read(
         files.snapshots[::-1]
     )
 
@@ -70,15 +75,18 @@ def replay_metadata(
     on_change: ChangeListener | None = None,
     room: int = ROOM,
     limits: Limits | None = None,
+    on_progress: Callable[[int, int], None] = lambda done, total: None,
 ) -> MetadataImage:
     """Return the full state of the cluster in `files` as of `moment` (None: the end of the log).
 
     With `on_change`, the replay starts as early as possible, and `on_change` is called with every change that a record
-    of the log makes. Invalid bytes are added to `problems`, and the replay continues after them. Raises Unreachable if
-    no snapshot is old enough for the moment and the log does not start at offset 0.
+    of the log makes. Calls `on_progress` with the bytes read so far, and the total, which increases if a snapshot turns
+    out to be invalid or the log to contain transactions. Invalid bytes are added to `problems`, and the replay
+    continues after them. Raises Unreachable if no snapshot is old enough for the moment and the log does not start at
+    offset 0.
     """
     moment = moment or AsOf()
-    reader = _MetadataReader(files, moment, bounded(limits), room, None, on_change, go_on=True)
+    reader = _MetadataReader(files, moment, bounded(limits), room, None, on_change, True, on_progress)
     start = files.log_start
     if files.bootstrap is not None and not files.snapshots and start is None:
         return reader.read(((0, files.bootstrap),))
@@ -108,8 +116,13 @@ class _MetadataReader:
     only: frozenset[str] | None
     on_change: ChangeListener | None
     go_on: bool
+    on_progress: Callable[[int, int], None] = lambda done, total: None
     snapshot_problems: list[str] = field(default_factory=list)
     """Why snapshots were rejected."""
+    done: int = 0
+    """Bytes read so far."""
+    total: int = 0
+    """Bytes that will have been read at the end, if nothing has to be read again."""
 
     def read(self, snapshots: Sequence[tuple[int, str]]) -> MetadataImage:
         """Read the first of the `snapshots` that is valid and old enough, and the log after it; or the log alone."""
@@ -117,6 +130,7 @@ class _MetadataReader:
         skipped: list[str] = []
         start = None
         for end, path in snapshots:
+            self.total = self.done + _bytes((path, *self._needed(end)))
             tried = self._replay()
             tried.on_change = None
             reason, time = self._read_snapshot(tried, path)
@@ -130,6 +144,7 @@ class _MetadataReader:
             skipped.append(f"{os.path.basename(path)}: not a valid snapshot: {reason}")
         if skipped and start is None and self.go_on and not self.files.segments and self.moment == AsOf():
             # There is nothing else: use what can be read of it.
+            self.total = self.done + _bytes((snapshots[0][1],))
             self._read_snapshot(replay, snapshots[0][1], go_on=True)
             replay.metadata.snapshot = replay.metadata.end_offset = snapshots[0][0]
         self.snapshot_problems = skipped
@@ -137,6 +152,20 @@ class _MetadataReader:
         replay.metadata.problems[:0] = skipped[:MAX_PROBLEMS]
         self._read_log(replay, start)
         return replay.metadata
+
+    def _more(self, count: int) -> None:
+        self.done += count
+        self.on_progress(self.done, self.total)
+
+    def _needed(self, start: int | None) -> list[str]:
+        """Return the segments with records from offset `start` on, up to the moment."""
+        paths = self.files.segments
+        bases = [target(path).name_offset or 0 for path in paths]
+        # A segment is needed if the next one starts after `start`.
+        needed = [path for i, path in enumerate(paths) if start is None or i + 1 == len(paths) or bases[i + 1] > start]
+        if self.moment.offset is not None:
+            needed = [path for path in needed if (target(path).name_offset or 0) <= self.moment.offset]
+        return needed
 
     def _replay(self) -> MetadataReplay:
         return MetadataReplay(MetadataImage(), self.room, self.only)
@@ -152,7 +181,7 @@ class _MetadataReader:
             reason = problem
             replay.note(problem)
 
-        for record in read_records(path, self.limits, note):
+        for record in read_records(path, self.limits, note, self._more):
             if record is None:
                 if go_on:
                     continue
@@ -179,12 +208,8 @@ class _MetadataReader:
 
     def _read_log(self, replay: MetadataReplay, start: int | None) -> None:
         """Apply the log's records from offset `start` on; None if there is no snapshot."""
-        paths = self.files.segments
-        bases = [target(path).name_offset or 0 for path in paths]
-        # A segment is needed if the next one starts after `start`.
-        needed = [path for i, path in enumerate(paths) if start is None or i + 1 == len(paths) or bases[i + 1] > start]
-        if self.moment.offset is not None:
-            needed = [path for path in needed if (target(path).name_offset or 0) <= self.moment.offset]
+        needed = self._needed(start)
+        self.total = self.done + _bytes(needed)
         dropped: list[tuple[int, int]] | None = None
         metadata = replay.metadata
         for record in self._log(needed, start, replay.note):
@@ -194,6 +219,7 @@ class _MetadataReader:
             name = "" if is_control else metadata_record_name(value)
             if dropped is None and name == BEGIN:
                 # How it ends decides whether its records count. Only logs with a transaction are read twice.
+                self.total += _bytes(needed)
                 dropped = uncommitted_ranges(replay, self._log(needed, start, lambda problem: None))
                 dropped.reverse()
             metadata.end_offset, metadata.end_time = record.offset + 1, record.timestamp
@@ -215,7 +241,7 @@ class _MetadataReader:
         begun = False
         has_end = self.moment != AsOf()
         for path in paths:
-            for record in read_records(path, self.limits, note):
+            for record in read_records(path, self.limits, note, self._more):
                 if record is None:
                     if (begun or start is None) and not self.go_on:
                         return
@@ -238,6 +264,10 @@ class _MetadataReader:
                 begun = True
                 expected = record.offset + 1
                 yield record
+
+
+def _bytes(paths: Iterable[str]) -> int:
+    return sum(length(path) or 0 for path in paths)
 
 
 def uncommitted_ranges(replay: MetadataReplay, log: Iterator[Record]) -> list[tuple[int, int]]:

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from kdump.format.metadata_record import decode_metadata_record
+from kdump.format.metadata_record import decode_metadata_record, plain_values
 from kdump.log.record import Record
 from kdump.state import metadata_config_and_acl_handlers, metadata_node_handlers, metadata_topic_handlers
 from kdump.state.as_of import ChangeListener
@@ -57,6 +57,11 @@ class MetadataReplay(ReplayState):
         handler = self.handlers.get(name)
         # Records without a handler are not decoded; unknown ones are, to note the problem.
         if handler is None and not name.startswith("UNKNOWN"):
+            return
+        values = plain_values(value) if handler is not None and value is not None else None
+        if handler is not None and values is not None:
+            self.record = name
+            handler(self, values)
             return
         decoded = decode_metadata_record(value)
         if decoded.problem is not None:

@@ -5,7 +5,7 @@ Source: org.apache.kafka.image.TopicsDelta and TopicDelta, org.apache.kafka.meta
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, MutableMapping
 from sys import getsizeof
 from typing import Any
 
@@ -14,11 +14,20 @@ from kdump.format.numbers import int32
 from kdump.state.internal_records import ENTRY
 from kdump.state.metadata_image import NO_CONFIGS, TOPIC, TopicImage
 from kdump.state.metadata_replay_state import ReplayState
-from kdump.state.partition_table import PartitionRegistration, PartitionTable
+from kdump.state.partition_table import (
+    PartitionRegistration,
+    PartitionTable,
+    Row,
+    is_settled,
+    sizes,
+    with_leader_and_isr,
+)
 
 NO_LEADER_CHANGE = -2
 NO_RECOVERY_CHANGE = -1
 _NO_LISTS: tuple[tuple[int, ...], ...] = ((), (), (), ())
+MOVING = ("addingReplicas", "removingReplicas", "eligibleLeaderReplicas", "lastKnownElr")
+RARELY_CHANGED = ("replicas", "directories", *MOVING)
 
 
 def topic(replay: ReplayState, values: dict[str, Any]) -> None:
@@ -53,7 +62,7 @@ def _forget(replay: ReplayState, known: TopicImage) -> None:
 
 def partition(replay: ReplayState, values: dict[str, Any]) -> None:
     known = replay.find(values)
-    if known is None:
+    if known is None or _put_settled(replay, known.partitions, values):
         return
     _put(
         replay,
@@ -76,9 +85,52 @@ def partition(replay: ReplayState, values: dict[str, Any]) -> None:
     )
 
 
+def _put_settled(replay: ReplayState, partitions: MutableMapping[int, Any], values: dict[str, Any]) -> bool:
+    """Do what `partition` does, if it changes nothing but numbers, and no changes are reported: most records."""
+    if replay.on_change is not None or not isinstance(partitions, PartitionTable):
+        return False
+    for name in MOVING:
+        if values.get(name):
+            return False
+    number = values["partitionId"]
+    before = partitions.row(number)
+    if before is not None and not is_settled(before):
+        return False
+    row = partitions.settled_row(
+        values["replicas"],
+        replay.ids(values.get("directories")),
+        values["leader"],
+        values["leaderEpoch"],
+        values["isr"],
+        enum_name(RECOVERY_STATE, values["leaderRecoveryState"]),
+        values["partitionEpoch"],
+    )
+    if replay.charge(_row_size(row) - (0 if before is None else _row_size(before)), reserve=replay.all_room // 3):
+        partitions.put(number, row)
+    return True
+
+
+def _change_settled(replay: ReplayState, partitions: MutableMapping[int, Any], values: dict[str, Any]) -> bool:
+    """Do what `partition_change` does, if only leader and ISR change, and no changes are reported: most records."""
+    if replay.on_change is not None or not isinstance(partitions, PartitionTable):
+        return False
+    for name in RARELY_CHANGED:
+        if values.get(name) is not None:
+            return False
+    number, leader = values["partitionId"], values["leader"]
+    row = partitions.row(number)
+    if row is None or not is_settled(row) or values["leaderRecoveryState"] != NO_RECOVERY_CHANGE:
+        return False
+    size = _row_size(row)
+    row = with_leader_and_isr(row, None if leader == NO_LEADER_CHANGE else leader, values["isr"])
+    if replay.charge(_row_size(row) - size, reserve=replay.all_room // 3):
+        partitions.put(number, row)
+    return True
+
+
 def partition_change(replay: ReplayState, values: dict[str, Any]) -> None:
     known = replay.find(values)
-    if known is None:
+    if known is None or _change_settled(replay, known.partitions, values):
         return
     before = known.partitions.get(values["partitionId"])
     if before is None:
@@ -153,6 +205,12 @@ def _size(info: PartitionRegistration) -> int:
     lists = info[5:9]
     moving = sum([56 + 8 * len(each) for each in lists if each]) if lists != _NO_LISTS else 0
     return ENTRY + 8 * (len(info.replicas) + len(info.directories)) + shared + moving
+
+
+def _row_size(row: Row) -> int:
+    """Return the same for the row of a settled partition."""
+    count, is_shared = sizes(row)
+    return ENTRY + 8 * count + (0 if is_shared else 64)
 
 
 HANDLERS: dict[str, Callable[[ReplayState, dict[str, Any]], None]] = {

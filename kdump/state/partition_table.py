@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from array import array
 from bisect import bisect_left
-from collections.abc import Iterator, MutableMapping
+from collections.abc import Iterator, MutableMapping, Sequence, ValuesView
 from itertools import chain
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeAlias
 
+from kdump.format.numbers import int32
 from kdump.state.name_numbers import Names
 
 
@@ -48,6 +49,8 @@ SAME = -1
 HEAD = 8
 """Numbers before the lists of a row: leader, leader epoch, partition epoch, recovery state, and the sizes of replicas,
 directories, ISR and of the rest: four sizes and their lists, if one of them is not empty."""
+
+Row: TypeAlias = "array[int]"
 
 
 class PartitionTable(MutableMapping[int, PartitionRegistration]):
@@ -133,8 +136,31 @@ class PartitionTable(MutableMapping[int, PartitionRegistration]):
             at += size
         return lists
 
+    def values(self) -> ValuesView[PartitionRegistration]:
+        return _Registrations(self)
+
+    def registrations(self) -> list[PartitionRegistration]:
+        """Return the partitions in order."""
+        return [self._registration(each & 0xFFFFFFFF) for each in self._index]
+
     def __setitem__(self, number: int, info: PartitionRegistration) -> None:
-        row = self._row(info)
+        self.put(number, self._row(info))
+
+    def row(self, number: int) -> Row | None:
+        """Return a copy of the row of a number, None if there is none."""
+        index = self._index
+        if not index or number > index[-1] >> 32:
+            return None
+        _, at = self._place(number)
+        return None if at < 0 else self._values[at : at + self._size(at)]
+
+    def put(self, number: int, row: Row) -> None:
+        """Store a row."""
+        index = self._index
+        if not index or number > index[-1] >> 32:  # partitions are created in order
+            index.append(number << 32 | len(self._values))
+            self._values.extend(row)
+            return
         place, at = self._place(number)
         if at >= 0 and self._size(at) == len(row):
             self._values[at : at + len(row)] = row
@@ -158,18 +184,32 @@ class PartitionTable(MutableMapping[int, PartitionRegistration]):
         if 2 * self._unused > len(self._values):
             self._compact()
 
-    def _row(self, info: PartitionRegistration) -> array[int]:
+    def _row(self, info: PartitionRegistration) -> Row:
         replicas, directories, leader, leader_epoch, isr, *moving, recovery, partition_epoch = info
-        rest = 4 + sum(map(len, moving)) if any(moving) else 0
+        row = self.settled_row(replicas, directories, leader, leader_epoch, isr, recovery, partition_epoch)
+        if any(moving):
+            row[HEAD - 1] = 4 + sum(map(len, moving))
+            row.extend(chain(map(len, moving), *moving))
+        return row
+
+    def settled_row(
+        self,
+        replicas: Sequence[int],
+        directories: Sequence[str],
+        leader: int,
+        leader_epoch: int,
+        isr: Sequence[int],
+        recovery: str,
+        partition_epoch: int,
+    ) -> Row:
+        """Return the row of a partition that is not reassigned and has no ELR."""
         is_same = isr == replicas
         row = [leader, leader_epoch, partition_epoch, self._names.add(recovery)]
-        row += (len(replicas), len(directories), SAME if is_same else len(isr), rest, *replicas)
+        row += (len(replicas), len(directories), SAME if is_same else len(isr), 0, *replicas)
         if directories:
             row += map(self._names.add, directories)
         if not is_same:
             row += isr
-        if rest:
-            row += chain(map(len, moving), *moving)
         return array("i", row)
 
     def _compact(self) -> None:
@@ -180,3 +220,40 @@ class PartitionTable(MutableMapping[int, PartitionRegistration]):
             self._index[place] = entry >> 32 << 32 | len(values)
             values.extend(self._values[at : at + self._size(at)])
         self._values, self._unused = values, 0
+
+
+class _Registrations(ValuesView[PartitionRegistration]):
+    """The partitions of a table, without a search for each."""
+
+    _mapping: PartitionTable
+
+    def __iter__(self) -> Iterator[PartitionRegistration]:
+        return iter(self._mapping.registrations())
+
+
+def is_settled(row: Row) -> bool:
+    """Return True if the partition in a row is not reassigned and has no ELR."""
+    return not row[HEAD - 1]
+
+
+def sizes(row: Row) -> tuple[int, bool]:
+    """Return how many replicas and directories a row has, and whether its ISR is the replicas, in the same order."""
+    return row[4] + row[5], row[6] == SAME
+
+
+def with_leader_and_isr(row: Row, leader: int | None, isr: list[int] | None) -> Row:
+    """Return the row of a settled partition after a change of its leader and its ISR; None for what does not change.
+    Changes `row`."""
+    if leader is not None:
+        row[0] = leader
+        row[1] = int32(row[1] + 1)
+    row[2] = int32(row[2] + 1)
+    if isr is not None:
+        stop = HEAD + row[4]
+        changed = array("i", isr)
+        is_same = changed == row[HEAD:stop]
+        row[6] = SAME if is_same else len(isr)
+        del row[stop + row[5] :]
+        if not is_same:
+            row += changed
+    return row

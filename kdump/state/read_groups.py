@@ -10,7 +10,7 @@ from kdump.log import file_system
 from kdump.log.errors import within
 from kdump.log.internal_topics import SHARE_TOPIC
 from kdump.log.paths import target
-from kdump.log.region import Limits
+from kdump.log.region import Batch, Limits
 from kdump.state.as_of import AsOf, ChangeListener
 from kdump.state.group_replay import GroupReplay, finish
 from kdump.state.groups import GroupCoordinatorState, LogRead
@@ -62,6 +62,8 @@ def _read(
     place = os.path.join(os.path.basename(os.path.dirname(os.path.abspath(path := log.path))), os.path.basename(path))
     place = f"{log.topic}-{log.partition}" if file_system.isdir(path) else place
 
+    has_end = moment != AsOf()
+
     def note(problem: str) -> None:
         replay.note(within(place, problem))
 
@@ -69,6 +71,7 @@ def _read(
     if not log.segments:
         replay.note("no segments")
     replay.name = ""
+    batch: Batch | None = None
     for path in log.segments:
         done = 0
         if moment.offset is not None and (target(path).name_offset or 0) > moment.offset:
@@ -76,10 +79,12 @@ def _read(
         for record in read_records(path, limits, note):
             if record is None or record.offset is None:
                 continue
-            if record.position - done > STEP:
-                on_progress(record.position - done)
-                done = record.position
-            if moment.is_before(record.offset, record.timestamp):
+            if record.batch is not batch:
+                batch = record.batch
+                if batch.position - done > STEP:
+                    on_progress(batch.position - done)
+                    done = batch.position
+            if has_end and moment.is_before(record.offset, record.timestamp):
                 if moment.time is not None:
                     return LogRead(log.topic, log.partition, log.path, end, time)
                 continue  # checksums do not cover offsets: one that is too high must not hide later records

@@ -40,7 +40,7 @@ LEFT = {
     "entry",
     "aborts",
     "at",
-    "items",
+    "runs",
 }
 """Attributes of a rule that belong to one segment or batch; the next one starts with new ones."""
 

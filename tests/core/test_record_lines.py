@@ -9,13 +9,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kdump import jsonl
+from kdump.decode.decoder_interface import DecodedPart, DecodedRecord
 from kdump.log.batch_records import decode_columns, records
 from kdump.log.paths import Target, target
 from kdump.log.region import Batch, DefaultRecordBatch
-from kdump.render import long_record, long_value
+from kdump.render import decoded_lines, long_record, long_value
+from kdump.render.decoded_lines import DecodedLines
 from kdump.render.fast_json import record_lines, record_plans
-from kdump.render.fast_rows import own_header
 from kdump.render.inspect_objects import record_object
+from kdump.render.line_parts import own_header
 from tests import craft
 from tests.conftest import batches, each_segment, read_regions
 
@@ -37,6 +39,23 @@ def quick(target: Target, batch: DefaultRecordBatch, room: int = 1 << 20) -> lis
     return b"".join(found).splitlines()
 
 
+READINGS = (
+    DecodedRecord(DecodedPart({"name": "k\u2028\ud800"}), DecodedPart(None, problem="p", note="\x7f"), {"id": "name"}),
+    DecodedRecord(DecodedPart(), DecodedPart([1, "\n"])),
+    DecodedRecord(DecodedPart(), DecodedPart()),
+)
+
+
+def check_decoded(target: Target, batch: Batch) -> None:
+    """Assert that DecodedLines writes the lines of jsonl, or none."""
+    made = DecodedLines()
+    for number, record in enumerate(records(batch)):
+        reading = READINGS[number % len(READINGS)]
+        line = made.line(target, record, reading)
+        if line is not None or (batch.crcValid and record.end - record.start < 1000):
+            assert line == jsonl.line(record_object(target, record, reading)).encode("utf-8", "backslashreplace")
+
+
 def only(data: bytes) -> DefaultRecordBatch:
     (batch,) = batches(read_regions(data))
     assert isinstance(batch, DefaultRecordBatch)
@@ -49,6 +68,7 @@ def test_real_records(path: Any) -> None:
     for batch in batches(read_regions(path)):
         if isinstance(batch, DefaultRecordBatch) and not batch.isControlBatch:
             assert quick(at, batch) == plain(at, batch)
+            check_decoded(at, batch)
 
 
 MARKED = '"\\/\b\f\n\r\t\0\x1b\x7f\x80\x9f\xa0\u07ff\u0800\u200d\u200e\u2010\u2028\u202f\u2066\u206a\ufeff\U00010000'
@@ -89,6 +109,7 @@ def test_any_record(parts: list[bytes], fields: dict[str, int], sound: bool) -> 
         data = data[:17] + bytes(4) + data[21:]
     batch = only(data)
     assert quick(AT, batch) == plain(AT, batch)
+    check_decoded(AT, batch)
 
 
 @given(st.lists(RECORD, min_size=1, max_size=8))
@@ -97,6 +118,12 @@ def test_any_room(parts: list[bytes]) -> None:
     batch = only(craft.batch([*parts, craft.record(value=b"\x01" * 3000)]))
     for room in (0, 700, 3000):
         assert quick(AT, batch, room) == plain(AT, batch)
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(decoded_lines, "ROOM", room + 1)
+            lines = DecodedLines()
+            found = [lines.line(AT, record, READINGS[2]) for record in records(batch)]
+        for line, expected in zip(found, plain(AT, batch)):
+            assert line in (None, expected)
 
 
 @given(st.lists(RECORD, min_size=1, max_size=3), st.booleans(), st.integers(1, 5))

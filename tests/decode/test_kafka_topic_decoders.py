@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import random
 import re
 import tracemalloc
 from collections.abc import Iterator
@@ -12,6 +13,7 @@ from typing import Any
 
 import pytest
 
+from kdump.decode import id_names
 from kdump.decode.decoder_interface import RAW, DecodedRecord
 from kdump.decode.id_names import IdNames
 from kdump.decode.kafka_topic_decoders import kafka_decoder
@@ -19,12 +21,14 @@ from kdump.decode.kafka_topics import KAFKA
 from kdump.decode.record_decoder import DecodeOptions, RecordDecoder
 from kdump.format.enum_names import MEANINGS
 from kdump.format.schema import load_folder
+from kdump.format.versioned_messages import try_decode
 from kdump.log.batch_records import records
 from kdump.log.paths import target
 from kdump.log.record import Record
 from tests import command
-from tests.conftest import FIXTURES, batches, numbers_in, oracle_files, read_regions, segments
+from tests.conftest import FIXTURES, SEED, batches, numbers_in, oracle_files, read_regions, segments
 from tests.craft import batch, flip, record
+from tests.format.test_plain_messages import written
 from tests.test_inspect import in_terminal, plain
 
 LINE = re.compile(r"^\| offset: (\d+) .*? headerKeys: \[\](?: key: (\{.*?\}))? payload: (.*)$", re.M)
@@ -436,3 +440,18 @@ def test_on_a_wide_terminal_it_stands_beside() -> None:
     lines = plain(in_terminal(200, OFFSETS, "--records", "--offset", "18")).splitlines()
     assert len(lines) == 2
     assert "OffsetCommit group=group-classic topic=orders-zstd partition=0  offset=300 leaderEpoch=0" in lines[1]
+
+
+def test_topic_ids_of_flat_messages() -> None:
+    """Messages whose fields contain no others have at most one topic ID."""
+    dice = random.Random(SEED)
+    flat = []
+    for folder in ("metadata", "group-coordinator", "share-coordinator", "transaction-coordinator", "storage"):
+        for name, schema in load_folder(folder).items():
+            for version in range(schema.valid.lowest, schema.valid.highest + 1):
+                fields = try_decode(schema, version, written(schema.struct(version), dice))[0].value
+                if id_names._is_flat(folder, name):
+                    flat.append(name)
+                    assert list(id_names._topic_ids(fields)) == list(id_names._own_topic_id(fields))
+    assert {"PartitionRecord", "PartitionChangeRecord", "OffsetCommitValue"} <= {*flat}
+    assert not {"RegisterBrokerRecord", "GroupMetadataValue", "StreamsGroupTopologyValue"} & {*flat}

@@ -55,7 +55,7 @@ def test_messages_of_every_schema(schema: MessageSchema) -> None:
     dice = random.Random(f"{SEED} {schema.name}")
     for version in range(schema.valid.lowest, schema.valid.highest + 1):
         for _ in range(10):
-            data = _written(schema.struct(version), dice)
+            data = written(schema.struct(version), dice)
             assert _same(schema, version, data) == (len(data) <= MAX_BYTES)
             for _ in range(20):
                 changed = bytearray(data or b"\0")
@@ -87,7 +87,7 @@ def _structs(fields: SchemaStruct) -> list[SchemaStruct]:
     return found
 
 
-def _written(fields: SchemaStruct, dice: random.Random) -> bytes:
+def written(fields: SchemaStruct, dice: random.Random) -> bytes:
     """Return a valid message with random values."""
     out = b"".join(_value(node, dice) for node in fields.plain)
     if not fields.flexible:
@@ -103,7 +103,7 @@ def _value(node: SchemaField, dice: random.Random) -> bytes:
     null = node.nullable and dice.random() < 0.3
     if node.inner is not None:
         present = b"\1" if node.nullable else b""
-        return (b"\0" if node.compact else b"\xff") if null else present + _written(node.inner, dice)
+        return (b"\0" if node.compact else b"\xff") if null else present + written(node.inner, dice)
     size = dice.choice((0, 1, 2, 3))
     if node.element is not None:
         content = b"".join(_value(node.element, dice) for _ in range(size))

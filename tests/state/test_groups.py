@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import random
 import re
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -12,10 +13,11 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from kdump.core.newest_commits import NewestCommits
 from kdump.format.coordinator_record import CoordinatorRecord, decode_coordinator_record
 from kdump.log.internal_topics import OFFSETS_TOPIC, SHARE_TOPIC
 from kdump.log.record import Record
-from kdump.state import newest_commits, offset_replay
+from kdump.state import group_replay, offset_replay
 from kdump.state.as_of import AsOf, Change
 from kdump.state.group_replay import MODERN_RECORDS
 from kdump.state.groups import GroupCoordinatorState
@@ -518,10 +520,10 @@ STEPS = st.one_of(
 
 
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=150)
-@given(st.lists(STEPS, max_size=30), st.sampled_from([600, newest_commits.MAX_BYTES]))
+@given(st.lists(STEPS, max_size=30), st.sampled_from([600, group_replay.MAX_BYTES]))
 def test_only_the_newest_commit_is_decoded(tmp_path: Path, steps: list[Any], limit: int) -> None:
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(newest_commits, "MAX_BYTES", limit)
+        patch.setattr(group_replay, "MAX_BYTES", limit)
         read(tmp_path, segment(*steps))
 
 
@@ -577,16 +579,28 @@ def test_memory_and_problems_are_bounded(tmp_path: Path) -> None:
 
 def test_the_commits_that_are_kept_are_bounded_in_bytes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Keys and metadata may be long: their number alone bounds nothing."""
-    monkeypatch.setattr(newest_commits, "MAX_BYTES", 100_000)
+    monkeypatch.setattr(group_replay, "MAX_BYTES", 100_000)
     kept: list[int] = []
-    put = newest_commits.NewestCommits.put
 
-    def counting(self: newest_commits.NewestCommits, record: Record) -> bool:
-        is_kept = put(self, record)
-        kept.append(sum(len(key) + len(data) for key, data in self._newest.items()))
-        return is_kept
+    class Counting(NewestCommits):
+        """Counts the bytes of what is kept."""
 
-    monkeypatch.setattr(newest_commits.NewestCommits, "put", counting)
+        def __init__(self, most: int) -> None:
+            super().__init__(most)
+            self.sizes: dict[bytes | None, int] = {}
+
+        def put(self, record: Record) -> bool:
+            is_kept: bool = super().put(record)
+            if is_kept:
+                self.sizes[record.key] = 8 + record.keySize + record.valueSize
+            kept.append(sum(self.sizes.values()))
+            return is_kept
+
+        def take(self) -> Iterator[tuple[bytes, int, bytes]]:
+            self.sizes.clear()
+            return super().take()
+
+    monkeypatch.setattr(group_replay, "NewestCommits", Counting)
     path = tmp_path / LOG
     path.write_bytes(segment(*((commit(f"{number:030000}", "t", 0, number), -1) for number in range(12))))
     assert len(read_groups([log_of(path)]).groups) == 12

@@ -14,9 +14,21 @@ def files(root: Path) -> Files:
     found: Files = {}
     for path in sorted(root.rglob("*")):
         if path.is_file():
-            data = path.read_bytes()
-            found[str(path.relative_to(root))] = len(data), hashlib.sha256(data.rstrip(b"\0")).hexdigest()
+            found[str(path.relative_to(root))] = path.stat().st_size, _digest(path)
     return found
+
+
+def _digest(path: Path) -> str:
+    """Return the digest of a file up to the zeros at its end, which may be 2 GiB."""
+    found, zeros = hashlib.sha256(), 0
+    with path.open("rb") as file:
+        while chunk := file.read(1 << 20):
+            data = chunk.rstrip(b"\0")
+            if data:
+                found.update(bytes(zeros) + data)
+                zeros = 0
+            zeros += len(chunk) - len(data)
+    return found.hexdigest()
 
 
 def part(all_files: Files, directory: str) -> Files:

@@ -11,7 +11,7 @@ from kdump.check.rule import BatchContext, SegmentContext
 from kdump.check.rules.indexes import INDEX_PADDING, IndexRule, OffsetIndexRule
 from kdump.check.rules.time_index import TimeIndexRule
 from kdump.log.batch_validity import is_intact
-from kdump.log.entries import Entry, Item, entries
+from kdump.log.entries import Entry, EntryRun, entry_runs
 from kdump.log.file_kinds import INDEX, TIME_INDEX, FileKind
 from kdump.log.legacy_records import read_wrapper
 from kdump.log.partition_directory import SegmentFiles
@@ -46,7 +46,7 @@ def wrong_entries(
 ) -> Iterator[IndexMismatch]:
     """Yield the wrong entries of `index`, an index of `kind` INDEX or TIME_INDEX, in order and at most MAX_MISMATCHES.
     The segment at `log` is read once; calls `on_progress` with each position reached in it. Raises SourceError."""
-    rule = _RULES[kind](lambda at, kind: entries(kind, window, index.name_offset or 0), _known(log))
+    rule = _RULES[kind](lambda at, kind: entry_runs(kind, window, index.name_offset or 0), _known(log))
     segment = SegmentFiles("", log.name_offset or 0, log, {kind: index})
     part = SegmentContext(segment, log, True, None, 0, log_window.source.size)
     for _ in rule.begin(part):
@@ -73,7 +73,9 @@ def _known(log: Target) -> PartitionContext:
 class _MismatchCollector(IndexRule):
     """Collects every wrong entry (up to MAX_MISMATCHES); verify's rule keeps the first and counts the rest."""
 
-    def __init__(self, read: Callable[[Target, FileKind], Iterator[Item]], known: PartitionContext) -> None:
+    def __init__(
+        self, read: Callable[[Target, FileKind], Iterator[EntryRun | Region]], known: PartitionContext
+    ) -> None:
         super().__init__(read, known)
         self.wrong: list[IndexMismatch] = []
         self.count = 0

@@ -11,13 +11,14 @@ from kdump.check.resume_state import NUMBER, Resumable
 from kdump.check.rule import SegmentContext
 from kdump.check.rules.producer_snapshots import SnapshotEntry
 from kdump.check.totals import CheckTotals
-from kdump.log.entries import Entry, Item
+from kdump.format.index import TXN_INDEX_ENTRY
+from kdump.log.entries import Entry, EntryRun, Item, entry_runs, single_entries
 from kdump.log.entries import entries as read_entries
 from kdump.log.errors import SourceError
 from kdump.log.file_kinds import INDEX, PRODUCER_SNAPSHOT, TXN_INDEX, FileKind
 from kdump.log.packed_entries import PackedEntries
 from kdump.log.paths import Target
-from kdump.log.region import Batch
+from kdump.log.region import Batch, Region
 from kdump.log.region_reader import regions
 from kdump.log.window import Window
 
@@ -46,19 +47,23 @@ class NeighborFiles(Resumable):
         """The segment whose .txnindex was read last, and its entries: several rules use them."""
 
     def entries(self, target: Target, kind: FileKind) -> Iterator[Item]:
-        """Yield everything in a file next to a segment. An error that prevents reading it is added to the totals."""
+        """Yield everything in an index. An error that prevents reading it is added to the totals."""
+        return single_entries(self.entry_runs(target, kind))
+
+    def entry_runs(self, target: Target, kind: FileKind) -> Iterator[EntryRun | Region]:
+        """Like `entries`, but yields adjacent entries at once."""
         try:
             yield from self._read(target, kind)
         except SourceError as error:
             self.totals.add_unreadable(error)
 
-    def _read(self, target: Target, kind: FileKind) -> Iterator[Item]:
-        """Yield everything in a file next to a segment. Raises SourceError."""
+    def _read(self, target: Target, kind: FileKind) -> Iterator[EntryRun | Region]:
+        """Yield everything in an index. Raises SourceError."""
         window = self.options.open(target)
         self.totals.files += 1
         self.totals.bytes += window.source.size or 0
         with closing(window.source):
-            yield from read_entries(kind, window, target.name_offset or 0)
+            yield from entry_runs(kind, window, target.name_offset or 0)
 
     def snapshot(self, target: Target) -> Iterator[SnapshotEntry] | None:
         """Return the entries of a producer snapshot; None if it is not valid. Reads the file twice, because the
@@ -98,7 +103,7 @@ class NeighborFiles(Resumable):
         data = bytearray()
         try:
             for item in self._read(target, TXN_INDEX):
-                if not isinstance(item, Entry) or len(data) >= MAX_ABORTED_ENTRIES * item.size:
+                if not isinstance(item, EntryRun) or len(data) + item.size > MAX_ABORTED_ENTRIES * TXN_INDEX_ENTRY.size:
                     return None
                 data += item.data
         except SourceError as error:

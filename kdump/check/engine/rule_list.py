@@ -13,6 +13,7 @@ from kdump.check.rules.leader_epochs import LeaderEpochRule
 from kdump.check.rules.offsets import OffsetRule
 from kdump.check.rules.producer_snapshots import ProducerSnapshotRule
 from kdump.check.rules.producers import ProducerSequenceRule
+from kdump.check.rules.segment_size import SegmentSizeRule
 from kdump.check.rules.time_index import TimeIndexRule
 from kdump.check.rules.timestamps import TimestampRule
 from kdump.check.rules.transactions import TransactionRule
@@ -46,6 +47,7 @@ def _for(*families: str, make: Callable[[RuleInputs], Observer]) -> RuleEntry:
 
 
 RULES = (
+    _for("files", make=lambda given: SegmentSizeRule()),
     _for("offsets", make=lambda given: OffsetRule(given.known, separate=not given.is_one_log)),
     _for("epochs", make=lambda given: LeaderEpochRule(given.known)),
     _for("timestamps", make=lambda given: TimestampRule()),
@@ -62,8 +64,8 @@ RULES = (
         "indexes",
         make=lambda given: TxnIndexRule(given.transactions, given.known, given.files.aborted, given.files.begins),
     ),
-    _for("indexes", make=lambda given: OffsetIndexRule(given.files.entries, given.known)),
-    _for("indexes", make=lambda given: TimeIndexRule(given.files.entries, given.known)),
+    _for("indexes", make=lambda given: OffsetIndexRule(given.files.entry_runs, given.known)),
+    _for("indexes", make=lambda given: TimeIndexRule(given.files.entry_runs, given.known)),
 )
 """All rules that see the batches of a partition, in the order in which they see each batch."""
 

@@ -218,7 +218,7 @@ class CheckUnit:
             return
         rule_type = OffsetIndexRule if index.kind is file_kinds.INDEX else TimeIndexRule
         check = PartitionCheck(here, self.known, self.options, totals)
-        rule = rule_type(check.neighbor_files.entries, self.known)
+        rule = rule_type(check.neighbor_files.entry_runs, self.known)
         part = SegmentContext(segment, index, self.known.last is not False, None, self.known.now, None)
         rule.begin(part)
         while rule.entry is not None:

@@ -7,8 +7,9 @@ entry's offset, and every earlier batch ends below that offset. Source: OffsetIn
 
 from __future__ import annotations
 
+from array import array
 from bisect import bisect_left
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
 
 from kdump.check.finding import ERROR, INFO, WARNING, Code, Finding
@@ -16,13 +17,16 @@ from kdump.check.partition_context import PartitionContext
 from kdump.check.rule import NONE, BatchContext, Rule, SegmentContext
 from kdump.core.column_numbers import BASE_OFFSET, BATCH_START, LAST_OFFSET
 from kdump.core.header_columns import HeaderColumns
+from kdump.core.index_entries import matching_positions
 from kdump.format.count_text import count_text
-from kdump.log.entries import Entry, Item
+from kdump.log.entries import Entry, EntryRun
 from kdump.log.file_kinds import INDEX, FileKind
 from kdump.log.internal_topics import METADATA_TOPIC
+from kdump.log.live_files import identity
 from kdump.log.partition_directory import PartitionDirectory
 from kdump.log.paths import Target
 from kdump.log.region import PADDING, TORN, Region, ZeroEntries
+from kdump.log.segment_limits import MAX_SEGMENT_SIZE
 
 # LogLoader.recoverSegment truncates the .log at damage (docs/remedy-trials.json: damage-index-removed) and deletes
 # every producer snapshot above it. The snapshot that it takes is removed as stray if the next segment does not start
@@ -128,8 +132,17 @@ INDEX_ORPHAN = Code(
 )
 
 
+UNOPENED = "the broker does not rebuild it: it exits, because the segment is too large to open (segment-too-large)"
 PREALLOCATED = "the zeros are preallocated; the broker truncates them when it closes the file"
-ReadItems = Callable[[Target, FileKind], Iterator[Item]]
+ReadRuns = Callable[[Target, FileKind], Iterator[EntryRun | Region]]
+
+
+def _packed(numbers: list[int]) -> Sequence[int]:
+    """Return the numbers as an array; as they are if one of them, from a name of 20 digits, does not fit."""
+    try:
+        return array("q", numbers)
+    except OverflowError:
+        return numbers
 
 
 class IndexRule(Rule):
@@ -143,11 +156,16 @@ class IndexRule(Rule):
     padding_consequence: str | None = None
     """Severity (`padding_severity`) and consequence of zeros that count as entries; None: as in the catalogue."""
 
-    def __init__(self, read: ReadItems, known: PartitionContext) -> None:
+    def __init__(self, read: ReadRuns, known: PartitionContext) -> None:
         self.read = read
         self.known = known
         self.target: Target | None = None
-        self.items: Iterator[Item] = iter(())
+        self.runs: Iterator[EntryRun | Region] = iter(())
+        self.run: EntryRun | None = None
+        self.numbers: Sequence[int] = ()
+        """The values of the entries of `run`, one entry after the other."""
+        self.number = 0
+        """Number of the entry of `run` that is next."""
         self.entry: Entry | None = None
         self.before: Entry | None = None
         self.reported: dict[str, tuple[Finding, int]] = {}
@@ -155,10 +173,11 @@ class IndexRule(Rule):
     def begin(self, part: SegmentContext) -> Iterable[Finding]:
         self.target = part.segment.indexes.get(self.kind)
         self.before = self.entry = None
+        self.run, self.number, self.numbers = None, 0, ()
         self.reported = {}
         self.reset()
         if self.target is not None:
-            self.items = self.read(self.target, self.kind)
+            self.runs = self.read(self.target, self.kind)
             self.entry = self._next(part)
         return NONE
 
@@ -187,17 +206,29 @@ class IndexRule(Rule):
     def _next(self, part: SegmentContext) -> Entry | None:
         """Return the next entry in ascending order, None at the end. Notes entries that are not in order, and bytes
         that are not an entry."""
-        for item in self.items:
-            if isinstance(item, Entry):
-                if self.before is not None and self.is_not_above(self.before, item):
-                    message = f"{self.entry_text(item)} follows {self.entry_text(self.before)}"
-                    self.note(self.not_sorted, item, message=message)
-                    continue
-                self.before = item
-                return item
+        while True:
+            while self.run is not None and self.number < self.run.rows:
+                entry = self.run.entry(self.number, self.numbers)
+                self.number += 1
+                if self.before is None or not self.is_not_above(self.before, entry):
+                    self.before = entry
+                    return entry
+                message = f"{self.entry_text(entry)} follows {self.entry_text(self.before)}"
+                self.note(self.not_sorted, entry, message=message)
+            item = next(self.runs, None)
             if isinstance(item, Region):
                 self._region(part, item)
-        return None
+            elif item is None:
+                self.run, self.number, self.numbers = None, 0, ()
+                return None
+            else:
+                self.run, self.number, self.numbers = item, 0, _packed(item.numbers())
+
+    def skip(self, count: int) -> None:
+        """Pass over the next `count` entries of the run, which are in ascending order."""
+        if count and self.run is not None:
+            self.number += count
+            self.before = self.run.entry(self.number - 1, self.numbers)
 
     def advance(self, part: SegmentContext) -> None:
         """Move to the next entry, to check an index without its segment."""
@@ -272,6 +303,8 @@ class OffsetIndexRule(IndexRule):
             else:
                 ended = max(self.ended, lasts[row - 1]) if row > first else self.ended
                 self._check_offsets(self.entry, heads.of(row, BASE_OFFSET), lasts[row], ended)
+                if isinstance(self.numbers, array):
+                    self.skip(matching_positions(heads, row, stop, ended, self.numbers, self.number - 1))
             self.entry = self._next(part)
         self.ended = max(self.ended, lasts[stop - 1])
 
@@ -319,6 +352,12 @@ def missing_indexes(partition: PartitionDirectory) -> Iterator[Finding]:
     """Yield findings for segments without an .index, and for indexes without a segment."""
     for segment in partition.segments:
         if segment.log is not None and INDEX not in segment.indexes:
-            yield INDEX_MISSING.finding(segment.log, message="the segment has no .index", offset=segment.offset)
+            now = identity(segment.log.path)
+            yield INDEX_MISSING.finding(
+                segment.log,
+                message="the segment has no .index",
+                offset=segment.offset,
+                consequence=UNOPENED if now is not None and now.size > MAX_SEGMENT_SIZE else None,
+            )
     for target in partition.orphans:
         yield INDEX_ORPHAN.finding(target, message="there is no .log of this name", offset=target.name_offset)

@@ -12,6 +12,7 @@ from kdump.check.rule import LOST, NONE, BatchContext, Rule, SegmentContext
 from kdump.core.batch_scan import FURTHEST
 from kdump.core.column_numbers import BASE_OFFSET, LAST_OFFSET
 from kdump.core.header_columns import HeaderColumns, are_adjacent, missing_records, within
+from kdump.log.segment_limits import MAX_RELATIVE_OFFSET
 
 OFFSET_NOT_MONOTONIC = Code(
     code="offset-not-monotonic",
@@ -42,7 +43,10 @@ SEGMENT_NAME_MISMATCH = Code(
     code="segment-name-mismatch",
     family="offsets",
     severity=ERROR,
-    meaning="The first base offset is below the one in the file's name, or an offset is more than 2147483647 above it.",
+    meaning=(
+        "The first base offset is below the one in the file's name, or an offset is more than "
+        f"{MAX_RELATIVE_OFFSET} above it."
+    ),
     consequence=(
         "the broker looks for the offsets below the name in the previous segment and cannot append to this one; it "
         "splits a segment with offsets too far above when it recovers it"
@@ -73,8 +77,6 @@ SEGMENT_OVERLAP = Code(
 )
 
 
-MAX_RELATIVE_OFFSET = 2147483647
-"""Largest distance of an offset from the one in the file's name (LogSegment.canConvertToRelativeOffset)."""
 MAX_GAPS = 1000
 """Maximum number of gaps kept until it is known whether the log was compacted."""
 COMPACTION = "the log cleaner removed these records; consumers skip the gap"

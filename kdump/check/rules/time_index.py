@@ -5,6 +5,7 @@ Source: TimeIndex, LogSegment.append.
 
 from __future__ import annotations
 
+from array import array
 from bisect import bisect_left
 from collections.abc import Iterable
 
@@ -13,6 +14,7 @@ from kdump.check.rule import NONE, BatchContext, SegmentContext
 from kdump.check.rules.indexes import IGNORED, REBUILD, IndexRule
 from kdump.core.column_numbers import BASE_OFFSET, LAST_OFFSET, MAX_TIMESTAMP
 from kdump.core.header_columns import HeaderColumns, largest
+from kdump.core.index_entries import matching_timestamps
 from kdump.log.entries import Entry
 from kdump.log.file_kinds import TIME_INDEX
 from kdump.log.region import Region
@@ -95,6 +97,11 @@ class TimeIndexRule(IndexRule):
             self.largest = max(self.largest, largest(heads, MAX_TIMESTAMP, row, at))
             row = at
             self._compare(self.entry, heads.of(row, BASE_OFFSET), heads.of(row, MAX_TIMESTAMP), self.largest)
+            if isinstance(self.numbers, array) and not self.damaged:
+                count, row, self.largest = matching_timestamps(
+                    heads, row, stop, self.largest, self.numbers, self.number - 1
+                )
+                self.skip(count)
             self.entry = self._next(part)
         self.largest = max(self.largest, largest(heads, MAX_TIMESTAMP, row, stop))
 

@@ -10,9 +10,9 @@ from dataclasses import dataclass, field
 from typing import Annotated
 
 from kdump.answer import BYTES, EPOCH_MS, FILE_BYTE, OFFSET, Doc, PathText, answer
-from kdump.forensics.reindex.build import LARGEST_SEGMENT
 from kdump.log.legacy_records import read_wrapper
 from kdump.log.region import Batch, LegacyRecordBatch
+from kdump.log.segment_limits import MAX_RELATIVE_OFFSET, MAX_SEGMENT_SIZE
 from kdump.state.producer_state import GAP, ProducerState, ProducerStateEntry, follows
 
 SECTOR = 512
@@ -76,7 +76,9 @@ class Runs:
         if run is None or batch.position != run.end:
             return True
         base, last = _first(batch), batch.lastOffset
-        if base <= run.lastOffset or max(last - run.firstOffset, batch.end - run.position) > LARGEST_SEGMENT:
+        if base <= run.lastOffset or last - run.firstOffset > MAX_RELATIVE_OFFSET:
+            return True
+        if batch.end - run.position > MAX_SEGMENT_SIZE:
             return True
         is_gap = base != run.lastOffset + 1
         if is_gap and batch.position % SECTOR == 0:

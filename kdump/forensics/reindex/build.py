@@ -17,6 +17,7 @@ from kdump.format.index import INDEX_ENTRY, TIME_INDEX_ENTRY, TXN_INDEX_ENTRY, T
 from kdump.log.batch_records import records
 from kdump.log.paths import Target, target
 from kdump.log.region import Batch, LegacyRecordBatch
+from kdump.log.segment_limits import MAX_RELATIVE_OFFSET
 from kdump.state.marker import ABORT, COMMIT, EndTxnMarker
 from kdump.state.transaction_tracker import OpenTransactions
 
@@ -24,9 +25,6 @@ INTERVAL = 4096
 """Bytes: default of index.interval.bytes (TopicConfig)."""
 LARGEST_INDEX = 10 * 1024 * 1024
 """Bytes: default of segment.index.bytes (TopicConfig), the maximum size of an index."""
-LARGEST_SEGMENT = (1 << 31) - 1
-"""Maximum size of a segment in bytes, and maximum distance of an offset from its base offset: a broker counts both in
-31 bits."""
 MAX_ABORTED_TRANSACTIONS = 1_000_000
 """Maximum number of aborted transactions of one segment: 34 MB."""
 TRUNCATES, THROWS, SPLITS = "truncates", "throws", "splits"
@@ -99,7 +97,7 @@ class IndexBuilder:
         follow it."""
         position = batch.position if position is None else position
         last = batch.lastOffset
-        if not 0 <= last - self.base_offset <= LARGEST_SEGMENT:
+        if not 0 <= last - self.base_offset <= MAX_RELATIVE_OFFSET:
             reason = f"its last offset {last} does not belong in a segment with base offset {self.base_offset}"
             raise RecoveryStop(f"{reason}: an index stores the difference in 31 bits", SPLITS)
         timestamp = -1 if batch.maxTimestamp is None else batch.maxTimestamp

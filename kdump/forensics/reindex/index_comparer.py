@@ -8,7 +8,7 @@ from typing import Any
 
 from kdump.forensics.reindex.verdict import MAX_WRONG_ENTRIES, Verdict, WrongEntry
 from kdump.format.layout import Layout
-from kdump.log.entries import FIXED, Entry, Item
+from kdump.log.entries import FIXED, Entry, EntryRun, Item
 from kdump.log.file_kinds import FileKind
 from kdump.log.region import PADDING, TORN, Region, ZeroEntries
 
@@ -26,7 +26,7 @@ class IndexComparer:
         self.verdict = verdict
         self.base_offset = base_offset
         self.open_end = open_end
-        self.layout: Layout[Any] = FIXED[self.kind][0]
+        self.layout: Layout[Any] = FIXED[self.kind].layout
         self.number = -1
         self.before: Entry | None = None
         self.pending: list[tuple[int, Entry, str]] = []
@@ -82,8 +82,9 @@ class IndexComparer:
 
     def values(self, rebuilt: bytes, number: int) -> dict[str, Any]:
         """Return the values of a rebuilt entry by their JSON names."""
-        row = self.layout.read(rebuilt, number * self.layout.size)
-        return FIXED[self.kind][2](row, self.base_offset)
+        start = number * self.layout.size
+        part = rebuilt[start : start + self.layout.size]
+        return next(EntryRun(FIXED[self.kind], start, part, self.base_offset).entries()).values
 
     def first_not_below(self, rebuilt: bytes, name: str, value: int) -> int | None:
         """Return the number of the first rebuilt entry whose `name` is at least `value`; None if there is none."""

@@ -15,7 +15,6 @@ from kdump.check.options import Options
 from kdump.forensics.reindex.build import (
     INTERVAL,
     LARGEST_INDEX,
-    LARGEST_SEGMENT,
     THROWS,
     TRUNCATES,
     BatchEffects,
@@ -35,6 +34,7 @@ from kdump.log.file_log_input_stream import StreamStop, kafka_batches
 from kdump.log.partition_directory import SegmentFiles
 from kdump.log.paths import Target
 from kdump.log.region import Batch
+from kdump.log.segment_limits import MAX_SEGMENT_SIZE
 from kdump.state.transaction_tracker import OpenTransactions
 
 MAX_ENDINGS = 1000
@@ -142,8 +142,8 @@ def rebuild(
     window = options.open(segment.log)
     with closing(window.source):
         found = RebuiltSegment(window.source.size or 0)
-        if found.size > LARGEST_SEGMENT:
-            reason = f"{found.size} bytes: a broker does not open segments larger than {LARGEST_SEGMENT}"
+        if found.size > MAX_SEGMENT_SIZE:
+            reason = f"{found.size} bytes: a broker does not open segments larger than {MAX_SEGMENT_SIZE}"
             found.endings.append(RecoveryEnd(0, reason, THROWS))
             return found
         judges = _IndexComparers(segment, question, options) if judged else None

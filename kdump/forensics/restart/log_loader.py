@@ -27,6 +27,7 @@ from kdump.forensics.restart.segment_split import split
 from kdump.log.live_files import SeenDirectory
 from kdump.log.paths import target
 from kdump.log.region import Limits
+from kdump.log.segment_limits import MAX_RELATIVE_OFFSET, MAX_SEGMENT_SIZE
 
 
 @dataclass
@@ -137,14 +138,11 @@ class _LogLoader:
                 files.needs(path)
                 segment = segment_at(path, base, self.how.open, ".swap" if path.endswith(".swap") else "")
                 self.sizes[base] = segment.size
-                if segment.size > (1 << 31) - 1:
-                    message = f"the segment has {segment.size} bytes, the maximum is 2147483647"
+                if segment.size > MAX_SEGMENT_SIZE:
+                    message = f"the segment has {segment.size} bytes, the maximum is {MAX_SEGMENT_SIZE}"
                     exception = "KafkaException: The size of segment is larger than the maximum allowed segment size"
-                    raise StartupFailed(
-                        StartupFailure(
-                            EXIT, path, None, None, message, exception, "no broker wrote it so: truncate a copy of it"
-                        )
-                    )
+                    remedy = "no broker wrote it so: kdump salvage writes its batches to segments that a broker opens"
+                    raise StartupFailed(StartupFailure(EXIT, path, None, None, message, exception, remedy))
                 if any(each.base == base for each in self.segments):
                     plan.notes.append(f"{name}: a second name for segment {base}")
                     self.segments = [each for each in self.segments if each.base != base]
@@ -241,6 +239,7 @@ class _LogLoader:
 
     def _scanned(self, segment: LogSegment, offset: int, size: int) -> None:
         self.plan.bytesRead += size
+        self.how.on_progress(size)
         reason = f"to load producer state, from offset {offset} on"
         self.files.step("scan", segment.target.path, reason, offset=offset, size=size)
 
@@ -248,7 +247,7 @@ class _LogLoader:
         """Split a segment, and return the segments that replace it; batches keep their offsets."""
         segment, head = error.segment, error.head
         parts = split(segment, head)
-        reason = f"{error} is more than 2147483647 above its base offset: split into {len(parts)} segments"
+        reason = f"{error} is more than {MAX_RELATIVE_OFFSET} above its base offset: split into {len(parts)} segments"
         size = segment.size - segment.first
         self.files.step("split", segment.target.path, reason, position=parts[0].size, offset=head.base, size=size)
         if segment.base in self.snapshots.files:

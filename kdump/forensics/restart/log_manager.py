@@ -44,9 +44,10 @@ from kdump.forensics.restart.root_files import (
 )
 from kdump.forensics.restart.segment_recovery import INTERVAL
 from kdump.forensics.restart.stray_partitions import StrayPartitions
+from kdump.forensics.work_progress import WorkProgress
 from kdump.format.numbers import parse_int
 from kdump.log import file_system
-from kdump.log.directory_listing import items
+from kdump.log.directory_listing import items, length, names
 from kdump.log.errors import SourceError
 from kdump.log.internal_topics import METADATA_TOPIC
 from kdump.log.live_files import PAUSES, SeenDirectory, identity, is_changing, read_stable, see
@@ -65,6 +66,14 @@ def is_meta_properties(stop: StartupFailure) -> bool:
 def is_offset_checkpoint(stop: StartupFailure) -> bool:
     """Return True if the stop is about a checkpoint that is read before the logs are loaded."""
     return os.path.basename(stop.file) in OFFSETS[:2]
+
+
+def segments_size(directory: str) -> int:
+    """Return the total size in bytes of the segments in a partition's directory, 0 if it cannot be listed."""
+    try:
+        return sum(length(os.path.join(directory, name)) or 0 for name in names(directory) if name.endswith(".log"))
+    except OSError:
+        return 0
 
 
 @dataclass
@@ -95,10 +104,12 @@ class LogManager:
                 directory.stops.append(StartupFailure(EXIT, path, None, None, message, exception, remedy))
             if file_system.isdir(path):
                 plan = PartitionPlan(METADATA_TOPIC, 0, path, directory.path, "", clean=False)
+                work = WorkProgress(segments_size(path) if self.is_selected(METADATA_TOPIC) else 0, self.on_progress)
                 how = LoadParameters(
-                    self.options.open, self.rights, False, limits=self.options.limits, on_progress=self.on_progress
+                    self.options.open, self.rights, False, limits=self.options.limits, on_progress=work.more
                 )
                 plan = self._settled(plan, partial(self._carry_out, how=how, act=load_metadata_log))
+                work.end()
                 plan.stops = [stop._replace(kind=EXIT) for stop in plan.stops]
                 yield plan
 
@@ -150,6 +161,7 @@ class LogManager:
             key = (topic, partition)
             plan = PartitionPlan(topic, partition, item.path, directory.path, state, clean, points.get(key))
             plan.highWatermark = None if state else marks.get(key)
+            work = WorkProgress(segments_size(item.path), self.on_progress)
             how = LoadParameters(
                 self.options.open,
                 self.rights,
@@ -157,7 +169,7 @@ class LogManager:
                 starts.get(key, 0),
                 points.get(key, 0),
                 limits=self.options.limits,
-                on_progress=self.on_progress,
+                on_progress=work.more,
             )
             how = self._configured(how, topic)
 
@@ -170,6 +182,7 @@ class LogManager:
                 self._after(plan, directory)
 
             plan = self._settled(plan, act)
+            work.end()
             if file_system.isdir(plan.path):  # its topic may have been deleted in the meantime
                 yield plan
         names = {item.name for item in entries if item.is_directory}

@@ -18,10 +18,9 @@ from kdump.forensics.restart.plan_values import EXIT, StartupFailed, StartupFail
 from kdump.forensics.restart.producer_state_manager import Open, ProducerStateManager
 from kdump.log import file_system
 from kdump.log.paths import Target, target
+from kdump.log.segment_limits import MAX_RELATIVE_OFFSET
 from kdump.log.source import SeekableSource
 from kdump.log.window import Window
-
-BATCH_OVERFLOW = (1 << 31) - 1
 
 
 class LogEnd(NamedTuple):
@@ -75,7 +74,7 @@ class LogSegment:
 
     def fits(self, offset: int) -> bool:
         """Return True if an index can store the offset: relative to the base offset, in 31 bits."""
-        return 0 <= offset - self.base <= BATCH_OVERFLOW
+        return 0 <= offset - self.base <= MAX_RELATIVE_OFFSET
 
     def find(self, window: Window, offset: int) -> RecordBatchView | None:
         """Return the batch that LogSegment.translateOffset finds, None if it finds none. Raises CorruptRecord,

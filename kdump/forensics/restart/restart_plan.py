@@ -32,14 +32,16 @@ def restart_plan(
     is_selected: Callable[[str], bool] = lambda topic: True,
     on_plan: Callable[[PartitionPlan], None] = lambda plan: None,
     on_progress: Callable[[int], None] = lambda count: None,
+    on_metadata: Callable[[int, int], None] = lambda done, total: None,
 ) -> RestartPlan:
     """Predict what a Kafka 4.3.1 broker does at its next startup with these log directories, all of one broker.
 
     `is_selected` selects topics by name; problems in the others are not detected. `on_plan` is called with the plan of
-    each selected partition once it is complete, `on_progress` with the number of bytes after each read. Reads only what
-    the broker itself would read, and the bytes that it removes, to count what is lost. Raises SourceError for a path
-    that is not a log directory; what cannot be read in a log directory is in `unread`. Source: see the modules of
-    kdump.forensics.restart."""
+    each selected partition once it is complete, `on_progress` with numbers of bytes of its segments that have been read
+    or need not be read, which add up to their size. Before that, `on_metadata` is called with the bytes of the metadata
+    log read so far, and their total. Reads only what the broker itself would read, and the bytes that it removes, to
+    count what is lost. Raises SourceError for a path that is not a log directory; what cannot be read in a
+    log directory is in `unread`. Source: see the modules of kdump.forensics.restart."""
     options = options or Options()
     plan = RestartPlan(node_directories(list(paths)))
     rights = broker_rights(each.path for each in plan.directories)
@@ -47,7 +49,7 @@ def restart_plan(
     for directory in plan.directories:
         if directory.metadataLogDir and not directory.failed:
             read_bootstrap(directory, options, rights)
-    metadata = _metadata(plan, options)
+    metadata = _metadata(plan, options, on_metadata)
     rights.mounts_count = False
     for directory in plan.directories:
         stop = None if directory.failed else read_only_stop(directory)
@@ -101,10 +103,10 @@ def _is_cut(plan: RestartPlan, metadata: MetadataImage) -> bool:
     return bool(metadata.problems) and any(each.loses or each.stops for each in plan.partitions)
 
 
-def _metadata(plan: RestartPlan, options: Options) -> MetadataImage | None:
+def _metadata(plan: RestartPlan, options: Options, on_progress: Callable[[int, int], None]) -> MetadataImage | None:
     """Return the cluster's metadata from one of the directories, if possible one with topics; None if there is none."""
     here = sorted(plan.directories, key=lambda each: not each.metadataLogDir)
-    read = (read_metadata(directory.path, options.limits) for directory in here)
+    read = (read_metadata(directory.path, options.limits, on_progress) for directory in here)
     found = [metadata for metadata in read if metadata is not None]
     return next((metadata for metadata in found if metadata.topics), found[0] if found else None)
 

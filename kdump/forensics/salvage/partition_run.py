@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Callable, Iterable
-from contextlib import nullcontext
+from contextlib import AbstractContextManager, ExitStack, nullcontext
 from dataclasses import dataclass
 from itertools import islice
 from typing import BinaryIO
@@ -38,6 +38,7 @@ from kdump.forensics.salvage.sources import FoundCopy, SalvageInput
 from kdump.forensics.salvage.survey import survey
 from kdump.forensics.salvage.write_segments import BatchRejected, BatchWriter, SegmentWriter
 from kdump.forensics.salvage.write_small_files import note_surroundings, write_epochs, write_topic_id
+from kdump.forensics.work_progress import WorkProgress
 from kdump.log.directory_listing import is_inside, length, real_path
 from kdump.log.paths import Target
 from kdump.state.marker import marker_of
@@ -50,6 +51,12 @@ MAX_UNKNOWN_FILES_LISTED = 5
 NOT_ASKED = "not a live segment; with --deleted it supplies what live segments lack"
 
 MakeSink = Callable[[OutputDirectory, SalvageInput], BatchWriter]
+OnPass = Callable[[str, int], AbstractContextManager[Callable[[int], None]]]
+"""Begins a pass over some files, given its description and its number of bytes. The context receives the bytes read."""
+
+
+def no_progress(_what: str, _size: int) -> AbstractContextManager[Callable[[int], None]]:
+    return nullcontext(lambda count: None)
 
 
 @dataclass(frozen=True)
@@ -78,6 +85,7 @@ def salvage_partition(
     wishes: SalvageRequest,
     options: Options,
     on_progress: Callable[[int], None],
+    on_pass: OnPass,
     make: MakeSink,
 ) -> Salvaged:
     """Salvage one partition into `out`, in one pass. If a valid batch is out of order, survey the files and start
@@ -89,10 +97,24 @@ def salvage_partition(
     except Disordered as found:
         ledger.seek(start)
         ledger.truncate()
-        again = PartitionRun(job, out, ledger, wishes, options, on_progress, make, LostOffsets())
+        again = PartitionRun(job, out, ledger, wishes, options, on_progress, make, LostOffsets(), on_pass)
         made = again.run(first.histories)
         made.notes.append(f"{found}; they are written in offset order")
         return made
+
+
+def bytes_to_read(job: SalvageInput, wishes: SalvageRequest) -> int:
+    """Return how many bytes one pass over the copies reads, after the comparison of the copies with each other."""
+    total = 0
+    for given in job.copies:
+        segments = _size(given.copy.segments)
+        total += len(job.copies) * segments + _size(given.misnamed)
+        total += _size(given.spares) if wishes.deleted else 0
+    return total
+
+
+def _size(files: Iterable[Target]) -> int:
+    return sum(length(file.path) or 0 for file in files)
 
 
 class PartitionRun:
@@ -109,8 +131,11 @@ class PartitionRun:
         on_progress: Callable[[int], None],
         make: MakeSink,
         losses: LostOffsets | None = None,
+        on_pass: OnPass = no_progress,
     ) -> None:
         self.losses = losses
+        self.on_pass = on_pass
+        self._passes = ExitStack()
         self.job, self.out, self.wishes, self.options, self.on_progress = job, out, wishes, options, on_progress
         self.ledger = SalvageLedger(job.topic, job.partition, ledger)
         self.sink = make(out, job)
@@ -137,6 +162,10 @@ class PartitionRun:
 
     def run(self, histories: ReplicaHistories | None = None) -> Salvaged:
         """Salvage the partition. `histories`: the decisions about the copies, if they have been made before."""
+        with self._passes:
+            return self._run(histories)
+
+    def _run(self, histories: ReplicaHistories | None) -> Salvaged:
         given = self.job.copies
         self.histories = histories or histories_of(
             [each.copy for each in given], self.options, copy_named(self.job, self.wishes.prefer), self.on_progress
@@ -145,7 +174,10 @@ class PartitionRun:
         compacted = bool(self.copies[0].copy.known.compacted)
         self.strands = list(self._strands())
         if self.losses is not None:
+            size = _size(strand.place.target for strand in self.strands)
+            self._begin_pass("2nd pass", size)
             self.strands = survey(self.strands, self.losses)
+            self._begin_pass("3rd pass", size)
             if not self.histories.from_checkpoint and any(
                 strand.surveyed and strand.tier == 0 for strand in self.strands
             ):
@@ -168,6 +200,12 @@ class PartitionRun:
                 for strand in self.strands:
                     strand.close()
         return made
+
+    def _begin_pass(self, name: str, size: int) -> None:
+        """Begin a pass over all files, which have `size` bytes; ends the one before."""
+        self._passes.close()
+        pass_progress = self._passes.enter_context(self.on_pass(f"{self.job.name}: {name}", size))
+        self.on_progress = WorkProgress(size, pass_progress).more
 
     def _notes(self) -> Iterable[str]:
         """Yield notes on the files whose names are not a segment's: which were read, and which were not."""
@@ -204,7 +242,10 @@ class PartitionRun:
                     self._unused(target)
             for place in places:
                 save = rescue if self.wishes.damaged_records else None
-                yield SalvageReader(place, given.copy.known, self.options, self._lost, self.on_progress, save)
+                yield SalvageReader(place, given.copy.known, self.options, self._lost, self._on_read, save)
+
+    def _on_read(self, count: int) -> None:
+        self.on_progress(count)
 
     def _unused(self, target: Target) -> None:
         self.ledger.span(ByteRange(UNUSED, target.path, 0, length(target.path), reason=NOT_ASKED))

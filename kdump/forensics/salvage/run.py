@@ -8,10 +8,19 @@ from kdump.check.engine.workers import careful_source
 from kdump.check.options import Options
 from kdump.forensics.diff import LITTLE
 from kdump.forensics.output_directory import OutputDirectory, OutputError
-from kdump.forensics.salvage.partition_run import MakeSink, SalvageRequest, copy_named, salvage_partition
+from kdump.forensics.salvage.partition_run import (
+    MakeSink,
+    OnPass,
+    SalvageRequest,
+    bytes_to_read,
+    copy_named,
+    no_progress,
+    salvage_partition,
+)
 from kdump.forensics.salvage.result import Salvaged
 from kdump.forensics.salvage.sources import SalvageError, SalvageInput, jobs
 from kdump.forensics.salvage.write_segments import BatchWriter, SegmentWriter
+from kdump.forensics.work_progress import WorkProgress
 from kdump.log.errors import OnUnreadable, raise_error
 
 LEDGER = "ledger.jsonl"
@@ -30,6 +39,8 @@ def salvage(
     is_selected: Callable[[str], bool] = lambda topic: True,
     on_unreadable: OnUnreadable = raise_error,
     on_progress: Callable[[int], None] = lambda count: None,
+    on_total: Callable[[int], None] = lambda total: None,
+    on_pass: OnPass = no_progress,
     sink: MakeSink | None = None,
 ) -> list[Salvaged]:
     """Write the valid batches of each partition in `sources` to `out`, a new or empty directory: a partition directory
@@ -40,8 +51,10 @@ def salvage(
     where replicas diverge. `deleted`: also use .deleted, .swap and .cleaned files. `damaged_records`: also recover the
     records of damaged batches that decode; their values may be wrong. `name`: topic-partition, for a source whose
     directory has no such name. `is_selected` selects topics by name. `on_unreadable` is called with the error for what
-    could not be read (by default it is raised), `on_progress` with numbers of bytes read. `sink` creates the
-    destination of the batches, by default a partition directory.
+    could not be read (by default it is raised), `on_progress` with numbers of bytes read, `on_total` with what they add
+    up to. A partition with batches out of order is read again: `on_pass` is called with a description and the number of
+    bytes of each further pass, and returns a context with a function to call with numbers of bytes read. `sink` creates
+    the destination of the batches, by default a partition directory.
 
     Raises SalvageError if the request is ambiguous (nothing has been written then), SourceError and OutputError.
     """
@@ -56,10 +69,15 @@ def salvage(
         raise SalvageError(f"--prefer {prefer}: not one of the sources and replicas")
     wishes = SalvageRequest(prefer, deleted, damaged_records)
     made: list[Salvaged] = []
+    on_total(sum(bytes_to_read(job, wishes) for job in found))
     try:
         with directory.writing(LEDGER) as ledger:
             for job in found:
-                made.append(salvage_partition(job, directory, ledger, wishes, options, on_progress, sink or _segments))
+                work = WorkProgress(bytes_to_read(job, wishes), on_progress)
+                made.append(
+                    salvage_partition(job, directory, ledger, wishes, options, work.more, on_pass, sink or _segments)
+                )
+                work.end()
     except OutputError as error:
         if not made:
             raise

@@ -187,7 +187,7 @@ def _same(one: IndexedBatch, other: IndexedBatch) -> bool:
 
 def _has_it(strand: SalvageReader, entry: IndexedBatch) -> bool:
     """Return True if a file whose batches are in order has the batch."""
-    reader = SalvageReader(strand.place, strand.known, strand.options, lambda of, lost: None, strand.on_progress)
+    reader = SalvageReader(strand.place, strand.known, strand.options, lambda of, lost: None)
     try:
         reader.begin()
         while reader.head is not None and reader.head.last < entry.base:

@@ -54,7 +54,14 @@ def survey(strands: Iterable[SalvageReader], losses: LostOffsets) -> list[Salvag
 def _look(strand: SalvageReader, losses: LostOffsets) -> SurveyedFile:
     """Survey a file, which is read once if its batches are in order, and twice if they are not."""
     gaps = OrderedRanges()
-    probe = SalvageReader(strand.place, strand.known, strand.options, lambda strand, lost: None, strand.on_progress)
+    counted = 0
+
+    def on_progress(count: int) -> None:
+        nonlocal counted
+        counted += count
+        strand.on_progress(count)
+
+    probe = SalvageReader(strand.place, strand.known, strand.options, lambda strand, lost: None, on_progress)
     try:
         probe.begin()
         if probe.head is not None and (strand.start < 0 or probe.head.base < strand.start):
@@ -64,14 +71,15 @@ def _look(strand: SalvageReader, losses: LostOffsets) -> SurveyedFile:
             probe.advance()
     except Disordered:
         strand.surveyed = True
-        return SurveyedFile(strand, OrderedRanges(), _indexed(strand, losses))
+        return SurveyedFile(strand, OrderedRanges(), _indexed(strand, losses, counted))
     finally:
         probe.close()
     return SurveyedFile(strand, gaps, None)
 
 
-def _indexed(strand: SalvageReader, losses: LostOffsets) -> BatchIndex:
-    """Return the index of a file's batches, and report what is lost of the file."""
+def _indexed(strand: SalvageReader, losses: LostOffsets, counted: int) -> BatchIndex:
+    """Return the index of a file's batches, and report what is lost of the file. Its first `counted` bytes have been
+    reported as progress."""
     index = BatchIndex(strand.place.target.name_offset, strand.place.beyond)
     pending = False  # something with unknown offsets was lost since the last batch
     borders = 0  # end of the last bytes that belong to no valid batch
@@ -88,7 +96,13 @@ def _indexed(strand: SalvageReader, losses: LostOffsets) -> BatchIndex:
             else:
                 pending = True
 
-    reader = SurveyReader(strand.place, strand.known, strand.options, lost, strand.on_progress, strand.rescue)
+    def on_progress(count: int) -> None:
+        nonlocal counted
+        again = min(count, counted)
+        counted -= again
+        strand.on_progress(count - again)
+
+    reader = SurveyReader(strand.place, strand.known, strand.options, lost, on_progress, strand.rescue)
     expected = strand.place.target.name_offset
     try:
         reader.begin()

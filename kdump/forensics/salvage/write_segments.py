@@ -12,11 +12,12 @@ from contextlib import ExitStack
 from typing import BinaryIO, Protocol
 
 from kdump.forensics.output_directory import PASSING, OutputDirectory
-from kdump.forensics.reindex.build import LARGEST_SEGMENT, IndexBuilder, RecoveryStop
+from kdump.forensics.reindex.build import IndexBuilder, RecoveryStop
 from kdump.forensics.salvage.salvage_reader import SalvageCandidate
 from kdump.format.batch_header import BATCH_HEADER, LOG_OVERHEAD
 from kdump.log.errors import SourceError
 from kdump.log.region import Batch, DefaultRecordBatch, LegacyRecordBatch
+from kdump.log.segment_limits import MAX_RELATIVE_OFFSET, MAX_SEGMENT_SIZE
 from kdump.state.transaction_tracker import OpenTransactions
 
 LARGEST_FILE = 1 << 30
@@ -74,7 +75,7 @@ class SegmentWriter:
         size = head.batch.size
         home = _home(head)
         if self._file is None or self._rolls(head, home, size):
-            fresh = self.last < home <= head.base and head.last - home <= LARGEST_SEGMENT
+            fresh = self.last < home <= head.base and head.last - home <= MAX_RELATIVE_OFFSET
             self._roll(home if fresh else head.base)
         assert self._builder is not None
         assert self._file is not None
@@ -93,7 +94,7 @@ class SegmentWriter:
     def _rolls(self, head: SalvageCandidate, home: int, size: int) -> bool:
         assert self._builder is not None
         own = self._builder.base_offset
-        if head.last - own > LARGEST_SEGMENT or self._size + size > LARGEST_SEGMENT:
+        if head.last - own > MAX_RELATIVE_OFFSET or self._size + size > MAX_SEGMENT_SIZE:
             return True
         starts = home > self.last and home != own and self._size > 0
         return starts or (self._size + size > LARGEST_FILE and head.position < self._size)

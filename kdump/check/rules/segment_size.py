@@ -1,0 +1,41 @@
+"""Family files, size of a segment: a broker opens no .log above 2^31 - 1 bytes.
+
+Source: FileRecords checks the size of every segment when LogLoader.loadSegmentFiles opens it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from kdump.check.advice import RESTORE
+from kdump.check.finding import ERROR, Code, Finding
+from kdump.check.rule import NONE, Rule, SegmentContext
+from kdump.log.segment_limits import MAX_SEGMENT_SIZE
+
+SEGMENT_TOO_LARGE = Code(
+    code="segment-too-large",
+    family="files",
+    severity=ERROR,
+    meaning=f"A .log has more than {MAX_SEGMENT_SIZE} bytes.",
+    consequence=(
+        "the broker exits at startup ('The size of segment … is larger than the maximum allowed segment size'), "
+        "whether or not its batches are valid"
+    ),
+    fix=(
+        "Do not truncate it: no broker writes such a file, and any part of it may be foreign. Run kdump salvage, which "
+        "writes its valid batches to segments that a broker opens, and replace the partition's directory with what it "
+        f"writes. Or: {RESTORE}"
+    ),
+    source="FileRecords, LogSegment.open, LogLoader.loadSegmentFiles",
+)
+
+
+class SegmentSizeRule(Rule):
+    """Checks the size of each segment."""
+
+    def begin(self, part: SegmentContext) -> Iterable[Finding]:
+        size = part.size
+        if size is None or size <= MAX_SEGMENT_SIZE:
+            return NONE
+        message = f"the segment has {size} bytes, the maximum is {MAX_SEGMENT_SIZE}"
+        return [SEGMENT_TOO_LARGE.finding(part.target, message=message, expected=MAX_SEGMENT_SIZE, actual=size)]

@@ -1,0 +1,193 @@
+# cython: language_level=3, boundscheck=False, wraparound=False, initializedcheck=False
+"""Offset commits of which only the newest of each group and partition is decoded: nearly all are overwritten.
+
+Compiled if there is a C compiler; otherwise runs as plain Python.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Iterator
+from functools import cache
+from typing import Any
+
+from kdump.format.schema import FIXED, load_folder
+
+try:
+    import cython
+except ImportError:
+    from kdump import nocython as cython
+
+MAX_BYTES = 24 * 1024 * 1024
+"""Maximum memory of the commits that are kept: some 100,000 of usual sizes."""
+ENTRY = 200
+"""Approximate memory in bytes of a commit besides its key and value."""
+_OFFSET = struct.Struct(">q")
+OFFSET_COMMIT = 1
+"""Type of an OffsetCommitKey."""
+VERSION = 2
+"""Size in bytes of the version before a value."""
+LONGEST = 0x7FFF
+"""Largest size of a string in bytes."""
+LARGEST = 0x20000
+"""Size in bytes above which neither a key nor a value is plain: both have less than two of the longest strings."""
+TOPIC_ID = b"\1\0\x10"
+"""Start of the tagged fields if the topic ID is the only one; its 16 bytes follow."""
+
+
+@cython.cclass
+class NewestCommits:
+    """The newest commits, as bytes, in the order in which their keys came. `most`: the bytes of memory for them."""
+
+    _newest: dict[bytes, bytes]
+    _bytes: cython.Py_ssize_t
+    _most: cython.Py_ssize_t
+    _batch: object
+    _is_plain: cython.bint
+    _version: cython.int
+    _at: cython.Py_ssize_t
+    _fixed: cython.Py_ssize_t
+    _is_flexible: cython.bint
+
+    def __init__(self, most: cython.Py_ssize_t) -> None:
+        self._newest = {}
+        """By key: the offset of the record in 8 bytes, and its value."""
+        self._bytes = 0
+        self._most = most
+        self._batch = None
+        """The batch of the latest record, and whether it is neither a control batch nor in a transaction."""
+        self._is_plain = False
+        self._version = -1
+        """The version of the latest value, and its layout."""
+        self._at = self._fixed = 0
+        self._is_flexible = False
+
+    def put(self, record: Any) -> bool:
+        """Keep the commit in a record (kdump.log.record) in place of an earlier one. Returns False for any other
+        record, for a commit in a transaction, for one that may not decode, and if there is no room."""
+        key: bytes
+        value: bytes
+        data: bytes
+        more: cython.Py_ssize_t
+        start: cython.Py_ssize_t
+        key_size: cython.Py_ssize_t
+        value_size: cython.Py_ssize_t
+        batch = record.batch
+        if batch is not self._batch:
+            in_transaction = batch.producerId is not None and batch.producerId >= 0
+            self._batch, self._is_plain = batch, not (batch.isControlBatch or in_transaction)
+        key_size = record.keySize
+        value_size = record.valueSize
+        if not self._is_plain or key_size < 0 or key_size > LARGEST or value_size < 0 or value_size > LARGEST:
+            return False
+        source = record.data
+        if isinstance(source, bytes):
+            data = source
+            start = record.key_start
+            key = data[start : start + key_size]
+            start = record.value_start
+            value = data[start : start + value_size]
+        else:
+            key, value = record.key, record.value
+        if not self.is_plain_value(value):
+            return False
+        data = _OFFSET.pack(record.offset or 0) + value
+        before = self._newest.get(key)
+        if before is None:
+            if not is_plain_key(key):
+                return False
+            more = ENTRY + len(key) + len(data)
+        else:
+            more = len(data) - len(before)
+        if more:
+            if self._bytes + more > self._most:
+                return False
+            self._bytes += more
+        self._newest[key] = data
+        return True
+
+    def take(self) -> Iterator[tuple[bytes, int, bytes]]:
+        """Yield the key, the offset and the value of each record that was kept, and forget them."""
+        newest, self._newest, self._bytes = self._newest, {}, 0
+        for key, data in newest.items():
+            yield key, _OFFSET.unpack_from(data)[0], data[_OFFSET.size :]
+
+    @cython.cfunc
+    @cython.exceptval(-1)
+    @cython.returns(cython.bint)
+    def is_plain_value(self, value: bytes):
+        """Return True if a value is an OffsetCommitValue with metadata in ASCII, which decodes."""
+        size: cython.Py_ssize_t
+        left: cython.Py_ssize_t = len(value)
+        at: cython.Py_ssize_t
+        if left < VERSION:
+            return False
+        if value[0] * 256 + value[1] != self._version:
+            layout = _layouts().get(value[0] * 256 + value[1])
+            if layout is None:
+                return False
+            self._version = value[0] * 256 + value[1]
+            self._at, self._fixed, self._is_flexible = layout
+        at = self._at
+        left -= self._fixed
+        if left < 0:
+            return False
+        if self._is_flexible:
+            size = value[at] - 1
+            if size < 0 or size >= 0x7F or left < size:
+                return False
+            return _is_ascii(value, at + 1, at + 1 + size) and _ends(value[self._fixed - 1 + size :])
+        size = value[at] * 256 + value[at + 1]
+        return left == size and size <= LONGEST and _is_ascii(value, at + 2, at + 2 + size)
+
+
+def is_plain_key(key: bytes) -> bool:
+    """Return True if a key is an OffsetCommitKey in ASCII, which decodes."""
+    size: cython.Py_ssize_t = len(key)
+    topic: cython.Py_ssize_t
+    group_size: cython.Py_ssize_t
+    topic_size: cython.Py_ssize_t
+    if size < 10 or key[0] * 256 + key[1] != OFFSET_COMMIT:
+        return False
+    group_size = key[2] * 256 + key[3]
+    topic = 4 + group_size
+    if group_size > LONGEST or size < topic + 6:
+        return False
+    topic_size = key[topic] * 256 + key[topic + 1]
+    if topic_size > LONGEST or size != topic + topic_size + 6:
+        return False
+    return _is_ascii(key, 4, topic) and _is_ascii(key, topic + 2, topic + 2 + topic_size)
+
+
+@cython.cfunc
+@cython.exceptval(-1)
+@cython.returns(cython.bint)
+def _is_ascii(data: bytes, start: cython.Py_ssize_t, stop: cython.Py_ssize_t):
+    """Return True if data[start:stop], which exists, is ASCII."""
+    if not cython.compiled:
+        return data[start:stop].isascii()
+    while start < stop:
+        if data[start] > 0x7F:
+            return False
+        start += 1
+    return True
+
+
+@cache
+def _layouts() -> dict[int, tuple[int, int, bool]]:
+    """Return, by version of OffsetCommitValue: the position of the size of its metadata, its bytes without the metadata
+    and what is in tagged fields, and whether it is flexible. Only versions in which the metadata is the one field of
+    variable size."""
+    schema, layouts = load_folder("group-coordinator")["OffsetCommitValue"], {}
+    for version in range(schema.valid.lowest, schema.valid.highest + 1):
+        fields = schema.struct(version)
+        names = [node.name for node in fields.plain]
+        at = names.index("metadata")
+        if all(node.kind in FIXED for node in fields.plain if node.name != "metadata"):
+            before = sum(node.least for node in fields.plain[:at])
+            layouts[version] = (VERSION + before, VERSION + fields.least, fields.flexible)
+    return layouts
+
+
+def _ends(tags: bytes) -> bool:
+    return tags == b"\0" or (len(tags) == len(TOPIC_ID) + 16 and tags.startswith(TOPIC_ID))
