@@ -95,16 +95,16 @@ class NeighborFiles(Resumable):
         target = part.segment.indexes.get(TXN_INDEX)
         if target is None:
             return (None, PackedEntries()) if INDEX in part.segment.indexes else None
-        data = bytearray()
+        entries = PackedEntries()
         try:
             for item in self._read(target, TXN_INDEX):
-                if not isinstance(item, Entry) or len(data) >= MAX_ABORTED_ENTRIES * item.size:
+                if not isinstance(item, Entry) or len(entries) >= MAX_ABORTED_ENTRIES:
                     return None
-                data += item.data
+                entries.add(item.values)
         except SourceError as error:
             self.totals.add_unreadable(error)
             return None
-        return target, PackedEntries(data)
+        return target, entries
 
     def begins(self, part: SegmentContext, position: int, offset: int) -> bool:
         """Return True if `offset` is the base offset of a producer's first transactional data batch after the batch at
