@@ -132,21 +132,17 @@ class ProducerState(Generic[EntryT]):
 
     def put(self, producer_id: int, entry: EntryT) -> None:
         """Store the entry, and make the producer the most recently active one."""
-        row = self._row(producer_id, entry.epoch)
-        self._entries.put(row, self._of(entry))
+        self._entries.put(self._row(producer_id)[0], self._of(entry))
 
-    def _row(self, producer_id: int, epoch: int) -> int:
-        """Return the row of the producer, created if necessary, and make it the most recently active one."""
+    def _row(self, producer_id: int) -> tuple[int, bool]:
+        """Return the row of the producer, and whether it is new: then the caller must put its entry. Makes it the most
+        recently active one."""
         rows, count = self._rows, len(self._rows)
         if count >= MAX_PRODUCERS and rows.find(producer_id) < 0:
             self.forgotten += 1
-            row = rows.replace_oldest(producer_id)
-        else:
-            row = rows.add(producer_id)
-            if row < count:
-                return row
-        self._entries.put(row, self._of(self.kind.first(epoch)))
-        return row
+            return rows.replace_oldest(producer_id), True
+        row = rows.add(producer_id)
+        return row, row == count
 
     def data(self, batch: Batch, damages: int = 0) -> None:
         """Apply a data batch of a producer (ProducerAppendInfo.appendDataBatch)."""
@@ -175,8 +171,9 @@ class ProducerState(Generic[EntryT]):
     ) -> None:
         """Apply one or more data batches of a producer, given the values of the last one. `transaction` is the base
         offset of the first if they are transactional, else None."""
-        row = self._row(producer_id, epoch)
-        (_, highest, _, _, _, _, _, _, coordinator_epoch, first, _, *others) = self._entries.get(row)
+        row, is_new = self._row(producer_id)
+        before = self._of(self.kind.first(epoch)) if is_new else self._entries.get(row)
+        (_, highest, _, _, _, _, _, _, coordinator_epoch, first, _, *others) = before
         self._entries.put(
             row,
             (
@@ -200,14 +197,15 @@ class ProducerState(Generic[EntryT]):
         one above that of the data."""
         assert batch.producerId is not None
         epoch = batch.producerEpoch or 0
-        now = self._entry(self._row(batch.producerId, epoch))
+        row, is_new = self._row(batch.producerId)
+        now = self.kind.first(epoch) if is_new else self._entry(row)
         now.set_epoch(epoch)
         if marker.coordinatorEpoch is not None:
             now.coordinator_epoch = marker.coordinatorEpoch
         timestamp = batch.maxTimestamp if marker.timestamp is None else marker.timestamp
         now.timestamp = -1 if timestamp is None else timestamp
         now.txn_first_offset = -1
-        self.put(batch.producerId, now)
+        self._entries.put(row, self._of(now))
 
 
 def follows(before: ProducerStateEntry, batch: Batch, damages: int = 0) -> SequenceBreak | None:
