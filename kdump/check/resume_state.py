@@ -7,7 +7,6 @@ Restoring a state checks little more than its shape: the caller must make sure t
 from __future__ import annotations
 
 import json
-import struct
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import astuple, fields
 from typing import Any, NamedTuple
@@ -148,5 +147,5 @@ def unpack(text: str, carriers: Iterable[Resumable], targets: Iterable[Target]) 
             for name, kind in each.saved_fields.items():
                 setattr(each, name, kind.unpack(own[name], by_path))
             each.resumed()
-    except (ValueError, TypeError, KeyError, RecursionError, OverflowError, struct.error) as error:
+    except (ValueError, TypeError, KeyError, RecursionError, OverflowError) as error:
         raise StateError(f"{type(error).__name__}: {error}") from None

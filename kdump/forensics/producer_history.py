@@ -17,7 +17,13 @@ class ProducerHistory(ProducerStateEntry):
     highest epoch so far, without the current batch until that has been counted; `ended`: offset of its last marker;
     `file` and `position`: where its last batch or marker is, the file as its index in ProducerLedger.files."""
 
-    LAYOUT: ClassVar[str] = ProducerStateEntry.LAYOUT + "hIqqqqqIIIIIIqhqIq"
+    NEAR: ClassVar[dict[str, str]] = ProducerStateEntry.NEAR | {
+        "first_epoch": "epoch",
+        "last_data": "last_offset",
+        "last_seen": "last_data",
+        "seen_epoch": "highest_epoch",
+        "ended": "last_seen",
+    }
 
     first_epoch: int = -1
     batches: int = 0

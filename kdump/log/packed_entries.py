@@ -1,37 +1,40 @@
-"""The entries of a .txnindex, kept as the bytes that they are in the file: a segment may have a million."""
+"""The entries of a .txnindex in a few bytes each: a segment may have a million."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from struct import Struct
+from collections.abc import Iterator, Mapping
 
+from kdump.core.integer_rows import IntegerRows
 from kdump.format.index import TXN_INDEX_ENTRY
 
-LAST = Struct(">q")
-AT_LAST = TXN_INDEX_ENTRY.positions["lastOffset"]
+NAMES = tuple(TXN_INDEX_ENTRY.positions)
+LAST = NAMES.index("lastOffset")
+NEAR = {"lastOffset": "firstOffset", "lastStableOffset": "lastOffset"}
 
 
 class PackedEntries:
-    """Entries that fill a file from its start, 34 bytes each."""
+    """Entries that fill a file from its start."""
 
-    def __init__(self, data: bytes | bytearray = b"") -> None:
-        self.data = data
+    def __init__(self) -> None:
+        self._rows = IntegerRows([0] * len(NAMES), [NAMES.index(NEAR[name]) if name in NEAR else -1 for name in NAMES])
 
     def __len__(self) -> int:
-        return len(self.data) // TXN_INDEX_ENTRY.size
+        return len(self._rows)
+
+    def add(self, values: Mapping[str, int]) -> None:
+        """Add the next entry."""
+        self._rows.put(len(self._rows), [values[name] for name in NAMES])
 
     def __getitem__(self, number: int) -> tuple[int, dict[str, int]]:
         """Return the position of an entry in the file, and its values."""
-        position = number * TXN_INDEX_ENTRY.size
-        return position, TXN_INDEX_ENTRY.read(self.data[position : position + TXN_INDEX_ENTRY.size])._asdict()
+        return number * TXN_INDEX_ENTRY.size, dict(zip(NAMES, self._rows.get(number)))
 
     def __iter__(self) -> Iterator[tuple[int, dict[str, int]]]:
         return map(self.__getitem__, range(len(self)))
 
     def last_offset(self, number: int) -> int:
         """Return the lastOffset of an entry."""
-        offset: int = LAST.unpack_from(self.data, number * TXN_INDEX_ENTRY.size + AT_LAST)[0]
-        return offset
+        return self._rows.get(number)[LAST]
 
     def by_last_offset(self) -> range | list[int]:
         """Return the numbers of the entries in the order of lastOffset, which is that of the file if it is valid."""

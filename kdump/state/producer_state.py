@@ -9,10 +9,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, fields
 from operator import attrgetter
-from struct import Struct
 from typing import ClassVar, Generic, NamedTuple, TypeVar
 
 from kdump.core.id_rows import IdRows
+from kdump.core.integer_rows import IntegerRows
 from kdump.format.batch_header import sequence
 from kdump.log.region import Batch
 from kdump.state.marker import EndTxnMarker
@@ -22,7 +22,6 @@ MAX_PRODUCERS = 1_000_000
 EXPIRATION = 86_400_000
 """Default of producer.id.expiration.ms (TransactionLogConfig): the time after which a broker removes an idle
 producer."""
-BLOCK = 1024
 HALF = 1 << 30
 WRAP = 1 << 31
 
@@ -35,8 +34,13 @@ class ProducerStateEntry:
     """State of one producer ID; -1 for none. Timestamps are epoch ms; offsets and sequences are those of the last data
     batch in the current `epoch`, as in ProducerStateEntry."""
 
-    LAYOUT: ClassVar[str] = "<hhhiqiqqiqi"
-    """How a ProducerState stores the fields."""
+    NEAR: ClassVar[dict[str, str]] = {
+        "highest_epoch": "epoch",
+        "batch_epoch": "epoch",
+        "timestamp": "batch_timestamp",
+        "txn_first_offset": "last_offset",
+    }
+    """Fields with the earlier field whose values are close, for IntegerRows."""
 
     epoch: int
     highest_epoch: int = -1
@@ -94,17 +98,17 @@ EntryT = TypeVar("EntryT", bound=ProducerStateEntry)
 
 
 class ProducerState(Generic[EntryT]):
-    """Producers by ID, as of the batches passed in so far, each in some 90 bytes. `forgotten` counts those removed to
-    limit memory; `kind` is the class of the entries."""
+    """Producers by ID, as of the batches passed in so far, each in at most 100 bytes. `forgotten` counts those
+    removed to limit memory; `kind` is the class of the entries."""
 
     def __init__(self, kind: type[EntryT] = ProducerStateEntry) -> None:  # type: ignore[assignment]
         self.kind = kind
         self.forgotten = 0
         self._rows = IdRows(by_age=True)
-        self._layout = Struct(kind.LAYOUT)
-        self._blocks: list[bytearray] = []
-        """The entries, BLOCK in each: a single array would be copied whenever it has to grow."""
-        self._of = attrgetter(*(field.name for field in fields(kind)))
+        names = [field.name for field in fields(kind)]
+        self._of = attrgetter(*names)
+        near = [names.index(kind.NEAR[name]) if name in kind.NEAR else -1 for name in names]
+        self._entries = IntegerRows(self._of(kind.first(-1)), near)
 
     def __len__(self) -> int:
         return len(self._rows)
@@ -119,11 +123,7 @@ class ProducerState(Generic[EntryT]):
         return None if row < 0 else self._entry(row)
 
     def _entry(self, row: int) -> EntryT:
-        return self.kind(*self._layout.unpack_from(*self._place(row)))
-
-    def _place(self, row: int) -> tuple[bytearray, int]:
-        """Return the block with a row, and where the row is in it."""
-        return self._blocks[row // BLOCK], row % BLOCK * self._layout.size
+        return self.kind(*self._entries.get(row))
 
     def items(self) -> Iterator[tuple[int, EntryT]]:
         """Yield each producer ID with a copy of its entry, in the order in which they were last active."""
@@ -132,26 +132,17 @@ class ProducerState(Generic[EntryT]):
 
     def put(self, producer_id: int, entry: EntryT) -> None:
         """Store the entry, and make the producer the most recently active one."""
-        row = self._row(producer_id, entry.epoch)
-        self._layout.pack_into(*self._place(row), *self._of(entry))
+        self._entries.put(self._row(producer_id)[0], self._of(entry))
 
-    def _row(self, producer_id: int, epoch: int) -> int:
-        """Return the row of the producer, created if necessary, and make it the most recently active one."""
+    def _row(self, producer_id: int) -> tuple[int, bool]:
+        """Return the row of the producer, and whether it is new: then the caller must put its entry. Makes it the most
+        recently active one."""
         rows, count = self._rows, len(self._rows)
         if count >= MAX_PRODUCERS and rows.find(producer_id) < 0:
             self.forgotten += 1
-            row = rows.replace_oldest(producer_id)
-        else:
-            row = rows.add(producer_id)
-            if row < count:
-                return row
-            if row % BLOCK == 0:  # only the first block grows: most partitions have few producers
-                self._blocks.append(bytearray(BLOCK * self._layout.size if row else 0))
-            if row < BLOCK:
-                self._blocks[0] += bytes(self._layout.size)
-        first = self._of(self.kind.first(epoch))
-        self._layout.pack_into(*self._place(row), *first)
-        return row
+            return rows.replace_oldest(producer_id), True
+        row = rows.add(producer_id)
+        return row, row == count
 
     def data(self, batch: Batch, damages: int = 0) -> None:
         """Apply a data batch of a producer (ProducerAppendInfo.appendDataBatch)."""
@@ -180,22 +171,25 @@ class ProducerState(Generic[EntryT]):
     ) -> None:
         """Apply one or more data batches of a producer, given the values of the last one. `transaction` is the base
         offset of the first if they are transactional, else None."""
-        block, at = self._place(self._row(producer_id, epoch))
-        (_, highest, *_, coordinator_epoch, first, _) = STATE.unpack_from(block, at)
-        STATE.pack_into(
-            block,
-            at,
-            epoch,
-            max(highest, epoch),
-            epoch,
-            last_sequence,
-            last_offset,
-            offset_delta,
-            timestamp,
-            timestamp,
-            coordinator_epoch,
-            transaction if transaction is not None and first < 0 else first,
-            damages,
+        row, is_new = self._row(producer_id)
+        before = self._of(self.kind.first(epoch)) if is_new else self._entries.get(row)
+        (_, highest, _, _, _, _, _, _, coordinator_epoch, first, _, *others) = before
+        self._entries.put(
+            row,
+            (
+                epoch,
+                max(highest, epoch),
+                epoch,
+                last_sequence,
+                last_offset,
+                offset_delta,
+                timestamp,
+                timestamp,
+                coordinator_epoch,
+                transaction if transaction is not None and first < 0 else first,
+                damages,
+                *others,
+            ),
         )
 
     def marker(self, batch: Batch, marker: EndTxnMarker) -> None:
@@ -203,17 +197,15 @@ class ProducerState(Generic[EntryT]):
         one above that of the data."""
         assert batch.producerId is not None
         epoch = batch.producerEpoch or 0
-        now = self._entry(self._row(batch.producerId, epoch))
+        row, is_new = self._row(batch.producerId)
+        now = self.kind.first(epoch) if is_new else self._entry(row)
         now.set_epoch(epoch)
         if marker.coordinatorEpoch is not None:
             now.coordinator_epoch = marker.coordinatorEpoch
         timestamp = batch.maxTimestamp if marker.timestamp is None else marker.timestamp
         now.timestamp = -1 if timestamp is None else timestamp
         now.txn_first_offset = -1
-        self.put(batch.producerId, now)
-
-
-STATE = Struct(ProducerStateEntry.LAYOUT)
+        self._entries.put(row, self._of(now))
 
 
 def follows(before: ProducerStateEntry, batch: Batch, damages: int = 0) -> SequenceBreak | None:

@@ -11,7 +11,6 @@ from kdump.check.resume_state import NUMBER, Resumable
 from kdump.check.rule import SegmentContext
 from kdump.check.rules.producer_snapshots import SnapshotEntry
 from kdump.check.totals import CheckTotals
-from kdump.format.index import TXN_INDEX_ENTRY
 from kdump.log.entries import Entry, EntryRun, Item, entry_runs, single_entries
 from kdump.log.entries import entries as read_entries
 from kdump.log.errors import SourceError
@@ -100,16 +99,17 @@ class NeighborFiles(Resumable):
         target = part.segment.indexes.get(TXN_INDEX)
         if target is None:
             return (None, PackedEntries()) if INDEX in part.segment.indexes else None
-        data = bytearray()
+        entries = PackedEntries()
         try:
             for item in self._read(target, TXN_INDEX):
-                if not isinstance(item, EntryRun) or len(data) + item.size > MAX_ABORTED_ENTRIES * TXN_INDEX_ENTRY.size:
+                if not isinstance(item, EntryRun) or len(entries) + item.rows > MAX_ABORTED_ENTRIES:
                     return None
-                data += item.data
+                for entry in item.entries():
+                    entries.add(entry.values)
         except SourceError as error:
             self.totals.add_unreadable(error)
             return None
-        return target, PackedEntries(data)
+        return target, entries
 
     def begins(self, part: SegmentContext, position: int, offset: int) -> bool:
         """Return True if `offset` is the base offset of a producer's first transactional data batch after the batch at

@@ -5,7 +5,6 @@ Source: TransactionIndex; LogSegment.updateTxnIndex.
 
 from __future__ import annotations
 
-from array import array
 from bisect import bisect_left
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any, NamedTuple
@@ -17,6 +16,7 @@ from kdump.check.rule import NONE, BatchContext, Rule, SegmentContext
 from kdump.check.rules.indexes import REBUILD
 from kdump.check.watchers.transactions import TransactionWatcher
 from kdump.core.header_columns import HeaderColumns
+from kdump.core.integer_rows import IntegerRows
 from kdump.log.entries import Entry, Item
 from kdump.log.packed_entries import PackedEntries
 from kdump.log.paths import Target
@@ -89,35 +89,43 @@ class AbortMarker(NamedTuple):
     whole: int
 
 
+NO_MARKER = AbortMarker(0, 0, -1, 0, 0, 0, True)
+NEAR = {"first_offset": "offset", "stable": "offset"}
+
+
 class AbortMarkers:
-    """The ABORT markers of a segment by offset, in 46 bytes each."""
+    """The ABORT markers of a segment by offset, in at most 30 bytes each."""
 
     def __init__(self) -> None:
-        self._columns: tuple[array[int], ...] = tuple(array(code) for code in "qqqqqqB")
+        names = AbortMarker._fields
+        self._markers = IntegerRows(NO_MARKER, [names.index(NEAR[name]) if name in NEAR else -1 for name in names])
         self._found = bytearray()
+        self._latest = -1
+        """The row found last: entries are usually in the order of their markers."""
         self._rows: dict[int, int] | None = None
         """Rows by offset, if offsets do not ascend."""
 
     def add(self, marker: AbortMarker) -> None:
         """Add a marker; it replaces one at the same offset."""
-        offsets, row = self._columns[0], len(self._found)
-        if self._rows is None and row and marker.offset <= offsets[-1]:
-            self._rows = {offset: number for number, offset in enumerate(offsets)}
-        for column, value in zip(self._columns, marker):
-            column.append(value)
+        row = len(self._found)
+        if self._rows is None and row and marker.offset <= self._offset(row - 1):
+            self._rows = {self._offset(number): number for number in range(row)}
+        self._markers.put(row, marker)
         self._found.append(False)
         if self._rows is not None:
             self._rows[marker.offset] = row
 
     def find(self, offset: int) -> AbortMarker | None:
         """Return the marker at an offset, None if there is none; `rest` leaves it out."""
+        count, row = len(self._found), self._latest + 1
         if self._rows is not None:
             row = self._rows.get(offset, -1)
-        else:
-            row = bisect_left(self._columns[0], offset)
-            row = row if row < len(self._found) and self._columns[0][row] == offset else -1
+        elif row == count or self._offset(row) != offset:
+            row = bisect_left(range(count), offset, key=self._offset)
+            row = row if row < count and self._offset(row) == offset else -1
         if row < 0:
             return None
+        self._latest = row
         self._found[row] = True
         return self._at(row)
 
@@ -127,8 +135,11 @@ class AbortMarkers:
             if not self._found[row]:
                 yield self._at(row)
 
+    def _offset(self, row: int) -> int:
+        return self._markers.get(row)[0]
+
     def _at(self, row: int) -> AbortMarker:
-        return AbortMarker(*(column[row] for column in self._columns))
+        return AbortMarker(*self._markers.get(row))
 
 
 Begins = Callable[[SegmentContext, int, int], bool]
