@@ -59,6 +59,7 @@ ROWS: dict[str, tuple[list[Any], list[str]]] = {
     "verify --list": ([], ["code"]),
     "stats": ([FIXTURES / "diverged-1"], ["stats"]),
     "salvage": ([LOG, "--out", "OUT"], ["salvage"]),
+    "bundle": ([LOG.parent, "--out", "OUT"], ["bundle"]),
     "diff": ([FIXTURES / "diverged-1", FIXTURES / "diverged-2"], ["diff"]),
     "reindex": ([LOG], ["reindex"]),
     "restart-plan": ([FIXTURES / "clean-2"], ["restartPartition"]),

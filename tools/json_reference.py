@@ -65,6 +65,7 @@ CSV: dict[str, tuple[str, ...]] = {
     "retention --holds": ("retentionHold",),
     "restart-plan": ("restartPartition",),
     "salvage": ("salvage",),
+    "bundle": ("bundle",),
     "reindex": ("reindex",),
     "carve": ("batch",),
     "carve --runs": ("run",),

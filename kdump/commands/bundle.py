@@ -61,11 +61,14 @@ class BundleCommandOptions(CommandOptions):
     "--depth",
     type=click.Choice(DEPTHS),
     default="crc",
-    show_default=True,
-    help="How much to read of each segment: headers alone, or everything to verify checksums.",
+    help="How much to read of each segment: headers alone, or everything to verify checksums.  [crc]",
 )
 @click.option(
-    "--records", "topics", metavar="GLOB", multiple=True, help="Also include the records of these topics; repeatable."
+    "--records",
+    "topics",
+    metavar="GLOB",
+    multiple=True,
+    help="Also include the records of these topics (a glob or a /regex/); repeatable.",
 )
 @click.option(
     "--no-internal", "internal", flag_value=False, default=True, help="Omit the records of Kafka's own topics."

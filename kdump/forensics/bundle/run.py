@@ -9,7 +9,7 @@ import tarfile
 import time
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Annotated, BinaryIO, NamedTuple
 
 from kdump.answer import BYTES, Doc, PathText, answer
@@ -22,7 +22,6 @@ from kdump.log.bundle_names import CONTAINER, MANIFEST, container_name, is_bundl
 from kdump.log.bundle_tree import FORMAT, read_member
 from kdump.log.errors import OnUnreadable, SourceError
 from kdump.log.find_directories import find_directories
-from kdump.log.paths import PARTITION
 from kdump.signals import uninterrupted
 from kdump.version import __version__
 
@@ -41,7 +40,6 @@ class BundleSummary:
     segmentBytes: Annotated[int, Doc("bytes of the segments that it describes", BYTES)] = 0
     bundleBytes: Annotated[int, Doc("size of the bundle", BYTES)] = 0
     unread: Annotated[int, Doc("number of files and directories that could not be read")] = 0
-    topics: set[str] = field(default_factory=set)
 
 
 class MadeWith(NamedTuple):
@@ -73,7 +71,7 @@ def bundle(
         next(find_directories(path, on_unreadable), None)
     refuse_output(out, sources)
     made_with = MadeWith(sources, "crc" if options.checksums else "headers", options.internal, list(topics))
-    writer = _BundleWriter(os.path.abspath(out), made_with, options, on_unreadable, on_progress)
+    writer = _BundleWriter(out, made_with, options, on_unreadable, on_progress)
     writer.run()
     return writer.summary
 
@@ -94,18 +92,18 @@ def pack(out: str, path: str, sources: Iterable[str]) -> None:
 class _BundleWriter:
     def __init__(
         self,
-        out: str,
+        named: str,
         made_with: MadeWith,
         options: BundleOptions,
         on_unreadable: OnUnreadable,
         on_progress: Callable[[int], None],
     ) -> None:
-        self.out = out
+        self.out = os.path.abspath(named)
         self.made_with = made_with
         self.options = options
         self.on_unreadable = on_unreadable
         self.on_progress = on_progress
-        self.summary = BundleSummary(out)
+        self.summary = BundleSummary(named)
         self._seen: set[tuple[int, int]] = set()
 
     def run(self) -> None:
@@ -191,9 +189,6 @@ class _BundleWriter:
         member = f"{number}/{name}"
         status = os.stat(path)
         writer = DirectoryWriter(path, inside, self.options, self._before(member, inside), self.on_progress)
-        match = PARTITION.match(os.path.basename(path))
-        if match:
-            self.summary.topics.add(match["topic"])
         sizes = [file.seen.size for file in writer.files if file.name.endswith(".log") and file.seen is not None]
         self.summary.segmentBytes += sum(sizes)
         if writer.is_unchanged:
