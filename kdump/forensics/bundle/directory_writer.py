@@ -151,7 +151,8 @@ class DirectoryWriter:
             limit = MAX_INDEX_FILE if kind in INDEXES or kind is PRODUCER_SNAPSHOT else MAX_SMALL_FILE
             if file.seen.size > limit:
                 raise SourceError(f"{at.path}: {file.seen.size} bytes are too many for such a file")
-            return file._replace(contents=self._bytes(self.options.reading.open(at).source, container))
+            found, size = self._bytes(self.options.reading.open(at).source, container)
+            return _with_size(file, size)._replace(contents=found)
         except SourceError as error:
             self.unread.append(str(error))
             return file._replace(error=str(error).removeprefix(f"{at.path}: "))
@@ -163,17 +164,27 @@ class DirectoryWriter:
             return keep_without_secrets if self.options.internal else keep_control
         if topic in INTERNAL_TOPICS:
             return keep_all if self.options.internal else keep_control
-        return keep_all if self.options.has_records(topic) else keep_control
+        return keep_all if topic and self.options.has_records(topic) else keep_control
 
-    def _bytes(self, source: Source, container: ContainerWriter) -> Bytes:
-        """Write a file's bytes in pieces, each without the zeros at its end: indexes are preallocated."""
+    def _bytes(self, source: Source, container: ContainerWriter) -> tuple[Bytes, int]:
+        """Write a file's bytes in pieces, each without the zeros at its end: indexes are preallocated. Returns also the
+        number of bytes read."""
         pieces: list[Frame] = []
+        size = 0
         with closing(source):
-            while data := source.read_at(len(pieces) * PIECE, PIECE):
+            while data := source.read_at(size, PIECE):
                 pieces.append(container.add(data.rstrip(b"\0")))
+                size += len(data)
         while pieces and not pieces[-1].size:
             pieces.pop()
-        return Bytes(tuple(pieces))
+        return Bytes(tuple(pieces)), size
+
+
+def _with_size(file: StoredFile, size: int) -> StoredFile:
+    """Return the file with the size that was read, in case it has changed since it was listed."""
+    if file.followed is not None:
+        return file._replace(followed=file.followed._replace(size=size))
+    return file._replace(status=file.status._replace(size=size))
 
 
 def _stored(entry: os.DirEntry[str]) -> StoredFile:
