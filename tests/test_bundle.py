@@ -454,3 +454,19 @@ def test_a_link_in_a_bundle_is_not_followed(small: Path, tmp_path: Path) -> None
     done = run("verify", copy)
     assert done.exit_code == 2
     assert "payments-0" in done.stdout
+
+
+@pytest.mark.usefixtures("_no_clock")
+def test_what_is_damaged_in_a_bundle_is_read_again(tmp_path: Path) -> None:
+    disk = aged(copy_disk(FIXTURES / "clean-1" / "payments-0", tmp_path / "payments-0"))
+    out = bundled(disk, tmp_path / "b")
+    container = next(out.rglob("*" + CONTAINER))
+    intact = container.read_bytes()
+    (disk / "leader-epoch-checkpoint").write_text("0\n1\n0 0\n")  # so that the frames of the other files are copied
+    os.utime(disk / "leader-epoch-checkpoint", (OLD, OLD))
+    container.write_bytes(intact[:100] + bytes(50) + intact[150:])
+    os.utime(container)
+    assert written(disk, out) == 1
+    assert (
+        next(out.rglob("*" + CONTAINER)).read_bytes() == next(bundled(disk, tmp_path / "c").rglob("*.kdb")).read_bytes()
+    )

@@ -12,6 +12,7 @@ from typing import BinaryIO
 from kdump.check.options import Options
 from kdump.forensics.bundle.log_writer import Keep, keep_all, keep_control, keep_without_secrets, write_log
 from kdump.format.bundle_container import ContainerReader, ContainerWriter, Frame
+from kdump.format.errors import DecodeError
 from kdump.log.bundle_index import PIECE, Bytes, FileStatus, Log, StoredDirectory, StoredFile, index_of
 from kdump.log.errors import SourceError
 from kdump.log.file_kinds import BATCHES, INDEXES, KRAFT_SNAPSHOT, PRODUCER_SNAPSHOT, by_name
@@ -101,13 +102,21 @@ class DirectoryWriter:
         container = ContainerWriter(out)
         files = {}
         for file in self.files:
-            old = self._kept(file)
-            files[file.name] = self._written(file, container) if old is None else self._copied(old, container)
+            files[file.name] = self._copied(file, container) or self._written(file, container)
         container.finish(index_of(StoredDirectory(self.inside, FileStatus.of(status), files, self.error)))
 
-    def _copied(self, old: StoredFile, container: ContainerWriter) -> StoredFile:
-        assert self.before is not None
-        reader = self.before[1]
+    def _copied(self, file: StoredFile, container: ContainerWriter) -> StoredFile | None:
+        """Return the file as it is in the bundle, with its frames copied; None if it has changed since, or if they are
+        damaged."""
+        old = self._kept(file)
+        if old is None or self.before is None:
+            return None
+        try:
+            return self._copy(old, self.before[1], container)
+        except (DecodeError, OSError):
+            return None
+
+    def _copy(self, old: StoredFile, reader: ContainerReader, container: ContainerWriter) -> StoredFile:
 
         def copy(frame: Frame) -> Frame:
             return container.copy(reader.stored(frame), frame.size)
