@@ -6,6 +6,7 @@ from collections import deque
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 
+from kdump.log.bundle_log import BundleLog
 from kdump.log.legacy_records import read_wrapper
 from kdump.log.live_files import open_target
 from kdump.log.offset_index_lookup import begins_batch, open_index_lookup
@@ -188,7 +189,7 @@ class RegionScan:
                 if not begins_batch(window, hints.positions[entry], hints.offsets[entry], target.name_offset):
                     continue
                 start = hints.positions[entry]
-            elif self.selection.is_all:
+            elif self.selection.is_all and not isinstance(window.source, BundleLog):
                 start = self._near_end(target, window, back)
             found: deque[tuple[Region, int]] = deque()
             total = 0
