@@ -27,7 +27,7 @@ from kdump.log.bundle_names import CONTAINER, MANIFEST, container_name
 from kdump.log.bundle_tree import open_bundle
 from tests.command import objects, run
 from tests.conftest import DISKS, FIXTURES, ROOT, sample, seeded
-from tests.craft import batch, one, record
+from tests.craft import batch, one, patch, record
 from tests.damages import DAMAGES, DISK_PATHS, Damage, copy_disk
 from tests.state.test_cluster import TOKEN, int32
 from tests.state.test_metadata import config, framed, text
@@ -270,6 +270,48 @@ def test_records_that_are_asked_for_bring_no_secret(tmp_path: Path) -> None:
     canaries = secret_disk(tmp_path / "disk")
     inside = contents(bundled(tmp_path / "disk", tmp_path / "b", "--records", "*"))
     assert canaries[1] in inside, "the values of the topic"
+    assert [each for each in canaries[4:11] if each in inside] == []
+
+
+SCRAM = framed(11, text("ann") + b"\x01" + b"".join(map(sized, [CANARY % 1] * 3)) + int32(4096) + b"\0")
+CONTROL_BIT = 1 << 5
+HIDING_PLACES = {
+    "a control batch": ("__cluster_metadata-0", f"{0:020}.log", one(SCRAM, attributes=CONTROL_BIT)),
+    "a control batch of a client": ("topic-0", f"{0:020}.log", one(CANARY % 1, attributes=CONTROL_BIT)),
+    "a control bit from damage": (
+        "topic-0",
+        f"{0:020}.log",
+        one(b"first") + patch(one(CANARY % 1, offset=1), crc=False, attributes=CONTROL_BIT) + one(b"last", offset=2),
+    ),
+    "a config of an unknown kind of resource": (
+        "__cluster_metadata-0",
+        f"{0:020}.log",
+        one(config(99, "1", "my.plugin", (CANARY % 1).decode())),
+    ),
+    "a segment with the name of an index": ("__cluster_metadata-0", f"{0:020}.index", one(SCRAM)),
+    "a segment in the middle of a checkpoint": ("topic-0", "leader-epoch-checkpoint", b"0\n1\n" + one(CANARY % 1)),
+    "a copy of the metadata": ("metadata-0", f"{0:020}.log", one(SCRAM)),
+}
+
+
+@pytest.mark.parametrize("depth", ["crc", "headers"])
+@pytest.mark.parametrize("place", HIDING_PLACES)
+def test_records_where_none_are_expected_do_not_leave_the_broker(place: str, depth: str, tmp_path: Path) -> None:
+    directory, name, data = HIDING_PLACES[place]
+    disk = tmp_path / "disk"
+    secret_disk(disk)
+    (disk / directory).mkdir(exist_ok=True)
+    (disk / directory / name).write_bytes(data)
+    assert CANARY % 1 in data
+    out = tmp_path / "b"
+    run("bundle", disk, "--out", out, "--depth", depth, "--records", "metadata")
+    assert CANARY % 1 not in contents(out)
+
+
+def test_a_link_to_the_metadata_brings_no_secret(tmp_path: Path) -> None:
+    canaries = secret_disk(tmp_path / "disk")
+    (tmp_path / "disk" / "a-0").symlink_to("__cluster_metadata-0")
+    inside = contents(bundled(tmp_path / "disk", tmp_path / "b", "--records", "*"))
     assert [each for each in canaries[4:11] if each in inside] == []
 
 

@@ -10,7 +10,15 @@ from dataclasses import dataclass
 from typing import BinaryIO
 
 from kdump.check.options import Options
-from kdump.forensics.bundle.log_writer import Keep, keep_all, keep_control, keep_without_secrets, write_log
+from kdump.forensics.bundle.foreign_records import has_batch
+from kdump.forensics.bundle.log_writer import (
+    Keep,
+    keep_all,
+    keep_control,
+    keep_records,
+    keep_without_secrets,
+    write_log,
+)
 from kdump.format.bundle_container import ContainerReader, ContainerWriter, Frame
 from kdump.format.errors import DecodeError
 from kdump.log.bundle_index import PIECE, Bytes, FileStatus, Log, StoredDirectory, StoredFile, index_of
@@ -167,13 +175,13 @@ class DirectoryWriter:
             return file._replace(error=str(error).removeprefix(f"{at.path}: "))
 
     def _keep(self, is_snapshot: bool) -> Keep:
-        match = PARTITION.match(os.path.basename(self.path))
-        topic = match["topic"] if match else ""
-        if topic == METADATA_TOPIC or is_snapshot:
+        topic = _topic(self.path)
+        # The directory may be behind a link with another name.
+        if is_snapshot or METADATA_TOPIC in (topic, _topic(os.path.realpath(self.path))):
             return keep_without_secrets if self.options.internal else keep_control
         if topic in INTERNAL_TOPICS:
             return keep_all if self.options.internal else keep_control
-        return keep_all if topic and self.options.has_records(topic) else keep_control
+        return keep_records if topic and self.options.has_records(topic) else keep_control
 
     def _bytes(self, source: Source, container: ContainerWriter) -> tuple[Bytes, int]:
         """Write a file's bytes in pieces, each without the zeros at its end: indexes are preallocated. Returns also the
@@ -182,11 +190,18 @@ class DirectoryWriter:
         size = 0
         with closing(source):
             while data := source.read_at(size, PIECE):
+                if has_batch(data):
+                    raise SourceError(f"{source.name}: contains record batches, which is not what its name says")
                 pieces.append(container.add(data.rstrip(b"\0")))
                 size += len(data)
         while pieces and not pieces[-1].size:
             pieces.pop()
         return Bytes(tuple(pieces)), size
+
+
+def _topic(directory: str) -> str:
+    match = PARTITION.match(os.path.basename(directory))
+    return match["topic"] if match else ""
 
 
 def _with_size(file: StoredFile, size: int) -> StoredFile:

@@ -8,7 +8,7 @@ from contextlib import closing
 
 from kdump.check.diagnosis.diagnose import diagnose
 from kdump.core.column_numbers import ATTRIBUTES, BATCH_END, BATCH_START
-from kdump.forensics.bundle.metadata_secrets import without_secrets
+from kdump.forensics.bundle.metadata_secrets import control_bytes, looks_like_metadata, without_secrets
 from kdump.format.batch_header import BATCH_HEADER, CONTROL
 from kdump.format.bundle_container import ContainerWriter, Frame
 from kdump.format.header_planes import encode_headers
@@ -30,7 +30,12 @@ Keep = Callable[[Batch], "bytes | None"]
 
 def keep_control(batch: Batch) -> bytes | None:
     """Keep control batches: they have markers of transactions, and nothing of a client."""
-    return b"".join(batch.chunks(0, batch.size)) if batch.isControlBatch else None
+    return control_bytes(batch)
+
+
+def keep_records(batch: Batch) -> bytes | None:
+    """Keep batches of a client's topic, but of a copy of the cluster's metadata only what is no secret."""
+    return keep_without_secrets(batch) if looks_like_metadata(batch) else keep_all(batch)
 
 
 def keep_all(batch: Batch) -> bytes | None:

@@ -9,12 +9,13 @@ from __future__ import annotations
 from collections.abc import Iterator
 from hashlib import sha256
 
+from kdump.format.control_record import KEY, decode_control
 from kdump.format.layout import Span
 from kdump.format.metadata_record import decode_metadata_record
 from kdump.log.batch_records import records
 from kdump.log.record import Record
-from kdump.log.region import DefaultRecordBatch
-from kdump.state.metadata_image import BROKER
+from kdump.log.region import Batch, DefaultRecordBatch
+from kdump.state.metadata_image import BROKER, TOPIC
 from kdump.state.secrets import is_secret
 from kdump.state.topic_config import SYNONYMS
 
@@ -26,6 +27,11 @@ SECRET_FIELDS = {
 """Fields that are always hidden, by message."""
 CONFIG = "ConfigRecord"
 PUBLIC_CONFIGS = frozenset(SYNONYMS.values())
+PUBLIC_RESOURCES = (TOPIC, 8, 16, 32)
+"""Types of resources whose configs Kafka defines, none as a PASSWORD: topics, loggers of brokers, client metrics and
+groups (org.apache.kafka.common.config.ConfigResource.Type)."""
+MARKER_SIZE = 78
+"""Bytes of a batch with a transaction marker, which has no room for anything else."""
 MASK = b"*"
 
 
@@ -33,9 +39,11 @@ def without_secrets(batch: DefaultRecordBatch) -> bytes | None:
     """Return the bytes of a batch with its secrets replaced by as many other characters; None if they cannot be told
     from the rest: the batch is compressed and has some, or a record cannot be decoded or is of an unknown type or
     version."""
-    data = bytearray(b"".join(batch.chunks(0, batch.size)))
     if batch.isControlBatch:
-        return bytes(data)
+        return control_bytes(batch)
+    if not batch.crcValid:
+        return None  # in a bundle made from headers alone: damage can make one type of record look like another
+    data = bytearray(b"".join(batch.chunks(0, batch.size)))
     for record in records(batch):
         if record.key is not None or record.header_count:
             return None
@@ -48,6 +56,28 @@ def without_secrets(batch: DefaultRecordBatch) -> bytes | None:
             at = record.space_position - batch.position + (record.value_start - record.start) + start
             data[at : at + len(mask)] = mask
     return None if batch.problems else bytes(data)
+
+
+def control_bytes(batch: Batch) -> bytes | None:
+    """Return the bytes of a control batch; None if it has anything but control records, such as after damage to the
+    attributes of another batch."""
+    if not batch.isControlBatch or not batch.crcValid:
+        return None
+    if batch.size != MARKER_SIZE:
+        for record in records(batch):
+            control = decode_control(record.key, record.value)
+            if control.rest or control.problem or record.keySize != KEY.size or record.header_count:
+                return None
+    return None if batch.problems else b"".join(batch.chunks(0, batch.size))
+
+
+def looks_like_metadata(batch: Batch) -> bool:
+    """Return True if the first record of a batch is one of the cluster's metadata: a copy of that log under another
+    name. (The log itself is never compressed.)"""
+    if batch.is_compressed or batch.magic != 2:
+        return False
+    first = next(records(batch), None)
+    return first is not None and first.key is None and decode_metadata_record(first.value).values is not None
 
 
 def _hidden(record: Record) -> list[tuple[int, bytes]] | None:
@@ -73,7 +103,9 @@ def _is_public(values: dict[str, object]) -> bool:
     if is_secret(name):
         return False
     plain = value.lstrip("-").isdecimal() or value in ("true", "false")
-    return values["resourceType"] != BROKER or name in PUBLIC_CONFIGS or plain
+    if values["resourceType"] == BROKER:
+        return name in PUBLIC_CONFIGS or plain
+    return values["resourceType"] in PUBLIC_RESOURCES
 
 
 def _masks(name: str, spans: list[Span]) -> Iterator[tuple[int, bytes]]:
