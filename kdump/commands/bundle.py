@@ -28,7 +28,8 @@ Examples:
   kdump verify broker-1.tar
 
 \b
-Exit status: 0, or 2 for a usage error, or if something could not be read or written.
+Exit status: 0, or 2 for a usage error, or if something could not be read or
+written.
 """
 DEPTHS = ("headers", "crc")
 LEAVES = (
@@ -95,8 +96,6 @@ def _run(options: BundleCommandOptions) -> int:
     output = options.output.output()
     sink = options.output.sink(output, lambda: BundleReport(output), (BundleSummary,), report=True)
     has_records = topic_filter(options.topics, "--records")
-    if not options.output.quiet:
-        print_error(LEAVES + (f"; and the records of {', '.join(options.topics)}." if options.topics else "."))
     made = BundleOptions(
         checksums=options.depth == "crc",
         internal=options.internal,
@@ -115,6 +114,8 @@ def _run(options: BundleCommandOptions) -> int:
         if options.tar is not None:
             progress.show("packing")
             pack(options.out, options.tar, options.paths)
+    if not options.output.quiet:
+        print_error(LEAVES + (f"; and the records of {', '.join(options.topics)}." if options.topics else "."))
     sink.add(summary)
     sink.end()
     output.flush()

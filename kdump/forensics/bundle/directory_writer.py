@@ -21,7 +21,7 @@ from kdump.forensics.bundle.log_writer import (
 )
 from kdump.format.bundle_container import ContainerReader, ContainerWriter, Frame
 from kdump.format.errors import DecodeError
-from kdump.log.bundle_index import PIECE, Bytes, FileStatus, Log, StoredDirectory, StoredFile, index_of
+from kdump.log.bundle_index import MAX_FILE, PIECE, Bytes, FileStatus, Log, StoredDirectory, StoredFile, index_of
 from kdump.log.errors import SourceError
 from kdump.log.file_kinds import BATCHES, INDEXES, KRAFT_SNAPSHOT, PRODUCER_SNAPSHOT, by_name
 from kdump.log.internal_topics import INTERNAL_TOPICS, METADATA_TOPIC
@@ -30,7 +30,6 @@ from kdump.log.source import Source
 
 MAX_SMALL_FILE = 16 << 20
 """Maximum bytes of a checkpoint or another small text file; a broker with 100,000 partitions has half as many."""
-MAX_INDEX_FILE = 1 << 30
 COMPRESSED = (".gz", ".zst")
 YOUNG = 2_000_000_000
 """Nanoseconds after a change in which a file may change again without its times showing it."""
@@ -83,10 +82,11 @@ class DirectoryWriter:
             self.unread.append(f"{self.path}: {error.strerror}")
         return sorted(found, key=lambda file: file.name)
 
-    @property
-    def is_unchanged(self) -> bool:
-        """Whether the container in the bundle is still true."""
+    def is_unchanged(self, status: os.stat_result) -> bool:
+        """Return True if the container in the bundle is still true. `status`: that of the directory."""
         if self.before is None or self.error is not None or self.before[0].error is not None:
+            return False
+        if self.before[0].status != FileStatus.of(status):
             return False
         there = self.before[0].files
         if len(there) != len(self.files):
@@ -161,11 +161,12 @@ class DirectoryWriter:
                     container,
                     self._keep(kind is KRAFT_SNAPSHOT),
                     checksums=self.options.checksums,
+                    limits=self.options.reading.limits,
                     on_progress=self.on_progress,
                 )
                 # What stat showed may be older than what was read.
                 return file._replace(contents=contents)
-            limit = MAX_INDEX_FILE if kind in INDEXES or kind is PRODUCER_SNAPSHOT else MAX_SMALL_FILE
+            limit = MAX_FILE if kind in INDEXES or kind is PRODUCER_SNAPSHOT else MAX_SMALL_FILE
             if file.seen.size > limit:
                 raise SourceError(f"{at.path}: {file.seen.size} bytes are too many for such a file")
             found, size = self._bytes(self.options.reading.open(at).source, container)

@@ -11,16 +11,14 @@ from kdump.core.column_numbers import ATTRIBUTES, BATCH_END, BATCH_START
 from kdump.forensics.bundle.metadata_secrets import control_bytes, looks_like_metadata, without_secrets
 from kdump.format.batch_header import BATCH_HEADER, CONTROL
 from kdump.format.bundle_container import ContainerWriter, Frame
-from kdump.format.header_planes import encode_headers
-from kdump.log.bundle_index import BATCHES, REGIONS, Block, Log
+from kdump.format.header_planes import MAX_HEADERS, encode_headers
+from kdump.log.bundle_index import BATCHES, MAX_KEPT, REGIONS, Block, Log
 from kdump.log.paths import Target
 from kdump.log.region import Batch, BatchRun, DefaultRecordBatch, Limits, Region
 from kdump.log.region_reader import CHECKED, WALKED, regions
 from kdump.log.stored_regions import row_of
 from kdump.log.window import Window
 
-MAX_BATCHES = 4096
-"""Number of headers in a frame."""
 MAX_PAYLOAD = 1 << 20
 """Bytes of payloads after which a block ends, and of rows."""
 
@@ -55,6 +53,7 @@ def write_log(
     keep: Keep,
     *,
     checksums: bool,
+    limits: Limits,
     on_progress: Callable[[int], None],
 ) -> Log:
     """Write the segment in `window`, which is closed. `checksums`: verify them; otherwise batches are taken for valid
@@ -63,7 +62,7 @@ def write_log(
     writer = _LogWriter(container, keep, checksums=checksums)
     with closing(source):
         for region in regions(
-            window, name_offset=target.name_offset, limits=Limits(), run_mode=CHECKED if checksums else WALKED
+            window, name_offset=target.name_offset, limits=limits, run_mode=CHECKED if checksums else WALKED
         ):
             writer.add(region)
             on_progress(region.size)
@@ -100,7 +99,7 @@ class _LogWriter:
         kept = None
         if isinstance(region, Batch) and "computedCrc" in row:
             row["diagnosis"] = diagnose(region)
-        elif isinstance(region, Batch):
+        elif isinstance(region, Batch) and region.size <= MAX_KEPT:
             kept = self.keep(region)
         if kept is not None:
             row["complete"] = True
@@ -127,7 +126,7 @@ class _LogWriter:
             if kept is not None:
                 self._payload += memoryview(kept)[size:]
             self.position += ends[row] - start
-            if len(self._headers) >= MAX_BATCHES * size or len(self._payload) >= MAX_PAYLOAD:
+            if len(self._headers) >= MAX_HEADERS * size or len(self._payload) >= MAX_PAYLOAD:
                 self.end()
 
     def end(self) -> None:

@@ -20,6 +20,7 @@ from kdump.format.errors import DecodeError
 from kdump.log.bundle_index import StoredDirectory, read_index
 from kdump.log.bundle_names import CONTAINER, MANIFEST, container_name, is_bundle
 from kdump.log.bundle_tree import FORMAT, read_member
+from kdump.log.command_line_paths import missing
 from kdump.log.errors import OnUnreadable, SourceError
 from kdump.log.find_directories import find_directories
 from kdump.signals import uninterrupted
@@ -66,6 +67,8 @@ def bundle(
     for path in sources:
         if is_bundle(path):
             raise SourceError(f"{path}: is a bundle")
+        if not os.path.lexists(path):
+            raise missing(path)
         if not os.path.isdir(path):
             raise SourceError(f"{path}: not a directory; a bundle is made of log directories")
         next(find_directories(path, on_unreadable), None)
@@ -112,7 +115,7 @@ class _BundleWriter:
             place = os.path.join(self.out, str(number))
             with _explained(place):
                 os.makedirs(place, exist_ok=True)
-            there = {self._directory(number, path, inside) for path, inside in self._walk(source)}
+            there = {self._directory(number, *found) for found in self._walk(source)}
             with _explained(place):
                 for name in os.listdir(place):
                     if name.endswith(CONTAINER) and name not in there:
@@ -165,8 +168,8 @@ class _BundleWriter:
         with self._writing(MANIFEST) as file:
             file.write(json.dumps(values, indent=1).encode() + b"\n")
 
-    def _walk(self, source: str) -> Iterator[tuple[str, str]]:
-        """Yield each directory from `source` on, with its path in it; those behind links once."""
+    def _walk(self, source: str) -> Iterator[tuple[str, str, os.stat_result]]:
+        """Yield each directory from `source` on, with its path in it and status; those behind links once."""
         waiting = [(source, "")]
         while waiting:
             path, inside = waiting.pop()
@@ -178,20 +181,21 @@ class _BundleWriter:
             if (status.st_dev, status.st_ino) in self._seen:
                 continue
             self._seen.add((status.st_dev, status.st_ino))
-            yield path, inside
+            yield path, inside, status
             with suppress(OSError), os.scandir(path) as entries:
                 below = sorted(entry.name for entry in entries if entry.is_dir())
                 waiting += [(os.path.join(path, name), f"{inside}/{name}".lstrip("/")) for name in reversed(below)]
 
-    def _directory(self, number: int, path: str, inside: str) -> str:
-        """Write the container of a directory if it has changed, and return its name."""
+    def _directory(self, number: int, path: str, inside: str, status: os.stat_result) -> str | None:
+        """Write the container of a directory if it has changed, and return its name; None if it was deleted."""
         name = container_name(inside)
         member = f"{number}/{name}"
-        status = os.stat(path)
         writer = DirectoryWriter(path, inside, self.options, self._before(member, inside), self.on_progress)
+        if inside and not os.path.isdir(path):
+            return None
         sizes = [file.seen.size for file in writer.files if file.name.endswith(".log") and file.seen is not None]
         self.summary.segmentBytes += sum(sizes)
-        if writer.is_unchanged:
+        if writer.is_unchanged(status):
             self.on_progress(sum(sizes))
         else:
             with self._writing(member) as file:
