@@ -3,9 +3,11 @@ from elsewhere can do harm."""
 
 from __future__ import annotations
 
+import fcntl
 import io
 import json
 import os
+import random
 import re
 import shutil
 import signal
@@ -13,6 +15,7 @@ import subprocess
 import sys
 import tarfile
 import time
+import tracemalloc
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -22,7 +25,10 @@ import pytest
 import zstandard
 
 from kdump.cli import TAKE_BUNDLES
+from kdump.format.bundle_container import MAGIC as CONTAINER_MAGIC
+from kdump.format.bundle_container import ContainerReader, ContainerWriter, Frame
 from kdump.log import file_system
+from kdump.log.bundle_index import Block
 from kdump.log.bundle_names import CONTAINER, MANIFEST, container_name
 from kdump.log.bundle_tree import open_bundle
 from tests.command import objects, run
@@ -126,6 +132,26 @@ def test_the_answers_of_a_damaged_disk(damage: Damage, tmp_path: Path) -> None:
     damage.apply(disk)
     aged(disk)
     assert_same_answers(disk, bundled(disk, tmp_path / "bundle"), tuple(each for each in COMMANDS if each[0] != "ls"))
+
+
+@pytest.mark.usefixtures("_no_clock")
+@pytest.mark.parametrize(("link", "to"), [("a-0", "payments-0"), ("me-0", "."), ("z-0", "payments-0"), ("up", "..")])
+def test_the_answers_of_a_disk_with_links(link: str, to: str, tmp_path: Path) -> None:
+    disk = copy_disk(FIXTURES / "clean-1", tmp_path / "disk")
+    (disk / link).symlink_to(to)
+    aged(disk)
+    assert_same_answers(disk, bundled(disk, tmp_path / "bundle"))
+
+
+def test_a_log_directory_in_another(tmp_path: Path) -> None:
+    disk = copy_disk(FIXTURES / "clean-1", tmp_path / "disk")
+    inner = disk / "inner"
+    shutil.copytree(disk / "payments-0", inner / "orders-0")
+    for paths in ((disk, inner), (inner, disk)):
+        out = tmp_path / paths[0].name
+        assert run("bundle", *paths, "--out", out if out != disk else tmp_path / "b").exit_code == 0
+        listed = objects("ls", out if out != disk else tmp_path / "b")
+        assert {"payments", "orders"} <= {row.get("topic") for row in listed}
 
 
 @pytest.mark.parametrize("packed", [False, True])
@@ -351,6 +377,29 @@ def test_a_file_that_changes_again_at_once_is_read_again(tmp_path: Path) -> None
     assert written(disk, tmp_path / "b") == 1
 
 
+def test_the_status_of_a_directory_is_brought_up_to_date(tmp_path: Path) -> None:
+    disk = aged(copy_disk(FIXTURES / "clean-1", tmp_path / "disk"))
+    out = bundled(disk, tmp_path / "b")
+    (disk / "payments-0").chmod(0o700)
+    os.utime(disk / "users-0", (OLD + 1, OLD + 1))
+    bundled(disk, out)
+    fresh = bundled(disk, tmp_path / "fresh")
+    assert all((fresh / path.relative_to(out)).read_bytes() == path.read_bytes() for path in out.rglob("*" + CONTAINER))
+
+
+def test_two_runs_do_not_write_into_one_bundle(tmp_path: Path) -> None:
+    out = bundled(FIXTURES / "clean-1", tmp_path / "b")
+    lock = os.open(out, os.O_RDONLY)
+    try:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        done = run("bundle", FIXTURES / "clean-1", "--out", out)
+    finally:
+        os.close(lock)
+    assert done.exit_code == 2
+    assert "another run" in done.stderr
+    bundled(FIXTURES / "clean-1", out)
+
+
 def test_other_options_need_another_directory(tmp_path: Path) -> None:
     disk, out = FIXTURES / "clean-1" / "payments-0", tmp_path / "b"
     bundled(disk, out)
@@ -419,6 +468,63 @@ def test_a_damaged_bundle_is_named(small: Path, tmp_path: Path) -> None:
             noticed += 1
         shutil.rmtree(copy)
     assert noticed
+
+
+def rewritten(path: Path, change: Callable[[dict[str, Any], Callable[[bytes], Frame]], object]) -> None:
+    """Change the index of a container; `change` gets it, and what adds a frame."""
+    data = path.read_bytes()
+    reader = ContainerReader(lambda position, count: data[position : position + count], len(data))
+    with path.open("wb") as file:
+        writer = ContainerWriter(file)
+        file.write(data[len(CONTAINER_MAGIC) :])
+        writer._position = len(data)
+        change(reader.index, writer.add)
+        writer.finish(reader.index)
+
+
+def segment_of(index: dict[str, Any]) -> dict[str, Any]:
+    return next(file for file in index["files"] if file["name"].endswith(".log"))
+
+
+def with_block(index: dict[str, Any], **fields: Any) -> None:
+    block = segment_of(index)["log"][1][0]
+    for name, value in fields.items():
+        block[Block._fields.index(name)] = value
+
+
+NOISE = random.Random(1).randbytes(90_000)
+IMPOSSIBLE: dict[str, Callable[[dict[str, Any], Callable[[bytes], Frame]], object]] = {
+    "8 million headers": lambda index, add: with_block(
+        index, frame=add((8_000_000).to_bytes(4, "little") + bytes(12) + NOISE + bytes(7_900_000))
+    ),
+    "a payload of 16 GiB": lambda index, add: with_block(index, payload=[add(NOISE + bytes(8_000_000))] * 2000),
+    "8 million rows": lambda index, add: with_block(
+        index, kind="regions", frame=add(b"\n" * 8_000_000 + NOISE.replace(b"\n", b""))
+    ),
+    "an empty block": lambda index, add: with_block(index, size=0),
+    "no blocks": lambda index, add: segment_of(index)["log"].__setitem__(1, []),
+    "a longer segment": lambda index, add: segment_of(index)["log"].__setitem__(0, 1 << 62),
+    "a negative mode": lambda index, add: segment_of(index)["status"].__setitem__(0, -5),
+    "a mode of 2^40": lambda index, add: segment_of(index)["status"].__setitem__(0, 1 << 40),
+    "a negative size": lambda index, add: segment_of(index)["status"].__setitem__(1, -5),
+    "half a surrogate in an error": lambda index, add: index.update(error="\ud800"),
+    "half a surrogate": lambda index, add: segment_of(index).update(name="\ud800"),
+}
+
+
+@pytest.mark.parametrize("change", IMPOSSIBLE)
+def test_a_container_that_no_kdump_wrote(change: str, small: Path, tmp_path: Path) -> None:
+    copy = tmp_path / "b"
+    shutil.copytree(small, copy)
+    rewritten(copy / "0" / container_name("payments-0"), IMPOSSIBLE[change])
+    tracemalloc.start()
+    try:
+        done = run("inspect", "--json", copy / "payments-0")
+        assert tracemalloc.get_traced_memory()[1] < 100 << 20
+    finally:
+        tracemalloc.stop()
+    assert done.exit_code == 2
+    assert "the bundle is damaged" in done.stderr
 
 
 def packed(*members: tuple[str, bytes, bytes]) -> bytes:

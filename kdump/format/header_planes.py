@@ -15,6 +15,8 @@ from kdump.format.number_planes import differences, planes, read_planes, signed,
 
 COUNT = Struct("<I")
 MAGIC = 2
+MAX_HEADERS = 4096
+"""Number of headers that are encoded together."""
 
 Columns = Sequence[Sequence[int]]
 
@@ -68,8 +70,8 @@ def decode_headers(data: bytes) -> bytes:
         raise DecodeError("HeaderPlanes", "count", 0, f"{len(data)} bytes left")
     (count,) = COUNT.unpack_from(data)
     position = COUNT.size
-    if count > len(data):  # the checksums take more
-        raise DecodeError("HeaderPlanes", "count", 0, f"{count} headers in {len(data)} bytes")
+    if count > MAX_HEADERS:  # planes of zeros take no bytes
+        raise DecodeError("HeaderPlanes", "count", 0, f"{count} headers, more than {MAX_HEADERS}")
     if not count:
         return b""
     columns = []

@@ -16,6 +16,10 @@ BATCHES, REGIONS = "batches", "regions"
 RECORDS, CHECKSUMS = "records", "checksums"
 PIECE = 1 << 20
 """Bytes of a small file in one frame."""
+MAX_FILE = 1 << 30
+"""Maximum bytes of a small file: of an index."""
+MAX_KEPT = 32 << 20
+"""Maximum bytes of a batch that is complete in a bundle, and of the payloads of a block."""
 
 
 class FileStatus(NamedTuple):
@@ -139,7 +143,7 @@ def read_index(index: Any) -> StoredDirectory:
     try:
         path = _text(index["path"])
         if path and not all(map(_is_name, path.split("/"))):
-            raise ValueError(f"{path!r} is no relative path")
+            raise ValueError(f"{path[:40]!r} is no relative path")
         files = [_file(row) for row in index["files"]]
         return StoredDirectory(
             path, _status(index["status"]), {file.name: file for file in files}, _optional(index["error"])
@@ -151,7 +155,7 @@ def read_index(index: Any) -> StoredDirectory:
 def _file(row: Any) -> StoredFile:
     name = _text(row["name"])
     if not _is_name(name):
-        raise ValueError(f"{name!r} is no file name")
+        raise ValueError(f"{name[:40]!r} is no file name")
     contents: Log | Bytes | None = None
     if "log" in row:
         size, blocks, error, unreadable, checksums = row["log"]
@@ -178,15 +182,11 @@ def _is_name(name: str) -> bool:
 def _block(row: Any) -> Block:
     kind, position, size, frame, complete, payload = row
     if kind not in (BATCHES, REGIONS):
-        raise ValueError(f"a block of the kind {kind!r}")
-    return Block(
-        kind,
-        _number(position),
-        _number(size),
-        _frame(frame),
-        None if complete is None else _frame(complete),
-        tuple(map(_frame, payload)),
-    )
+        raise ValueError(f"a block of the kind {str(kind)[:40]!r}")
+    frames = tuple(map(_frame, payload))
+    if _number(size) <= 0 or sum(each.size for each in frames) > 2 * MAX_KEPT:
+        raise ValueError(f"a block of {size} bytes with {len(frames)} payloads")
+    return Block(kind, _number(position), size, _frame(frame), None if complete is None else _frame(complete), frames)
 
 
 def _frame(row: Any) -> Frame:
@@ -194,18 +194,22 @@ def _frame(row: Any) -> Frame:
 
 
 def _status(row: Any) -> FileStatus:
-    return FileStatus(*map(_number, row))
+    status = FileStatus(*map(_number, row))
+    if not 0 <= status.mode < 1 << 16 or not 0 <= status.size < 1 << 63 or status.allocated < 0:
+        raise ValueError(f"{status} is impossible")
+    return status
 
 
 def _number(value: Any) -> int:
     if not isinstance(value, int) or isinstance(value, bool) or not -(1 << 63) <= value < 1 << 64:
-        raise ValueError(f"{value!r} is no number")
+        raise ValueError(f"{str(value)[:40]!r} is no number")
     return value
 
 
 def _text(value: Any) -> str:
     if not isinstance(value, str):
-        raise ValueError(f"{value!r} is no text")
+        raise ValueError(f"{str(value)[:40]!r} is no text")
+    os.fsencode(value)  # raises for what cannot be printed
     return value
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import json
 from array import array
 from collections.abc import Iterator
@@ -108,6 +109,8 @@ class BundleLog:
                         yield region
             except DecodeError as error:
                 raise self._damaged(error) from error
+        if position != self._log.size:
+            raise self._damaged(DecodeError("Log", "size", 0, f"{self._log.size} bytes, blocks up to {position}"))
 
     def _damaged(self, error: DecodeError) -> SourceError:
         return SourceError(f"{self.name}: the bundle is damaged: {error}; make it again")
@@ -151,7 +154,7 @@ class BundleLog:
         payload = b"".join(map(self._container.read, block.payload))
         position = block.position
         taken = 0
-        for line in self._container.read(block.frame).splitlines():
+        for line in io.BytesIO(self._container.read(block.frame)):
             try:
                 row = json.loads(line)
                 has_payload = bool(row.get("complete"))

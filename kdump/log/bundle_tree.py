@@ -14,7 +14,17 @@ from typing import Any, NamedTuple
 
 from kdump.format.bundle_container import ContainerReader
 from kdump.format.errors import DecodeError
-from kdump.log.bundle_index import PIECE, RECORDS, Bytes, FileStatus, Log, StoredDirectory, StoredFile, read_index
+from kdump.log.bundle_index import (
+    MAX_FILE,
+    PIECE,
+    RECORDS,
+    Bytes,
+    FileStatus,
+    Log,
+    StoredDirectory,
+    StoredFile,
+    read_index,
+)
 from kdump.log.bundle_log import BundleLog
 from kdump.log.bundle_names import CONTAINER, MANIFEST, container_name
 from kdump.log.errors import SourceError, SourceNotFound
@@ -59,7 +69,7 @@ class BundleFile:
         self._container = container
         self._frames = contents.frames
         self._held: tuple[int, bytes] = (-1, b"")
-        if len(contents.frames) * PIECE >= size + PIECE:
+        if len(contents.frames) * PIECE >= size + PIECE or size > MAX_FILE:
             raise SourceError(f"{name}: the bundle is damaged: {len(contents.frames)} frames of a file of {size} bytes")
 
     def read_at(self, position: int, count: int) -> bytes:
@@ -220,7 +230,13 @@ class Bundle:
         return self._directory(number, inside)
 
     def _opened(self, number: int, inside: str) -> tuple[StoredDirectory, ContainerReader]:
-        read, size = self._read(f"{number}/{container_name(inside)}")
+        try:
+            read, size = self._read(f"{number}/{container_name(inside)}")
+        except FileNotFoundError:
+            looped = self._behind_loop(number, inside)
+            if looped is None:
+                raise
+            return looped
         try:
             container = ContainerReader(read, size)
             directory = read_index(container.index)
@@ -231,6 +247,21 @@ class Bundle:
             text = f"the bundle is damaged: {number}/{container_name(inside)}: {error}"
             raise OSError(errno.EIO, text, inside) from error
         return directory, container
+
+    def _behind_loop(self, number: int, inside: str) -> tuple[StoredDirectory, ContainerReader] | None:
+        """Return the directory above a link to which this leads; None if it is no such link."""
+        above, _, name = inside.rpartition("/")
+        link = self._directory(number, above)[0].files.get(name) if inside else None
+        if link is None or link.target is None or link.followed is None:
+            return None
+        while True:
+            found = self._directory(number, above)
+            status = found[0].status
+            if (status.device, status.inode) == (link.followed.device, link.followed.inode):
+                return found
+            if not above:
+                return None
+            above = above.rpartition("/")[0]
 
 
 def has_records(directory: str) -> bool:

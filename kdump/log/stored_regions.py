@@ -107,6 +107,8 @@ def _problem(values: Any) -> Problem:
     plain = all(isinstance(each, (int, str, type(None))) for each in (problem.expected, problem.actual, problem.size))
     if not all(isinstance(each, str) for each in texts) or not plain or not isinstance(problem.is_ours, bool):
         raise ValueError("not a problem")
+    for text in (*texts, str(problem.expected), str(problem.actual)):
+        _text(text)
     _optional(problem.position)
     return problem
 
@@ -128,4 +130,5 @@ def _optional(number: Any) -> int | None:
 def _text(value: Any) -> str:
     if not isinstance(value, str):
         raise ValueError(f"{value!r} is not a text")
+    value.encode()  # raises for what cannot be printed
     return value

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import fcntl
 import json
 import os
 import socket
@@ -75,7 +76,8 @@ def bundle(
     refuse_output(out, sources)
     made_with = MadeWith(sources, "crc" if options.checksums else "headers", options.internal, list(topics))
     writer = _BundleWriter(out, made_with, options, on_unreadable, on_progress)
-    writer.run()
+    with _alone_in(writer.begin()):
+        writer.run()
     return writer.summary
 
 
@@ -107,10 +109,9 @@ class _BundleWriter:
         self.on_unreadable = on_unreadable
         self.on_progress = on_progress
         self.summary = BundleSummary(named)
-        self._seen: set[tuple[int, int]] = set()
 
     def run(self) -> None:
-        self._begin()
+        self._manifest(complete=False)
         for number, source in enumerate(self.made_with.directories):
             place = os.path.join(self.out, str(number))
             with _explained(place):
@@ -125,13 +126,13 @@ class _BundleWriter:
                         os.unlink(os.path.join(place, name))
         self._manifest(complete=True)
 
-    def _begin(self) -> None:
-        """Take over the bundle that is there, or begin one."""
+    def begin(self) -> str:
+        """Take over the bundle that is there, or create its directory; return that."""
         with _explained(self.out):
             if os.path.lexists(self.out) and (not os.path.isdir(self.out) or os.listdir(self.out)):
                 self._take_over()
             os.makedirs(self.out, exist_ok=True)
-        self._manifest(complete=False)
+        return self.out
 
     def _take_over(self) -> None:
         path = os.path.join(self.out, MANIFEST)
@@ -169,22 +170,31 @@ class _BundleWriter:
             file.write(json.dumps(values, indent=1).encode() + b"\n")
 
     def _walk(self, source: str) -> Iterator[tuple[str, str, os.stat_result]]:
-        """Yield each directory from `source` on, with its path in it and status; those behind links once."""
-        waiting = [(source, "")]
+        """Yield each directory from `source` on, with its path in it and status. A link is followed unless it leads to
+        a directory above it; more than one in a path only to what has not been seen."""
+        seen: set[tuple[int, int]] = set()
+        waiting: list[tuple[str, str, int, tuple[tuple[int, int], ...]]] = [(source, "", 0, ())]
         while waiting:
-            path, inside = waiting.pop()
+            path, inside, links, above = waiting.pop()
             try:
                 status = os.stat(path)
+            except FileNotFoundError:
+                continue
             except OSError as error:
                 self.on_unreadable(SourceError(f"{path}: {error.strerror}"))
                 continue
-            if (status.st_dev, status.st_ino) in self._seen:
+            identity = status.st_dev, status.st_ino
+            links += bool(inside) and os.path.islink(path)
+            if identity in above or (links > 1 and identity in seen):
                 continue
-            self._seen.add((status.st_dev, status.st_ino))
+            seen.add(identity)
             yield path, inside, status
             with suppress(OSError), os.scandir(path) as entries:
-                below = sorted(entry.name for entry in entries if entry.is_dir())
-                waiting += [(os.path.join(path, name), f"{inside}/{name}".lstrip("/")) for name in reversed(below)]
+                below = sorted((entry.name for entry in entries if entry.is_dir()), reverse=True)
+                waiting += [
+                    (os.path.join(path, name), f"{inside}/{name}".lstrip("/"), links, (*above, identity))
+                    for name in below
+                ]
 
     def _directory(self, number: int, path: str, inside: str, status: os.stat_result) -> str | None:
         """Write the container of a directory if it has changed, and return its name; None if it was deleted."""
@@ -235,6 +245,22 @@ class _BundleWriter:
         finally:
             with uninterrupted(), suppress(FileNotFoundError):
                 os.unlink(passing)
+
+
+@contextmanager
+def _alone_in(out: str) -> Iterator[None]:
+    """Keep other runs from writing into the bundle `out`."""
+    with _explained(out):
+        lock = os.open(out, os.O_RDONLY | os.O_CLOEXEC)
+    try:
+        with suppress(OSError):  # a file system without locks
+            try:
+                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                raise OutputError(f"{out}: another run is writing this bundle") from None
+        yield
+    finally:
+        os.close(lock)
 
 
 @contextmanager
