@@ -581,6 +581,10 @@ def changed_manifest(change: Callable[[dict[str, Any]], object]) -> Callable[[by
         changed_manifest(lambda values: values.update(names=[])),
         changed_manifest(lambda values: values.update(names=None)),
         changed_manifest(lambda values: values.pop("host")),
+        changed_manifest(lambda values: values.update(created="now")),
+        changed_manifest(lambda values: values.update(directories=["\ud800"])),
+        changed_manifest(lambda values: values.update(directories=[1])),
+        changed_manifest(lambda values: values.update(host=["a"])),
     ],
 )
 def test_a_manifest_that_no_kdump_wrote(change: Callable[[bytes], bytes], small: Path, tmp_path: Path) -> None:

@@ -286,9 +286,16 @@ def _manifest(path: str, read: Callable[[str], tuple[Callable[[int, int], bytes]
         if values["format"] != FORMAT:
             raise SourceError(f"{path}: a bundle of format {values['format']!r}, this kdump reads {FORMAT}")
         manifest = Manifest(**{name: values[name] for name in Manifest._fields})
+        lists = (manifest.directories, manifest.names, manifest.topics)
+        texts = [manifest.kdump, manifest.host, manifest.depth, *(each for one in lists for each in one)]
+        numbers = (manifest.created, manifest.internal, manifest.complete)
+        if not all(type(each) is list for each in lists) or [type(each) for each in numbers] != [int, bool, bool]:
+            raise ValueError("a value of another type")
+        for text in texts:
+            os.fsencode(text)  # raises for what is no text, or cannot be printed
         if len(manifest.directories) != len(manifest.names) or not manifest.names:
             raise ValueError("its directories have no names")
-        if any(not name or "/" in name or name in (".", "..") for name in manifest.names):
+        if any(not name or "/" in name or "\0" in name or name in (".", "..") for name in manifest.names):
             raise ValueError("an impossible name of a directory")
     except OSError as error:
         raise SourceError(f"{path}: {MANIFEST}: {error.strerror}") from error
