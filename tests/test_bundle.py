@@ -3,6 +3,7 @@ from elsewhere can do harm."""
 
 from __future__ import annotations
 
+import errno
 import fcntl
 import io
 import json
@@ -594,6 +595,28 @@ def test_a_manifest_that_no_kdump_wrote(change: Callable[[bytes], bytes], small:
     done = run("ls", copy)
     assert done.exit_code == 2
     assert MANIFEST in done.stderr or "format" in done.stderr
+
+
+def test_a_container_is_missing(small: Path, tmp_path: Path) -> None:
+    copy = tmp_path / "b"
+    shutil.copytree(small, copy)
+    (copy / "0" / container_name("payments-0")).unlink()
+    for command in ("ls", "verify", "transactions", "retention"):
+        done = run(command, copy)
+        assert done.exit_code == 2
+        assert "not in the bundle" in " ".join((done.stderr + done.stdout).split())
+
+
+def test_a_directory_that_cannot_be_written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def refused(*_: object, **__: object) -> None:
+        raise OSError(errno.EROFS, os.strerror(errno.EROFS))
+
+    out = bundled(FIXTURES / "clean-1", tmp_path / "b")
+    monkeypatch.setattr(os, "replace", refused)
+    monkeypatch.setattr(os, "unlink", refused)
+    done = run("bundle", FIXTURES / "clean-1", "--out", out)
+    assert done.exit_code == 2
+    assert "Read-only" in done.stderr
 
 
 def test_a_link_in_a_bundle_is_not_followed(small: Path, tmp_path: Path) -> None:

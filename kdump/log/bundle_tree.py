@@ -234,9 +234,13 @@ class Bundle:
             read, size = self._read(f"{number}/{container_name(inside)}")
         except FileNotFoundError:
             looped = self._behind_loop(number, inside)
-            if looped is None:
+            if looped is not None:
+                return looped
+            above, _, name = inside.rpartition("/")
+            if not inside or name not in self._directory(number, above)[0].files:
                 raise
-            return looped
+            text = "not in the bundle, which is not complete, or from which it was removed"
+            raise OSError(errno.EIO, text, inside) from None  # a missing directory would look deleted
         try:
             container = ContainerReader(read, size)
             directory = read_index(container.index)

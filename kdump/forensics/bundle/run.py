@@ -243,7 +243,7 @@ class _BundleWriter:
                 with uninterrupted():
                     os.replace(passing, path)
         finally:
-            with uninterrupted(), suppress(FileNotFoundError):
+            with uninterrupted(), suppress(OSError):
                 os.unlink(passing)
 
 
