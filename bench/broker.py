@@ -13,7 +13,18 @@ from bench.kafka import ROOT
 from bench.measure import Failed, Run, with_children
 from bench.segments import MIB
 
-EVERY = ("ls", "ls --quick", "verify", "stats", "transactions", "producers", "retention", "restart-plan", "reindex")
+EVERY = (
+    "ls",
+    "ls --quick",
+    "inspect",
+    "verify",
+    "stats",
+    "transactions",
+    "producers",
+    "retention",
+    "restart-plan",
+    "reindex",
+)
 COMMANDS: dict[str, tuple[str, ...]] = {
     "partitions": (*EVERY, "salvage --out {out}", "report --out {out}.html", "carve"),
     "aborted transactions": ("verify", "transactions", "producers", "stats"),
@@ -22,7 +33,7 @@ COMMANDS: dict[str, tuple[str, ...]] = {
     "group offsets": ("groups", "verify"),
     "metadata": ("cluster", "verify", "restart-plan"),
     "keys": ("retention --keys", "stats", "verify"),
-    "index entries": ("verify", "ls", "restart-plan", "reindex"),
+    "index entries": ("verify", "ls", "reindex"),
 }
 """The commands to measure on each disk. {out} is a path for their output."""
 

@@ -13,6 +13,10 @@ class WorkProgress:
         self._left = size
         self._on_progress = on_progress
 
+    def expect(self, size: int) -> None:
+        """Set the number of bytes that are left."""
+        self._left = size
+
     def more(self, count: int) -> None:
         """Count bytes that have been read."""
         count = min(count, self._left)

@@ -10,10 +10,7 @@ import os
 import stat as modes
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, nullcontext
-from typing import TYPE_CHECKING, Any, Protocol
-
-if TYPE_CHECKING:
-    from kdump.log.source import Source
+from typing import Any, Protocol
 
 
 class Entry(Protocol):
@@ -37,8 +34,8 @@ class FileTree(Protocol):
         ...
 
     def readlink(self, inside: str) -> str: ...
-    def open(self, inside: str, path: str) -> Source:
-        """Open a file. Raises SourceError."""
+    def open(self, inside: str, path: str) -> Any:
+        """Return a kdump.log.source.Source of a file. Raises SourceError."""
         ...
 
 

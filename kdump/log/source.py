@@ -318,7 +318,8 @@ def open_source(path: str, wrap: Callable[[FileSource], Source] | None = None) -
         return _open_url(path)
     in_tree = tree_at(path)
     if in_tree is not None:
-        return in_tree[0].open(in_tree[1], path)
+        found: Source = in_tree[0].open(in_tree[1], path)
+        return found
     try:
         fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
     except (OSError, ValueError) as error:

@@ -47,7 +47,7 @@ from kdump.forensics.restart.stray_partitions import StrayPartitions
 from kdump.forensics.work_progress import WorkProgress
 from kdump.format.numbers import parse_int
 from kdump.log import file_system
-from kdump.log.directory_listing import items, length, names
+from kdump.log.directory_listing import items
 from kdump.log.errors import SourceError
 from kdump.log.internal_topics import METADATA_TOPIC
 from kdump.log.live_files import PAUSES, SeenDirectory, identity, is_changing, read_stable, see
@@ -68,12 +68,9 @@ def is_offset_checkpoint(stop: StartupFailure) -> bool:
     return os.path.basename(stop.file) in OFFSETS[:2]
 
 
-def segments_size(directory: str) -> int:
-    """Return the total size in bytes of the segments in a partition's directory, 0 if it cannot be listed."""
-    try:
-        return sum(length(os.path.join(directory, name)) or 0 for name in names(directory) if name.endswith(".log"))
-    except OSError:
-        return 0
+def segments_size(seen: SeenDirectory) -> int:
+    """Return the total size in bytes of the segments in a partition's directory."""
+    return sum(seen.identities[name].size for name in seen.files if name.endswith(".log"))
 
 
 @dataclass
@@ -104,11 +101,13 @@ class LogManager:
                 directory.stops.append(StartupFailure(EXIT, path, None, None, message, exception, remedy))
             if file_system.isdir(path):
                 plan = PartitionPlan(METADATA_TOPIC, 0, path, directory.path, "", clean=False)
-                work = WorkProgress(segments_size(path) if self.is_selected(METADATA_TOPIC) else 0, self.on_progress)
+                work = WorkProgress(0, self.on_progress)
                 how = LoadParameters(
                     self.options.open, self.rights, False, limits=self.options.limits, on_progress=work.more
                 )
-                plan = self._settled(plan, partial(self._carry_out, how=how, act=load_metadata_log))
+                is_counted = self.is_selected(METADATA_TOPIC)
+                act = partial(self._carry_out, how=how, act=load_metadata_log)
+                plan = self._settled(plan, act, work if is_counted else None)
                 work.end()
                 plan.stops = [stop._replace(kind=EXIT) for stop in plan.stops]
                 yield plan
@@ -161,7 +160,7 @@ class LogManager:
             key = (topic, partition)
             plan = PartitionPlan(topic, partition, item.path, directory.path, state, clean, points.get(key))
             plan.highWatermark = None if state else marks.get(key)
-            work = WorkProgress(segments_size(item.path), self.on_progress)
+            work = WorkProgress(0, self.on_progress)
             how = LoadParameters(
                 self.options.open,
                 self.rights,
@@ -181,7 +180,7 @@ class LogManager:
                     plan.logEndIfRecovered = instead.logEndOffset
                 self._after(plan, directory)
 
-            plan = self._settled(plan, act)
+            plan = self._settled(plan, act, work)
             work.end()
             if file_system.isdir(plan.path):  # its topic may have been deleted in the meantime
                 yield plan
@@ -201,14 +200,21 @@ class LogManager:
         remote = effective(self.metadata, topic, "remote.storage.enable", None) == "true"
         return replace(how, interval=INTERVAL if interval is None or interval < 0 else interval, remote=remote)
 
-    def _settled(self, plan: PartitionPlan, act: Callable[[PartitionPlan, SeenDirectory], None]) -> PartitionPlan:
-        """Return the plan that `act` makes from the files of the partition, which are listed once. If it stops, or
-        something could not be read, while a broker is changing the partition's files, it is made again; if the files
-        keep changing, the plan only notes that."""
+    def _settled(
+        self,
+        plan: PartitionPlan,
+        act: Callable[[PartitionPlan, SeenDirectory], None],
+        work: WorkProgress | None,
+    ) -> PartitionPlan:
+        """Return the plan that `act` makes from the files of the partition, which are listed once; `work` is told the
+        size of the segments. If it stops, or something could not be read, while a broker is changing the partition's
+        files, it is made again; if the files keep changing, the plan only notes that."""
         before: dict[tuple[str, str], Identity | None] = {}
         for pause in (*PAUSES, None):
             made = replace(plan, steps=[], cuts=[], stops=[], notes=[], unread=[])
             seen = see(plan.path)
+            if work is not None and pause == PAUSES[0]:
+                work.expect(segments_size(seen))
             act(made, seen)
             if not (made.stops or made.unread) or not is_changing(plan.path, seen.identities):
                 return made
