@@ -4,19 +4,15 @@
 from __future__ import annotations
 
 import errno
-import json
 import os
 import stat
-import tarfile
-from collections.abc import Callable
 from functools import lru_cache, partial
-from typing import Any, NamedTuple
+from typing import Any
 
 from kdump.format.bundle_container import ContainerReader
 from kdump.format.errors import DecodeError
+from kdump.log.bundle_file import BundleFile
 from kdump.log.bundle_index import (
-    MAX_FILE,
-    PIECE,
     RECORDS,
     Bytes,
     FileStatus,
@@ -26,86 +22,18 @@ from kdump.log.bundle_index import (
     read_index,
 )
 from kdump.log.bundle_log import BundleLog
-from kdump.log.bundle_names import CONTAINER, MANIFEST, container_name
+from kdump.log.bundle_manifest import read_manifest
+from kdump.log.bundle_members import ReadMember, packed_members, read_member
+from kdump.log.bundle_names import container_name
 from kdump.log.errors import SourceError, SourceNotFound
 from kdump.log.file_system import tree_at
 from kdump.log.source import Source
 from kdump.log.unreadable_paths import note
 
-FORMAT = 1
-"""Version of the format of bundles. A reader refuses others."""
-MAX_MANIFEST = 16 << 20
-"""Maximum bytes of a manifest."""
 OPEN = 8
 """Number of directories whose indexes are kept."""
 MOUNTS = 1 << 48
 """Added to device numbers: a bundle's files are not those of this machine, even if it was made here."""
-
-
-class Manifest(NamedTuple):
-    """What is known about a bundle as a whole. `directories`: paths of what was bundled, on its host; `depth`: headers
-    or crc; `internal`: whether Kafka's own topics are complete; `topics`: those whose records are complete."""
-
-    format: int
-    kdump: str
-    host: str
-    created: int
-    directories: list[str]
-    names: list[str]
-    depth: str
-    internal: bool
-    topics: list[str]
-    complete: bool
-
-
-class BundleFile:
-    """A Source of a small file."""
-
-    def __init__(self, name: str, container: ContainerReader, contents: Bytes, size: int) -> None:
-        self.name = name
-        self.size: int | None = size
-        self.error: str | None = None
-        self.keep = True
-        self._container = container
-        self._frames = contents.frames
-        self._held: tuple[int, bytes] = (-1, b"")
-        if len(contents.frames) * PIECE >= size + PIECE or size > MAX_FILE:
-            raise SourceError(f"{name}: the bundle is damaged: {len(contents.frames)} frames of a file of {size} bytes")
-
-    def read_at(self, position: int, count: int) -> bytes:
-        assert self.size is not None
-        count = max(0, min(count, self.size - position))
-        parts = []
-        while count:
-            number, inside = divmod(position, PIECE)
-            part = self._piece(number)[inside : inside + count]
-            part += bytes(min(count, PIECE - inside) - len(part))
-            parts.append(part)
-            position, count = position + len(part), count - len(part)
-        return b"".join(parts)
-
-    def _piece(self, number: int) -> bytes:
-        """Return a piece, without the zeros at its end."""
-        if number >= len(self._frames):
-            return b""
-        if self._held[0] != number:
-            try:
-                frame = self._frames[number]
-                if frame.size > PIECE:
-                    raise DecodeError("BundleIndex", "frames", number, f"{frame.size} bytes in a piece")
-                self._held = number, self._container.read(frame)
-            except DecodeError as error:
-                raise SourceError(f"{self.name}: the bundle is damaged: {error}; make it again") from error
-        return self._held[1]
-
-    def next_data(self, position: int) -> int:
-        return position if position < len(self._frames) * PIECE else max(position, self.size or 0)
-
-    def release(self, position: int) -> None:
-        pass
-
-    def close(self) -> None:
-        pass
 
 
 class _BundleEntry:
@@ -130,9 +58,9 @@ class Bundle:
     """A FileTree. `read` returns a function that reads a member of the bundle (position, count) and its size, and
     raises OSError. Raises SourceError for a bundle of which nothing can be read."""
 
-    def __init__(self, path: str, read: Callable[[str], tuple[Callable[[int, int], bytes], int]], number: int) -> None:
+    def __init__(self, path: str, read: ReadMember, number: int) -> None:
         self.path = path
-        self.manifest = _manifest(path, read)
+        self.manifest = read_manifest(path, read)
         self._read = read
         self._number = number
         self._directory = lru_cache(OPEN)(self._opened)
@@ -280,74 +208,6 @@ def has_records(directory: str) -> bool:
     return not any(isinstance(file.contents, Log) and RECORDS in file.contents.lacks for file in files)
 
 
-def _manifest(path: str, read: Callable[[str], tuple[Callable[[int, int], bytes], int]]) -> Manifest:
-    """Read the manifest. Raises SourceError."""
-    try:
-        read_at, size = read(MANIFEST)
-        if size > MAX_MANIFEST:
-            raise ValueError(f"{size} bytes")
-        values = json.loads(read_at(0, size))
-        if values["format"] != FORMAT:
-            raise SourceError(f"{path}: a bundle of format {values['format']!r}, this kdump reads {FORMAT}")
-        manifest = Manifest(**{name: values[name] for name in Manifest._fields})
-        lists = (manifest.directories, manifest.names, manifest.topics)
-        texts = [manifest.kdump, manifest.host, manifest.depth, *(each for one in lists for each in one)]
-        numbers = (manifest.created, manifest.internal, manifest.complete)
-        if not all(type(each) is list for each in lists) or [type(each) for each in numbers] != [int, bool, bool]:
-            raise ValueError("a value of another type")
-        for text in texts:
-            os.fsencode(text)  # raises for what is no text, or cannot be printed
-        if len(manifest.directories) != len(manifest.names) or not manifest.names:
-            raise ValueError("its directories have no names")
-        if any(not name or "/" in name or "\0" in name or name in (".", "..") for name in manifest.names):
-            raise ValueError("an impossible name of a directory")
-    except OSError as error:
-        raise SourceError(f"{path}: {MANIFEST}: {error.strerror}") from error
-    except (KeyError, TypeError, ValueError, RecursionError, AttributeError) as error:
-        raise SourceError(f"{path}: {MANIFEST} is not that of a bundle: {error}") from error
-    return manifest
-
-
-def read_member(root: str, name: str) -> tuple[Callable[[int, int], bytes], int]:
-    path = os.path.join(root, name)
-    if os.path.islink(path) or not stat.S_ISREG(os.stat(path).st_mode):
-        raise OSError(errno.EINVAL, "not a regular file", path)
-    return partial(_pread, path, 0), os.stat(path).st_size
-
-
-def _pread(path: str, base: int, position: int, count: int) -> bytes:
-    fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
-    try:
-        return os.pread(fd, count, base + position)
-    finally:
-        os.close(fd)
-
-
-def _packed(path: str) -> Callable[[str], tuple[Callable[[int, int], bytes], int]]:
-    """Return a function that finds the members of a tar file. Raises SourceError for members that no bundle has."""
-    members: dict[str, tuple[int, int]] = {}
-    try:
-        with tarfile.open(path, "r:") as archive:
-            for member in archive:
-                if member.isdir():
-                    continue
-                name = member.name
-                known = name == MANIFEST or (name.endswith(CONTAINER) and name.count("/") == 1)
-                if not member.isreg() or not known or name.startswith("/") or ".." in name.split("/"):
-                    raise SourceError(f"{path}: {name!r} is not a file of a bundle; nothing of it was read")
-                members[name] = (member.offset_data, member.size)
-    except (tarfile.TarError, OSError) as error:
-        raise SourceError(f"{path}: not a packed bundle: {error}") from error
-
-    def read(name: str) -> tuple[Callable[[int, int], bytes], int]:
-        if name not in members:
-            raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), name)
-        start, size = members[name]
-        return lambda position, count: _pread(path, start, position, max(0, min(count, size - position))), size
-
-    return read
-
-
 def open_bundle(path: str, number: int) -> Bundle:
     """Open a bundle. `number` tells the bundles of a run apart. Raises SourceError."""
-    return Bundle(path, partial(read_member, path) if os.path.isdir(path) else _packed(path), number)
+    return Bundle(path, partial(read_member, path) if os.path.isdir(path) else packed_members(path), number)

@@ -20,6 +20,7 @@ OF_THIS_MACHINE = {
     "commands/completion_candidates.py",
     "log/file_system.py",
     "log/page_cache.py",
+    "log/bundle_members.py",
     "log/bundle_names.py",
     "log/bundle_tree.py",
     "forensics/bundle/directory_writer.py",

@@ -19,8 +19,9 @@ from kdump.forensics.output_directory import OutputError, OutputExists, OutputFi
 from kdump.format.bundle_container import ContainerReader
 from kdump.format.errors import DecodeError
 from kdump.log.bundle_index import StoredDirectory, read_index
+from kdump.log.bundle_manifest import FORMAT
+from kdump.log.bundle_members import read_member
 from kdump.log.bundle_names import CONTAINER, MANIFEST, container_name, is_bundle
-from kdump.log.bundle_tree import FORMAT, read_member
 from kdump.log.command_line_paths import missing
 from kdump.log.errors import OnUnreadable, SourceError
 from kdump.log.find_directories import find_directories
