@@ -27,6 +27,7 @@ ARGUMENTS = {
     "query": ("--help",),
     "salvage": (PAYMENTS, "--out", "OUT"),
     "report": (PAYMENTS, "--out", "OUT"),
+    "bundle": (PAYMENTS, "--quiet", "--out", "OUT"),
 }
 STATUS = {signal.SIGINT: 130, signal.SIGTERM: -signal.SIGTERM, signal.SIGHUP: -signal.SIGHUP}
 COUNT = 3

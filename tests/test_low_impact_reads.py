@@ -64,6 +64,7 @@ ARGUMENTS: dict[str, tuple[str, ...]] = {
     "reindex": ("{disk}/orders-0", "--out", "{out}"),
     "carve": ("{log}",),
     "report": ("{disk}/orders-0", "--out", "{out}"),
+    "bundle": ("{disk}/orders-0", "--out", "{out}"),
     "dump-log": ("--files", "{log}"),
     "dump-log --print-data-log": ("--files", "{log}"),
     "dump-log index": ("--files", "{index}"),

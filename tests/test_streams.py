@@ -19,6 +19,7 @@ import pytest
 from bench.segments import repeat
 from kdump.cli import COMMANDS, TO_THE_END
 from kdump.forensics.output_directory import PASSING
+from kdump.log.bundle_names import MANIFEST
 from tests import craft
 from tests.conftest import FIXTURES, ROOT, sample, segment
 from tests.streams import CLOSED, FULL, GONE, OPEN, Ended, Run, ended
@@ -59,6 +60,7 @@ def runs(tmp_path_factory: pytest.TempPathFactory) -> dict[str, list[tuple[str, 
         "reindex": [(good, "--out", "OUT"), (bad, "--out", "OUT"), (missing,)],
         "carve": [(LOG, "--out", "OUT"), ("/dev/null",), (missing,)],
         "report": [(missing, "--out", "OUT/page.html"), (), (good, "--out", "OUT/page.html")],
+        "bundle": [(str(FIXTURES / "clean-2"), "--out", "OUT"), (missing, "--out", "OUT")],
         "dump-log": [("--files", LOG), ("--files", missing)],
         "completion": [("bash",), ("nonsense",)],
         **{name: [("--help",), ()] for name in SPARK},
@@ -70,9 +72,10 @@ def test_of_each_command(runs: dict[str, list[tuple[str, ...]]]) -> None:
 
 
 def files_below(directory: Path) -> dict[str, bytes]:
-    """Return the contents of files by path; of a page, which contains the current time, only that it exists."""
+    """Return the contents of files by path; of a page, and of the manifest of a bundle, which contain the current time,
+    only that they exist."""
     return {
-        str(path.relative_to(directory)): path.read_bytes() if path.suffix != ".html" else b""
+        str(path.relative_to(directory)): path.read_bytes() if path.suffix != ".html" and path.name != MANIFEST else b""
         for path in directory.rglob("*")
         if path.is_file()
     }
@@ -174,6 +177,7 @@ WRITERS = {
     "salvage": (str(FIXTURES / "clean-2"), "--out", "OUT"),
     "reindex": (str(FIXTURES / "clean-2"), "--out", "OUT"),
     "carve": (LOG, "--out", "OUT"),
+    "bundle": (str(FIXTURES / "clean-2"), "--quiet", "--out", "OUT"),
     "report": (str(PAYMENTS), "--out", "OUT/page.html", "--charts", "OUT/charts", "--chart-format", "svg"),
 }
 

@@ -14,7 +14,10 @@ from tests.command import run, unmatched
 from tests.conftest import FIXTURES, numbers_in, sample
 
 DISK = FIXTURES / "disk-1"
-MORE = {"salvage": ("--out", "OUT"), "report": ("--out", "OUT"), "scan": ("--out", "OUT"), "query": ("select 1",)}
+MORE = {
+    **dict.fromkeys(("salvage", "report", "bundle", "scan"), ("--out", "OUT")),
+    "query": ("select 1",),
+}
 """What a command needs in addition to paths."""
 AS_KAFKA = "dump-log"
 """Works like Kafka's tool: it prints that it ignores a file with an unknown name, and ends with 0."""

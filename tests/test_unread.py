@@ -44,6 +44,7 @@ FORMS = {
     "reindex": ["reindex"],
     "carve": ["carve"],
     "report": ["report"],
+    "bundle": ["bundle"],
     "restart-plan": ["restart-plan"],
 }
 """The commands that read disks, in the forms that read different files."""
@@ -64,6 +65,7 @@ USUAL = {
     "retention": "payments-0/00000000000000000000.timeindex",
     "salvage": "payments-0/leader-epoch-checkpoint",
     "reindex": "meta.properties",
+    "bundle": LEDGER,
 }
 """The file for which `make test` runs a command, other than the slower commands."""
 
@@ -86,7 +88,7 @@ def disk() -> Iterator[Path]:
 def swept(form: str, disk: Path, names: list[str], *options: str, mode: int = 0) -> tuple[Answer, list[Answer]]:
     """Return the answer for the healthy disk, and that for each of the names."""
     arguments = [*FORMS[form], str(disk), *options]
-    out = disk.parent / "out" if form in ("salvage", "report") else None
+    out = disk.parent / "out" if form in ("salvage", "report", "bundle") else None
     if out is not None:
         arguments += ["--out", str(out)]
     if form == "diff":

@@ -114,9 +114,9 @@ def _run(options: BundleCommandOptions) -> int:
         if options.tar is not None:
             progress.show("packing")
             pack(options.out, options.tar, options.paths)
-    if not options.output.quiet:
-        print_error(LEAVES + (f"; and the records of {', '.join(options.topics)}." if options.topics else "."))
     sink.add(summary)
     sink.end()
     output.flush()
+    if not options.output.quiet:
+        print_error(LEAVES + (f"; and the records of {', '.join(options.topics)}." if options.topics else "."))
     return 2 if unreadable() else 0
