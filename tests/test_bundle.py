@@ -127,7 +127,7 @@ def test_the_answers_of_a_healthy_disk(name: str, tmp_path: Path) -> None:
 
 @pytest.mark.sampled
 @pytest.mark.usefixtures("_no_clock")
-@pytest.mark.parametrize("damage", sample(DAMAGES, 50, "bundle"), ids=lambda damage: damage.name)
+@pytest.mark.parametrize("damage", sample(DAMAGES, 100, "bundle"), ids=lambda damage: damage.name)
 def test_the_answers_of_a_damaged_disk(damage: Damage, tmp_path: Path) -> None:
     disk = copy_disk(DISKS / DISK_PATHS[damage.disk], tmp_path / "disk")
     damage.apply(disk)
@@ -454,7 +454,7 @@ def test_a_damaged_bundle_is_named(small: Path, tmp_path: Path) -> None:
     intact = {command: run(*command, small).stdout for command in commands}
     assert all(intact.values())
     noticed = 0
-    for number in sample(range(200), 10, "bundle"):
+    for number in sample(range(200), 25, "bundle"):
         copy = tmp_path / str(number)
         shutil.copytree(small, copy)
         path = copy / files[dice.randrange(len(files))].relative_to(small)
