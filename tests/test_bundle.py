@@ -125,6 +125,10 @@ def test_the_answers_of_a_healthy_disk(name: str, tmp_path: Path) -> None:
     assert_same_answers(DISKS / name, bundled(DISKS / name, tmp_path / "bundle"))
 
 
+LEFT_OUT = ("control-key-short", "control-value-short")
+"""Damage that turns a control batch into one whose records might be anything."""
+
+
 @pytest.mark.sampled
 @pytest.mark.usefixtures("_no_clock")
 @pytest.mark.parametrize("damage", sample(DAMAGES, 100, "bundle"), ids=lambda damage: damage.name)
@@ -132,7 +136,11 @@ def test_the_answers_of_a_damaged_disk(damage: Damage, tmp_path: Path) -> None:
     disk = copy_disk(DISKS / DISK_PATHS[damage.disk], tmp_path / "disk")
     damage.apply(disk)
     aged(disk)
-    assert_same_answers(disk, bundled(disk, tmp_path / "bundle"), tuple(each for each in COMMANDS if each[0] != "ls"))
+    bundle = bundled(disk, tmp_path / "bundle")
+    if damage.name in LEFT_OUT:
+        assert run("transactions", bundle).exit_code == 2
+        return
+    assert_same_answers(disk, bundle)
 
 
 @pytest.mark.usefixtures("_no_clock")
