@@ -10,7 +10,6 @@ from dataclasses import dataclass
 from typing import BinaryIO
 
 from kdump.check.options import Options
-from kdump.forensics.bundle.foreign_records import has_batch
 from kdump.forensics.bundle.log_writer import (
     Keep,
     keep_all,
@@ -19,14 +18,18 @@ from kdump.forensics.bundle.log_writer import (
     keep_without_secrets,
     write_log,
 )
+from kdump.forensics.carve.search import Search
 from kdump.format.bundle_container import ContainerReader, ContainerWriter, Frame
 from kdump.format.errors import DecodeError
 from kdump.log.bundle_index import MAX_FILE, PIECE, Bytes, FileStatus, Log, StoredDirectory, StoredFile, index_of
 from kdump.log.errors import SourceError
 from kdump.log.file_kinds import BATCHES, INDEXES, KRAFT_SNAPSHOT, PRODUCER_SNAPSHOT, by_name
 from kdump.log.internal_topics import INTERNAL_TOPICS, METADATA_TOPIC
-from kdump.log.paths import PARTITION, target
+from kdump.log.partition_directory import partition
+from kdump.log.paths import target
+from kdump.log.region import Limits
 from kdump.log.source import Source
+from kdump.log.window import Window
 
 MAX_SMALL_FILE = 16 << 20
 """Maximum bytes of a checkpoint or another small text file; a broker with 100,000 partitions has half as many."""
@@ -176,9 +179,9 @@ class DirectoryWriter:
             return file._replace(error=str(error).removeprefix(f"{at.path}: "))
 
     def _keep(self, is_snapshot: bool) -> Keep:
-        topic = _topic(self.path)
-        # The directory may be behind a link with another name.
-        if is_snapshot or METADATA_TOPIC in (topic, _topic(os.path.realpath(self.path))):
+        topic = partition(self.path).topic
+        # The path may be a link with another name.
+        if is_snapshot or METADATA_TOPIC in (topic, partition(os.path.realpath(self.path)).topic):
             return keep_without_secrets if self.options.internal else keep_control
         if topic in INTERNAL_TOPICS:
             return keep_all if self.options.internal else keep_control
@@ -190,9 +193,9 @@ class DirectoryWriter:
         pieces: list[Frame] = []
         size = 0
         with closing(source):
+            if _has_batch(source, self.options.reading.limits):
+                raise SourceError(f"{source.name}: contains record batches, which is not what its name says")
             while data := source.read_at(size, PIECE):
-                if has_batch(data):
-                    raise SourceError(f"{source.name}: contains record batches, which is not what its name says")
                 pieces.append(container.add(data.rstrip(b"\0")))
                 size += len(data)
         while pieces and not pieces[-1].size:
@@ -200,9 +203,11 @@ class DirectoryWriter:
         return Bytes(tuple(pieces)), size
 
 
-def _topic(directory: str) -> str:
-    match = PARTITION.match(os.path.basename(directory))
-    return match["topic"] if match else ""
+def _has_batch(source: Source, limits: Limits) -> bool:
+    """Return True if there is a whole batch anywhere in a file: a segment that was renamed, or blocks that a file
+    system wrote to the wrong file; or if there are too many headers to check them all."""
+    search = Search(Window(source), limits)
+    return next(search.batches(), None) is not None or search.unchecked > 0
 
 
 def _with_size(file: StoredFile, size: int) -> StoredFile:
