@@ -3,6 +3,7 @@ far as any of them is not 0. Used in bundles (docs/bundle.md)."""
 
 from __future__ import annotations
 
+import sys
 from array import array
 from collections.abc import Iterable, Sequence
 
@@ -47,8 +48,6 @@ def read_planes(data: bytes, position: int, count: int) -> tuple[array[int], int
 
 def _little(numbers: array[int]) -> array[int]:
     """Swap between the machine's byte order and little-endian."""
-    import sys
-
     if sys.byteorder == "big":
         numbers.byteswap()
     return numbers

@@ -5,7 +5,7 @@ from __future__ import annotations
 from kdump.format.bundle_container import ContainerReader
 from kdump.format.errors import DecodeError
 from kdump.log.bundle_index import MAX_FILE, PIECE, Bytes
-from kdump.log.errors import SourceError
+from kdump.log.errors import SourceError, damaged_bundle
 
 
 class BundleFile:
@@ -45,7 +45,7 @@ class BundleFile:
                     raise DecodeError("BundleIndex", "frames", number, f"{frame.size} bytes in a piece")
                 self._held = number, self._container.read(frame)
             except DecodeError as error:
-                raise SourceError(f"{self.name}: the bundle is damaged: {error}; make it again") from error
+                raise damaged_bundle(self.name, error) from error
         return self._held[1]
 
     def next_data(self, position: int) -> int:

@@ -16,9 +16,8 @@ from kdump.format.bundle_container import ContainerReader
 from kdump.format.errors import DecodeError
 from kdump.format.header_planes import decode_headers
 from kdump.log.bundle_index import BATCHES, Block, FileStatus, Log
-from kdump.log.errors import SourceError
+from kdump.log.errors import SourceError, damaged_bundle
 from kdump.log.region import Batch, BatchRun, DefaultRecordBatch, Limits, Region, make_batch
-from kdump.log.source import Identity
 from kdump.log.stored_regions import region_of
 from kdump.log.window import BufferWindow
 
@@ -73,17 +72,9 @@ class BundleLog:
     def release(self, position: int) -> None:
         pass
 
-    def identity(self) -> Identity:
-        """Return the identity that the file had when it was read."""
-        return Identity(self.status.device, self.status.inode, self.status.size, self.status.mtimeNs)
-
     def state(self) -> tuple[int, int]:
         """Return the size in bytes and modification time in ns that the file had when it was read."""
         return self.status.size, self.status.mtimeNs
-
-    def grown(self) -> int:
-        """Return by how many bytes the file was longer when it had been read: 0."""
-        return 0
 
     def close(self) -> None:
         pass
@@ -91,29 +82,26 @@ class BundleLog:
     def stored_regions(self, start: int, limits: Limits, *, runs: bool) -> Iterator[Region]:
         """Yield the regions from position `start` on. `runs`: as batch runs where possible. Raises SourceError for a
         damaged bundle."""
+        try:
+            for region in self._regions(start, limits):
+                if isinstance(region, BatchRun) and (not runs or region.position < start):
+                    yield from (batch for batch in region.batches() if batch.position >= start)
+                elif isinstance(region, BatchRun) or region.position >= start:
+                    yield region
+        except DecodeError as error:
+            raise damaged_bundle(self.name, error) from error
+
+    def _regions(self, start: int, limits: Limits) -> Iterator[Region]:
+        """Yield the regions of the blocks that end after position `start`. Raises DecodeError."""
         position = 0
         for block in self._log.blocks:
             if block.position != position:
-                raise self._damaged(DecodeError("Block", "position", 0, f"byte {block.position} follows {position}"))
+                raise DecodeError("Block", "position", 0, f"byte {block.position} follows {position}")
             position += block.size
-            if position <= start:
-                continue
-            try:
-                found = self._batches(block, limits) if block.kind == BATCHES else self._others(block, limits)
-                for region in found:
-                    if region.position < start and not isinstance(region, BatchRun):
-                        continue
-                    if isinstance(region, BatchRun) and (not runs or region.position < start):
-                        yield from (batch for batch in region.batches() if batch.position >= start)
-                    else:
-                        yield region
-            except DecodeError as error:
-                raise self._damaged(error) from error
+            if position > start:
+                yield from self._batches(block, limits) if block.kind == BATCHES else self._others(block, limits)
         if position != self._log.size:
-            raise self._damaged(DecodeError("Log", "size", 0, f"{self._log.size} bytes, blocks up to {position}"))
-
-    def _damaged(self, error: DecodeError) -> SourceError:
-        return SourceError(f"{self.name}: the bundle is damaged: {error}; make it again")
+            raise DecodeError("Log", "size", 0, f"{self._log.size} bytes, blocks up to {position}")
 
     def _batches(self, block: Block, limits: Limits) -> Iterator[Region]:
         headers = decode_headers(self._container.read(block.frame))

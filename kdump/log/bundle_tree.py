@@ -74,9 +74,14 @@ class Bundle:
     def _is_single(self) -> bool:
         return len(self.manifest.directories) == 1
 
+    @property
+    def _root(self) -> FileStatus:
+        """Status of the directory above those that were bundled, if there are several."""
+        return FileStatus(stat.S_IFDIR | 0o555, 0, 0, self.manifest.created * 1_000_000, 0, 0, 0, 0)
+
     def stat(self, inside: str, *, follow: bool = True) -> os.stat_result:
         if not inside and not self._is_single:
-            return self.status_of(FileStatus(stat.S_IFDIR | 0o555, 0, 0, self.manifest.created * 1_000_000, 0, 0, 0, 0))
+            return self.status_of(self._root)
         above, _, name = inside.rpartition("/")
         if not inside or (not above and not self._is_single):
             return self.status_of(self._container(inside)[0].status)
@@ -88,8 +93,7 @@ class Bundle:
 
     def entries(self, inside: str, path: str) -> list[Any]:
         if not inside and not self._is_single:
-            status = FileStatus(stat.S_IFDIR | 0o555, 0, 0, 0, 0, 0, 0, 0)
-            files = [StoredFile(name, status) for name in self.manifest.names]
+            files = [StoredFile(name, self._root) for name in self.manifest.names]
         else:
             directory = self._container(inside)[0]
             if directory.error is not None:
@@ -161,7 +165,7 @@ class Bundle:
         try:
             read, size = self._read(f"{number}/{container_name(inside)}")
         except FileNotFoundError:
-            looped = self._behind_loop(number, inside)
+            looped = self._through_loop(number, inside)
             if looped is not None:
                 return looped
             above, _, name = inside.rpartition("/")
@@ -180,7 +184,7 @@ class Bundle:
             raise OSError(errno.EIO, text, inside) from error
         return directory, container
 
-    def _behind_loop(self, number: int, inside: str) -> tuple[StoredDirectory, ContainerReader] | None:
+    def _through_loop(self, number: int, inside: str) -> tuple[StoredDirectory, ContainerReader] | None:
         """Return the directory above a link to which this leads; None if it is no such link."""
         above, _, name = inside.rpartition("/")
         link = self._directory(number, above)[0].files.get(name) if inside else None

@@ -62,6 +62,11 @@ def listing_error(error: OSError, path: str) -> str:
     return went_away(path) if is_missing(error) else f"{path}: {error.strerror}"
 
 
+def damaged_bundle(path: str, error: Exception) -> SourceError:
+    """Return the error for a file in a bundle that is damaged."""
+    return SourceError(f"{path}: the bundle is damaged: {error}; make it again")
+
+
 def within(place: str, problem: str) -> str:
     """Prefix the problem with its location. An Unread or Gone begins with its path, and stays as it is."""
     return problem if isinstance(problem, (Unread, Gone)) else f"{place}: {problem}"

@@ -166,5 +166,5 @@ def test_the_fast_decoder_says_what_the_slow_one_says() -> None:
         if expected.values is not None and expected.version is not None:
             schema = load(expected.name)
             known = min(expected.version, schema.valid.highest)
-            said = _json(schema.struct(known), expected.values) if schema.valid.hold(known) else {}
-            assert repr(metadata_json(expected)) == repr(said)
+            expected_json = _json(schema.struct(known), expected.values) if schema.valid.hold(known) else {}
+            assert repr(metadata_json(expected)) == repr(expected_json)

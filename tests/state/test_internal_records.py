@@ -34,10 +34,10 @@ def _one_by_one(path: Path, limits: Limits) -> Iterator[dict[str, Any] | None]:
 
 
 def _is_same(path: Path, limits: Limits = LIMITS) -> list[dict[str, Any] | None]:
-    said: list[str] = []
-    found = [each and record_facts(each) for each in read_records(str(path), limits, said.append)]
+    problems: list[str] = []
+    found = [each and record_facts(each) for each in read_records(str(path), limits, problems.append)]
     assert found == [*_one_by_one(path, limits)]
-    assert len(said) == found.count(None)
+    assert len(problems) == found.count(None)
     return found
 
 

@@ -182,9 +182,9 @@ class PartitionCheck(Resumable):
         source = window.source
         lacks = source.lacks if isinstance(source, BundleLog) else ()
         deep = decode and "records" in self.options.chosen
-        wanted = {each for each in lacks if each != RECORDS or deep}
+        unchecked = {each for each in lacks if each != RECORDS or deep}
         deep = deep and RECORDS not in lacks
-        self.totals.not_in_bundle.update(wanted - self._lacks)
+        self.totals.not_in_bundle.update(unchecked - self._lacks)
         self._lacks.update(lacks)
         yield from _findings(observer.begin(part) for observer in observers)
         runs = BatchRunChecker(

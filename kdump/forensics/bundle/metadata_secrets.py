@@ -15,6 +15,7 @@ from kdump.format.metadata_record import decode_metadata_record
 from kdump.log.batch_records import records
 from kdump.log.record import Record
 from kdump.log.region import Batch, DefaultRecordBatch
+from kdump.state.marker import MARKER_SIZE
 from kdump.state.metadata_image import BROKER, TOPIC
 from kdump.state.secrets import is_secret
 from kdump.state.topic_config import SYNONYMS
@@ -30,15 +31,13 @@ PUBLIC_CONFIGS = frozenset(SYNONYMS.values())
 PUBLIC_RESOURCES = (TOPIC, 8, 16, 32)
 """Types of resources whose configs Kafka defines, none as a PASSWORD: topics, loggers of brokers, client metrics and
 groups (org.apache.kafka.common.config.ConfigResource.Type)."""
-MARKER_SIZE = 78
-"""Bytes of a batch with a transaction marker, which has no room for anything else."""
 MASK = b"*"
 
 
 def without_secrets(batch: DefaultRecordBatch) -> bytes | None:
-    """Return the bytes of a batch with its secrets replaced by as many other characters; None if they cannot be told
-    from the rest: the batch is compressed and has some, or a record cannot be decoded or is of an unknown type or
-    version."""
+    """Return the bytes of a batch with its secrets replaced by as many other characters; None if they cannot be
+    distinguished from the rest: the batch is compressed and has some, or a record cannot be decoded or is of an unknown
+    type or version."""
     if batch.isControlBatch:
         return control_bytes(batch)
     if not batch.crcValid:
@@ -63,7 +62,7 @@ def control_bytes(batch: Batch) -> bytes | None:
     attributes of another batch."""
     if not batch.isControlBatch or not batch.crcValid:
         return None
-    if batch.size != MARKER_SIZE:
+    if batch.size != MARKER_SIZE:  # a marker leaves no room for anything else
         for record in records(batch):
             control = decode_control(record.key, record.value)
             if control.rest or control.problem or record.keySize != KEY.size or record.header_count:
@@ -81,7 +80,7 @@ def looks_like_metadata(batch: Batch) -> bool:
 
 
 def _hidden(record: Record) -> list[tuple[int, bytes]] | None:
-    """Return what to write over which positions of a record's value; None if that cannot be told."""
+    """Return what to write over which positions of a record's value; None if that is unknown."""
     value = record.value
     if value is None:
         return None

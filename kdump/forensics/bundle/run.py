@@ -64,7 +64,7 @@ def bundle(
     on_progress: Callable[[int], None] = lambda count: None,
 ) -> BundleSummary:
     """Make a bundle of directories in the directory `out`, or bring the one there up to date. `topics`: the patterns
-    behind `options.has_records`. Raises OutputError, and SourceError for a path without Kafka's files."""
+    that `options.has_records` matches. Raises OutputError, and SourceError for a path without Kafka's files."""
     sources = [os.path.abspath(path) for path in paths]
     for path in sources:
         if is_bundle(path):

@@ -206,8 +206,8 @@ class LogManager:
         act: Callable[[PartitionPlan, SeenDirectory], None],
         work: WorkProgress | None,
     ) -> PartitionPlan:
-        """Return the plan that `act` makes from the files of the partition, which are listed once; `work` is told the
-        size of the segments. If it stops, or something could not be read, while a broker is changing the partition's
+        """Return the plan that `act` makes from the files of the partition, which are listed once; `work` gets the size
+        of the segments. If it stops, or something could not be read, while a broker is changing the partition's
         files, it is made again; if the files keep changing, the plan only notes that."""
         before: dict[tuple[str, str], Identity | None] = {}
         for pause in (*PAUSES, None):
