@@ -101,15 +101,33 @@ class OutputFile:
 
 
 @contextmanager
+def replacing(path: str) -> Iterator[BinaryIO]:
+    """Open a file that takes the place of the one at `path` once it is completely written and synced to disk; an
+    unfinished one of an earlier run is overwritten. Raises OutputError."""
+    passing = path + PASSING
+    try:
+        with explained(path):
+            with open(passing, "wb") as file:
+                yield file
+                file.flush()
+                os.fsync(file.fileno())
+            with uninterrupted():
+                os.replace(passing, path)
+    finally:
+        with uninterrupted(), suppress(OSError):
+            os.unlink(passing)
+
+
+@contextmanager
 def _writing(path: str) -> Iterator[BinaryIO]:
     passing = path + PASSING
     is_ours = False
     try:
-        with _explained(passing), uninterrupted():
+        with explained(passing), uninterrupted():
             os.makedirs(os.path.dirname(path), exist_ok=True)
             file = open(passing, "xb")  # noqa: SIM115
             is_ours = True
-        with _explained(path, passing):
+        with explained(path, passing):
             with file:
                 yield file
                 file.flush()
@@ -126,7 +144,7 @@ def _writing(path: str) -> Iterator[BinaryIO]:
 
 
 @contextmanager
-def _explained(path: str, *also: str) -> Iterator[None]:
+def explained(path: str, *also: str) -> Iterator[None]:
     """Raise OutputError instead of an OSError that names one of the paths, or none."""
     try:
         yield

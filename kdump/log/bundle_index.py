@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 
 from kdump.format.bundle_container import Frame
 from kdump.format.errors import DecodeError
+from kdump.log.untrusted_json import integer, optional_path_text, path_text
 
 STRUCT = "BundleIndex"
 BATCHES, REGIONS = "batches", "regions"
@@ -141,29 +142,29 @@ def index_of(directory: StoredDirectory) -> dict[str, Any]:
 def read_index(index: Any) -> StoredDirectory:
     """Return the directory that an index describes. Raises DecodeError."""
     try:
-        path = _text(index["path"])
+        path = path_text(index["path"])
         if path and not all(map(_is_name, path.split("/"))):
             raise ValueError(f"{path[:40]!r} is no relative path")
         files = [_file(row) for row in index["files"]]
         return StoredDirectory(
-            path, _status(index["status"]), {file.name: file for file in files}, _optional(index["error"])
+            path, _status(index["status"]), {file.name: file for file in files}, optional_path_text(index["error"])
         )
     except (KeyError, TypeError, ValueError, AttributeError) as error:
         raise DecodeError(STRUCT, "", 0, f"{type(error).__name__}: {error}") from error
 
 
 def _file(row: Any) -> StoredFile:
-    name = _text(row["name"])
+    name = path_text(row["name"])
     if not _is_name(name):
         raise ValueError(f"{name[:40]!r} is no file name")
     contents: Log | Bytes | None = None
     if "log" in row:
         size, blocks, error, unreadable, checksums = row["log"]
-        ranges = tuple((_number(position), _number(count)) for position, count in unreadable)
-        contents = Log(_number(size), tuple(map(_block, blocks)), _optional(error), ranges, checksums is True)
+        ranges = tuple((integer(position), integer(count)) for position, count in unreadable)
+        contents = Log(integer(size), tuple(map(_block, blocks)), optional_path_text(error), ranges, checksums is True)
     elif "frames" in row:
         contents = Bytes(tuple(map(_frame, row["frames"])))
-    target = _optional(row.get("target"))
+    target = optional_path_text(row.get("target"))
     followed = row.get("followed")
     return StoredFile(
         name,
@@ -171,7 +172,7 @@ def _file(row: Any) -> StoredFile:
         target,
         None if followed is None else _status(followed),
         contents,
-        _optional(row.get("error")),
+        optional_path_text(row.get("error")),
     )
 
 
@@ -184,34 +185,17 @@ def _block(row: Any) -> Block:
     if kind not in (BATCHES, REGIONS):
         raise ValueError(f"a block of the kind {str(kind)[:40]!r}")
     frames = tuple(map(_frame, payload))
-    if _number(size) <= 0 or sum(each.size for each in frames) > 2 * MAX_KEPT:
+    if integer(size) <= 0 or sum(each.size for each in frames) > 2 * MAX_KEPT:
         raise ValueError(f"a block of {size} bytes with {len(frames)} payloads")
-    return Block(kind, _number(position), size, _frame(frame), None if complete is None else _frame(complete), frames)
+    return Block(kind, integer(position), size, _frame(frame), None if complete is None else _frame(complete), frames)
 
 
 def _frame(row: Any) -> Frame:
-    return Frame(*map(_number, row))
+    return Frame(*map(integer, row))
 
 
 def _status(row: Any) -> FileStatus:
-    status = FileStatus(*map(_number, row))
+    status = FileStatus(*map(integer, row))
     if not 0 <= status.mode < 1 << 16 or not 0 <= status.size < 1 << 63 or status.allocated < 0:
         raise ValueError(f"{status} is impossible")
     return status
-
-
-def _number(value: Any) -> int:
-    if not isinstance(value, int) or isinstance(value, bool) or not -(1 << 63) <= value < 1 << 64:
-        raise ValueError(f"{str(value)[:40]!r} is no number")
-    return value
-
-
-def _text(value: Any) -> str:
-    if not isinstance(value, str):
-        raise ValueError(f"{str(value)[:40]!r} is no text")
-    os.fsencode(value)  # raises for what cannot be printed
-    return value
-
-
-def _optional(value: Any) -> str | None:
-    return None if value is None else _text(value)

@@ -24,6 +24,7 @@ from kdump.log.region import (
     WrapperContents,
     make_batch,
 )
+from kdump.log.untrusted_json import natural, optional_long, text
 
 STRUCT = "BundleRegion"
 BATCH = "batch"
@@ -63,13 +64,13 @@ def region_of(row: Any, window: Any, limits: Limits) -> Region:
     """Return the region that a row describes; `window` is that of a batch. Raises DecodeError for anything that row_of
     does not return."""
     try:
-        kind, position, size = row["kind"], _natural(row["position"]), _natural(row["size"])
+        kind, position, size = row["kind"], natural(row["position"]), natural(row["size"])
         header = _header(row["header"]) if "header" in row else None
         if kind == BATCH:
             return _batch(row, window, position, size, header, limits)
         if kind not in (TORN, JUNK, PADDING):
             raise ValueError(f"the kind {kind!r} is unknown")
-        return Region(kind, position, size, _text(row["reason"]), header, _text(row["code"]))
+        return Region(kind, position, size, text(row["reason"]), header, text(row["code"]))
     except (KeyError, TypeError, ValueError, IndexError, AttributeError, StructError) as error:
         raise DecodeError(STRUCT, "", 0, f"{type(error).__name__}: {error}") from error
 
@@ -79,14 +80,14 @@ def _batch(
 ) -> Batch:
     if header is None:
         raise ValueError("a batch without a header")
-    batch = make_batch(window, position, size, limits, header, crc=_natural(row.get("computedCrc", header.crc)))
+    batch = make_batch(window, position, size, limits, header, crc=natural(row.get("computedCrc", header.crc)))
     batch.problems = [_problem(each) for each in row.get("problems", ())]
     if "diagnosis" in row:
-        kind, text, at, count = row["diagnosis"]
-        batch.known_diagnosis = (_text(kind), _text(text), _optional(at), _natural(count))
+        kind, description, at, count = row["diagnosis"]
+        batch.known_diagnosis = (text(kind), text(description), optional_long(at), natural(count))
     if isinstance(batch, LegacyRecordBatch) and batch.is_compressed:
         base, count, inner_base, inner_last, problems = row["contents"]
-        numbers = (_optional(base), _optional(count), _optional(inner_base), _optional(inner_last))
+        numbers = (optional_long(base), optional_long(count), optional_long(inner_base), optional_long(inner_last))
         batch.known_contents = WrapperContents(*numbers, tuple(map(_problem, problems)))
     return batch
 
@@ -107,28 +108,7 @@ def _problem(values: Any) -> Problem:
     plain = all(isinstance(each, (int, str, type(None))) for each in (problem.expected, problem.actual, problem.size))
     if not all(isinstance(each, str) for each in texts) or not plain or not isinstance(problem.is_ours, bool):
         raise ValueError("not a problem")
-    for text in (*texts, str(problem.expected), str(problem.actual)):
-        _text(text)
-    _optional(problem.position)
+    for each in (*texts, str(problem.expected), str(problem.actual)):
+        text(each)
+    optional_long(problem.position)
     return problem
-
-
-def _natural(number: Any) -> int:
-    if not isinstance(number, int) or isinstance(number, bool) or not 0 <= number < 1 << 63:
-        raise ValueError(f"{number!r} is not a position or size")
-    return number
-
-
-def _optional(number: Any) -> int | None:
-    if number is not None and (
-        not isinstance(number, int) or isinstance(number, bool) or not -(1 << 63) <= number < 1 << 63
-    ):
-        raise ValueError(f"{number!r} is not a number")
-    return number
-
-
-def _text(value: Any) -> str:
-    if not isinstance(value, str):
-        raise ValueError(f"{value!r} is not a text")
-    value.encode()  # raises for what cannot be printed
-    return value

@@ -12,10 +12,10 @@ from typing import TYPE_CHECKING
 from kdump.check.engine.units import CheckUnit
 from kdump.check.finding import Finding
 from kdump.check.totals import CheckTotals
-from kdump.log.bundle_names import bundle_of
 from kdump.log.command_line_paths import existing_paths, set_existing_paths
 from kdump.log.fault_tolerant import fault_tolerant
 from kdump.log.low_impact_reads import limit_rate, rate_for_workers
+from kdump.log.mounts import mount_bundles
 from kdump.log.shared_counter import SharedCounter, result_of
 from kdump.log.source import Source, open_source
 from kdump.log.token_bucket import TokenBucket
@@ -58,10 +58,7 @@ def careful_source(path: str) -> Source:
 
 def _begin(rate: TokenBucket | None, counter: SharedCounter, directory: str, named: frozenset[str]) -> None:
     set_existing_paths(named)
-    if any(map(bundle_of, named)):
-        from kdump.log.mounts import mount_bundles
-
-        mount_bundles(named)
+    mount_bundles(named)
     limit_rate(rate)
     global _directory, _counter
     _directory, _counter = directory, counter

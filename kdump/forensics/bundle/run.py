@@ -11,11 +11,19 @@ import time
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
-from typing import Annotated, BinaryIO, NamedTuple
+from typing import Annotated, NamedTuple
 
 from kdump.answer import BYTES, Doc, PathText, answer
 from kdump.forensics.bundle.directory_writer import BundleOptions, DirectoryWriter
-from kdump.forensics.output_directory import OutputError, OutputExists, OutputFile, refuse_output
+from kdump.forensics.output_directory import (
+    PASSING,
+    OutputError,
+    OutputExists,
+    OutputFile,
+    explained,
+    refuse_output,
+    replacing,
+)
 from kdump.format.bundle_container import ContainerReader
 from kdump.format.errors import DecodeError
 from kdump.log.bundle_index import StoredDirectory, read_index
@@ -25,10 +33,7 @@ from kdump.log.bundle_names import CONTAINER, MANIFEST, container_name, is_bundl
 from kdump.log.command_line_paths import missing
 from kdump.log.errors import OnUnreadable, SourceError
 from kdump.log.find_directories import find_directories
-from kdump.signals import uninterrupted
 from kdump.version import __version__
-
-PASSING = ".kdump-part"
 
 
 @answer("bundle")
@@ -115,10 +120,10 @@ class _BundleWriter:
         self._manifest(complete=False)
         for number, source in enumerate(self.made_with.directories):
             place = os.path.join(self.out, str(number))
-            with _explained(place):
+            with explained(place):
                 os.makedirs(place, exist_ok=True)
             there = {self._directory(number, *found) for found in self._walk(source)}
-            with _explained(place):
+            with explained(place):
                 for name in os.listdir(place):
                     if name.endswith(CONTAINER) and name not in there:
                         os.unlink(os.path.join(place, name))
@@ -129,7 +134,7 @@ class _BundleWriter:
 
     def begin(self) -> str:
         """Take over the bundle that is there, or create its directory; return that."""
-        with _explained(self.out):
+        with explained(self.out):
             if os.path.lexists(self.out) and (not os.path.isdir(self.out) or os.listdir(self.out)):
                 self._take_over()
             os.makedirs(self.out, exist_ok=True)
@@ -167,7 +172,7 @@ class _BundleWriter:
             "complete": complete,
             **self.made_with._asdict(),
         }
-        with self._writing(MANIFEST) as file:
+        with replacing(os.path.join(self.out, MANIFEST)) as file:
             file.write(json.dumps(values, indent=1).encode() + b"\n")
 
     def _walk(self, source: str) -> Iterator[tuple[str, str, os.stat_result]]:
@@ -209,7 +214,7 @@ class _BundleWriter:
         if writer.is_unchanged(status):
             self.on_progress(sum(sizes))
         else:
-            with self._writing(member) as file:
+            with replacing(os.path.join(self.out, member)) as file:
                 writer.write(file, status)
             self.summary.written += 1
         for problem in writer.unread:
@@ -230,28 +235,11 @@ class _BundleWriter:
             return None
         return (directory, container, written) if directory.path == inside else None
 
-    @contextmanager
-    def _writing(self, member: str) -> Iterator[BinaryIO]:
-        """Open a file that takes its name, or that of the file before it, once it is complete."""
-        path = os.path.join(self.out, member)
-        passing = path + PASSING
-        try:
-            with _explained(path):
-                with open(passing, "wb") as file:
-                    yield file
-                    file.flush()
-                    os.fsync(file.fileno())
-                with uninterrupted():
-                    os.replace(passing, path)
-        finally:
-            with uninterrupted(), suppress(OSError):
-                os.unlink(passing)
-
 
 @contextmanager
 def _alone_in(out: str) -> Iterator[None]:
     """Keep other runs from writing into the bundle `out`."""
-    with _explained(out):
+    with explained(out):
         lock = os.open(out, os.O_RDONLY | os.O_CLOEXEC)
     try:
         with suppress(OSError):  # a file system without locks
@@ -262,11 +250,3 @@ def _alone_in(out: str) -> Iterator[None]:
         yield
     finally:
         os.close(lock)
-
-
-@contextmanager
-def _explained(path: str) -> Iterator[None]:
-    try:
-        yield
-    except OSError as error:
-        raise OutputError(f"{path}: cannot be written: {error.strerror}") from error
