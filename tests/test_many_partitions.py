@@ -166,7 +166,7 @@ def test_what_a_worker_is_sent_does_not_grow_with_the_disk(tmp_path: Path, monke
     """The list of all partitions, with a name for each file, stays in the process that has it."""
     sizes: list[int] = []
 
-    def submit(_work: object, unit: CheckUnit, _threads: int) -> Future[workers.UnitResult]:
+    def submit(_work: object, unit: CheckUnit) -> Future[workers.UnitResult]:
         sizes.append(len(pickle.dumps(unit)))
         future: Future[workers.UnitResult] = Future()
         future.set_result(([], "", CheckTotals()))

@@ -7,12 +7,12 @@ from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 
 from kdump.check.engine.units import units
-from kdump.check.engine.workers import careful_source
 from kdump.check.finding import ERROR, INFO, Finding
 from kdump.check.options import Options
 from kdump.check.totals import CheckTotals
 from kdump.format.count_text import count_text
 from kdump.log.directory_listing import is_inside, real_path
+from kdump.log.fault_tolerant import careful_source
 from kdump.log.region import Limits
 
 MAX_FINDINGS = 10_000

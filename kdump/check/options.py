@@ -16,8 +16,8 @@ from kdump.log.window import DEFAULT_SIZE, Window
 @dataclass(frozen=True)
 class Options:
     """Options of a check. `only`: names of families, empty for all; family bytes is always checked. `headers_only`:
-    checksums and headers, with nothing decompressed. `threads`: how many check the records of a partition. Times in ms,
-    sizes in bytes; `open_source` opens a path."""
+    checksums and headers, with nothing decompressed. `jobs`: how many processes read the segments of a partition.
+    Times in ms, sizes in bytes; `open_source` opens a path."""
 
     only: frozenset[str] = frozenset()
     ignore: frozenset[str] = frozenset()
@@ -27,7 +27,7 @@ class Options:
     max_message_bytes: int | None = None
     now: int = 0
     window: int = DEFAULT_SIZE
-    threads: int = 1
+    jobs: int = 1
     open_source: Callable[[str], Source] = open_source
 
     def open(self, target: Target) -> Window:

@@ -224,7 +224,7 @@ def warning_options(command: F) -> F:
 
 
 def jobs_option(help_text: str) -> Callable[[F], F]:
-    """Return --jobs for processes and threads; `help_text` begins its help text."""
+    """Return --jobs; `help_text` begins its help text."""
     text = f"{help_text} on this many CPU cores.  [all, at most 4; 1 for small inputs]"
     return click.option("--jobs", type=click.IntRange(min=1), help=text)
 

@@ -10,11 +10,11 @@ from typing import Any, TypeVar
 
 import click
 
-from kdump.check.engine.workers import careful_source
 from kdump.check.options import Options
 from kdump.commands.params import SIZE, SIZES, LimitOptions, Param, limit_options
 from kdump.commands.typed_options import add_options
 from kdump.idle import be_idle
+from kdump.log.fault_tolerant import careful_source
 from kdump.log.low_impact_reads import limit_rate
 from kdump.log.token_bucket import TokenBucket
 

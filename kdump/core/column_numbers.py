@@ -53,6 +53,11 @@ their number."""
 """Columns of RecordColumns: a record in the buffer, including its length field; its fields; where its key, value and
 headers start, with the sizes in bytes of key and value (-1: null). The last is their number."""
 
+ROWS_READ, NO_ROOM, RECORD_INVALID, HEADER_INVALID, BYTES_LEFT_OVER = range(5)
+"""Where record_columns.read_rows stops."""
+RECORDS_AT_ONCE = 64
+"""Number of records that are checked at once where their columns are not kept."""
+
 (
     RECORDS,
     RECORD_BYTES,

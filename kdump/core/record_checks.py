@@ -6,6 +6,7 @@ Compiled if there is a C compiler; otherwise runs as plain Python.
 
 from __future__ import annotations
 
+from array import array
 from typing import NamedTuple
 
 from kdump.core.header_columns import HeaderColumns
@@ -19,7 +20,7 @@ except ImportError:
 if cython.compiled:
     from cython.cimports.kdump.core.column_numbers import *  # noqa: F403
     from cython.cimports.kdump.core.integers import minus, plus, varint_at
-    from cython.cimports.kdump.core.record_columns import decode_all
+    from cython.cimports.kdump.core.record_columns import read_rows
 else:
     from kdump.core.column_numbers import (
         ATTRIBUTES,
@@ -36,83 +37,109 @@ else:
         LAST_OFFSET,
         LOG_APPEND_TIME,
         MAX_TIMESTAMP,
+        NO_ROOM,
         OFFSET_DELTA,
         RECORD_ATTRIBUTES,
         RECORD_COUNT,
         RECORD_END,
         RECORD_WIDTH,
+        RECORDS_AT_ONCE,
+        ROWS_READ,
         TIMESTAMP_DELTA,
     )
     from kdump.core.integers import minus, plus, varint_at
-    from kdump.core.record_columns import decode_all
+    from kdump.core.record_columns import read_rows
 
 
-def records_agree(
-    heads: HeaderColumns, row: cython.Py_ssize_t, columns: RecordColumns, start: int, end: int, keyed: bool
-) -> bool:
-    """Return True if the records in columns.data[start:end], the payload of batch number `row`, are as its header says.
-
-    Their number and largest timestamp match the header, their offset deltas ascend and do not exceed the last one, they
-    have no attributes, and header keys are valid text; with `keyed`, no key is null. False only means that the batch
-    needs a closer look.
-    """
-    head: cython.longlong[::1] = heads.block
-    rows: cython.longlong[::1]
-    place: cython.Py_ssize_t = row * HEADER_WIDTH
+@cython.cfunc
+@cython.nogil
+@cython.exceptval(check=False)
+@cython.returns(cython.bint)
+def _agrees(
+    head: cython.longlong[::1],
+    place: cython.Py_ssize_t,
+    data: cython.const[cython.uchar][::1],
+    position: cython.Py_ssize_t,
+    end: cython.Py_ssize_t,
+    rows: cython.longlong[::1],
+    keyed: cython.bint,
+):
+    """What records_agree returns for the batch whose header starts at head[place]. `rows` has room for RECORDS_AT_ONCE
+    records."""
     count: cython.longlong = head[place + RECORD_COUNT]
-    at: cython.Py_ssize_t
-    last: cython.longlong = -1
     offsets: cython.longlong = minus(head[place + LAST_OFFSET], head[place + BASE_OFFSET])
+    room: cython.Py_ssize_t = RECORDS_AT_ONCE * RECORD_WIDTH
+    at: cython.Py_ssize_t
+    stop: cython.Py_ssize_t
+    status: cython.Py_ssize_t
+    last: cython.longlong = -1
     latest: cython.longlong = -1
     timestamp: cython.longlong
-    headers: cython.longlong = 0
-    number: cython.Py_ssize_t
     if count == 0:
-        columns.count = 0
-        return start == end
-    if not decode_all(columns, start, end, count):
-        return False
-    rows = columns.block
-    for number in range(count):
-        at = number * RECORD_WIDTH
-        if (
-            not last < rows[at + OFFSET_DELTA] <= offsets
-            or rows[at + RECORD_ATTRIBUTES] != 0
-            or (keyed and rows[at + KEY_SIZE] < 0)
-        ):
+        return position == end
+    while count > 0:
+        position, stop, status = read_rows(data, position, end, count, True, rows, 0, room)
+        if status != ROWS_READ and status != NO_ROOM:
             return False
-        last = rows[at + OFFSET_DELTA]
-        timestamp = plus(head[place + BASE_TIMESTAMP], rows[at + TIMESTAMP_DELTA])
-        if timestamp > latest:
-            latest = timestamp
-        headers += rows[at + HEADERS_COUNT]
-    if headers and invalid_header(columns, 0) != count:
+        count -= stop // RECORD_WIDTH
+        at = 0
+        while at < stop:
+            if (
+                not last < rows[at + OFFSET_DELTA] <= offsets
+                or rows[at + RECORD_ATTRIBUTES] != 0
+                or (keyed and rows[at + KEY_SIZE] < 0)
+            ):
+                return False
+            last = rows[at + OFFSET_DELTA]
+            timestamp = plus(head[place + BASE_TIMESTAMP], rows[at + TIMESTAMP_DELTA])
+            if timestamp > latest:
+                latest = timestamp
+            if rows[at + HEADERS_COUNT] and not _has_valid_headers(data, rows, at):
+                return False
+            at += RECORD_WIDTH
+    if position != end:
         return False
     if head[place + ATTRIBUTES] & LOG_APPEND_TIME:  # LogAppendTime: the records' own timestamps are not used
         return True
     return latest == head[place + MAX_TIMESTAMP]
 
 
+def records_agree(heads: HeaderColumns, row: cython.Py_ssize_t, payload: bytes, keyed: cython.bint) -> bool:
+    """Return True if the records in `payload`, the decompressed payload of batch number `row`, are as its header says.
+
+    Their number and largest timestamp match the header, their offset deltas ascend and do not exceed the last one, they
+    have no attributes, and header keys are valid text; with `keyed`, no key is null. False only means that the batch
+    needs a closer look.
+    """
+    head: cython.longlong[::1] = heads.block
+    data: cython.const[cython.uchar][::1] = payload
+    rows: cython.longlong[::1] = array("q", bytes(8 * RECORD_WIDTH * RECORDS_AT_ONCE))
+    end: cython.Py_ssize_t = len(payload)
+    agrees: cython.bint
+    with cython.nogil:
+        agrees = _agrees(head, row * HEADER_WIDTH, data, 0, end, rows, keyed)
+    return agrees
+
+
 def count_valid_batches(
-    heads: HeaderColumns, columns: RecordColumns, first: cython.Py_ssize_t, stop: cython.Py_ssize_t, keyed: cython.bint
+    heads: HeaderColumns, first: cython.Py_ssize_t, stop: cython.Py_ssize_t, keyed: cython.bint
 ) -> int:
-    """Return the first batch of first..stop (exclusive) that is compressed or fails records_agree, else `stop`.
-    `columns` must be over the data of `heads`."""
-    rows: cython.longlong[::1] = heads.block
-    row: cython.Py_ssize_t
-    for row in range(first, stop):
-        if rows[row * HEADER_WIDTH + ATTRIBUTES] & CODEC:
-            return row
-        if not records_agree(
-            heads,
-            row,
-            columns,
-            rows[row * HEADER_WIDTH + BATCH_START] + HEADER_SIZE,
-            rows[row * HEADER_WIDTH + BATCH_END],
-            keyed,
-        ):
-            return row
-    return stop
+    """Return the first batch of first..stop (exclusive) that is compressed or fails records_agree, else `stop`. Other
+    threads run meanwhile."""
+    head: cython.longlong[::1] = heads.block
+    data: cython.const[cython.uchar][::1] = heads.data
+    rows: cython.longlong[::1] = array("q", bytes(8 * RECORD_WIDTH * RECORDS_AT_ONCE))
+    row: cython.Py_ssize_t = first
+    place: cython.Py_ssize_t
+    with cython.nogil:
+        while row < stop:
+            place = row * HEADER_WIDTH
+            if head[place + ATTRIBUTES] & CODEC or not _agrees(
+                head, place, data, head[place + BATCH_START] + HEADER_SIZE, head[place + BATCH_END], rows, keyed
+            ):
+                break
+            row += 1
+    return row
 
 
 class RecordCheck(NamedTuple):
@@ -172,6 +199,7 @@ def check_records(
 
 @cython.cfunc
 @cython.inline
+@cython.nogil
 @cython.exceptval(check=False)
 @cython.returns(cython.bint)
 def _is_text(data: cython.const[cython.uchar][::1], at: cython.Py_ssize_t, stop: cython.Py_ssize_t):
@@ -200,6 +228,28 @@ def _is_text(data: cython.const[cython.uchar][::1], at: cython.Py_ssize_t, stop:
     return True
 
 
+@cython.cfunc
+@cython.nogil
+@cython.exceptval(check=False)
+@cython.returns(cython.bint)
+def _has_valid_headers(data: cython.const[cython.uchar][::1], rows: cython.longlong[::1], at: cython.Py_ssize_t):
+    """Return True if the header keys of the record in the row that starts at rows[at] are UTF-8 without a null
+    character."""
+    position: cython.Py_ssize_t = rows[at + HEADERS_START]
+    stop: cython.Py_ssize_t = rows[at + RECORD_END]
+    left: cython.longlong = rows[at + HEADERS_COUNT]
+    size: cython.longlong
+    while left > 0:
+        size, position = varint_at(data, position, stop, 32)
+        if not _is_text(data, position, position + size):
+            return False
+        size, position = varint_at(data, position + size, stop, 32)
+        if size > 0:
+            position += size
+        left -= 1
+    return True
+
+
 def invalid_header(columns: RecordColumns, row: cython.Py_ssize_t) -> int:
     """Return the index of the first record, from `row` on, with a header key that is not UTF-8 or contains a null
     character; the number of records if there is none."""
@@ -208,24 +258,9 @@ def invalid_header(columns: RecordColumns, row: cython.Py_ssize_t) -> int:
     data: cython.const[cython.uchar][::1] = columns.data
     rows: cython.longlong[::1] = columns.block
     count: cython.Py_ssize_t = columns.count
-    position: cython.Py_ssize_t
-    stop: cython.Py_ssize_t
-    left: cython.longlong
-    size: cython.longlong
-    while row < count:
-        position = rows[row * RECORD_WIDTH + HEADERS_START]
-        stop = rows[row * RECORD_WIDTH + RECORD_END]
-        left = rows[row * RECORD_WIDTH + HEADERS_COUNT]
-        while left > 0:
-            size, position = varint_at(data, position, stop, 32)
-            if not _is_text(data, position, position + size):
-                return row
-            size, position = varint_at(data, position + size, stop, 32)
-            if size > 0:
-                position += size
-            left -= 1
+    while row < count and _has_valid_headers(data, rows, row * RECORD_WIDTH):
         row += 1
-    return count
+    return row
 
 
 def walk_headers(

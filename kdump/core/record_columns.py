@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from array import array
 from collections.abc import Iterator
+from typing import NoReturn
 
 from kdump.format.errors import DecodeError
 from kdump.format.varint import Bytes, read_varint, read_varlong
@@ -23,15 +24,20 @@ if cython.compiled:
     from cython.cimports.kdump.core.integers import plus, varint_at
 else:
     from kdump.core.column_numbers import (
+        BYTES_LEFT_OVER,
+        HEADER_INVALID,
         HEADERS_COUNT,
         HEADERS_START,
         KEY_SIZE,
         KEY_START,
+        NO_ROOM,
         OFFSET_DELTA,
         RECORD_ATTRIBUTES,
         RECORD_END,
+        RECORD_INVALID,
         RECORD_START,
         RECORD_WIDTH,
+        ROWS_READ,
         TIMESTAMP_DELTA,
         VALUE_SIZE,
         VALUE_START,
@@ -89,6 +95,105 @@ def each_row(columns: RecordColumns) -> Iterator[tuple[int, ...]]:
     return zip(*[numbers] * RECORD_WIDTH)
 
 
+@cython.cfunc
+@cython.nogil
+@cython.exceptval(check=False)
+@cython.returns((cython.Py_ssize_t, cython.Py_ssize_t, cython.Py_ssize_t))
+def read_rows(
+    data: cython.const[cython.uchar][::1],
+    position: cython.Py_ssize_t,
+    end: cython.Py_ssize_t,
+    count: cython.longlong,
+    final: cython.bint,
+    rows: cython.longlong[::1],
+    at: cython.Py_ssize_t,
+    room: cython.Py_ssize_t,
+):
+    """Read up to `count` records of data[position:end] into rows[at:room]. Without `final`, stops before a record that
+    extends past `end`. Returns the position after the last record, the end of its row, and ROWS_READ or NO_ROOM; or
+    instead of the position, where the next record is invalid: RECORD_INVALID (where it starts), HEADER_INVALID (where
+    that header starts), BYTES_LEFT_OVER (after its last field)."""
+    start: cython.Py_ssize_t
+    stop: cython.Py_ssize_t
+    key_start: cython.Py_ssize_t
+    value_start: cython.Py_ssize_t
+    headers_start: cython.Py_ssize_t
+    header_at: cython.Py_ssize_t
+    length: cython.longlong
+    timestamp_delta: cython.longlong
+    offset_delta: cython.longlong
+    key_size: cython.longlong
+    value_size: cython.longlong
+    headers_count: cython.longlong
+    header: cython.longlong
+    size: cython.longlong
+    attributes: cython.longlong
+    while count > 0:
+        if at == room:
+            return position, at, NO_ROOM
+        start = position
+        # The length field itself may be split by the end of the chunk.
+        if not final and end - position < 5:
+            while position < end and data[position] >= 0x80:
+                position += 1
+            if position == end:
+                return start, at, ROWS_READ
+        length, position = varint_at(data, start, end, 32)
+        if position < 0 or length <= 0:
+            return start, at, RECORD_INVALID
+        stop = position + length
+        if stop > end:
+            return start, at, RECORD_INVALID if final else ROWS_READ
+        attributes = data[position]
+        timestamp_delta, position = varint_at(data, position + 1, stop, 64)
+        if position < 0:
+            return start, at, RECORD_INVALID
+        offset_delta, position = varint_at(data, position, stop, 32)
+        if position < 0:
+            return start, at, RECORD_INVALID
+        key_size, key_start = varint_at(data, position, stop, 32)
+        position = key_start + key_size if key_size > 0 else key_start
+        if key_start < 0 or key_size < -1 or position > stop:
+            return start, at, RECORD_INVALID
+        value_size, value_start = varint_at(data, position, stop, 32)
+        position = value_start + value_size if value_size > 0 else value_start
+        if value_start < 0 or value_size < -1 or position > stop:
+            return start, at, RECORD_INVALID
+        headers_count, headers_start = varint_at(data, position, stop, 32)
+        # A header takes at least two bytes; a larger count is impossible, and would cost time.
+        if headers_start < 0 or headers_count < 0 or headers_count * 2 > stop - headers_start:
+            return start, at, RECORD_INVALID
+        position = headers_start
+        header = 0
+        while header < headers_count:
+            header_at = position
+            size, position = varint_at(data, header_at, stop, 32)
+            if position < 0 or size < 0 or position + size > stop:
+                return header_at, at, HEADER_INVALID
+            size, position = varint_at(data, position + size, stop, 32)
+            if position >= 0 and size > 0:
+                position += size
+            if position < 0 or size < -1 or position > stop:
+                return header_at, at, HEADER_INVALID
+            header += 1
+        if position != stop:
+            return position, at, BYTES_LEFT_OVER
+        rows[at + RECORD_START] = start
+        rows[at + RECORD_END] = stop
+        rows[at + RECORD_ATTRIBUTES] = attributes - 256 if attributes > 127 else attributes
+        rows[at + TIMESTAMP_DELTA] = timestamp_delta
+        rows[at + OFFSET_DELTA] = offset_delta
+        rows[at + KEY_START] = key_start
+        rows[at + KEY_SIZE] = key_size
+        rows[at + VALUE_START] = value_start
+        rows[at + VALUE_SIZE] = value_size
+        rows[at + HEADERS_START] = headers_start
+        rows[at + HEADERS_COUNT] = headers_count
+        at += RECORD_WIDTH
+        count -= 1
+    return position, at, ROWS_READ
+
+
 @cython.ccall
 @cython.returns(cython.Py_ssize_t)
 @cython.exceptval(-1, check=False)
@@ -105,114 +210,25 @@ def decode(
     first invalid field; the records before it stay in the columns.
     """
     data: cython.const[cython.uchar][::1] = columns.data
-    rows: cython.longlong[::1]
+    rows: cython.longlong[::1] = columns.block
+    room: cython.Py_ssize_t = len(columns.block)
     at: cython.Py_ssize_t = columns.count * RECORD_WIDTH
-    room: cython.Py_ssize_t
-    start: cython.Py_ssize_t
-    stop: cython.Py_ssize_t
-    key_start: cython.Py_ssize_t
-    value_start: cython.Py_ssize_t
-    headers_start: cython.Py_ssize_t
-    size_at: cython.Py_ssize_t
-    header_at: cython.Py_ssize_t
-    length: cython.longlong
-    timestamp_delta: cython.longlong
-    offset_delta: cython.longlong
-    key_size: cython.longlong
-    value_size: cython.longlong
-    headers_count: cython.longlong
-    header: cython.longlong
-    size: cython.longlong
-    attributes: cython.longlong
-    rows = columns.block
-    room = len(columns.block)
-    try:
-        while count > 0:
-            start = position
-            # The length field itself may be split by the end of the chunk.
-            if not final and end - position < 5 and not _whole_varint(columns.data, position, end):
-                position = start
-                break
-            length, position = varint_at(data, position, end, 32)
-            if position < 0:
-                raise _wrong(columns.data, start, end, 32, "length")
-            stop = position + length
-            if stop > end or length < 0:
-                if length < 0:
-                    raise DecodeError("Record", "length", start, f"length {length} is negative")
-                if final:
-                    raise past_end(start, length, end - position)
-                position = start
-                break
-            if length == 0:
-                raise DecodeError("Record", "attributes", position, "length 0 leaves no room for a record")
-            attributes = data[position]
-            size_at = position + 1
-            timestamp_delta, position = varint_at(data, size_at, stop, 64)
-            if position < 0:
-                raise _wrong(columns.data, size_at, stop, 64, "timestampDelta")
-            size_at = position
-            offset_delta, position = varint_at(data, size_at, stop, 32)
-            if position < 0:
-                raise _wrong(columns.data, size_at, stop, 32, "offsetDelta")
-            size_at = position
-            key_size, key_start = varint_at(data, size_at, stop, 32)
-            if key_start < 0:
-                raise _wrong(columns.data, size_at, stop, 32, "keySize")
-            position = key_start + key_size if key_size > 0 else key_start
-            if key_size < -1 or position > stop:
-                raise DecodeError("Record", "keySize", size_at, f"keySize {key_size}, {stop - key_start} bytes left")
-            size_at = position
-            value_size, value_start = varint_at(data, size_at, stop, 32)
-            if value_start < 0:
-                raise _wrong(columns.data, size_at, stop, 32, "valueSize")
-            position = value_start + value_size if value_size > 0 else value_start
-            if value_size < -1 or position > stop:
-                reason = f"valueSize {value_size}, {stop - value_start} bytes left"
-                raise DecodeError("Record", "valueSize", size_at, reason)
-            size_at = position
-            headers_count, headers_start = varint_at(data, size_at, stop, 32)
-            if headers_start < 0:
-                raise _wrong(columns.data, size_at, stop, 32, "headersCount")
-            position = headers_start
-            if headers_count:
-                # A header takes at least two bytes; a larger count is impossible, and would cost time.
-                if headers_count < 0 or headers_count * 2 > stop - position:
-                    reason = f"headersCount {headers_count}, {stop - position} bytes left"
-                    raise DecodeError("Record", "headersCount", size_at, reason)
-                header = 0
-                while header < headers_count:
-                    header_at = position
-                    size, position = varint_at(data, header_at, stop, 32)
-                    if position >= 0 and size >= 0 and position + size <= stop:
-                        size, position = varint_at(data, position + size, stop, 32)
-                        if position >= 0 and size > 0:
-                            position += size
-                        if position >= 0 and size >= -1 and position <= stop:
-                            header += 1
-                            continue
-                    raise _wrong_header(columns.data, header_at, stop)
-            if position != stop:
-                reason = f"{stop - position} bytes are left over in the record"
-                raise DecodeError("Record", "length", start, f"length {length}: {reason}")
-            if at == room:
-                rows, room = _roomier(columns, at, count)
-            rows[at + RECORD_START] = start
-            rows[at + RECORD_END] = stop
-            rows[at + RECORD_ATTRIBUTES] = attributes - 256 if attributes > 127 else attributes
-            rows[at + TIMESTAMP_DELTA] = timestamp_delta
-            rows[at + OFFSET_DELTA] = offset_delta
-            rows[at + KEY_START] = key_start
-            rows[at + KEY_SIZE] = key_size
-            rows[at + VALUE_START] = value_start
-            rows[at + VALUE_SIZE] = value_size
-            rows[at + HEADERS_START] = headers_start
-            rows[at + HEADERS_COUNT] = headers_count
-            at += RECORD_WIDTH
-            count -= 1
-    finally:
+    begun: cython.Py_ssize_t
+    place: cython.Py_ssize_t
+    status: cython.Py_ssize_t
+    while True:
+        begun = at
+        place, at, status = read_rows(data, position, end, count, final, rows, at, room)
         columns.count = at // RECORD_WIDTH
-    return position
+        count -= (at - begun) // RECORD_WIDTH
+        if status == ROWS_READ:
+            return place
+        if status != NO_ROOM:
+            _raise_error(
+                columns.data, rows[at - RECORD_WIDTH + RECORD_END] if at > begun else position, end, place, status
+            )
+        position = place
+        rows, room = _roomier(columns, at, count)
 
 
 @cython.ccall
@@ -242,35 +258,47 @@ def past_end(position: int, length: int, left: int) -> DecodeError:
     return DecodeError("Record", "length", position, f"length {length} extends past the end, {left} bytes left")
 
 
-def _whole_varint(data: Bytes, position: int, end: int) -> bool:
-    return any(byte < 0x80 for byte in data[position:end])
-
-
-def _wrong(data: Bytes, position: int, stop: int, bits: int, field: str) -> DecodeError:
-    """Return the error for a number that cannot be read."""
-    try:
-        (read_varint if bits == 32 else read_varlong)(data, position, stop, "Record", field)
-    except DecodeError as error:
-        return error
-    raise AssertionError(f"{field} at {position} can be read")
-
-
-def _wrong_header(data: Bytes, position: int, stop: int) -> DecodeError:
-    """Return the error for a header that cannot be read."""
+def _raise_error(data: Bytes, position: int, end: int, place: int, status: int) -> NoReturn:
+    """Raise the DecodeError for the invalid record at data[position:end]. `place` and `status` are those of read_rows:
+    the headers before, of which there may be millions, are not read again."""
     start = position
-    try:
-        size, position = read_varint(data, position, stop, "RecordHeader", "headerKeySize")
-        if size < 0 or position + size > stop:
-            # DefaultRecord.readHeaders: a null header key is an error, unlike a null header value.
-            code = "header-key-invalid" if size == -1 else "record-malformed"
-            reason = f"headerKeySize {size}, {stop - position} bytes left"
-            return DecodeError("RecordHeader", "headerKeySize", start, reason, code)
-        start = position + size
-        size, position = read_varint(data, start, stop, "RecordHeader", "headerValueSize")
-    except DecodeError as error:
-        return error
+    length, position = read_varint(data, position, end, "Record", "length")
+    stop = position + length
+    if length < 0:
+        raise DecodeError("Record", "length", start, f"length {length} is negative")
+    if stop > end:
+        raise past_end(start, length, end - position)
+    if length == 0:
+        raise DecodeError("Record", "attributes", position, "length 0 leaves no room for a record")
+    if status == HEADER_INVALID:
+        _raise_header_error(data, place, stop)
+    if status == BYTES_LEFT_OVER:
+        reason = f"{stop - place} bytes are left over in the record"
+        raise DecodeError("Record", "length", start, f"length {length}: {reason}")
+    _, position = read_varlong(data, position + 1, stop, "Record", "timestampDelta")
+    _, position = read_varint(data, position, stop, "Record", "offsetDelta")
+    for field, lowest, least in (("keySize", -1, 1), ("valueSize", -1, 1), ("headersCount", 0, 2)):
+        size_at = position
+        size, position = read_varint(data, size_at, stop, "Record", field)
+        if not lowest <= size <= (stop - position) // least:
+            raise DecodeError("Record", field, size_at, f"{field} {size}, {stop - position} bytes left")
+        position += max(0, size)
+    raise AssertionError(f"the record at {start} can be read")
+
+
+def _raise_header_error(data: Bytes, position: int, stop: int) -> NoReturn:
+    """Raise the DecodeError for the invalid header at data[position:stop]."""
+    start = position
+    size, position = read_varint(data, position, stop, "RecordHeader", "headerKeySize")
+    if size < 0 or position + size > stop:
+        # DefaultRecord.readHeaders: a null header key is an error, unlike a null header value.
+        code = "header-key-invalid" if size == -1 else "record-malformed"
+        reason = f"headerKeySize {size}, {stop - position} bytes left"
+        raise DecodeError("RecordHeader", "headerKeySize", start, reason, code)
+    start = position + size
+    size, position = read_varint(data, start, stop, "RecordHeader", "headerValueSize")
     reason = f"headerValueSize {size}, {stop - position} bytes left"
-    return DecodeError("RecordHeader", "headerValueSize", start, reason)
+    raise DecodeError("RecordHeader", "headerValueSize", start, reason)
 
 
 def headers(data: Bytes, position: int, count: int, end: int) -> list[tuple[bytes, bytes | None]]:

@@ -9,12 +9,12 @@ from dataclasses import dataclass, replace
 
 from kdump.check.engine.second_look import Looking
 from kdump.check.engine.units import CheckUnit, units
-from kdump.check.engine.workers import careful_source
 from kdump.check.options import Options
 from kdump.check.partition_context import PartitionContext
 from kdump.log import file_kinds, file_system
 from kdump.log.command_line_paths import missing, no_kafka_files
 from kdump.log.errors import OnUnreadable, SourceError, went_away
+from kdump.log.fault_tolerant import careful_source
 from kdump.log.file_kinds import FileKind
 from kdump.log.internal_topics import METADATA_TOPIC, TRANSACTION_TOPIC
 from kdump.log.log_directory import LogDirectory

@@ -210,7 +210,7 @@ class _RunBuilder:
         before = self.headers[-2].lastOffset if len(self.headers) > 1 else -1
         run = ValidRun(self.size, columns, self.records, first.baseOffset, last.lastOffset, before, 0)
         missing = None if len(self.complete) == len(self.headers) else NoPayload(self.name)
-        return StoredRun(self.limits, self.position, buffer, run, missing, self.complete)
+        return StoredRun(self.limits, self.position, run, missing, self.complete)
 
 
 class StoredRun(BatchRun):
@@ -218,9 +218,9 @@ class StoredRun(BatchRun):
     `complete`."""
 
     def __init__(
-        self, limits: Limits, position: int, buffer: bytes, run: ValidRun, missing: NoPayload | None, complete: set[int]
+        self, limits: Limits, position: int, run: ValidRun, missing: NoPayload | None, complete: set[int]
     ) -> None:
-        super().__init__(limits, position, buffer, 0, run, True)
+        super().__init__(limits, position, 0, run, True)
         self.missing = missing
         self.complete = complete
 

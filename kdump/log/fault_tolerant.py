@@ -6,7 +6,7 @@ import errno
 from bisect import bisect_right
 
 from kdump.log.errors import SourceError
-from kdump.log.source import FileSource, Source
+from kdump.log.source import FileSource, Source, open_source
 from kdump.log.unreadable_paths import note
 
 BLOCK = 4096
@@ -169,3 +169,8 @@ def fault_tolerant(source: Source) -> Source:
     found = FaultTolerantSource(source.name, source.fd)
     found.adopt(source)
     return found
+
+
+def careful_source(path: str) -> Source:
+    """Open the file at `path`, to be read past bad sectors. Raises SourceError."""
+    return open_source(path, wrap=fault_tolerant)

@@ -210,16 +210,22 @@ class BatchRun(Region):
     their headers.
     """
 
-    def __init__(self, limits: Limits, position: int, buffer: bytes, start: int, run: ValidRun, checked: bool) -> None:
+    suspects: list[int] | None = None
+    """Numbers of the batches whose records may have a problem; None if they were not checked."""
+
+    def __init__(self, limits: Limits, position: int, start: int, run: ValidRun, checked: bool) -> None:
         super().__init__("run", position, run.stop - start)
         self.limits = limits
-        self.buffer = buffer
         self.start = start
         self.stop = run.stop
         self.run = run
         self.headers = run.headers
         self.headers.shift = position - start
         self.checked = checked
+
+    @property
+    def buffer(self) -> bytes:
+        return self.headers.data
 
     def batches(self) -> Iterator[DefaultRecordBatch]:
         """Yield the batches, one by one."""

@@ -7,9 +7,9 @@ the next valid batch determines where this one ends.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
 
-from kdump.core.batch_scan import FURTHEST, scan_valid_batches
+from kdump.core.batch_scan import FURTHEST, ValidRun, scan_valid_batches
 from kdump.core.column_numbers import MAGIC_AT
 from kdump.format.batch_header import LOG_OVERHEAD, BatchHeader
 from kdump.format.legacy_message import MessageHeader
@@ -22,6 +22,7 @@ from kdump.log.resync import NOT_ZERO, Resync
 from kdump.log.window import Window
 
 WALKED, CHECKED = "walked", "checked"
+KnownRuns = Callable[[int], Iterable[BatchRun]]
 MAX_UNRECOGNIZED_REGIONS = 1000
 """Maximum regions of junk and padding that are buffered to see whether a file without a Kafka name is a log."""
 
@@ -34,18 +35,23 @@ def regions(
     limits: Limits | None = None,
     run_mode: str = "",
     unordered: bool = False,
+    known_runs: KnownRuns | None = None,
 ) -> Iterator[Region]:
     """Yield the regions of the file in `window`, from `start` (the beginning of one) to its end.
 
     `name_offset` is the offset in the file's name, None for a name without one. A Batch can be read until the next
     region is requested. `run_mode` requests a BatchRun in place of v2 batches that are valid beyond doubt: WALKED by
     their headers, CHECKED by their checksums. `unordered`: the batch after damage may have any offset; by default, its
-    offset must be above those before it and near the file's name. Raises SourceError if the device fails, and instead
-    of any region if the file does not look like Kafka's (see Window.is_nameless).
+    offset must be above those before it and near the file's name. `known_runs`: yields batch runs from a position on,
+    of which another process has checked every byte; it may yield none, and is asked again at later positions. Raises
+    SourceError if the device fails, and instead of any region if the file does not look like Kafka's (see
+    Window.is_nameless).
     """
     if isinstance(window.source, BundleLog):
         return window.source.stored_regions(start, limits or Limits(), runs=bool(run_mode))
-    found = Reader(window, name_offset, limits or Limits(), run_mode, unordered=unordered).regions(start)
+    found = Reader(
+        window, name_offset, limits or Limits(), run_mode, unordered=unordered, known_runs=known_runs
+    ).regions(start)
     return _recognized(window, found) if window.is_nameless and start == 0 else found
 
 
@@ -74,8 +80,10 @@ class Reader:
         run_mode: str = "",
         *,
         unordered: bool = False,
+        known_runs: KnownRuns | None = None,
     ) -> None:
         self.window = window
+        self.known_runs = known_runs
         self.run_mode = run_mode
         self.name_offset = name_offset
         self.limits = limits
@@ -86,6 +94,9 @@ class Reader:
 
     def regions(self, position: int) -> Iterator[Region]:
         while True:
+            for known in self._known(position):
+                yield known
+                position = known.end
             self.window.release(position)
             self.resync.walked(position)
             head = self.window.view(position, HEADER)
@@ -125,11 +136,27 @@ class Reader:
         )
         if found is None:
             return None
-        if found.batches > 1 or self.latest is not None:
+        self._adopt(found)
+        return BatchRun(self.limits, position, at, found, self.run_mode == CHECKED)
+
+    def _known(self, position: int) -> Iterator[BatchRun]:
+        """Yield the batch runs from `position` on that are known, as far as this reader would have accepted them."""
+        for known in self.known_runs(position) if self.known_runs else ():
+            self.resync.walked(known.position)
+            found = known.run
+            if found.unchained > self.resync.work_left or found.first_offset <= (self.latest or -1):
+                return
+            self._adopt(found)
+            yield known
+
+    def _adopt(self, found: ValidRun) -> None:
+        """Record the offsets of a batch run."""
+        if found.batches > 1:
             self.last_good = found.before
+        elif self.latest is not None:
+            self.last_good = self.latest
         self.latest = found.last_offset
         self.resync.work_left -= found.unchained
-        return BatchRun(self.limits, position, buffer, at, found, self.run_mode == CHECKED)
 
     def _next(self, position: int, head: memoryview) -> Iterator[Region]:
         if not any(head[:LEAST]):

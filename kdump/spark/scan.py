@@ -9,8 +9,8 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from kdump.check.engine.workers import careful_source
 from kdump.check.options import Options
+from kdump.log.fault_tolerant import careful_source
 from kdump.log.region import Limits
 from kdump.spark.data_source_options import SPLIT, ReadOptions
 from kdump.spark.fleet import find

@@ -8,10 +8,10 @@ from typing import Any
 
 import pyarrow as pa
 
-from kdump.check.engine.workers import careful_source
 from kdump.check.options import Options
 from kdump.check.totals import CheckTotals
 from kdump.log.errors import SourceError
+from kdump.log.fault_tolerant import careful_source
 from kdump.log.paths import Target
 from kdump.log.selection import Selection
 from kdump.render.escape import path_text

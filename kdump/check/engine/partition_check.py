@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import AbstractContextManager
 
 from kdump.check.engine.batch_runs import BatchRunChecker
 from kdump.check.engine.neighbor_files import NeighborFiles
-from kdump.check.engine.records_ahead import checked_ahead
 from kdump.check.engine.rule_list import NEXT_TO_SEGMENTS, RuleInputs, make_observers
+from kdump.check.engine.segment_scans import SegmentScans, pieces, segment_scans
 from kdump.check.finding import ERROR, INFO, WARNING, Finding
 from kdump.check.options import Options
 from kdump.check.partition_context import PartitionContext
@@ -83,6 +84,7 @@ class PartitionCheck(Resumable):
         self._held: list[tuple[Finding, int, int | None]] = []
         """Damage with the number of records, and the log end offset, before it."""
         self._records = 0
+        self._scans: SegmentScans | None = None
         self._lacks: set[str] = set()
         """What of the log is not in the bundle that it is read from."""
         self.neighbor_files = NeighborFiles(options, totals)
@@ -120,13 +122,22 @@ class PartitionCheck(Resumable):
         """Yield the findings about the log. The other files of the directory are checked by
         kdump.check.engine.partition_directory_check."""
         segments = self.partition.segments
-        for number, segment in enumerate(segments):
-            if number >= self.first:
-                self.before(number)
-                following = segments[number + 1] if number + 1 < len(segments) else None
-                yield from self._segment(segment, following)
+        with self._scanning() as self._scans:
+            for number, segment in enumerate(segments):
+                if number >= self.first:
+                    self.before(number)
+                    following = segments[number + 1] if number + 1 < len(segments) else None
+                    yield from self._segment(segment, following)
         yield from self._truncated()
         yield from _findings(observer.end() for observer in self._observers)
+
+    def _scanning(self) -> AbstractContextManager[SegmentScans | None]:
+        options = self.options
+        targets = [each.log for each in self.partition.segments[self.first :] if each.log is not None]
+        deep = not options.headers_only and "records" in options.chosen
+        keyed = bool(self.known.compacted)
+        planned = pieces(targets, options.limits, options.window, deep=deep, keyed=keyed)
+        return segment_scans(targets, options.jobs, planned)
 
     def state(self) -> str:
         """Return the state left by the segments so far as JSON, without the counts in `totals`. Raises StateError."""
@@ -187,18 +198,15 @@ class PartitionCheck(Resumable):
         self.totals.not_in_bundle.update(unchecked - self._lacks)
         self._lacks.update(lacks)
         yield from _findings(observer.begin(part) for observer in observers)
-        runs = BatchRunChecker(
-            part, self.known, observers, self.options.limits.max_decompressed_size, decode=decode, deep=deep
-        )
+        runs = BatchRunChecker(part, self.known, observers, self.options.limits, decode=decode, deep=deep)
         run_mode = CHECKED if all(observer.accepts_runs for observer in observers) else ""
-        found = self._regions(part, window, run_mode)
-        for region, suspects in checked_ahead(found, runs.record_suspects, self.options.threads if runs.deep else 1):
+        for region in self._regions(part, window, run_mode):
             self.on_progress(region.size)
             if isinstance(region, BatchRun):
                 if not observers and not decode:  # nothing examines valid batches
                     self._batch_run(region)
                 else:
-                    for batch, marker in runs.split(region, damage is not None, self._count_accepted, suspects):
+                    for batch, marker in runs.split(region, damage is not None, self._count_accepted):
                         yield from (
                             self._batch(part, batch, damage) if marker is None else self._marker(part, batch, marker)
                         )
@@ -221,7 +229,14 @@ class PartitionCheck(Resumable):
 
     def _regions(self, part: SegmentContext, window: Window, run_mode: str) -> Iterator[Region]:
         """Yield the regions of the segment."""
-        return regions(window, name_offset=part.target.name_offset, limits=self.options.limits, run_mode=run_mode)
+        known_runs = self._scans.runs(part.target, window.source) if self._scans and run_mode else None
+        return regions(
+            window,
+            name_offset=part.target.name_offset,
+            limits=self.options.limits,
+            run_mode=run_mode,
+            known_runs=known_runs,
+        )
 
     def _batch(self, part: SegmentContext, batch: Batch, damage: int | None) -> Iterator[Finding]:
         """Yield all findings for one batch. `damage`: position of bytes before it that are not valid, None if there are

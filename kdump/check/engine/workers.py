@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack
+from contextlib import ExitStack, closing
 from dataclasses import replace
 from itertools import chain, islice
 from typing import TYPE_CHECKING
@@ -12,14 +12,18 @@ from typing import TYPE_CHECKING
 from kdump.check.engine.units import CheckUnit
 from kdump.check.finding import Finding
 from kdump.check.totals import CheckTotals
+from kdump.format.batch_header import BATCH_HEADER
+from kdump.format.errors import DecodeError
 from kdump.log.command_line_paths import existing_paths, set_existing_paths
-from kdump.log.fault_tolerant import fault_tolerant
+from kdump.log.errors import SourceError
+from kdump.log.fault_tolerant import careful_source
+from kdump.log.live_files import open_target
 from kdump.log.low_impact_reads import limit_rate, rate_for_workers
 from kdump.log.mounts import mount_bundles
+from kdump.log.region import read_header
 from kdump.log.shared_counter import SharedCounter, result_of
-from kdump.log.source import Source, open_source
 from kdump.log.token_bucket import TokenBucket
-from kdump.parallel_jobs import usual_jobs
+from kdump.parallel_jobs import stop_workers, usual_jobs
 from kdump.signals import uninterrupted
 
 if TYPE_CHECKING:
@@ -40,20 +44,31 @@ LARGE = 256 * 1024 * 1024
 
 
 def usual_jobs_for(units: list[CheckUnit]) -> int:
-    """Return the default number of jobs: one unless there is enough data."""
-    return usual_jobs() if sum(unit.size for unit in units) >= LARGE else 1
+    """Return the default number of jobs: one unless there is enough data. For a single partition, one unless it is
+    compressed: other batches are checked nearly as fast as they can be copied."""
+    if sum(unit.size for unit in units) < LARGE:
+        return 1
+    parts = [unit for unit in units if unit.directory is None]
+    return usual_jobs() if len(parts) > 1 or _is_compressed(parts[0]) else 1
+
+
+def _is_compressed(unit: CheckUnit) -> bool:
+    """Return True if the newest segment begins with a compressed batch."""
+    newest = unit.target if unit.partition is None else unit.partition.segments[-1].log
+    if newest is None:
+        return False
+    try:
+        with closing(open_target(newest)) as source:
+            return read_header(source.read_at(0, BATCH_HEADER.size)).compression != "none"
+    except (SourceError, DecodeError):
+        return False
 
 
 def split_jobs(units: list[CheckUnit], jobs: int) -> tuple[int, int]:
-    """Return the number of processes among which to divide the units, and of threads in each. A log directory's own
-    files need no process of their own."""
+    """Return the number of processes among which to divide the units; if that is 1, also the number of those that read
+    ahead. A log directory's own files need no process of their own."""
     processes = max(1, min(jobs, sum(unit.directory is None for unit in units)))
-    return processes, jobs // processes
-
-
-def careful_source(path: str) -> Source:
-    """Open the file at `path`, to be read past bad sectors (see log/fault_tolerant.py). Raises SourceError."""
-    return open_source(path, wrap=fault_tolerant)
+    return processes, jobs if processes == 1 else 1
 
 
 def _begin(rate: TokenBucket | None, counter: SharedCounter, directory: str, named: frozenset[str]) -> None:
@@ -64,18 +79,16 @@ def _begin(rate: TokenBucket | None, counter: SharedCounter, directory: str, nam
     _directory, _counter = directory, counter
 
 
-def _run(
-    unit: CheckUnit, totals: CheckTotals, on_progress: Callable[[int], None], threads: int = 1
-) -> Iterator[Finding]:
-    unit.options = replace(unit.options, open_source=careful_source, threads=threads)
+def _run(unit: CheckUnit, totals: CheckTotals, on_progress: Callable[[int], None], jobs: int = 1) -> Iterator[Finding]:
+    unit.options = replace(unit.options, open_source=careful_source, jobs=jobs)
     return unit.run(totals, on_progress)
 
 
-def _work(unit: CheckUnit, threads: int) -> UnitResult:
+def _work(unit: CheckUnit) -> UnitResult:
     """Check a unit in a worker."""
     assert _counter is not None
     totals = CheckTotals()
-    findings = _run(unit, totals, _counter.add, threads)
+    findings = _run(unit, totals, _counter.add)
     held = list(islice(findings, MAX_HELD))
     path = _write_rest(findings)
     _counter.flush()
@@ -128,37 +141,30 @@ def _pool(stack: ExitStack, processes: int) -> tuple[ProcessPoolExecutor, Shared
     return stack.enter_context(pool), counter
 
 
-def stop(pool: ProcessPoolExecutor) -> None:
-    """Terminate the workers at once: they only read, and their results are no longer needed."""
-    for worker in list((pool._processes or {}).values()):  # (3.14 has terminate_workers)
-        worker.terminate()
-    pool.shutdown(cancel_futures=True)
-
-
 def run_all(
     units: list[CheckUnit], jobs: int, totals: CheckTotals, on_progress: Callable[[int], None]
 ) -> Iterator[tuple[CheckUnit, Iterator[Finding]]]:
     """Check the units, in parallel if possible, and yield each with its findings, in order.
 
-    Units are divided among processes; if there are more jobs than units, each process has several threads. Calls
+    Units are divided among processes; the segments of a single one are read by several. Calls
     `on_progress` with bytes read. `totals` includes a unit once its findings have been consumed. If shared files cannot
     be created, one process is used, whatever `jobs` is. A log directory's own files are checked in this process: to
     send the list of its partitions to a worker would take more memory than to check them."""
     with ExitStack() as stack:
-        processes, threads = split_jobs(units, jobs)
+        processes, ahead = split_jobs(units, jobs)
         made = _pool(stack, processes) if processes > 1 else None
         if made is None:
             for unit in units:
-                yield unit, _run(unit, totals, on_progress, jobs)
+                yield unit, _run(unit, totals, on_progress, ahead)
                 unit.check = None  # which has the state of the whole partition
             return
         pool, counter = made
         futures: dict[int, Future[UnitResult]] = {}
         try:
-            with uninterrupted():  # so that `stop` reaches every worker that was started
+            with uninterrupted():  # so that stop_workers reaches every worker that was started
                 for number in sorted(range(len(units)), key=lambda number: -units[number].size):
                     if units[number].directory is None:
-                        futures[number] = pool.submit(_work, units[number], threads)
+                        futures[number] = pool.submit(_work, units[number])
             for number, unit in enumerate(units):
                 if unit.directory is not None:
                     yield unit, _run(unit, totals, on_progress)
@@ -167,5 +173,5 @@ def run_all(
                 totals.add(counted)
                 yield unit, _findings(held, path)
         except BaseException:
-            stop(pool)
+            stop_workers(pool)
             raise

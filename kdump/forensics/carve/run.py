@@ -8,7 +8,6 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import closing
 from dataclasses import dataclass, field, replace
 
-from kdump.check.engine.workers import careful_source
 from kdump.check.options import Options
 from kdump.forensics.carve.carved_runs import CarvedRun, Runs
 from kdump.forensics.carve.search import CarvedBatch, Search
@@ -16,7 +15,7 @@ from kdump.forensics.carve.write_runs import Writer
 from kdump.forensics.output_directory import OutputDirectory
 from kdump.log import file_system
 from kdump.log.errors import OnUnreadable, SourceError, is_missing, listing_error, raise_error
-from kdump.log.fault_tolerant import FaultTolerantSource
+from kdump.log.fault_tolerant import FaultTolerantSource, careful_source
 from kdump.log.paths import Target, target
 
 

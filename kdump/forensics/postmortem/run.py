@@ -10,7 +10,7 @@ from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 from kdump.check.engine.units import CheckUnit, units
-from kdump.check.engine.workers import careful_source, split_jobs, stop, usual_jobs_for
+from kdump.check.engine.workers import split_jobs, usual_jobs_for
 from kdump.check.finding import SEVERITIES, Finding
 from kdump.check.options import Options
 from kdump.check.totals import CheckTotals
@@ -20,10 +20,12 @@ from kdump.forensics.postmortem.buckets import Buckets, of_time
 from kdump.forensics.postmortem.facts import Directory, PartitionFacts, PostMortem, Series
 from kdump.forensics.postmortem.postmortem_check import PostMortemCheck
 from kdump.log.errors import OnUnreadable, SourceError, raise_error
+from kdump.log.fault_tolerant import careful_source
 from kdump.log.log_directory import LogDirectory
 from kdump.log.low_impact_reads import limit_rate, limited_to, rate_for_workers
 from kdump.log.shared_counter import SharedCounter, result_of
 from kdump.log.token_bucket import TokenBucket
+from kdump.parallel_jobs import stop_workers
 from kdump.signals import uninterrupted
 from kdump.state.directory_summary import had_clean_shutdown
 from kdump.state.small_files import properties
@@ -180,10 +182,10 @@ def _begin(rate: TokenBucket | None, counter: SharedCounter) -> None:
     _counter = counter
 
 
-def _work(unit: CheckUnit, threads: int) -> PartitionResult:
+def _work(unit: CheckUnit) -> PartitionResult:
     """Read a unit in a worker process."""
     assert _counter is not None
-    unit.options = replace(unit.options, open_source=careful_source, threads=threads)
+    unit.options = replace(unit.options, open_source=careful_source)
     done = read_unit(unit, _counter.add)
     _counter.flush()
     return done
@@ -193,10 +195,10 @@ def _run_all(
     work: list[CheckUnit], jobs: int, on_progress: Callable[[int], None]
 ) -> Iterator[tuple[CheckUnit, PartitionResult]]:
     """Yield each unit, in order, with its facts and totals."""
-    processes, threads = split_jobs(work, jobs)
+    processes, ahead = split_jobs(work, jobs)
     if processes == 1:
         for unit in work:
-            unit.options = replace(unit.options, open_source=careful_source, threads=threads)
+            unit.options = replace(unit.options, open_source=careful_source, jobs=ahead)
             yield unit, read_unit(unit, on_progress)
         return
     import multiprocessing
@@ -212,10 +214,10 @@ def _run_all(
         try:
             for unit in work:
                 # Only a few are read before their turn: each result may contain thousands of keys.
-                with uninterrupted():  # `stop` has to find every worker that was started
+                with uninterrupted():  # stop_workers has to find every worker that was started
                     for each in islice(rest, AHEAD * jobs - len(futures)):
-                        futures.append(pool.submit(_work, each, threads))
+                        futures.append(pool.submit(_work, each))
                 yield unit, result_of(futures.popleft(), counter, on_progress)
         except BaseException:
-            stop(pool)
+            stop_workers(pool)
             raise

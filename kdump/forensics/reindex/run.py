@@ -13,7 +13,6 @@ from dataclasses import dataclass, field
 from typing import Annotated, NamedTuple
 
 from kdump.answer import BYTES, NESTED, OFFSET, Doc, PathText, answer
-from kdump.check.engine.workers import careful_source
 from kdump.check.options import Options
 from kdump.forensics.output_directory import OutputDirectory, OutputError
 from kdump.forensics.reindex.find_segments import ReindexInput, find_segments, may_be_open, now
@@ -21,6 +20,7 @@ from kdump.forensics.reindex.open_transactions import first_needed, snapshot_at
 from kdump.forensics.reindex.segment import RebuildOptions, RebuiltSegment, RecoveryEnd, rebuild
 from kdump.forensics.reindex.verdict import IDENTICAL, NOT_NEEDED, UNREAD, Verdict
 from kdump.log.errors import OnUnreadable, SourceError, raise_error, went_away
+from kdump.log.fault_tolerant import careful_source
 from kdump.log.file_kinds import INDEX, TIME_INDEX, TXN_INDEX, FileKind
 from kdump.log.partition_directory import SegmentFiles
 from kdump.log.paths import is_live

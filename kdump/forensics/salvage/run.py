@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 
-from kdump.check.engine.workers import careful_source
 from kdump.check.options import Options
 from kdump.forensics.diff import LITTLE
 from kdump.forensics.output_directory import OutputDirectory, OutputError
@@ -22,6 +21,7 @@ from kdump.forensics.salvage.sources import SalvageError, SalvageInput, jobs
 from kdump.forensics.salvage.write_segments import BatchWriter, SegmentWriter
 from kdump.forensics.work_progress import WorkProgress
 from kdump.log.errors import OnUnreadable, raise_error
+from kdump.log.fault_tolerant import careful_source
 
 LEDGER = "ledger.jsonl"
 

@@ -8,12 +8,12 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
 from kdump.check.engine.units import CheckUnit
-from kdump.check.engine.workers import careful_source
 from kdump.check.options import Options
 from kdump.forensics.output_directory import OutputDirectory, OutputError, OutputFile
 from kdump.forensics.postmortem.facts import PostMortem
 from kdump.forensics.postmortem.run import postmortem
 from kdump.log.errors import OnUnreadable, SourceError
+from kdump.log.fault_tolerant import careful_source
 from kdump.render.postmortem.charts import draw_charts
 from kdump.render.postmortem.finding_evidence import evidence
 from kdump.render.postmortem.labels import PartitionLabels, clean

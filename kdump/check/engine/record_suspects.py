@@ -1,0 +1,40 @@
+"""Finds the batches of a batch run whose records may have a problem, without looking at the others one by one."""
+
+from __future__ import annotations
+
+from kdump.core.column_numbers import ATTRIBUTES, BATCH_END, BATCH_START
+from kdump.core.header_columns import HeaderColumns
+from kdump.core.record_checks import count_valid_batches, records_agree
+from kdump.format.batch_header import BATCH_HEADER, COMPRESSION, codec_name
+from kdump.format.codec.decompress_small import decompress_small
+from kdump.log.region import Limits
+
+
+def record_suspects(heads: HeaderColumns, limits: Limits, *, keyed: bool) -> list[int]:
+    """Return the numbers of the batches whose records may have a problem. `keyed`: a null key is one."""
+    found = []
+    row = 0
+    while (row := first_record_suspect(heads, row, len(heads), limits, keyed=keyed)) < len(heads):
+        found.append(row)
+        row += 1
+    return found
+
+
+def first_record_suspect(heads: HeaderColumns, row: int, stop: int, limits: Limits, *, keyed: bool) -> int:
+    """Return the first batch of row..stop (`stop` excluded) whose records may have a problem; `stop` if there is
+    none."""
+    while True:
+        row = count_valid_batches(heads, row, stop, keyed)
+        if row == stop or not heads.of(row, ATTRIBUTES) & COMPRESSION.mask:
+            return row
+        payload = _payload(heads, row, limits.max_decompressed_size)
+        if payload is None or not records_agree(heads, row, payload, keyed):
+            return row
+        row += 1
+
+
+def _payload(heads: HeaderColumns, row: int, limit: int) -> bytes | None:
+    """Return the decompressed payload of a batch; None if it is invalid or too large for the fast path."""
+    codec = codec_name(COMPRESSION.of(heads.of(row, ATTRIBUTES)))
+    start = heads.of(row, BATCH_START) + BATCH_HEADER.size
+    return decompress_small(codec, memoryview(heads.data)[start : heads.of(row, BATCH_END)], limit)

@@ -1,0 +1,231 @@
+"""Reads the segments of one partition in several processes, ahead of the rules, which see all batches in order.
+
+A segment is divided into pieces, at entries of its index. A worker process validates the batches of a piece, and
+returns their headers and which of them have doubtful records: rules rarely need more. It stops where a batch is not
+valid beyond doubt; the reader of the segment continues there by itself, as it does between pieces, and checks that each
+piece continues what it has read. So an index that is wrong costs time, and changes nothing else.
+"""
+
+from __future__ import annotations
+
+from array import array
+from bisect import bisect_left
+from collections import deque
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import BrokenExecutor
+from contextlib import closing, contextmanager
+from itertools import chain, islice
+from typing import TYPE_CHECKING, NamedTuple
+
+from kdump.check.engine.record_suspects import record_suspects
+from kdump.core.column_numbers import BATCH_START, HEADER_WIDTH
+from kdump.core.header_columns import HeaderColumns, rows_of
+from kdump.log.directory_listing import is_url, length
+from kdump.log.errors import SourceError
+from kdump.log.fault_tolerant import FaultTolerantSource, careful_source
+from kdump.log.file_system import tree_at
+from kdump.log.live_files import open_target
+from kdump.log.low_impact_reads import limit_rate, rate_for_workers
+from kdump.log.offset_index_lookup import open_index_lookup
+from kdump.log.paths import Target
+from kdump.log.region import BatchRun, Limits
+from kdump.log.region_reader import CHECKED, regions
+from kdump.log.scanned_run import scanned_run
+from kdump.log.source import FileSource, Source
+from kdump.log.token_bucket import TokenBucket
+from kdump.log.window import Window
+from kdump.parallel_jobs import keep_freed_memory, stop_workers
+from kdump.signals import uninterrupted
+
+if TYPE_CHECKING:  # slow to import
+    from concurrent.futures import Future, ProcessPoolExecutor
+
+PIECE = 16 << 20
+"""Size in bytes of a piece; what is smaller is not worth another process."""
+MAX_BATCHES = 40_000
+"""Number of batches after which a worker stops: it returns 96 bytes for each."""
+
+
+class Piece(NamedTuple):
+    """Bytes start..stop-1 of a segment, and how to read it: `window` bytes at once; with `deep`, records are checked
+    too; `keyed`: none may have a null key."""
+
+    target: Target
+    start: int
+    stop: int
+    limits: Limits
+    window: int
+    deep: bool
+    keyed: bool
+
+
+class PieceRun(NamedTuple):
+    """A batch run at `position`: the numbers of HeaderColumns, relative to its start; how many bytes are of batches
+    that only their checksums confirm; with `deep`, the numbers of the batches whose records may have a problem."""
+
+    position: int
+    numbers: bytes
+    unchained: int
+    suspects: list[int] | None
+
+
+class PieceScan(NamedTuple):
+    """The batch runs of a piece, each where the one before ends. `device` and `inode` are those of the file."""
+
+    device: int
+    inode: int
+    runs: list[PieceRun]
+
+
+def scan(piece: Piece) -> PieceScan:
+    """Validate the batches of a piece, up to the first that is not valid beyond doubt."""
+    runs: list[PieceRun] = []
+    try:
+        with closing(open_target(piece.target, careful_source)) as source:
+            if not isinstance(source, FaultTolerantSource):  # compressed
+                return PieceScan(0, 0, runs)
+            identity = source.identity()
+            window = Window(source, piece.window)
+            name_offset, batches = piece.target.name_offset, 0
+            for region in regions(
+                window, name_offset=name_offset, start=piece.start, limits=piece.limits, run_mode=CHECKED
+            ):
+                if not isinstance(region, BatchRun) or source.unreadable or region.position >= piece.stop:
+                    break
+                heads = region.headers
+                heads.count = bisect_left(heads.column(BATCH_START), piece.stop - heads.shift)
+                suspects = record_suspects(heads, piece.limits, keyed=piece.keyed) if piece.deep else None
+                numbers = rows_of(heads, 0, len(heads)).tobytes()
+                runs.append(PieceRun(region.position, numbers, region.run.unchained, suspects))
+                batches += len(heads)
+                if batches > MAX_BATCHES:
+                    break
+            return PieceScan(identity.device, identity.inode, runs)
+    except SourceError:  # which the reader of the segment reports when it gets there
+        return PieceScan(0, 0, [])
+
+
+def pieces(targets: Sequence[Target], limits: Limits, window: int, *, deep: bool, keyed: bool) -> Iterator[Piece]:
+    """Yield the pieces of the segments, in order."""
+    for each in targets:
+        if each.path == "-" or is_url(each.path) or tree_at(each.path) is not None:
+            continue
+        size = length(each.path) or 0
+        positions = open_index_lookup(each.path, each.name_offset).positions if size >= 2 * PIECE else ()
+        starts = [0]
+        while (entry := bisect_left(positions, starts[-1] + PIECE)) < bisect_left(positions, size - PIECE):
+            starts.append(positions[entry])
+        for start, stop in zip(starts, [*starts[1:], size]):
+            if stop - start >= PIECE:
+                yield Piece(each, start, stop, limits, window, deep, keyed)
+
+
+class SegmentScans:
+    """Scans of pieces by a pool of worker processes, at most `ahead` of them ahead of the reader."""
+
+    def __init__(
+        self, pool: ProcessPoolExecutor, targets: Sequence[Target], planned: Iterator[Piece], ahead: int
+    ) -> None:
+        self._pool = pool
+        self._order = {each.path: number for number, each in enumerate(targets)}
+        self._planned = planned
+        self._ahead = ahead
+        self._waiting: deque[tuple[Piece, Future[PieceScan]]] = deque()
+        self._piece: Piece | None = None
+        self._runs: deque[PieceRun] = deque()
+        """What is left of the scan of that piece."""
+
+    def runs(self, target: Target, source: Source) -> Callable[[int], Iterator[BatchRun]]:
+        """Return a function that yields the batch runs of a segment from a position on, as far as there are scans. It
+        must be called with ascending positions, and for the segments in order."""
+
+        def runs_from(position: int) -> Iterator[BatchRun]:
+            while self._reach(target, source, position):
+                found = self._next_run(source, position)
+                if found is not None:
+                    yield found
+                    position = found.end
+
+        return runs_from
+
+    def _next_run(self, source: Source, position: int) -> BatchRun | None:
+        """Return the batches of the next run that start at `position` or after it; None if there are none."""
+        assert self._piece is not None
+        run = self._runs.popleft()
+        heads = HeaderColumns(b"", run.position)
+        heads.block = array("q", run.numbers)
+        heads.count = len(heads.block) // HEADER_WIDTH
+        first = bisect_left(heads.column(BATCH_START), position - run.position)
+        if first == len(heads):
+            return None
+        if run.position + heads.of(first, BATCH_START) != position:  # the index is wrong
+            self._runs.clear()
+            return None
+        return scanned_run(source, self._piece.limits, heads, first, run.unchained, run.suspects)
+
+    def _reach(self, target: Target, source: Source, position: int) -> bool:
+        """Go on to the piece of a segment that contains a position. Returns False if nothing of it is left."""
+        if self._piece is None or self._piece.target.path != target.path or self._piece.stop <= position:
+            self._piece = None
+            self._runs.clear()
+            number = self._order.get(target.path, -1)
+            while self._submit() and self._piece is None:
+                piece, future = self._waiting[0]
+                its_number = self._order[piece.target.path]
+                if its_number > number or (its_number == number and piece.start > position):
+                    return False
+                self._waiting.popleft()
+                if its_number < number or piece.stop <= position:
+                    future.cancel()
+                    continue
+                self._piece = piece
+                self._runs.extend(self._result(future, source))
+        return bool(self._runs)
+
+    def _submit(self) -> bool:
+        """Keep the workers busy. Returns False once there is nothing left to wait for."""
+        while len(self._waiting) < self._ahead and (piece := next(self._planned, None)) is not None:
+            try:
+                with uninterrupted():  # so that stop_workers finds every worker that was started
+                    self._waiting.append((piece, self._pool.submit(scan, piece)))
+            except BrokenExecutor:
+                self._planned = iter(())
+        return bool(self._waiting)
+
+    def _result(self, future: Future[PieceScan], source: Source) -> list[PieceRun]:
+        """Wait for a scan. Returns nothing if it is of another file, or the system has ended the worker."""
+        try:
+            found = future.result()
+        except BrokenExecutor:
+            return []
+        is_same = isinstance(source, FileSource) and source.identity()[:2] == (found.device, found.inode)
+        return found.runs if is_same else []
+
+
+def _begin(rate: TokenBucket | None) -> None:
+    limit_rate(rate)
+    keep_freed_memory()
+
+
+@contextmanager
+def segment_scans(targets: Sequence[Target], jobs: int, planned: Iterator[Piece]) -> Iterator[SegmentScans | None]:
+    """Scan pieces in `jobs` processes within the block; None if there are fewer than two, or processes cannot be
+    started because disks are full or read-only or there is no /dev/shm."""
+    first = list(islice(planned, 2)) if jobs > 1 else []
+    if len(first) < 2:
+        yield None
+        return
+    import multiprocessing
+    from concurrent.futures import ProcessPoolExecutor
+
+    # Spawned, not forked: a thread may be drawing progress already.
+    context = multiprocessing.get_context("spawn")
+    try:
+        pool = ProcessPoolExecutor(jobs, context, _begin, (rate_for_workers(context),))
+    except OSError:
+        yield None
+        return
+    try:
+        yield SegmentScans(pool, targets, chain(first, planned), jobs + 1)
+    finally:
+        stop_workers(pool)
