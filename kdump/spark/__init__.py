@@ -8,6 +8,11 @@ and chooses the reader that accepts filters if the session allows it.
 
 from __future__ import annotations
 
+import os
+import shutil
+import subprocess
+import sys
+import warnings
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -18,8 +23,38 @@ PUSHDOWN = "spark.sql.python.filterPushdown.enabled"
 
 def register(spark: SparkSession) -> None:
     """Register format("kdump") in a session. If `spark.sql.python.filterPushdown.enabled` is true, filters on topic,
-    partition, offset, timestamp and producer ID reduce what is read."""
+    partition, broker, offset, timestamp and producer ID reduce what is read; otherwise warns that they do not. Raises
+    RuntimeError if the session cannot run the data source."""
+    if not hasattr(spark, "dataSource"):
+        raise RuntimeError(f"kdump's data source needs Spark 4.0 or later; this session is Spark {spark.version}")
+    _require_importable(spark)
     from kdump.spark.data_source import KdumpSource, PushingSource
 
     enabled = str(spark.conf.get(PUSHDOWN, "false")).lower() == "true"
+    if not enabled:
+        warnings.warn(
+            f"kdump reads everything, whatever a query filters: {PUSHDOWN} is not true in this session", stacklevel=2
+        )
     spark.dataSource.register(PushingSource if enabled else KdumpSource)
+
+
+def _require_importable(spark: SparkSession) -> None:
+    """Raise RuntimeError if the Python that Spark starts on this machine, also to plan a read, has no kdump. The
+    executors' machines are not examined."""
+    program = getattr(getattr(spark, "sparkContext", None), "pythonExec", None)  # Spark Connect has no context
+    found = shutil.which(program) if program else None
+    if program is None or (found is not None and os.path.abspath(found) == os.path.abspath(sys.executable)):
+        return  # not compared as files: that of a virtual environment is a link to the system's
+    try:
+        done = subprocess.run([program, "-c", "import kdump.spark.data_source"], capture_output=True, check=False)
+    except OSError as error:
+        problem = f"cannot be started ({error.strerror})"
+    else:
+        if done.returncode == 0:
+            return
+        lines = done.stderr.decode("utf-8", "replace").split("\n")
+        problem = f"cannot import kdump ({[line for line in lines if line.strip()][-1].strip()})"
+    raise RuntimeError(
+        f"Spark runs {program}, which {problem}: set PYSPARK_PYTHON to a Python that has kdump before the session "
+        f"starts, here {sys.executable}"
+    )

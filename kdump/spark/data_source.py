@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from pyspark.sql.datasource import DataSource, DataSourceReader, DataSourceStreamReader, Filter, InputPartition
 from pyspark.sql.pandas.types import to_arrow_schema
 from pyspark.sql.types import StructType
 
+from kdump.spark.catalog_table import options_in, options_of_table, remark
 from kdump.spark.data_source_options import OptionError, ReadOptions, parse
 from kdump.spark.filters import pushed_filters
 from kdump.spark.read_task import ReadTask
@@ -28,14 +29,15 @@ class KdumpSource(DataSource):
         return "kdump"
 
     def schema(self) -> str:
-        options = parse(self.options)
-        return options.table.ddl(options.columns)
+        of_table = options_of_table(self.options)
+        options = parse(self.options if of_table is None else of_table)
+        return options.table.ddl(options.columns, "" if of_table is None else remark(of_table))
 
     def reader(self, schema: StructType) -> DataSourceReader:
-        return KdumpReader(parse(self.options), schema)
+        return KdumpReader(_given(self.options, schema), schema)
 
     def streamReader(self, schema: StructType) -> DataSourceStreamReader:
-        options = parse(self.options)
+        options = _given(self.options, schema)
         _check(options, schema)
         return KdumpStream(options, schema)
 
@@ -68,7 +70,12 @@ class PushingSource(KdumpSource):
     """The data source for sessions with filter pushdown."""
 
     def reader(self, schema: StructType) -> DataSourceReader:
-        return PushingReader(parse(self.options), schema)
+        return PushingReader(_given(self.options, schema), schema)
+
+
+def _given(options: Mapping[str, str], schema: StructType) -> ReadOptions:
+    """Return the options of a read: those given, before those of a table in Spark's catalog. Raises OptionError."""
+    return parse(options_in(schema) | {name.lower(): value for name, value in options.items()})
 
 
 def _check(options: ReadOptions, schema: StructType) -> None:

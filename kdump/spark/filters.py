@@ -23,20 +23,34 @@ class PushedFilters:
 
     topics: frozenset[str] | None = None
     partitions: frozenset[int] | None = None
+    brokers: frozenset[str] | None = None
+    prefixes: tuple[str, ...] = ()
+    """What the names of topics begin with: all of these."""
     selection: Selection = field(default_factory=Selection)
 
     def place(self, target: Target) -> bool:
         """Return True if the directory of a file may contain anything to read."""
-        return (self.topics is None or target.topic in self.topics) and (
-            self.partitions is None or target.partition in self.partitions
+        return (
+            (self.topics is None or target.topic in self.topics)
+            and (self.partitions is None or target.partition in self.partitions)
+            and all((target.topic or "").startswith(prefix) for prefix in self.prefixes)
         )
 
+    def disk(self, broker: str | None) -> bool:
+        """Return True if the disk of a broker may contain anything to read."""
+        return self.brokers is None or broker in self.brokers
+
     def also(self, name: str, operator: str, values: tuple[Any, ...]) -> PushedFilters:
-        """Return a copy with one more filter. `operator` is =, <=, >= or in; filters on unknown columns are ignored."""
+        """Return a copy with one more filter. `operator` is =, <=, >=, in, or like (a prefix); filters on unknown
+        columns are ignored."""
         if name == "topic" and operator in ("=", "in"):
             return replace(self, topics=_meet(self.topics, values))
         if name == "partition" and operator in ("=", "in"):
             return replace(self, partitions=_meet(self.partitions, values))
+        if name == "topic" and operator == "like":
+            return replace(self, prefixes=(*self.prefixes, *values))
+        if name == "broker" and operator in ("=", "in"):
+            return replace(self, brokers=_meet(self.brokers, values))
         if name == "producerId" and operator in ("=", "in"):
             ids = _meet(self.selection.producer_ids or None, values)
             # An empty set would match every producer, and no producer has the ID -2.
@@ -79,9 +93,24 @@ def _milliseconds(value: datetime) -> int:
 
 def pushed_filters(filters: list[Any]) -> PushedFilters:
     """Return what has to be read if all of Spark's filters apply."""
-    from pyspark.sql.datasource import EqualTo, GreaterThan, GreaterThanOrEqual, In, LessThan, LessThanOrEqual
+    from pyspark.sql.datasource import (
+        EqualTo,
+        GreaterThan,
+        GreaterThanOrEqual,
+        In,
+        LessThan,
+        LessThanOrEqual,
+        StringStartsWith,
+    )
 
-    operators = {EqualTo: "=", GreaterThan: ">=", GreaterThanOrEqual: ">=", LessThan: "<=", LessThanOrEqual: "<="}
+    operators = {
+        EqualTo: "=",
+        GreaterThan: ">=",
+        GreaterThanOrEqual: ">=",
+        LessThan: "<=",
+        LessThanOrEqual: "<=",
+        StringStartsWith: "like",
+    }
     pushed = PushedFilters()
     for each in filters:
         kind = type(each)

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 
 from kdump.check.log_dir_context import ids
 from kdump.check.options import Options
-from kdump.log.directory_listing import globbed, is_inside, is_url, parent, real_path
+from kdump.log.directory_listing import globbed, is_directory, is_inside, is_url, length, parent, real_path
 from kdump.log.errors import SourceError, is_gone
 from kdump.log.find_directories import find_directories
 from kdump.log.log_directory import LogDirectory, Place
@@ -43,10 +43,11 @@ class FoundDirectory:
 @dataclass
 class Fleet:
     """The places below the paths, each once. `unreadable`: paths and directories that contain nothing or cannot be
-    read, with the reason."""
+    read, with the reason. `missing`: the reasons for the given paths of which there is nothing."""
 
     found: list[FoundDirectory] = field(default_factory=list)
     unreadable: list[tuple[str, str]] = field(default_factory=list)
+    missing: list[str] = field(default_factory=list)
 
 
 def find(
@@ -59,7 +60,11 @@ def find(
     for given in paths:
         matches = _expanded(given)
         if not matches:
-            fleet.unreadable.append((given, f"{given}: no path matches"))
+            fleet.missing.append(f"{given}: no path matches")
+            fleet.unreadable.append((given, fleet.missing[-1]))
+        elif not any(map(_exists, matches)):
+            unreached = ", or the store cannot be reached" if is_url(given) else ""
+            fleet.missing.append(f"{given}: no such file or directory{unreached}")
         for path in matches:
 
             def add_unreadable(error: SourceError, path: str = path) -> None:
@@ -77,6 +82,10 @@ def find(
             fleet.found.append(FoundDirectory(place, _identity(place, options, broker, brokers or {})))
     _mark_copies(fleet)
     return fleet
+
+
+def _exists(path: str) -> bool:
+    return is_directory(path) or length(path) is not None if is_url(path) else os.path.lexists(path)
 
 
 def _expanded(path: str) -> list[str]:

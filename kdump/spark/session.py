@@ -160,6 +160,7 @@ def _settings(master: str | None) -> dict[str, str]:
         settings |= {
             "spark.driver.memory": os.environ.get("SPARK_DRIVER_MEMORY", MEMORY),
             "spark.ui.enabled": "false",
-            "spark.sql.shuffle.partitions": str(2 * (os.cpu_count() or 1)),
         }
+        if settings["spark.master"].startswith("local"):
+            settings["spark.sql.shuffle.partitions"] = str(2 * (os.cpu_count() or 1))
     return settings

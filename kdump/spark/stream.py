@@ -22,7 +22,7 @@ from kdump.log.paths import Target
 from kdump.log.region import Batch, BatchRun, Limits
 from kdump.log.region_reader import WALKED, regions
 from kdump.spark.data_source_options import OptionError, ReadOptions
-from kdump.spark.fleet import DiskIdentity, find
+from kdump.spark.fleet import DiskIdentity
 from kdump.spark.read_task import ReadTask, TaskItem, packed
 from kdump.spark.segment_split import SegmentSplit, opened
 from kdump.spark.table_read import TableRead
@@ -118,9 +118,7 @@ class KdumpStream(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
     def _segments(self) -> Iterator[tuple[Target, bool, DiskIdentity, str]]:
         """Yield each segment, whether it is its partition's last, its owner, and the state of its directory."""
-        self.reading.use_storage()
-        options = self.reading.options
-        for found in find(options.paths, self.reading.check, options.broker, options.brokers).found:
+        for found in self.reading.fleet().found:
             place = found.place
             partitions = place.partitions if isinstance(place, LogDirectory) else [place]
             for each in partitions:

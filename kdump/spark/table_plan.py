@@ -30,6 +30,7 @@ COMPRESSED = (".gz", ".zst")
 def parts_of(fleet: Fleet, options: ReadOptions, check: Options, filters: PushedFilters) -> list[ReadTask]:
     """Return the tasks for a table."""
     plan = PLANS[options.table.name]
+    fleet = Fleet([found for found in fleet.found if filters.disk(found.identity.broker)], fleet.unreadable)
     order = packed if options.table.splits else largest_first
     return list(order(plan(fleet, options, check, filters), options.split_bytes, options.parallelism))
 

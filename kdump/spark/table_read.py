@@ -17,15 +17,16 @@ from kdump.log.selection import Selection
 from kdump.render.escape import path_text
 from kdump.spark.arrow import Rows
 from kdump.spark.batch_rows import BatchRows
-from kdump.spark.data_source_options import ReadOptions
+from kdump.spark.data_source_options import OptionError, ReadOptions
 from kdump.spark.filters import PushedFilters
-from kdump.spark.fleet import find
+from kdump.spark.fleet import Fleet, find
 from kdump.spark.internal_topic_tables import DecodedRows
 from kdump.spark.read_task import ReadTask, TaskItem
 from kdump.spark.record_rows import RecordRows
 from kdump.spark.segment_split import SegmentSplit, opened
 from kdump.spark.small_tables import entry_rows, finding_rows, segment_rows, unread_rows
 from kdump.spark.table_plan import parts_of
+from kdump.spark.tables import FINDINGS
 
 READERS: dict[str, Callable[[ReadOptions, Selection, pa.Schema], BatchRows | RecordRows | DecodedRows]] = {
     "batches": BatchRows,
@@ -56,10 +57,18 @@ class TableRead:
         return self.filters.selection
 
     def parts(self) -> list[ReadTask]:
-        """Return the tasks. Never raises an error for problems on the disks."""
+        """Return the tasks. Raises OptionError for a path that does not exist, but no error for problems on the
+        disks."""
+        return parts_of(self.fleet(), self.options, self.check, self.filters)
+
+    def fleet(self) -> Fleet:
+        """Find what is below the paths. Raises OptionError for one that does not exist, except for the table findings,
+        which has a row for it."""
         self.use_storage()
         fleet = find(self.options.paths, self.check, self.options.broker, self.options.brokers)
-        return parts_of(fleet, self.options, self.check, self.filters)
+        if fleet.missing and self.options.table is not FINDINGS:
+            raise OptionError(fleet.missing[0])
+        return fleet
 
     def read(self, part: ReadTask, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
         """Yield the rows of a task. Never raises an error for problems on the disks: what cannot be read is a row of

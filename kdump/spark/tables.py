@@ -138,10 +138,15 @@ class SparkTable(NamedTuple):
                 return column
         raise KeyError(name)
 
-    def ddl(self, names: Iterable[str] | None = None) -> str:
-        """Return the Spark schema of all columns, or of `names`. Raises KeyError."""
+    def ddl(self, names: Iterable[str] | None = None, remark: str = "") -> str:
+        """Return the Spark schema of all columns, or of `names`; `remark` is added to the comment on the first one.
+        Raises KeyError."""
         chosen = self.columns if names is None else [self.column(name) for name in names]
-        return ", ".join(f"`{each.name}` {each.type} COMMENT '{_quoted(each.meaning)}'" for each in chosen)
+        comments = [each.meaning for each in chosen]
+        comments[0] += remark
+        return ", ".join(
+            f"`{each.name}` {each.type} COMMENT '{_quoted(about)}'" for each, about in zip(chosen, comments)
+        )
 
 
 def _quoted(text: str) -> str:

@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import signal
+import sys
 from collections.abc import Iterator
+from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
-from kdump.spark import session
+from kdump.spark import register, session
+from kdump.spark.data_source import KdumpSource, PushingSource
 
 
 class Session:
@@ -47,3 +51,68 @@ def test_of_a_session_that_was_there_it_stays(handler: Any, monkeypatch: pytest.
         pass
     assert not before.stopped
     assert signal.getsignal(signal.SIGINT) is theirs
+
+
+class Registered:
+    """The part of a session that `register` uses."""
+
+    version = "3.5.8"
+
+    def __init__(self, python: str, pushdown: str | None = "true") -> None:
+        self.sparkContext = SimpleNamespace(pythonExec=python)
+        self.conf = SimpleNamespace(get=lambda name, default: pushdown or default)
+        self.given: list[Any] = []
+        self.dataSource = SimpleNamespace(register=self.given.append)
+
+
+def test_the_data_source_is_registered(recwarn: pytest.WarningsRecorder) -> None:
+    spark = Registered(sys.executable)
+    register(spark)  # type: ignore[arg-type]
+    assert spark.given == [PushingSource]
+    assert not recwarn
+
+
+@pytest.mark.parametrize("pushdown", [None, "false"])
+def test_filters_that_do_not_reduce_what_is_read(pushdown: str | None) -> None:
+    spark = Registered(sys.executable, pushdown)
+    with pytest.warns(UserWarning, match="spark.sql.python.filterPushdown.enabled is not true"):
+        register(spark)  # type: ignore[arg-type]
+    assert spark.given == [KdumpSource]
+
+
+def test_a_spark_without_python_data_sources() -> None:
+    spark = Registered(sys.executable)
+    del spark.dataSource
+    with pytest.raises(RuntimeError, match=r"needs Spark 4\.0 or later; this session is Spark 3\.5\.8"):
+        register(spark)  # type: ignore[arg-type]
+
+
+def test_a_python_without_kdump(tmp_path: Path) -> None:
+    """Spark would report it with the traceback of a worker."""
+    other = tmp_path / "python"
+    for script, problem in (
+        ("#!/bin/sh\necho no kdump >&2; exit 1\n", r"cannot import kdump \(no kdump\)"),
+        (None, "cannot be started"),
+    ):
+        other.unlink(missing_ok=True)
+        if script is not None:
+            other.write_text(script)
+            other.chmod(0o755)
+        with pytest.raises(RuntimeError, match=f"{problem}.*set PYSPARK_PYTHON"):
+            register(Registered(str(other)))  # type: ignore[arg-type]
+    other.unlink(missing_ok=True)
+    if sys.prefix != sys.base_prefix:
+        other.symlink_to(Path(sys.executable).resolve())  # without the packages of the virtual environment
+        with pytest.raises(RuntimeError, match="No module named"):
+            register(Registered(str(other)))  # type: ignore[arg-type]
+        other.unlink()
+    other.write_text(f'#!/bin/sh\nexec {sys.executable} "$@"\n')
+    other.chmod(0o755)
+    spark = Registered(str(other))
+    register(spark)  # type: ignore[arg-type]
+    assert spark.given
+
+
+@pytest.mark.parametrize(("master", "shuffles"), [(None, True), ("local[4]", True), ("spark://head:7077", False)])
+def test_shuffles_of_a_cluster_are_its_own_affair(master: str | None, shuffles: bool) -> None:
+    assert ("spark.sql.shuffle.partitions" in session._settings(master)) == shuffles

@@ -10,6 +10,9 @@ import pytest
 from crc32c import crc32c
 
 from kdump.format.producer_snapshot import PRODUCER_ENTRY
+from kdump.spark.data_source_options import parse
+from kdump.spark.filters import pushed_filters
+from kdump.spark.table_read import TableRead
 from kdump.spark.tables import TABLES
 from tests.conftest import FIXTURES
 from tests.spark import same
@@ -79,12 +82,77 @@ def test_a_bad_option_is_told(spark: Any) -> None:
             spark.read.format("kdump").options(**{"table": "batches", **options}).load(str(DISK)).collect()
 
 
+@pytest.mark.parametrize("path", ["nowhere", "nowhere/*", "file:///nowhere"])
+def test_a_path_that_does_not_exist_is_an_error(spark: Any, path: str, tmp_path: Path) -> None:
+    path = path if ":" in path else str(tmp_path / path)
+    for paths in ([path], [str(DISK), path]):
+        with pytest.raises(Exception, match=r"no such file or directory|no path matches"):
+            spark.read.format("kdump").option("table", "batches").load(paths).collect()
+    (tmp_path / "empty").mkdir()
+    assert load(spark, "batches", tmp_path / "empty").collect() == []
+
+
+def test_a_table_in_the_catalog(spark: Any, tmp_path: Path) -> None:
+    """Its options are found again when it is read, and to drop it leaves the disk as it is."""
+    disk = tmp_path / "it's a disk%"
+    shutil.copytree(DISK, disk)
+    files = sorted(disk.rglob("*"))
+    expected = texts(load(spark, "batches", disk, columns="topic,lastOffset").collect())
+    options = "table 'batches', columns 'topic,lastOffset'"
+    quoted = str(disk).replace("'", "\\'")
+    for made in (
+        f"OPTIONS ({options}, path '{quoted}')",
+        f"OPTIONS ({options}) LOCATION '{quoted}' COMMENT 'x' TBLPROPERTIES ('a' = 'b')",
+    ):
+        spark.sql(f"CREATE TABLE kept USING kdump {made}")
+        try:
+            assert texts(spark.sql("SELECT * FROM kept").collect()) == expected
+            assert texts(spark.sql("SELECT * FROM kept WITH (splitBytes '3000')").collect()) == expected
+            with pytest.raises(Exception, match="splitBytes"):
+                spark.sql("SELECT * FROM kept WITH (splitBytes '0')").collect()
+        finally:
+            spark.sql("DROP TABLE kept")
+        assert sorted(disk.rglob("*")) == files
+    for made, problem in (
+        (f"OPTIONS (tabel 'batches') LOCATION '{quoted}'", "no option 'tabel'"),
+        (f"LOCATION '{quoted}'", "no table is set"),
+        (f"OPTIONS ({options}, storageOptions '{{}}') LOCATION '{quoted}'", "storageOptions may contain secrets"),
+    ):
+        with pytest.raises(Exception, match=problem):
+            spark.sql(f"CREATE TABLE kept USING kdump {made}")
+    spark.sql(f"CREATE TEMPORARY VIEW seen USING kdump OPTIONS ({options}, path '{quoted}')")
+    assert texts(spark.table("seen").collect()) == expected
+
+
+def test_what_a_filter_makes_unnecessary_is_not_planned() -> None:
+    from pyspark.sql.datasource import EqualTo, In, StringEndsWith, StringStartsWith
+
+    every = {path.parent.name for path in DISK.glob("*/*.log")}
+    owner = same.rows("batches", [DISK])[0]["broker"]
+    assert owner is not None
+    for filters, expected in (
+        ([StringStartsWith(("topic",), "led")], {"ledger-0"}),
+        ([StringStartsWith(("topic",), "le"), StringStartsWith(("topic",), "ledger")], {"ledger-0"}),
+        ([StringStartsWith(("topic",), "l"), EqualTo(("topic",), "ledger")], {"ledger-0"}),
+        ([StringStartsWith(("topic",), "x")], set()),
+        ([StringEndsWith(("topic",), "x")], every),
+        ([EqualTo(("broker",), owner)], every),
+        ([In(("broker",), ("x", owner)), EqualTo(("topic",), "ledger")], {"ledger-0"}),
+        ([EqualTo(("broker",), "x")], set()),
+        ([EqualTo(("broker",), owner), EqualTo(("broker",), "x")], set()),
+    ):
+        reading = TableRead(parse({"table": "batches", "path": str(DISK)}), pushed_filters(filters))
+        planned = {Path(piece.input.target.path).parent.name for task in reading.parts() for piece in task.pieces}
+        assert planned == expected, filters
+
+
 def test_filters_are_handed_down_and_hold(spark: Any) -> None:
     frame = load(spark, "records", FIXTURES / "clean-1", columns="topic,partition,offset,timestamp,time,producerId,key")
     every = [row.asDict() for row in frame.collect()]
     for text, keep in (
         ("topic = 'payments' and offset between 3 and 9", lambda r: r["topic"] == "payments" and 3 <= r["offset"] <= 9),
         ("topic in ('users', 'sessions')", lambda r: r["topic"] in ("users", "sessions")),
+        ("topic like 'pay%'", lambda r: r["topic"] == "payments"),
         ("producerId = 11", lambda r: r["producerId"] == 11),
         ("timestamp < 1700000000000", lambda r: r["timestamp"] is not None and r["timestamp"] < 1700000000000),
         (
