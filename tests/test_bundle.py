@@ -35,7 +35,7 @@ from kdump.log.bundle_tree import open_bundle
 from tests.command import objects, run
 from tests.conftest import DISKS, FIXTURES, ROOT, sample, seeded
 from tests.craft import batch, one, patch, record
-from tests.damages import DAMAGES, DISK_PATHS, Damage, copy_disk
+from tests.damages import DAMAGES, DISK_PATHS, OLD, Damage, aged, copy_disk
 from tests.state.test_cluster import TOKEN, int32
 from tests.state.test_metadata import config, framed, text
 
@@ -53,7 +53,6 @@ COMMANDS = (
     ("retention",),
 )
 PAGE = ROOT / "docs" / "bundle.md"
-OLD = 1_700_000_000
 
 
 def unknown_keys() -> dict[str, set[str]]:
@@ -102,13 +101,6 @@ def _no_clock(monkeypatch: pytest.MonkeyPatch) -> None:
     """Ages are the same in both answers."""
     now = time.time()
     monkeypatch.setattr(time, "time", lambda: now)
-
-
-def aged(root: Path) -> Path:
-    """Make all files old, so that no command waits for them to change again."""
-    for path in [root, *root.rglob("*")]:
-        os.utime(path, (OLD, OLD), follow_symlinks=False)
-    return root
 
 
 HEALTHY = (

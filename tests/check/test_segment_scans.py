@@ -28,7 +28,7 @@ from tests import craft
 from tests.check.test_batch_runs import KAFKA, change_header, drop_or_repeat, swap, verify
 from tests.command import run
 from tests.conftest import DISKS, sample, seeded, window_of
-from tests.damages import DAMAGES, DISK_PATHS, Damage, copy_disk
+from tests.damages import DAMAGES, DISK_PATHS, Damage, aged, copy_disk
 
 LIMITS = Limits()
 WINDOW = 3000
@@ -92,10 +92,11 @@ def test_a_healthy_disk(disk: str, options: tuple[str, ...], scanning: Scanning)
 
 
 @pytest.mark.sampled
-@pytest.mark.parametrize("damage", sample(DAMAGES, 12, "scans"), ids=lambda damage: damage.name)
+@pytest.mark.parametrize("damage", sample(DAMAGES, 8, "scans"), ids=lambda damage: damage.name)
 def test_a_damaged_disk(damage: Damage, scanning: Scanning, tmp_path: Path) -> None:
     disk = copy_disk(DISKS / DISK_PATHS[damage.disk], tmp_path / "disk")
     damage.apply(disk)
+    aged(disk)
     scanning.compare(disk, size=700)
 
 
@@ -114,6 +115,7 @@ def test_a_damaged_partition(partition: str, scanning: Scanning, tmp_path: Path)
                 segment.write_bytes(data)
         for index in copy.glob("*.index") if dice.random() < 0.3 else ():
             index.write_bytes(dice.randbytes(index.stat().st_size))
+        aged(copy)
         scanning.compare(copy, size=dice.choice([200, 900, 5000]))
         shutil.rmtree(copy.parent)
     assert scanning.used
