@@ -23,7 +23,7 @@ from kdump.log.mounts import mount_bundles
 from kdump.log.region import read_header
 from kdump.log.shared_counter import SharedCounter, result_of
 from kdump.log.token_bucket import TokenBucket
-from kdump.parallel_jobs import stop_workers, usual_jobs
+from kdump.parallel_jobs import MAX_JOBS, stop_workers, usual_jobs
 from kdump.signals import uninterrupted
 
 if TYPE_CHECKING:
@@ -45,11 +45,13 @@ LARGE = 256 * 1024 * 1024
 
 def usual_jobs_for(units: list[CheckUnit]) -> int:
     """Return the default number of jobs: one unless there is enough data. For a single partition, one unless it is
-    compressed: other batches are checked nearly as fast as they can be copied."""
+    compressed: other batches are checked nearly as fast as they can be copied. There, this process is busy too."""
     if sum(unit.size for unit in units) < LARGE:
         return 1
     parts = [unit for unit in units if unit.directory is None]
-    return usual_jobs() if len(parts) > 1 or _is_compressed(parts[0]) else 1
+    if len(parts) > 1:
+        return usual_jobs()
+    return min(usual_jobs(), MAX_JOBS - 1) if _is_compressed(parts[0]) else 1
 
 
 def _is_compressed(unit: CheckUnit) -> bool:
