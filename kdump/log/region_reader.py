@@ -144,7 +144,8 @@ class Reader:
         for known in self.known_runs(position) if self.known_runs else ():
             self.resync.walked(known.position)
             found = known.run
-            if found.unchained > self.resync.work_left or found.first_offset <= (self.latest or -1):
+            latest = -1 if self.latest is None else self.latest
+            if found.unchained > self.resync.work_left or found.first_offset <= latest:
                 return
             self._adopt(found)
             yield known

@@ -21,6 +21,7 @@ from kdump.check.engine.units import units
 from kdump.check.engine.workers import LARGE, usual_jobs_for
 from kdump.check.options import Options
 from kdump.forensics.postmortem.run import postmortem
+from kdump.format.index import INDEX_ENTRY
 from kdump.log.paths import Target, target
 from kdump.log.region import BatchRun, Limits
 from kdump.log.region_reader import CHECKED, regions
@@ -170,6 +171,20 @@ def test_a_piece_that_starts_elsewhere_is_not_used(tmp_path: Path) -> None:
     embedded = log("none", 0, 3) + log("none", 3, 1)
     path.write_bytes(embedded)
     assert scan(Piece(target(str(path)), 1, len(embedded), LIMITS, WINDOW, True, False)).runs == []
+
+
+@pytest.mark.parametrize("base", [0, 1, 7])
+def test_offsets_that_do_not_ascend_between_pieces(base: int, scanning: Scanning, tmp_path: Path) -> None:
+    """A worker does not know the offsets before its piece."""
+    place = tmp_path / "orders-0"
+    place.mkdir()
+    path = place / f"{base:020}.log"
+    one = log("none", base, 1)
+    path.write_bytes(one + log("none", base, 20))
+    path.with_suffix(".index").write_bytes(INDEX_ENTRY.struct.pack(0, len(one)))
+    aged(place)
+    scanning.compare(place, size=len(one))
+    assert scanning.used
 
 
 def test_a_piece_of_another_file_is_not_used(tmp_path: Path) -> None:
