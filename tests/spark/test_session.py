@@ -114,5 +114,5 @@ def test_a_python_without_kdump(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(("master", "shuffles"), [(None, True), ("local[4]", True), ("spark://head:7077", False)])
-def test_shuffles_of_a_cluster_are_its_own_affair(master: str | None, shuffles: bool) -> None:
+def test_shuffle_partitions_are_set_in_local_sessions_only(master: str | None, shuffles: bool) -> None:
     assert ("spark.sql.shuffle.partitions" in session._settings(master)) == shuffles

@@ -1,9 +1,9 @@
 """Reads the segments of one partition in several processes, ahead of the rules, which see all batches in order.
 
 A segment is divided into pieces, at entries of its index. A worker process validates the batches of a piece, and
-returns their headers and which of them have doubtful records: rules rarely need more. It stops where a batch is not
-valid beyond doubt; the reader of the segment continues there by itself, as it does between pieces, and checks that each
-piece continues what it has read. So an index that is wrong costs time, and changes nothing else.
+returns their headers and which of them have doubtful records: rules rarely need more. It stops before a batch that
+needs a closer look. The reader of the segment continues there by itself, as it does between pieces, and checks that
+each piece continues what it has read. So an index that is wrong costs time, and changes nothing else.
 """
 
 from __future__ import annotations
@@ -78,7 +78,7 @@ class PieceScan(NamedTuple):
 
 
 def scan(piece: Piece) -> PieceScan:
-    """Validate the batches of a piece, up to the first that is not valid beyond doubt."""
+    """Validate the batches of a piece, up to the first that needs a closer look."""
     runs: list[PieceRun] = []
     try:
         with closing(open_target(piece.target, careful_source)) as source:
@@ -164,7 +164,7 @@ class SegmentScans:
         return scanned_run(source, self._piece.limits, heads, first, run.unchained, run.suspects)
 
     def _reach(self, target: Target, source: Source, position: int) -> bool:
-        """Go on to the piece of a segment that contains a position. Returns False if nothing of it is left."""
+        """Continue with the piece of a segment that contains a position. Returns False if nothing of it is left."""
         if self._piece is None or self._piece.target.path != target.path or self._piece.stop <= position:
             self._piece = None
             self._runs.clear()
