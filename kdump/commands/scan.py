@@ -50,6 +50,7 @@ class ScanCommandOptions(CommandOptions):
     brokers: tuple[str, ...]
     fail_on: str
     from_scratch: bool
+    compact: bool
     confs: tuple[str, ...]
     split_size: int | None
     transaction_timeout: int
@@ -92,8 +93,11 @@ class ScanCommandOptions(CommandOptions):
 @click.option(
     "--from-scratch", is_flag=True, help="Read everything again, and use nothing of an earlier scan into DIR."
 )
+@click.option(
+    "--compact", is_flag=True, help="Also put the rows of small files together, which many scans into DIR have left."
+)
 @click.option("--conf", "confs", metavar="KEY=VALUE", multiple=True, help="Set a Spark property; repeatable.")
-@click.option("--split-size", type=SizeParam(), help="Read this much in one task.  [64M]")
+@click.option("--split-size", type=SizeParam(), help="Read at least this much in one task.  [64M]")
 @warning_options
 @reading_options
 @takes(ScanCommandOptions)
@@ -142,6 +146,7 @@ class ScanCommand:
             transaction_timeout=options.transaction_timeout,
             max_message_bytes=options.max_message_bytes,
             from_scratch=options.from_scratch,
+            compact=options.compact,
             **more,
         )
         self.conf = dict(pair("--conf", text) for text in options.confs)
@@ -175,20 +180,25 @@ class ScanCommand:
 
     def _scan(self, spark: Any, store: Any, began: float) -> dict[str, Any]:
         from kdump.spark import delta, iceberg
+        from kdump.spark.result import require_readable
         from kdump.spark.scan import scan
-        from kdump.spark.store import SUMMARY
-        from kdump.spark.summary import info_counts, summarize, units_with_findings
+        from kdump.spark.summary import info_counts, put_summary, summarize, units_with_findings
+        from kdump.spark.task_runner import SparkTasks
 
         also = {DELTA: delta, ICEBERG: iceberg}.get(self.table_format)
         if also is not None:
             also.require(store)
+        require_readable(spark, store)
+        tasks = SparkTasks(spark)
         with Progress("scan") as progress:
-            done = scan(spark, self.scan, store, progress.at)
-        summary = summarize(spark, self.scan, store, done, began)
+            done = scan(tasks, self.scan, store, progress.at)
+        summary = summarize(spark, tasks, self.scan, store, done, began)
         if also is not None:
             also.publish(store)
-        store.write(SUMMARY, (jsonl.line(summary) + "\n").encode("utf-8", "backslashreplace"))
-        self.sink.add(FleetEnd(summary, lambda: units_with_findings(spark, done), lambda: info_counts(done)))
+        put_summary(store, (jsonl.line(summary) + "\n").encode("utf-8", "backslashreplace"))
+        self.sink.add(
+            FleetEnd(summary, lambda: units_with_findings(spark, store), lambda: info_counts(tasks, store, done))
+        )
         self.sink.end()
         self.output.flush()
         return summary

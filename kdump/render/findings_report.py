@@ -129,6 +129,8 @@ class FindingsReport(Sink["Finding | CheckEnd"]):
         self.paint = painter(output.colour)
         self.width = min(output.width or PLAIN_WIDTH, 160)
         self.groups: list[PartitionFindings] = []
+        self.places = 0
+        """Number of partitions, with or without findings."""
         self.counts: Counter[str] = Counter()
         self.shown_info: Counter[str] = Counter()
         self.hit: set[str] = set()
@@ -136,6 +138,7 @@ class FindingsReport(Sink["Finding | CheckEnd"]):
     def part(self, name: str, *, was_named: bool = False) -> None:
         """Start a partition: the findings added next belong to it."""
         self.groups.append(PartitionFindings(name))
+        self.places += 1
 
     def add(self, answer: Finding | CheckEnd) -> None:
         if isinstance(answer, Finding):
@@ -209,7 +212,7 @@ class FindingsReport(Sink["Finding | CheckEnd"]):
     def _verdict(self, totals: CheckTotals) -> None:
         errors, warnings = self.counts[ERROR], self.counts[WARNING]
         parts = [count_text(count, noun) for count, noun in ((errors, "error"), (warnings, "warning")) if count]
-        places = f"{len(self.hit)} of {len(self.groups)} places" if len(self.groups) > 1 else ""
+        places = f"{len(self.hit)} of {self.places} places" if self.places > 1 else ""
         word, style = verdict(errors, warnings, totals)
         counts = ", ".join(parts) + (f" in {places}" if places and parts else "")
         headline = "; ".join([word + (f": {counts}" if counts else ""), *incomplete(totals)])

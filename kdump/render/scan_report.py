@@ -25,8 +25,8 @@ SHOWN = 5
 
 
 class FleetEnd(NamedTuple):
-    """The summary of a scan. `units` returns the units, each with those of its findings that are printed; `counts`
-    returns the codes of findings that are only counted."""
+    """The summary of a scan. `units` returns the units with findings that are printed, and these; `counts` returns the
+    codes of findings that are only counted."""
 
     summary: Object
     units: Callable[[], Iterable[tuple[str, list[Finding]]]]
@@ -55,6 +55,7 @@ class ScanReport(Sink[FleetEnd]):
             for finding in findings:
                 report.add(finding)
                 missing.add(finding)
+        report.places = summary["units"]["read"] + summary["units"]["kept"]
         report.counts = Counter(summary["findings"])
         report.shown_info = counts
         totals = CheckTotals(**{name: summary[name] for name in ("partitions", "files", "bytes", "batches", "records")})

@@ -34,3 +34,12 @@ TYPES = {
 def arrow_schema(table: SparkTable) -> pa.Schema:
     """Return the schema with all columns of a table."""
     return pa.schema([(column.name, TYPES[column.type]) for column in table.columns])
+
+
+def spark_type(kind: pa.DataType) -> str:
+    """Return the type in Spark's DDL."""
+    if pa.types.is_list(kind):
+        return f"array<{spark_type(kind.value_type)}>"
+    if pa.types.is_struct(kind):
+        return f"struct<{','.join(f'{field.name}:{spark_type(field.type)}' for field in kind)}>"
+    return next((name for name, known in TYPES.items() if known == kind), "double")

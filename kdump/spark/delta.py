@@ -42,12 +42,11 @@ def publish(store: Store) -> list[str]:
             continue
         try:
             actions = list(_actions(path))
-            columns = sorted({name for action in actions for name in action.partition_values}) or None
             schema = Schema.from_arrow(arrow_schema(table))
             if DeltaTable.is_deltatable(path):
-                DeltaTable(path).create_write_transaction(actions, "overwrite", schema, columns)
+                DeltaTable(path).create_write_transaction(actions, "overwrite", schema)
             else:
-                create_table_with_add_actions(path, schema, actions, "error", columns)
+                create_table_with_add_actions(path, schema, actions, "error")
         except (DeltaError, OSError, ValueError) as error:
             raise StoreError(f"{path}: cannot write the Delta table: {error}") from error
         made.append(table.name)
@@ -60,4 +59,4 @@ def _actions(root: str) -> Iterator[Any]:
 
     for file in parquet_files(root):
         rows = json.dumps({"numRecords": file.rows})
-        yield AddAction(file.relative, file.size, file.values, file.modified, True, rows)
+        yield AddAction(file.name, file.size, {}, file.modified, True, rows)

@@ -58,7 +58,7 @@ def find(
     fleet = Fleet()
     seen: dict[str, Place] = {}
     for given in paths:
-        matches = _expanded(given)
+        matches = expanded(given)
         if not matches:
             fleet.missing.append(f"{given}: no path matches")
             fleet.unreadable.append((given, fleet.missing[-1]))
@@ -88,7 +88,7 @@ def _exists(path: str) -> bool:
     return is_directory(path) or length(path) is not None if is_url(path) else os.path.lexists(path)
 
 
-def _expanded(path: str) -> list[str]:
+def expanded(path: str) -> list[str]:
     """Return the paths that match a pattern; a path without wildcards stands for itself."""
     path = path.removeprefix(LOCAL) if path.startswith(LOCAL + "/") else path
     if not MAGIC.search(path) or (not is_url(path) and os.path.lexists(path)):

@@ -1,10 +1,8 @@
 """Publishes a scan's tables as Iceberg tables: writes metadata for the existing Parquet files to DIR/_iceberg.
 
 There is no catalog: each table has the layout of Iceberg's HadoopTables, with the newest metadata named in
-version-hint.text, so that readers need only the table's path. The columns in the directory names are partition fields,
-and also columns of the files. All columns are resolved by name, because the files have no field IDs. (By the
-specification, readers do not need partition columns in the files. Without them, pyiceberg 0.12 finds nothing if a
-filter uses a partition field that is not selected.)
+version-hint.text, so that readers need only the table's path. All columns are resolved by name, because the files have
+no field IDs.
 
 Source: Iceberg's table spec (column projection, name mapping) and HadoopTableOperations, written through pyiceberg.
 """
@@ -23,7 +21,6 @@ from kdump.extras import how_to_install
 from kdump.log.directory_listing import is_directory, is_url
 from kdump.spark.arrow_types import arrow_schema
 from kdump.spark.result_files import ParquetFile, parquet_files
-from kdump.spark.scan_sink import partition_columns
 from kdump.spark.store import Store, StoreError
 from kdump.spark.tables import RESULTS, SparkTable
 
@@ -103,9 +100,6 @@ def _new(catalog: Catalog, store: Store, table: SparkTable) -> Iceberg:
     made = catalog.create_table((NAMESPACE, table.name), arrow_schema(table), location)
     with made.transaction() as change:
         change.set_properties({"schema.name-mapping.default": made.schema().name_mapping.model_dump_json()})
-        with change.update_spec() as spec:
-            for name in partition_columns(table.name):
-                spec.add_identity(name)
     return made
 
 
@@ -121,15 +115,14 @@ def _data_file(known: Iceberg, file: ParquetFile) -> Any:
     from pyiceberg.manifest import DataFile, DataFileContent, FileFormat
     from pyiceberg.typedef import Record
 
-    spec = known.spec()
     return DataFile.from_args(
         content=DataFileContent.DATA,
         file_path=f"file://{file.path}",
         file_format=FileFormat.PARQUET,
-        partition=Record(*[file.values.get(field.name) for field in spec.fields]),
+        partition=Record(),
         record_count=file.rows,
         file_size_in_bytes=file.size,
-        spec_id=spec.spec_id,
+        spec_id=known.spec().spec_id,
         sort_order_id=None,
     )
 

@@ -9,8 +9,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from kdump.log.directory_listing import is_directory, is_url
-from kdump.spark.arrow_types import arrow_schema
+from kdump.spark.arrow_types import arrow_schema, spark_type
 from kdump.spark.compare_replicas import ComparedBatch, partitions
+from kdump.spark.packs import ENTRY, LIST, committed, finish_commit
 from kdump.spark.session import reason
 from kdump.spark.store import OWN, Store, StoreError
 from kdump.spark.tables import REPLICAS, RESULTS, SparkTable
@@ -31,13 +32,40 @@ OF_REPLICAS = """
 """Selects the batches of the partitions that have more than one replica or copy."""
 
 
+UNIT_VIEW = "units"
+"""View of the entries of all units (kdump.spark.packs.ENTRY)."""
+
+
 def open_result(spark: SparkSession, store: Store) -> None:
     """Create a view of each table, whether or not it has rows. Raises StoreError if there is no result of a scan."""
     if not is_directory(store.path(OWN)):
         raise StoreError(f"{store.root}: not a result of kdump scan")
+    if store.read(LIST) is None:
+        raise StoreError(f"{store.root}: the first scan into this directory was not finished; run it again")
     require_readable(spark, store)
+    packs = committed(store)
+    finish_commit(store, packs)
     for table in RESULTS.values():
-        view(spark, store, table)
+        if table.derived:
+            view(spark, store, table)
+        else:
+            _view(
+                spark,
+                table.name,
+                table.ddl(),
+                [store.path(each.file(table.name)) for each in packs if table.name in each.tables],
+            )
+
+
+def view_entries(spark: SparkSession, store: Store) -> None:
+    """Create the view of the units' entries."""
+    ddl = ", ".join(f"`{field.name}` {spark_type(field.type)}" for field in ENTRY)
+    _view(spark, UNIT_VIEW, ddl, [store.path(each.entries) for each in committed(store)])
+
+
+def _view(spark: SparkSession, name: str, ddl: str, files: list[str]) -> None:
+    frame = spark.read.schema(ddl).parquet(*files) if files else spark.createDataFrame([], ddl)
+    frame.createOrReplaceTempView(name)
 
 
 def require_readable(spark: SparkSession, store: Store) -> None:
@@ -45,7 +73,9 @@ def require_readable(spark: SparkSession, store: Store) -> None:
     through Hadoop."""
     if not is_url(store.root):
         return
-    context: Any = spark.sparkContext
+    context: Any = getattr(spark, "sparkContext", None)
+    if context is None:
+        return
     try:
         context._jvm.org.apache.hadoop.fs.Path(store.root).getFileSystem(context._jsc.hadoopConfiguration())
     except Exception as error:
@@ -60,12 +90,8 @@ def require_readable(spark: SparkSession, store: Store) -> None:
 
 
 def view(spark: SparkSession, store: Store, table: SparkTable) -> None:
-    """Create a view of a table, with its current files."""
-    if is_directory(store.path(table.name)):
-        frame = spark.read.schema(table.ddl()).parquet(store.path(table.name))
-    else:
-        frame = spark.createDataFrame([], table.ddl())
-    frame.createOrReplaceTempView(table.name)
+    """Create a view of a table that a scan has derived from the others."""
+    _view(spark, table.name, table.ddl(), [store.path(table.name)] if is_directory(store.path(table.name)) else [])
 
 
 def compare_replicas(spark: SparkSession) -> list[dict[str, Any]]:

@@ -9,7 +9,6 @@ because only reading can show that its earlier bytes are unchanged.
 
 from __future__ import annotations
 
-import hashlib
 import json
 import zlib
 from collections.abc import Mapping
@@ -26,11 +25,11 @@ from kdump.log.directory_listing import is_url
 from kdump.log.partition_directory import PartitionDirectory
 from kdump.spark.file_stamps import Stamp, file_stamp
 from kdump.spark.fleet import DiskIdentity
-from kdump.spark.store import LAYOUT, Store, key_of
+from kdump.spark.packs import LAYOUT
+from kdump.spark.store import key_of
 
 MAX_STATE_BYTES = 512 * 1024 * 1024
 """Maximum size of an uncompressed state in bytes."""
-STATES = "_kdump/states"
 AT_END = ("recovery-point-offset", "replication-offset", "cleaner-offset")
 """Checkpoints whose offsets no finding of a closed segment depends on: they are compared with the end of the log."""
 Stamps = Mapping[str, Stamp]
@@ -41,8 +40,7 @@ class ResumePoint:
     """A point at which the next scan can resume. `segments`: number of segments before it. `print_`: fingerprint of
     what their rows depend on, except for what is compared item by item: leader epochs up to the offset `reached`, the
     producer snapshots in `compared` with their stamps, and, if findings depend on it (`doubts`), which segments a
-    broker re-reads at startup (`recovers`). `files`: the files with their rows. `state`: the file with the state of the
-    check, and `digest` its SHA-256."""
+    broker re-reads at startup (`recovers`)."""
 
     segments: int
     print_: str
@@ -51,20 +49,21 @@ class ResumePoint:
     recovers: list[bool | None]
     epochs: list[list[int]]
     compared: list[list[Any]]
-    files: list[str]
-    state: str
-    digest: str
 
-    def as_json(self) -> dict[str, Any]:
+    def as_json(self) -> str:
         """Return the fields as a JSON object."""
-        return asdict(self)
+        return json.dumps(asdict(self))
 
 
 KINDS = {field.name: {"int": int, "str": str}.get(str(field.type), list) for field in fields(ResumePoint)}
 
 
-def parse_resume_point(value: Any) -> ResumePoint | None:
+def parse_resume_point(text: str | None) -> ResumePoint | None:
     """Return the resume point in the entry of an earlier scan; None if it is missing or invalid."""
+    try:
+        value = json.loads(text) if text is not None else None
+    except ValueError:
+        return None
     if not isinstance(value, dict) or value.keys() != KINDS.keys():
         return None
     return ResumePoint(**value) if all(isinstance(value[name], kind) for name, kind in KINDS.items()) else None
@@ -141,37 +140,25 @@ def is_unchanged(
     return not kept.doubts or recovered(place, known, count) == kept.recovers
 
 
-def is_time_independent(place: PartitionDirectory, codes: Mapping[str, int]) -> bool:
+def is_time_independent(place: PartitionDirectory, codes: set[str]) -> bool:
     """Return True if the findings depend on the segments alone. In an object store, timestamp-in-future does not: there
     it compares with the current time, instead of the modification time."""
-    return not (is_url(place.path) and codes.get("timestamp-in-future"))
+    return not (is_url(place.path) and "timestamp-in-future" in codes)
 
 
-def write_state(store: Store, key: str, count: int, state: dict[str, Any]) -> tuple[str, str]:
-    """Write a state. Returns the name of its file and its digest. Raises StoreError."""
-    data = zlib.compress(json.dumps(state).encode(), 1)
-    name = f"{STATES}/{key}-{count}.json.z"
-    store.write(name, data)
-    return name, hashlib.sha256(data).hexdigest()
+def pack_state(state: dict[str, Any]) -> bytes:
+    """Return the state of a check and its counts as bytes for the entry of a unit."""
+    return zlib.compress(json.dumps(state).encode(), 1)
 
 
-def read_state(store: Store, kept: ResumePoint) -> dict[str, Any]:
-    """Read a state. Raises StateError if it is missing, or is not the one that was written."""
-    data = store.read(kept.state)
-    if data is None or hashlib.sha256(data).hexdigest() != kept.digest:
-        raise StateError(f"{kept.state}: changed since it was written")
+def unpack_state(data: bytes | None) -> dict[str, Any]:
+    """Return a state. Raises StateError if it is missing, or invalid."""
     inflated = zlib.decompressobj()
     try:
-        text = inflated.decompress(data, MAX_STATE_BYTES)
+        text = inflated.decompress(data or b"", MAX_STATE_BYTES)
         state = json.loads(text) if inflated.eof else None
     except (zlib.error, ValueError, RecursionError) as error:
-        raise StateError(f"{kept.state}: {error}") from None
+        raise StateError(str(error)) from None
     if not isinstance(state, dict):
-        raise StateError(f"{kept.state}: not a state")
+        raise StateError("not a state")
     return state
-
-
-def state_of(entry: dict[str, Any]) -> set[str]:
-    """Return the name of the state file that an entry keeps, if any."""
-    kept = entry.get("kept")
-    return {kept["state"]} if isinstance(kept, dict) and isinstance(kept.get("state"), str) else set()

@@ -1,26 +1,17 @@
-"""The directory with a scan's result: local, or at a URL that fsspec can write to. Contains Parquet files by table,
-broker and topic, and in _kdump/ an entry for each unit, with its fingerprint when it was read and the files with its
-rows."""
+"""The directory with a scan's result: local, or at a URL that fsspec can write to. Contains a directory of Parquet
+files for each table, and in _kdump/ what scans need to know about them (kdump.spark.packs)."""
 
 from __future__ import annotations
 
 import hashlib
-import json
 import os
-from collections.abc import Iterator
 from typing import Any, BinaryIO
-from urllib.parse import quote
 
-from kdump.log.directory_listing import is_directory, is_url, items, names, real_path
+from kdump.log.directory_listing import is_directory, is_url, names, real_path
 
 OWN = "_kdump"
-LAYOUT = "2"
-"""Version of the layout of a result's files: rows written with another version are written again."""
-UNITS = f"{OWN}/units"
 SUMMARY = "summary.json"
-NULL = "__HIVE_DEFAULT_PARTITION__"
-"""Represents null in directory names, in Hive and Spark."""
-SAFE = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._- "
+ABOUT = b"Records what kdump scan has read. Delete it only together with the whole result.\n"
 
 
 class StoreError(Exception):
@@ -32,6 +23,11 @@ class Store:
 
     def __init__(self, root: str) -> None:
         self.root = root.rstrip("/") if is_url(root) else os.path.abspath(root)
+
+    @property
+    def is_remote(self) -> bool:
+        """Whether it is in an object store, where a file cannot be renamed without copying it."""
+        return is_url(self.root)
 
     def path(self, name: str) -> str:
         return f"{self.root}/{name}"
@@ -51,11 +47,9 @@ class Store:
                 raise StoreError(f"{self.root}: {error.strerror}") from error
             if here and OWN not in here:
                 raise StoreError(f"{self.root} exists and is not the result of a scan; choose a new directory")
-        elif not is_url(self.root) and os.path.lexists(self.root):
+        elif not self.is_remote and os.path.lexists(self.root):
             raise StoreError(f"{self.root} exists and is not a directory")
-        self.write(
-            f"{OWN}/README", b"Records what kdump scan has read. Delete it only together with the whole result.\n"
-        )
+        self.write(f"{OWN}/README", ABOUT)
 
     def write(self, name: str, data: bytes) -> None:
         """Write a small file, completely or not at all. Raises StoreError."""
@@ -66,74 +60,58 @@ class Store:
         """Return a context manager for a file that appears only when it is complete. Raises StoreError."""
         return Writing(self.path(name))
 
+    def open(self, name: str) -> Any:
+        """Open a file for reading. Raises StoreError."""
+        try:
+            if self.is_remote:
+                import fsspec
+
+                return fsspec.open(self.path(name), "rb").open()
+            return open(self.path(name), "rb")
+        except Exception as error:  # each file system raises its own errors
+            raise StoreError(f"{self.path(name)}: cannot be read: {error}") from error
+
     def read(self, name: str) -> bytes | None:
         """Return the contents of a small file; None if there is none."""
         try:
-            if is_url(self.root):
-                import fsspec
-
-                with fsspec.open(self.path(name), "rb") as remote:
-                    found: bytes = remote.read()
-                    return found
-            with open(self.path(name), "rb") as file:
-                return file.read()
-        except Exception:  # each file system raises its own errors
+            with self.open(name) as file:
+                found: bytes = file.read()
+                return found
+        except Exception:
             return None
 
-    def remove(self, name: str) -> None:
-        """Delete a file if it exists."""
+    def list(self, directory: str) -> list[str]:
+        """Return the names in a directory of the result; none if there is no such directory."""
         try:
-            if is_url(self.root):
+            return names(self.path(directory))
+        except OSError:
+            return []
+
+    def rename(self, name: str, new: str) -> None:
+        """Rename a local file, unless this has been done already. Raises StoreError."""
+        try:
+            os.replace(self.path(name), self.path(new))
+        except FileNotFoundError:
+            return
+        except OSError as error:
+            raise StoreError(f"{self.path(new)}: cannot be written: {error.strerror}") from error
+
+    def remove(self, name: str) -> None:
+        """Delete a file or directory if it exists."""
+        try:
+            if self.is_remote:
                 from fsspec.core import url_to_fs
 
                 store, inside = url_to_fs(self.path(name))
-                store.rm(inside)
+                store.rm(inside, recursive=True)
+            elif os.path.isdir(self.path(name)):
+                import shutil
+
+                shutil.rmtree(self.path(name))
             else:
                 os.unlink(self.path(name))
         except Exception:
             return
-
-    def units(self) -> Iterator[tuple[str, dict[str, Any]]]:
-        """Yield the key and the entry of each unit that has been read."""
-        try:
-            found = items(self.path(UNITS))
-        except OSError:
-            return
-        for item in found:
-            key = item.name.removesuffix(".json")
-            entry = self.unit(key) if key != item.name else None
-            if entry is not None:
-                yield key, entry
-
-    def sweep(self, directory: str, named: set[str]) -> None:
-        """Delete the files in a directory of the result that are not `named`: leftovers of an interrupted scan."""
-        try:
-            found = names(self.path(directory))
-        except OSError:
-            return
-        for name in found:
-            if f"{directory}/{name}" not in named:
-                self.remove(f"{directory}/{name}")
-
-    def unit(self, key: str) -> dict[str, Any] | None:
-        """Return the entry of a unit; None if it is missing or invalid."""
-        data = self.read(f"{UNITS}/{key}.json")
-        try:
-            entry = json.loads(data) if data else None
-        except ValueError:
-            return None
-        return entry if isinstance(entry, dict) else None
-
-    def put_unit(self, key: str, entry: dict[str, Any]) -> None:
-        """Write the entry of a unit. Raises StoreError."""
-        self.write(f"{UNITS}/{key}.json", json.dumps(entry).encode())
-
-    def forget(self, key: str, entry: dict[str, Any]) -> None:
-        """Delete a unit's entry and its files."""
-        kept = entry.get("kept")
-        for name in (*entry.get("files", []), *([kept["state"]] if kept else [])):
-            self.remove(name)
-        self.remove(f"{UNITS}/{key}.json")
 
 
 class Writing:
@@ -181,9 +159,3 @@ class Writing:
 def key_of(*parts: str) -> str:
     """Return a short name for this combination of texts (a hash)."""
     return hashlib.sha256("\0".join(parts).encode("utf-8", "surrogateescape")).hexdigest()[:20]
-
-
-def folder(table: str, values: dict[str, str | None]) -> str:
-    """Return the directory for rows of a table with these values: batches/broker=1/topic=payments."""
-    parts = [f"{name}={NULL if value is None else quote(value, safe=SAFE)}" for name, value in values.items()]
-    return "/".join([table, *parts])

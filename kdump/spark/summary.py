@@ -2,153 +2,182 @@
 
 from __future__ import annotations
 
+import hashlib
+import json
 import time
 from collections import Counter
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 from kdump.answer import Object, answer_keys, answer_object
-from kdump.check.finding import SEVERITIES, Finding
+from kdump.check.finding import INFO, SEVERITIES, Finding
 from kdump.forensics.scan_answer import (
     DiskCopy,
-    FleetProducer,
     FleetSummary,
-    FrequentKey,
+    FleetTransaction,
     ReplicaDifference,
     ScannedBroker,
     ScannedUnits,
 )
-from kdump.format.batch_header import BATCH_HEADER, COMPRESSION, MAX_EXPANSION, MIN_RECORD_SIZE
 from kdump.spark.compare_replicas import COMPACTED
-from kdump.spark.coordinators import lagging_groups, open_transactions
+from kdump.spark.coordinators import ClusterFacts, ClusterTask, read_cluster
+from kdump.spark.fleet_sums import fleet_sums
+from kdump.spark.packs import LIST
 from kdump.spark.result import compare_replicas, open_result, put_replicas, view
-from kdump.spark.scan import ScanOptions
-from kdump.spark.scan_result import ScanResult
-from kdump.spark.store import Store
+from kdump.spark.scan import ScanOptions, ScanResult
+from kdump.spark.scan_sources import DIRECTORY
+from kdump.spark.store import OWN, SUMMARY, Store
 from kdump.spark.tables import REPLICAS
-from kdump.spark.unit_totals import sum_units
+from kdump.spark.task_read_limits import task_read_limits
+from kdump.spark.task_runner import TaskRunner
+from kdump.spark.unit_sums import COUNTS, MAX_ROWS, SumTask, UnitSums, merged_sums, sum_packs
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-MAX_ROWS = 20
-"""Maximum rows of a list in the summary; the tables have all of them."""
 MAX_FINDINGS = 2000
-"""Maximum number of findings to print."""
-
-POSSIBLE = f"""
-  if(magic < 2 or recordCount * {MIN_RECORD_SIZE} <= (size - {BATCH_HEADER.size}) *
-     coalesce(get(array{MAX_EXPANSION}, attributes & {COMPRESSION.mask}), {max(MAX_EXPANSION)}), recordCount, 0)
-"""
-"""The batch's number of records; 0 if it has no room for as many (kdump.format.batch_header.max_records)."""
-PRODUCERS = f"""
-  select producerId, count(distinct producerEpoch) as epochs, count(distinct topic) as topics,
-         count(distinct topic, partition) as partitions, count(*) as batches,
-         cast(sum({POSSIBLE}) as bigint) as records, cast(sum(size) as bigint) as bytes,
-         min(maxTimestamp) as first, max(maxTimestamp) as last,
-         round(try_divide(sum({POSSIBLE}) * 1000, max(maxTimestamp) - min(maxTimestamp)), 1) as recordsPerSecond
-  from batches where copyOf is null and state = 'live' and producerId >= 0 and not isControlBatch and crcValid
-  group by cluster, producerId order by records desc, producerId limit {{max_rows}}
-"""
-KEYS = """
-  select topic, decode(key, 'UTF-8') as key, records, round(records / total, 3) as share from (
-    select topic, key, count(*) as records, sum(count(*)) over (partition by topic) as total
-    from records where copyOf is null and state = 'live' and key is not null and not isControlBatch group by topic, key)
-  where records > 1 order by records desc, topic, key limit {max_rows}
-"""
+"""Maximum number of findings to print, and of remarks on what could not be read."""
+SUMMARIZED = f"{OWN}/summarized"
+"""File with a digest of the packs that summary.json is about."""
+PACKS = 500
+"""Number of packs whose entries one task sums."""
+UNREAD = "code = 'unreadable-bytes' and size = 0"
+"""Rows of the table findings for what could not be read: not a finding of kdump verify."""
 
 
-def summarize(spark: SparkSession, options: ScanOptions, store: Store, done: ScanResult, began: float) -> Object:
+def summarize(
+    spark: SparkSession, tasks: TaskRunner, options: ScanOptions, store: Store, done: ScanResult, began: float
+) -> Object:
     """Return the object of summary.json; `began` is the start by time.monotonic. Creates views of the tables in the
     session, and writes the table replicas."""
+    units = ScannedUnits(done.read, done.continued, done.kept, done.gone)
+    seconds = round(time.monotonic() - began, 3)
+    before = _before(store)
+    if before is not None:
+        new = {"paths": list(options.paths), "out": store.root, "units": units._asdict(), "seconds": seconds}
+        return {**before, **new}
     open_result(spark, store)
-    places = Counter((entry.get("cluster"), entry["topic"], entry["partition"]) for entry in done.entries)
-    several = any(count > 1 for (_, topic, _), count in places.items() if topic is not None)
-    found = compare_replicas(spark) if several else []
+    found = compare_replicas(spark) if len(done.sources.sources) > 1 else []
     put_replicas(store, found)
     view(spark, store, REPLICAS)
-    own = [entry for entry in done.entries if entry.get("copyOf") is None]
-    total = Counter[str]()
-    for entry in own:
-        total.update({name: entry["totals"][name] for name in COUNTS})
-    severities, codes = Counter[str](), Counter[str]()
-    for entry in done.entries:
-        severities.update(entry["totals"]["findings"])
-        codes.update(entry["codes"])
-    sums = sum_units(own, MAX_ROWS)
-    return answer_object(
-        FleetSummary(
-            paths=list(options.paths),
-            out=store.root,
-            tables=[*options.tables, *(["records"] if options.records else []), "replicas"],
-            brokers=_brokers(done),
-            copies=[
-                DiskCopy(each.place.path, each.identity.copyOf)
-                for each in done.fleet.found
-                if each.identity.copyOf is not None
-            ],
-            **{name: total[name] for name in COUNTS},
-            findings={severity: severities[severity] for severity in SEVERITIES},
-            codes=dict(sorted(codes.items())),
-            unread=[text for _, text in done.fleet.unreadable]
-            + [t for e in done.entries for t in e["totals"]["unread"]],
-            notes=[text for entry in done.entries for text in entry["totals"]["notes"]],
-            replicas=[ReplicaDifference(**each) for each in found if each["kind"] != COMPACTED],
-            compactedReplicas=sum(each["kind"] == COMPACTED for each in found),
-            openTransactions=open_transactions(done),
-            groups=lagging_groups(done.fleet, done.check.limits)[:MAX_ROWS],
-            topics=sums.topics,
-            producers=[FleetProducer(**row) for row in rows(spark, PRODUCERS)],
-            keys=[FrequentKey(**row) for row in rows(spark, KEYS)] if options.records else [],
-            formats=sums.formats,
-            fill=sums.fill,
-            timestamps=sums.timestamps,
-            retention=sums.retention,
-            compaction=sums.compaction,
-            units=ScannedUnits(done.read, done.continued, done.kept, done.gone),
-            seconds=round(time.monotonic() - began, 3),
-        )
-    )
+    sums = _sums(tasks, store, done)
+    facts = _clusters(tasks, options, done, [row["producerId"] for row in sums.open])
+    groups = [group for each in facts for group in each.groups]
+    values: dict[str, Any] = {
+        "paths": list(options.paths),
+        "out": store.root,
+        "tables": [*options.tables, *(["records"] if options.records else []), "replicas"],
+        "brokers": _brokers(done),
+        "copies": [
+            DiskCopy(each.path, each.identity.copyOf)
+            for each in done.sources.sources
+            if each.identity.copyOf is not None
+        ],
+        **{name: sums.counts[name] for name in COUNTS},
+        "findings": {severity: sums.severities()[severity] for severity in SEVERITIES},
+        "codes": _codes(sums),
+        "unread": [text for _, text in done.sources.unreadable] + sums.unread,
+        "notes": sums.notes,
+        "replicas": [ReplicaDifference(**each) for each in found if each["kind"] != COMPACTED],
+        "compactedReplicas": sum(each["kind"] == COMPACTED for each in found),
+        "openTransactions": _transactions(sums.open, facts),
+        "groups": sorted(groups, key=lambda each: (-(each.lag or 0), each.groupId))[:MAX_ROWS],
+        **sums.lists(),
+        **fleet_sums(spark, facts, records=options.records),
+        "units": units,
+        "seconds": round(time.monotonic() - began, 3),
+    }
+    return answer_object(FleetSummary(**values))
 
 
-COUNTS = ("partitions", "files", "bytes", "batches", "records")
+def put_summary(store: Store, text: bytes) -> None:
+    """Write a summary, and of which packs it is the summary. Raises StoreError."""
+    store.write(SUMMARY, text)
+    store.write(SUMMARIZED, _identity(store, text))
 
 
-def rows(spark: SparkSession, sql: str) -> list[dict[str, Any]]:
-    """Return the rows of a query by the names of their columns."""
-    found = spark.sql(sql.format(max_rows=MAX_ROWS) if "{max_rows}" in sql else sql).collect()
-    return [row.asDict(recursive=True) for row in found]
+def _identity(store: Store, text: bytes) -> bytes:
+    return hashlib.sha256(hashlib.sha256(store.read(LIST) or b"").digest() + text).hexdigest().encode()
 
 
-def info_counts(done: ScanResult) -> Counter[str]:
-    """Return the number of informational findings by code."""
+def _before(store: Store) -> Object | None:
+    """Return the summary of an earlier scan if it is still true: the packs are the same."""
+    data = store.read(SUMMARY)
+    if data is None or store.read(SUMMARIZED) != _identity(store, data):
+        return None
+    try:
+        found = json.loads(data)
+    except ValueError:
+        return None
+    is_complete = isinstance(found, dict) and {*found} >= {key.name for key in answer_keys(FleetSummary)}
+    return found if is_complete else None
+
+
+def _codes(sums: UnitSums) -> dict[str, int]:
+    """Return the number of findings by code."""
     found = Counter[str]()
-    for entry in done.entries:
-        found.update(entry["infos"])
+    for (code, _), count in sums.codes.items():
+        found[code] += count
+    return dict(sorted(found.items()))
+
+
+def _clusters(tasks: TaskRunner, options: ScanOptions, done: ScanResult, producers: list[int]) -> list[ClusterFacts]:
+    """Read what the disks of each cluster say of it. A log directory without cluster.id stands for itself."""
+    paths: dict[tuple[str | None, str | None], list[str]] = {}
+    for each in done.sources.sources:
+        if each.kind == DIRECTORY and each.identity.copyOf is None:
+            cluster = each.identity.cluster
+            paths.setdefault((cluster, each.path if cluster is None else None), []).append(each.path)
+    limits = task_read_limits(tasks.parallelism)
+    inputs = [
+        ClusterTask(cluster, tuple(own), tuple(sorted({*producers})), MAX_ROWS, options.limits, limits)
+        for (cluster, _), own in paths.items()
+    ]
+    return tasks.run(read_cluster, inputs)
+
+
+def _transactions(opened: list[Object], facts: list[ClusterFacts]) -> list[FleetTransaction]:
+    """Return the transactions that are open at the end of the logs, with their state in __transaction_state."""
+    by_cluster = {each.cluster: each.ids for each in facts if each.cluster is not None}
+    by_source = {path: each.ids for each in facts if each.cluster is None for path in each.paths}
+    found = []
+    for row in opened:
+        ids = by_source.get(row["source"], {}) if row["cluster"] is None else by_cluster.get(row["cluster"], {})
+        name, state = ids.get(row["producerId"], (None, None))
+        own = {**row, "source": row["unit"], "transactionalId": name, "state": state}
+        found.append(FleetTransaction(**{key.name: own[key.name] for key in answer_keys(FleetTransaction)}))
     return found
+
+
+def info_counts(tasks: TaskRunner, store: Store, done: ScanResult) -> Counter[str]:
+    """Return the number of informational findings by code."""
+    codes = _sums(tasks, store, done).codes
+    return Counter({code: count for (code, severity), count in codes.items() if severity == INFO})
+
+
+def _sums(tasks: TaskRunner, store: Store, done: ScanResult) -> UnitSums:
+    packs = [done.packs[number : number + PACKS] for number in range(0, len(done.packs), PACKS)]
+    return merged_sums(tasks.run(sum_packs, [SumTask(store, tuple(each)) for each in packs]))
 
 
 def _brokers(done: ScanResult) -> list[ScannedBroker]:
     by: dict[tuple[str | None, str | None], list[str]] = {}
-    for each in done.fleet.found:
-        by.setdefault((each.identity.cluster, each.identity.broker), []).append(each.place.path)
+    for each in done.sources.sources:
+        by.setdefault((each.identity.cluster, each.identity.broker), []).append(each.path)
     return [ScannedBroker(cluster, broker, sources) for (cluster, broker), sources in sorted(by.items(), key=str)]
 
 
-def units_with_findings(spark: SparkSession, done: ScanResult) -> Iterator[tuple[str, list[Finding]]]:
-    """Yield every unit with its errors and warnings, at most MAX_FINDINGS of them in total."""
+def units_with_findings(spark: SparkSession, store: Store) -> Iterator[tuple[str, list[Finding]]]:
+    """Yield the places with errors and warnings, and these, at most MAX_FINDINGS of them in total."""
+    open_result(spark, store)
     names = [key.name for key in answer_keys(Finding)]
     columns = ", ".join(f"`{name}`" for name in names)
-    unread = "code = 'unreadable-bytes' and size = 0"
     found = spark.sql(
-        f"select {columns} from findings where severity <> 'info' and not ({unread})"
+        f"select {columns} from findings where severity <> 'info' and not ({UNREAD})"
         f" order by case severity when 'error' then 0 else 1 end, source, file, position limit {MAX_FINDINGS}"
     ).collect()
     by_place: dict[str, list[Finding]] = {}
     for row in found:
         by_place.setdefault(row["file"].rpartition("/")[0], []).append(Finding(**row.asDict()))
-    for entry in sorted(done.entries, key=lambda entry: entry["unit"]):
-        own = by_place.pop(entry["unit"], [])
-        own += by_place.pop(entry["unit"].rpartition("/")[0], []) if entry["unit"].endswith(".log") else []
-        yield entry["unit"], sorted(own, key=lambda finding: (finding.file, finding.position))
-    yield from by_place.items()
+    for place, own in sorted(by_place.items()):
+        yield place, sorted(own, key=lambda finding: (finding.file, finding.position))

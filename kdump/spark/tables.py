@@ -124,12 +124,14 @@ def _time_name(name: str) -> str:
 
 
 class SparkTable(NamedTuple):
-    """A table: what a row is, and its columns. `splits`: whether a file can be read in several parts."""
+    """A table: what a row is, and its columns. `splits`: whether a file can be read in several parts. `derived`:
+    whether a scan computes it from the other tables."""
 
     name: str
     row: str
     columns: tuple[SparkColumn, ...]
     splits: bool = False
+    derived: bool = False
 
     def column(self, name: str) -> SparkColumn:
         """Return the column of that name. Raises KeyError."""
@@ -153,12 +155,14 @@ def _quoted(text: str) -> str:
     return text.replace("\\", "\\\\").replace("'", "\\'")
 
 
-def _table(name: str, row: str, *groups: Iterable[SparkColumn], splits: bool = False) -> SparkTable:
+def _table(
+    name: str, row: str, *groups: Iterable[SparkColumn], splits: bool = False, derived: bool = False
+) -> SparkTable:
     """Return a table with the columns of all groups; of columns with the same name, the first is used."""
     columns: dict[str, SparkColumn] = {}
     for column in (column for group in groups for column in group):
         columns.setdefault(column.name, column)
-    return SparkTable(name, row, tuple(columns.values()), splits)
+    return SparkTable(name, row, tuple(columns.values()), splits, derived)
 
 
 SEGMENTS = _table(
@@ -324,6 +328,7 @@ REPLICAS = _table(
         SparkColumn("lastOffsets", "array<bigint>", "offset", "last offset of each replica"),
         SparkColumn("explanation", STRING, "", "explanation of the difference, based on the leader epochs"),
     ],
+    derived=True,
 )
 RESULTS = {table.name: table for table in (*_OF_FILES, REPLICAS)}
 """Tables that `kdump scan` writes and `kdump query` reads."""

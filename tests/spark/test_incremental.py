@@ -5,29 +5,31 @@ The tasks run in this process, because only files are compared, for which no Spa
 
 from __future__ import annotations
 
-import hashlib
 import json
 import os
+import pickle
 import random
 import shutil
 import zlib
 from collections import defaultdict
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
+import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
 from kdump.log.region import Limits
-from kdump.spark.resume_point import STATES
+from kdump.spark.packs import UNITS, committed, entries
+from kdump.spark.read_chunk import read_chunk_file
 from kdump.spark.scan import ScanOptions, ScanResult, scan
+from kdump.spark.segment_split import opened
 from kdump.spark.small_tables import segment_rows
-from kdump.spark.store import OWN, UNITS, Store, StoreError
+from kdump.spark.store import OWN, Store, StoreError
 from kdump.spark.unit_observer import UnitObserver
-from kdump.spark.unit_totals import sum_units
+from kdump.spark.unit_sums import SumTask, UnitSums, merged_sums, sum_packs
 from tests.conftest import FIXTURES, seeded
 from tests.spark import same
 
@@ -35,56 +37,50 @@ TOPIC = "payments-0"
 
 
 class Here:
-    """The part of a Spark context that a scan needs."""
+    """Runs the tasks in this process. Their inputs and results travel as in Spark."""
 
-    defaultParallelism = 2
+    parallelism = 2
 
-    def accumulator(self, value: int) -> Any:
-        return SimpleNamespace(value=value, add=lambda more: None)
-
-    def parallelize(self, groups: list[Any], count: int) -> Any:
-        def mapped(work: Callable[[Any], Any]) -> Any:
-            return SimpleNamespace(collect=lambda: list(map(work, groups)))
-
-        return SimpleNamespace(map=mapped)
+    def run(self, work: Callable[[Any], Any], inputs: Sequence[Any], on_wait: Any = None) -> list[Any]:
+        return [pickle.loads(pickle.dumps(work(pickle.loads(pickle.dumps(each))))) for each in inputs]
 
 
 def run(disk: Path, out: Path, store: Store | None = None, **options: Any) -> ScanResult:
-    spark: Any = SimpleNamespace(sparkContext=Here())
     # Slices of 2 KiB: a change in one part of a segment must not leave the old rows of another.
     chosen: dict[str, Any] = {"records": True, "split_bytes": 2048, **options}
-    return scan(spark, ScanOptions((str(disk),), **chosen), store or Store(str(out)))
+    return scan(Here(), ScanOptions((str(disk),), **chosen), store or Store(str(out)))
 
 
-OWN_WAY = {"seconds", "files", "kept", "first"}
-"""Keys of an entry that depend on how its rows were written, not on the rows."""
+OWN_WAY = {"seconds", "rows", "kept", "keptState"}
+"""Columns of an entry that depend on how its rows were written, not on the rows."""
 
 
 def rows(out: Path) -> dict[str, Any]:
-    """Return the rows of every directory of the result, and the entries of the units. The file of a row and the state
-    that is kept depend on what the earlier scans have read."""
+    """Return the rows of every table of the result, and the entries of the units. The pack of a row and the state that
+    is kept depend on what the earlier scans have read."""
     found: dict[str, Any] = defaultdict(list)
-    files: set[str] = set()
-    for path in sorted(out.rglob("*.parquet")):
-        files.add(str(path.relative_to(out)))
-        found[str(path.parent.relative_to(out))] += map(repr, pq.ParquetFile(path).read().to_pylist())
-    for name in found:
-        found[name].sort()
-    named: set[str] = set()
-    states: set[str] = set()
-    for path in sorted((out / UNITS).glob("*.json")):
-        entry = json.loads(path.read_text())
-        assert len(set(entry["files"])) == len(entry["files"])
-        named |= set(entry["files"])
-        kept = entry.get("kept")
-        if kept:
-            states.add(kept["state"])
-            assert set(kept["files"]) <= set(entry["files"])
-        found[path.name] = {name: value for name, value in entry.items() if name not in OWN_WAY}
-    assert files == named
-    assert {str(path.relative_to(out)) for path in (out / STATES).glob("*")} == states
-    assert not list((out / OWN).rglob(".*"))
-    return found
+    store = Store(str(out))
+    packs = committed(store)
+    files = {f"{OWN}/packs.json", f"{OWN}/README"}
+    for pack in packs:
+        files |= {pack.entries, *(pack.file(table) for table in pack.tables)}
+        owned: dict[str, list[tuple[int, int]]] = defaultdict(list)
+        for entry in entries(store, pack):
+            found["entries"].append(repr({name: value for name, value in entry.items() if name not in OWN_WAY}))
+            assert entry["fingerprint"]
+            for each in entry["rows"]:
+                assert 0 <= each["kept"] <= each["count"]
+                owned[each["table"]].append((each["start"], each["start"] + each["count"]))
+        for table, count in pack.tables.items():
+            made = pq.ParquetFile(out / pack.file(table)).read().to_pylist()
+            assert len(made) == count
+            ends = sorted(owned.pop(table))
+            assert [start for start, _ in ends] == [0, *(end for _, end in ends[:-1])]  # each row is of one unit
+            assert ends[-1][1] == count
+            found[table] += map(repr, made)
+        assert not owned
+    assert {str(path.relative_to(out)) for path in out.rglob("*") if path.is_file()} == files
+    return {name: sorted(each) for name, each in found.items()}
 
 
 Change = Callable[[Path, random.Random], None]
@@ -251,6 +247,10 @@ def interrupted(disk: Path, out: Path, dice: random.Random) -> None:
         run(disk, out, store)
 
 
+def sums(out: Path, result: ScanResult) -> UnitSums:
+    return merged_sums([sum_packs(SumTask(Store(str(out)), tuple(result.packs)))])
+
+
 def history(seed: int, steps: int, tmp_path: Path) -> int:
     """Run changes and scans, and compare each scan with one from scratch. Returns how many scans resumed where an
     earlier one ended."""
@@ -279,12 +279,9 @@ def history(seed: int, steps: int, tmp_path: Path) -> int:
         scratch = tmp_path / f"scratch-{step}"
         alone = run(disk, scratch)
         assert rows(out) == rows(scratch), done
-        names = ("totals", "codes", "infos", "open", "tally", "unit", "state", "source", "copyOf", "topic", "partition")
-        entries = [sorted(str([entry[n] for n in names]) for entry in each.entries) for each in (found, alone)]
-        assert entries[0] == entries[1], done
-        assert sum_units(found.entries, 20) == sum_units(alone.entries, 20)
+        assert sums(out, found) == sums(scratch, alone)
         shutil.rmtree(scratch)
-    assert run(disk, out).read == 1  # the root of the log directory, which is always read
+    assert run(disk, out).read == 0
     run(disk, out, from_scratch=True)
     run(disk, tmp_path / "scratch")
     assert rows(out) == rows(tmp_path / "scratch"), done
@@ -300,14 +297,14 @@ def still(monkeypatch: pytest.MonkeyPatch) -> pytest.MonkeyPatch:
 
 @pytest.mark.parametrize("span", [1, pytest.param(8 << 30, marks=pytest.mark.every_disk)])
 def test_what_happens_to_a_log(span: int, tmp_path: Path, still: pytest.MonkeyPatch) -> None:
-    still.setattr("kdump.spark.scan_task.SPAN", span)
+    still.setattr("kdump.spark.chunk_writer.SPAN", span)
     assert sum(history(seed, 4, tmp_path / str(seed)) for seed in range(3)) > 1
 
 
 @pytest.mark.every_disk
 @pytest.mark.parametrize("seed", range(40))
 def test_what_may_happen_to_a_log(seed: int, tmp_path: Path, still: pytest.MonkeyPatch) -> None:
-    still.setattr("kdump.spark.scan_task.SPAN", 1 if seed % 2 else 8 << 30)
+    still.setattr("kdump.spark.chunk_writer.SPAN", 1 if seed % 2 else 8 << 30)
     history(seed, 25, tmp_path)
 
 
@@ -352,7 +349,7 @@ def test_the_bytes_of_closed_segments_are_not_read(tmp_path: Path, still: pytest
     grow(disk, dice)
     assert read_again() == {names[3]}
     assert counted.read[names[3]] >= paths[3].stat().st_size
-    assert run(disk, out).kept == 2
+    assert run(disk, out).kept == 3
     roll(disk, dice)  # the last segment is now closed, and followed by another
     assert read_again() == {*map(str, logs(disk)[3:])}
     grow(disk, dice)
@@ -449,42 +446,37 @@ def test_what_was_kept_and_is_not_what_was_written(tmp_path: Path, still: pytest
     run(disk, tmp_path / "scratch")
     expected = rows(tmp_path / "scratch")
 
-    def with_entry(out: Path, change: Callable[[dict[str, Any]], Any]) -> None:
-        for path in (out / UNITS).glob("*.json"):
-            entry = json.loads(path.read_text())
-            if entry.get("kept"):
-                change(entry)
-                path.write_text(json.dumps(entry))
-
-    def with_state(change: Callable[[bytes], bytes]) -> Callable[[Path], None]:
+    def with_entry(change: Callable[[dict[str, Any]], Any]) -> Callable[[Path], None]:
         def changed(out: Path) -> None:
-            for path in (out / STATES).glob("*"):
-                path.write_bytes(change(path.read_bytes()))
+            for path in (out / UNITS).glob("*.parquet"):
+                table = pq.read_table(path)
+                found = table.to_pylist()
+                for entry in found:
+                    if entry["kept"]:
+                        change(entry)
+                pq.write_table(pa.Table.from_pylist(found, table.schema), path)
 
         return changed
+
+    def with_kept(change: Callable[[Any], Any]) -> Callable[[Path], None]:
+        return with_entry(lambda entry: entry.update(kept=json.dumps(change(json.loads(entry["kept"])))))
+
+    def with_state(change: Callable[[bytes], bytes | None]) -> Callable[[Path], None]:
+        return with_entry(lambda entry: entry.update(keptState=change(entry["keptState"])))
 
     def with_sound_state(change: Callable[[Any], Any]) -> Callable[[Path], None]:
-        """Change the state, and correct its digest."""
-
-        def changed(out: Path) -> None:
-            data = b""
-            for path in (out / STATES).glob("*"):
-                data = zlib.compress(json.dumps(change(json.loads(zlib.decompress(path.read_bytes())))).encode())
-                path.write_bytes(data)
-            with_entry(out, lambda entry: entry["kept"].update(digest=hashlib.sha256(data).hexdigest()))
-
-        return changed
+        return with_state(lambda data: zlib.compress(json.dumps(change(json.loads(zlib.decompress(data)))).encode()))
 
     changes: list[Callable[[Path], None]] = [
-        lambda out: shutil.rmtree(out / STATES),
+        with_state(lambda data: None),
         with_state(lambda data: data[:-3]),
         with_state(lambda data: data[:50] + bytes([data[50] ^ 1]) + data[51:]),
-        lambda out: with_entry(out, lambda entry: entry["kept"].update(digest="")),
-        lambda out: with_entry(out, lambda entry: entry["kept"].update(segments=2)),
-        lambda out: with_entry(out, lambda entry: entry["kept"].update(print_="another version's")),
-        lambda out: with_entry(out, lambda entry: entry["kept"].pop("reached")),
-        lambda out: with_entry(out, lambda entry: entry.update(kept=[1])),
-        lambda out: with_entry(out, lambda entry: entry["kept"].update(segments="3", files=3)),
+        with_kept(lambda kept: {**kept, "segments": 2}),
+        with_kept(lambda kept: {**kept, "print_": "another version's"}),
+        with_kept(lambda kept: {name: value for name, value in kept.items() if name != "reached"}),
+        with_kept(lambda kept: [1]),
+        with_kept(lambda kept: {**kept, "segments": "3"}),
+        with_entry(lambda entry: entry.update(kept="{")),
         with_sound_state(lambda state: {**state, "check": "[]"}),
         with_sound_state(lambda state: {**state, "totals": 3}),
         with_sound_state(lambda state: {**state, "tally": {}}),
@@ -515,11 +507,11 @@ def test_other_options_begin_anew(tmp_path: Path, still: pytest.MonkeyPatch) -> 
 
 def test_a_long_check_that_was_interrupted_goes_on(tmp_path: Path, still: pytest.MonkeyPatch) -> None:
     """It resumes not only after a partition, but also after some of its segments."""
-    still.setattr("kdump.spark.scan_task.SPAN", 1)
+    still.setattr("kdump.spark.chunk_writer.SPAN", 1)
     disk, out = a_disk(tmp_path), tmp_path / "out"
     names = [*map(str, in_four(disk))]
     broken = logs(disk)[3]
-    still.setattr("kdump.spark.scan_task.segment_rows", _failing_at(broken))
+    still.setattr("kdump.spark.unit_read.segment_rows", _failing_at(broken))
     with pytest.raises(StoreError):
         run(disk, out, records=False)
     still.undo()
@@ -541,20 +533,68 @@ def _failing_at(path: Path) -> Callable[[Any], Any]:
     return failing
 
 
-def test_a_segment_that_did_not_change_has_its_records_kept(tmp_path: Path) -> None:
+def test_a_segment_that_did_not_change_has_its_records_kept(tmp_path: Path, still: pytest.MonkeyPatch) -> None:
     disk, out = a_disk(tmp_path), tmp_path / "out"
     dice = random.Random(3)
     roll(disk, dice)
     run(disk, out)
-    assert len(logs(disk)) == 2
-    before = {path: path.stat().st_mtime_ns for path in (out / "records").rglob("*.parquet")}
+    old, active = map(str, logs(disk))
     grow(disk, dice)
+    counted = Preads(still)
+    seen: list[str] = []
+
+    def opening(target: Any, size: int) -> Any:
+        seen.append(target.path)
+        return opened(target, size)
+
+    still.setattr("kdump.spark.read_chunk.opened", opening)
     run(disk, out)
-    kept = {path for path, time in before.items() if path.exists() and path.stat().st_mtime_ns == time}
-    segments = {path.name: set(pq.ParquetFile(path).read(["file"]).column("file").to_pylist()) for path in before}
-    old, active = (str(path) for path in logs(disk))
-    assert {path.name for path in before if active in segments.get(path.name, ())}.isdisjoint(p.name for p in kept)
-    assert {name for name, files in segments.items() if old in files} <= {path.name for path in kept}
+    assert set(seen) == {active}
+    assert old not in counted.read
+
+
+def test_a_killed_task_leaves_what_it_had(tmp_path: Path, still: pytest.MonkeyPatch) -> None:
+    """Spark runs a failed task again: it uses what the first attempt has saved."""
+    still.setattr("kdump.spark.chunk_writer.SPAN", 1)
+    disk, out = a_disk(tmp_path), tmp_path / "out"
+    names = [*map(str, in_four(disk))]
+    failing = _failing_at(logs(disk)[3])
+    counted = Preads(still)
+    read: list[set[str]] = []
+
+    class Retrying(Here):
+        def run(self, work: Callable[[Any], Any], inputs: Sequence[Any], on_wait: Any = None) -> list[Any]:
+            if work is not read_chunk_file:
+                return super().run(work, inputs)
+            still.setattr("kdump.spark.unit_read.segment_rows", failing)
+            with pytest.raises(StoreError):
+                super().run(work, inputs)
+            still.setattr("kdump.spark.unit_read.segment_rows", segment_rows)
+            counted.read.clear()
+            found = super().run(work, inputs)
+            read.append({name for name in counted.read if name in names})
+            return found
+
+    options = ScanOptions((str(disk),))
+    assert scan(Retrying(), options, Store(str(out))).continued == 1
+    assert read == [{names[3]}]
+    scan(Here(), options, Store(str(tmp_path / "scratch")))
+    assert rows(out) == rows(tmp_path / "scratch")
+
+
+def test_small_files_are_put_together(tmp_path: Path) -> None:
+    disk, out = a_disk(tmp_path), tmp_path / "out"
+    dice = random.Random(3)
+    for _ in range(4):
+        grow(disk, dice)
+        roll(disk, dice)
+        shutil.copytree(disk / "users-0", disk / f"users-{dice.randrange(1000)}")
+        run(disk, out)
+    before = rows(out)
+    assert len(committed(Store(str(out)))) > 2
+    found = run(disk, out, compact=True)
+    assert (found.read, len(found.packs)) == (0, 1)
+    assert rows(out) == before
 
 
 def test_sound_batches_are_taken_together(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

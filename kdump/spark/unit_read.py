@@ -1,8 +1,8 @@
-"""The task of a scan: reads one unit once. Its findings, batches, and the entries of its small files become Parquet
-files; everything else becomes an entry in the result's list of units.
+"""One read of one unit (a log directory's root, a partition, a file) by a scan: its findings, batches and segments, and
+the entries of its small files, become rows of a pack; its counts become its entry.
 
-The rows of a partition's last segment are in files of their own, separate from those of the earlier segments: the next
-scan resumes there if the earlier segments are unchanged (kdump.spark.resume_point).
+At the last segment of a partition, and at every segment after many bytes, the state of the check is kept: the next scan
+resumes there if the earlier segments are unchanged (kdump.spark.resume_point).
 """
 
 from __future__ import annotations
@@ -12,10 +12,8 @@ from collections import Counter
 from dataclasses import dataclass
 from typing import Any
 
-from kdump import __version__
 from kdump.check.engine.partition_check import PartitionCheck
 from kdump.check.engine.units import CheckUnit
-from kdump.check.finding import INFO
 from kdump.check.resume_state import StateError
 from kdump.check.totals import CheckTotals
 from kdump.log import file_kinds
@@ -24,6 +22,7 @@ from kdump.log.internal_topics import METADATA_TOPIC
 from kdump.log.partition_directory import PartitionDirectory
 from kdump.log.paths import Target
 from kdump.render.escape import path_text
+from kdump.spark.chunk_writer import ChunkWriter, KeptRows
 from kdump.spark.fleet import DiskIdentity
 from kdump.spark.resume_point import (
     ResumePoint,
@@ -31,28 +30,23 @@ from kdump.spark.resume_point import (
     epochs_until,
     file_stamps,
     is_time_independent,
+    pack_state,
     prefix_fingerprint,
-    read_state,
     recovered,
-    state_of,
-    write_state,
+    unpack_state,
 )
-from kdump.spark.scan_sink import UnitSink
 from kdump.spark.small_tables import entry_rows, finding_rows, segment_rows, unread_rows
-from kdump.spark.store import Store
 from kdump.spark.unit_observer import UnitObserver
 from kdump.spark.unit_totals import UnitTotals
 from kdump.state.partition_summary import segments_of
 
-SPAN = 8 * 1024 * 1024 * 1024
-"""Bytes of a partition's segments after which progress is saved, in case the scan is interrupted."""
 COUNTED = ("files", "bytes", "batches", "records")
 
 
 @dataclass
 class UnitJob:
     """A unit to read: its `key`, its owner, and its fingerprint when the scan was planned. `size`: bytes to read;
-    `kept`: where to resume."""
+    `kept`: where to resume, from the pack with the stem `kept_in`."""
 
     key: str
     unit: CheckUnit | tuple[str, str]
@@ -60,45 +54,39 @@ class UnitJob:
     fingerprint: str
     tables: tuple[str, ...]
     size: int = 0
-    retention: int | None = None
-    """The topic's retention.ms; None if it has no time-based retention, or if that is unknown."""
     kept: ResumePoint | None = None
+    kept_in: str | None = None
 
     @property
     def place(self) -> PartitionDirectory | Target | None:
         return (self.unit.partition or self.unit.target) if isinstance(self.unit, CheckUnit) else None
 
 
-def run_job(job: UnitJob, store: Store) -> dict[str, Any]:
-    """Read a unit, write its rows, and return its entry. Raises StoreError."""
-    if job.kept is not None:
-        try:
-            return _UnitRead(job, store, job.kept).run()
-        except StateError:  # the kept state is unusable: start from the first segment
-            pass
-    return _UnitRead(job, store, None).run()
-
-
-class _UnitRead:
+class UnitRead:
     """One read of one unit."""
 
-    def __init__(self, job: UnitJob, store: Store, kept: ResumePoint | None) -> None:
+    def __init__(
+        self,
+        job: UnitJob,
+        chunk: ChunkWriter,
+        old: KeptRows | None = None,
+    ) -> None:
         self.began = time.monotonic()
-        self.job, self.store, self.kept = job, store, kept
+        self.job, self.chunk, self.old = job, chunk, old
+        self.kept = job.kept if old is not None else None
+        self.state = old.state if old is not None else None
+        self.prefix: dict[str, int] = {}
+        """Number of rows of the segments before `kept`, by table."""
         self.unit, self.place = job.unit, job.place
-        self.first = kept.segments if kept else 0
+        self.first = self.kept.segments if self.kept else 0
         self.totals = CheckTotals()
-        self.codes: Counter[str] = Counter()
-        self.infos: Counter[str] = Counter()
-        self.tally = UnitTotals(job.retention)
+        self.codes: Counter[tuple[str, str]] = Counter()
+        self.tally = UnitTotals()
         self.common = self._common()
-        self.files = list(kept.files) if kept else []
-        self.span = 0
         self.is_intact = True
         """Whether no segment so far was unreadable, deleted or growing."""
         self.facts = segments_of(self.place) if isinstance(self.place, PartitionDirectory) else []
         self.stamps = file_stamps(self.place) if isinstance(self.place, PartitionDirectory) else {}
-        self.sink = self._sink(self.first)
 
     def _common(self) -> dict[str, Any]:
         """Return the columns that all rows share."""
@@ -112,48 +100,14 @@ class _UnitRead:
             common["state"] = (place.state or "live") if isinstance(place, PartitionDirectory) else "live"
         return common
 
-    def _sink(self, number: int) -> UnitSink:
-        """Return the sink for rows of the segments from `number` on. Rows of the last segment, and of files that belong
-        to no segment, are always in files of the same names."""
-        place = self.common.get("partition")
-        stem = f"{'root' if place is None else place}-{self.job.key}"
-        return UnitSink(self.store, self.common, f"{stem}-{number}" if number < len(self.facts) - 1 else stem)
-
     def run(self) -> dict[str, Any]:
-        """Read the unit and return its entry. Raises StoreError; raises StateError, before any row is written, if the
+        """Read the unit and return its entry. Raises StoreError; raises StateError, before any row is added, if the
         kept state cannot be used."""
-        self._begin()
-        try:
-            self._read()
-        except BaseException as error:
-            self.sink.abandon(error)
-            raise
-        self.sink.close()
-        self.files += self.sink.names
-        entry = self._entry()
-        self.store.put_unit(self.job.key, entry)
-        return entry
+        self._read()
+        return self._entry(self.job.fingerprint)
 
-    def _begin(self) -> None:
-        """Mark the unit's entry as changed, and list in it all files that may exist. After an interruption, the next
-        scan can then resume, or knows what to delete. Deletes the files that are not kept."""
-        before = self.store.unit(self.job.key) or {}
-        self._put_begun(self._possible(), before)
-        for name in {*before.get("files", ()), *state_of(before)} - {*self.files, *state_of(self._kept())}:
-            self.store.remove(name)
-
-    def _put_begun(self, possible: list[str], before: dict[str, Any] | None = None) -> None:
-        files = {*self.files, *possible, *(before or {}).get("files", ())}
-        entry = {"kdump": __version__, "fingerprint": "", "unit": self._name(), "files": sorted(files)} | self._kept()
-        self.store.put_unit(self.job.key, entry)
-
-    def _possible(self) -> list[str]:
-        """Return the files that may be created before the entry is written next."""
-        sinks = {sink.stem: sink for sink in (self.sink, self._sink(len(self.facts)))}
-        return [sink.name(table) for sink in sinks.values() for table in ("findings", *self.job.tables)]
-
-    def _kept(self) -> dict[str, Any]:
-        return {"kept": self.kept.as_json() if self.kept else None}
+    def _row(self, table: str, row: dict[str, Any]) -> None:
+        self.chunk.pack.add(table, self.common | {name: value for name, value in row.items() if value is not None})
 
     def _name(self) -> str:
         return path_text(self.unit.name if isinstance(self.unit, CheckUnit) else self.unit[0])
@@ -161,17 +115,16 @@ class _UnitRead:
     def _read(self) -> None:
         unit, totals = self.unit, self.totals
         if isinstance(unit, CheckUnit):
-            state = read_state(self.store, self.kept) if self.kept else None
-            batches = (lambda: self.sink.batch_columns()) if "batches" in self.job.tables else None
-            unit.watcher = UnitObserver(self.tally, self.common, batches, lambda: self.sink.put_batches())
+            state = unpack_state(self.state) if self.kept else None
+            batches = (lambda: self.chunk.pack.batch_columns()) if "batches" in self.job.tables else None
+            unit.watcher = UnitObserver(self.tally, self.common, batches, lambda: self.chunk.pack.put_batches())
             unit.prepare = lambda check: self._prepare(check, state)
         for row in finding_rows(unit, totals):
-            self.sink.add("findings", row)
+            self._row("findings", row)
             totals.findings[row["severity"]] += 1
-            self.codes[row["code"]] += 1
-            self.infos[row["code"]] += row["severity"] == INFO
+            self.codes[row["code"], row["severity"]] += 1
         for row in unread_rows(unit, totals):
-            self.sink.add("findings", row)
+            self._row("findings", row)
         self._small_files()
 
     def _prepare(self, check: PartitionCheck, state: dict[str, Any] | None) -> None:
@@ -180,52 +133,50 @@ class _UnitRead:
             return
         check.before = lambda number: self._before(check, number)
         if state is not None:
+            assert self.old is not None
             check.resume(self.first, state.get("check", ""))
             self._restore(state)
+            self.chunk.pack.copy_rows(self.old.pack, self.old.ranges)
+            self.prefix = self.chunk.pack.own_rows()
 
     def _before(self, check: PartitionCheck, number: int) -> None:
         """Called before a segment is read, after all findings of the segments before it."""
         is_last = number == len(self.facts) - 1
-        if number > self.first and (is_last or self.span >= SPAN):
-            self._leave(check, number)
+        if number > self.first and (is_last or self.chunk.is_due):
+            self._keep(check, number)
         facts = self.facts[number]
         clean = False if check.known.topic == METADATA_TOPIC else check.known.clean
         assert facts.segment.log is not None
         facts.size = length(facts.segment.log.path) or 0  # for object stores, where read_segment does not set it
         for row in segment_rows((facts, clean)):
             self.tally.segment(row)
-            self.sink.add("segments", row)
+            self._row("segments", row)
         self.is_intact = self.is_intact and not (facts.error or facts.is_deleted or facts.grows)
         for target in facts.segment.indexes.values():
             self._entries(target)
-        self.span += facts.size
+        self.chunk.count(facts.size)
 
-    def _leave(self, check: PartitionCheck, number: int) -> None:
-        """Finish the segments before `number`: their rows stay, and the next scan may resume after them."""
-        self.sink.close()
-        self.files += self.sink.names
-        self.span = 0
-        self.sink = self._sink(number)
-        kept = self._keep(check, number)
-        old, self.kept = self.kept, kept or self.kept
-        self._put_begun(self._possible())
-        if kept is not None and old is not None and old.state != kept.state:
-            self.store.remove(old.state)
-
-    def _keep(self, check: PartitionCheck, number: int) -> ResumePoint | None:
-        """Return the resume point; None if the findings so far may be incomplete, or if the state is too large."""
+    def _keep(self, check: PartitionCheck, number: int) -> None:
+        """Note that the next scan may resume at this segment, unless the findings so far may be incomplete, or the
+        state is too large."""
         place, known = self.place, check.known
         assert isinstance(place, PartitionDirectory)
-        if not self.is_intact or self.totals.unread or self.totals.notes or not is_time_independent(place, self.codes):
-            return None
+        if (
+            not self.is_intact
+            or self.totals.unread
+            or self.totals.notes
+            or not is_time_independent(place, {code for code, _ in self.codes})
+        ):
+            return
         if isinstance(self.unit, CheckUnit) and self.unit.doubted:
-            return None  # findings of these segments may be confirmed later, and are not among the rows so far
+            return  # findings of these segments may be confirmed later, and are not among the rows so far
         try:
-            state, digest = write_state(self.store, self.job.key, number, self._state(check))
+            state = pack_state(self._state(check))
         except StateError:
-            return None
+            return
         identity, tables = self.job.identity, self.job.tables
-        return ResumePoint(
+        self.state, self.prefix = state, self.chunk.pack.own_rows()
+        self.kept = ResumePoint(
             number,
             prefix_fingerprint(place, known, check.options, tables, identity, number, self.stamps),
             check.reached,
@@ -233,15 +184,14 @@ class _UnitRead:
             recovered(place, known, number),
             epochs_until(known, check.reached),
             compared_now(place, check.compared, self.stamps),
-            list(self.files),
-            state,
-            digest,
         )
+        if self.chunk.is_due:
+            self.chunk.save(self._entry(""), self.prefix)
 
     def _state(self, check: PartitionCheck) -> dict[str, Any]:
         """Return everything that the next scan needs to know of the segments so far. Raises StateError."""
         totals = {name: getattr(self.totals, name) for name in COUNTED} | {"findings": dict(self.totals.findings)}
-        counts = {"codes": dict(self.codes), "infos": dict(self.infos), "totals": totals}
+        counts = {"codes": [[*name, count] for name, count in self.codes.items()], "totals": totals}
         return {"check": check.state(), "tally": self.tally.state(), **counts}
 
     def _restore(self, state: dict[str, Any]) -> None:
@@ -249,12 +199,9 @@ class _UnitRead:
         try:
             for name in COUNTED:
                 setattr(self.totals, name, int(state["totals"][name]))
-            for counter, counts in (
-                (self.totals.findings, state["totals"]["findings"]),
-                (self.codes, state["codes"]),
-                (self.infos, state["infos"]),
-            ):
-                counter.update({str(name): int(count) for name, count in counts.items()})
+            found = state["totals"]["findings"]
+            self.totals.findings.update({str(name): int(count) for name, count in found.items()})
+            self.codes.update({(str(code), str(severity)): int(count) for code, severity, count in state["codes"]})
             self.tally.resume(state["tally"])
         except (KeyError, TypeError, ValueError, AttributeError) as error:
             raise StateError(str(error)) from None
@@ -275,37 +222,42 @@ class _UnitRead:
         table = TABLE_OF.get(target.kind) if target.kind is not None else None
         if table is not None and table in self.job.tables:
             for row in entry_rows(target):
-                self.sink.add(table, {"topic": target.topic, "partition": target.partition, **row})
+                self._row(table, {"topic": target.topic, "partition": target.partition, **row})
 
-    def _entry(self) -> dict[str, Any]:
+    def _entry(self, fingerprint: str) -> dict[str, Any]:
         place, unit, totals = self.place, self.unit, self.totals
-        names = (*COUNTED, "partitions", "unread", "notes")
+        check = unit.check if isinstance(unit, CheckUnit) else None
+        opened = _open(check)
+        end = check.log_end if check is not None and not check.end_unread else None
         return {
-            "kdump": __version__,
-            "fingerprint": self.job.fingerprint,
+            "key": self.job.key,
             "unit": self._name(),
-            "files": sorted(self.files),
-            **self._kept(),
-            "first": self.first,
+            "fingerprint": fingerprint,
             **vars(self.job.identity),
+            "source": self.common.get("source"),
             "topic": place.topic if place is not None else None,
             "partition": place.partition if place is not None else None,
-            "totals": {name: getattr(totals, name) for name in names} | {"findings": dict(totals.findings)},
-            "codes": dict(self.codes),
-            "infos": dict(+self.infos),
-            "open": _open(unit),
-            "source": self.common.get("source"),
             "state": self.common.get("state"),
-            "tally": self.tally.as_object(unit) if isinstance(unit, CheckUnit) and place is not None else None,
+            **{name: getattr(totals, name) for name in (*COUNTED, "partitions")},
+            "unread": [path_text(text) for text in totals.unread],
+            "notes": [path_text(text) for text in totals.notes],
+            **(self.tally.as_columns() if isinstance(unit, CheckUnit) and place is not None else {}),
+            "codes": [
+                {"code": code, "severity": severity, "count": count}
+                for (code, severity), count in sorted(self.codes.items())
+            ],
+            "logStartOffset": check.log_start if check is not None else None,
+            "lastStableOffset": min((each["firstOffset"] for each in opened), default=end),
+            "logEndOffset": end,
+            "open": opened,
             "seconds": round(time.monotonic() - self.began, 3),
+            "kept": self.kept.as_json() if self.kept else None,
+            "keptState": self.state if self.kept else None,
         }
 
 
-def _open(unit: CheckUnit | tuple[str, str]) -> list[dict[str, Any]]:
+def _open(check: PartitionCheck | None) -> list[dict[str, Any]]:
     """Return the transactions that are open at the end of the partition's log."""
-    check = unit.check if isinstance(unit, CheckUnit) else None
-    if check is None:
-        return []
     return [
         {
             "producerId": producer,
@@ -314,7 +266,7 @@ def _open(unit: CheckUnit | tuple[str, str]) -> list[dict[str, Any]]:
             "timestamp": running.timestamp,
             "records": running.records,
         }
-        for producer, running in check.open_transactions.items()
+        for producer, running in (check.open_transactions.items() if check is not None else ())
     ]
 
 

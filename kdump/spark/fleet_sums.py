@@ -1,0 +1,94 @@
+"""Lists of the summary of a scan that are computed in SQL, over the views of its tables."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Any
+
+from kdump.forensics.scan_answer import (
+    DirtyPartition,
+    FleetProducer,
+    FrequentKey,
+    OverdueTopic,
+)
+from kdump.format.batch_header import BATCH_HEADER, COMPRESSION, MAX_EXPANSION, MIN_RECORD_SIZE
+from kdump.spark.unit_sums import MAX_ROWS
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+    from kdump.spark.coordinators import ClusterFacts
+
+LIVE = "copyOf is null and state = 'live'"
+
+CLOSED = f"""
+  select *, max(newestTimestamp) over p as newest, baseOffset = max(baseOffset) over p as is_active
+  from segments where {LIVE} window p as (partition by source, topic, partition)
+"""
+"""Live segments, with what is known about the others of their partitions."""
+RETENTION = f"""
+  select s.topic, count(*) as segments, sum(size) as bytes, max(retentionMs) as retentionMs
+  from ({CLOSED}) s join retention r
+  on s.topic = r.topic and s.cluster <=> r.cluster and (r.source is null or s.source = r.source)
+  where not is_active and newestTimestamp < newest - retentionMs
+  group by s.topic order by bytes desc, s.topic limit {MAX_ROWS}
+"""
+COMPACTION = f"""
+  select s.topic, s.partition, s.source, sum(case when baseOffset >= c.offset then size else 0 end) as dirtyBytes,
+         sum(size) as bytes, round(try_divide(dirtyBytes, sum(size)), 3) as ratio
+  from ({CLOSED}) s join (
+    select source, topic, partition, max(offset) as offset from checkpoints
+    where checkpoint = 'cleaner-offset-checkpoint' group by 1, 2, 3) c
+  on s.source = c.source and s.topic = c.topic and s.partition = c.partition
+  where not is_active group by 1, 2, 3 having dirtyBytes > 0 order by dirtyBytes desc, 1, 2, 3 limit {MAX_ROWS}
+"""
+POSSIBLE = f"""
+  if(magic < 2 or recordCount * {MIN_RECORD_SIZE} <= (size - {BATCH_HEADER.size}) *
+     coalesce(get(array{MAX_EXPANSION}, attributes & {COMPRESSION.mask}), {max(MAX_EXPANSION)}), recordCount, 0)
+"""
+"""The batch's number of records; 0 if it has no room for as many (kdump.format.batch_header.max_records)."""
+PRODUCERS = f"""
+  select producerId, count(distinct producerEpoch) as epochs, count(distinct topic) as topics,
+         count(distinct topic, partition) as partitions, count(*) as batches,
+         cast(sum({POSSIBLE}) as bigint) as records, cast(sum(size) as bigint) as bytes,
+         min(maxTimestamp) as first, max(maxTimestamp) as last,
+         round(try_divide(sum({POSSIBLE}) * 1000, max(maxTimestamp) - min(maxTimestamp)), 1) as recordsPerSecond
+  from batches where {LIVE} and producerId >= 0 and not isControlBatch and crcValid
+  group by cluster, producerId order by records desc, producerId limit {MAX_ROWS}
+"""
+KEYS = f"""
+  select topic, decode(key, 'UTF-8') as key, records, round(records / total, 3) as share from (
+    select topic, key, count(*) as records, sum(count(*)) over (partition by topic) as total
+    from records where {LIVE} and key is not null and not isControlBatch group by topic, key)
+  where records > 1 order by records desc, topic, key limit {MAX_ROWS}
+"""
+
+
+def rows(spark: SparkSession, sql: str) -> list[dict[str, Any]]:
+    """Return the rows of a query by the names of their columns."""
+    return [row.asDict(recursive=True) for row in spark.sql(sql).collect()]
+
+
+def fleet_sums(spark: SparkSession, facts: Iterable[ClusterFacts], *, records: bool) -> dict[str, Any]:
+    """Return fields of the summary (kdump.forensics.scan_answer.FleetSummary) by name."""
+    return {
+        "producers": [FleetProducer(**row) for row in rows(spark, PRODUCERS)],
+        "keys": [FrequentKey(**row) for row in rows(spark, KEYS)] if records else [],
+        "retention": _overdue(spark, facts),
+        "compaction": [DirtyPartition(**row) for row in rows(spark, COMPACTION)],
+    }
+
+
+def _overdue(spark: SparkSession, facts: Iterable[ClusterFacts]) -> list[OverdueTopic]:
+    """Return the topics with segments that are older than retention.ms."""
+    known = [
+        (each.cluster, path, topic, milliseconds)
+        for each in facts
+        for path in ([None] if each.cluster is not None else each.paths)
+        for topic, milliseconds in each.retention.items()
+    ]
+    if not known:
+        return []
+    frame = spark.createDataFrame(known, "cluster string, source string, topic string, retentionMs bigint")
+    frame.createOrReplaceTempView("retention")
+    return [OverdueTopic(**row) for row in rows(spark, RETENTION)]

@@ -1,0 +1,193 @@
+"""Writes a pack (kdump.spark.packs): rows of units one after the other, copies of rows of other packs, and entries."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable
+from contextlib import ExitStack, suppress
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from kdump.spark.arrow import Rows
+from kdump.spark.arrow_types import arrow_schema
+from kdump.spark.batch_rows import BatchColumns
+from kdump.spark.packs import ENTRY, Pack, description, entries, hidden, rows_of
+from kdump.spark.store import Store
+from kdump.spark.tables import BATCHES, TABLES, SparkTable
+
+ROWS = 65_536
+"""Number of rows that are held in memory until they are written as a row group."""
+ENTRIES = 256
+"""The same for entries, some of which have a large state."""
+
+Ranges = dict[str, tuple[int, int]]
+"""First row and number of rows by table."""
+
+
+class PackWriter:
+    """Writes one pack. Its files appear when it is finished, the file with the entries last."""
+
+    def __init__(self, store: Store, stem: str, group: str) -> None:
+        self.store, self.stem, self.group = store, stem, group
+        self.stack = ExitStack()
+        self.tables: dict[str, TableWriter] = {}
+        self.held: list[dict[str, Any]] = []
+        self.entries = ExitStack()
+        self.entry_writer: pq.ParquetWriter | None = None
+        self.unit_start: dict[str, int] = {}
+
+    def begin(self) -> None:
+        """Begin with a unit: the rows added next are its own."""
+        self.unit_start = {name: table.count for name, table in self.tables.items()}
+
+    def own_rows(self) -> dict[str, int]:
+        """Return the number of rows of the unit by table."""
+        counts = {name: table.count - self.unit_start.get(name, 0) for name, table in self.tables.items()}
+        return {name: count for name, count in counts.items() if count}
+
+    def end(self, entry: dict[str, Any], kept: dict[str, int] | None = None) -> None:
+        """Add the entry of the unit. `kept`: how many of its first rows need not be read again, by table."""
+        rows = [
+            {"table": name, "start": self.unit_start.get(name, 0), "count": count, "kept": (kept or {}).get(name, 0)}
+            for name, count in sorted(self.own_rows().items())
+        ]
+        self._entry({**entry, "rows": rows})
+
+    def add(self, table: str, row: dict[str, Any]) -> None:
+        """Add a row."""
+        self._table(table).add(row)
+
+    def put(self, table: str, batches: Iterable[pa.RecordBatch]) -> None:
+        """Add record batches of the table."""
+        self._table(table).put(batches)
+
+    def batch_columns(self) -> BatchColumns:
+        """Return the collector of the table batches; `put_batches` writes its contents."""
+        columns = self._table("batches").columns
+        assert columns is not None
+        return columns
+
+    def put_batches(self) -> None:
+        self._table("batches").flush()
+
+    def copy_rows(self, pack: Pack, ranges: Ranges) -> None:
+        """Copy rows of a unit from another pack. Raises StoreError."""
+        for name, (start, count) in ranges.items():
+            if count:
+                self._table(name).put(rows_of(self.store, pack, name, [(start, count)]))
+
+    def copy_units(self, pack: Pack, keys: Iterable[str]) -> None:
+        """Copy the rows and entries of these units from another pack. Raises StoreError."""
+        wanted = set(keys)
+        chosen = [entry for entry in entries(self.store, pack) if entry["key"] in wanted]
+        ranges: dict[str, list[dict[str, Any]]] = defaultdict(list)
+        for entry in chosen:
+            for each in entry["rows"]:
+                ranges[each["table"]].append(each)
+        for name, every in ranges.items():
+            every.sort(key=lambda each: each["start"])
+            old = [(each["start"], each["count"]) for each in every]
+            table = self._table(name)
+            start = table.count
+            for each in every:
+                each["start"] = start
+                start += each["count"]
+            table.put(rows_of(self.store, pack, name, old))
+        for entry in chosen:
+            self._entry(entry)
+
+    def finish(self) -> Pack:
+        """Complete the files. Raises StoreError."""
+        with self.stack:
+            for table in self.tables.values():
+                table.close()
+        tables = {name: table.count for name, table in sorted(self.tables.items())}
+        pack = Pack(self.stem, self.group, tables, sum(table.size for table in self.tables.values()))
+        with self.entries:
+            self._write_entries()
+            assert self.entry_writer is not None
+            self.entry_writer.add_key_value_metadata(description(pack))
+            self.entry_writer.close()
+        return pack
+
+    def abandon(self, error: BaseException) -> None:
+        """Discard the files."""
+        for writer in (*(table.writer for table in self.tables.values()), self.entry_writer):
+            with suppress(Exception):  # pyarrow would write to the closed file later
+                if writer is not None:
+                    writer.close()
+        for stack in (self.entries, self.stack):
+            stack.__exit__(type(error), error, error.__traceback__)
+
+    def _entry(self, entry: dict[str, Any]) -> None:
+        self.held.append(entry)
+        if len(self.held) >= ENTRIES:
+            self._write_entries()
+
+    def _write_entries(self) -> None:
+        if self.entry_writer is None:
+            file = self.entries.enter_context(self.store.writing(Pack(self.stem, self.group, {}).entries))
+            self.entry_writer = pq.ParquetWriter(file, ENTRY, compression="zstd")
+        self.entry_writer.write_table(pa.Table.from_pylist(self.held, ENTRY))
+        self.held = []
+
+    def _table(self, name: str) -> TableWriter:
+        table = self.tables.get(name)
+        if table is None:
+            file = f"{name}/{self.stem}.parquet"
+            writing = self.store.writing(file if self.store.is_remote else hidden(file))
+            table = self.tables[name] = TableWriter(TABLES[name], self.stack.enter_context(writing))
+        return table
+
+
+class TableWriter:
+    """Writes rows of a table to one Parquet file, in the order in which they are added. `count`: rows so far."""
+
+    def __init__(self, table: SparkTable, file: Any) -> None:
+        self.file = file
+        self.schema = arrow_schema(table)
+        self.rows = Rows(table, self.schema)
+        self.columns = BatchColumns(self.schema) if table is BATCHES else None
+        self.held: list[pa.RecordBatch] = []
+        self.done = 0
+        self.waiting = 0
+        self.size = 0
+        self.writer = pq.ParquetWriter(file, self.schema, compression="zstd")
+
+    @property
+    def count(self) -> int:
+        return self.done + self.waiting + len(self.rows.rows) + (self.columns.count if self.columns else 0)
+
+    def add(self, row: dict[str, Any]) -> None:
+        if self.rows.add(row):
+            self.flush()
+
+    def put(self, batches: Iterable[pa.RecordBatch]) -> None:
+        self.flush()
+        for batch in batches:
+            self._hold(batch)
+
+    def flush(self) -> None:
+        """Convert the rows that were added to record batches."""
+        for batch in (*self.rows.take(), *(self.columns.take() if self.columns else ())):
+            self._hold(batch)
+
+    def _hold(self, batch: pa.RecordBatch) -> None:
+        self.held.append(batch)
+        self.waiting += batch.num_rows
+        if self.waiting >= ROWS:
+            self._write()
+
+    def _write(self) -> None:
+        if self.held:
+            self.writer.write_table(pa.Table.from_batches(self.held, self.schema))
+            self.done += self.waiting
+            self.held, self.waiting = [], 0
+
+    def close(self) -> None:
+        self.flush()
+        self._write()
+        self.writer.close()
+        self.size = self.file.tell()

@@ -1,0 +1,146 @@
+"""The sources of a scan: log directories, single partitions and files, found in tasks, and put into groups that are
+planned together. Of each, the driver only knows where it is and whose it is."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from typing import NamedTuple
+
+from kdump.check.options import Options
+from kdump.log.directory_listing import is_url, parent, real_path
+from kdump.log.log_directory import LogDirectory, Place, directory_at
+from kdump.log.partition_directory import PartitionDirectory, partition
+from kdump.log.paths import target
+from kdump.spark.fleet import DiskIdentity, expanded, find
+from kdump.spark.task_read_limits import TaskReadLimits
+
+DIRECTORY, PARTITION, FILE = "log directory", "partition", "file"
+
+
+@dataclass(frozen=True)
+class ScanSource:
+    """A place to scan. `real`: its path without links; `names`: its live partitions if it is a log directory without a
+    directory.id, which can only be recognized as a copy by them."""
+
+    path: str
+    real: str
+    kind: str
+    above: str
+    """Log directory that a partition is in; the path itself otherwise."""
+    identity: DiskIdentity
+    names: tuple[str, ...] = ()
+
+
+class FindTask(NamedTuple):
+    """The input of a task that finds the sources at and below a path."""
+
+    path: str
+    options: Options
+    brokers: Mapping[str, str]
+    limits: TaskReadLimits
+
+
+class FoundSources(NamedTuple):
+    """The sources at and below a path, and what could not be read."""
+
+    path: str
+    sources: list[ScanSource]
+    unreadable: list[tuple[str, str]]
+
+
+@dataclass
+class Sources:
+    """The sources of a scan, each once, and the paths that could not be read, with the reason."""
+
+    sources: list[ScanSource] = field(default_factory=list)
+    unreadable: list[tuple[str, str]] = field(default_factory=list)
+
+    def groups(self) -> dict[str, list[ScanSource]]:
+        """Return the sources that are planned together: the log directories of a broker, because what one lacks another
+        may have, and single partitions and files in one directory."""
+        found: dict[str, list[ScanSource]] = {}
+        for each in self.sources:
+            owner = each.identity
+            if each.kind != DIRECTORY:
+                key = f"in {each.above if each.kind == PARTITION else parent(each.path)}"
+            elif owner.cluster is None or owner.broker is None or owner.logDirectory is None:
+                key = f"at {each.path}"
+            else:
+                key = f"{owner.cluster}/{owner.broker}"
+            found.setdefault(key, []).append(each)
+        return found
+
+
+def find_sources(task: FindTask) -> FoundSources:
+    """Find the sources at and below a path."""
+    task.limits.apply()
+    fleet = find([task.path], task.options, None, task.brokers)
+    return FoundSources(task.path, [_source(each.place, each.identity) for each in fleet.found], fleet.unreadable)
+
+
+def _source(place: Place, identity: DiskIdentity) -> ScanSource:
+    real = real_path(place.path)
+    if isinstance(place, LogDirectory):
+        names = [each.name for each in place.partitions if not each.state] if identity.logDirectory is None else []
+        return ScanSource(place.path, real, DIRECTORY, place.path, identity, tuple(names))
+    if isinstance(place, PartitionDirectory):
+        return ScanSource(place.path, real, PARTITION, place.source, identity)
+    return ScanSource(place.path, real, FILE, place.path, identity)
+
+
+def place_of(source: ScanSource) -> Place:
+    """Return the place again, as it is now."""
+    if source.kind == DIRECTORY:
+        found = directory_at(source.path)
+        return found if isinstance(found, LogDirectory) else LogDirectory(source.path)
+    return partition(source.path, source.above) if source.kind == PARTITION else target(source.path)
+
+
+def merged(found: Iterable[FoundSources]) -> Sources:
+    """Return all sources, each once even if several paths lead to it, with copies of a disk marked."""
+    result = Sources()
+    seen: dict[str, ScanSource] = {}
+    for each in found:
+        result.unreadable += each.unreadable
+        for source in each.sources:
+            seen.setdefault(source.real, source)
+    directories = {real for real, source in seen.items() if source.kind != FILE}
+    for real, source in seen.items():
+        if not any(above in directories for above in _above(real)):
+            result.sources.append(source)
+    _mark_copies(result.sources)
+    return result
+
+
+def _above(path: str) -> Iterable[str]:
+    """Yield the directories above a path."""
+    above = parent(path)
+    while above and above != path and not (is_url(path) and above.endswith(":/")):
+        yield above
+        path, above = above, parent(above)
+
+
+def _mark_copies(sources: list[ScanSource]) -> None:
+    """Mark copies of the same disk: log directories that have the cluster, broker and directory.id of an earlier one.
+    Without a directory.id (before KIP-858), a directory is a copy if it has a partition that an earlier one of the same
+    broker has, because a broker cannot have a partition twice."""
+    first: dict[tuple[str | None, ...], str] = {}
+    for number, each in enumerate(sources):
+        identity = each.identity
+        if each.kind != DIRECTORY or identity.cluster is None:
+            continue
+        owner = (identity.cluster, identity.broker)
+        names: list[tuple[str | None, ...]] = [(*owner, identity.logDirectory)]
+        if identity.logDirectory is None:
+            names = [(*owner, "", name) for name in each.names]
+        before = next((first[name] for name in names if name in first), None)
+        if before is not None:
+            sources[number] = replace(each, identity=replace(identity, copyOf=before))
+        for name in names:
+            first.setdefault(name, each.path)
+
+
+def paths_of(given: Iterable[str]) -> list[str]:
+    """Return the paths that the given ones match; one without a match stands for itself."""
+    return [path for each in given for path in (expanded(each) or [each])]
