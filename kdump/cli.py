@@ -53,7 +53,9 @@ TO_THE_END = frozenset(
 that they write are results, too. The other commands then end with status 0."""
 
 
-TAKE_BUNDLES = frozenset(("ls", "inspect", "verify", "groups", "cluster", "transactions", "producers", "retention"))
+TAKE_BUNDLES = frozenset(
+    ("ls", "inspect", "verify", "groups", "cluster", "transactions", "producers", "retention", "scan")
+)
 """Commands that take a bundle in place of a log directory."""
 
 

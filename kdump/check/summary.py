@@ -6,6 +6,15 @@ from typing import Annotated, NamedTuple
 
 from kdump.answer import BYTES, Doc, PathText, answer
 
+NotInBundle = Annotated[
+    dict[str, int] | None,
+    Doc(
+        "of a bundle: the number of partitions whose records, or whose checksums, it does not have, so that they "
+        "were not checked",
+        optional=True,
+    ),
+]
+
 
 @answer("summary")
 class CheckSummary(NamedTuple):
@@ -20,12 +29,5 @@ class CheckSummary(NamedTuple):
     known: Annotated[int, Doc("findings omitted because they are in the baseline")]
     unread: Annotated[list[PathText], Doc("what could not be read, and why")]
     notes: Annotated[list[PathText], Doc("remarks, such as files that grew, were deleted or kept changing")]
-    notInBundle: Annotated[
-        dict[str, int] | None,
-        Doc(
-            "of a bundle: the number of partitions whose records, or whose checksums, it does not have, so that they "
-            "were not checked",
-            optional=True,
-        ),
-    ]
+    notInBundle: NotInBundle
     seconds: Annotated[float, Doc("duration of the check", "s")]

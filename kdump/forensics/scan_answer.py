@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Annotated, NamedTuple
 
 from kdump.answer import BYTES, Doc, PathText, answer
+from kdump.check.summary import NotInBundle
 
 FIRST = "only the largest; `kdump query` shows all"
 
@@ -180,6 +181,7 @@ class FleetSummary(NamedTuple):
     codes: Annotated[dict[str, int], Doc("number of findings by code")]
     unread: Annotated[list[str], Doc("what could not be read, and why")]
     notes: Annotated[list[PathText], Doc("other remarks: files that grew, disappeared or kept changing")]
+    notInBundle: NotInBundle
     replicas: Annotated[list[ReplicaDifference], Doc("where replicas differ at the same offsets, each {…}")]
     compactedReplicas: Annotated[int, Doc("number of partitions whose replicas differ only because of compaction")]
     openTransactions: Annotated[

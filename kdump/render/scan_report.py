@@ -60,6 +60,7 @@ class ScanReport(Sink[FleetEnd]):
         report.shown_info = counts
         totals = CheckTotals(**{name: summary[name] for name in ("partitions", "files", "bytes", "batches", "records")})
         totals.missing = missing
+        totals.not_in_bundle = Counter(summary["notInBundle"] or {})
         totals.unread, totals.notes = list(summary["unread"]), list(summary["notes"])
         report.write(totals, summary["seconds"], "everything")
         self._copies(summary)

@@ -14,6 +14,7 @@ from kdump.log.log_directory import LogDirectory, directory_at
 from kdump.log.partition_directory import partition
 from kdump.log.region import Limits
 from kdump.render.group_report import describe_groups
+from kdump.spark.bundles import mount_for_task
 from kdump.spark.task_read_limits import TaskReadLimits
 from kdump.state.find_state_logs import coordinator_logs
 from kdump.state.lag import LagContext
@@ -54,6 +55,7 @@ class ClusterFacts(NamedTuple):
 def read_cluster(task: ClusterTask) -> ClusterFacts:
     """Read the coordinators' logs and the metadata of a cluster, each once."""
     task.reading.apply()
+    mount_for_task(task.paths)
     found = (directory_at(path) for path in task.paths)
     directories = [each for each in found if isinstance(each, LogDirectory)]
     metadata = _metadata(directories)

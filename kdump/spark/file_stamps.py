@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import os
-
+from kdump.log import file_system
 from kdump.log.directory_listing import is_url, version
 from kdump.log.paths import Target
 
@@ -16,7 +15,7 @@ def file_stamp(target: Target) -> Stamp:
     if is_url(target.path):
         return version(target.path)
     try:
-        now = os.stat(target.path)
+        now = file_system.stat(target.path)
     except OSError:
         return -1, 0
     return now.st_size, now.st_mtime_ns

@@ -7,19 +7,24 @@ import glob
 import os
 import re
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from kdump.check.log_dir_context import ids
 from kdump.check.options import Options
+from kdump.log import file_system
 from kdump.log.directory_listing import globbed, is_directory, is_inside, is_url, length, parent, real_path
 from kdump.log.errors import SourceError, is_gone
 from kdump.log.find_directories import find_directories
 from kdump.log.log_directory import LogDirectory, Place
+from kdump.log.mounts import mount_bundles
 from kdump.log.partition_directory import PartitionDirectory
 from kdump.log.paths import Target, natural, target
+from kdump.spark.bundles import bundles_in, recorded_place
 
 MAGIC = re.compile(r"[*?\[]")
 LOCAL = "file://"
+BY_NODE, BY_BUNDLE, BY_OPTION, BY_PATH = "node.id and partitions", "host and path", "option and path", "path"
+"""What distinguishes a disk without a directory.id from others (column identifiedBy)."""
 
 
 @dataclass(frozen=True)
@@ -30,6 +35,7 @@ class DiskIdentity:
     broker: str | None = None
     logDirectory: str | None = None
     copyOf: str | None = None
+    identifiedBy: str | None = None
 
 
 @dataclass(frozen=True)
@@ -66,6 +72,11 @@ def find(
             unreached = ", or the store cannot be reached" if is_url(given) else ""
             fleet.missing.append(f"{given}: no such file or directory{unreached}")
         for path in matches:
+            try:
+                mount_bundles([path])
+            except SourceError as error:
+                fleet.unreadable.append((path, str(error)))
+                continue
 
             def add_unreadable(error: SourceError, path: str = path) -> None:
                 if not is_gone(error):  # a broker is at work: it is no longer part of the disk
@@ -85,16 +96,17 @@ def find(
 
 
 def _exists(path: str) -> bool:
-    return is_directory(path) or length(path) is not None if is_url(path) else os.path.lexists(path)
+    return is_directory(path) or length(path) is not None if is_url(path) else file_system.lexists(path)
 
 
 def expanded(path: str) -> list[str]:
     """Return the paths that match a pattern; a path without wildcards stands for itself."""
     path = path.removeprefix(LOCAL) if path.startswith(LOCAL + "/") else path
     if not MAGIC.search(path) or (not is_url(path) and os.path.lexists(path)):
-        return [path]
-    matches = globbed(path) if is_url(path) else glob.glob(path, recursive=True)
-    return sorted(matches, key=natural)
+        matches = [path]
+    else:
+        matches = sorted(globbed(path) if is_url(path) else glob.glob(path, recursive=True), key=natural)
+    return [each for match in matches for each in (sorted(bundles_in(match), key=natural) or [match])]
 
 
 def _identity(place: Place, options: Options, broker: str | None, brokers: Mapping[str, str]) -> DiskIdentity:
@@ -112,7 +124,12 @@ def _identity(place: Place, options: Options, broker: str | None, brokers: Mappi
     if named is None:
         fitting = [path for path in brokers if is_inside(place.path, path.rstrip("/"))]
         named = brokers[max(fitting, key=len)] if fitting else broker
-    return DiskIdentity(properties.get("cluster.id"), named, properties.get("directory.id"))
+    cluster, directory_id = properties.get("cluster.id"), properties.get("directory.id")
+    by = None
+    if None in (cluster, properties.get("node.id"), directory_id):
+        by = BY_BUNDLE if recorded_place(place.path) is not None else BY_OPTION if named is not None else BY_PATH
+        by = BY_NODE if cluster is not None and "node.id" in properties else by
+    return DiskIdentity(cluster, named, directory_id, identifiedBy=by)
 
 
 def _mark_copies(fleet: Fleet) -> None:
@@ -130,7 +147,6 @@ def _mark_copies(fleet: Fleet) -> None:
             names = [(*owner, "", every.name) for every in place.partitions if not every.state]
         before = next((first[name] for name in names if name in first), None)
         if before is not None:
-            marked = DiskIdentity(identity.cluster, identity.broker, identity.logDirectory, before)
-            fleet.found[number] = FoundDirectory(place, marked)
+            fleet.found[number] = FoundDirectory(place, replace(identity, copyOf=before))
         for name in names:
             first.setdefault(name, place.path)

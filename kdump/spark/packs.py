@@ -49,6 +49,7 @@ ENTRY = pa.schema(
         *((name, pa.int64()) for name in ("partitions", "files", "bytes", "batches", "records")),
         ("unread", pa.list_(pa.field("element", pa.string()))),
         ("notes", pa.list_(pa.field("element", pa.string()))),
+        ("notInBundle", pa.list_(pa.field("element", pa.string()))),
         (
             "formats",
             _list_of(

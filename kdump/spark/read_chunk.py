@@ -14,6 +14,7 @@ from kdump.log.errors import SourceError
 from kdump.log.partition_directory import PartitionDirectory
 from kdump.render.escape import path_text
 from kdump.spark.arrow_types import arrow_schema
+from kdump.spark.bundles import mount_for_task
 from kdump.spark.chunk_writer import ChunkWriter, KeptRows
 from kdump.spark.data_source_options import ReadOptions
 from kdump.spark.fleet import DiskIdentity
@@ -90,7 +91,15 @@ def read_chunk_file(task: ChunkTask) -> ChunkResult:
     data = store.read(task.chunk.name)
     if data is None or hashlib.sha256(data).hexdigest() != task.chunk.digest:
         raise StoreError(f"{store.path(task.chunk.name)}: missing or changed while the scan ran; run it again")
-    return read_chunk(task.setup, pickle.loads(data), task.chunk.stem)
+    chunk: Chunk = pickle.loads(data)
+    mount_for_task(_path(job) for job in chunk.jobs)
+    return read_chunk(task.setup, chunk, task.chunk.stem)
+
+
+def _path(job: UnitJob | SliceJob) -> str:
+    if isinstance(job, SliceJob):
+        return job.slice.target.path
+    return job.unit[0] if isinstance(job.unit, tuple) else job.unit.name
 
 
 def read_chunk(setup: ScanSetup, chunk: Chunk, stem: str) -> ChunkResult:

@@ -7,11 +7,12 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
-from kdump.check.engine.units import CheckUnit, units_of
+from kdump.check.engine.units import CheckUnit, each_unit
 from kdump.check.options import Options
 from kdump.log.internal_topics import METADATA_TOPIC
 from kdump.log.log_directory import LogDirectory
 from kdump.log.partition_directory import PartitionDirectory
+from kdump.spark.bundles import content_of, mount_for_task
 from kdump.spark.file_stamps import file_stamp
 from kdump.spark.filters import PushedFilters
 from kdump.spark.fleet import DiskIdentity, Fleet, FoundDirectory
@@ -95,6 +96,7 @@ class _Earlier:
 def plan_group(task: GroupTask) -> GroupPlan:
     """Plan a group. Raises StoreError."""
     task.setup.limits.apply()
+    mount_for_task(source.path for source in task.sources)
     setup = task.setup
     earlier = _Earlier(setup.store, task.packs)
     usable = _Earlier(setup.store, ()) if task.setup.from_scratch else earlier
@@ -142,7 +144,7 @@ def _jobs(task: GroupTask) -> Iterator[UnitJob | SliceJob]:
         yield UnitJob(f"{REFUSED}-{key_of(path)}", (path, text), DiskIdentity(), key_of(text), task.setup.tables)
     fleet = Fleet([FoundDirectory(place_of(source), source.identity) for source in task.sources])
     whose = {found.place.path: found.identity for found in fleet.found}
-    for unit in units_of([found.place for found in fleet.found], task.setup.check):
+    for unit in each_unit([found.place for found in fleet.found], task.setup.check):
         place = unit.partition
         source = place.source if place else unit.directory.path if unit.directory else unit.name
         identity = whose[source]
@@ -159,7 +161,7 @@ def _fingerprint(unit: CheckUnit, identity: DiskIdentity, task: GroupTask) -> st
     files record about them."""
     files = list(unit.partition.files()) if unit.partition else [unit.target] if unit.target else []
     stamps = sorted((target.path, *file_stamp(target)) for target in files)
-    return _print(task, identity, replace(unit.known, now=0), stamps)
+    return _print(task, identity, replace(unit.known, now=0), stamps, content_of(unit.name))
 
 
 def _root_fingerprint(unit: CheckUnit, identity: DiskIdentity, task: GroupTask) -> str:
@@ -172,7 +174,7 @@ def _root_fingerprint(unit: CheckUnit, identity: DiskIdentity, task: GroupTask) 
         if each.topic == METADATA_TOPIC:
             files += each.files()
     stamps = sorted((target.path, *file_stamp(target)) for target in files)
-    names = sorted((each.path, each.state, any(each.files())) for each in directory.candidates)
+    names = sorted((each.path, each.state, bool(each.file_names)) for each in directory.candidates)
     beside = (sorted(unit.siblings), sorted((target.path, path) for target, path in unit.duplicates))
     described = unit.metadata.end_offset if unit.metadata is not None else None
     theirs = sorted(each.name for path in unit.siblings for each in _partitions_at(path))
@@ -197,7 +199,7 @@ def _slices(fleet: Fleet, task: GroupTask) -> Iterator[SliceJob]:
     for part in parts_of(fleet, options, task.setup.check, PushedFilters()):
         for piece in part.pieces:
             own: SegmentSplit = piece.input
-            seen = (own.target.path, *file_stamp(own.target))
+            seen = (own.target.path, *file_stamp(own.target), content_of(own.target.path))
             print_ = key_of(LAYOUT, __version__, repr(options.limits), repr(piece.identity), repr(seen), repr(own[1:]))
             key = f"{RECORDS.name}-{key_of(own.target.source, own.target.path, str(own.start))}"
             yield SliceJob(key, RECORDS.name, piece.identity, own, piece.state, piece.size, print_)

@@ -10,9 +10,12 @@ from typing import NamedTuple
 from kdump.check.options import Options
 from kdump.log.directory_listing import is_url, parent, real_path
 from kdump.log.log_directory import LogDirectory, Place, directory_at
+from kdump.log.mounts import unmount_bundles
 from kdump.log.partition_directory import PartitionDirectory, partition
 from kdump.log.paths import target
-from kdump.spark.fleet import DiskIdentity, expanded, find
+from kdump.spark.bundles import recorded_place
+from kdump.spark.fleet import BY_BUNDLE, DiskIdentity, expanded, find
+from kdump.spark.store import StoreError
 from kdump.spark.task_read_limits import TaskReadLimits
 
 DIRECTORY, PARTITION, FILE = "log directory", "partition", "file"
@@ -30,6 +33,8 @@ class ScanSource:
     """Log directory that a partition is in; the path itself otherwise."""
     identity: DiskIdentity
     names: tuple[str, ...] = ()
+    recorded: str | None = None
+    """Host and path of what a bundle was made of, if nothing else identifies it."""
 
 
 class FindTask(NamedTuple):
@@ -75,6 +80,7 @@ class Sources:
 def find_sources(task: FindTask) -> FoundSources:
     """Find the sources at and below a path."""
     task.limits.apply()
+    unmount_bundles()
     fleet = find([task.path], task.options, None, task.brokers)
     return FoundSources(task.path, [_source(each.place, each.identity) for each in fleet.found], fleet.unreadable)
 
@@ -83,7 +89,8 @@ def _source(place: Place, identity: DiskIdentity) -> ScanSource:
     real = real_path(place.path)
     if isinstance(place, LogDirectory):
         names = [each.name for each in place.partitions if not each.state] if identity.logDirectory is None else []
-        return ScanSource(place.path, real, DIRECTORY, place.path, identity, tuple(names))
+        recorded = recorded_place(place.path) if identity.identifiedBy == BY_BUNDLE else None
+        return ScanSource(place.path, real, DIRECTORY, place.path, identity, tuple(names), recorded)
     if isinstance(place, PartitionDirectory):
         return ScanSource(place.path, real, PARTITION, place.source, identity)
     return ScanSource(place.path, real, FILE, place.path, identity)
@@ -98,7 +105,8 @@ def place_of(source: ScanSource) -> Place:
 
 
 def merged(found: Iterable[FoundSources]) -> Sources:
-    """Return all sources, each once even if several paths lead to it, with copies of a disk marked."""
+    """Return all sources, each once even if several paths lead to it, with copies of a disk marked. Raises StoreError
+    if two may be the same disk, or not."""
     result = Sources()
     seen: dict[str, ScanSource] = {}
     for each in found:
@@ -109,8 +117,24 @@ def merged(found: Iterable[FoundSources]) -> Sources:
     for real, source in seen.items():
         if not any(above in directories for above in _above(real)):
             result.sources.append(source)
+    _refuse_indistinguishable(result.sources)
     _mark_copies(result.sources)
     return result
+
+
+def _refuse_indistinguishable(sources: list[ScanSource]) -> None:
+    """Raise StoreError if two bundles without IDs were made of the same path on hosts of the same name."""
+    seen: dict[tuple[str, str | None], str] = {}
+    for each in sources:
+        if each.recorded is None:
+            continue
+        key = (each.recorded, each.identity.broker)
+        if key in seen:
+            raise StoreError(
+                f"{seen[key]} and {each.path} are both bundles of {each.recorded}, without meta.properties: are they"
+                " two brokers, or the same disk twice? Name the brokers with --broker PATH=NAME, or leave one out"
+            )
+        seen[key] = each.path
 
 
 def _above(path: str) -> Iterable[str]:

@@ -78,6 +78,7 @@ def summarize(
         "codes": _codes(sums),
         "unread": [text for _, text in done.sources.unreadable] + sums.unread,
         "notes": sums.notes,
+        "notInBundle": dict(sums.not_in_bundle) or None,
         "replicas": [ReplicaDifference(**each) for each in found if each["kind"] != COMPACTED],
         "compactedReplicas": sum(each["kind"] == COMPACTED for each in found),
         "openTransactions": _transactions(sums.open, facts),

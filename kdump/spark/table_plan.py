@@ -9,7 +9,7 @@ from itertools import pairwise
 
 from kdump.check.engine.units import CheckUnit, units_of
 from kdump.check.options import Options
-from kdump.log import file_kinds
+from kdump.log import file_kinds, file_system
 from kdump.log.directory_listing import is_url, length
 from kdump.log.internal_topics import METADATA_TOPIC, OFFSETS_TOPIC, TRANSACTION_TOPIC
 from kdump.log.log_directory import LogDirectory
@@ -98,8 +98,11 @@ def _in_range(logs: list[Target], filters: PushedFilters) -> list[Target]:
 def _slices(target: Target, directory: FoundDirectory, options: ReadOptions, state: str | None) -> Iterator[TaskItem]:
     size = length(target.path) or 0
     step = options.split_bytes
-    # Without an index, each slice requires reading from the beginning, which an object store would charge for.
-    whole = size <= step or target.path.endswith(COMPRESSED) or (is_url(target.path) and not _has_index(target))
+    # Without an index, each slice requires reading from the beginning, which an object store would charge for. A bundle
+    # has the batches of a segment in blocks, which are read in order.
+    is_stored = file_system.tree_at(target.path) is not None
+    is_unindexed = is_url(target.path) and not _has_index(target)
+    whole = size <= step or target.path.endswith(COMPRESSED) or is_unindexed or is_stored
     if whole:
         yield TaskItem(SegmentSplit(target), directory.identity, size, state)
         return

@@ -8,15 +8,18 @@ from typing import Any
 
 import pyarrow as pa
 
+from kdump.check.engine.units import CheckUnit
 from kdump.check.options import Options
 from kdump.check.totals import CheckTotals
 from kdump.log.errors import SourceError
 from kdump.log.fault_tolerant import careful_source
+from kdump.log.mounts import unmount_bundles
 from kdump.log.paths import Target
 from kdump.log.selection import Selection
 from kdump.render.escape import path_text
 from kdump.spark.arrow import Rows
 from kdump.spark.batch_rows import BatchRows
+from kdump.spark.bundles import mount_for_task
 from kdump.spark.data_source_options import OptionError, ReadOptions
 from kdump.spark.filters import PushedFilters
 from kdump.spark.fleet import Fleet, find
@@ -65,6 +68,7 @@ class TableRead:
         """Find what is below the paths. Raises OptionError for one that does not exist, except for the table findings,
         which has a row for it."""
         self.use_storage()
+        unmount_bundles()
         fleet = find(self.options.paths, self.check, self.options.broker, self.options.brokers)
         if fleet.missing and self.options.table is not FINDINGS:
             raise OptionError(fleet.missing[0])
@@ -74,6 +78,7 @@ class TableRead:
         """Yield the rows of a task. Never raises an error for problems on the disks: what cannot be read is a row of
         the table findings."""
         self.use_storage()
+        mount_for_task(_path(piece.input) for piece in part.pieces)
         if self.options.table.splits:
             yield from self._slices(part, schema)
             return
@@ -139,3 +144,15 @@ class TableRead:
 
             for protocol in {path.partition("://")[0] for path in self.options.paths if "://" in path}:
                 fsspec.config.conf.setdefault(protocol, {}).update(self.options.storage)
+
+
+def _path(what: Any) -> str:
+    """Return the path of the input of a piece (TaskItem.input)."""
+    if isinstance(what, SegmentSplit):
+        return what.target.path
+    if isinstance(what, Target):
+        return what.path
+    if isinstance(what, CheckUnit):
+        return what.name
+    facts = what[0]
+    return facts if isinstance(facts, str) else facts.segment.log.path

@@ -65,6 +65,13 @@ IDENTITY = (
         "",
         "set for rows of a second copy of a disk: source of the first one; count only rows where it is null",
     ),
+    SparkColumn(
+        "identifiedBy",
+        STRING,
+        "",
+        "null if cluster.id, node.id and directory.id identify the disk; otherwise what does: `node.id and partitions` "
+        "(before Kafka 3.7), `host and path` (of the bundle), `option and path`, or `path`",
+    ),
 )
 PLACE = (
     SparkColumn("topic", STRING, "", "from the name of the file's directory"),

@@ -191,7 +191,8 @@ class UnitRead:
     def _state(self, check: PartitionCheck) -> dict[str, Any]:
         """Return everything that the next scan needs to know of the segments so far. Raises StateError."""
         totals = {name: getattr(self.totals, name) for name in COUNTED} | {"findings": dict(self.totals.findings)}
-        counts = {"codes": [[*name, count] for name, count in self.codes.items()], "totals": totals}
+        codes = [[*name, count] for name, count in self.codes.items()]
+        counts = {"codes": codes, "totals": totals, "notInBundle": sorted(self.totals.not_in_bundle)}
         return {"check": check.state(), "tally": self.tally.state(), **counts}
 
     def _restore(self, state: dict[str, Any]) -> None:
@@ -201,6 +202,7 @@ class UnitRead:
                 setattr(self.totals, name, int(state["totals"][name]))
             found = state["totals"]["findings"]
             self.totals.findings.update({str(name): int(count) for name, count in found.items()})
+            self.totals.not_in_bundle.update(map(str, state["notInBundle"]))
             self.codes.update({(str(code), str(severity)): int(count) for code, severity, count in state["codes"]})
             self.tally.resume(state["tally"])
         except (KeyError, TypeError, ValueError, AttributeError) as error:
@@ -241,6 +243,7 @@ class UnitRead:
             **{name: getattr(totals, name) for name in (*COUNTED, "partitions")},
             "unread": [path_text(text) for text in totals.unread],
             "notes": [path_text(text) for text in totals.notes],
+            "notInBundle": sorted(totals.not_in_bundle),
             **(self.tally.as_columns() if isinstance(unit, CheckUnit) and place is not None else {}),
             "codes": [
                 {"code": code, "severity": severity, "count": count}

@@ -21,8 +21,8 @@ LEAST_BATCHES = 10
 """Minimum number of batches in a topic for reporting how full its batches are."""
 COUNTS = ("partitions", "files", "bytes", "batches", "records")
 COLUMNS = [
-    *("unit", "cluster", "source", "copyOf", "topic", "partition", "state", *COUNTS, "unread", "notes", "codes"),
-    *("formats", "dataBatches", "dataRecords", "dataBytes", "size", "negative", "oldest", "newest", "open"),
+    *("unit", "cluster", "source", "copyOf", "topic", "partition", "state", *COUNTS, "unread", "notes", "notInBundle"),
+    *("codes", "formats", "dataBatches", "dataRecords", "dataBytes", "size", "negative", "oldest", "newest", "open"),
 ]
 FUTURE = "timestamp-in-future"
 
@@ -60,6 +60,8 @@ class UnitSums:
     """Oldest and newest timestamp in epoch ms; empty if there is none."""
     unread: list[str] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
+    not_in_bundle: Counter[str] = field(default_factory=Counter)
+    """Number of partitions of which something is not in the bundle."""
     open: list[Object] = field(default_factory=list)
     """Open transactions, each with its unit."""
 
@@ -69,6 +71,7 @@ class UnitSums:
             self.codes[each["code"], each["severity"]] += each["count"]
         self.unread += entry["unread"] or ()
         self.notes += entry["notes"] or ()
+        self.not_in_bundle.update(entry["notInBundle"] or ())
         if entry["copyOf"] is not None:
             return
         self.counts.update({name: entry[name] or 0 for name in COUNTS})
@@ -94,6 +97,7 @@ class UnitSums:
         """Add the sums of other packs."""
         self.counts.update(other.counts)
         self.codes.update(other.codes)
+        self.not_in_bundle.update(other.not_in_bundle)
         for name, topic in other.topics.items():
             self.topics[name].add(topic)
         for key, more in other.formats.items():

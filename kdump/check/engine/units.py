@@ -241,23 +241,26 @@ def units(paths: tuple[str, ...], options: Options, on_unreadable: OnUnreadable)
 def units_of(found_places: list[Place], options: Options, maybe: Iterable[str] = ()) -> list[CheckUnit]:
     """Return the units for these places, in order. `maybe`: directories that cannot be listed, each of which may be
     another log directory of a broker."""
+    return list(each_unit(found_places, options, maybe))
+
+
+def each_unit(found_places: list[Place], options: Options, maybe: Iterable[str] = ()) -> Iterator[CheckUnit]:
+    """Yield the same units one by one, so that what is read of a directory is still known when its unit is used."""
     directories = [place for place in found_places if isinstance(place, LogDirectory)]
     named = {id(directory): ids(directory, options) for directory in directories}
     siblings: dict[int, list[LogDirectory]] = {id(directory): [] for directory in directories}
     for one, other in permutations(directories, 2):
         if same_broker(named[id(one)], named[id(other)]):
             siblings[id(one)].append(other)
-    made: list[CheckUnit] = []
     around = Surroundings(options)
     for place in found_places:
         if isinstance(place, LogDirectory):
             others = siblings[id(place)]
-            made.extend(_of_directory(place, options, others, (*(each.path for each in others), *maybe)))
+            yield from _of_directory(place, options, others, (*(each.path for each in others), *maybe))
         elif isinstance(place, PartitionDirectory):
-            made.append(CheckUnit(place.path, _size(place), around.of_partition(place), options, partition=place))
+            yield CheckUnit(place.path, _size(place), around.of_partition(place), options, partition=place)
         else:
-            made.append(CheckUnit(place.path, _bytes(place), around.of_file(place), options, target=place))
-    return made
+            yield CheckUnit(place.path, _bytes(place), around.of_file(place), options, target=place)
 
 
 def _of_directory(

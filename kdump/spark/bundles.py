@@ -1,0 +1,56 @@
+"""Bundles among the paths that a task reads. Each task mounts those that it needs: it may run in a process that has
+read other paths, or an earlier version of the same bundle."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from kdump.log import file_system
+from kdump.log.bundle_names import bundle_of, is_bundle
+from kdump.log.directory_listing import is_url, names
+from kdump.log.errors import SourceError
+from kdump.log.mounts import mount_bundles, unmount_bundles
+
+
+def mount_for_task(paths: Iterable[str]) -> None:
+    """Mount the bundles that these paths are, or are in, and no others. One that cannot be read now is not mounted, so
+    that its files are missing."""
+    unmount_bundles()
+    for path in {place for place in map(bundle_of, paths) if place is not None}:
+        try:
+            mount_bundles([path])
+        except SourceError:
+            continue
+
+
+def bundles_in(path: str) -> list[str]:
+    """Return the bundles in a directory that is none itself."""
+    if is_url(path) or is_bundle(path) or bundle_of(path) is not None:
+        return []
+    try:
+        found = [f"{path.rstrip('/')}/{name}" for name in names(path)]
+    except OSError:
+        return []
+    return [each for each in found if is_bundle(each)]
+
+
+def recorded_place(path: str) -> str | None:
+    """Return the host and the path there of a log directory in a bundle that is mounted; None for any other path."""
+    found = file_system.tree_at(path)
+    manifest = getattr(found[0], "manifest", None) if found is not None else None
+    if found is None or manifest is None:
+        return None
+    name, _, rest = found[1].partition("/")
+    if len(manifest.names) == 1:
+        directory, rest = manifest.directories[0], found[1]
+    else:
+        directory = next((each for own, each in zip(manifest.names, manifest.directories) if own == name), name)
+    return f"{manifest.host}:{directory}" + (f"/{rest}" if rest else "")
+
+
+def content_of(path: str) -> str:
+    """Return what a bundle that contains a path has of its disk; empty if the path is in none. The same file can have
+    more in another bundle."""
+    found = file_system.tree_at(path)
+    manifest = getattr(found[0], "manifest", None) if found is not None else None
+    return f"{manifest.depth} {manifest.internal} {sorted(manifest.topics)}" if manifest is not None else ""
