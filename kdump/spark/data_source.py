@@ -13,7 +13,7 @@ from kdump.spark.catalog_table import options_in, options_of_table, remark
 from kdump.spark.data_source_options import OptionError, ReadOptions, parse
 from kdump.spark.filters import pushed_filters
 from kdump.spark.read_task import ReadTask
-from kdump.spark.stream import KdumpStream
+from kdump.spark.stream import KdumpStream, refuse_bundles
 from kdump.spark.table_read import TableRead
 
 if TYPE_CHECKING:
@@ -39,6 +39,7 @@ class KdumpSource(DataSource):
     def streamReader(self, schema: StructType) -> DataSourceStreamReader:
         options = _given(self.options, schema)
         _check(options, schema)
+        refuse_bundles(options)
         return KdumpStream(options, schema)
 
 

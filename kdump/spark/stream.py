@@ -14,6 +14,7 @@ from pyspark.sql.datasource import DataSourceStreamReader, InputPartition
 from pyspark.sql.pandas.types import to_arrow_schema
 from pyspark.sql.types import StructType
 
+from kdump.log.bundle_names import bundle_of
 from kdump.log.errors import SourceError
 from kdump.log.log_directory import LogDirectory
 from kdump.log.offset_index_lookup import begins_batch, open_index_lookup
@@ -128,6 +129,13 @@ class KdumpStream(DataSourceStreamReader, SupportsTriggerAvailableNow):
                     logs = [segment.log for segment in each.segments if segment.log is not None]
                     for target in logs:
                         yield target, target is logs[-1], found.identity, each.state or "live"
+
+
+def refuse_bundles(options: ReadOptions) -> None:
+    """Raise OptionError if a path is a bundle."""
+    for path in options.paths:
+        if bundle_of(path) is not None:
+            raise OptionError(f"{path}: a bundle does not grow; read it with spark.read")
 
 
 def some_end(target: Target, position: int, end: int, max_bytes: int, limits: Limits) -> int:

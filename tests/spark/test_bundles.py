@@ -1,0 +1,149 @@
+"""The data source and `kdump scan` read bundles as they read the disks that these were made of."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from kdump.check.catalogue import CATALOGUE
+from kdump.log.mounts import unmount_bundles
+from kdump.spark.data_source_options import OptionError, parse
+from kdump.spark.scan import ScanOptions, scan
+from kdump.spark.store import Store, StoreError
+from kdump.spark.stream import refuse_bundles
+from kdump.spark.tables import TABLES
+from kdump.spark.unit_sums import SumTask, sum_packs
+from tests.conftest import DISKS, FIXTURES, sample
+from tests.damages import DAMAGES, DISK_PATHS, Damage, aged, copy_disk
+from tests.spark import same
+from tests.spark.test_incremental import Here, run
+from tests.test_bundle import HEALTHY, LEFT_OUT, bundled, unknown_keys
+
+NOW = 1_800_000_000_000
+OF_DISK = [name for name in TABLES if name != "records"]
+KAFKA = DISKS / "kafka-4.3"
+UNKNOWN = unknown_keys()["logSegment"]
+
+
+def read(table: str, path: Path, here: Path) -> list[str]:
+    """Return the rows of a table, with paths relative to the disk."""
+    found = []
+    for row in same.rows(table, [path], now=NOW):
+        if table == "segments":
+            row = {name: value for name, value in row.items() if name not in UNKNOWN}
+        if table == "findings" and CATALOGUE[row["code"]].family == "records":
+            continue
+        found.append(str({name: _inside(value, path, here) for name, value in row.items()}))
+    return sorted(found)
+
+
+def _inside(value: Any, path: Path, here: Path) -> Any:
+    return value.replace(str(path), str(here)) if isinstance(value, str) else value
+
+
+def assert_same_tables(disk: Path, bundle: Path) -> None:
+    for table in OF_DISK:
+        assert read(table, bundle, disk) == read(table, disk, disk), table
+
+
+@pytest.fixture(autouse=True)
+def _unmounted() -> Any:
+    yield
+    unmount_bundles()
+
+
+@pytest.mark.parametrize("name", HEALTHY)
+def test_the_tables_of_a_healthy_disk(name: str, tmp_path: Path) -> None:
+    bundled(DISKS / name, tmp_path / "b", "--tar", str(tmp_path / "b.tar"))
+    assert_same_tables(DISKS / name, tmp_path / "b.tar")
+
+
+@pytest.mark.sampled
+@pytest.mark.parametrize("damage", sample(DAMAGES, 100, "bundle tables"), ids=lambda damage: damage.name)
+def test_the_tables_of_a_damaged_disk(damage: Damage, tmp_path: Path) -> None:
+    disk = copy_disk(DISKS / DISK_PATHS[damage.disk], tmp_path / "disk")
+    damage.apply(disk)
+    aged(disk)
+    if damage.name not in LEFT_OUT:
+        assert_same_tables(disk, bundled(disk, tmp_path / "b"))
+
+
+def test_records_are_those_that_are_in_the_bundle(tmp_path: Path) -> None:
+    disk = FIXTURES / "clean-1"
+    bundle = bundled(disk, tmp_path / "b", "--records", "orders-*")
+    here = [row for row in same.rows("records", [bundle]) if row["topic"].startswith("orders-")]
+    there = [row for row in same.rows("records", [disk]) if row["topic"].startswith("orders-")]
+    assert len(here) == len(there) > 0
+    assert [row["value"] for row in here] == [row["value"] for row in there]
+    assert not any(row["topic"] == "payments" for row in same.rows("records", [bundle]))
+
+
+def test_a_fleet_of_bundles(tmp_path: Path) -> None:
+    """Bundles in one directory, and the disk of one of them: the copy is recognized by its IDs."""
+    (tmp_path / "bundles").mkdir()
+    for name in ("clean-1", "clean-2"):
+        bundled(KAFKA / name, tmp_path / name, "--tar", str(tmp_path / "bundles" / f"{name}.tar"))
+    paths = (str(tmp_path / "bundles"), str(KAFKA / "clean-1"))
+    found = scan(Here(), ScanOptions(paths), Store(str(tmp_path / "out")))
+    assert [(each.path, each.identity.broker, each.identity.copyOf) for each in found.sources.sources] == [
+        (f"{tmp_path}/bundles/clean-1.tar", "1", None),
+        (f"{tmp_path}/bundles/clean-2.tar", "2", None),
+        (str(KAFKA / "clean-1"), "1", f"{tmp_path}/bundles/clean-1.tar"),
+    ]
+    again = scan(Here(), ScanOptions(paths), Store(str(tmp_path / "out")))
+    assert (again.read, again.kept) == (0, found.read)
+    # The same files, with more in the bundle: they are read again.
+    bundled(KAFKA / "clean-2", tmp_path / "more", "--records", "*", "--tar", str(tmp_path / "more.tar"))
+    shutil.move(tmp_path / "more.tar", tmp_path / "bundles" / "clean-2.tar")
+    more = scan(Here(), ScanOptions(paths), Store(str(tmp_path / "out")))
+    assert more.read == 4
+
+
+def test_what_is_not_in_the_bundle_is_counted(tmp_path: Path) -> None:
+    bundle = bundled(FIXTURES / "clean-1", tmp_path / "b")
+    verified = same.cli_objects("verify", "--json", str(bundle))[-1]
+    unmount_bundles()
+    found = run(bundle, tmp_path / "out", records=False)
+    sums = sum_packs(SumTask(Store(str(tmp_path / "out")), tuple(found.packs)))
+    assert dict(sums.not_in_bundle) == verified["notInBundle"] != {}
+
+
+def test_disks_without_ids(tmp_path: Path) -> None:
+    """A bundle's host and path stand in for the IDs; two that remain the same are refused by name."""
+    disk = tmp_path / "disk" / "kafka-logs"
+    shutil.copytree(FIXTURES / "clean-2" / "ledger-0", disk / "ledger-0")
+    (disk / "replication-offset-checkpoint").write_text("0\n0\n")
+    one = bundled(disk, tmp_path / "one")
+    two = bundled(disk, tmp_path / "two")
+    store = Store(str(tmp_path / "out"))
+    with pytest.raises(StoreError, match=r"/one and \S*/two are both bundles of \S+:\S*/kafka-logs, without meta"):
+        scan(Here(), ScanOptions((str(one), str(two))), store)
+    options = ScanOptions((str(one), str(two)), brokers={str(one): "1", str(two): "2"})
+    found = scan(Here(), options, store).sources.sources
+    assert [(each.identity.broker, each.identity.identifiedBy) for each in found] == [
+        ("1", "host and path"),
+        ("2", "host and path"),
+    ]
+    manifest = two / "kdump-bundle.json"
+    manifest.write_text(json.dumps({**json.loads(manifest.read_text()), "host": "another"}))
+    found = scan(Here(), ScanOptions((str(one), str(two), str(disk))), store).sources.sources
+    assert [each.identity.identifiedBy for each in found] == ["host and path", "host and path", "path"]
+
+
+def test_a_damaged_bundle_is_not_read(tmp_path: Path) -> None:
+    bundle = bundled(FIXTURES / "clean-2", tmp_path / "b")
+    (bundle / "kdump-bundle.json").write_text("{}")
+    found = scan(Here(), ScanOptions((str(bundle),)), Store(str(tmp_path / "out")))
+    ((path, text),) = found.sources.unreadable
+    assert path == str(bundle)
+    assert "kdump-bundle.json is not that of a bundle" in text
+
+
+def test_a_stream_reads_no_bundle(tmp_path: Path) -> None:
+    bundle = bundled(FIXTURES / "clean-2", tmp_path / "b")
+    with pytest.raises(OptionError, match="a bundle does not grow"):
+        refuse_bundles(parse({"table": "batches", "path": str(bundle)}))
