@@ -18,7 +18,7 @@ EXAMPLES = """
 Examples:
   kdump query fleet 'select broker, topic, code, message from findings where severity = "error"'
   kdump query fleet 'show tables'
-  kdump query fleet 'select * from replicas' --json | jq .explanation
+  kdump query fleet 'select * from replica_differences' --json | jq .explanation
 
 \b
 Exit status: 0 on success, 2 for a usage error, if DIR contains no scan, or if Spark rejects the query.

@@ -195,7 +195,7 @@ class ScanCommand:
         summary = summarize(spark, tasks, self.scan, store, done, began)
         if also is not None:
             also.publish(store)
-        put_summary(store, (jsonl.line(summary) + "\n").encode("utf-8", "backslashreplace"))
+        put_summary(store, (jsonl.line(summary) + "\n").encode("utf-8", "backslashreplace"), done.run)
         self.sink.add(
             FleetEnd(summary, lambda: units_with_findings(spark, store), lambda: info_counts(tasks, store, done))
         )

@@ -26,18 +26,21 @@ class DiskCopy(NamedTuple):
 
 
 class ReplicaDifference(NamedTuple):
-    """Where the replicas of a partition first differ: a row of the table replicas."""
+    """A stretch of offsets at which the replicas of a partition differ: a row of the table replica_differences."""
 
     cluster: str | None
     topic: str
     partition: int
     kind: str
     severity: str
-    firstDivergentOffset: int
+    firstOffset: int
+    lastOffset: int
     brokers: list[str | None]
     sources: list[str]
     leaderEpochs: list[int | None]
-    lastOffsets: list[int | None]
+    records: list[int]
+    lost: int | None
+    lastOffsets: list[int]
     explanation: str
 
 
@@ -182,7 +185,10 @@ class FleetSummary(NamedTuple):
     unread: Annotated[list[str], Doc("what could not be read, and why")]
     notes: Annotated[list[PathText], Doc("other remarks: files that grew, disappeared or kept changing")]
     notInBundle: NotInBundle
-    replicas: Annotated[list[ReplicaDifference], Doc("where replicas differ at the same offsets, each {…}")]
+    replicas: Annotated[
+        list[ReplicaDifference], Doc(f"where replicas differ at the same offsets, the worst first, each {{…}}; {FIRST}")
+    ]
+    replicaDifferences: Annotated[int, Doc("number of stretches of offsets at which replicas differ")]
     compactedReplicas: Annotated[int, Doc("number of partitions whose replicas differ only because of compaction")]
     openTransactions: Annotated[
         list[FleetTransaction],

@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 from kdump.check.finding import Finding
 from kdump.check.missing_totals import MissingTotals
 from kdump.check.totals import CheckTotals
+from kdump.format.count_text import count_text
 from kdump.render.amounts import size_text
 from kdump.render.escape import path_text, printable
 from kdump.render.findings_report import FindingsReport
@@ -20,6 +21,9 @@ from kdump.render.times import iso
 
 Object = dict[str, Any]
 CellText = Callable[[Object], str]
+MAX_REPLICAS = 50
+"""Maximum number of stretches to print at which replicas differ."""
+LOST = {"diverged": "lost when a follower truncates them", "missing": "missing in a replica"}
 SHOWN = 5
 """Maximum rows of the lists that describe the fleet; summary.json has more."""
 
@@ -60,7 +64,7 @@ class ScanReport(Sink[FleetEnd]):
         report.shown_info = counts
         totals = CheckTotals(**{name: summary[name] for name in ("partitions", "files", "bytes", "batches", "records")})
         totals.missing = missing
-        totals.not_in_bundle = Counter(summary["notInBundle"] or {})
+        totals.not_in_bundle = Counter(summary.get("notInBundle") or {})
         totals.unread, totals.notes = list(summary["unread"]), list(summary["notes"])
         report.write(totals, summary["seconds"], "everything")
         self._copies(summary)
@@ -94,14 +98,20 @@ class ScanReport(Sink[FleetEnd]):
     def _replicas(self, summary: Object) -> None:
         if not summary["replicas"]:
             return
-        self._title("replicas that differ")
-        for each in summary["replicas"]:
+        more = summary["replicaDifferences"] - MAX_REPLICAS
+        self._title("replicas that differ" + (f" (the first {MAX_REPLICAS}; {more:,} more)" if more > 0 else ""))
+        for each in summary["replicas"][:MAX_REPLICAS]:
             place = f"{each['topic']}-{each['partition']}"
-            head = f"  {each['severity']} {place}: {each['kind']} at offset {each['firstDivergentOffset']}"
+            at = f"offsets {each['firstOffset']} to {each['lastOffset']}"
+            head = f"  {each['severity']} {place}: {each['kind']} at {at}"
             self._line(printable(head), "bad" if each["severity"] == "error" else "torn")
-            for source, broker, last in zip(each["sources"], each["brokers"], each["lastOffsets"]):
+            replicas = zip(each["sources"], each["brokers"], each["records"], each["lastOffsets"])
+            for source, broker, records, last in replicas:
                 owner = "" if broker is None else f"broker {broker}, "
-                self._line(f"    {owner}{printable(source)}: up to offset {last}")
+                here = count_text(records, "record")
+                self._line(f"    {owner}{printable(source)}: {here} there; its log is up to offset {last}")
+            if each["lost"]:
+                self._line(f"    {each['lost']:,} records are {LOST[each['kind']]}")
             self._line(f"    {printable(each['explanation'])}", "dim")
 
     def _transactions(self, summary: Object) -> None:

@@ -5,13 +5,16 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
+from kdump.check.finding import ERROR, WARNING
 from kdump.forensics.scan_answer import (
     DirtyPartition,
     FleetProducer,
     FrequentKey,
     OverdueTopic,
+    ReplicaDifference,
 )
-from kdump.format.batch_header import BATCH_HEADER, COMPRESSION, MAX_EXPANSION, MIN_RECORD_SIZE
+from kdump.spark.possible_records import POSSIBLE_RECORDS
+from kdump.spark.replica_differences import COMPACTED
 from kdump.spark.unit_sums import MAX_ROWS
 
 if TYPE_CHECKING:
@@ -42,17 +45,12 @@ COMPACTION = f"""
   on s.source = c.source and s.topic = c.topic and s.partition = c.partition
   where not is_active group by 1, 2, 3 having dirtyBytes > 0 order by dirtyBytes desc, 1, 2, 3 limit {MAX_ROWS}
 """
-POSSIBLE = f"""
-  if(magic < 2 or recordCount * {MIN_RECORD_SIZE} <= (size - {BATCH_HEADER.size}) *
-     coalesce(get(array{MAX_EXPANSION}, attributes & {COMPRESSION.mask}), {max(MAX_EXPANSION)}), recordCount, 0)
-"""
-"""The batch's number of records; 0 if it has no room for as many (kdump.format.batch_header.max_records)."""
 PRODUCERS = f"""
   select producerId, count(distinct producerEpoch) as epochs, count(distinct topic) as topics,
          count(distinct topic, partition) as partitions, count(*) as batches,
-         cast(sum({POSSIBLE}) as bigint) as records, cast(sum(size) as bigint) as bytes,
+         cast(sum({POSSIBLE_RECORDS}) as bigint) as records, cast(sum(size) as bigint) as bytes,
          min(maxTimestamp) as first, max(maxTimestamp) as last,
-         round(try_divide(sum({POSSIBLE}) * 1000, max(maxTimestamp) - min(maxTimestamp)), 1) as recordsPerSecond
+         round(try_divide(sum({POSSIBLE_RECORDS}) * 1000, max(maxTimestamp) - min(maxTimestamp)), 1) as recordsPerSecond
   from batches where {LIVE} and producerId >= 0 and not isControlBatch and crcValid
   group by cluster, producerId order by records desc, producerId limit {MAX_ROWS}
 """
@@ -61,6 +59,18 @@ KEYS = f"""
     select topic, key, count(*) as records, sum(count(*)) over (partition by topic) as total
     from records where {LIVE} and key is not null and not isControlBatch group by topic, key)
   where records > 1 order by records desc, topic, key limit {MAX_ROWS}
+"""
+
+
+MAX_DIFFERENCES = 200
+DIFFERENCES = f"""
+  select * from replica_differences where kind <> '{COMPACTED}'
+  order by array_position(array('{ERROR}', '{WARNING}'), severity), cluster, topic, partition, firstOffset
+  limit {MAX_DIFFERENCES}
+"""
+DIFFERENCE_COUNTS = f"""
+  select count_if(kind <> '{COMPACTED}') as replicaDifferences, count_if(kind = '{COMPACTED}') as compactedReplicas
+  from replica_differences
 """
 
 
@@ -77,6 +87,13 @@ def fleet_sums(spark: SparkSession, facts: Iterable[ClusterFacts], *, records: b
         "retention": _overdue(spark, facts),
         "compaction": [DirtyPartition(**row) for row in rows(spark, COMPACTION)],
     }
+
+
+def difference_sums(spark: SparkSession) -> dict[str, Any]:
+    """Return the fields of the summary that are about replicas: the worst differences, and how many there are."""
+    found = rows(spark, DIFFERENCES)
+    (counts,) = rows(spark, DIFFERENCE_COUNTS)
+    return {"replicas": [ReplicaDifference(**row) for row in found], **counts}
 
 
 def _overdue(spark: SparkSession, facts: Iterable[ClusterFacts]) -> list[OverdueTopic]:

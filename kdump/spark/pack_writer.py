@@ -53,7 +53,7 @@ class PackWriter:
             {"table": name, "start": self.unit_start.get(name, 0), "count": count, "kept": (kept or {}).get(name, 0)}
             for name, count in sorted(self.own_rows().items())
         ]
-        self._entry({**entry, "rows": rows})
+        self._entry({**entry, "run": self.stem.partition("-")[0], "rows": rows})
 
     def add(self, table: str, row: dict[str, Any]) -> None:
         """Add a row."""

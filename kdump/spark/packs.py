@@ -41,6 +41,7 @@ ENTRY = pa.schema(
         ("key", pa.string()),
         ("unit", pa.string()),
         ("fingerprint", pa.string()),
+        ("run", pa.string()),
         ("rows", _list_of(table=pa.string(), start=pa.int64(), count=pa.int64(), kept=pa.int64())),
         *((column.name, TYPES[column.type]) for column in IDENTITY),
         ("topic", pa.string()),

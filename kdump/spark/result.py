@@ -2,35 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, Any
 
-import pyarrow as pa
-import pyarrow.parquet as pq
-
 from kdump.log.directory_listing import is_directory, is_url
-from kdump.spark.arrow_types import arrow_schema, spark_type
-from kdump.spark.compare_replicas import ComparedBatch, partitions
+from kdump.spark.arrow_types import spark_type
 from kdump.spark.packs import ENTRY, LIST, committed, finish_commit
 from kdump.spark.session import reason
 from kdump.spark.store import OWN, Store, StoreError
-from kdump.spark.tables import REPLICAS, RESULTS, SparkTable
+from kdump.spark.tables import RESULTS, SparkTable
 
 if TYPE_CHECKING:
-    from pyspark.sql import Row, SparkSession
-
-OF_REPLICAS = """
-  select cluster, topic, partition, source, broker, coalesce(baseOffset, lastOffset) as baseOffset, lastOffset, crc,
-         crcValid, partitionLeaderEpoch, recordCount,
-         coalesce(hasDeleteHorizonMs, false) or coalesce(recordCount < lastOffsetDelta + 1, false) as compacted
-  from batches left semi join (
-    select cluster as c, topic as t, partition as p from segments where state = 'live' and topic is not null
-    group by cluster, topic, partition having count(distinct source) > 1)
-  on cluster <=> c and topic = t and partition = p
-  where state = 'live'
-"""
-"""Selects the batches of the partitions that have more than one replica or copy."""
-
+    from pyspark.sql import SparkSession
 
 UNIT_VIEW = "units"
 """View of the entries of all units (kdump.spark.packs.ENTRY)."""
@@ -92,48 +74,3 @@ def require_readable(spark: SparkSession, store: Store) -> None:
 def view(spark: SparkSession, store: Store, table: SparkTable) -> None:
     """Create a view of a table that a scan has derived from the others."""
     _view(spark, table.name, table.ddl(), [store.path(table.name)] if is_directory(store.path(table.name)) else [])
-
-
-def compare_replicas(spark: SparkSession) -> list[dict[str, Any]]:
-    """Return the rows of the table replicas, computed from the views: each partition in one task, its batches ordered
-    by offset, in memory that does not grow with the partition."""
-    rows = spark.sql(OF_REPLICAS).repartition("cluster", "topic", "partition")
-    ordered = rows.sortWithinPartitions("cluster", "topic", "partition", "baseOffset", "source")
-    # Rows instead of Arrow, for which Spark requires pandas, otherwise unused.
-    found = ordered.rdd.mapPartitions(_compared).collect()
-    named = [dict(zip(arrow_schema(REPLICAS).names, each)) for each in found]
-    return sorted(named, key=lambda each: (str(each["cluster"]), each["topic"], each["partition"]))
-
-
-def put_replicas(store: Store, differences: list[dict[str, Any]]) -> None:
-    """Write the table replicas. Raises StoreError."""
-    with store.writing(f"{REPLICAS.name}/all.parquet") as file:
-        pq.write_table(pa.Table.from_pylist(differences, arrow_schema(REPLICAS)), file)
-
-
-def _compared(rows: Iterable[Row]) -> Iterator[tuple[Any, ...]]:
-    """Yield the rows of the table replicas for the partitions of one task."""
-    brokers: dict[str, str | None] = {}
-    for (cluster, topic, partition), differences in partitions(_facts(rows, brokers)):
-        for each in differences:
-            names = {source: brokers.get(source) for source in each.replicas}
-            yield (
-                cluster,
-                topic,
-                partition,
-                each.kind,
-                each.severity,
-                each.offset,
-                list(names.values()),
-                list(names),
-                [each.epochs[source] for source in names],
-                [each.ends.get(source) for source in names],
-                each.explained(names),
-            )
-
-
-def _facts(rows: Iterable[Row], brokers: dict[str, str | None]) -> Iterator[tuple[Any, ComparedBatch]]:
-    for cluster, topic, partition, source, broker, *fields in rows:
-        brokers[source] = broker
-        base, last, crc, valid, epoch, count, compacted = fields
-        yield (cluster, topic, partition), ComparedBatch(source, base, last, crc, bool(valid), epoch, count, compacted)

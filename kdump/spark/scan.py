@@ -55,6 +55,8 @@ class ScanResult:
 
     sources: Sources
     packs: list[Pack]
+    run: str
+    """Name of the scan."""
     read: int = 0
     continued: int = 0
     """How many of the units in `read` were read from a later segment than the first."""
@@ -106,6 +108,7 @@ def scan(
     return ScanResult(
         sources,
         sorted(packs),
+        setup.run,
         read=sum(result.read for result in results),
         continued=sum(result.continued for result in results),
         kept=sum(plan.kept for plan in plans),

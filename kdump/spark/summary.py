@@ -15,19 +15,18 @@ from kdump.forensics.scan_answer import (
     DiskCopy,
     FleetSummary,
     FleetTransaction,
-    ReplicaDifference,
     ScannedBroker,
     ScannedUnits,
 )
-from kdump.spark.compare_replicas import COMPACTED
 from kdump.spark.coordinators import ClusterFacts, ClusterTask, read_cluster
-from kdump.spark.fleet_sums import fleet_sums
+from kdump.spark.difference_table import update_differences
+from kdump.spark.fleet_sums import difference_sums, fleet_sums
 from kdump.spark.packs import LIST
-from kdump.spark.result import compare_replicas, open_result, put_replicas, view
+from kdump.spark.result import open_result
 from kdump.spark.scan import ScanOptions, ScanResult
 from kdump.spark.scan_sources import DIRECTORY
 from kdump.spark.store import OWN, SUMMARY, Store
-from kdump.spark.tables import REPLICAS
+from kdump.spark.tables import REPLICA_DIFFERENCES
 from kdump.spark.task_read_limits import task_read_limits
 from kdump.spark.task_runner import TaskRunner
 from kdump.spark.unit_sums import COUNTS, MAX_ROWS, SumTask, UnitSums, merged_sums, sum_packs
@@ -49,7 +48,7 @@ def summarize(
     spark: SparkSession, tasks: TaskRunner, options: ScanOptions, store: Store, done: ScanResult, began: float
 ) -> Object:
     """Return the object of summary.json; `began` is the start by time.monotonic. Creates views of the tables in the
-    session, and writes the table replicas."""
+    session, and writes the table replica_differences."""
     units = ScannedUnits(done.read, done.continued, done.kept, done.gone)
     seconds = round(time.monotonic() - began, 3)
     before = _before(store)
@@ -57,16 +56,14 @@ def summarize(
         new = {"paths": list(options.paths), "out": store.root, "units": units._asdict(), "seconds": seconds}
         return {**before, **new}
     open_result(spark, store)
-    found = compare_replicas(spark) if len(done.sources.sources) > 1 else []
-    put_replicas(store, found)
-    view(spark, store, REPLICAS)
+    update_differences(spark, store, done.run, _last_run(store), several=len(done.sources.sources) > 1)
     sums = _sums(tasks, store, done)
     facts = _clusters(tasks, options, done, [row["producerId"] for row in sums.open])
     groups = [group for each in facts for group in each.groups]
     values: dict[str, Any] = {
         "paths": list(options.paths),
         "out": store.root,
-        "tables": [*options.tables, *(["records"] if options.records else []), "replicas"],
+        "tables": [*options.tables, *(["records"] if options.records else []), REPLICA_DIFFERENCES.name],
         "brokers": _brokers(done),
         "copies": [
             DiskCopy(each.path, each.identity.copyOf)
@@ -79,8 +76,7 @@ def summarize(
         "unread": [text for _, text in done.sources.unreadable] + sums.unread,
         "notes": sums.notes,
         "notInBundle": dict(sums.not_in_bundle) or None,
-        "replicas": [ReplicaDifference(**each) for each in found if each["kind"] != COMPACTED],
-        "compactedReplicas": sum(each["kind"] == COMPACTED for each in found),
+        **difference_sums(spark),
         "openTransactions": _transactions(sums.open, facts),
         "groups": sorted(groups, key=lambda each: (-(each.lag or 0), each.groupId))[:MAX_ROWS],
         **sums.lists(),
@@ -91,26 +87,42 @@ def summarize(
     return answer_object(FleetSummary(**values))
 
 
-def put_summary(store: Store, text: bytes) -> None:
-    """Write a summary, and of which packs it is the summary. Raises StoreError."""
+def put_summary(store: Store, text: bytes, run: str) -> None:
+    """Write the summary of a scan, and which packs it is the summary of. Raises StoreError."""
     store.write(SUMMARY, text)
-    store.write(SUMMARIZED, _identity(store, text))
+    store.write(SUMMARIZED, json.dumps({"digest": _digest(store, text), "run": run}).encode())
 
 
-def _identity(store: Store, text: bytes) -> bytes:
-    return hashlib.sha256(hashlib.sha256(store.read(LIST) or b"").digest() + text).hexdigest().encode()
+def _digest(store: Store, text: bytes) -> str:
+    return hashlib.sha256(hashlib.sha256(store.read(LIST) or b"").digest() + text).hexdigest()
+
+
+def _summarized(store: Store) -> dict[str, Any]:
+    """Return what put_summary has written for the last scan; nothing if that is missing or invalid."""
+    try:
+        found = json.loads(store.read(SUMMARIZED) or b"{}")
+    except ValueError:
+        return {}
+    return found if isinstance(found, dict) else {}
+
+
+def _last_run(store: Store) -> str | None:
+    """Return the last scan that has brought the table replica_differences up to date."""
+    run = _summarized(store).get("run")
+    return run if isinstance(run, str) and run.isalnum() else None
 
 
 def _before(store: Store) -> Object | None:
     """Return the summary of an earlier scan if it is still true: the packs are the same."""
     data = store.read(SUMMARY)
-    if data is None or store.read(SUMMARIZED) != _identity(store, data):
+    if data is None or _summarized(store).get("digest") != _digest(store, data):
         return None
     try:
         found = json.loads(data)
     except ValueError:
         return None
-    is_complete = isinstance(found, dict) and {*found} >= {key.name for key in answer_keys(FleetSummary)}
+    required = {key.name for key in answer_keys(FleetSummary) if not key.optional}
+    is_complete = isinstance(found, dict) and {*found} >= required
     return found if is_complete else None
 
 

@@ -305,9 +305,9 @@ METADATA_RECORDS = _table(
 _OF_FILES = (SEGMENTS, BATCHES, RECORDS, FINDINGS, INDEX_ENTRIES, PRODUCER_STATES, CHECKPOINTS)
 TABLES = {table.name: table for table in (*_OF_FILES, GROUP_OFFSETS, TRANSACTIONS, METADATA_RECORDS)}
 
-REPLICAS = _table(
-    "replicas",
-    "a difference between the replicas of a partition, the first of its kind; written by `kdump scan`",
+REPLICA_DIFFERENCES = _table(
+    "replica_differences",
+    "a stretch of offsets at which the replicas of a partition differ",
     [IDENTITY[0]],
     PLACE,
     [
@@ -315,8 +315,9 @@ REPLICAS = _table(
             "kind",
             STRING,
             "",
-            "diverged; damaged (the checksum of a batch there does not match); missing (a replica lacks offsets between"
-            " others that it has); compacted (the log cleaner has rewritten the batches, which is not damage)",
+            "diverged; damaged (the checksum of a batch there does not match in one of them); missing (a replica lacks"
+            " offsets between others that it has); compacted (the log cleaner has rewritten the batches, which is not"
+            " damage: one row for all of the partition)",
         ),
         SparkColumn(
             "severity",
@@ -326,16 +327,23 @@ REPLICAS = _table(
             " warning: a follower that starts truncates its data of the earlier epoch, or a replica lacks offsets."
             " info: compacted",
         ),
-        SparkColumn(
-            "firstDivergentOffset", BIGINT, "offset", "base offset of the first batch that not all replicas have"
-        ),
+        SparkColumn("firstOffset", BIGINT, "offset", "base offset of the first batch that not all replicas have"),
+        SparkColumn("lastOffset", BIGINT, "offset", "last offset of the last such batch in a row"),
         SparkColumn("brokers", "array<string>", "", "broker of each replica; null if unknown"),
         SparkColumn("sources", "array<string>", "", "log directory of each replica, in the same order"),
-        SparkColumn("leaderEpochs", "array<int>", "", "leader epoch of the batch there in each replica"),
+        SparkColumn("leaderEpochs", "array<int>", "", "leader epoch of each replica there; null if it has no batch"),
+        SparkColumn("records", "array<bigint>", "", "records of each replica there"),
+        SparkColumn(
+            "lost",
+            BIGINT,
+            "",
+            "diverged: the most records of an earlier leader epoch in a replica, which are lost when it truncates them;"
+            " missing: the records that a replica lacks; otherwise null",
+        ),
         SparkColumn("lastOffsets", "array<bigint>", "offset", "last offset of each replica"),
         SparkColumn("explanation", STRING, "", "explanation of the difference, based on the leader epochs"),
     ],
     derived=True,
 )
-RESULTS = {table.name: table for table in (*_OF_FILES, REPLICAS)}
+RESULTS = {table.name: table for table in (*_OF_FILES, REPLICA_DIFFERENCES)}
 """Tables that `kdump scan` writes and `kdump query` reads."""

@@ -1,103 +1,201 @@
-"""Replicas compared with each other: what differs, from which offset on, and which differences are not damage."""
+"""Replicas compared with each other: where they differ, and which differences are not damage."""
 
 from __future__ import annotations
 
-from typing import Any
+import random
+from typing import Any, NamedTuple
 
 import pytest
 
-from kdump.spark.compare_replicas import COMPACTED, DAMAGED, DIVERGED, MISSING, ComparedBatch, first_differences
+from kdump.forensics.scan_answer import ReplicaDifference
+from kdump.spark.replica_differences import COMPACTED, DAMAGED, DIVERGED, MISSING, replica_differences
+from tests.conftest import seeded
+
+BATCHES = """
+  cluster string, topic string, partition int, source string, broker string, state string, baseOffset bigint,
+  lastOffset bigint, lastOffsetDelta int, crc bigint, crcValid boolean, partitionLeaderEpoch int, recordCount bigint,
+  hasDeleteHorizonMs boolean, magic int, size bigint, attributes int
+"""
+SEGMENTS = """
+  cluster string, topic string, partition int, source string, broker string, state string, firstOffset bigint,
+  lastOffset bigint
+"""
 
 
-def fact(replica: str, base: int, **said: Any) -> ComparedBatch:
-    values = {"lastOffset": base + 4, "crc": base, "is_valid": True, "leaderEpoch": 0, "records": 5, "compacted": False}
-    return ComparedBatch(replica, base, **(values | said))
+class Fact(NamedTuple):
+    """A batch. `compacted`: it has fewer records than offsets."""
+
+    base: int
+    last: int
+    crc: int
+    valid: bool = True
+    epoch: int = 0
+    compacted: bool = False
 
 
-def merged(*replicas: list[ComparedBatch]) -> list[ComparedBatch]:
-    return sorted((row for rows in replicas for row in rows), key=lambda row: (row.baseOffset, row.replica))
+Log = list[Fact]
+Case = dict[str, Log]
+"""The replicas of a partition, by source."""
 
 
-def log(replica: str, first: int = 0, end: int = 50) -> list[ComparedBatch]:
-    return [fact(replica, base) for base in range(first, end, 5)]
+def log(first: int = 0, end: int = 50, **said: Any) -> Log:
+    return [Fact(base, base + 4, base)._replace(**said) for base in range(first, end, 5)]
 
 
-def found(*replicas: list[ComparedBatch]) -> list[tuple[str, int]]:
-    return [(each.kind, each.offset) for each in first_differences(merged(*replicas))]
+def changed(rows: Log, *bases: int, **said: Any) -> Log:
+    return [row._replace(**said) if row.base in bases else row for row in rows]
 
 
-@pytest.mark.parametrize(
-    ("one", "other"),
-    [
-        (log("a"), log("b")),
-        (log("a"), log("b", first=20)),  # after retention
-        (log("a"), log("b", end=30)),  # lagging
-        (log("a", end=20), log("b", first=30)),
-        (log("a"), []),
-        (log("a"), [row._replace(leaderEpoch=3) for row in log("b")]),  # no checksum covers it
-    ],
-)
-def test_replicas_that_are_right(one: list[ComparedBatch], other: list[ComparedBatch]) -> None:
-    assert found(one, other) == []
+def without(rows: Log, *bases: int) -> Log:
+    return [row for row in rows if row.base not in bases]
 
 
-def test_the_first_offset_that_differs() -> None:
-    other = log("b", end=30) + [row._replace(crc=1, leaderEpoch=2) for row in log("b", first=30)]
-    assert found(log("a"), other) == [(DIVERGED, 30)]
-    (difference,) = first_differences(merged(log("a"), other))
-    assert difference.epochs == {"a": 0, "b": 2}
-    assert difference.ends == {"a": 49, "b": 49}
-    assert "leader epoch 2 in broker 9, 0 in broker 1" in difference.explained({"a": "1", "b": "9"})
-    assert "from offset 30 on, broker 1 has data" in difference.explained({"a": "1", "b": "9"})
+def compared(spark: Any, cases: dict[str, Case], **options: Any) -> dict[str, list[ReplicaDifference]]:
+    """Compare the replicas of many partitions at once, each the only one of a topic."""
+    batches, segments = [], []
+    for topic, replicas in cases.items():
+        for source, rows in replicas.items():
+            place = ("c", topic, 0, source, source, "live")
+            for row in rows:
+                delta = row.last - row.base
+                count = delta if row.compacted else delta + 1
+                facts = (row.base, row.last, delta, row.crc, row.valid, row.epoch, count, False, 2, 5000, 0)
+                batches.append((*place, *facts))
+            if rows:
+                segments.append((*place, min(row.base for row in rows), max(row.last for row in rows)))
+    spark.createDataFrame(batches, BATCHES).createOrReplaceTempView("batches")
+    spark.createDataFrame(segments, SEGMENTS).createOrReplaceTempView("segments")
+    found: dict[str, list[ReplicaDifference]] = {topic: [] for topic in cases}
+    for each in replica_differences(spark, **options):
+        found[each.topic].append(each)
+    return found
 
 
-def test_how_bad_it_is() -> None:
+LATER = log(30, crc=1, epoch=2)
+REWRITTEN = changed(log(), 25, crc=9, compacted=True)
+CASES: dict[str, tuple[Case, list[tuple[str, int, int]]]] = {
+    "the same": ({"a": log(), "b": log()}, []),
+    "after retention": ({"a": log(), "b": log(20)}, []),
+    "lagging": ({"a": log(), "b": log(end=30)}, []),
+    "apart": ({"a": log(end=20), "b": log(30)}, []),
+    "alone": ({"a": log(), "b": []}, []),
+    "another epoch, which no checksum covers": ({"a": log(), "b": log(epoch=3)}, []),
+    "after an unclean election": ({"a": log(), "b": log(end=30) + LATER}, [(DIVERGED, 30, 49)]),
+    "one leader epoch": ({"a": log(), "b": log(crc=1)}, [(DIVERGED, 0, 49)]),
+    "unknown epoch": ({"a": log(), "b": log(crc=1, epoch=-1)}, [(DIVERGED, 0, 49)]),
+    "two agree": ({"a": log(), "b": log(end=40) + log(40, crc=1), "c": log()}, [(DIVERGED, 40, 49)]),
+    "another end": ({"a": changed(without(log(), 25), 20, last=29, crc=7), "b": log()}, [(DIVERGED, 20, 29)]),
+    "inside": ({"a": [*log(end=20), Fact(18, 22, 7)], "b": log(15)}, [(DIVERGED, 18, 24)]),
+    "damaged": ({"a": log(), "b": changed(log(), 25, crc=9, valid=False)}, [(DAMAGED, 25, 29)]),
+    "damaged in its records": ({"a": log(), "b": changed(log(), 25, valid=False)}, [(DAMAGED, 25, 29)]),
+    "damaged in both": ({"a": log(valid=False), "b": log(valid=False)}, []),
+    "damaged and diverged": (
+        {"a": log(), "b": changed(changed(log(), 25, crc=9, valid=False), 30, 40, crc=9)},
+        [(DAMAGED, 25, 29), (DIVERGED, 30, 34), (DIVERGED, 40, 44)],
+    ),
+    "cleaned": ({"a": log(), "b": REWRITTEN}, [(COMPACTED, 25, 29)]),
+    "cleaned away": ({"a": log(), "b": without(REWRITTEN, 10)}, [(COMPACTED, 10, 29)]),
+    "missing": ({"a": log(), "b": without(log(), 10, 15)}, [(MISSING, 10, 19)]),
+    "missing twice": ({"a": log(), "b": without(log(), 10, 20)}, [(MISSING, 10, 14), (MISSING, 20, 24)]),
+}
+
+
+@pytest.fixture(scope="module")
+def found(spark: Any) -> dict[str, list[ReplicaDifference]]:
+    return compared(spark, {name: case for name, (case, _) in CASES.items()})
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_what_differs(name: str, found: dict[str, list[ReplicaDifference]]) -> None:
+    assert [(each.kind, each.firstOffset, each.lastOffset) for each in found[name]] == CASES[name][1]
+
+
+def test_what_a_follower_truncates(found: dict[str, list[ReplicaDifference]]) -> None:
+    (difference,) = found["after an unclean election"]
+    assert (difference.severity, difference.leaderEpochs, difference.lastOffsets) == ("warning", [0, 2], [49, 49])
+    assert (difference.records, difference.lost) == ([20, 20], 20)
+    assert "leader epoch 2 in broker b, 0 in broker a" in difference.explanation
+    assert "from offset 30 on, broker a has data" in difference.explanation
+
+
+def test_how_bad_it_is(found: dict[str, list[ReplicaDifference]]) -> None:
     """A difference that a follower truncates at startup is a warning; one that no follower repairs is an error."""
-    other = [row._replace(crc=1) for row in log("b")]
-    (difference,) = first_differences(merged(log("a"), other))
-    assert (difference.kind, difference.severity) == (DIVERGED, "error")
-    (difference,) = first_differences(merged(log("a"), [row._replace(leaderEpoch=2) for row in other]))
-    assert difference.severity == "warning"
-    (difference,) = first_differences(merged(log("a"), [row._replace(leaderEpoch=-1) for row in other]))
-    assert difference.severity == "error"
-    (difference,) = first_differences(merged(log("a"), [row for row in log("b") if row.baseOffset != 10]))
-    assert (difference.kind, difference.severity) == (MISSING, "warning")
-    (difference,) = first_differences(merged(log("a"), [row._replace(compacted=True) for row in other]))
-    assert (difference.kind, difference.severity) == (COMPACTED, "info")
+    severities = {name: each[0].severity for name, each in found.items() if each}
+    assert severities["one leader epoch"] == severities["unknown epoch"] == severities["damaged"] == "error"
+    assert severities["missing"] == "warning"
+    assert severities["cleaned"] == "info"
+    assert "the same leader epoch" in found["one leader epoch"][0].explanation
 
 
-def test_three_replicas_of_which_two_agree() -> None:
-    other = log("b", end=40) + [row._replace(crc=1) for row in log("b", first=40)]
-    assert found(log("a"), log("c"), other) == [(DIVERGED, 40)]
+def test_what_one_lacks(found: dict[str, list[ReplicaDifference]]) -> None:
+    (difference,) = found["missing"]
+    assert (difference.records, difference.lost, difference.leaderEpochs) == ([10, 0], 10, [0, None])
+    assert difference.explanation == "broker b lacks offsets between others that it has"
 
 
-def test_batches_with_other_ends() -> None:
-    one = [*log("a", end=20), fact("a", 20, lastOffset=29, crc=7), *log("a", first=30)]
-    assert found(one, log("b")) == [(DIVERGED, 20)]
-    inside = [*log("a", end=20), fact("a", 18, lastOffset=22, crc=7)]
-    assert found(inside, log("b", first=15))[0] == (DIVERGED, 18)
+def test_only_what_has_changed(spark: Any) -> None:
+    cases = {name: CASES[name][0] for name in ("one leader epoch", "missing")}
+    spark.sql("select 'c' as cluster, 'missing' as topic, 0 as partition").createOrReplaceTempView("changed")
+    again = compared(spark, cases, only_changed=True)
+    assert [len(each) for each in again.values()] == [0, 1]
 
 
-def test_damage_is_told_apart() -> None:
-    other = [row._replace(crc=9, is_valid=False) if row.baseOffset == 25 else row for row in log("b")]
-    assert found(log("a"), other) == [(DAMAGED, 25)]
-    worse = [row._replace(crc=9) if row.baseOffset == 35 else row for row in other]
-    assert found(log("a"), worse) == [(DAMAGED, 25), (DIVERGED, 35)]
+def a_case(dice: random.Random) -> Case:
+    """Return replicas of one log, of which some were truncated and written again, or lack or have changed batches."""
+    ends = sorted(dice.sample(range(1, 60), dice.randrange(2, 12)))
+    base = [Fact(start, end - 1, dice.randrange(1000)) for start, end in zip([0, *ends], ends)]
+    replicas = {}
+    for source in "abc"[: dice.randrange(2, 4)]:
+        rows = list(base)
+        if dice.random() < 0.5:  # an unclean election: other batches from here on
+            cut = dice.randrange(len(rows))
+            left = rows[cut].base
+            rows = rows[:cut]
+            while left < ends[-1] and dice.random() < 0.8:
+                end = dice.randrange(left, ends[-1])
+                rows.append(Fact(left, end, dice.randrange(1000), epoch=dice.randrange(3)))
+                left = end + 1
+        if len(rows) > 3 and dice.random() < 0.3:
+            rows.pop(dice.randrange(1, len(rows) - 1))
+        if len(rows) > 1 and dice.random() < 0.3:
+            rows = rows[1:]  # retention
+        if rows and dice.random() < 0.3:
+            at = dice.randrange(len(rows))
+            rows[at] = rows[at]._replace(valid=False)
+        replicas[source] = rows
+    return replicas
 
 
-def test_what_the_cleaner_does_is_no_damage() -> None:
-    rewritten = [row._replace(crc=9, records=2, compacted=True) if row.baseOffset == 25 else row for row in log("b")]
-    assert found(log("a"), rewritten) == [(COMPACTED, 25)]
-    gone = [row for row in rewritten if row.baseOffset != 10]
-    assert found(log("a"), gone) == [(COMPACTED, 25)]
+def expected(case: Case) -> set[int]:
+    """Return the offsets at which the replicas that reach over an offset do not all have the same batch."""
+    ranges = {source: (rows[0].base, rows[-1].last) for source, rows in case.items() if rows}
+    different: set[int] = set()
+    for offset in range(60):
+        here = set()
+        for source, (first, end) in ranges.items():
+            if first <= offset <= end:
+                covering = (row for row in case[source] if row.base <= offset <= row.last)
+                row = next(covering, None)
+                here.add(row and (row.base, row.last, row.crc, row.valid))
+        if len(here) > 1:
+            different.add(offset)
+    return different
 
 
-def test_what_one_lacks_between_others() -> None:
-    gap = [row for row in log("b") if row.baseOffset not in (10, 15)]
-    assert found(log("a"), gap) == [(MISSING, 10)]
-    assert "lacks" in first_differences(merged(log("a"), gap))[0].explained()
-
-
-def test_one_leader_epoch_is_said() -> None:
-    other = [row._replace(crc=1) for row in log("b")]
-    assert "the same leader epoch" in first_differences(merged(log("a"), other))[0].explained()
+def test_random_replicas(spark: Any) -> None:
+    """Every offset at which they differ is in a stretch. No other is, but for the rest of batches inside which one of
+    the replicas begins or ends."""
+    dice = seeded("replicas")
+    cases = {str(number): a_case(dice) for number in range(300)}
+    assert any(map(expected, cases.values()))
+    for name, found in compared(spark, cases).items():
+        case = cases[name]
+        inside = {offset for each in found for offset in range(each.firstOffset, each.lastOffset + 1)}
+        assert expected(case) <= inside, case
+        edges = {edge for rows in case.values() if rows for edge in (rows[0].base, rows[-1].last)}
+        for offset in inside - expected(case):
+            covering = [row for rows in case.values() for row in rows if row.base <= offset <= row.last]
+            assert any(row.base <= edge <= row.last for row in covering for edge in edges), (case, offset)
+        sums = {source: sum(row.last - row.base + 1 for row in rows) for source, rows in case.items()}
+        for each in found:
+            assert all(records <= sums[source] for source, records in zip(each.sources, each.records))

@@ -51,7 +51,7 @@ def run(disk: Path, out: Path, store: Store | None = None, **options: Any) -> Sc
     return scan(Here(), ScanOptions((str(disk),), **chosen), store or Store(str(out)))
 
 
-OWN_WAY = {"seconds", "rows", "kept", "keptState"}
+OWN_WAY = {"seconds", "run", "rows", "kept", "keptState"}
 """Columns of an entry that depend on how its rows were written, not on the rows."""
 
 

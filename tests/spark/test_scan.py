@@ -73,7 +73,7 @@ def test_a_fleet_of_three(spark: Any, tmp_path: Path) -> None:
         assert said[name] == verified[name], name
     (ledger,) = said["replicas"]
     assert (ledger["topic"], ledger["partition"], ledger["kind"]) == ("ledger", 0, "diverged")
-    assert (ledger["firstDivergentOffset"], ledger["brokers"], ledger["leaderEpochs"]) == (50, ["1", "2"], [0, 2])
+    assert (ledger["firstOffset"], ledger["brokers"], ledger["leaderEpochs"]) == (50, ["1", "2"], [0, 2])
     assert ledger["severity"] == "warning"
     (left,) = said["openTransactions"]
     assert (left["topic"], left["firstOffset"], left["transactionalId"], left["state"]) == (
@@ -91,13 +91,14 @@ def test_a_fleet_of_three(spark: Any, tmp_path: Path) -> None:
     assert {**again, "units": 0, "seconds": 0} == {**said, "units": 0, "seconds": 0}
 
     # Earlier answers are also in a table.
-    rows = kdump("query", tmp_path / "fleet", "select topic, kind, brokers from replicas")
+    rows = kdump("query", tmp_path / "fleet", "select topic, kind, brokers from replica_differences")
     assert rows.exit_code == 0
     assert rows.stdout.splitlines()[0].split() == ["topic", "kind", "brokers"]
     assert rows.stdout.splitlines()[1].split(maxsplit=2) == ["ledger", "diverged", '["1", "2"]']
-    (row,) = map(json.loads, kdump("query", tmp_path / "fleet", "select * from replicas", "--json").stdout.splitlines())
+    every = "select * from replica_differences"
+    (row,) = map(json.loads, kdump("query", tmp_path / "fleet", every, "--json").stdout.splitlines())
     assert row == ledger
-    text = kdump("query", tmp_path / "fleet", "select * from replicas", "--format", "csv").stdout
+    text = kdump("query", tmp_path / "fleet", every, "--format", "csv").stdout
     (cells,) = csv.DictReader(io.StringIO(text))
     assert {name: json.loads(cells[name]) for name, value in row.items() if isinstance(value, (int, list))} == {
         name: value for name, value in row.items() if isinstance(value, (int, list))
@@ -105,7 +106,7 @@ def test_a_fleet_of_three(spark: Any, tmp_path: Path) -> None:
     assert [cells[name] for name in row if isinstance(row[name], str)] == [
         v for v in row.values() if isinstance(v, str)
     ]
-    failed = kdump("query", tmp_path / "fleet", "select nothing from replicas")
+    failed = kdump("query", tmp_path / "fleet", "select nothing from replica_differences")
     assert failed.exit_code == 2
     assert "nothing" in failed.stderr
     assert len(failed.stderr.splitlines()) == 1
@@ -116,9 +117,9 @@ def test_replicas_that_do_not_say_whose_they_are(spark: Any, tmp_path: Path) -> 
     result = kdump("scan", *paths, "--out", tmp_path / "a", "--broker", f"{paths[0]}=7")
     assert result.exit_code == 0
     text = result.stdout
-    assert "warning ledger-0: diverged at offset 50" in text
-    assert f"broker 7, {paths[0]}: up to offset 69" in text
-    assert f"    {paths[1]}: up to offset 64" in text
+    assert "warning ledger-0: diverged at offsets 50 to 69" in text
+    assert f"broker 7, {paths[0]}: 20 records there; its log is up to offset 69" in text
+    assert f"    {paths[1]}: 15 records there; its log is up to offset 64" in text
     assert text.startswith("NO DAMAGE: 2 warnings")
 
 
@@ -135,7 +136,7 @@ def test_replicas_that_nothing_mends_fail_the_scan(spark: Any, tmp_path: Path) -
     said = json.loads(result.stdout)
     assert said["findings"]["error"] == 0
     (ledger,) = said["replicas"]
-    assert (ledger["kind"], ledger["severity"], ledger["firstDivergentOffset"]) == ("diverged", "error", 0)
+    assert (ledger["kind"], ledger["severity"], ledger["firstOffset"]) == ("diverged", "error", 0)
     assert result.exit_code == 1
 
 

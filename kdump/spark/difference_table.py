@@ -1,0 +1,78 @@
+"""The table replica_differences of a result, brought up to date: only partitions of which something was read again are
+compared again."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from kdump.forensics.scan_answer import ReplicaDifference
+from kdump.spark.arrow_types import arrow_schema
+from kdump.spark.packs import ENDING, hidden
+from kdump.spark.replica_differences import replica_differences
+from kdump.spark.result import view, view_entries
+from kdump.spark.store import Store
+from kdump.spark.tables import REPLICA_DIFFERENCES
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+ROWS = 4096
+"""Rows that are held in memory until they are written."""
+CHANGED = """
+  select distinct cluster, topic, partition from units where topic is not null and run > '{since}'
+  union
+  select d.cluster, d.topic, d.partition from replica_differences d
+  left join (select cluster, topic, partition, collect_set(source) as live from segments where state = 'live'
+             group by cluster, topic, partition) l
+  on d.cluster <=> l.cluster and d.topic = l.topic and d.partition = l.partition
+  where size(array_except(d.sources, coalesce(l.live, array()))) > 0
+"""
+"""Partitions of which a unit was read after the scan `since`, and those that have lost a replica."""
+KEPT = """
+  select * from replica_differences d
+  where not exists (select 1 from changed c where c.cluster <=> d.cluster and c.topic = d.topic
+                    and c.partition = d.partition)
+"""
+
+
+def update_differences(spark: SparkSession, store: Store, run: str, since: str | None, *, several: bool) -> None:
+    """Write the table for the scan `run`, and update its view. `since`: the scan for which it was last written, None if
+    there is none; `several`: whether there is more than one source. Raises StoreError."""
+    if since is not None:
+        view(spark, store, REPLICA_DIFFERENCES)
+        view_entries(spark, store)
+        spark.sql(CHANGED.format(since=since)).createOrReplaceTempView("changed")
+    found: Iterator[Any] = replica_differences(spark, only_changed=since is not None) if several else iter(())
+    name = f"{REPLICA_DIFFERENCES.name}/{run}{ENDING}"
+    with store.writing(name if store.is_remote else hidden(name)) as file:
+        _write(file, _both(spark, found) if since is not None else (each._asdict() for each in found))
+    if not store.is_remote:
+        store.rename(hidden(name), name)
+    for other in store.list(REPLICA_DIFFERENCES.name):
+        if other != f"{run}{ENDING}" and (other.endswith(ENDING) or other.startswith(".")):
+            store.remove(f"{REPLICA_DIFFERENCES.name}/{other}")
+    view(spark, store, REPLICA_DIFFERENCES)
+
+
+def _both(spark: SparkSession, found: Iterable[ReplicaDifference]) -> Iterator[dict[str, Any]]:
+    """Yield the rows that are still true, and those that were found now."""
+    for row in spark.sql(KEPT).toLocalIterator():
+        yield row.asDict()
+    for each in found:
+        yield each._asdict()
+
+
+def _write(file: Any, rows: Iterable[dict[str, Any]]) -> None:
+    schema = arrow_schema(REPLICA_DIFFERENCES)
+    held: list[dict[str, Any]] = []
+    with pq.ParquetWriter(file, schema, compression="zstd") as writer:
+        for row in rows:
+            held.append(row)
+            if len(held) >= ROWS:
+                writer.write_table(pa.Table.from_pylist(held, schema))
+                held = []
+        writer.write_table(pa.Table.from_pylist(held, schema))

@@ -1,0 +1,192 @@
+"""Compares the replicas of partitions batch by batch: the table replica_differences has every stretch of offsets at
+which they differ. Spark's SQL finds the batches that are not the same in all replicas, and sums them by stretch and
+replica.
+
+The checksum of a batch covers what follows it in the header, and the records, but not the base offset, length, leader
+epoch and magic: intact replicas have the same checksum at the same offsets. There are two exceptions: compaction, which
+rewrites batches on each broker independently, and damage. Replicas may start and end at different offsets, because
+retention, DeleteRecords and replication do not progress in step.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from itertools import groupby
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from kdump.check.finding import ERROR, INFO, WARNING
+from kdump.forensics.scan_answer import ReplicaDifference
+from kdump.spark.possible_records import POSSIBLE_RECORDS
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+DIVERGED, COMPACTED, DAMAGED, MISSING = "diverged", "compacted", "damaged", "missing"
+REPLICAS = """
+  select *, shiftleft(1L, cast(row_number() over (partition by cluster, topic, partition order by source) - 1 as int))
+         as bit, count(*) over (partition by cluster, topic, partition) as copies
+  from (select cluster, topic, partition, source, any_value(broker) as broker, min(firstOffset) as first,
+               max(lastOffset) as end
+        from segments where state = 'live' and topic is not null and lastOffset is not null {changed}
+        group by cluster, topic, partition, source)
+"""
+"""Each replica, with the range of its offsets and a bit of its own."""
+ONLY_CHANGED = """
+  and exists (select 1 from changed c where c.cluster <=> segments.cluster and c.topic = segments.topic
+              and c.partition = segments.partition)
+"""
+COMPARED = f"""
+  select r.cluster, r.topic, r.partition, r.source, r.replicas, b.base, b.last, b.epoch, b.records,
+         bit_or(bit) over at as present,
+         aggregate(r.replicas, 0L, (bits, r) -> if(base between r.first and r.end, bits | r.bit, bits)) as expected,
+         min(crc) over at <> max(crc) over at or min(last) over at <> max(last) over at
+         or min(valid) over at <> max(valid) over at as isUnlike,
+         not min(valid) over at as isDamaged, max(rewritten) over at as isRewritten,
+         max(rewritten) over (partition by r.cluster, r.topic, r.partition) as isCleaned,
+         coalesce(max(last) over (partition by r.cluster, r.topic, r.partition order by base
+                                  range between unbounded preceding and 1 preceding) >= base, false) as isInside
+  from (
+    select cluster, topic, partition, source, coalesce(baseOffset, lastOffset) as base, lastOffset as last, crc,
+           coalesce(crcValid, false) as valid, partitionLeaderEpoch as epoch, {POSSIBLE_RECORDS} as records,
+           coalesce(hasDeleteHorizonMs, false) or coalesce(recordCount < lastOffsetDelta + 1, false) as rewritten
+    from batches where state = 'live' and lastOffset is not null) b
+  join (
+    select *, collect_list(struct(source, broker, first, end, bit))
+              over (partition by cluster, topic, partition) as replicas
+    from replicas where copies > 1) r
+  on b.cluster <=> r.cluster and b.topic = r.topic and b.partition = r.partition and b.source = r.source
+  window at as (partition by r.cluster, r.topic, r.partition, base)
+"""
+"""The batches of partitions with several replicas, each with what the others have at the same offset. `rewritten`: the
+log cleaner has evidently rewritten it, with fewer records than offsets, or a delete horizon. `isInside`: it begins
+inside another batch."""
+DIFFERENT = f"""
+  select *, case when isDamaged then '{DAMAGED}' when isRewritten or (isCleaned and not isUnlike and not isInside)
+            then '{COMPACTED}' else '{DIVERGED}' end as kind
+  from compared where isUnlike or (present & expected) <> expected
+"""
+BEGUN = """
+  select *, int(coalesce(
+    base > max(last) over (partition by cluster, topic, partition order by base, source
+                           rows between unbounded preceding and 1 preceding) + 1
+    or kind <> lag(kind) over (partition by cluster, topic, partition order by base, source), true)) as begins
+  from different
+"""
+STRETCHES = f"""
+  select cluster, topic, partition, stretch, kind, source, any_value(replicas) as replicas,
+         bit_or(expected) as expected, min(base) as first, max(last) as last, sum(records) as records,
+         min_by(epoch, base) as epoch, bool_or(isUnlike or isInside) as isUnlike
+  from (select *, if(kind = '{COMPACTED}', -1, sum(begins) over (partition by cluster, topic, partition
+                     order by base, source rows between unbounded preceding and current row)) as stretch from begun)
+  group by 1, 2, 3, 4, 5, 6 order by 1, 2, 3, 4, 5, 6
+"""
+"""What each replica has in each stretch of batches that are not the same in all replicas. What the log cleaner has
+rewritten is one stretch."""
+
+
+class ReplicaStretch(NamedTuple):
+    """What one replica has in a stretch. `epoch`: leader epoch of its first batch there; None if it has none."""
+
+    source: str
+    broker: str | None
+    end: int
+    records: int
+    epoch: int | None
+
+    @property
+    def name(self) -> str:
+        return self.source if self.broker is None else f"broker {self.broker}"
+
+
+def replica_differences(spark: SparkSession, *, only_changed: bool = False) -> Iterator[ReplicaDifference]:
+    """Yield the rows of the table replica_differences in order, computed from the views batches and segments, with
+    `only_changed` for the partitions in the view changed (cluster, topic, partition)."""
+    replicas = REPLICAS.format(changed=ONLY_CHANGED if only_changed else "")
+    parts = {"replicas": replicas, "compared": COMPARED, "different": DIFFERENT, "begun": BEGUN}
+    common = ", ".join(f"{name} as ({sql})" for name, sql in parts.items())
+    yield from differences_of(spark.sql(f"with {common} {STRETCHES}").toLocalIterator())
+
+
+def differences_of(rows: Iterable[Any]) -> Iterator[ReplicaDifference]:
+    """Yield a difference for each stretch, given the rows of STRETCHES, in order."""
+    for (cluster, topic, partition, _), group in groupby(rows, key=lambda row: tuple(row[:4])):
+        found = list(group)
+        here = {row.source: row for row in found}
+        expected = 0
+        for row in found:
+            expected |= row.expected
+        replicas = [
+            ReplicaStretch(
+                each.source,
+                each.broker,
+                each.end,
+                here[each.source].records if each.source in here else 0,
+                here[each.source].epoch if each.source in here else None,
+            )
+            for each in sorted(found[0].replicas, key=lambda each: each.source)
+            if each.bit & expected or each.source in here
+        ]
+        kind = found[0].kind
+        if kind == DIVERGED and not any(row.isUnlike for row in found):
+            kind = MISSING
+        first, last = min(row.first for row in found), max(row.last for row in found)
+        yield _difference(cluster, topic, partition, kind, first, last, replicas)
+
+
+def _difference(
+    cluster: str | None, topic: str, partition: int, kind: str, first: int, last: int, replicas: list[ReplicaStretch]
+) -> ReplicaDifference:
+    known = [each for each in replicas if each.epoch is not None and each.epoch >= 0]
+    newest = max((each.epoch or 0 for each in known), default=0)
+    earlier = [each for each in known if each.epoch != newest]
+    is_truncated = kind == DIVERGED and bool(earlier)
+    lost = None
+    if kind == MISSING or is_truncated:
+        lost = max(each.records for each in (earlier if is_truncated else replicas))
+    return ReplicaDifference(
+        cluster=cluster,
+        topic=topic,
+        partition=partition,
+        kind=kind,
+        severity=_severity(kind, is_truncated),
+        firstOffset=first,
+        lastOffset=last,
+        brokers=[each.broker for each in replicas],
+        sources=[each.source for each in replicas],
+        leaderEpochs=[each.epoch for each in replicas],
+        records=[each.records for each in replicas],
+        lost=lost,
+        lastOffsets=[each.end for each in replicas],
+        explanation=_explained(kind, first, replicas, [each for each in known if each.epoch == newest], earlier),
+    )
+
+
+def _severity(kind: str, is_truncated: bool) -> str:
+    """Return `error` for what no broker repairs: divergence within one leader epoch, where the records that consumers
+    read depend on which replica leads, and damage. `warning` for what a follower repairs by truncation, or what may be
+    legitimate: divergence after an unclean election, and missing offsets. `info` for compaction."""
+    if kind == COMPACTED:
+        return INFO
+    return WARNING if kind == MISSING or is_truncated else ERROR
+
+
+def _explained(
+    kind: str, first: int, replicas: list[ReplicaStretch], later: list[ReplicaStretch], earlier: list[ReplicaStretch]
+) -> str:
+    if kind == COMPACTED:
+        return "the log cleaner has rewritten these batches; this is not damage"
+    if kind == DAMAGED:
+        return "the checksum of a batch there does not match; see the findings"
+    if kind == MISSING:
+        names = [each.name for each in replicas if each.epoch is None]
+        return f"{', '.join(names)} {'lacks' if len(names) == 1 else 'lack'} offsets between others that it has"
+    if not earlier:
+        return "all have the same leader epoch: there were two leaders at the same time, or a disk changed bytes"
+    older = ", ".join(str(epoch) for epoch in sorted({each.epoch or 0 for each in earlier}))
+    has = "has" if len(earlier) == 1 else "have"
+    ahead, behind = (", ".join(each.name for each in some) for some in (later, earlier))
+    return (
+        f"leader epoch {later[0].epoch} in {ahead}, {older} in {behind}: after an unclean election, a follower"
+        f" truncates its data of the earlier epoch; from offset {first} on, {behind} {has} data that the later leader"
+        " never had"
+    )
