@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from kdump.log.directory_listing import is_directory, is_url
 from kdump.spark.arrow_types import spark_type
+from kdump.spark.coordinators import ASSIGNMENT, CLUSTERS
 from kdump.spark.packs import ENTRY, LIST, committed, finish_commit
 from kdump.spark.session import reason
 from kdump.spark.store import OWN, Store, StoreError
@@ -14,6 +15,7 @@ from kdump.spark.tables import RESULTS, SparkTable
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
+CLUSTER_VIEW = "clusters"
 UNIT_VIEW = "units"
 """View of the entries of all units (kdump.spark.packs.ENTRY)."""
 
@@ -43,6 +45,12 @@ def view_entries(spark: SparkSession, store: Store) -> None:
     """Create the view of the units' entries."""
     ddl = ", ".join(f"`{field.name}` {spark_type(field.type)}" for field in ENTRY)
     _view(spark, UNIT_VIEW, ddl, [store.path(each.entries) for each in committed(store)])
+
+
+def view_clusters(spark: SparkSession, store: Store) -> None:
+    """Create the view of what the metadata of each cluster says of its partitions."""
+    ddl = ", ".join(f"`{field.name}` {spark_type(field.type)}" for field in ASSIGNMENT)
+    _view(spark, CLUSTER_VIEW, ddl, [store.path(f"{CLUSTERS}/{name}") for name in store.list(CLUSTERS)])
 
 
 def _view(spark: SparkSession, name: str, ddl: str, files: list[str]) -> None:

@@ -22,7 +22,10 @@ from kdump.spark.tables import RECORDS
 from kdump.spark.task_read_limits import task_read_limits
 from kdump.spark.task_runner import TaskRunner
 
-ALL = ("segments", "batches", "findings", "index_entries", "producer_states", "checkpoints")
+ALL = (
+    *("segments", "batches", "findings", "index_entries", "producer_states", "checkpoints"),
+    *("group_offsets", "transactions", "metadata_records"),
+)
 """Tables that a scan writes by default; records have to be requested."""
 CHUNKS_PER_CORE = 4
 """Number of chunks for each core that a plan aims at, so that the cores finish at about the same time."""

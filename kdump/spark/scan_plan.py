@@ -3,12 +3,14 @@ have read, and writes the chunks that other tasks read."""
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 from kdump.check.engine.units import CheckUnit, each_unit
 from kdump.check.options import Options
+from kdump.log.directory_listing import parent
 from kdump.log.internal_topics import METADATA_TOPIC
 from kdump.log.log_directory import LogDirectory
 from kdump.log.partition_directory import PartitionDirectory
@@ -24,7 +26,7 @@ from kdump.spark.scan_sources import ScanSource, place_of
 from kdump.spark.segment_split import SegmentSplit
 from kdump.spark.store import OWN, Store, key_of
 from kdump.spark.table_plan import parts_of, slimmed
-from kdump.spark.tables import RECORDS
+from kdump.spark.tables import OF_TOPICS, RECORDS, SparkTable
 from kdump.spark.unit_read import UnitJob
 from kdump.version import __version__
 
@@ -152,8 +154,8 @@ def _jobs(task: GroupTask) -> Iterator[UnitJob | SliceJob]:
         unit = slimmed(unit)
         key = f"{ROOT if unit.directory else UNIT}-{key_of(source, unit.name)}"
         yield UnitJob(key, unit, identity, stamp(unit, identity, task), task.setup.tables, unit.size)
-    if task.setup.records:
-        yield from _slices(fleet, task)
+    tables = [RECORDS] if task.setup.records else []
+    yield from _slices(fleet, task, [*tables, *(OF_TOPICS[name] for name in task.setup.tables if name in OF_TOPICS)])
 
 
 def _fingerprint(unit: CheckUnit, identity: DiskIdentity, task: GroupTask) -> str:
@@ -193,16 +195,23 @@ def _print(task: GroupTask, *about: object) -> str:
     return key_of(LAYOUT, __version__, repr(options), repr(task.setup.tables), *map(repr, about))
 
 
-def _slices(fleet: Fleet, task: GroupTask) -> Iterator[SliceJob]:
-    """Yield a job for every slice of every segment. The rows of a segment that has not been written to are kept."""
-    options = replace(task.setup.reading, table=RECORDS, parallelism=1)
-    for part in parts_of(fleet, options, task.setup.check, PushedFilters()):
-        for piece in part.pieces:
-            own: SegmentSplit = piece.input
-            seen = (own.target.path, *file_stamp(own.target), content_of(own.target.path))
-            print_ = key_of(LAYOUT, __version__, repr(options.limits), repr(piece.identity), repr(seen), repr(own[1:]))
-            key = f"{RECORDS.name}-{key_of(own.target.source, own.target.path, str(own.start))}"
-            yield SliceJob(key, RECORDS.name, piece.identity, own, piece.state, piece.size, print_)
+def _slices(fleet: Fleet, task: GroupTask, tables: list[SparkTable]) -> Iterator[SliceJob]:
+    """Yield a job for every slice of every segment that has rows in these tables. The rows of a segment that has not
+    been written to are kept. Of Kafka's own topics, only one replica is decoded."""
+    decoded = {(source.path, name) for source in task.sources for name in source.decodes}
+    for table in tables:
+        options = replace(task.setup.reading, table=table, parallelism=1)
+        for part in parts_of(fleet, options, task.setup.check, PushedFilters()):
+            for piece in part.pieces:
+                own: SegmentSplit = piece.input
+                target = own.target
+                if table is not RECORDS and (target.source, os.path.basename(parent(target.path))) not in decoded:
+                    continue
+                seen = (target.path, *file_stamp(target), content_of(target.path))
+                about = (options.limits, piece.identity, seen, own[1:])
+                key = f"{table.name}-{key_of(target.source, target.path, str(own.start))}"
+                print_ = key_of(LAYOUT, __version__, *map(repr, about))
+                yield SliceJob(key, table.name, piece.identity, own, piece.state, piece.size, print_)
 
 
 def _chunks(

@@ -8,7 +8,8 @@ from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
 from kdump.check.options import Options
-from kdump.log.directory_listing import is_url, parent, real_path
+from kdump.log.directory_listing import is_url, length, parent, real_path
+from kdump.log.internal_topics import METADATA_TOPIC, OFFSETS_TOPIC, TRANSACTION_TOPIC
 from kdump.log.log_directory import LogDirectory, Place, directory_at
 from kdump.log.mounts import unmount_bundles
 from kdump.log.partition_directory import PartitionDirectory, partition
@@ -18,6 +19,7 @@ from kdump.spark.fleet import BY_BUNDLE, DiskIdentity, expanded, find
 from kdump.spark.store import StoreError
 from kdump.spark.task_read_limits import TaskReadLimits
 
+DECODED = (OFFSETS_TOPIC, TRANSACTION_TOPIC, METADATA_TOPIC)
 DIRECTORY, PARTITION, FILE = "log directory", "partition", "file"
 
 
@@ -33,6 +35,10 @@ class ScanSource:
     """Log directory that a partition is in; the path itself otherwise."""
     identity: DiskIdentity
     names: tuple[str, ...] = ()
+    logs: tuple[tuple[str, int, int], ...] = ()
+    """Partitions of Kafka's own topics: name, base offset of the last segment, bytes."""
+    decodes: tuple[str, ...] = ()
+    """Those of them whose records are decoded: each in one replica, that which reaches furthest."""
     recorded: str | None = None
     """Host and path of what a bundle was made of, if nothing else identifies it."""
 
@@ -90,9 +96,11 @@ def _source(place: Place, identity: DiskIdentity) -> ScanSource:
     if isinstance(place, LogDirectory):
         names = [each.name for each in place.partitions if not each.state] if identity.logDirectory is None else []
         recorded = recorded_place(place.path) if identity.identifiedBy == BY_BUNDLE else None
-        return ScanSource(place.path, real, DIRECTORY, place.path, identity, tuple(names), recorded)
+        logs = tuple(_log(each) for each in place.partitions if each.topic in DECODED and not each.state)
+        return ScanSource(place.path, real, DIRECTORY, place.path, identity, tuple(names), logs, recorded=recorded)
     if isinstance(place, PartitionDirectory):
-        return ScanSource(place.path, real, PARTITION, place.source, identity)
+        logs = (_log(place),) if place.topic in DECODED and not place.state else ()
+        return ScanSource(place.path, real, PARTITION, place.source, identity, logs=logs)
     return ScanSource(place.path, real, FILE, place.path, identity)
 
 
@@ -119,7 +127,29 @@ def merged(found: Iterable[FoundSources]) -> Sources:
             result.sources.append(source)
     _refuse_indistinguishable(result.sources)
     _mark_copies(result.sources)
+    _choose_decoded(result.sources)
     return result
+
+
+def _log(place: PartitionDirectory) -> tuple[str, int, int]:
+    segments = [segment for segment in place.segments if segment.log is not None]
+    size = sum(length(segment.log.path) or 0 for segment in segments if segment.log is not None)
+    return place.name, max((segment.offset for segment in segments), default=-1), size
+
+
+def _choose_decoded(sources: list[ScanSource]) -> None:
+    """Choose the replica of each partition of Kafka's own topics whose records are decoded."""
+    best: dict[tuple[str, str], tuple[tuple[int, int], int]] = {}
+    for number, each in enumerate(sources):
+        for name, base, size in each.logs if each.identity.copyOf is None else ():
+            key = (each.identity.cluster or f"at {each.above}", name)
+            if key not in best or best[key][0] < (base, size):
+                best[key] = (base, size), number
+    chosen: dict[int, list[str]] = {}
+    for (_, name), (_, number) in best.items():
+        chosen.setdefault(number, []).append(name)
+    for number, names in chosen.items():
+        sources[number] = replace(sources[number], decodes=tuple(sorted(names)))
 
 
 def _refuse_indistinguishable(sources: list[ScanSource]) -> None:

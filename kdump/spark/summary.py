@@ -18,7 +18,8 @@ from kdump.forensics.scan_answer import (
     ScannedBroker,
     ScannedUnits,
 )
-from kdump.spark.coordinators import ClusterFacts, ClusterTask, read_cluster
+from kdump.spark.coordinators import CLUSTERS, ClusterFacts, ClusterTask, by_lag, read_cluster
+from kdump.spark.derived_tables import derive_tables
 from kdump.spark.difference_table import update_differences
 from kdump.spark.fleet_sums import difference_sums, fleet_sums
 from kdump.spark.packs import LIST
@@ -26,7 +27,7 @@ from kdump.spark.result import open_result
 from kdump.spark.scan import ScanOptions, ScanResult
 from kdump.spark.scan_sources import DIRECTORY
 from kdump.spark.store import OWN, SUMMARY, Store
-from kdump.spark.tables import REPLICA_DIFFERENCES
+from kdump.spark.tables import GROUP_LAG, RESULTS
 from kdump.spark.task_read_limits import task_read_limits
 from kdump.spark.task_runner import TaskRunner
 from kdump.spark.unit_sums import COUNTS, MAX_ROWS, SumTask, UnitSums, merged_sums, sum_packs
@@ -58,12 +59,14 @@ def summarize(
     open_result(spark, store)
     update_differences(spark, store, done.run, _last_run(store), several=len(done.sources.sources) > 1)
     sums = _sums(tasks, store, done)
-    facts = _clusters(tasks, options, done, [row["producerId"] for row in sums.open])
+    facts = _clusters(tasks, options, store, done, [row["producerId"] for row in sums.open])
+    derive_tables(spark, store)
+    chosen = {*options.tables, *(["records"] if options.records else [])}
     groups = [group for each in facts for group in each.groups]
     values: dict[str, Any] = {
         "paths": list(options.paths),
         "out": store.root,
-        "tables": [*options.tables, *(["records"] if options.records else []), REPLICA_DIFFERENCES.name],
+        "tables": [name for name, table in RESULTS.items() if table.derived or name in chosen],
         "brokers": _brokers(done),
         "copies": [
             DiskCopy(each.path, each.identity.copyOf)
@@ -78,7 +81,7 @@ def summarize(
         "notInBundle": dict(sums.not_in_bundle) or None,
         **difference_sums(spark),
         "openTransactions": _transactions(sums.open, facts),
-        "groups": sorted(groups, key=lambda each: (-(each.lag or 0), each.groupId))[:MAX_ROWS],
+        "groups": sorted(groups, key=by_lag)[:MAX_ROWS],
         **sums.lists(),
         **fleet_sums(spark, facts, records=options.records),
         "units": units,
@@ -134,7 +137,9 @@ def _codes(sums: UnitSums) -> dict[str, int]:
     return dict(sorted(found.items()))
 
 
-def _clusters(tasks: TaskRunner, options: ScanOptions, done: ScanResult, producers: list[int]) -> list[ClusterFacts]:
+def _clusters(
+    tasks: TaskRunner, options: ScanOptions, store: Store, done: ScanResult, producers: list[int]
+) -> list[ClusterFacts]:
     """Read what the disks of each cluster say of it. A log directory without cluster.id stands for itself."""
     paths: dict[tuple[str | None, str | None], list[str]] = {}
     for each in done.sources.sources:
@@ -143,10 +148,24 @@ def _clusters(tasks: TaskRunner, options: ScanOptions, done: ScanResult, produce
             paths.setdefault((cluster, each.path if cluster is None else None), []).append(each.path)
     limits = task_read_limits(tasks.parallelism)
     inputs = [
-        ClusterTask(cluster, tuple(own), tuple(sorted({*producers})), MAX_ROWS, options.limits, limits)
-        for (cluster, _), own in paths.items()
+        ClusterTask(
+            store,
+            f"{done.run}-{number}",
+            cluster,
+            tuple(own),
+            tuple(sorted({*producers})),
+            MAX_ROWS,
+            options.limits,
+            limits,
+        )
+        for number, ((cluster, _), own) in enumerate(sorted(paths.items(), key=str))
     ]
-    return tasks.run(read_cluster, inputs)
+    facts = tasks.run(read_cluster, inputs)
+    for directory in (CLUSTERS, GROUP_LAG.name):
+        for name in store.list(directory):
+            if not name.startswith(f"{done.run}-"):
+                store.remove(f"{directory}/{name}")
+    return facts
 
 
 def _transactions(opened: list[Object], facts: list[ClusterFacts]) -> list[FleetTransaction]:

@@ -34,7 +34,7 @@ INT, BIGINT, STRING, BINARY, BOOLEAN, TIMESTAMP = "int", "bigint", "string", "bi
 WIDTHS = {"INT8": INT, "INT16": INT, "INT32": INT, "VARINT": INT, "UINT32": BIGINT, "INT64": BIGINT, "VARLONG": BIGINT}
 NARROW = ("partition", "sequence", "lastSequence", "epoch")
 """Names of 32-bit numbers that no file layout declares under that name."""
-PARTITIONS = "array<struct<topic:string,partitions:array<int>>>"
+IN_TRANSACTION = "array<struct<topic:string,partitions:array<int>>>"
 NESTED = {
     "headers": "array<struct<key:binary,value:binary>>",
     "control": "struct<type:string,version:int,coordinatorEpoch:int,value:string>",
@@ -270,7 +270,7 @@ TRANSACTIONS = _table(
             "state", STRING, "", "Empty, Ongoing, PrepareCommit, PrepareAbort, CompleteCommit, CompleteAbort, Dead"
         ),
         SparkColumn(
-            "partitions", PARTITIONS, "", "partitions of the transaction; none once all have a COMMIT or ABORT marker"
+            "partitions", IN_TRANSACTION, "", "partitions of the transaction; none once all have a COMMIT or ABORT marker"
         ),
         *with_time(
             SparkColumn("transactionStartTimestampMs", BIGINT, "epoch ms", "when the transaction began; -1: not set")
@@ -345,5 +345,57 @@ REPLICA_DIFFERENCES = _table(
     ],
     derived=True,
 )
-RESULTS = {table.name: table for table in (*_OF_FILES, REPLICA_DIFFERENCES)}
+_FROM_METADATA = "from the newest cluster metadata on the disks; null if there is none"
+PARTITIONS = _table(
+    "partitions",
+    "a replica of a partition, as its log directory and the cluster's metadata describe it",
+    COMMON,
+    [
+        SparkColumn("topicId", STRING, "", _FROM_METADATA),
+        SparkColumn("leader", INT, "", f"node.id of the leader, -1: none; {_FROM_METADATA}"),
+        SparkColumn("partitionLeaderEpoch", INT, "", f"epoch of the leader; {_FROM_METADATA}"),
+        SparkColumn("replicas", "array<int>", "", _FROM_METADATA),
+        SparkColumn("isr", "array<int>", "", f"in-sync replicas; {_FROM_METADATA}"),
+        SparkColumn("eligibleLeaderReplicas", "array<int>", "", f"KIP-966; {_FROM_METADATA}"),
+        SparkColumn("retentionMs", BIGINT, "ms", "retention.ms if the topic has time-based retention"),
+        SparkColumn("logStartOffset", BIGINT, "offset", "first offset, or log-start-offset-checkpoint if later"),
+        SparkColumn("highWatermark", BIGINT, "offset", "from replication-offset-checkpoint; null if it has none"),
+        SparkColumn("lastStableOffset", BIGINT, "offset", "first offset of an open transaction, or logEndOffset"),
+        SparkColumn("logEndOffset", BIGINT, "offset", "offset after the last record; null if the end was not read"),
+        SparkColumn("behind", BIGINT, "offset", "difference to the highest logEndOffset of the partition's replicas"),
+        SparkColumn("segments", BIGINT, "", "number of segments"),
+        SparkColumn("size", BIGINT, "bytes", "size of the segments"),
+        SparkColumn("batches", BIGINT, "", "number of batches"),
+        SparkColumn("records", BIGINT, "", "number of records in valid batches"),
+        *with_time(SparkColumn("oldestTimestamp", BIGINT, "epoch ms", "of the batches")),
+        *with_time(SparkColumn("newestTimestamp", BIGINT, "epoch ms", "of the batches")),
+    ],
+    derived=True,
+)
+OPEN_TRANSACTIONS = _table(
+    "open_transactions",
+    "a transaction without a COMMIT or ABORT marker at the end of a log",
+    COMMON,
+    [
+        SparkColumn("producerId", BIGINT, "", "ID of the producer"),
+        SparkColumn("producerEpoch", INT, "", "epoch of that producer"),
+        SparkColumn("firstOffset", BIGINT, "offset", "first offset of the transaction"),
+        *with_time(SparkColumn("timestamp", BIGINT, "epoch ms", "of its first batch")),
+        SparkColumn("records", BIGINT, "", "records of it in the partition"),
+        SparkColumn("transactionalId", STRING, "", "from __transaction_state; null if it is not on the disks"),
+        SparkColumn("coordinatorState", STRING, "", "its newest state there, such as Ongoing; null if it is not there"),
+    ],
+    derived=True,
+)
+GROUP_LAG = _table(
+    "group_lag",
+    "an offset that a group has committed, with the group's lag",
+    [IDENTITY[0]],
+    columns_of(key for key in TYPES["groupOffset"] if key.name != "pending"),
+    derived=True,
+)
+OF_TOPICS = {table.name: table for table in (GROUP_OFFSETS, TRANSACTIONS, METADATA_RECORDS)}
+"""Tables of the records of Kafka's own topics."""
+_DERIVED: tuple[SparkTable, ...] = (PARTITIONS, REPLICA_DIFFERENCES, OPEN_TRANSACTIONS, GROUP_LAG)
+RESULTS: dict[str, SparkTable] = {table.name: table for table in (*_OF_FILES, *OF_TOPICS.values(), *_DERIVED)}
 """Tables that `kdump scan` writes and `kdump query` reads."""

@@ -18,15 +18,17 @@ from click.testing import CliRunner, Result
 from crc32c import crc32c
 
 from kdump.cli import cli
+from kdump.spark.result import open_result
 from kdump.spark.scan import ALL, ScanOptions, scan
 from kdump.spark.store import Store, StoreError
-from kdump.spark.tables import TABLES
+from kdump.spark.tables import OF_TOPICS, TABLES
 from kdump.spark.task_runner import SparkTasks
 from tests.conftest import DISKS, FIXTURES, ROOT
 from tests.craft import overwrite, patch, split
 from tests.spark import same
 
 KAFKA = DISKS / "kafka-4.3"
+OF_FILES = [*(name for name in ALL if name not in OF_TOPICS), "records"]
 
 
 def kdump(*arguments: Any) -> Result:
@@ -38,7 +40,7 @@ def kdump(*arguments: Any) -> Result:
 def tables(spark: Any, out: Path) -> dict[str, list[str]]:
     """Return all rows of all tables of a result, sorted."""
     found = {}
-    for name in (*ALL, "records"):
+    for name in OF_FILES:
         table = TABLES[name]
         columns = [column.name for column in table.columns if not column.of]
         rows: list[str] = []
@@ -52,7 +54,7 @@ def tables(spark: Any, out: Path) -> dict[str, list[str]]:
 def expected(paths: list[Path]) -> dict[str, list[str]]:
     """Return the same, as the data source reads the disks."""
     found = {}
-    for name in (*ALL, "records"):
+    for name in OF_FILES:
         columns = [column.name for column in TABLES[name].columns if not column.of]
         found[name] = sorted(str(row) for row in same.rows(name, paths, columns))
     return found
@@ -90,6 +92,7 @@ def test_a_fleet_of_three(spark: Any, tmp_path: Path) -> None:
     assert again["units"] == {"read": 0, "continued": 0, "kept": 52, "gone": 0}
     assert {**again, "units": 0, "seconds": 0} == {**said, "units": 0, "seconds": 0}
 
+    _derived(spark, paths, tmp_path / "fleet", said)
     # Earlier answers are also in a table.
     rows = kdump("query", tmp_path / "fleet", "select topic, kind, brokers from replica_differences")
     assert rows.exit_code == 0
@@ -110,6 +113,45 @@ def test_a_fleet_of_three(spark: Any, tmp_path: Path) -> None:
     assert failed.exit_code == 2
     assert "nothing" in failed.stderr
     assert len(failed.stderr.splitlines()) == 1
+
+
+def _derived(spark: Any, paths: list[Path], out: Path, said: dict[str, Any]) -> None:
+    """Check the tables that are not read from one file each."""
+    open_result(spark, Store(str(out)))
+
+    def query(sql: str) -> list[tuple[Any, ...]]:
+        return [tuple(row) for row in spark.sql(sql).collect()]
+
+    # Each partition of Kafka's own topics is decoded once, where it reaches furthest.
+    for name, topic in (("metadata_records", "__cluster_metadata"), ("group_offsets", "__consumer_offsets")):
+        logs = [path / f"{topic}-0" for path in paths if (path / f"{topic}-0").is_dir()]
+        longest = max(logs, key=lambda log: sum(path.stat().st_size for path in log.glob("*.log")))
+        columns = [column.name for column in TABLES[name].columns if not column.of]
+        rows = [str(row) for row in same.rows(name, [longest.parent], columns)]
+        found = spark.table(name).select(*columns).collect()
+        assert sorted(str(row.asDict(recursive=True)) for row in found) == sorted(rows)
+    cluster = {(each["topic"], each["partition"]): each for each in _partitions(paths[0])}
+    replicas = query("select topic, partition, leader, isr, behind, logEndOffset, records from partitions")
+    assert len(replicas) == said["partitions"]
+    known = [each for each in replicas if (each[0], each[1]) in cluster]
+    assert known
+    for topic, partition, leader, isr, *_ in known:
+        assert (leader, isr) == (cluster[topic, partition]["leader"], cluster[topic, partition]["isr"])
+    ledger = query("select broker, behind, logEndOffset from partitions where topic = 'ledger' order by broker")
+    assert ledger == [("1", 0, 70), ("2", 5, 65)]
+    stable = query(
+        "select topic, lastStableOffset, highWatermark from partitions where lastStableOffset < logEndOffset"
+    )
+    assert stable == [("payments", 114, 120)]
+    opened = query("select topic, firstOffset, transactionalId, coordinatorState, records from open_transactions")
+    assert opened == [("payments", 114, "tx-hang", "Ongoing", 1)]
+    lag = query("select groupId, sum(lag) from group_lag group by 1 having sum(lag) > 0 order by 1")
+    assert lag == [(group["groupId"], group["lag"]) for group in said["groups"] if group["lag"]]
+
+
+def _partitions(disk: Path) -> list[dict[str, Any]]:
+    found = same.cli_objects("cluster", "--show", "partitions", "--json", str(disk))
+    return [each for each in found if each["type"] == "clusterPartition"]
 
 
 def test_replicas_that_do_not_say_whose_they_are(spark: Any, tmp_path: Path) -> None:
