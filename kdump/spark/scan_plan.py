@@ -3,17 +3,15 @@ have read, and writes the chunks that other tasks read."""
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 from kdump.check.engine.units import CheckUnit, each_unit
 from kdump.check.options import Options
-from kdump.log.directory_listing import parent
 from kdump.log.internal_topics import METADATA_TOPIC
 from kdump.log.log_directory import LogDirectory
-from kdump.log.partition_directory import PartitionDirectory
+from kdump.log.partition_directory import PartitionDirectory, partition
 from kdump.spark.bundles import content_of, mount_for_task
 from kdump.spark.file_stamps import file_stamp
 from kdump.spark.filters import PushedFilters
@@ -22,7 +20,7 @@ from kdump.spark.packs import LAYOUT, PLANNED, Pack, entries
 from kdump.spark.read_chunk import Chunk, ChunkFile, ChunkResult, SliceJob, put_chunk, read_chunk, resumed_job
 from kdump.spark.read_task import OPENING
 from kdump.spark.scan_setup import ScanSetup
-from kdump.spark.scan_sources import ScanSource, place_of
+from kdump.spark.scan_sources import ScanSource, log_at, place_of
 from kdump.spark.segment_split import SegmentSplit
 from kdump.spark.store import OWN, Store, key_of
 from kdump.spark.table_plan import parts_of, slimmed
@@ -198,18 +196,21 @@ def _print(task: GroupTask, *about: object) -> str:
 def _slices(fleet: Fleet, task: GroupTask, tables: list[SparkTable]) -> Iterator[SliceJob]:
     """Yield a job for every slice of every segment that has rows in these tables. The rows of a segment that has not
     been written to are kept. Of Kafka's own topics, only one replica is decoded."""
-    decoded = {(source.path, name) for source in task.sources for name in source.decodes}
+    decoded = Fleet(
+        [
+            FoundDirectory(partition(log_at(source, name), source.above), source.identity)
+            for source in task.sources
+            for name in source.decodes
+        ]
+    )
     for table in tables:
         options = replace(task.setup.reading, table=table, parallelism=1)
-        for part in parts_of(fleet, options, task.setup.check, PushedFilters()):
+        for part in parts_of(fleet if table is RECORDS else decoded, options, task.setup.check, PushedFilters()):
             for piece in part.pieces:
                 own: SegmentSplit = piece.input
-                target = own.target
-                if table is not RECORDS and (target.source, os.path.basename(parent(target.path))) not in decoded:
-                    continue
-                seen = (target.path, *file_stamp(target), content_of(target.path))
+                seen = (own.target.path, *file_stamp(own.target), content_of(own.target.path))
                 about = (options.limits, piece.identity, seen, own[1:])
-                key = f"{table.name}-{key_of(target.source, target.path, str(own.start))}"
+                key = f"{table.name}-{key_of(own.target.source, own.target.path, str(own.start))}"
                 print_ = key_of(LAYOUT, __version__, *map(repr, about))
                 yield SliceJob(key, table.name, piece.identity, own, piece.state, piece.size, print_)
 

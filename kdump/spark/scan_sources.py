@@ -112,6 +112,11 @@ def place_of(source: ScanSource) -> Place:
     return partition(source.path, source.above) if source.kind == PARTITION else target(source.path)
 
 
+def log_at(source: ScanSource, name: str) -> str:
+    """Return the path of one of the partitions of a source."""
+    return source.path if source.kind == PARTITION else f"{source.path.rstrip('/')}/{name}"
+
+
 def merged(found: Iterable[FoundSources]) -> Sources:
     """Return all sources, each once even if several paths lead to it, with copies of a disk marked. Raises StoreError
     if two may be the same disk, or not."""

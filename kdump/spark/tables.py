@@ -270,7 +270,10 @@ TRANSACTIONS = _table(
             "state", STRING, "", "Empty, Ongoing, PrepareCommit, PrepareAbort, CompleteCommit, CompleteAbort, Dead"
         ),
         SparkColumn(
-            "partitions", IN_TRANSACTION, "", "partitions of the transaction; none once all have a COMMIT or ABORT marker"
+            "partitions",
+            IN_TRANSACTION,
+            "",
+            "partitions of the transaction; none once all have a COMMIT or ABORT marker",
         ),
         *with_time(
             SparkColumn("transactionStartTimestampMs", BIGINT, "epoch ms", "when the transaction began; -1: not set")
