@@ -48,6 +48,22 @@ def recorded_place(path: str) -> str | None:
     return f"{manifest.host}:{directory}" + (f"/{rest}" if rest else "")
 
 
+def same_place(found: Iterable[tuple[str, str | None, str | None]], remedy: str) -> str | None:
+    """Return the message for two bundles without IDs that were made of the same path on hosts of the same name; None if
+    there are none. `found`: path, recorded place if nothing else identifies the bundle, and broker of each source."""
+    seen: dict[tuple[str, str | None], str] = {}
+    for path, recorded, broker in found:
+        if recorded is None:
+            continue
+        other = seen.setdefault((recorded, broker), path)
+        if other != path:
+            return (
+                f"{other} and {path} are both bundles of {recorded}, without meta.properties: are they two brokers, or"
+                f" the same disk twice? Name the brokers with {remedy}, or leave one out"
+            )
+    return None
+
+
 def content_of(path: str) -> str:
     """Return what a bundle that contains a path has of its disk; empty if the path is in none. The same file can have
     more in another bundle."""

@@ -6,7 +6,7 @@ from __future__ import annotations
 import glob
 import os
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 
 from kdump.check.log_dir_context import ids
@@ -54,6 +54,13 @@ class Fleet:
     found: list[FoundDirectory] = field(default_factory=list)
     unreadable: list[tuple[str, str]] = field(default_factory=list)
     missing: list[str] = field(default_factory=list)
+
+    def recorded(self) -> Iterator[tuple[str, str | None, str | None]]:
+        """Yield path, what a bundle was made of if nothing else identifies it, and broker of each log directory."""
+        for each in self.found:
+            if isinstance(each.place, LogDirectory):
+                is_by_bundle = each.identity.identifiedBy == BY_BUNDLE
+                yield each.place.path, recorded_place(each.place.path) if is_by_bundle else None, each.identity.broker
 
 
 def find(

@@ -14,7 +14,7 @@ from kdump.log.log_directory import LogDirectory, Place, directory_at
 from kdump.log.mounts import unmount_bundles
 from kdump.log.partition_directory import PartitionDirectory, partition
 from kdump.log.paths import target
-from kdump.spark.bundles import recorded_place
+from kdump.spark.bundles import recorded_place, same_place
 from kdump.spark.fleet import BY_BUNDLE, DiskIdentity, expanded, find
 from kdump.spark.store import StoreError
 from kdump.spark.task_read_limits import TaskReadLimits
@@ -159,17 +159,9 @@ def _choose_decoded(sources: list[ScanSource]) -> None:
 
 def _refuse_indistinguishable(sources: list[ScanSource]) -> None:
     """Raise StoreError if two bundles without IDs were made of the same path on hosts of the same name."""
-    seen: dict[tuple[str, str | None], str] = {}
-    for each in sources:
-        if each.recorded is None:
-            continue
-        key = (each.recorded, each.identity.broker)
-        if key in seen:
-            raise StoreError(
-                f"{seen[key]} and {each.path} are both bundles of {each.recorded}, without meta.properties: are they"
-                " two brokers, or the same disk twice? Name the brokers with --broker PATH=NAME, or leave one out"
-            )
-        seen[key] = each.path
+    message = same_place(((each.path, each.recorded, each.identity.broker) for each in sources), "--broker PATH=NAME")
+    if message is not None:
+        raise StoreError(message)
 
 
 def _above(path: str) -> Iterable[str]:

@@ -19,7 +19,7 @@ from kdump.log.selection import Selection
 from kdump.render.escape import path_text
 from kdump.spark.arrow import Rows
 from kdump.spark.batch_rows import BatchRows
-from kdump.spark.bundles import mount_for_task
+from kdump.spark.bundles import mount_for_task, same_place
 from kdump.spark.data_source_options import OptionError, ReadOptions
 from kdump.spark.filters import PushedFilters
 from kdump.spark.fleet import Fleet, find
@@ -66,12 +66,15 @@ class TableRead:
 
     def fleet(self) -> Fleet:
         """Find what is below the paths. Raises OptionError for one that does not exist, except for the table findings,
-        which has a row for it."""
+        which has a row for it, and for bundles that cannot be told apart."""
         self.use_storage()
         unmount_bundles()
         fleet = find(self.options.paths, self.check, self.options.broker, self.options.brokers)
         if fleet.missing and self.options.table is not FINDINGS:
             raise OptionError(fleet.missing[0])
+        message = same_place(fleet.recorded(), "the option brokers")
+        if message is not None:
+            raise OptionError(message)
         return fleet
 
     def read(self, part: ReadTask, schema: pa.Schema) -> Iterator[pa.RecordBatch]:

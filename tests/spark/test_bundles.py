@@ -122,6 +122,9 @@ def test_disks_without_ids(tmp_path: Path) -> None:
     store = Store(str(tmp_path / "out"))
     with pytest.raises(StoreError, match=r"/one and \S*/two are both bundles of \S+:\S*/kafka-logs, without meta"):
         scan(Here(), ScanOptions((str(one), str(two))), store)
+    with pytest.raises(OptionError, match=r"/one and \S*/two are both bundles of \S+, without .* the option brokers"):
+        same.rows("segments", [one, two], now=NOW)
+    assert same.rows("segments", [one, two], now=NOW, brokers=json.dumps({str(one): "1", str(two): "2"}))
     options = ScanOptions((str(one), str(two)), brokers={str(one): "1", str(two): "2"})
     found = scan(Here(), options, store).sources.sources
     assert [(each.identity.broker, each.identity.identifiedBy) for each in found] == [
