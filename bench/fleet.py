@@ -112,9 +112,10 @@ def scanned(spark: Any, root: Path, out: Path, records: bool) -> tuple[float, Us
     """Scan `root` into `out`. Returns the elapsed seconds and the resources that the workers used."""
     from kdump.spark.scan import ScanOptions, scan
     from kdump.spark.store import Store
+    from kdump.spark.task_runner import SparkTasks
 
     before, began = workers(), time.perf_counter()
-    scan(spark, ScanOptions((str(root),), records=records), Store(str(out)))
+    scan(SparkTasks(spark), ScanOptions((str(root),), records=records), Store(str(out)))
     seconds, after = time.perf_counter() - began, workers()
     return seconds, Used(after.seconds - before.seconds, after.peak)
 

@@ -1,6 +1,6 @@
 """Benchmark of `kdump scan` on many small partitions: a fleet of 6 brokers of 200 partitions, scanned, scanned again
-unchanged, and with one partition changed; and a fleet of 100 brokers of 4,000 partitions with 20 segments each, which is
-planned but not read. Run as python -m bench.fleet_partitions.
+unchanged, and with one partition changed; and a fleet of 100 brokers of 4,000 partitions with 20 segments each, which
+is planned but not read. Run as python -m bench.fleet_partitions.
 
 Reports CPU seconds and peak memory of the JVM, of the workers, and of kdump's own process, and the files of the result.
 """
@@ -116,8 +116,8 @@ def properties(disk: Path, number: int) -> None:
 
 
 def large_fleet(root: Path, brokers: int, partitions: int, segments: int) -> list[Path]:
-    """Write disks that can be planned but have no batches: each broker's partitions are links to those of one disk, with
-    empty segments."""
+    """Write disks that can be planned but have no batches: each broker's partitions are links to those of one disk,
+    with empty segments."""
     source = root / "partitions"
     for number in range(partitions):
         here = source / f"topic-{number // 20:04}-{number % 20}"
