@@ -66,7 +66,7 @@ class ScanCommandOptions(CommandOptions):
     help="Write the tables to this directory: a new one, or that of an earlier scan.",
 )
 @click.option(
-    "--master", metavar="URL", help="Run Spark on this master: spark://…, local-cluster[2,1,1024] …  [local[*]]"
+    "--master", metavar="URL", help="Run Spark on this master: spark://…, local-cluster[2,1,1024], sc://… …  [local[*]]"
 )
 @click.option(
     "--tables", metavar="NAME,…", help="Write these tables, and those that the summary needs.  [all but records]"

@@ -39,8 +39,10 @@ COMPARED = f"""
   select r.cluster, r.topic, r.partition, r.source, r.replicas, b.base, b.last, b.epoch, b.records,
          bit_or(bit) over at as present,
          aggregate(r.replicas, 0L, (bits, r) -> if(base between r.first and r.end, bits | r.bit, bits)) as expected,
-         min(crc) over at <> max(crc) over at or min(last) over at <> max(last) over at
-         or min(valid) over at <> max(valid) over at as isUnlike,
+         bit_or(bit) over (partition by r.cluster, r.topic, r.partition, base, crc, last, valid)
+         <> bit_or(bit) over at as isUnlike,
+         sum(records) over (partition by r.cluster, r.topic, r.partition, r.source order by base
+                            rows between current row and unbounded following) as remaining,
          not min(valid) over at as isDamaged, max(rewritten) over at as isRewritten,
          max(rewritten) over (partition by r.cluster, r.topic, r.partition) as isCleaned,
          coalesce(max(last) over (partition by r.cluster, r.topic, r.partition order by base
@@ -58,8 +60,8 @@ COMPARED = f"""
   window at as (partition by r.cluster, r.topic, r.partition, base)
 """
 """The batches of partitions with several replicas, each with what the others have at the same offset. `rewritten`: the
-log cleaner has evidently rewritten it, with fewer records than offsets, or a delete horizon. `isInside`: it begins
-inside another batch."""
+log cleaner has evidently rewritten it, with fewer records than offsets, or a delete horizon. `remaining`: records from
+there to the end of the replica. `isInside`: it begins inside another batch."""
 DIFFERENT = f"""
   select *, case when isDamaged then '{DAMAGED}' when isRewritten or (isCleaned and not isUnlike and not isInside)
             then '{COMPACTED}' else '{DIVERGED}' end as kind
@@ -75,7 +77,7 @@ BEGUN = """
 STRETCHES = f"""
   select cluster, topic, partition, stretch, kind, source, any_value(replicas) as replicas,
          bit_or(expected) as expected, min(base) as first, max(last) as last, sum(records) as records,
-         min_by(epoch, base) as epoch, bool_or(isUnlike or isInside) as isUnlike
+         min_by(remaining, base) as remaining, min_by(epoch, base) as epoch, bool_or(isUnlike or isInside) as isUnlike
   from (select *, if(kind = '{COMPACTED}', -1, sum(begins) over (partition by cluster, topic, partition
                      order by base, source rows between unbounded preceding and current row)) as stretch from begun)
   group by 1, 2, 3, 4, 5, 6 order by 1, 2, 3, 4, 5, 6
@@ -85,13 +87,15 @@ rewritten is one stretch."""
 
 
 class ReplicaStretch(NamedTuple):
-    """What one replica has in a stretch. `epoch`: leader epoch of its first batch there; None if it has none."""
+    """What one replica has in a stretch. `remaining`: its records from there to its end; `epoch`: leader epoch of its
+    first batch there; None if it has none."""
 
     source: str
     broker: str | None
     end: int
-    records: int
-    epoch: int | None
+    records: int = 0
+    remaining: int = 0
+    epoch: int | None = None
 
     @property
     def name(self) -> str:
@@ -116,13 +120,7 @@ def differences_of(rows: Iterable[Any]) -> Iterator[ReplicaDifference]:
         for row in found:
             expected |= row.expected
         replicas = [
-            ReplicaStretch(
-                each.source,
-                each.broker,
-                each.end,
-                here[each.source].records if each.source in here else 0,
-                here[each.source].epoch if each.source in here else None,
-            )
+            _in_replica(each, here.get(each.source))
             for each in sorted(found[0].replicas, key=lambda each: each.source)
             if each.bit & expected or each.source in here
         ]
@@ -131,6 +129,11 @@ def differences_of(rows: Iterable[Any]) -> Iterator[ReplicaDifference]:
             kind = MISSING
         first, last = min(row.first for row in found), max(row.last for row in found)
         yield _difference(cluster, topic, partition, kind, first, last, replicas)
+
+
+def _in_replica(replica: Any, row: Any) -> ReplicaStretch:
+    found = ReplicaStretch(replica.source, replica.broker, replica.end)
+    return found if row is None else found._replace(records=row.records, remaining=row.remaining, epoch=row.epoch)
 
 
 def _difference(
@@ -142,7 +145,7 @@ def _difference(
     is_truncated = kind == DIVERGED and bool(earlier)
     lost = None
     if kind == MISSING or is_truncated:
-        lost = max(each.records for each in (earlier if is_truncated else replicas))
+        lost = max([each.remaining for each in earlier] if is_truncated else [each.records for each in replicas])
     return ReplicaDifference(
         cluster=cluster,
         topic=topic,

@@ -22,6 +22,13 @@ if TYPE_CHECKING:
 
 LOCAL = "local[*]"
 LOCAL_IDLE = "local[1]"
+CONNECT = "sc://"
+SQL_SETTINGS = {
+    PUSHDOWN: "true",
+    "spark.sql.session.timeZone": "UTC",
+    "spark.sql.sources.partitionColumnTypeInference.enabled": "false",
+    "spark.sql.sources.parallelPartitionDiscovery.threshold": "1000",
+}
 LOG = "KDUMP_SPARK_LOG"
 """Environment variable with the file for Spark's log output, which is not shown anywhere."""
 MEMORY = "1g"
@@ -51,11 +58,13 @@ def require() -> None:
 
 
 def session(master: str | None = None, conf: dict[str, str] | None = None) -> SparkSession:
-    """Return a session on `master` (None: as set by spark-submit, else local[*]), with the data source registered.
-    Raises NoSpark."""
+    """Return a session on `master` (None: as set by spark-submit, else local[*]), with the data source registered. A
+    master that begins with sc:// is a Spark Connect server. Raises NoSpark."""
     require()
     from pyspark.sql import SparkSession
 
+    if master is not None and master.startswith(CONNECT):
+        return _connected(master, conf or {})
     if java() is None:
         home = os.environ.get("JAVA_HOME")
         problem = f"JAVA_HOME ({home}) contains no bin/java" if home else "there is no java on the PATH"
@@ -74,6 +83,26 @@ def session(master: str | None = None, conf: dict[str, str] | None = None) -> Sp
             register(spark)
         except Exception as error:
             raise NoSpark(f"Spark failed to start: {_reason(error, log)}") from None
+    return spark
+
+
+def _connected(url: str, conf: dict[str, str]) -> SparkSession:
+    """Return a session with a Spark Connect server. Raises NoSpark."""
+    from pyspark.errors import PySparkException
+    from pyspark.sql import SparkSession
+
+    with _quiet():
+        try:
+            spark: SparkSession = SparkSession.builder.remote(url).getOrCreate()
+            for name, value in (SQL_SETTINGS | conf).items():
+                spark.conf.set(name, value)
+            register(spark)
+        except ImportError as error:
+            raise NoSpark(f"Spark Connect needs more packages ({error}): pip install 'pyspark[connect]'") from None
+        except (PySparkException, RuntimeError) as error:
+            raise NoSpark(f"{url}: {reason(error) or error}") from None
+        except Exception as error:  # grpc's
+            raise NoSpark(f"{url}: {type(error).__name__}") from None
     return spark
 
 
@@ -147,13 +176,7 @@ def _reason(error: Exception, log: BinaryIO) -> str:
 
 def _settings(master: str | None) -> dict[str, str]:
     submitted = "PYSPARK_GATEWAY_PORT" in os.environ  # configured by spark-submit
-    settings = {
-        PUSHDOWN: "true",
-        "spark.sql.session.timeZone": "UTC",
-        "spark.sql.sources.partitionColumnTypeInference.enabled": "false",
-        "spark.ui.showConsoleProgress": "false",
-        "spark.sql.sources.parallelPartitionDiscovery.threshold": "1000",
-    }
+    settings = {**SQL_SETTINGS, "spark.ui.showConsoleProgress": "false"}
     if master is not None or not submitted:
         settings["spark.master"] = master or (LOCAL_IDLE if is_idle() else LOCAL)
     if not submitted:

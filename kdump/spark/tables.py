@@ -340,8 +340,8 @@ REPLICA_DIFFERENCES = _table(
             "lost",
             BIGINT,
             "",
-            "diverged: the most records of an earlier leader epoch in a replica, which are lost when it truncates them;"
-            " missing: the records that a replica lacks; otherwise null",
+            "diverged: the most records that a replica of an earlier leader epoch has from firstOffset to its end, and"
+            " loses by truncation; missing: the records that a replica lacks; otherwise null",
         ),
         SparkColumn("lastOffsets", "array<bigint>", "offset", "last offset of each replica"),
         SparkColumn("explanation", STRING, "", "explanation of the difference, based on the leader epochs"),

@@ -45,7 +45,7 @@ def alone(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
 
 @pytest.fixture
 def standalone(tmp_path: Path) -> Iterator[str]:
-    """The URL of a master with one worker."""
+    """The URL of a master with two workers."""
     import pyspark
 
     home = os.path.dirname(pyspark.__file__)
@@ -62,9 +62,11 @@ def standalone(tmp_path: Path) -> Iterator[str]:
     try:
         start("master.Master", "--host", "127.0.0.1", "--port", "0", "--webui-port", "0")
         url = _seen(log, r"spark://127\.0\.0\.1:\d+")
-        work = str(tmp_path / "work")
-        start("worker.Worker", "--host", "127.0.0.1", "--webui-port", "0", "-c", "2", "-m", "2g", "-d", work, url)
-        _seen(tmp_path / "worker.log", "Successfully registered with master")
+        for number in "12":
+            work = str(tmp_path / f"work-{number}")
+            start("worker.Worker", "--host", "127.0.0.1", "--webui-port", "0", "-c", "1", "-m", "1g", "-d", work, url)
+            (tmp_path / "worker.log").rename(tmp_path / f"worker-{number}.log")
+            _seen(tmp_path / f"worker-{number}.log", "Successfully registered with master")
         yield url
     finally:
         for process in reversed(started):
@@ -173,6 +175,38 @@ def test_a_result_in_an_object_store(alone: dict[str, Any], monkeypatch: pytest.
 def test_on_executors(alone: dict[str, Any], tmp_path: Path) -> None:
     found = scan(tmp_path / "out", "--master", "local-cluster[2,1,1024]", "--conf", "spark.executor.memory=700m")
     assert found == alone
+
+
+def test_bundles_alone(alone: dict[str, Any], standalone: str, tmp_path: Path) -> None:
+    """Each broker's bundle is copied to one place. There, SQL finds where replicas diverge, the hanging transaction
+    and the groups that are behind."""
+    bundles = tmp_path / "bundles"
+    bundles.mkdir()
+    for path in PATHS:
+        run("bundle", str(path), "--out", str(tmp_path / path.name), "--tar", str(bundles / f"{path.name}.tar"))
+    out = str(tmp_path / "out")
+    master = ("--master", standalone, "--conf", "spark.executor.memory=700m")
+    found = json.loads(run("scan", str(bundles), "--out", out, "--json", *master))
+    for name in ("partitions", "batches", "findings", "codes", "groups", "topics", "formats"):
+        assert found[name] == alone[name], name
+    assert found["notInBundle"]
+
+    def query(sql: str) -> list[dict[str, Any]]:
+        return [json.loads(line) for line in run("query", out, sql, "--json").splitlines()]
+
+    (ledger,) = query("select topic, firstOffset, lost, brokers from replica_differences")
+    assert ledger == {"topic": "ledger", "firstOffset": 50, "lost": 20, "brokers": ["1", "2"]}
+    (hanging,) = query("select topic, firstOffset, transactionalId, coordinatorState from open_transactions")
+    assert list(hanging.values()) == ["payments", 114, "tx-hang", "Ongoing"]
+    lag = query("select groupId, sum(lag) as lag from group_lag group by 1 having lag > 0 order by lag desc, groupId")
+    assert lag == [{"groupId": each["groupId"], "lag": each["lag"]} for each in alone["groups"] if each["lag"]]
+
+
+def run(*arguments: str) -> str:
+    command = [sys.executable, "-m", "kdump", *arguments]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=600, check=False)
+    assert done.returncode in (0, 1), done.stderr
+    return done.stdout
 
 
 def test_on_a_standalone_master(alone: dict[str, Any], standalone: str, tmp_path: Path) -> None:

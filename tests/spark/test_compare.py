@@ -88,6 +88,11 @@ CASES: dict[str, tuple[Case, list[tuple[str, int, int]]]] = {
     "inside": ({"a": [*log(end=20), Fact(18, 22, 7)], "b": log(15)}, [(DIVERGED, 18, 24)]),
     "damaged": ({"a": log(), "b": changed(log(), 25, crc=9, valid=False)}, [(DAMAGED, 25, 29)]),
     "damaged in its records": ({"a": log(), "b": changed(log(), 25, valid=False)}, [(DAMAGED, 25, 29)]),
+    "the same base twice": ({"a": [*log(), Fact(45, 49, 3)], "b": [*log(), Fact(45, 49, 3)]}, []),
+    "the earlier epoch is longer": (
+        {"a": log(), "b": log(end=30) + log(30, 40, crc=1, epoch=2)},
+        [(DIVERGED, 30, 39)],
+    ),
     "damaged in both": ({"a": log(valid=False), "b": log(valid=False)}, []),
     "damaged and diverged": (
         {"a": log(), "b": changed(changed(log(), 25, crc=9, valid=False), 30, 40, crc=9)},
@@ -116,6 +121,12 @@ def test_what_a_follower_truncates(found: dict[str, list[ReplicaDifference]]) ->
     assert (difference.records, difference.lost) == ([20, 20], 20)
     assert "leader epoch 2 in broker b, 0 in broker a" in difference.explanation
     assert "from offset 30 on, broker a has data" in difference.explanation
+
+
+def test_a_follower_truncates_to_its_end(found: dict[str, list[ReplicaDifference]]) -> None:
+    """Also what it has beyond the end of the later leader."""
+    (difference,) = found["the earlier epoch is longer"]
+    assert (difference.records, difference.lost, difference.lastOffsets) == ([10, 10], 20, [49, 39])
 
 
 def test_how_bad_it_is(found: dict[str, list[ReplicaDifference]]) -> None:
