@@ -114,6 +114,12 @@ def hidden(name: str) -> str:
     return f"{directory}/.{file}"
 
 
+def refuse_old(store: Store) -> None:
+    """Raise StoreError if the result is that of an earlier version, whose files this one does not know."""
+    if any(name.endswith(".json") for name in store.list(UNITS)):
+        raise StoreError(f"{store.root}: the result of an earlier version of kdump; choose a new directory")
+
+
 def committed(store: Store) -> list[Pack]:
     """Return the packs of the result, after the last scan that was finished; none if that is unknown."""
     data = store.read(LIST)

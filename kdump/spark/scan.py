@@ -12,7 +12,7 @@ from kdump.check.options import Options
 from kdump.log.fault_tolerant import careful_source
 from kdump.log.region import Limits
 from kdump.spark.data_source_options import SPLIT, ReadOptions
-from kdump.spark.packs import UNITS, Pack, all_packs, commit, committed, finish_commit, new_run
+from kdump.spark.packs import UNITS, Pack, all_packs, commit, committed, finish_commit, new_run, refuse_old
 from kdump.spark.read_chunk import ChunkResult, ChunkTask, read_chunk_file
 from kdump.spark.scan_plan import RUNS, GroupTask, plan_group
 from kdump.spark.scan_setup import ScanSetup
@@ -94,6 +94,7 @@ def scan(
     found = tasks.run(find_sources, [FindTask(path, check, options.brokers, setup.limits) for path in paths])
     sources = merged(sorted(found, key=lambda each: paths.index(each.path)))
     store.begin([source.path for source in sources.sources])
+    refuse_old(store)
     finish_commit(store, committed(store))
     plans = tasks.run(plan_group, _groups(setup, sources, tasks.parallelism))
     chunks = sorted((chunk for plan in plans for chunk in plan.chunks), key=lambda chunk: -chunk.size)

@@ -582,6 +582,15 @@ def test_a_killed_task_leaves_what_it_had(tmp_path: Path, still: pytest.MonkeyPa
     assert rows(out) == rows(tmp_path / "scratch")
 
 
+def test_a_result_of_an_earlier_version_is_not_mixed_with_this_one(tmp_path: Path) -> None:
+    old = tmp_path / "out" / UNITS / "0123.json"
+    old.parent.mkdir(parents=True)
+    old.write_text("{}")
+    with pytest.raises(StoreError, match="an earlier version of kdump; choose a new directory"):
+        run(a_disk(tmp_path), tmp_path / "out")
+    assert sorted(path.name for path in (tmp_path / "out").rglob("*") if path.is_file()) == ["0123.json", "README"]
+
+
 def test_small_files_are_put_together(tmp_path: Path) -> None:
     disk, out = a_disk(tmp_path), tmp_path / "out"
     dice = random.Random(3)
