@@ -18,7 +18,7 @@ import tarfile
 import time
 import tracemalloc
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -194,13 +194,41 @@ def test_what_was_not_read_is_said_first(tmp_path: Path) -> None:
     assert run("inspect", complete / "payments-0", "--hex").exit_code == 2
 
 
-@pytest.mark.parametrize("command", sorted({"stats", "diff", "report", "salvage", "restart-plan", "carve", "dump-log"}))
+@pytest.mark.parametrize("command", sorted({"stats", "report", "salvage", "restart-plan", "carve", "dump-log"}))
 def test_other_commands_take_no_bundle(command: str, tmp_path: Path) -> None:
     assert command not in TAKE_BUNDLES
     bundle = bundled(FIXTURES / "clean-1" / "payments-0", tmp_path / "b")
     done = run(command, bundle)
     assert done.exit_code == 2
     assert "docs/bundle.md" in done.stderr
+
+
+@pytest.mark.parametrize("packed", [(0, 1), (0,), (1,)])
+@pytest.mark.parametrize("names", [("diverged-1", "diverged-2"), ("clean-1", "clean-2"), ("clean-0", "clean-1")])
+def test_copies_are_compared(names: tuple[str, str], packed: tuple[int, ...], tmp_path: Path) -> None:
+    """tests/forensics/test_diff.py does the same with all of its copies."""
+    disks = [DISKS / "kafka-4.3" / name for name in names]
+    there = run("diff", "--json", *disks)
+    with ExitStack() as stack:
+        for number in packed:
+            stack.enter_context(in_place_of(disks[number], bundled(disks[number], tmp_path / str(number))))
+        here = run("diff", "--json", *disks)
+    assert here.exit_code == there.exit_code == 1
+    rows = [[json.loads(line) for line in done.stdout.splitlines()] for done in (there, here)]
+    of_disks, of_bundles = ([row | {"seconds": 0} for row in each if row["type"] != "difference"] for each in rows)
+    assert of_bundles == of_disks
+    first = [next((row for row in each if row["isDivergence"]), {}) for each in map(differences, rows)]
+    assert first[0].get("offset") == first[1].get("offset") == (None if names[0] == "clean-0" else 50)
+
+
+def differences(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    return [row for row in rows if row["type"] == "difference"]
+
+
+def test_unknown_checksums_are_not_taken_for_matching_ones(tmp_path: Path) -> None:
+    bundle = bundled(FIXTURES / "clean-1" / "payments-0", tmp_path / "headers", "--depth", "headers")
+    [found] = [row for row in objects("diff", bundle, FIXTURES / "clean-1" / "payments-0") if row["type"] == "diff"]
+    assert ["checksums" in " ".join(copy["notes"]) for copy in found["copies"]] == [True, False]
 
 
 def test_records_of_a_topic(tmp_path: Path) -> None:

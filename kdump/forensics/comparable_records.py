@@ -6,9 +6,14 @@ from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 from kdump.core.record_columns import each_row
-from kdump.format.batch_header import sequence
+from kdump.format.batch_header import BATCH_HEADER, sequence
 from kdump.log.batch_records import decode_columns, records
+from kdump.log.bundle_log import has_payload
+from kdump.log.legacy_records import last_record_offset
 from kdump.log.region import Batch, DefaultRecordBatch
+
+HIDDEN: Any = object()
+"""A field of a record that is not in the bundle that it is read from."""
 
 
 class ComparableRecord(NamedTuple):
@@ -28,9 +33,12 @@ class ComparableRecord(NamedTuple):
 
 
 def rows(batch: Batch) -> Iterator[ComparableRecord]:
-    """Yield the records of a valid batch, in order; if it cannot be decoded further, they end, and batch.problems gives
-    the reason."""
+    """Yield the records of a valid batch without hidden offsets, in order; if it cannot be decoded further, they end,
+    and batch.problems gives the reason."""
     make: Any = ComparableRecord._make
+    if not has_payload(batch):
+        yield from header_rows(batch)
+        return
     if not isinstance(batch, DefaultRecordBatch):
         for record in records(batch):
             if record.offset is None:
@@ -58,6 +66,41 @@ def rows(batch: Batch) -> Iterator[ComparableRecord]:
             )
 
 
+def has_hidden_offsets(batch: Batch) -> bool:
+    """Return True if the records of a valid batch are not in the bundle, and its header does not show which of its
+    offsets they have, because compaction may have removed some."""
+    if has_payload(batch) or batch.size == BATCH_HEADER.size:
+        return False
+    count = batch.recordCount
+    return count is None or batch.baseOffset is None or count != last_record_offset(batch) - batch.baseOffset + 1
+
+
+def header_rows(batch: Batch) -> Iterator[ComparableRecord]:
+    """Yield the records of a valid batch without hidden offsets whose records are not in the bundle, with the fields
+    that its header shows."""
+    base, unknown = batch.baseOffset or 0, HIDDEN
+    hidden = (unknown, unknown, unknown)
+    if not isinstance(batch, DefaultRecordBatch):
+        stamp = unknown if batch.is_compressed else -1 if batch.maxTimestamp is None else batch.maxTimestamp
+        for offset in range(base, last_record_offset(batch) + 1):
+            yield ComparableRecord(offset, stamp, -1, -1, -1, False, False, *hidden)
+        return
+    header = batch.header
+    who = (header.producerId, header.producerEpoch, header.isTransactional, header.isControlBatch)
+    appended = header.timestampType == "LogAppendTime"
+    for delta in range(header.recordCount):
+        stamp = header.maxTimestamp if appended else unknown
+        if not appended and not delta and not header.hasDeleteHorizonMs:
+            stamp = header.baseTimestamp
+        yield ComparableRecord(base + delta, stamp, sequence(header.baseSequence, delta), *who, *hidden)
+
+
 def differing(one: ComparableRecord, other: ComparableRecord) -> tuple[str, ...]:
-    """Return the names of the fields in which two records differ."""
-    return tuple(name for name, mine, theirs in zip(ComparableRecord._fields, one, other) if mine != theirs)
+    """Return the names of the fields in which two records differ, as far as they are known."""
+    fields = zip(ComparableRecord._fields, one, other)
+    return tuple(name for name, mine, theirs in fields if mine != theirs and HIDDEN not in (mine, theirs))
+
+
+def is_hidden(row: ComparableRecord) -> bool:
+    """Return True if the contents of a record are not in the bundle."""
+    return row.value is HIDDEN

@@ -10,10 +10,12 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from kdump.check.options import Options
+from kdump.forensics.copy_damage import header_bytes
 from kdump.forensics.copy_reader import CopyReader
 from kdump.forensics.difference_collector import DifferenceCollector
 from kdump.forensics.differences import LEADER_EPOCH, Comparison
 from kdump.forensics.find_copies import Copy
+from kdump.log.bundle_log import has_payload
 from kdump.log.legacy_records import last_record_offset
 from kdump.log.region import Batch
 
@@ -41,7 +43,8 @@ class _Pair:
                 self.found.settle()
                 if self._skip_equal_runs() or self._batches():
                     continue
-            self._rows()
+            if not self._hidden_batches():
+                self._rows()
         if not left.consumed and not right.consumed:
             self.found.holes()
         for number in (0, 1):
@@ -89,6 +92,49 @@ class _Pair:
         right.advance()
         return True
 
+    def _hidden_batches(self) -> bool:
+        """Process a step if the current batch of a copy has hidden offsets: a record or batch before those of the other
+        copy, or all batches that overlap. Return True if anything was processed."""
+        if not any(side.is_hidden for side in self.sides):
+            return False
+        number = int(self.sides[1].next_offset < self.sides[0].next_offset)
+        side, other = self.sides[number], self.sides[1 - number]
+        batch = side.batch
+        assert batch is not None
+        if last_record_offset(batch) >= other.next_offset:
+            self._overlapping(side.next_offset)
+        elif side.is_hidden:
+            base, last, count = batch.baseOffset or 0, last_record_offset(batch), batch.possible_records
+            if self.found.diverged_at is not None:
+                self.found.add_tail(number, count, batch.maxTimestamp)
+            self.found.lacks_records(1 - number, base, last, count, batch.maxTimestamp)
+            side.advance()
+        elif side.row is None:
+            self._batch_over(side)
+        else:
+            self.found.lacks(1 - number, side.row)
+            side.next_record()
+        return True
+
+    def _overlapping(self, first: int) -> None:
+        """Skip all batches that overlap, from offset `first` on."""
+        last, records = first, [0, 0]
+        self.found.not_compared(first, last, 0)
+        more = True
+        while more:
+            more = False
+            for number, side in enumerate(self.sides):
+                while not side.ended and side.next_offset <= last:
+                    batch = side.batch
+                    assert batch is not None
+                    last = max(last, last_record_offset(batch))
+                    records[number] += batch.possible_records
+                    if self.found.diverged_at is not None:
+                        self.found.add_tail(number, batch.possible_records, batch.maxTimestamp)
+                    side.advance()
+                    more = True
+        self.found.not_compared(first, last, max(records))
+
     def _rows(self) -> None:
         """Process one record of each copy, or of one of them."""
         left, right = self.sides
@@ -132,6 +178,8 @@ class _Pair:
                 self.found.add_tail(number, batch.possible_records, batch.maxTimestamp)
             side.advance()
             return
+        if self._hidden_batches():
+            return
         row = side.row
         if row is None:
             self._batch_over(side)
@@ -152,7 +200,10 @@ class _Pair:
 
 
 def _same_bytes(one: Batch, other: Batch) -> bool:
-    """Return True if all bytes are equal, apart from the base offset and, in v2, the length and the leader epoch."""
+    """Return True if all bytes are equal, apart from the base offset and, in v2, the length and the leader epoch; of
+    batches whose records are not in a bundle, if all that the headers have is equal, with the checksum."""
+    if not (has_payload(one) and has_payload(other)):
+        return header_bytes(one) == header_bytes(other)
     from_, step = (16 if one.magic == 2 else 8), 1 << 20
     for start in range(from_, one.size, step):
         mine, theirs = (b"".join(batch.chunks(start, min(step, one.size - start))) for batch in (one, other))

@@ -4,6 +4,12 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+from kdump.format.batch_header import BATCH_HEADER
+from kdump.format.checksum import castagnoli
+from kdump.log.bundle_log import BundleLog
+from kdump.log.region import PADDING, Batch, BatchRun, DefaultRecordBatch, LegacyRecordBatch, Region
+from kdump.log.window import Window
+
 
 class FilePosition(NamedTuple):
     """Bytes position..position+size-1 of a file."""
@@ -14,13 +20,12 @@ class FilePosition(NamedTuple):
 
 
 class UnreadableSpan(NamedTuple):
-    """Bytes that are not a valid batch. `digest`: hash of the bytes, to find equal damage in two copies; empty for
-    padding."""
+    """Bytes that are not a valid batch. `digest`: to find equal damage in two copies (damage_digest)."""
 
     place: FilePosition
     kind: str
     reason: str
-    digest: bytes
+    digest: bytes | None
 
 
 class Undecoded(NamedTuple):
@@ -49,6 +54,11 @@ class OffsetGap(NamedTuple):
         mine, theirs = ([(each.kind, each.place.size, each.digest) for each in hole.damages] for hole in (self, other))
         return mine == theirs and self.places == other.places == len(mine) and not (self.unread or other.unread)
 
+    @property
+    def is_known(self) -> bool:
+        """Whether all of its damage can be compared with that of another copy."""
+        return all(each.digest is not None for each in self.damages)
+
 
 class EpochInBatches(NamedTuple):
     """The first batch of a leader epoch."""
@@ -56,3 +66,29 @@ class EpochInBatches(NamedTuple):
     epoch: int
     offset: int
     place: FilePosition
+
+
+def header_bytes(batch: Batch) -> bytes:
+    """Return the fields of a batch's header that are the same in all copies, with the checksum: not the base offset
+    and, in v2, not the leader epoch, which it does not cover."""
+    if isinstance(batch, DefaultRecordBatch):
+        return BATCH_HEADER.struct.pack(*batch.header)[BATCH_HEADER.positions["magic"] :]
+    assert isinstance(batch, LegacyRecordBatch)
+    return repr(batch.header[2:]).encode()
+
+
+def damage_digest(region: Region, window: Window | None) -> bytes | None:
+    """Return what tells damage apart in two copies: of batches the headers, with the checksum of the actual bytes; of
+    other regions a CRC-32C; nothing for padding; None if it is not in the bundle."""
+    if region.kind == PADDING:
+        return b""
+    if isinstance(region, BatchRun):
+        return repr([batch.header for batch in region.batches()]).encode()
+    if isinstance(region, (DefaultRecordBatch, LegacyRecordBatch)):
+        return repr((region.header, region.computedCrc)).encode()
+    if region.known_crc is None and window is not None and not isinstance(window.source, BundleLog):
+        crc = 0
+        for chunk in window.peeks(region.position, region.size):
+            crc = castagnoli(chunk, crc)
+        region.known_crc = crc
+    return None if region.known_crc is None else region.known_crc.to_bytes(4, "big")

@@ -45,6 +45,8 @@ class CopyFacts:
     """The sign of compaction that was found; empty if there is none."""
     unread: list[str]
     notes: list[str]
+    lacks: frozenset[str]
+    """What of it is not in the bundle that it is read from: RECORDS, CHECKSUMS."""
 
     @property
     def lineage(self) -> EpochLineage | None:
@@ -93,6 +95,7 @@ def facts_of(cursor: CopyReader) -> CopyFacts:
         cursor.sign,
         list(dict.fromkeys(cursor.unread)),
         list(dict.fromkeys(cursor.notes)),
+        frozenset(cursor.lacks),
     )
 
 

@@ -3,15 +3,23 @@ them."""
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Callable, Iterator
 
 from kdump.check.options import Options
-from kdump.forensics.comparable_records import ComparableRecord, rows
-from kdump.forensics.copy_damage import EpochInBatches, FilePosition, OffsetGap, Undecoded, UnreadableSpan
+from kdump.forensics.comparable_records import ComparableRecord, has_hidden_offsets, rows
+from kdump.forensics.copy_damage import (
+    EpochInBatches,
+    FilePosition,
+    OffsetGap,
+    Undecoded,
+    UnreadableSpan,
+    damage_digest,
+)
 from kdump.forensics.find_copies import Copy
 from kdump.format.batch_header import BATCH_HEADER
 from kdump.log.batch_validity import invalidity
+from kdump.log.bundle_index import CHECKSUMS
+from kdump.log.bundle_log import BundleLog
 from kdump.log.errors import SourceError
 from kdump.log.legacy_records import last_record_offset
 from kdump.log.partition_reader import PartitionReader
@@ -53,6 +61,8 @@ class CopyReader:
         self.notes: list[str] = []
         self.compacted = bool(copy.known.compacted) or "cleaner-offset" in copy.known.checkpoints
         self.sign = "its topic is compacted" if self.compacted else ""
+        self.lacks: set[str] = set()
+        """What of the copy is not in the bundle that it is read from: RECORDS, CHECKSUMS."""
         self.records_seen = self.batches_seen = 0
         self.consumed = False
         """Whether rows of the current batch have been taken."""
@@ -240,7 +250,11 @@ class CopyReader:
         the skipped offsets or within this batch: no checksum covers base offsets, and that of this batch is wrong."""
         if base <= expected or self._reader.window is None:
             return False
-        head = bytes(self._reader.window.peek(end, BATCH_HEADER.size))
+        source = self._reader.window.source
+        if isinstance(source, BundleLog):
+            head = source.header_at(end)
+        else:
+            head = bytes(self._reader.window.peek(end, BATCH_HEADER.size))
         if len(head) < BATCH_HEADER.size or head[16] != 2:
             return False
         return expected <= int.from_bytes(head[:8], "big", signed=True) <= last
@@ -262,6 +276,18 @@ class CopyReader:
         """Add a note on the copy, up to MAX_KEPT."""
         if len(self.notes) < MAX_KEPT:
             self.notes.append(text)
+
+    @property
+    def is_hidden(self) -> bool:
+        """Whether the records of the current batch are not in the bundle, and neither are their offsets."""
+        return self._rows is None and self.batch is not None and has_hidden_offsets(self.batch)
+
+    @property
+    def next_offset(self) -> int:
+        """The offset of the next record, or of the batch if none of it was taken; after the last, above all others."""
+        if self.batch is None:
+            return 1 << 63
+        return self._row.offset if self._row is not None else self.batch.baseOffset or 0
 
     # -- rows
 
@@ -291,7 +317,18 @@ class CopyReader:
             if target.name_offset is not None:
                 self._named = target.name_offset
             self.end_unread = False
-            yield from self._reader.segment(target)
+            for region in self._reader.segment(target):
+                self._in_bundle()
+                yield region
+
+    def _in_bundle(self) -> None:
+        """Note what of the segment is not in the bundle that it is read from."""
+        assert self._reader.window is not None
+        source = self._reader.window.source
+        if isinstance(source, BundleLog) and not self.lacks.issuperset(source.lacks):
+            if CHECKSUMS in source.lacks and CHECKSUMS not in self.lacks:
+                self.note(f"{self.copy.path}: the bundle does not have the results of checksums; damage is unknown")
+            self.lacks.update(source.lacks)
 
     def _on_unreadable(self, error: SourceError) -> None:
         self.end_unread = True
@@ -303,15 +340,11 @@ class CopyReader:
 
     def _damage(self, region: Region, reason: str) -> UnreadableSpan:
         assert self.target is not None
-        digest = hashlib.blake2b(digest_size=16)
         kind = region.kind if region.kind in (TORN, JUNK, PADDING) else "batch"
-        if kind != PADDING and self._reader.window is not None:
-            for chunk in self._reader.window.peeks(region.position, region.size):
-                digest.update(chunk)
         place = FilePosition(self.target.path, region.position, region.size)
         self.damaged += 1
         self._pending_count += 1
-        found = UnreadableSpan(place, kind, reason, digest.digest() if kind != PADDING else b"")
+        found = UnreadableSpan(place, kind, reason, damage_digest(region, self._reader.window))
         if len(self._pending) < MAX_KEPT:
             self._pending.append(found)
         if len(self.damages) < MAX_KEPT:

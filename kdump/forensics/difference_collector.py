@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from kdump.forensics.comparable_records import ComparableRecord, differing
+from kdump.forensics.comparable_records import HIDDEN, ComparableRecord, differing, is_hidden
 from kdump.forensics.copy_damage import OffsetGap
 from kdump.forensics.copy_reader import CopyReader
 from kdump.forensics.differences import (
@@ -11,6 +11,7 @@ from kdump.forensics.differences import (
     DAMAGED_ALIKE,
     DIVERGENT,
     MISSING,
+    NOT_IN_BUNDLE,
     PREFIX,
     RECORDS,
     REWRITTEN,
@@ -62,7 +63,8 @@ class DifferenceCollector:
         for number, row in enumerate((mine, theirs)):
             if self.diverged_at is not None:
                 self.add_tail(number, 1, row.timestamp)
-        if mine == theirs:
+        hidden = is_hidden(mine) or is_hidden(theirs)
+        if mine == theirs and not hidden:
             self.same(1)
             if self.diverged_at is None:
                 self.sum(REWRITTEN, None, mine.offset, mine.offset, records=1, fields=self._written())
@@ -70,10 +72,31 @@ class DifferenceCollector:
         if self._is_below(mine.offset):
             return
         names = differing(mine, theirs)
+        if hidden and not names and not self._has_other_bytes():
+            self.not_compared(mine.offset, mine.offset, 1)
+            return
         found = self._part(RECORDS, None, mine.offset, fields=names)
-        if len(found.samples) < SAMPLES:
+        if len(found.samples) < SAMPLES and not hidden:
             sizes = tuple((_size(row.key), _size(row.value)) for row in (mine, theirs))
             found.samples.append(Sample(mine.offset, names, _cut(mine), _cut(theirs), (sizes[0], sizes[1])))
+
+    def _has_other_bytes(self) -> bool:
+        """Return True if the two current batches, which are not the same, have the same offsets and are not compressed:
+        then records differ."""
+        one, other = (side.batch for side in self.sides)
+        assert one is not None
+        assert other is not None
+        shapes = [
+            (batch.magic, batch.attributes, batch.baseOffset, last_record_offset(batch), batch.recordCount)
+            for batch in (one, other)
+        ]
+        return shapes[0] == shapes[1] and not one.is_compressed
+
+    def not_compared(self, first: int, last: int, records: int) -> None:
+        """Handle offsets at which both copies have records, but those of one are not in its bundle, and the headers of
+        the batches are not the same."""
+        if not self._is_below(last):
+            self.sum(NOT_IN_BUNDLE, None, first, last, records=records)
 
     def _written(self) -> tuple[str, ...]:
         """Return the names of the fields in which the two current batches differ, although they contain the same
@@ -100,17 +123,21 @@ class DifferenceCollector:
 
     def lacks(self, number: int, row: ComparableRecord) -> None:
         """Handle a record that side `number` does not have."""
-        side, offset = self.sides[number], row.offset
         if self.diverged_at is not None:
             self.add_tail(1 - number, 1, row.timestamp)
-        if self._is_below(offset):
+        self.lacks_records(number, row.offset, row.offset, 1, row.timestamp)
+
+    def lacks_records(self, number: int, offset: int, last: int, records: int, timestamp: int | None) -> None:
+        """Handle `records` records from `offset` to `last` that side `number` does not have."""
+        side = self.sides[number]
+        if self._is_below(last):
             return
         hole = side.hole
         if hole is not None and hole.contains(offset):
             if hole.unread and not hole.damages:
-                self.sum(UNREAD, number, offset, offset, records=1)
+                self.sum(UNREAD, number, offset, last, records=records)
                 return
-            found = self._part(DAMAGE, number, offset)
+            found = self._part(DAMAGE, number, offset, last=last, records=records)
             self._at_damage(found, number, hole)
             return
         found = self.absent[number] or DifferingRange(MISSING, offset, offset, number)
@@ -119,10 +146,10 @@ class DifferenceCollector:
         if self.diverged_at is None and not side.compacted:
             # If signs of compaction follow, `settle` withdraws this.
             self.diverged_at, self.doubted = offset, number
-            self.add_tail(1 - number, 1, row.timestamp)
+            self.add_tail(1 - number, records, timestamp)
         self.absent[number] = found
-        found.last = offset
-        found.records += 1
+        found.last = last
+        found.records += records
         self.run_of = None
 
     def settle(self) -> None:
@@ -141,7 +168,9 @@ class DifferenceCollector:
         first = max(one.first, other.first)
         lasts = [hole.last for hole in (one, other) if hole.last is not None]
         last = min(lasts, default=first)
-        if one.is_as(other):
+        if not (one.is_known and other.is_known):
+            self.sum(NOT_IN_BUNDLE, None, first, last)
+        elif one.is_as(other):
             self.sum(DAMAGED_ALIKE, None, one.first, last)
         elif one.first == other.first and one.damages and other.damages:
             found = self._part(DAMAGE, None, first)
@@ -161,8 +190,17 @@ class DifferenceCollector:
         else:
             difference.left = hole.damages[0].place
 
-    def _part(self, kind: str, lacking: int | None, offset: int, fields: tuple[str, ...] = ()) -> DifferingRange:
-        """Add one offset at which the copies diverge."""
+    def _part(
+        self,
+        kind: str,
+        lacking: int | None,
+        offset: int,
+        fields: tuple[str, ...] = (),
+        *,
+        last: int | None = None,
+        records: int = 1,
+    ) -> DifferingRange:
+        """Add the offsets from `offset` to `last` (default: one offset), at which the copies diverge."""
         run = self.run_of
         if run is None or (run.kind, run.lacking) != (kind, lacking):
             run = DifferingRange(kind, offset, offset, lacking)
@@ -172,8 +210,8 @@ class DifferenceCollector:
             else:
                 self.more += 1
             self.run_of = run
-        run.last = offset
-        run.records += 1
+        run.last = offset if last is None else last
+        run.records += records
         run.fields = tuple(dict.fromkeys((*run.fields, *fields)))
         if kind == RECORDS:
             self.doubted = None
@@ -225,6 +263,9 @@ class DifferenceCollector:
 
     def add_tail(self, number: int, records: int, timestamp: int | None) -> None:
         """Count records that a side has after the divergence."""
+        if timestamp is HIDDEN:
+            batch = self.sides[number].batch
+            timestamp = None if batch is None else batch.maxTimestamp
         self.tails[number].add(records, timestamp)
 
     def finished(self) -> Comparison:
@@ -258,7 +299,7 @@ class DifferenceCollector:
     def _relation(self, differences: list[DifferingRange]) -> tuple[str | None, int | None]:
         if any(each.parts for each in differences):
             return DIVERGENT, None
-        if any(each.kind in (UNREAD, UNKNOWN) for each in differences):
+        if any(each.kind in (UNREAD, UNKNOWN, NOT_IN_BUNDLE) for each in differences):
             return None, None
         left, right = self.sides
         if left.end_unread or right.end_unread:

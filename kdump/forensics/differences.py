@@ -12,7 +12,7 @@ from kdump.forensics.copy_reader import CopyReader
 SAME, PREFIX, DIVERGENT = "same", "prefix", "divergent"
 RECORDS, MISSING, DAMAGE = "records", "missing", "damage"
 CLEANED, REWRITTEN, LEADER_EPOCH, DAMAGED_ALIKE = "cleaned", "rewritten", "leaderEpoch", "damagedAlike"
-UNREAD, UNKNOWN = "unread", "unknown"
+UNREAD, UNKNOWN, NOT_IN_BUNDLE = "unread", "unknown", "notInBundle"
 PARTINGS = (RECORDS, MISSING, DAMAGE)
 """Kinds of difference that make copies divergent; the others are legal, or cannot be judged."""
 
@@ -35,7 +35,8 @@ class DifferingRange:
     `kind`: records (their contents differ), missing (one copy has none, for no known reason), damage; cleaned (removed
     from a compacted log), rewritten (the same records in different batches), leaderEpoch (batches that differ only in
     the leader epoch of their header), damagedAlike, unread (one copy could not be read), unknown (damaged in both
-    copies, but not in the same way). `lacking`: the copy without the records, 0 or 1; None for both or neither.
+    copies, but not in the same way), notInBundle (batches that differ, whose records are not in a bundle). `lacking`:
+    the copy without the records, 0 or 1; None for both or neither.
     `records`: number of records that differ, are missing, or are in different batches; `batches`: only for leaderEpoch.
     """
 

@@ -45,6 +45,11 @@ class NoPayload:
     peek = view
 
 
+def has_payload(batch: Batch) -> bool:
+    """Return False if the records of a batch are not in the bundle that it is read from."""
+    return not isinstance(batch.window, NoPayload)
+
+
 class BundleLog:
     """A Source that has the regions of a segment (`stored_regions`) instead of its bytes."""
 
@@ -59,6 +64,8 @@ class BundleLog:
         """What of the segment is not in the bundle."""
         self._container = container
         self._log = log
+        self._headers: dict[int, bytes] = {}
+        """Headers of batches by their positions, as header_at has read them last."""
 
     def read_at(self, position: int, count: int) -> bytes:
         """Raises SourceError, unless there are no such bytes."""
@@ -90,6 +97,30 @@ class BundleLog:
                     yield region
         except DecodeError as error:
             raise damaged_bundle(self.name, error) from error
+
+    def header_at(self, position: int) -> bytes:
+        """Return the header of the v2 batch that begins at `position`; empty if there is none. Raises SourceError for a
+        damaged bundle."""
+        if position not in self._headers:
+            self._headers = {}
+            try:
+                self._headers = self._headers_of_block(position)
+            except DecodeError as error:
+                raise damaged_bundle(self.name, error) from error
+        return self._headers.get(position, b"")
+
+    def _headers_of_block(self, position: int) -> dict[int, bytes]:
+        """Return the headers of the batches in the block that contains `position`, by their positions."""
+        found = {}
+        for region in self._regions(position, Limits()):
+            if isinstance(region, BatchRun):
+                for batch in region.batches():
+                    found[batch.position] = BATCH_HEADER.struct.pack(*batch.header)
+            elif isinstance(region, DefaultRecordBatch):
+                found[region.position] = BATCH_HEADER.struct.pack(*region.header)
+            if region.end > position:
+                break
+        return found
 
     def _regions(self, start: int, limits: Limits) -> Iterator[Region]:
         """Yield the regions of the blocks that end after position `start`. Raises DecodeError."""

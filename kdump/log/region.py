@@ -86,6 +86,8 @@ class Region:
         self.reason = reason
         self.claimed = header
         self.code = code or CODES.get(kind, "")
+        self.known_crc: int | None = None
+        """CRC-32C of its bytes, if it has been computed."""
 
     @property
     def end(self) -> int:

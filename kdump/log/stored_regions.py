@@ -51,6 +51,8 @@ def row_of(region: Region, *, checksums: bool = True) -> dict[str, Any]:
             row["contents"] = [*contents[:-1], [_problem_row(problem) for problem in contents.problems]]
         return row
     row |= {"reason": region.reason, "code": region.code}
+    if region.known_crc is not None:
+        row["crc"] = region.known_crc
     if region.claimed is not None and (region.kind == TORN or region.code in BROKEN_BATCHES):
         row["header"] = region.claimed
     return row
@@ -70,7 +72,9 @@ def region_of(row: Any, window: Any, limits: Limits) -> Region:
             return _batch(row, window, position, size, header, limits)
         if kind not in (TORN, JUNK, PADDING):
             raise ValueError(f"the kind {kind!r} is unknown")
-        return Region(kind, position, size, text(row["reason"]), header, text(row["code"]))
+        region = Region(kind, position, size, text(row["reason"]), header, text(row["code"]))
+        region.known_crc = natural(row["crc"]) if "crc" in row else None
+        return region
     except (KeyError, TypeError, ValueError, IndexError, AttributeError, StructError) as error:
         raise DecodeError(STRUCT, "", 0, f"{type(error).__name__}: {error}") from error
 

@@ -18,6 +18,7 @@ from kdump.forensics.differences import (
     DIVERGENT,
     LEADER_EPOCH,
     MISSING,
+    NOT_IN_BUNDLE,
     PREFIX,
     RECORDS,
     REWRITTEN,
@@ -27,6 +28,7 @@ from kdump.forensics.differences import (
     Sample,
 )
 from kdump.format.count_text import count_text
+from kdump.log import bundle_index
 from kdump.render.diff_objects import epoch_at
 from kdump.render.escape import bytes_text, path_text, printable
 from kdump.render.sink import Sink
@@ -195,7 +197,7 @@ class DiffReport(Sink["Diff | DiffSummary"]):
         count = count_text(each.records, "record")
         names = ", ".join(each.fields)
         texts = {
-            RECORDS: f"  {where}: {count} of {one} and {other} differ, in {names}",
+            RECORDS: f"  {where}: {count} of {one} and {other} differ" + (f", in {names}" if names else ""),
             MISSING: f"  {where}: {lacks} is missing {count}, and there is no sign of compaction",
             DAMAGE: f"  {where}: {count} cannot be read from {lacks}, which is damaged there: {each.reason}",
             CLEANED: f"  legal: the cleaner removed {count} from {lacks} within {where}: {each.reason}",
@@ -203,6 +205,7 @@ class DiffReport(Sink["Diff | DiffSummary"]):
             LEADER_EPOCH: f"  legal: {each.batches:,} batches within {where} differ only in their leader epoch",
             DAMAGED_ALIKE: f"  {where}: both are damaged there, byte for byte the same",
             UNREAD: f"  {where}: {count} cannot be compared with {lacks}, where a file could not be read",
+            NOT_IN_BUNDLE: f"  {where}: batches differ; whether {count} in them differ is not in the bundle",
         }
         text = texts.get(each.kind, f"  {where}: both are damaged there in different ways: no comparison is possible")
         if each.kind == DAMAGE and not each.records:
@@ -276,6 +279,8 @@ def verdict(diff: Diff) -> tuple[str, str]:
         return "prefix", ": " + "; ".join(parts)
     if any(copy.unread for copy in diff.copies):
         return "relation unknown", ": something could not be read"
+    if any(each.kind == NOT_IN_BUNDLE for pair in diff.pairs.values() for each in pair.differences):
+        return "relation unknown", ": some batches differ, and their records are not in the bundle"
     return "relation unknown", ": the copies have no common offset to compare"
 
 
@@ -361,7 +366,8 @@ def _next(diff: Diff) -> Iterator[str]:
         )
     if diff.history is not None:
         lost = [f"kdump inspect --records --offset {diff.history}.. {copy.path}" for copy in diff.copies]
-        yield f"before you delete one, save what it has from offset {diff.history} on: {lost[0]}"
+        where = "on its broker, " if bundle_index.RECORDS in diff.copies[0].lacks else ""
+        yield f"before you delete one, save what it has from offset {diff.history} on: {where}{lost[0]}"
 
 
 def _choice(diff: Diff, each: FollowerOutcome) -> str:

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import random
 import shutil
+import tempfile
 from collections.abc import Callable, Iterator
+from contextlib import ExitStack
 from itertools import combinations
 from pathlib import Path
 from typing import Any
@@ -14,17 +16,22 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from kdump.check.options import Options
+from kdump.forensics.bundle.directory_writer import BundleOptions
+from kdump.forensics.bundle.run import bundle
 from kdump.forensics.compare_copies import compare
 from kdump.forensics.diff import LITTLE, Diff, diff
+from kdump.forensics.differences import DIVERGENT, NOT_IN_BUNDLE
 from kdump.log.batch_records import records
 from kdump.log.region import PADDING, TORN, Batch, Limits
 from tests import craft
 from tests.conftest import DISKS, FIXTURES, iter_regions, numbers_in, sample, seeded
+from tests.test_bundle import in_place_of
 from tests.test_damaged_disks import DAMAGES
 
 KAFKA = DISKS / "kafka-4.3"
 OF_ONE_CLUSTER = ("clean-1", "clean-2", "crash-1", "live-1", "diverged-1", "diverged-2")
 FIRST = f"{0:020}.log"
+BUNDLED = BundleOptions(checksums=True, internal=True, has_records=lambda topic: False, reading=Options())
 LEDGER = FIXTURES / "diverged-1" / "ledger-0" / FIRST
 
 
@@ -81,7 +88,40 @@ def twin(one: Naive, other: Naive, log_start: int = 0) -> tuple[str | None, int 
 
 def only(*paths: Path, **options: Any) -> Diff:
     (found,) = diff(map(str, paths), Options(only=LITTLE, **options))
+    if all(path.is_dir() for path in paths):
+        for packed in (set(paths), {paths[0]}):
+            agrees(found, from_bundles(paths, packed, Options(only=LITTLE, **options)))
     return found
+
+
+def from_bundles(paths: tuple[Path, ...], packed: set[Path], options: Options) -> Diff:
+    """Return the answer with some of the copies in a bundle."""
+    with tempfile.TemporaryDirectory() as temporary, ExitStack() as stack:
+        for number, path in enumerate(packed):
+            out = Path(temporary) / str(number)
+            bundle([str(path)], str(out), BUNDLED, on_unreadable=lambda error: None)
+            stack.enter_context(in_place_of(path, out))
+        (found,) = diff(map(str, paths), options)
+    return found
+
+
+def agrees(disk: Diff, bundle: Diff) -> None:
+    """Check that the answer from a bundle is that of the disk, or says what it does not know."""
+    kinds = [{each.kind for each in pair.differences} for pair in bundle.pairs.values()]
+    unknown = any(NOT_IN_BUNDLE in each for each in kinds)
+    for mine, theirs in zip(disk.copies, bundle.copies):
+        left_out = ("copy", "notes", "damages", "damaged", "tail", "unread", "lacks")
+        assert bool(mine.unread) == bool(theirs.unread)
+        assert {name: value for name, value in vars(mine).items() if name not in left_out} == {
+            name: value for name, value in vars(theirs).items() if name not in left_out
+        }
+    if bundle.relation is None and unknown:
+        return
+    assert bundle.relation == disk.relation
+    if not unknown:
+        assert bundle.firstDivergentOffset == disk.firstDivergentOffset
+        assert bundle.cause == disk.cause
+    assert None not in (bundle.firstDivergentOffset, disk.firstDivergentOffset) or bundle.relation != DIVERGENT
 
 
 LARGE = 1 << 20

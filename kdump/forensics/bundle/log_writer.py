@@ -9,6 +9,7 @@ from contextlib import closing
 from kdump.check.diagnosis.diagnose import diagnose
 from kdump.core.column_numbers import ATTRIBUTES, BATCH_END, BATCH_START
 from kdump.forensics.bundle.metadata_secrets import control_bytes, looks_like_metadata, without_secrets
+from kdump.forensics.copy_damage import damage_digest
 from kdump.format.batch_header import BATCH_HEADER, CONTROL
 from kdump.format.bundle_container import ContainerWriter, Frame
 from kdump.format.header_planes import MAX_HEADERS, encode_headers
@@ -64,6 +65,8 @@ def write_log(
         for region in regions(
             window, name_offset=target.name_offset, limits=limits, run_mode=CHECKED if checksums else WALKED
         ):
+            if checksums:
+                damage_digest(region, window)
             writer.add(region)
             on_progress(region.size)
         writer.end()
