@@ -31,7 +31,7 @@ Examples:
 Exit status: 0, or 2 for a usage error, or if something could not be read or
 written.
 """
-DEPTHS = ("headers", "crc")
+DEPTHS = ("headers", "crc", "records")
 LEAVES = (
     "The bundle has the names of topics, groups, transactional IDs, clients, hosts and principals, committed offsets "
     "with their metadata, and values of configs. It has no SCRAM credentials, delegation tokens or sensitive configs"
@@ -62,7 +62,8 @@ class BundleCommandOptions(CommandOptions):
     "--depth",
     type=click.Choice(DEPTHS),
     default="crc",
-    help="How much to read of each segment: headers alone, or everything to verify checksums.  [crc]",
+    help="How much to read of each segment: headers alone, everything to verify checksums, or also to decode the "
+    "records for the findings of verify and for stats.  [crc]",
 )
 @click.option(
     "--records",
@@ -97,7 +98,8 @@ def _run(options: BundleCommandOptions) -> int:
     sink = options.output.sink(output, lambda: BundleReport(output), (BundleSummary,), report=True)
     has_records = topic_filter(options.topics, "--records")
     made = BundleOptions(
-        checksums=options.depth == "crc",
+        checksums=options.depth != "headers",
+        records=options.depth == "records",
         internal=options.internal,
         has_records=lambda topic: bool(options.topics) and has_records(topic),
         reading=options.reading.check_options(),

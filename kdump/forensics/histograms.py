@@ -83,9 +83,10 @@ class TimeHistogram:
             return
         self.counts[bucket] = count
         while len(self.counts) > MAX_BUCKETS:
-            self._widen()
+            self.widen()
 
-    def _widen(self) -> None:
+    def widen(self) -> None:
+        """Use the next width."""
         factor = _width(self.step + 1) // self.width
         self.step += 1
         self.width *= factor
@@ -96,7 +97,7 @@ class TimeHistogram:
 
     def merge(self, other: TimeHistogram) -> None:
         while self.step < other.step:
-            self._widen()
+            self.widen()
         for bucket, count in other.counts.items():
             self.add(bucket * other.width, count)
 

@@ -34,13 +34,17 @@ from kdump.core.record_columns import RecordColumns
 from kdump.core.record_counts import LATE, count_records
 from kdump.forensics.copy_damage import FilePosition
 from kdump.forensics.find_copies import of_places, reject_others
+from kdump.forensics.record_sums import newest_before, sums_of
 from kdump.forensics.stats import Codec, RecordLocation, Stats
 from kdump.format.batch_header import BATCH_HEADER, COMPRESSION, CONTROL, TIMESTAMP_TYPE, TRANSACTIONAL
 from kdump.format.count_text import count_text
+from kdump.format.errors import DecodeError
 from kdump.format.numbers import int64
 from kdump.log.batch_records import decode_columns, records
 from kdump.log.batch_validity import damage_of, impossible_count
-from kdump.log.errors import OnUnreadable, SourceError, raise_error
+from kdump.log.bundle_index import RECORDS as PAYLOADS
+from kdump.log.bundle_log import BundleLog
+from kdump.log.errors import OnUnreadable, SourceError, damaged_bundle, raise_error
 from kdump.log.legacy_records import read_wrapper
 from kdump.log.legacy_skim import Skimmed
 from kdump.log.partition_directory import PartitionDirectory, current
@@ -48,6 +52,7 @@ from kdump.log.partition_reader import PartitionReader
 from kdump.log.paths import Target
 from kdump.log.region import PADDING, TORN, Batch, BatchRun, DefaultRecordBatch, LegacyRecordBatch, Region
 from kdump.log.region_reader import CHECKED
+from kdump.log.source import Source
 
 OnProgress = Callable[[int], None]
 
@@ -117,6 +122,8 @@ class StatsReader:
         self.options = options
         self.on_progress = on_progress
         self.path = ""
+        self.hidden = False
+        """Whether the records of the segment are not in the bundle that it is read from."""
         self.block = array("q", bytes(8 * RECORD_WIDTH * ROWS))
         self.bases, self.ends = array("q", bytes(8 * ROWS)), array("q", bytes(8 * ROWS))
 
@@ -129,11 +136,31 @@ class StatsReader:
             on_unreadable=self._on_unreadable,
             on_changed=self._changed,
         )
+        begun = False
         for region in reader.segment(target):
+            if not begun and reader.window is not None:
+                self._begin(target, reader.window.source)
+                begun = True
             self.on_progress(region.size)
             self.region(target, region, last)
         stats.files += reader.files
         stats.bytes += reader.size
+
+    def _begin(self, target: Target, source: Source) -> None:
+        """Take what a bundle knows about the records of a segment that are not in it."""
+        self.hidden = isinstance(source, BundleLog) and PAYLOADS in source.lacks
+        if not self.hidden:
+            return
+        assert isinstance(source, BundleLog)
+        row = source.sums()
+        try:
+            if row is not None and newest_before(row) == self.stats.sums[NEWEST]:
+                self.stats.add(sums_of(row, target.path))
+                self.stats.keyless += 1
+            else:
+                self.stats.unknown += 1
+        except DecodeError as error:
+            raise damaged_bundle(target.path, error) from error
 
     def _on_unreadable(self, error: SourceError) -> None:
         self.stats.unread.append(str(error))
@@ -160,6 +187,11 @@ class StatsReader:
     def _batch_run(self, run: BatchRun) -> None:
         """Add a run of valid batches. Uncompressed data batches with CreateTime are counted many at a time, because
         they may be very small."""
+        if self.hidden:
+            for batch in run.batches():
+                self.stats.batches += 1
+                self._v2(batch)
+            return
         heads, columns = run.headers, RecordColumns(run.buffer)
         columns.block = self.block
         row = 0
@@ -251,8 +283,33 @@ class StatsReader:
             stats.controlRecords += count
             self._codec(batch.compression, count, 0, 0)
             return
+        if self.hidden:
+            decoded = self._known(batch, count)
+            self._codec(header.compression, decoded, batch.size - BATCH_HEADER.size, 0)
+        else:
+            decoded = self._decoded(batch, place)
+        has_all = any(problem.code == "record-count-mismatch" for problem in batch.problems)  # all that there are
+        lost = 0 if has_all else max(0, count - decoded)
+        self._header(place, base, last, decoded + lost, attributes, header.producerId)
+        if decoded != header.recordCount:
+            self._undecoded(batch, place, lost)
+
+    def _known(self, batch: Batch, count: int) -> int:
+        """Return the number of records of a batch that decode, as far as the bundle without them knows; note the
+        problems of decoding in the batch. `count`: that in the header."""
+        known = batch.known_records
+        if known is None:
+            return count
+        for problem in known.problems:
+            batch.note(problem)
+        return count if known.records is None else known.records
+
+    def _decoded(self, batch: DefaultRecordBatch, place: FilePosition) -> int:
+        """Add the records of a batch; return their number."""
+        stats, header = self.stats, batch.header
+        base = header.baseOffset
         before = stats.sums[RECORDS], stats.sums[RECORD_BYTES]
-        appended = bool(attributes & TIMESTAMP_TYPE.mask)
+        appended = bool(header.attributes & TIMESTAMP_TYPE.mask)
         for columns, _ in decode_columns(batch, values=False):
             self._columns(columns, header.baseTimestamp, not appended, base, place)
         decoded = stats.sums[RECORDS] - before[0]
@@ -265,11 +322,7 @@ class StatsReader:
             batch.size - BATCH_HEADER.size,
             stats.sums[RECORD_BYTES] - before[1],
         )
-        has_all = any(problem.code == "record-count-mismatch" for problem in batch.problems)  # all that there are
-        lost = 0 if has_all else max(0, count - decoded)
-        self._header(place, base, last, decoded + lost, attributes, header.producerId)
-        if decoded != header.recordCount:
-            self._undecoded(batch, place, lost)
+        return decoded
 
     def _undecoded(self, batch: Batch, place: FilePosition, count: int) -> None:
         self.stats.undecoded += count
@@ -344,7 +397,9 @@ class StatsReader:
         stats = self.stats
         read_wrapper(batch)
         before = stats.sums[RECORD_BYTES]
-        if batch.inner is not None and not batch.problems:
+        if self.hidden:
+            decoded = self._known(batch, batch.recordCount or 0)
+        elif batch.inner is not None and not batch.problems:
             decoded = len(batch.inner)
             self._columns(_as_records(batch, batch.inner), 0, True, batch.inner_base or 0, place)
             stats.timestampTypes[batch.timestampType] += decoded

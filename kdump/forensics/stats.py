@@ -127,6 +127,9 @@ class Stats:
     damaged: int = 0
     damagedBytes: int = 0
     padding: int = 0
+    unknown: int = 0
+    """Number of segments of a bundle about whose records nothing is known, and `keyless`: of which only sums are."""
+    keyless: int = 0
     unread: list[str] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
 
@@ -287,7 +290,7 @@ class Stats:
 SUMMED = (
     "files", "bytes", "batches", "soundBatches", "batchBytes", "records", "controlRecords", "undecoded", "emptyBatches",
     "controlBatches", "transactionalBatches", "transactionalRecords", "idempotentBatches", "damaged", "damagedBytes",
-    "padding",
+    "padding", "unknown", "keyless",
 )  # fmt: skip
 """Fields that are added up over several partitions."""
 

@@ -126,7 +126,7 @@ class CodecUse(NamedTuple):
     batches: int
     records: int
     storedBytes: int
-    unpackedBytes: int
+    unpackedBytes: int | None
     ratio: float | None
 
 
@@ -168,7 +168,8 @@ class TopProducers(NamedTuple):
 
 @answer("stats")
 class PartitionStatistics(NamedTuple):
-    """Statistics of a partition; `scope` total: of all of them."""
+    """Statistics of a partition; `scope` total: of all of them. What depends on records that are not in a bundle is
+    null."""
 
     scope: Annotated[str, Doc("partition, or total (the sum of all before it)")]
     source: Annotated[PathText, Doc("directory or file; empty in the total")]
@@ -180,27 +181,31 @@ class PartitionStatistics(NamedTuple):
     batches: Annotated[int, Doc("number of batches, and of messages of magic 0 and 1, as in verify")]
     records: Annotated[int, Doc("number of records in valid batches, as in verify")]
     dataRecords: Annotated[
-        int, Doc("number of these that are not control records and decode; the statistics below cover only these")
+        int | None,
+        Doc("number of these that are not control records and decode; the statistics below cover only these"),
     ]
     controlRecords: Annotated[int, Doc("number of transaction markers and of KRaft's control records")]
-    undecodedRecords: Annotated[int, Doc("number of records in valid batches that do not decode")]
+    undecodedRecords: Annotated[int | None, Doc("number of records in valid batches that do not decode")]
     firstOffset: Annotated[int | None, Doc("first offset of valid batches; null in the total", OFFSET)]
     lastOffset: Annotated[int | None, Doc("last offset of valid batches; null in the total", OFFSET)]
     oldest: Annotated[int | None, Doc("smallest timestamp of a record", EPOCH_MS)]
     oldestAt: Annotated[At | None, Doc(NESTED)]
     newest: Annotated[int | None, Doc("largest timestamp of a record", EPOCH_MS)]
     newestAt: Annotated[At | None, Doc(NESTED)]
-    untimedRecords: Annotated[int, Doc("number of records without a timestamp (magic 0, -1) or with an impossible one")]
+    untimedRecords: Annotated[
+        int | None, Doc("number of records without a timestamp (magic 0, -1) or with an impossible one")
+    ]
     recordsPerSecond: Annotated[
         float | None, Doc("data records per second from oldest to newest; null if these are the same", "records/s")
     ]
     bytesPerSecond: Annotated[float | None, Doc("bytes of valid batches per second of the same time", "bytes/s")]
     peak: Annotated[FullestBucket | None, Doc("bucket of `times` with the most records: {…}")]
     times: Annotated[
-        TimeBuckets, Doc("records by time: {…}; buckets of this width, each {timestamp, count}, without empty ones")
+        TimeBuckets | None,
+        Doc("records by time: {…}; buckets of this width, each {timestamp, count}, without empty ones"),
     ]
     late: Annotated[
-        Lateness,
+        Lateness | None,
         Doc(
             "records with an older timestamp than an earlier record of the partition, and by how many ms: {…}; "
             "histogram: classes {from, to (null: unbounded), count}, both ends inclusive"
@@ -222,7 +227,7 @@ class PartitionStatistics(NamedTuple):
     controlBatches: Annotated[int, Doc("number of control batches")]
     idempotentBatches: Annotated[int, Doc("number of batches with a producer ID")]
     formats: Annotated[list[MagicUse], Doc("batches by format, each {…}")]
-    timestampTypes: Annotated[list[TimestampTypeUse], Doc("records by timestamp type, each {…}")]
+    timestampTypes: Annotated[list[TimestampTypeUse] | None, Doc("records by timestamp type, each {…}")]
     codecs: Annotated[
         list[CodecUse],
         Doc(
@@ -231,18 +236,18 @@ class PartitionStatistics(NamedTuple):
         ),
     ]
     ratio: Annotated[float | None, Doc("unpackedBytes / storedBytes of all compressed batches; null if none are")]
-    recordBytes: Annotated[int, Doc("size of data records, uncompressed", BYTES)]
-    headers: Annotated[HeaderSums, Doc("record headers: {…}")]
+    recordBytes: Annotated[int | None, Doc("size of data records, uncompressed", BYTES)]
+    headers: Annotated[HeaderSums | None, Doc("record headers: {…}")]
     keys: Annotated[
-        KeyLengths,
+        KeyLengths | None,
         Doc("sizes of keys: {…}; histogram: classes {from, to (null: unbounded), count}, both ends inclusive"),
     ]
     values: Annotated[
-        ValueLengths,
+        ValueLengths | None,
         Doc("sizes of values: {…}; histogram: classes {from, to (null: unbounded), count}, both ends inclusive"),
     ]
     topKeys: Annotated[
-        TopKeys,
+        TopKeys | None,
         Doc(
             "most frequent keys: {…}; keys: {topic, key, keySize, records, recordsAtMost, bytes}, by records; "
             "`records` may be too low by up to `error`, which is 0 if counts are exact; bytes: size of these records, "

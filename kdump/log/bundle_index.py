@@ -64,16 +64,27 @@ class Block(NamedTuple):
     payload: tuple[Frame, ...]
 
 
+class KnownRecords(NamedTuple):
+    """What is known about the records of a segment that are not in the bundle. `keyed`: null keys were looked for;
+    `verdicts`: frames with verdicts on batches, each with the position of its first batch; `sums`: the frame with the
+    sums for statistics."""
+
+    keyed: bool
+    verdicts: tuple[tuple[int, Frame], ...]
+    sums: Frame
+
+
 class Log(NamedTuple):
     """The contents of a segment: its regions. `size`: where they end; `error`: why the rest could not be read;
     `unreadable`: position and size of ranges that the device could not read; `checksums`: whether those of the batches
-    were verified."""
+    were verified; `records`: what is known about the records, None if they were not decoded."""
 
     size: int
     blocks: tuple[Block, ...]
     error: str | None
     unreadable: tuple[tuple[int, int], ...]
     checksums: bool
+    records: KnownRecords | None = None
 
     @property
     def lacks(self) -> tuple[str, ...]:
@@ -159,9 +170,16 @@ def _file(row: Any) -> StoredFile:
         raise ValueError(f"{name[:40]!r} is no file name")
     contents: Log | Bytes | None = None
     if "log" in row:
-        size, blocks, error, unreadable, checksums = row["log"]
+        size, blocks, error, unreadable, checksums, records = row["log"]
         ranges = tuple((integer(position), integer(count)) for position, count in unreadable)
-        contents = Log(integer(size), tuple(map(_block, blocks)), optional_path_text(error), ranges, checksums is True)
+        contents = Log(
+            integer(size),
+            tuple(map(_block, blocks)),
+            optional_path_text(error),
+            ranges,
+            checksums is True,
+            None if records is None else _known_records(records),
+        )
     elif "frames" in row:
         contents = Bytes(tuple(map(_frame, row["frames"])))
     target = optional_path_text(row.get("target"))
@@ -188,6 +206,14 @@ def _block(row: Any) -> Block:
     if integer(size) <= 0 or sum(each.size for each in frames) > 2 * MAX_KEPT:
         raise ValueError(f"a block of {size} bytes with {len(frames)} payloads")
     return Block(kind, integer(position), size, _frame(frame), None if complete is None else _frame(complete), frames)
+
+
+def _known_records(row: Any) -> KnownRecords:
+    keyed, verdicts, sums = row
+    found = tuple((integer(position), _frame(frame)) for position, frame in verdicts)
+    if [position for position, _ in found] != sorted(position for position, _ in found):
+        raise ValueError("verdicts that are not in order")
+    return KnownRecords(keyed is True, found, _frame(sums))
 
 
 def _frame(row: Any) -> Frame:

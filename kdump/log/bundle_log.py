@@ -5,20 +5,22 @@ from __future__ import annotations
 import io
 import json
 from array import array
+from bisect import bisect_left
 from collections.abc import Iterator
 from typing import Any
 
 from kdump.core.batch_scan import ValidRun
-from kdump.core.column_numbers import HEADER_WIDTH
+from kdump.core.column_numbers import BATCH_START, HEADER_WIDTH
 from kdump.core.header_columns import HeaderColumns
 from kdump.format.batch_header import BATCH_HEADER, MIN_BATCH_LENGTH, BatchHeader
 from kdump.format.bundle_container import ContainerReader
 from kdump.format.errors import DecodeError
 from kdump.format.header_planes import decode_headers
-from kdump.log.bundle_index import BATCHES, Block, FileStatus, Log
+from kdump.log.bundle_index import BATCHES, RECORDS, Block, FileStatus, Log
 from kdump.log.errors import SourceError, damaged_bundle
 from kdump.log.region import Batch, BatchRun, DefaultRecordBatch, Limits, Region, make_batch
 from kdump.log.stored_regions import region_of
+from kdump.log.stored_verdicts import StoredVerdicts
 from kdump.log.window import BufferWindow
 
 RUN_BYTES = 1 << 20
@@ -64,8 +66,26 @@ class BundleLog:
         """What of the segment is not in the bundle."""
         self._container = container
         self._log = log
+        self._verdicts = None if log.records is None else StoredVerdicts(container, log.records)
         self._headers: dict[int, bytes] = {}
         """Headers of batches by their positions, as header_at has read them last."""
+
+    def unchecked(self, *, keyed: bool) -> set[str]:
+        """Return what of the segment is neither in the bundle nor was it checked when the bundle was made: RECORDS,
+        CHECKSUMS. `keyed`: whether records should have keys."""
+        known = self._log.records
+        is_known = known is not None and (known.keyed or not keyed)
+        return set(self.lacks) - ({RECORDS} if is_known else set())
+
+    def sums(self) -> Any:
+        """Return the sums over the segment's records, as an object of JSON's types from another host; None if they are
+        not known. Raises SourceError for a damaged bundle."""
+        if self._log.records is None:
+            return None
+        try:
+            return json.loads(self._container.read(self._log.records.sums))
+        except (DecodeError, ValueError, RecursionError) as error:
+            raise damaged_bundle(self.name, error) from error
 
     def read_at(self, position: int, count: int) -> bytes:
         """Raises SourceError, unless there are no such bytes."""
@@ -130,9 +150,24 @@ class BundleLog:
                 raise DecodeError("Block", "position", 0, f"byte {block.position} follows {position}")
             position += block.size
             if position > start:
-                yield from self._batches(block, limits) if block.kind == BATCHES else self._others(block, limits)
+                found = self._batches(block, limits) if block.kind == BATCHES else self._others(block, limits)
+                yield from found if self._verdicts is None else self._with_verdicts(found, self._verdicts)
         if position != self._log.size:
             raise DecodeError("Log", "size", 0, f"{self._log.size} bytes, blocks up to {position}")
+
+    def _with_verdicts(self, found: Iterator[Region], verdicts: StoredVerdicts) -> Iterator[Region]:
+        for region in found:
+            if isinstance(region, Batch):
+                region.known_records = verdicts.on(region.position)
+            elif isinstance(region, StoredRun):
+                region.verdicts = verdicts
+                suspects = verdicts.positions(region.position, region.end)
+                if suspects:
+                    starts = region.headers.column(BATCH_START)
+                    region.suspects = [bisect_left(starts, each - region.position) for each in suspects]
+                else:
+                    region.suspects = []
+            yield region
 
     def _batches(self, block: Block, limits: Limits) -> Iterator[Region]:
         headers = decode_headers(self._container.read(block.frame))
@@ -254,9 +289,12 @@ class StoredRun(BatchRun):
         super().__init__(limits, position, 0, run, True)
         self.missing = missing
         self.complete = complete
+        self.verdicts: StoredVerdicts | None = None
 
     def batch(self, at: int) -> DefaultRecordBatch:
         found = super().batch(at)
         if self.missing is not None and at not in self.complete:
             found.window = self.missing  # type: ignore[assignment]
+        if self.verdicts is not None:
+            found.known_records = self.verdicts.on(found.position)
         return found

@@ -140,6 +140,8 @@ class Batch(Region):
         self._computed: int | None = None
         self.known_diagnosis: tuple[str, str, int | None, int] | None = None
         """What the damage looks like, if it was diagnosed where the bytes are (check.diagnosis.diagnose)."""
+        self.known_records: RecordVerdict | None = None
+        """What decoding its records showed where they are; None if that is not known."""
         self.decoded_to = 0
         """End of the last decoded record, as a position in the file or in the decompressed payload."""
 
@@ -250,6 +252,29 @@ class BatchRun(Region):
     def checksum_matches(self, at: int, end: int) -> bool:
         """Return True if the checksum of the batch at buffer[at:end] matches."""
         return self.checked or checksum_holds(self.buffer, at, end)
+
+
+class StoredFinding(NamedTuple):
+    """A finding about the records of a batch, without its file (kdump.check.finding.Finding)."""
+
+    code: str
+    severity: str
+    position: int
+    size: int
+    offset: int | None
+    expected: Any
+    actual: Any
+    message: str
+    consequence: str
+
+
+class RecordVerdict(NamedTuple):
+    """What decoding the records of a batch shows. `findings`: without those for `problems`, which decoding notes in the
+    batch; `records`: the number of records that decode, None if it is recordCount."""
+
+    findings: tuple[StoredFinding, ...]
+    problems: tuple[Problem, ...]
+    records: int | None
 
 
 class WrapperContents(NamedTuple):

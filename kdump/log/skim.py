@@ -239,9 +239,9 @@ class Skim:
     def _look(self, key: Iterator[bytes] | list[bytes]) -> None:
         """Record why a header key is not valid text, if it is not."""
         decoder = codecs.getincrementaldecoder("utf-8")()
-        head, has_null, is_text = b"", False, True
+        size, has_null, is_text = 0, False, True
         for part in key:
-            head += part[: 32 - len(head)]
+            size += len(part)
             has_null = has_null or b"\0" in part
             is_text = is_text and _decodes(decoder, part)
         if self.header_problem:
@@ -249,7 +249,7 @@ class Skim:
         if has_null:
             self.header_problem = "a header key with a null character"
         elif not (is_text and _decodes(decoder, b"", True)):
-            self.header_problem = f"a header key that is not UTF-8: 0x{head.hex()}"
+            self.header_problem = f"a header key of {size} bytes that is not UTF-8"
 
 
 def _decodes(decoder: codecs.IncrementalDecoder, part: bytes, final: bool = False) -> bool:

@@ -43,12 +43,12 @@ def row_of(region: Region, *, checksums: bool = True) -> dict[str, Any]:
             header = header._replace(messageSize=region.batchLength)
         row["header"] = header
         if region.problems:
-            row["problems"] = [_problem_row(problem) for problem in region.problems]
+            row["problems"] = [problem_row(problem) for problem in region.problems]
         if checksums and not region.crcValid:
             row["computedCrc"] = region.computedCrc
         if isinstance(region, LegacyRecordBatch) and region.is_compressed:
             contents = contents_of(region)
-            row["contents"] = [*contents[:-1], [_problem_row(problem) for problem in contents.problems]]
+            row["contents"] = [*contents[:-1], [problem_row(problem) for problem in contents.problems]]
         return row
     row |= {"reason": region.reason, "code": region.code}
     if region.known_crc is not None:
@@ -58,7 +58,8 @@ def row_of(region: Region, *, checksums: bool = True) -> dict[str, Any]:
     return row
 
 
-def _problem_row(problem: Problem) -> list[Any]:
+def problem_row(problem: Problem) -> list[Any]:
+    """Return a problem as an object of JSON's types."""
     return list(asdict(problem).values())
 
 
@@ -85,14 +86,14 @@ def _batch(
     if header is None:
         raise ValueError("a batch without a header")
     batch = make_batch(window, position, size, limits, header, crc=natural(row.get("computedCrc", header.crc)))
-    batch.problems = [_problem(each) for each in row.get("problems", ())]
+    batch.problems = [problem_of(each) for each in row.get("problems", ())]
     if "diagnosis" in row:
         kind, description, at, count = row["diagnosis"]
         batch.known_diagnosis = (text(kind), text(description), optional_long(at), natural(count))
     if isinstance(batch, LegacyRecordBatch) and batch.is_compressed:
         base, count, inner_base, inner_last, problems = row["contents"]
         numbers = (optional_long(base), optional_long(count), optional_long(inner_base), optional_long(inner_last))
-        batch.known_contents = WrapperContents(*numbers, tuple(map(_problem, problems)))
+        batch.known_contents = WrapperContents(*numbers, tuple(map(problem_of, problems)))
     return batch
 
 
@@ -106,7 +107,8 @@ def _header(values: Any) -> BatchHeader | MessageHeader:
     return header
 
 
-def _problem(values: Any) -> Problem:
+def problem_of(values: Any) -> Problem:
+    """Return the problem that `values` describe. Raises TypeError or ValueError."""
     problem = Problem(*values)
     texts = (problem.code, problem.struct, problem.field, problem.reason, problem.space)
     plain = all(isinstance(each, (int, str, type(None))) for each in (problem.expected, problem.actual, problem.size))

@@ -35,7 +35,7 @@ def bundle_note(bundle: Bundle) -> str:
     sources = ", ".join(map(path_text, made.directories))
     lacks = "records of clients" if not made.topics else "records of other topics"
     what = [lacks] if made.internal else ["records"]
-    what += [] if made.depth == "crc" else ["results of checksums"]
+    what += ["results of checksums"] if made.depth == "headers" else []
     text = f"{path_text(bundle.path)}: a bundle of {sources} on {made.host}, made {iso(made.created)}"
     text += f"; it has no {' and no '.join(what)}"
     return text if made.complete else f"{text}. IT IS NOT COMPLETE: run kdump bundle again"

@@ -25,6 +25,10 @@ from kdump.render.times import iso
 
 PIPE_WIDTH = 80
 MAX_SHOWN = 5
+NOT_IN_BUNDLE = (
+    "the records are not in the bundle: their times, keys and values are unknown (kdump bundle --depth records counts "
+    "them)"
+)
 MARGIN = 30
 """Columns of a histogram before its bars."""
 
@@ -103,14 +107,20 @@ class StatsReport(Sink[StatsPart]):
             Column("batches", "batches", lambda s: f"{s.batches:,}", True, 7),
             Column("records", "records", lambda s: f"{s.records:,}", True),
             Column("fill", "rec/batch", lambda s: average(s.records, s.soundBatches), True, 6),
-            Column("ratio", "ratio", lambda s: "" if s.ratio is None else f"{s.ratio:.1f}x", True, 5),
+            Column("ratio", "ratio", lambda s: "" if s.ratio is None or s.unknown else f"{s.ratio:.1f}x", True, 5),
             Column("codecs", "codecs", lambda s: ",".join(name for name, _ in codecs_of(s)), False, 3),
-            Column("value", "value", lambda s: average(s.valueBytes, s.dataRecords - s.tombstones), True, 4),
-            Column("nullKeys", "null keys", lambda s: _few(s.nullKeys, s.dataRecords), True, 3),
-            Column("tombstones", "tombstones", lambda s: _few(s.tombstones, s.dataRecords), True, 4),
+            Column(
+                "value",
+                "value",
+                _mean_value,
+                True,
+                4,
+            ),
+            Column("nullKeys", "null keys", lambda s: _few(s, s.nullKeys), True, 3),
+            Column("tombstones", "tombstones", lambda s: _few(s, s.tombstones), True, 4),
             Column("rate", "rec/s", lambda s: _rate(s), True, 5),
-            Column("oldest", "oldest", lambda s: time(s.oldest), False, 1),
-            Column("newest", "newest", lambda s: time(s.newest), False, 2),
+            Column("oldest", "oldest", lambda s: "" if s.unknown else time(s.oldest), False, 1),
+            Column("newest", "newest", lambda s: "" if s.unknown else time(s.newest), False, 2),
             Column("damage", "damage", lambda s: str(s.damaged or ""), True, 8),
         ]
         return Table(columns, self.output, full=self.full)
@@ -121,15 +131,22 @@ class StatsReport(Sink[StatsPart]):
             self._line("")
         self.written = True
         self._line(title, "head")
+        if stats.unknown:
+            self._text(NOT_IN_BUNDLE)
         self._overview(stats)
-        self._times(stats)
+        if not stats.unknown:
+            self._times(stats)
         self._batches(stats)
         self._codecs(stats)
-        self._bytes(stats)
-        self._sizes("keys", stats.keySizes, stats.dataRecords, self._of_keys(stats))
-        self._sizes("values", stats.valueSizes, stats.dataRecords, self._of_values(stats))
-        self._late(stats)
-        self._top_keys(stats)
+        if not stats.unknown:
+            self._bytes(stats)
+            self._sizes("keys", stats.keySizes, stats.dataRecords, self._of_keys(stats))
+            self._sizes("values", stats.valueSizes, stats.dataRecords, self._of_values(stats))
+            self._late(stats)
+        if stats.keyless and not stats.unknown:
+            self._head("top keys", "not in the bundle")
+        elif not stats.unknown:
+            self._top_keys(stats)
         self._top_producers(stats)
         self.remarks(stats)
 
@@ -165,11 +182,11 @@ class StatsReport(Sink[StatsPart]):
         self._pair("records", f"{stats.records:,} in {stats.soundBatches:,} batches{broken}{control}")
         if stats.firstOffset is not None and stats.partitions == 1:
             self._pair("offsets", f"{stats.firstOffset}..{stats.lastOffset}")
-        if stats.oldest is not None:
+        if stats.oldest is not None and not stats.unknown:
             self._pair("oldest", iso(stats.oldest, self.zone) + self._at(stats, stats.extremes.get(OLDEST)))
             self._pair("newest", iso(stats.newest, self.zone) + self._at(stats, stats.extremes.get(NEWEST)))
         seconds = stats.seconds
-        if seconds is not None:
+        if seconds is not None and not stats.unknown:
             records = per(stats.dataRecords - stats.untimed, seconds, number)
             size = per(stats.batchBytes, seconds, lambda value: size_text(round(value)), " of batches")
             self._pair("rate", f"{records}, {size}, over {duration_text(round(seconds * 1000))}")
@@ -177,10 +194,10 @@ class StatsReport(Sink[StatsPart]):
             if peak is not None:
                 width = duration_text(stats.moments.width)
                 self._pair("peak", f"{peak[1]:,} records in {width}, from {iso(peak[0], self.zone)}")
-        if stats.untimed:
+        if stats.untimed and not stats.unknown:
             self._pair("untimed", f"{stats.untimed:,} records without a valid timestamp")
         types = ", ".join(f"{name} {share(n, stats.dataRecords)}" for name, n in stats.timestampTypes.most_common())
-        if len(stats.timestampTypes) > 1 or "CreateTime" not in stats.timestampTypes:
+        if not stats.unknown and (len(stats.timestampTypes) > 1 or "CreateTime" not in stats.timestampTypes):
             self._pair("times", types)
         formats = ", ".join(f"magic {magic}: {count:,}" for magic, count in sorted(stats.formats.items()))
         if set(stats.formats) - {2}:
@@ -228,7 +245,7 @@ class StatsReport(Sink[StatsPart]):
         self._head("compression")
         for name, codec in codecs_of(stats):
             text = f"{codec.batches:,} batches, {size_text(codec.storedBytes)}"
-            if name != "none" and codec.ratio is not None:
+            if name != "none" and codec.ratio is not None and not stats.unknown:
                 text += f", {size_text(codec.unpackedBytes)} uncompressed: {codec.ratio:.2f}x"
             self._pair(name, text)
 
@@ -373,14 +390,18 @@ def name_of(stats: Stats) -> str:
 
 
 def _rate(stats: Stats) -> str:
-    if stats.seconds is None:
+    if stats.seconds is None or stats.unknown:
         return ""
     rate = (stats.dataRecords - stats.untimed) / stats.seconds
     return number(rate) if rate >= 0.01 else "<0.01"
 
 
-def _few(part: int, whole: int) -> str:
-    return share(part, whole) if part else ""
+def _few(stats: Stats, part: int) -> str:
+    return share(part, stats.dataRecords) if part and not stats.unknown else ""
+
+
+def _mean_value(stats: Stats) -> str:
+    return "" if stats.unknown else average(stats.valueBytes, stats.dataRecords - stats.tombstones)
 
 
 def _range(each: SizeClass, show: Callable[[int], str]) -> str:

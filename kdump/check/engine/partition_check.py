@@ -191,7 +191,8 @@ class PartitionCheck(Resumable):
         decode = not self.options.headers_only
         damage: int | None = None
         source = window.source
-        lacks = source.lacks if isinstance(source, BundleLog) else ()
+        keyed = bool(self.known.compacted)
+        lacks = source.unchecked(keyed=keyed) if isinstance(source, BundleLog) else set()
         deep = decode and "records" in self.options.chosen
         unchecked = {each for each in lacks if each != RECORDS or deep}
         deep = deep and RECORDS not in lacks

@@ -7,7 +7,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from kdump.check.advice import INVALID, RESTORE, SKIP
-from kdump.check.finding import ERROR, INFO, WARNING, Code, Finding, codes_in
+from kdump.check.finding import ERROR, INFO, SEVERITIES, WARNING, Code, Finding, codes_in
 from kdump.check.rules import bytes as byte_rules
 from kdump.check.rules.bytes import crc_mismatch, first_offset, inner_crc_mismatch, problem_finding
 from kdump.core.record_checks import check_records, invalid_header
@@ -21,7 +21,14 @@ from kdump.log.batch_records import decode_columns, records
 from kdump.log.batch_validity import undecoded_count_problem
 from kdump.log.paths import Target
 from kdump.log.record import Record
-from kdump.log.region import Batch, DefaultRecordBatch, LegacyRecordBatch, Problem
+from kdump.log.region import (
+    Batch,
+    DefaultRecordBatch,
+    LegacyRecordBatch,
+    Problem,
+    RecordVerdict,
+    StoredFinding,
+)
 
 if TYPE_CHECKING:  # inspect needs no rules
     from kdump.check.partition_context import PartitionContext
@@ -245,22 +252,56 @@ Make = Callable[..., Finding]
 def findings(part: SegmentContext, known: PartitionContext, batch: Batch) -> Iterator[Finding]:
     """Yield findings for the header and records of a valid batch, reading it once. Includes all problems noted in the
     batch: before decoding, a valid batch has none."""
-    make: Make = partial(_found, part, batch)
+    target = part.target
     limit = known.max_message_bytes
     if limit is not None and batch.size > limit:
-        yield make(SIZE_OVER_LIMIT, message=f"{batch.size} bytes, but max.message.bytes is {limit}", expected=limit)
+        message = f"{batch.size} bytes, but max.message.bytes is {limit}"
+        yield _found(target, batch, SIZE_OVER_LIMIT, message=message, expected=limit)
+    keyed = bool(known.compacted)
+    if batch.known_records is not None:
+        yield from _stored(target, batch, batch.known_records, keyed=keyed)
+    else:
+        yield from _decoded(target, batch, keyed=keyed)
+    for problem in batch.problems:
+        yield _noted(target, batch, problem)
+
+
+def verdict(target: Target, batch: Batch, *, keyed: bool) -> RecordVerdict:
+    """Return what `findings` finds in the records of a valid batch, apart from limits. `keyed`: a null key is a
+    finding."""
+    found = tuple(
+        StoredFinding(*(getattr(each, name) for name in StoredFinding._fields))
+        for each in _decoded(target, batch, keyed=keyed)
+    )
+    return RecordVerdict(found, tuple(batch.problems), None)
+
+
+def _stored(target: Target, batch: Batch, known: RecordVerdict, *, keyed: bool) -> Iterator[Finding]:
+    """Yield the findings of a verdict, and note its problems in the batch."""
+    for problem in known.problems:
+        batch.note(problem)
+    for each in known.findings:
+        code = CODES.get(each.code)
+        if code is None or each.severity not in SEVERITIES or (code is NULL_KEY_COMPACTED and not keyed):
+            continue
+        values = each._asdict()
+        del values["code"]
+        yield code.finding(target, **values)
+
+
+def _decoded(target: Target, batch: Batch, *, keyed: bool) -> Iterator[Finding]:
+    """Decode a batch and yield the findings about its header and records, but those for the problems noted in it."""
+    make: Make = partial(_found, target, batch)
     if isinstance(batch, DefaultRecordBatch):
         yield from _header(make, batch)
-        yield from _control(part, make, batch) if batch.isControlBatch else _data(make, known, batch)
+        yield from _control(target, make, batch) if batch.isControlBatch else _data(make, batch, keyed=keyed)
     elif isinstance(batch, LegacyRecordBatch):
-        yield from _messages(part, make, known, batch)
-    for problem in batch.problems:
-        yield _noted(part.target, batch, problem)
+        yield from _messages(target, make, batch, keyed=keyed)
 
 
-def _found(part: SegmentContext, batch: Batch, code: Code, *, offset: int | None = None, **more: Any) -> Finding:
+def _found(target: Target, batch: Batch, code: Code, *, offset: int | None = None, **more: Any) -> Finding:
     at = first_offset(batch) if offset is None else offset
-    return code.finding(part.target, position=batch.position, size=batch.size, offset=at, **more)
+    return code.finding(target, position=batch.position, size=batch.size, offset=at, **more)
 
 
 def _header(make: Make, batch: DefaultRecordBatch) -> Iterator[Finding]:
@@ -283,7 +324,7 @@ def _header(make: Make, batch: DefaultRecordBatch) -> Iterator[Finding]:
         )
 
 
-def _data(make: Make, known: PartitionContext, batch: DefaultRecordBatch) -> Iterator[Finding]:
+def _data(make: Make, batch: DefaultRecordBatch, *, keyed: bool) -> Iterator[Finding]:
     last = -1
     largest = None
     reserved = unkeyed = misplaced = 0
@@ -306,7 +347,7 @@ def _data(make: Make, known: PartitionContext, batch: DefaultRecordBatch) -> Ite
         last = seen.last
         largest = seen.largest_timestamp if largest is None else max(largest, seen.largest_timestamp)
         reserved += seen.reserved
-        if known.compacted and seen.unkeyed:
+        if keyed and seen.unkeyed:
             first_unkeyed = first_unkeyed if unkeyed else seen.first_unkeyed
             unkeyed += seen.unkeyed
         if bad_header is None:
@@ -352,16 +393,16 @@ def _bad_header(columns: RecordColumns) -> tuple[int, str] | None:
             try:
                 key.decode()
             except UnicodeDecodeError:
-                return columns.offset_delta[i], f"a header key that is not UTF-8: 0x{key[:32].hex()}"
+                return columns.offset_delta[i], f"a header key of {len(key)} bytes that is not UTF-8"
     return None
 
 
-def _control(part: SegmentContext, make: Make, batch: DefaultRecordBatch) -> Iterator[Finding]:
+def _control(target: Target, make: Make, batch: DefaultRecordBatch) -> Iterator[Finding]:
     count = 0
     markers = False
     for record in records(batch, values=False):
         count += 1
-        yield from record_findings(part.target, record)
+        yield from record_findings(target, record)
         control = decode_control(record.key, record.value)
         markers = markers or control.type in MARKERS
         if control.problem is None and control.typeId is not None and control.typeId not in CONTROL_TYPES:
@@ -378,7 +419,7 @@ def _control(part: SegmentContext, make: Make, batch: DefaultRecordBatch) -> Ite
         yield make(CONTROL_BATCH_INVALID, message=message, severity=WARNING, consequence=FIRST_ONLY)
 
 
-def _messages(part: SegmentContext, make: Make, known: PartitionContext, batch: LegacyRecordBatch) -> Iterator[Finding]:
+def _messages(target: Target, make: Make, batch: LegacyRecordBatch, *, keyed: bool) -> Iterator[Finding]:
     last = largest = None
     count = unkeyed = 0
     other_magic: int | None = None
@@ -389,14 +430,14 @@ def _messages(part: SegmentContext, make: Make, known: PartitionContext, batch: 
         largest = seen.largest_timestamp if batch.magic else None
     for record in legacy_records.messages(batch, keys=False, values=False) if ordinary is None else ():
         count += 1
-        yield from record_findings(part.target, record)
+        yield from record_findings(target, record)
         last = record.offset
         if record.timestamp is not None:
             largest = record.timestamp if largest is None else max(largest, record.timestamp)
         if record.magic != batch.magic:
             other_magic = record.magic
         unkeyed += record.keySize < 0
-    if known.compacted and unkeyed:
+    if keyed and unkeyed:
         yield make(NULL_KEY_COMPACTED, message=f"{count_text(unkeyed, 'message')} without a key")
     if not batch.is_compressed:
         if batch.attributes & ~0x0F:

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import json
 import os
+import re
 import stat
 from collections.abc import Callable
 from contextlib import closing
 from dataclasses import dataclass
-from typing import BinaryIO
+from typing import Any, BinaryIO
 
 from kdump.check.options import Options
+from kdump.check.partition_context import PartitionContext
 from kdump.forensics.bundle.log_writer import (
     Keep,
     keep_all,
@@ -18,7 +21,9 @@ from kdump.forensics.bundle.log_writer import (
     keep_without_secrets,
     write_log,
 )
+from kdump.forensics.bundle.records_writer import RecordsWriter
 from kdump.forensics.carve.search import Search
+from kdump.forensics.record_sums import newest, newest_before
 from kdump.format.bundle_container import ContainerReader, ContainerWriter, Frame
 from kdump.format.errors import DecodeError
 from kdump.log.bundle_index import MAX_FILE, PIECE, Bytes, FileStatus, Log, StoredDirectory, StoredFile, index_of
@@ -26,7 +31,7 @@ from kdump.log.errors import SourceError
 from kdump.log.file_kinds import BATCHES, INDEXES, KRAFT_SNAPSHOT, PRODUCER_SNAPSHOT, by_name
 from kdump.log.internal_topics import INTERNAL_TOPICS, METADATA_TOPIC
 from kdump.log.partition_directory import partition
-from kdump.log.paths import target
+from kdump.log.paths import Target, target
 from kdump.log.region import Limits
 from kdump.log.source import Source
 from kdump.log.window import Window
@@ -40,10 +45,11 @@ YOUNG = 2_000_000_000
 
 @dataclass(frozen=True)
 class BundleOptions:
-    """What a bundle is to have. `checksums`: verify them; `internal`: Kafka's own topics are complete, `has_records`:
-    and those of other topics for which it is true."""
+    """What a bundle is to have. `checksums`: verify them; `records`: decode records and keep what is found out about
+    them; `internal`: Kafka's own topics are complete, `has_records`: and those of other topics for which it is true."""
 
     checksums: bool
+    records: bool
     internal: bool
     has_records: Callable[[str], bool]
     reading: Options
@@ -59,16 +65,21 @@ class DirectoryWriter:
         inside: str,
         options: BundleOptions,
         before: tuple[StoredDirectory, ContainerReader, int] | None,
+        known: Callable[[str], PartitionContext],
         on_progress: Callable[[int], None],
     ) -> None:
         self.path = path
         self.inside = inside
         self.options = options
         self.before = before
+        self.known = known
+        """Returns what is known about the partition in a directory."""
         self.on_progress = on_progress
         self.error: str | None = None
         self.unread: list[str] = []
         """What could not be read."""
+        self.newest = -1
+        """The largest timestamp of a record in the segments so far."""
         self.files = self._listed()
 
     def _listed(self) -> list[StoredFile]:
@@ -123,9 +134,25 @@ class DirectoryWriter:
         if old is None or self.before is None:
             return None
         try:
-            return self._copy(old, self.before[1], container)
-        except (DecodeError, OSError):
+            sums = self._sums(old, self.before[1])
+            if sums is not None and newest_before(sums) != self._newest_before(file):
+                return None
+            copied = self._copy(old, self.before[1], container)
+            if sums is not None and _is_live_segment(file):
+                self.newest = newest(sums)
+            return copied
+        except (DecodeError, OSError, ValueError):
             return None
+
+    def _sums(self, old: StoredFile, reader: ContainerReader) -> Any:
+        """Return the sums over the records of a segment that is in the bundle. Raises DecodeError or ValueError."""
+        if not isinstance(old.contents, Log) or old.contents.records is None:
+            return None
+        return json.loads(reader.read(old.contents.records.sums))
+
+    def _newest_before(self, file: StoredFile) -> int:
+        """Return the largest timestamp of a record in the segments before a file."""
+        return self.newest if _is_live_segment(file) else -1
 
     def _copy(self, old: StoredFile, reader: ContainerReader, container: ContainerWriter) -> StoredFile:
 
@@ -144,7 +171,11 @@ class DirectoryWriter:
                 )
                 for block in contents.blocks
             )
-            contents = contents._replace(blocks=blocks)
+            known = contents.records
+            if known is not None:
+                verdicts = tuple((position, copy(frame)) for position, frame in known.verdicts)
+                known = known._replace(verdicts=verdicts, sums=copy(known.sums))
+            contents = contents._replace(blocks=blocks, records=known)
             self.on_progress(contents.size)
         return old._replace(contents=contents)
 
@@ -158,6 +189,7 @@ class DirectoryWriter:
         at = target(os.path.join(self.path, file.name), source=self.path)
         try:
             if kind in BATCHES:
+                records = self._records_writer(file, at, container)
                 contents: Log | Bytes = write_log(
                     at,
                     self.options.reading.open(at),
@@ -165,8 +197,11 @@ class DirectoryWriter:
                     self._keep(kind is KRAFT_SNAPSHOT),
                     checksums=self.options.checksums,
                     limits=self.options.reading.limits,
+                    records=records,
                     on_progress=self.on_progress,
                 )
+                if records is not None and _is_live_segment(file):
+                    self.newest = records.newest
                 # What stat showed may be older than what was read.
                 return file._replace(contents=contents)
             limit = MAX_FILE if kind in INDEXES or kind is PRODUCER_SNAPSHOT else MAX_SMALL_FILE
@@ -177,6 +212,12 @@ class DirectoryWriter:
         except SourceError as error:
             self.unread.append(str(error))
             return file._replace(error=str(error).removeprefix(f"{at.path}: "))
+
+    def _records_writer(self, file: StoredFile, at: Target, container: ContainerWriter) -> RecordsWriter | None:
+        if not self.options.records:
+            return None
+        keyed = bool(self.known(self.path).compacted)
+        return RecordsWriter(container, at, self.options.reading, keyed=keyed, before=self._newest_before(file))
 
     def _keep(self, is_snapshot: bool) -> Keep:
         topic = partition(self.path).topic
@@ -215,6 +256,10 @@ def _with_size(file: StoredFile, size: int) -> StoredFile:
     if file.followed is not None:
         return file._replace(followed=file.followed._replace(size=size))
     return file._replace(status=file.status._replace(size=size))
+
+
+def _is_live_segment(file: StoredFile) -> bool:
+    return re.fullmatch(r"\d{20}\.log", file.name) is not None
 
 
 def _stored(entry: os.DirEntry[str]) -> StoredFile:

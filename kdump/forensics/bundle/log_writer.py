@@ -9,6 +9,7 @@ from contextlib import closing
 from kdump.check.diagnosis.diagnose import diagnose
 from kdump.core.column_numbers import ATTRIBUTES, BATCH_END, BATCH_START
 from kdump.forensics.bundle.metadata_secrets import control_bytes, looks_like_metadata, without_secrets
+from kdump.forensics.bundle.records_writer import RecordsWriter
 from kdump.forensics.copy_damage import damage_digest
 from kdump.format.batch_header import BATCH_HEADER, CONTROL
 from kdump.format.bundle_container import ContainerWriter, Frame
@@ -55,10 +56,11 @@ def write_log(
     *,
     checksums: bool,
     limits: Limits,
+    records: RecordsWriter | None,
     on_progress: Callable[[int], None],
 ) -> Log:
     """Write the segment in `window`, which is closed. `checksums`: verify them; otherwise batches are taken for valid
-    as far as their headers are. Raises SourceError if the device fails."""
+    as far as their headers are. `records` decodes their records. Raises SourceError if the device fails."""
     source = window.source
     writer = _LogWriter(container, keep, checksums=checksums)
     with closing(source):
@@ -67,11 +69,14 @@ def write_log(
         ):
             if checksums:
                 damage_digest(region, window)
+            if records is not None:
+                records.add(region)
             writer.add(region)
             on_progress(region.size)
         writer.end()
     unreadable = tuple(getattr(source, "unreadable", ()))
-    return Log(writer.position, tuple(writer.blocks), source.error, unreadable, checksums)
+    known = None if records is None else records.end()
+    return Log(writer.position, tuple(writer.blocks), source.error, unreadable, checksums, known)
 
 
 class _LogWriter:

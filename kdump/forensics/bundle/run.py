@@ -14,6 +14,8 @@ from dataclasses import dataclass
 from typing import Annotated, NamedTuple
 
 from kdump.answer import BYTES, Doc, PathText, answer
+from kdump.check.log_dir_context import Surroundings
+from kdump.check.partition_context import PartitionContext
 from kdump.forensics.bundle.directory_writer import BundleOptions, DirectoryWriter
 from kdump.forensics.output_directory import (
     PASSING,
@@ -33,6 +35,7 @@ from kdump.log.bundle_names import CONTAINER, MANIFEST, container_name, is_bundl
 from kdump.log.command_line_paths import missing
 from kdump.log.errors import OnUnreadable, SourceError
 from kdump.log.find_directories import find_directories
+from kdump.log.partition_directory import partition
 from kdump.version import __version__
 
 
@@ -80,7 +83,8 @@ def bundle(
             raise SourceError(f"{path}: not a directory; a bundle is made of log directories")
         next(find_directories(path, on_unreadable), None)
     refuse_output(out, sources)
-    made_with = MadeWith(sources, "crc" if options.checksums else "headers", options.internal, list(topics))
+    depth = "records" if options.records else "crc" if options.checksums else "headers"
+    made_with = MadeWith(sources, depth, options.internal, list(topics))
     writer = _BundleWriter(out, made_with, options, on_unreadable, on_progress)
     with _alone_in(writer.begin()):
         writer.run()
@@ -115,6 +119,7 @@ class _BundleWriter:
         self.on_unreadable = on_unreadable
         self.on_progress = on_progress
         self.summary = BundleSummary(named)
+        self._surroundings = Surroundings(options.reading)
 
     def run(self) -> None:
         self._manifest(complete=False)
@@ -206,7 +211,8 @@ class _BundleWriter:
         """Write the container of a directory if it has changed, and return its name; None if it was deleted."""
         name = container_name(inside)
         member = f"{number}/{name}"
-        writer = DirectoryWriter(path, inside, self.options, self._before(member, inside), self.on_progress)
+        before = self._before(member, inside)
+        writer = DirectoryWriter(path, inside, self.options, before, self._known, self.on_progress)
         if inside and not os.path.isdir(path):
             return None
         sizes = [file.seen.size for file in writer.files if file.name.endswith(".log") and file.seen is not None]
@@ -223,6 +229,9 @@ class _BundleWriter:
         self.summary.directories += 1
         self.summary.bundleBytes += os.path.getsize(os.path.join(self.out, member))
         return name
+
+    def _known(self, path: str) -> PartitionContext:
+        return self._surroundings.of_partition(partition(path))
 
     def _before(self, member: str, inside: str) -> tuple[StoredDirectory, ContainerReader, int] | None:
         """Return the directory as it is in the bundle."""

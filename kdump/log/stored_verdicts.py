@@ -1,0 +1,89 @@
+"""What a bundle knows about records that are not in it: findings of single batches, and sums over a segment's records
+(docs/bundle.md). Checked when it is read: it comes from another host."""
+
+from __future__ import annotations
+
+import io
+import json
+from bisect import bisect_left, bisect_right
+from typing import Any
+
+from kdump.format.bundle_container import ContainerReader, Frame
+from kdump.format.errors import DecodeError
+from kdump.log.bundle_index import KnownRecords
+from kdump.log.region import RecordVerdict, StoredFinding
+from kdump.log.stored_regions import problem_of, problem_row
+from kdump.log.untrusted_json import integer, natural, optional_long, text
+
+STRUCT = "RecordVerdict"
+NOTHING = RecordVerdict((), (), None)
+
+
+def verdict_row(position: int, verdict: RecordVerdict) -> dict[str, Any]:
+    """Return the verdict on the batch at `position` as an object of JSON's types."""
+    row: dict[str, Any] = {"position": position, "findings": verdict.findings}
+    if verdict.problems:
+        row["problems"] = [problem_row(problem) for problem in verdict.problems]
+    if verdict.records is not None:
+        row["records"] = verdict.records
+    return row
+
+
+def verdict_of(row: Any) -> tuple[int, RecordVerdict]:
+    """Return the position of a batch and the verdict that a row has on it. Raises DecodeError."""
+    try:
+        records = row.get("records")
+        problems = tuple(map(problem_of, row.get("problems", ())))
+        verdict = RecordVerdict(
+            tuple(map(_finding, row["findings"])), problems, None if records is None else natural(records)
+        )
+        return natural(row["position"]), verdict
+    except (KeyError, TypeError, ValueError, AttributeError) as error:
+        raise DecodeError(STRUCT, "", 0, f"{type(error).__name__}: {error}") from error
+
+
+def _finding(values: Any) -> StoredFinding:
+    found = StoredFinding(*values)
+    for each in (found.code, found.severity, found.message, found.consequence):
+        text(each)
+    for value in (found.expected, found.actual):
+        if value is not None:
+            integer(value) if isinstance(value, int) else text(value)
+    optional_long(found.offset)
+    return found._replace(position=natural(found.position), size=natural(found.size))
+
+
+class StoredVerdicts:
+    """The verdicts on the batches of a segment. Holds those of one frame at a time."""
+
+    def __init__(self, container: ContainerReader, known: KnownRecords) -> None:
+        self._container = container
+        self._frames: list[Frame] = [frame for _, frame in known.verdicts]
+        self._firsts = [position for position, _ in known.verdicts]
+        self._held = -1
+        self._positions: list[int] = []
+        self._verdicts: dict[int, RecordVerdict] = {}
+
+    def on(self, position: int) -> RecordVerdict:
+        """Return the verdict on the batch at a position. Raises DecodeError."""
+        self._hold(bisect_right(self._firsts, position) - 1)
+        return self._verdicts.get(position, NOTHING)
+
+    def positions(self, start: int, stop: int) -> list[int]:
+        """Return the positions from `start` to before `stop` of batches with a verdict. Raises DecodeError."""
+        found: list[int] = []
+        for number in range(max(0, bisect_right(self._firsts, start) - 1), bisect_left(self._firsts, stop)):
+            self._hold(number)
+            found += self._positions[bisect_left(self._positions, start) : bisect_left(self._positions, stop)]
+        return found
+
+    def _hold(self, number: int) -> None:
+        if number in (self._held, -1):
+            return
+        data = self._container.read(self._frames[number])
+        try:
+            self._verdicts = dict(verdict_of(json.loads(line)) for line in io.BytesIO(data))
+        except (ValueError, RecursionError) as error:
+            raise DecodeError(STRUCT, "", 0, str(error)) from error
+        self._positions = sorted(self._verdicts)
+        self._held = number
