@@ -54,7 +54,20 @@ that they write are results, too. The other commands then end with status 0."""
 
 
 TAKE_BUNDLES = frozenset(
-    ("ls", "inspect", "verify", "groups", "cluster", "transactions", "producers", "retention", "diff", "stats", "scan")
+    (
+        "ls",
+        "inspect",
+        "verify",
+        "groups",
+        "cluster",
+        "transactions",
+        "producers",
+        "retention",
+        "diff",
+        "stats",
+        "restart-plan",
+        "scan",
+    )
 )
 """Commands that take a bundle in place of a log directory."""
 

@@ -26,18 +26,21 @@ import pytest
 import zstandard
 
 from kdump.cli import TAKE_BUNDLES
+from kdump.forensics.restart.access_rights import Rights
 from kdump.format.bundle_container import MAGIC as CONTAINER_MAGIC
 from kdump.format.bundle_container import ContainerReader, ContainerWriter, Frame
 from kdump.log import file_system
 from kdump.log.bundle_index import Block
 from kdump.log.bundle_names import CONTAINER, MANIFEST, container_name
 from kdump.log.bundle_tree import open_bundle
+from tests import restart_damages
 from tests.command import objects, run
 from tests.conftest import DISKS, FIXTURES, ROOT, sample, seeded
 from tests.craft import batch, one, patch, record
 from tests.damages import DAMAGES, DISK_PATHS, OLD, Damage, aged, copy_disk
 from tests.state.test_cluster import TOKEN, int32
 from tests.state.test_metadata import config, framed, text
+from tools.trials.foretell import public_directory
 
 NOT_RECORDS = "indexes,snapshots,checkpoints,files,offsets,producers,transactions,timestamps"
 COMMANDS = (
@@ -52,6 +55,7 @@ COMMANDS = (
     ("cluster",),
     ("retention",),
     ("stats",),
+    ("restart-plan", "--all"),
 )
 OF_RECORDS = (("verify", "--info"), ("stats",))
 """Commands whose answers need what --depth records finds."""
@@ -142,6 +146,8 @@ def test_the_answers_about_records_of_a_healthy_disk(name: str, tmp_path: Path) 
 
 LEFT_OUT = ("control-key-short", "control-value-short")
 """Damage that turns a control batch into one whose records might be anything."""
+UNKNOWN_START = ("kraft-snapshot-junk-clean-0", "kraft-snapshot-junk-clean-1")
+"""Damage of which a broker reads more than the bundle has."""
 
 
 @pytest.mark.sampled
@@ -155,7 +161,11 @@ def test_the_answers_of_a_damaged_disk(damage: Damage, tmp_path: Path) -> None:
     if damage.name in LEFT_OUT:
         assert run("transactions", bundle).exit_code == 2
         return
-    assert_same_answers(disk, bundle)
+    if damage.name in UNKNOWN_START:
+        assert run("restart-plan", bundle).exit_code == 2
+        assert_same_answers(disk, bundle, COMMANDS[:-1])
+    else:
+        assert_same_answers(disk, bundle)
     deep = bundled(disk, tmp_path / "deep", "--depth", "records")
     assert_same_answers(disk, deep, OF_RECORDS, UNKNOWN_DEEP)
 
@@ -219,13 +229,57 @@ def test_what_was_not_read_is_said_first(tmp_path: Path) -> None:
     assert run("inspect", complete / "payments-0", "--hex").exit_code == 2
 
 
-@pytest.mark.parametrize("command", sorted({"report", "salvage", "restart-plan", "carve", "dump-log"}))
+@pytest.mark.parametrize("command", sorted({"report", "salvage", "carve", "dump-log"}))
 def test_other_commands_take_no_bundle(command: str, tmp_path: Path) -> None:
     assert command not in TAKE_BUNDLES
     bundle = bundled(FIXTURES / "clean-1" / "payments-0", tmp_path / "b")
     done = run(command, bundle)
     assert done.exit_code == 2
     assert "docs/bundle.md" in done.stderr
+
+
+@pytest.mark.sampled
+@pytest.mark.parametrize("recipe", sample(restart_damages.chosen(), 25, "restarts"), ids=lambda recipe: recipe.name)
+def test_starts_are_predicted(recipe: restart_damages.Recipe, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Rights, "name", property(lambda self: str(self.user)))  # users are of the bundle's host
+    with public_directory() as root, ExitStack() as stack:
+        disk = copy_disk(DISKS / DISK_PATHS[recipe.disk], root / "disk")
+        directories = [path for path in recipe.node(disk).paths if path.is_dir()]
+        there = run("restart-plan", "--all", "--json", *directories)
+        for number, path in enumerate(directories):
+            out = tmp_path / f"bundle-{number}"
+            if run("bundle", path, "--out", out).exit_code == 2 and not out.exists():
+                continue  # not mounted
+            stack.enter_context(in_place_of(path, out))
+        here = run("restart-plan", "--all", "--json", *directories)
+    if recipe.name in ("marker-recovery", *LEFT_OUT):
+        assert here.exit_code == 2
+        assert "not in the bundle" in here.stderr
+        return
+    assert here.exit_code == there.exit_code
+    rows = [[json.loads(line) for line in done.stdout.splitlines()] for done in (there, here)]
+    for row in (*rows[0], *rows[1]):
+        for key in {"seconds", *UNKNOWN.get(row["type"], ())}:
+            row.pop(key, None)
+    assert rows[1] == rows[0]
+
+
+def test_a_start_is_unknown_without_checksums(tmp_path: Path) -> None:
+    """Recovery verifies them."""
+    bundle = bundled(DISKS / "kafka-4.3/crash-1", tmp_path / "headers", "--depth", "headers")
+    done = run("restart-plan", bundle)
+    assert done.exit_code == 2
+    assert "as far as the files could be read" in done.stdout.splitlines()[0]
+    assert "checksum" in done.stdout + done.stderr
+
+
+def test_an_empty_directory_of_a_broker_is_bundled(tmp_path: Path) -> None:
+    empty = tmp_path / "not-mounted"
+    empty.mkdir()
+    assert run("bundle", empty, "--out", tmp_path / "alone").exit_code == 2
+    bundle = tmp_path / "b"
+    assert run("bundle", FIXTURES / "clean-1", empty, "--out", bundle).exit_code == 0
+    assert run("ls", bundle / "clean-1").exit_code == 0
 
 
 @pytest.mark.parametrize("packed", [(0, 1), (0,), (1,)])

@@ -63,6 +63,11 @@ class Block(NamedTuple):
     complete: Frame | None
     payload: tuple[Frame, ...]
 
+    @property
+    def end(self) -> int:
+        """Position of the first byte after it in the segment."""
+        return self.position + self.size
+
 
 class KnownRecords(NamedTuple):
     """What is known about the records of a segment that are not in the bundle. `keyed`: null keys were looked for;

@@ -65,7 +65,7 @@ class BundleLog:
         self.lacks = log.lacks
         """What of the segment is not in the bundle."""
         self._container = container
-        self._log = log
+        self.log = log
         self._verdicts = None if log.records is None else StoredVerdicts(container, log.records)
         self._headers: dict[int, bytes] = {}
         """Headers of batches by their positions, as header_at has read them last."""
@@ -73,23 +73,23 @@ class BundleLog:
     def unchecked(self, *, keyed: bool) -> set[str]:
         """Return what of the segment is neither in the bundle nor was it checked when the bundle was made: RECORDS,
         CHECKSUMS. `keyed`: whether records should have keys."""
-        known = self._log.records
+        known = self.log.records
         is_known = known is not None and (known.keyed or not keyed)
         return set(self.lacks) - ({RECORDS} if is_known else set())
 
     def sums(self) -> Any:
         """Return the sums over the segment's records, as an object of JSON's types from another host; None if they are
         not known. Raises SourceError for a damaged bundle."""
-        if self._log.records is None:
+        if self.log.records is None:
             return None
         try:
-            return json.loads(self._container.read(self._log.records.sums))
+            return json.loads(self._container.read(self.log.records.sums))
         except (DecodeError, ValueError, RecursionError) as error:
             raise damaged_bundle(self.name, error) from error
 
     def read_at(self, position: int, count: int) -> bytes:
         """Raises SourceError, unless there are no such bytes."""
-        if count <= 0 or position >= self._log.size:
+        if count <= 0 or position >= self.log.size:
             return b""
         raise SourceError(f"{self.name}: the bytes of a segment are not in the bundle")
 
@@ -145,15 +145,19 @@ class BundleLog:
     def _regions(self, start: int, limits: Limits) -> Iterator[Region]:
         """Yield the regions of the blocks that end after position `start`. Raises DecodeError."""
         position = 0
-        for block in self._log.blocks:
+        for block in self.log.blocks:
             if block.position != position:
                 raise DecodeError("Block", "position", 0, f"byte {block.position} follows {position}")
             position += block.size
             if position > start:
-                found = self._batches(block, limits) if block.kind == BATCHES else self._others(block, limits)
-                yield from found if self._verdicts is None else self._with_verdicts(found, self._verdicts)
-        if position != self._log.size:
-            raise DecodeError("Log", "size", 0, f"{self._log.size} bytes, blocks up to {position}")
+                yield from self.block_regions(block, limits)
+        if position != self.log.size:
+            raise DecodeError("Log", "size", 0, f"{self.log.size} bytes, blocks up to {position}")
+
+    def block_regions(self, block: Block, limits: Limits) -> Iterator[Region]:
+        """Yield the regions of a block. Raises DecodeError."""
+        found = self._batches(block, limits) if block.kind == BATCHES else self._others(block, limits)
+        return found if self._verdicts is None else self._with_verdicts(found, self._verdicts)
 
     def _with_verdicts(self, found: Iterator[Region], verdicts: StoredVerdicts) -> Iterator[Region]:
         for region in found:

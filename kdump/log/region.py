@@ -59,6 +59,19 @@ class Problem:
         return cls(error.code, error.struct, error.field, where, error.reason, space=space, is_ours=error.is_ours)
 
 
+class BrokerView(NamedTuple):
+    """What a broker finds where junk begins, if it can be known without its bytes. `length`: the batch length there,
+    MAX_LENGTH if it is more than the file has; `header`: all that it takes for a header, if only the magic is unknown;
+    `crc`: the checksum of such a batch."""
+
+    length: int
+    header: BatchHeader | None = None
+    crc: int | None = None
+
+
+MAX_LENGTH = (1 << 31) - 1
+
+
 class Region:
     """Bytes position..position+size-1 of a file. `kind` is torn, junk or padding, or in a subclass batch or run.
 
@@ -88,6 +101,8 @@ class Region:
         self.code = code or CODES.get(kind, "")
         self.known_crc: int | None = None
         """CRC-32C of its bytes, if it has been computed."""
+        self.broker_view: BrokerView | None = None
+        """Of junk: what a broker makes of it, if that was determined where the bytes are."""
 
     @property
     def end(self) -> int:

@@ -13,9 +13,11 @@ from kdump.format.legacy_message import MESSAGES, MessageHeader
 from kdump.log.legacy_records import contents_of
 from kdump.log.region import (
     JUNK,
+    MAX_LENGTH,
     PADDING,
     TORN,
     Batch,
+    BrokerView,
     DefaultRecordBatch,
     LegacyRecordBatch,
     Limits,
@@ -24,7 +26,7 @@ from kdump.log.region import (
     WrapperContents,
     make_batch,
 )
-from kdump.log.untrusted_json import natural, optional_long, text
+from kdump.log.untrusted_json import integer, natural, optional_long, text
 
 STRUCT = "BundleRegion"
 BATCH = "batch"
@@ -53,6 +55,8 @@ def row_of(region: Region, *, checksums: bool = True) -> dict[str, Any]:
     row |= {"reason": region.reason, "code": region.code}
     if region.known_crc is not None:
         row["crc"] = region.known_crc
+    if region.broker_view is not None:
+        row["brokerView"] = region.broker_view
     if region.claimed is not None and (region.kind == TORN or region.code in BROKEN_BATCHES):
         row["header"] = region.claimed
     return row
@@ -75,6 +79,10 @@ def region_of(row: Any, window: Any, limits: Limits) -> Region:
             raise ValueError(f"the kind {kind!r} is unknown")
         region = Region(kind, position, size, text(row["reason"]), header, text(row["code"]))
         region.known_crc = natural(row["crc"]) if "crc" in row else None
+        if "brokerView" in row:
+            length, seen, crc = row["brokerView"]
+            found = None if seen is None else BATCH_HEADER.read(BATCH_HEADER.struct.pack(*seen))
+            region.broker_view = BrokerView(integer(length, 0, MAX_LENGTH), found, optional_long(crc))
         return region
     except (KeyError, TypeError, ValueError, IndexError, AttributeError, StructError) as error:
         raise DecodeError(STRUCT, "", 0, f"{type(error).__name__}: {error}") from error

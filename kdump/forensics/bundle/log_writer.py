@@ -14,6 +14,7 @@ from kdump.forensics.copy_damage import damage_digest
 from kdump.format.batch_header import BATCH_HEADER, CONTROL
 from kdump.format.bundle_container import ContainerWriter, Frame
 from kdump.format.header_planes import MAX_HEADERS, encode_headers
+from kdump.log.bundle_bytes import broker_view
 from kdump.log.bundle_index import BATCHES, MAX_KEPT, REGIONS, Block, Log
 from kdump.log.paths import Target
 from kdump.log.region import Batch, BatchRun, DefaultRecordBatch, Limits, Region
@@ -67,6 +68,7 @@ def write_log(
         for region in regions(
             window, name_offset=target.name_offset, limits=limits, run_mode=CHECKED if checksums else WALKED
         ):
+            region.broker_view = broker_view(window, region)
             if checksums:
                 damage_digest(region, window)
             if records is not None:

@@ -81,7 +81,7 @@ def bundle(
             raise missing(path)
         if not os.path.isdir(path):
             raise SourceError(f"{path}: not a directory; a bundle is made of log directories")
-        next(find_directories(path, on_unreadable), None)
+    _refuse_without_files(sources, on_unreadable)
     refuse_output(out, sources)
     depth = "records" if options.records else "crc" if options.checksums else "headers"
     made_with = MadeWith(sources, depth, options.internal, list(topics))
@@ -89,6 +89,19 @@ def bundle(
     with _alone_in(writer.begin()):
         writer.run()
     return writer.summary
+
+
+def _refuse_without_files(paths: list[str], on_unreadable: OnUnreadable) -> None:
+    """Raise SourceError if none of the directories has files of Kafka's. One that has none may be a disk of the broker
+    that is new, or not mounted."""
+    refusals = []
+    for path in paths:
+        try:
+            next(find_directories(path, on_unreadable), None)
+        except SourceError as error:
+            refusals.append(error)
+    if len(refusals) == len(paths):
+        raise refusals[0]
 
 
 def pack(out: str, path: str, sources: Iterable[str]) -> None:

@@ -2,7 +2,8 @@
 
 The user that the broker runs as is not stored on disk. It is assumed to be the user of this process, unless that is
 root, or owns nothing here while everything belongs to one other user. In these cases it is assumed to be the owner of
-the log directories, and the modes of the files decide what that user may do.
+the log directories, and the modes of the files decide what that user may do. So it is for a bundle, which is of another
+host.
 """
 
 from __future__ import annotations
@@ -14,6 +15,8 @@ from collections import Counter
 from collections.abc import Iterable, Iterator
 from contextlib import suppress
 
+from kdump.log import file_system
+
 READ, WRITE, ENTER = os.R_OK, os.W_OK, os.X_OK
 
 
@@ -22,6 +25,8 @@ class Rights:
 
     def __init__(self, user: int, own: bool = True) -> None:
         self.user, self.own = user, own
+        self.is_foreign = False
+        """Whether it is a user of the host of a bundle, whose names and groups are not known."""
         self.mounts_count = True
         """Whether a read-only mount denies writing. The plan reports such a mount once, and is otherwise computed as if
         it were writable."""
@@ -41,6 +46,8 @@ class Rights:
 
     @property
     def name(self) -> str:
+        if self.is_foreign and not self.is_root:
+            return str(self.user)
         try:
             return pwd.getpwuid(self.user).pw_name
         except KeyError:
@@ -50,9 +57,11 @@ class Rights:
         """Return True if the user has all rights in `want` (READ | WRITE | ENTER) on an existing path."""
         if want & WRITE and not self.mounts_count and read_only(path):
             want &= ~WRITE
+        if self.user == 0 and file_system.tree_at(path) is not None:
+            return True
         if self.own or self.user == 0:
             return os.access(path, want, effective_ids=os.access in os.supports_effective_ids)
-        if os.path.islink(path):
+        if file_system.islink(path):
             return all(self._enters(each) for each in _above(path)) and self._can(path, want)
         folder = os.path.dirname(os.path.abspath(path))
         if folder not in self._entered:
@@ -60,8 +69,9 @@ class Rights:
         return self._entered[folder] and self._can(path, want)
 
     def barrier(self, directory: str) -> str | None:
-        """Return the topmost directory above a log directory that the user may not enter; None if there is none."""
-        if self.own or self.user == 0:
+        """Return the topmost directory above a log directory that the user may not enter; None if there is none, or if
+        it is in a bundle."""
+        if self.own or self.user == 0 or file_system.tree_at(directory) is not None:
             return None
         return next((each for each in _above(directory) if not self._can(each, ENTER)), None)
 
@@ -71,7 +81,7 @@ class Rights:
 
     def _can(self, path: str, want: int) -> bool:
         try:
-            status = os.stat(path)
+            status = file_system.stat(path)
             if want & WRITE and read_only(path):
                 return False
         except OSError:
@@ -86,7 +96,7 @@ class Rights:
     def java_error(self, path: str, want: int = READ) -> str | None:
         """Return the exception that Java throws when it opens an existing file; None if it can, or there is no file."""
         try:
-            mode = os.stat(path).st_mode
+            mode = file_system.stat(path).st_mode
         except FileNotFoundError:
             return None
         except PermissionError:
@@ -110,6 +120,8 @@ def _above(path: str) -> Iterator[str]:
 
 def read_only(path: str) -> bool:
     """Return True if the path is on a file system mounted read-only."""
+    if file_system.tree_at(path) is not None:
+        return False
     try:
         return bool(os.statvfs(path).f_flag & os.ST_RDONLY)
     except OSError:
@@ -128,11 +140,15 @@ def _rights(directories: list[str]) -> Rights:
     owners: Counter[int] = Counter()
     for directory in directories:
         with suppress(OSError):
-            owners[os.stat(directory).st_uid] += 1
-            with os.scandir(directory) as entries:
-                owners.update(each.stat(follow_symlinks=False).st_uid for each in entries)
+            owners[file_system.stat(directory).st_uid] += 1
+            names = file_system.listdir(directory)
+            owners.update(file_system.stat(os.path.join(directory, name), follow=False).st_uid for name in names)
     own = os.geteuid()
     users = [user for user, _ in owners.most_common() if user != 0]
+    if any(file_system.tree_at(each) is not None for each in directories):
+        rights = Rights(users[0] if users else 0, own=False)
+        rights.is_foreign, rights.groups = True, set()
+        return rights
     if own == 0:
         return Rights(users[0], own=False) if users else Rights(0)
     return Rights(users[0], own=False) if set(owners) == set(users[:1]) and own not in owners and users else Rights(own)

@@ -17,6 +17,7 @@ from kdump.format.checksum import checksum
 from kdump.format.errors import DecodeError
 from kdump.format.legacy_message import CRC_START as LEGACY_CRC_START
 from kdump.format.legacy_message import MessageHeader
+from kdump.log.bundle_bytes import BundleBytes
 from kdump.log.legacy_records import read_wrapper
 from kdump.log.region import LegacyRecordBatch, Limits, read_header
 from kdump.log.window import Window
@@ -58,8 +59,11 @@ def read_batches(window: Window, start: int, end: int, *, whole: bool = False) -
     `whole`: the caller reads all bytes, not only headers. Raises CorruptRecord for a length that is invalid in every
     format or an incomplete header, and SourceError."""
     position = start
+    source = window.source
     while position < end - UP_TO_MAGIC:
         window.release(position)
+        if isinstance(source, BundleBytes):
+            source.require(position)
         view = window.view(position, BATCH_HEADER.size)
         if len(view) < UP_TO_MAGIC:
             return
@@ -85,7 +89,8 @@ def read_batches(window: Window, start: int, end: int, *, whole: bool = False) -
 
 
 def ensure_valid(window: Window, head: RecordBatchView) -> None:
-    """Check size and checksum, but no records, as RecordBatch.ensureValid does. Raises CorruptRecord."""
+    """Check size and checksum, but no records, as RecordBatch.ensureValid does. Raises CorruptRecord, and SourceError
+    for a checksum that is not in a bundle."""
     if head.header is not None:
         if head.size < BATCH_HEADER.size:
             reason = f"the size {head.size} is smaller than the minimum allowed overhead {BATCH_HEADER.size}"
@@ -94,7 +99,10 @@ def ensure_valid(window: Window, head: RecordBatchView) -> None:
     else:
         stored = int.from_bytes(window.view(head.position + 12, 4), "big")
         magic, covered = 0, LEGACY_CRC_START
-    computed = checksum(magic, window.chunks(head.position + covered, head.size - covered))
+    if isinstance(window.source, BundleBytes):
+        computed = window.source.checksum_of(head.position, head.size)
+    else:
+        computed = checksum(magic, window.chunks(head.position + covered, head.size - covered))
     if stored != computed:
         reason = f"Record is corrupt (stored crc = {stored}, computed crc = {computed})"
         raise CorruptRecord(head.position, reason)
@@ -112,7 +120,9 @@ def base_offset(window: Window, head: RecordBatchView, file: str) -> int:
         return head.base
     if not isinstance(header, MessageHeader) or header.compression == "none":
         return head.base
-    batch = LegacyRecordBatch(window, head.position, head.size, Limits(), header)
+    known = window.source.batch_at(head.position) if isinstance(window.source, BundleBytes) else None
+    batch = known if known is not None else LegacyRecordBatch(window, head.position, head.size, Limits(), header)
+    assert isinstance(batch, LegacyRecordBatch)
     read_wrapper(batch)
     if batch.baseOffset is not None:
         return batch.baseOffset

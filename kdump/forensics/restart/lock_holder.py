@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import re
 
+from kdump.log import file_system
 from kdump.log.log_directory import LOCK
 
 LOCKS = "/proc/locks"
@@ -13,7 +14,9 @@ ENTRY = re.compile(r"POSIX\s+\S+\s+WRITE\s+(\d+)\s+([0-9a-f]+):([0-9a-f]+):(\d+)
 
 def lock_holder(directory: str) -> int | None:
     """Return the ID of the process that holds the lock; None if there is none, or if it cannot be determined (not on
-    Linux, in another container, on a network file system)."""
+    Linux, in another container, on a network file system, in a bundle)."""
+    if file_system.tree_at(directory) is not None:
+        return None
     try:
         status = os.stat(os.path.join(directory, LOCK))
         with open(LOCKS) as file:

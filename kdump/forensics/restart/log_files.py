@@ -114,7 +114,7 @@ class LogFiles:
             if not self.rights.can(self.files[name], READ):
                 exception = f"IOException: Could not read file {self.files[name]}"
                 raise StartupFailed(denied(self.files[name], "read", exception, self.rights))
-            if not os.access(self.files[name], os.R_OK):
+            if file_system.tree_at(self.files[name]) is None and not os.access(self.files[name], os.R_OK):
                 raise SourceError(f"{self.files[name]}: permission denied; the broker may be allowed to read it")
             if name.endswith(".deleted") and not name.endswith(".checkpoint.deleted"):
                 self.delete(name, "already marked for deletion", "sweep")

@@ -17,6 +17,7 @@ from kdump.forensics.restart.file_records import UP_TO_MAGIC, CorruptRecord, ens
 from kdump.forensics.restart.log_loader import LoadParameters, load
 from kdump.forensics.restart.plan_values import EXIT, PartitionPlan, StartupFailed, StartupFailure, Step
 from kdump.log import file_system
+from kdump.log.bundle_bytes import BundleBytes
 from kdump.log.live_files import SeenDirectory
 from kdump.log.paths import target
 from kdump.log.source import open_source
@@ -101,6 +102,8 @@ def _readable(plan: PartitionPlan, path: str, how: LoadParameters) -> None:
             data += not is_control
             plan.bytesRead += head.size
         if size - end >= UP_TO_MAGIC:  # Kafka checks the magic before the length
+            if isinstance(window.source, BundleBytes):
+                window.source.require(end, magic=True)
             _known_magic(end, window.view(end, UP_TO_MAGIC)[-1])
     except CorruptRecord as error:
         message = f"the snapshot cannot be read: {error}"

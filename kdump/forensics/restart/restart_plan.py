@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterable
+from dataclasses import replace
 
 from kdump.check.options import Options
 from kdump.forensics.restart.access_rights import Rights, broker_rights
@@ -15,6 +16,7 @@ from kdump.forensics.restart.plan_values import PartitionPlan, RestartPlan
 from kdump.forensics.restart.root_files import read_only_stop
 from kdump.forensics.restart.stray_partitions import StrayPartitions
 from kdump.log import file_system
+from kdump.log.bundle_bytes import with_bytes
 from kdump.log.internal_topics import METADATA_TOPIC
 from kdump.log.log_directory import LogDirectory, directory_at
 from kdump.state.identity import complete_quorum
@@ -43,6 +45,7 @@ def restart_plan(
     count what is lost. Raises SourceError for a path that is not a log directory; what cannot be read in a
     log directory is in `unread`. Source: see the modules of kdump.forensics.restart."""
     options = options or Options()
+    options = replace(options, open_source=with_bytes(options.open_source))
     plan = RestartPlan(node_directories(list(paths)))
     rights = broker_rights(each.path for each in plan.directories)
     identify(plan.directories, plan, rights)
@@ -136,6 +139,8 @@ def _assume(plan: RestartPlan, metadata: MetadataImage | None, is_broker: bool, 
     assumptions = [f"the node runs Kafka {VERSION}, and nothing else changes the files before it starts"]
     if not rights.is_root:
         assumptions.append(f"the node runs as user {rights.name}, with that user's permissions")
+    if rights.is_foreign:
+        assumptions.append("what a bundle does not have hinders nothing: a running broker, mounts, groups, ACLs")
     ids = " and ".join(sorted({f"{each.clusterId}" for each in plan.directories if each.clusterId}))
     if ids:
         assumptions.append(f"the cluster that the node joins has the ID {ids}: with a different one it does not start")

@@ -1,0 +1,177 @@
+"""The bytes of a segment in a bundle, for a reader that follows the lengths in headers as a broker does: headers are
+where they were, and payloads that are not in the bundle are zeros."""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Callable
+
+from kdump.format.batch_header import BATCH_HEADER, CRC_START, LOG_OVERHEAD, BatchHeader
+from kdump.format.checksum import checksum
+from kdump.format.errors import DecodeError
+from kdump.format.legacy_message import MESSAGES, MIN_MESSAGE_SIZE, MessageHeader
+from kdump.log.bundle_log import BundleLog, has_payload
+from kdump.log.errors import SourceError, damaged_bundle
+from kdump.log.region import (
+    JUNK,
+    MAX_LENGTH,
+    PADDING,
+    TORN,
+    Batch,
+    BatchRun,
+    BrokerView,
+    DefaultRecordBatch,
+    LegacyRecordBatch,
+    Limits,
+    Region,
+)
+from kdump.log.source import Source
+from kdump.log.window import Window
+
+
+class BundleBytes(BundleLog):
+    """A segment that can be read like a file. Holds the headers of one block at a time."""
+
+    def __init__(self, log: BundleLog) -> None:
+        self.__dict__.update(log.__dict__)
+        self._part_starts: list[int] = []
+        self._parts: list[tuple[int, bytes]] = []
+        """Position and bytes of what is not zeros."""
+        self._whole: dict[int, Batch] = {}
+        self._padding: list[tuple[int, int]] = []
+        """Start and end of zeros that are in the file."""
+        self._views: dict[int, BrokerView] = {}
+        """What a broker finds where no batch begins."""
+        self._held = (0, 0)
+        """Start and end of the block."""
+
+    def read_at(self, position: int, count: int) -> bytes:
+        """Return `count` bytes from `position`, fewer at the end. Raises SourceError for a damaged bundle."""
+        assert self.size is not None
+        count = max(0, min(count, self.size - position))
+        found = bytearray(count)
+        at = position
+        while at < position + count:
+            self._hold(at)
+            self._copy(found, position)
+            at = self._held[1]
+        return bytes(found)
+
+    def batch_at(self, position: int) -> Batch | None:
+        """Return the batch that begins at a position. Raises SourceError for a damaged bundle."""
+        self._hold(position)
+        return self._whole.get(position)
+
+    def require(self, position: int, *, magic: bool = False) -> None:
+        """Raises SourceError if the bundle does not have what a broker finds at a position, with `magic` also the
+        magic."""
+        self._hold(position)
+        view = self._views.get(position)
+        known = position in self._whole or (view is not None and not (magic and view.header is None))
+        if not known and not any(start <= position < end for start, end in self._padding):
+            raise SourceError(
+                f"{self.name}: what a broker reads at byte {position}, where no batch begins, is not in the bundle"
+            )
+
+    def checksum_of(self, position: int, size: int) -> int:
+        """Return the checksum of the bytes of a batch. Raises SourceError if the bundle does not have it."""
+        batch = self.batch_at(position)
+        view = self._views.get(position)
+        if view is not None and view.header is not None and view.header.size == size and view.crc is not None:
+            return view.crc
+        if batch is None or batch.size != size or not self.log.checksums:
+            raise SourceError(f"{self.name}: the checksum of the batch at byte {position} is not in the bundle")
+        return batch.computedCrc
+
+    def _copy(self, into: bytearray, position: int) -> None:
+        """Copy the pieces of the block into the bytes from `position` on."""
+        stop = position + len(into)
+        number = max(0, bisect_right(self._part_starts, position) - 1)
+        for at, data in self._parts[number:]:
+            if at >= stop:
+                return
+            first, last = max(at, position), min(at + len(data), stop)
+            if first < last:
+                into[first - position : last - position] = data[first - at : last - at]
+
+    def _hold(self, position: int) -> None:
+        """Read the block that contains a position."""
+        if self._held[0] <= position < self._held[1]:
+            return
+        self._parts, self._whole, self._padding, self._views = [], {}, [], {}
+        try:
+            block = next((each for each in self.log.blocks if each.position <= position < each.end), None)
+            if block is None:
+                raise DecodeError("Block", "position", 0, f"no block has byte {position}")
+            for region in self.block_regions(block, Limits()):
+                self._add(region)
+        except DecodeError as error:
+            raise damaged_bundle(self.name, error) from error
+        self._part_starts = [at for at, _ in self._parts]
+        self._held = (block.position, block.end)
+
+    def _add(self, region: Region) -> None:
+        if isinstance(region, BatchRun):
+            for batch in region.batches():
+                self._add(batch)
+        elif isinstance(region, (DefaultRecordBatch, LegacyRecordBatch)):
+            self._whole[region.position] = region
+            data = header_data(region.header)
+            if has_payload(region):
+                data = b"".join(region.chunks(0, region.size))
+            self._parts.append((region.position, data))
+        elif region.kind == PADDING:
+            self._padding.append((region.position, region.end))
+        else:
+            self._add_other(region)
+
+    def _add_other(self, region: Region) -> None:
+        view = region.broker_view
+        if isinstance(region.claimed, BatchHeader):
+            view = BrokerView(region.claimed.batchLength, region.claimed)
+        elif region.kind == TORN:
+            view = BrokerView(MAX_LENGTH)
+        if view is None:
+            return
+        self._views[region.position] = view
+        data = bytes(8) + view.length.to_bytes(4, "big", signed=True)
+        if view.header is not None:
+            data = header_data(view.header)
+        self._parts.append((region.position, data[: region.size]))
+
+
+def broker_view(window: Window, region: Region) -> BrokerView | None:
+    """Return what a broker finds where junk begins; None if that cannot be known without bytes of the junk, or if it is
+    no junk."""
+    size = window.source.size
+    if region.kind != JUNK or size is None:
+        return None
+    data = bytes(window.peek(region.position, BATCH_HEADER.size))
+    if len(data) < LOG_OVERHEAD:
+        return None
+    length = int.from_bytes(data[8:LOG_OVERHEAD], "big", signed=True)
+    left = size - region.position - LOG_OVERHEAD
+    if region.code == "magic-unknown" and len(data) == BATCH_HEADER.size and 0 <= length <= left:
+        crc = checksum(2, window.peeks(region.position + CRC_START, length + LOG_OVERHEAD - CRC_START))
+        return BrokerView(length, BATCH_HEADER.read(data), crc)
+    if length > left:
+        return BrokerView(MAX_LENGTH)
+    return BrokerView(length) if 0 <= length < MIN_MESSAGE_SIZE else None
+
+
+def header_data(header: BatchHeader | MessageHeader) -> bytes:
+    """Return a header as it is stored. Raises struct.error for a number that is beyond its field."""
+    if isinstance(header, BatchHeader):
+        return BATCH_HEADER.struct.pack(*header)
+    stored = tuple(header) if header.magic else (*header[:5], header.keySize)
+    return MESSAGES[header.magic].struct.pack(*stored)
+
+
+def with_bytes(opener: Callable[[str], Source]) -> Callable[[str], Source]:
+    """Return a function that opens a path as `opener` does, but segments of bundles as BundleBytes."""
+
+    def opened(path: str) -> Source:
+        source = opener(path)
+        return BundleBytes(source) if isinstance(source, BundleLog) else source
+
+    return opened
