@@ -25,7 +25,9 @@ from typing import Any
 import pytest
 import zstandard
 
+import kdump
 from kdump.cli import TAKE_BUNDLES
+from kdump.forensics.bundle import run as bundle_run
 from kdump.forensics.restart.access_rights import Rights
 from kdump.format.bundle_container import MAGIC as CONTAINER_MAGIC
 from kdump.format.bundle_container import ContainerReader, ContainerWriter, Frame
@@ -33,6 +35,7 @@ from kdump.log import file_system
 from kdump.log.bundle_index import Block
 from kdump.log.bundle_names import CONTAINER, MANIFEST, container_name
 from kdump.log.bundle_tree import open_bundle
+from kdump.log.mounts import unmount_bundles
 from tests import restart_damages
 from tests.command import objects, run
 from tests.conftest import DISKS, FIXTURES, ROOT, sample, seeded
@@ -271,6 +274,24 @@ def test_a_start_is_unknown_without_checksums(tmp_path: Path) -> None:
     assert done.exit_code == 2
     assert "as far as the files could be read" in done.stdout.splitlines()[0]
     assert "checksum" in done.stdout + done.stderr
+
+
+def test_the_api_takes_bundles(tmp_path: Path) -> None:
+    disk = DISKS / "kafka-4.3/clean-1"
+    bundled(disk, tmp_path / "b", "--tar", str(tmp_path / "b.tar"))
+    log = kdump.open(tmp_path / "b.tar" / "payments-0")
+    assert [batch.baseOffset for batch in log.batches()] == [
+        batch.baseOffset for batch in kdump.open(disk / "payments-0").batches()
+    ]
+    assert {each.topic for each in kdump.stats([str(tmp_path / "b")])} == {
+        each.topic for each in kdump.stats(str(disk))
+    }
+    [compared] = kdump.diff([str(tmp_path / "b" / "payments-0"), str(disk / "payments-0")])
+    assert compared.relation == "same"
+    assert kdump.restart_plan([str(tmp_path / "b")]).verdict == kdump.restart_plan([str(disk)]).verdict
+    with pytest.raises(kdump.SourceError, match="not in the bundle"):
+        list(log.records())
+    unmount_bundles()
 
 
 def test_an_empty_directory_of_a_broker_is_bundled(tmp_path: Path) -> None:
@@ -542,6 +563,23 @@ def test_two_runs_do_not_write_into_one_bundle(tmp_path: Path) -> None:
     assert done.exit_code == 2
     assert "another run" in done.stderr
     bundled(FIXTURES / "clean-1", out)
+
+
+def test_another_run_that_begins_at_the_same_time(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    disk, out = FIXTURES / "clean-1" / "payments-0", tmp_path / "b"
+    waits = bundle_run._alone_in
+
+    def after_another(directory: str) -> Any:
+        monkeypatch.undo()
+        bundled(disk, out, "--depth", "headers")
+        return waits(directory)
+
+    monkeypatch.setattr(bundle_run, "_alone_in", after_another)
+    done = run("bundle", disk, "--out", out, "--tar", tmp_path / "b.tar")
+    assert done.exit_code == 2
+    assert "other options" in done.stderr
+    assert not (tmp_path / "b.tar").exists()
+    assert open_bundle(str(out), 1).manifest.depth == "headers"
 
 
 def test_other_options_need_another_directory(tmp_path: Path) -> None:

@@ -15,7 +15,7 @@ from kdump.commands.params import read_once
 from kdump.commands.reading_options import ReadingOptions, reading_options
 from kdump.commands.typed_options import CommandOptions, takes
 from kdump.forensics.bundle.directory_writer import BundleOptions
-from kdump.forensics.bundle.run import BundleSummary, bundle, pack
+from kdump.forensics.bundle.run import BundleSummary, bundle
 from kdump.forensics.output_directory import OutputError
 from kdump.render.bundle_report import BundleReport
 from kdump.render.progress import Progress
@@ -111,11 +111,10 @@ def _run(options: BundleCommandOptions) -> int:
             made,
             options.topics,
             on_unreadable=report_unreadable,
+            packed=options.tar,
             on_progress=progress.more,
+            on_packing=lambda: progress.show("packing"),
         )
-        if options.tar is not None:
-            progress.show("packing")
-            pack(options.out, options.tar, options.paths)
     sink.add(summary)
     sink.end()
     output.flush()

@@ -7,11 +7,13 @@ from collections.abc import Iterable, Iterator
 from kdump.forensics import producers as of_producers
 from kdump.forensics import transactions as of_transactions
 from kdump.log.errors import OnUnreadable, raise_error
+from kdump.log.mounts import takes_bundles
 from kdump.state.producer_state import EXPIRATION
 
 Paths = str | Iterable[str]
 
 
+@takes_bundles
 def transactions(
     paths: Paths,
     *,
@@ -44,6 +46,7 @@ def transactions(
     return of_transactions.transactions(paths, question, on_unreadable=on_unreadable)
 
 
+@takes_bundles
 def producers(
     paths: Paths,
     *,

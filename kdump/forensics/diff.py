@@ -28,6 +28,7 @@ from kdump.forensics.follower_truncation import Truncation, truncation
 from kdump.log.command_line_paths import no_kafka_files
 from kdump.log.errors import OnUnreadable, SourceError, is_gone, raise_error
 from kdump.log.live_files import PAUSES
+from kdump.log.mounts import takes_bundles
 from kdump.log.partition_directory import NO_SEGMENT
 
 LITTLE = frozenset({"offsets"})
@@ -119,6 +120,7 @@ class Diff:
         return None
 
 
+@takes_bundles
 def diff(
     paths: Iterable[str],
     options: Options | None = None,

@@ -15,6 +15,7 @@ from kdump.log.errors import SourceError
 from kdump.log.file_kinds import BATCHES, by_content
 from kdump.log.legacy_records import read_wrapper
 from kdump.log.log_directory import directory_at
+from kdump.log.mounts import takes_bundles
 from kdump.log.partition_directory import PartitionDirectory
 from kdump.log.partition_reader import PartitionReader
 from kdump.log.paths import Target, target
@@ -92,6 +93,7 @@ class Log:
         return f"<kdump.Log {self.path!r}: {len(self.files)} file{'' if len(self.files) == 1 else 's'}>"
 
 
+@takes_bundles
 def open(path: str | os.PathLike[str], options: Options | None = None) -> Log:
     """Return the Log file `path`: a file (possibly compressed with gzip or zstd, or a URL that fsspec can open), or a
     partition directory.

@@ -47,6 +47,7 @@ from kdump.log.bundle_log import BundleLog
 from kdump.log.errors import OnUnreadable, SourceError, damaged_bundle, raise_error
 from kdump.log.legacy_records import read_wrapper
 from kdump.log.legacy_skim import Skimmed
+from kdump.log.mounts import takes_bundles
 from kdump.log.partition_directory import PartitionDirectory, current
 from kdump.log.partition_reader import PartitionReader
 from kdump.log.paths import Target
@@ -57,6 +58,7 @@ from kdump.log.source import Source
 OnProgress = Callable[[int], None]
 
 
+@takes_bundles
 def stats(
     paths: str | Iterable[str],
     options: Options | None = None,

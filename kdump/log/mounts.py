@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from typing import TYPE_CHECKING
+import os
+from collections.abc import Callable, Iterable
+from functools import wraps
+from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 from kdump.log import file_system
 from kdump.log.bundle_names import bundle_of
@@ -11,6 +13,7 @@ from kdump.log.bundle_names import bundle_of
 if TYPE_CHECKING:  # slow to import
     from kdump.log.bundle_tree import Bundle
 
+Function = TypeVar("Function", bound=Callable[..., Any])
 _mounted: list[str] = []
 
 
@@ -33,3 +36,18 @@ def unmount_bundles() -> None:
     """Forget the bundles of an earlier run in this process."""
     while _mounted:
         file_system.unmount(_mounted.pop())
+
+
+def takes_bundles(function: Function) -> Function:
+    """Decorate a function of the API whose first argument is a path or several: they may be bundles, or in bundles. One
+    stays mounted until the process ends."""
+
+    @wraps(function)
+    def with_bundles(paths: Any, *args: Any, **options: Any) -> Any:
+        if not isinstance(paths, (str, os.PathLike)):
+            paths = list(paths)
+        several = [paths] if isinstance(paths, (str, os.PathLike)) else paths
+        mount_bundles(map(os.fspath, several))
+        return function(paths, *args, **options)
+
+    return cast("Function", with_bundles)

@@ -69,10 +69,13 @@ def bundle(
     topics: tuple[str, ...] = (),
     *,
     on_unreadable: OnUnreadable,
+    packed: str | None = None,
     on_progress: Callable[[int], None] = lambda count: None,
+    on_packing: Callable[[], None] = lambda: None,
 ) -> BundleSummary:
     """Make a bundle of directories in the directory `out`, or bring the one there up to date. `topics`: the patterns
-    that `options.has_records` matches. Raises OutputError, and SourceError for a path without Kafka's files."""
+    that `options.has_records` matches; `packed`: the new tar file to pack it into, before which `on_packing` is called.
+    Raises OutputError, and SourceError for a path without Kafka's files."""
     sources = [os.path.abspath(path) for path in paths]
     for path in sources:
         if is_bundle(path):
@@ -86,8 +89,12 @@ def bundle(
     depth = "records" if options.records else "crc" if options.checksums else "headers"
     made_with = MadeWith(sources, depth, options.internal, list(topics))
     writer = _BundleWriter(out, made_with, options, on_unreadable, on_progress)
-    with _alone_in(writer.begin()):
+    with _alone_in(writer.directory()):
+        writer.take_over()
         writer.run()
+        if packed is not None:
+            on_packing()
+            _pack(writer.out, packed, sources)
     return writer.summary
 
 
@@ -104,7 +111,7 @@ def _refuse_without_files(paths: list[str], on_unreadable: OnUnreadable) -> None
         raise refusals[0]
 
 
-def pack(out: str, path: str, sources: Iterable[str]) -> None:
+def _pack(out: str, path: str, sources: Iterable[str]) -> None:
     """Pack the bundle `out` into the new tar file `path`. Raises OutputError."""
     with (
         OutputFile(path, sources).writing() as file,
@@ -150,16 +157,21 @@ class _BundleWriter:
                         os.unlink(os.path.join(place, name))
         self._manifest(complete=True)
 
-    def begin(self) -> str:
-        """Take over the bundle that is there, or create its directory; return that."""
+    def directory(self) -> str:
+        """Return the directory of the bundle, which is created if necessary."""
         with explained(self.out):
-            if os.path.lexists(self.out) and (not os.path.isdir(self.out) or os.listdir(self.out)):
-                self._take_over()
+            if os.path.lexists(self.out) and not os.path.isdir(self.out):
+                raise OutputExists(f"{self.out} exists and is not a bundle; choose a new directory")
             os.makedirs(self.out, exist_ok=True)
         return self.out
 
-    def _take_over(self) -> None:
+    def take_over(self) -> None:
+        """Check that what is in the directory, if anything, is a bundle of the same directories. No other run may be
+        writing it."""
         path = os.path.join(self.out, MANIFEST)
+        with explained(self.out):
+            if not os.listdir(self.out):
+                return
         if not os.path.isfile(path):
             raise OutputExists(f"{self.out} exists and is not a bundle; choose a new directory")
         try:

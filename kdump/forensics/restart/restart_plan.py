@@ -19,6 +19,7 @@ from kdump.log import file_system
 from kdump.log.bundle_bytes import with_bytes
 from kdump.log.internal_topics import METADATA_TOPIC
 from kdump.log.log_directory import LogDirectory, directory_at
+from kdump.log.mounts import takes_bundles
 from kdump.state.identity import complete_quorum
 from kdump.state.metadata import read_metadata
 from kdump.state.metadata_image import MetadataImage
@@ -27,6 +28,7 @@ VERSION = "4.3.1"
 """The Kafka release whose startup is replayed."""
 
 
+@takes_bundles
 def restart_plan(
     paths: Iterable[str],
     options: Options | None = None,

@@ -17,9 +17,11 @@ from kdump.log import file_system
 from kdump.log.directory_listing import is_url
 from kdump.log.errors import OnUnreadable, raise_error
 from kdump.log.file_kinds import SEGMENT
+from kdump.log.mounts import takes_bundles
 from kdump.log.paths import is_live, target
 
 
+@takes_bundles
 def retention(
     paths: str | Iterable[str],
     *,
