@@ -39,7 +39,7 @@ from kdump.log.mounts import unmount_bundles
 from tests import restart_damages
 from tests.command import objects, run
 from tests.conftest import DISKS, FIXTURES, ROOT, sample, seeded
-from tests.craft import batch, one, patch, record
+from tests.craft import batch, one, patch, record, split
 from tests.damages import DAMAGES, DISK_PATHS, OLD, Damage, aged, copy_disk
 from tests.state.test_cluster import TOKEN, int32
 from tests.state.test_metadata import config, framed, text
@@ -321,6 +321,63 @@ def test_copies_are_compared(names: tuple[str, str], packed: tuple[int, ...], tm
     assert first[0].get("offset") == first[1].get("offset") == (None if names[0] == "clean-0" else 50)
 
 
+def cleaned_once_more(disk: Path) -> None:
+    """Remove the first record of a batch of users-0, as the log cleaner does."""
+    segment = disk / "users-0" / f"{0:020}.log"
+    parts = split(segment.read_bytes())
+    number = next(n for n, part in enumerate(parts) if int.from_bytes(part[57:61], "big") == 6)
+    data = parts[number]
+    size, at, shift = 0, 61, 0
+    while True:  # the length of the first record, a varint
+        size |= (data[at] & 0x7F) << shift
+        shift, at = shift + 7, at + 1
+        if not data[at - 1] & 0x80:
+            break
+    rest = data[at + (size >> 1) :]
+    made = patch(data[:61] + rest, batchLength=49 + len(rest), recordCount=5)
+    segment.write_bytes(b"".join((*parts[:number], made, *parts[number + 1 :])))
+
+
+@pytest.mark.parametrize(
+    ("keys", "exit_code"), [((b"0123456789abcdef",) * 2, 1), ((b"0123456789abcdef", b"another key, too"), 2), ((), 2)]
+)
+def test_hashes_show_what_the_cleaner_removed(keys: tuple[bytes, ...], exit_code: int, tmp_path: Path) -> None:
+    disks = [copy_disk(DISKS / "kafka-4.3/clean-1", tmp_path / name) for name in ("one", "other")]
+    cleaned_once_more(disks[1])
+    there = objects("diff", *disks, "--topic", "users")
+    assert [row["kind"] for row in differences(there)] == ["cleaned", "rewritten"]
+    bundles = []
+    for number, disk in enumerate(disks):
+        options: list[str] = []
+        if keys:
+            (tmp_path / f"key-{number}").write_bytes(keys[number])
+            options = ["--hash-key", str(tmp_path / f"key-{number}")]
+        bundles.append(bundled(disk, tmp_path / f"b-{number}", *options))
+        assert not any(key in contents(bundles[-1]) for key in keys)
+    with in_place_of(disks[0], bundles[0]), in_place_of(disks[1], bundles[1]):
+        here = run("diff", "--json", *disks, "--topic", "users")
+    rows = [json.loads(line) for line in here.stdout.splitlines()]
+    if exit_code == 2:
+        assert here.exit_code == 2
+        assert "notInBundle" in {row["kind"] for row in differences(rows)}
+        return
+    assert here.exit_code == run("diff", *disks, "--topic", "users").exit_code
+    assert differences(rows) == differences(there)
+    mixed = ("diff", "--json", bundles[0], disks[1], "--topic", "users")
+    assert run(*mixed).exit_code == 2
+    assert run(*mixed, "--hash-key", tmp_path / "key-0").exit_code == here.exit_code
+
+
+def test_a_hash_key_is_checked(tmp_path: Path) -> None:
+    (tmp_path / "short").write_bytes(b"short")
+    for name in ("short", "missing"):
+        for command in (("bundle", FIXTURES / "clean-1", "--out", tmp_path / "b"), ("diff", FIXTURES, FIXTURES)):
+            done = run(*command, "--hash-key", tmp_path / name)
+            assert done.exit_code == 2
+            assert str(tmp_path / name) in done.stderr
+    assert not (tmp_path / "b").exists()
+
+
 def differences(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
     return [row for row in rows if row["type"] == "difference"]
 
@@ -439,7 +496,9 @@ def sized(data: bytes) -> bytes:
 
 
 @pytest.mark.parametrize(
-    "options", [(), ("--depth", "headers"), ("--depth", "records"), ("--records", "other")], ids=" ".join
+    "options",
+    [(), ("--depth", "headers"), ("--depth", "records"), ("--records", "other"), ("--hash-key", str(ROOT / "LICENSE"))],
+    ids=" ".join,
 )
 def test_no_record_and_no_secret_leaves_the_broker(options: tuple[str, ...], tmp_path: Path) -> None:
     canaries = secret_disk(tmp_path / "disk")

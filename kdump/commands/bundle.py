@@ -17,6 +17,7 @@ from kdump.commands.typed_options import CommandOptions, takes
 from kdump.forensics.bundle.directory_writer import BundleOptions
 from kdump.forensics.bundle.run import BundleSummary, bundle
 from kdump.forensics.output_directory import OutputError
+from kdump.log.hash_key import read_hash_key
 from kdump.render.bundle_report import BundleReport
 from kdump.render.progress import Progress
 
@@ -50,6 +51,7 @@ class BundleCommandOptions(CommandOptions):
     depth: str
     topics: tuple[str, ...]
     internal: bool
+    hash_key: str | None
 
 
 @click.command(epilog=EXAMPLES)
@@ -74,6 +76,12 @@ class BundleCommandOptions(CommandOptions):
 )
 @click.option(
     "--no-internal", "internal", flag_value=False, default=True, help="Omit the records of Kafka's own topics."
+)
+@click.option(
+    "--hash-key",
+    metavar="FILE",
+    help="Include 64-bit hashes of the records of compacted topics, for diff: HMACs under this key, which is the same "
+    "on all brokers (16 bytes or more). The key is not in the bundle.",
 )
 @output_options(
     json="Write the summary as JSON.",
@@ -103,6 +111,7 @@ def _run(options: BundleCommandOptions) -> int:
         internal=options.internal,
         has_records=lambda topic: bool(options.topics) and has_records(topic),
         reading=options.reading.check_options(),
+        hash_key=None if options.hash_key is None else read_hash_key(options.hash_key),
     )
     with Progress("bundle", expected=lambda: segment_bytes(options.paths, lambda topic: True)) as progress:
         summary = bundle(

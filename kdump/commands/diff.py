@@ -21,6 +21,7 @@ from kdump.forensics.diff_answer import DiffSummary, PartitionDiff
 from kdump.forensics.differences import DIVERGENT, PREFIX, SAME
 from kdump.forensics.find_copies import CopyGroup
 from kdump.log.errors import SourceError
+from kdump.log.hash_key import read_hash_key
 from kdump.render.diff_objects import diff_objects
 from kdump.render.diff_report import DiffReport
 from kdump.render.progress import Progress
@@ -50,12 +51,19 @@ class DiffOptions(CommandOptions):
     reading: ReadingOptions
     topics: tuple[str, ...]
     everything: bool
+    hash_key: str | None
 
 
 @click.command(epilog=EXAMPLES)
 @click.argument("paths", metavar="A B…", nargs=-1, required=True)
 @topic_option("Compare only these topics")
 @click.option("--all", "everything", is_flag=True, help="Also list the partitions that are the same.")
+@click.option(
+    "--hash-key",
+    metavar="FILE",
+    help="Compare records by their hashes under this key, with which the bundles were made; needed to compare a bundle "
+    "with a disk.",
+)
 @output_options(
     json="Write JSON Lines: differences, one diff per partition, one diffSummary.",
     columns=CSV_COLUMNS_HELP,
@@ -74,7 +82,7 @@ def command(options: DiffOptions) -> None:
         raise click.UsageError("at least two paths are needed")
     if "-" in paths and (paths.count("-") > 1 or len(paths) > 2):
         raise click.UsageError("standard input (-) can be given only once, and compared with only one other path")
-    exit_with(DiffCommand(options, options.output.output()).run)
+    exit_with(lambda: DiffCommand(options, options.output.output()).run())
 
 
 class DiffCommand:
@@ -100,6 +108,7 @@ class DiffCommand:
         self.unpaired: list[str] = []
         self.lone_differ = False
         self.of_topic = topic_filter(options.topics)
+        self.key = None if options.hash_key is None else read_hash_key(options.hash_key)
 
     def run(self) -> int:
         """Run the command and return its exit status."""
@@ -109,6 +118,7 @@ class DiffCommand:
             for found in diff(
                 self.options.paths,
                 check,
+                hash_key=self.key,
                 is_selected=self.of_topic,
                 on_unreadable=self._on_unreadable,
                 on_progress=progress.more,

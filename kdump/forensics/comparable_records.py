@@ -8,7 +8,8 @@ from typing import Any, NamedTuple
 from kdump.core.record_columns import each_row
 from kdump.format.batch_header import BATCH_HEADER, sequence
 from kdump.log.batch_records import decode_columns, records
-from kdump.log.bundle_log import has_payload
+from kdump.log.bundle_log import NoPayload, has_payload
+from kdump.log.hash_key import HashKey, RecordHash, hash_of
 from kdump.log.legacy_records import last_record_offset
 from kdump.log.region import Batch, DefaultRecordBatch
 
@@ -32,12 +33,23 @@ class ComparableRecord(NamedTuple):
     headers: tuple[int, bytes]
 
 
-def rows(batch: Batch) -> Iterator[ComparableRecord]:
+def rows(batch: Batch, hash_key: HashKey | None = None) -> Iterator[ComparableRecord]:
     """Yield the records of a valid batch without hidden offsets, in order; if it cannot be decoded further, they end,
-    and batch.problems gives the reason."""
+    and batch.problems gives the reason. `hash_key`: yield them hashed under this key."""
+    found = _rows(batch)
+    if hash_key is None or not has_payload(batch):
+        return found
+    return (hash_record(hash_key, row) for row in found)
+
+
+def _rows(batch: Batch) -> Iterator[ComparableRecord]:
     make: Any = ComparableRecord._make
     if not has_payload(batch):
-        yield from header_rows(batch)
+        hashes = hashes_of(batch)
+        if hashes is None:
+            yield from header_rows(batch)
+        for delta, digest in hashes or ():
+            yield _hashed((batch.baseOffset or 0) + delta, digest)
         return
     if not isinstance(batch, DefaultRecordBatch):
         for record in records(batch):
@@ -67,12 +79,29 @@ def rows(batch: Batch) -> Iterator[ComparableRecord]:
 
 
 def has_hidden_offsets(batch: Batch) -> bool:
-    """Return True if the records of a valid batch are not in the bundle, and its header does not show which of its
-    offsets they have, because compaction may have removed some."""
-    if has_payload(batch) or batch.size == BATCH_HEADER.size:
+    """Return True if the records of a valid batch are not in the bundle, and neither its header nor hashes show which
+    of its offsets they have, because compaction may have removed some."""
+    if has_payload(batch) or batch.size == BATCH_HEADER.size or hashes_of(batch) is not None:
         return False
     count = batch.recordCount
     return count is None or batch.baseOffset is None or count != last_record_offset(batch) - batch.baseOffset + 1
+
+
+def hashes_of(batch: Batch) -> list[tuple[int, RecordHash]] | None:
+    """Return offset delta and hash of each record of a batch whose records are not in the bundle; None if they are not
+    known."""
+    window = batch.window
+    return window.hashes(batch.position) if isinstance(window, NoPayload) else None
+
+
+def hash_record(key: HashKey, row: ComparableRecord) -> ComparableRecord:
+    """Return a record with the hash of all but its offset in place of its value, and nothing else."""
+    return _hashed(row.offset, hash_of(key, (*row[1:-1], *row.headers)))
+
+
+def _hashed(offset: int, digest: RecordHash) -> ComparableRecord:
+    fields: Any = dict.fromkeys(ComparableRecord._fields, HIDDEN) | {"offset": offset, "value": digest}
+    return ComparableRecord(**fields)
 
 
 def header_rows(batch: Batch) -> Iterator[ComparableRecord]:
@@ -98,9 +127,16 @@ def header_rows(batch: Batch) -> Iterator[ComparableRecord]:
 def differing(one: ComparableRecord, other: ComparableRecord) -> tuple[str, ...]:
     """Return the names of the fields in which two records differ, as far as they are known."""
     fields = zip(ComparableRecord._fields, one, other)
+    if isinstance(one.value, RecordHash) or isinstance(other.value, RecordHash):
+        return ()
     return tuple(name for name, mine, theirs in fields if mine != theirs and HIDDEN not in (mine, theirs))
 
 
-def is_hidden(row: ComparableRecord) -> bool:
-    """Return True if the contents of a record are not in the bundle."""
-    return row.value is HIDDEN
+def is_hidden(row: ComparableRecord, other: ComparableRecord) -> bool:
+    """Return True if the contents of two records cannot be compared: those of one are not in its bundle, and there are
+    no hashes of both under the same key."""
+    values: tuple[Any, Any] = (row.value, other.value)
+    if HIDDEN in values:
+        return True
+    keys = {each.key if isinstance(each, RecordHash) else None for each in values}
+    return len(keys) > 1

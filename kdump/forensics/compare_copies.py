@@ -16,15 +16,21 @@ from kdump.forensics.difference_collector import DifferenceCollector
 from kdump.forensics.differences import LEADER_EPOCH, Comparison
 from kdump.forensics.find_copies import Copy
 from kdump.log.bundle_log import has_payload
+from kdump.log.hash_key import HashKey
 from kdump.log.legacy_records import last_record_offset
 from kdump.log.region import Batch
 
 
 def compare(
-    left: Copy, right: Copy, options: Options, on_progress: Callable[[int], None] = lambda count: None
+    left: Copy,
+    right: Copy,
+    options: Options,
+    on_progress: Callable[[int], None] = lambda count: None,
+    hash_key: HashKey | None = None,
 ) -> Comparison:
-    """Compare two copies, reading each once, in lockstep. Calls `on_progress` with the number of bytes read."""
-    return _Pair(CopyReader(left, options, on_progress), CopyReader(right, options, on_progress)).run()
+    """Compare two copies, reading each once, in lockstep. Calls `on_progress` with the number of bytes read.
+    `hash_key`: compare the hashes of records."""
+    return _Pair(*(CopyReader(each, options, on_progress, hash_key) for each in (left, right))).run()
 
 
 class _Pair:

@@ -21,6 +21,7 @@ from kdump.log.batch_validity import invalidity
 from kdump.log.bundle_index import CHECKSUMS
 from kdump.log.bundle_log import BundleLog
 from kdump.log.errors import SourceError
+from kdump.log.hash_key import HashKey
 from kdump.log.legacy_records import last_record_offset
 from kdump.log.partition_reader import PartitionReader
 from kdump.log.paths import Target
@@ -40,8 +41,11 @@ class CopyReader:
     and `compacted`: whether there is a sign of compaction.
     """
 
-    def __init__(self, copy: Copy, options: Options, on_progress: Callable[[int], None]) -> None:
+    def __init__(
+        self, copy: Copy, options: Options, on_progress: Callable[[int], None], hash_key: HashKey | None = None
+    ) -> None:
         self.copy = copy
+        self.hash_key = hash_key
         self.options = options
         self.on_progress = on_progress
         self.hole: OffsetGap | None = None
@@ -298,7 +302,7 @@ class CopyReader:
             batch = self.batch
             if batch is None:
                 return None
-            self._rows = rows(batch)
+            self._rows = rows(batch, self.hash_key)
             self._row = next(self._rows, None)
         return self._row
 

@@ -27,6 +27,7 @@ from kdump.forensics.find_copies import Copy, CopyGroup, Side, groups, relisted,
 from kdump.forensics.follower_truncation import Truncation, truncation
 from kdump.log.command_line_paths import no_kafka_files
 from kdump.log.errors import OnUnreadable, SourceError, is_gone, raise_error
+from kdump.log.hash_key import HashKey
 from kdump.log.live_files import PAUSES
 from kdump.log.mounts import takes_bundles
 from kdump.log.partition_directory import NO_SEGMENT
@@ -125,13 +126,15 @@ def diff(
     paths: Iterable[str],
     options: Options | None = None,
     *,
+    hash_key: HashKey | None = None,
     is_selected: Callable[[str], bool] = lambda topic: True,
     on_unreadable: OnUnreadable = raise_error,
     on_progress: Callable[[int], None] = lambda count: None,
     on_unpaired: Callable[[CopyGroup, bool], None] = lambda group, is_difference: None,
 ) -> Iterator[Diff]:
     """Yield the comparison of each partition that two or more of the paths have. `paths`: segments, partition
-    directories, log directories, or directories above them.
+    directories, log directories, or directories above them. `hash_key`: records are compared by their hashes under this
+    key, that of a bundle.
 
     `on_unreadable` is called with the SourceError for what could not be read (by default it is raised), `on_unpaired`
     with a partition that only one path has, and whether that is a difference, as it is between copies of one log
@@ -154,18 +157,20 @@ def diff(
             for copy in group.copies:
                 on_unreadable(no_kafka_files(copy.path, f"{copy.path}: {NO_SEGMENT}"))
         else:
-            yield _settled(group.copies, options, on_progress)
+            yield _settled(group.copies, options, hash_key, on_progress)
 
 
-def _settled(copies: list[Copy], options: Options, on_progress: Callable[[int], None]) -> Diff:
+def _settled(
+    copies: list[Copy], options: Options, hash_key: HashKey | None, on_progress: Callable[[int], None]
+) -> Diff:
     """Compare the copies; repeat this a few times if a segment is deleted during the comparison."""
-    made = diff_copies(copies, options, on_progress)
+    made = diff_copies(copies, options, on_progress, hash_key)
     for pause in PAUSES:
         if not made.has_deleted_segment:
             break
         time.sleep(pause)
         copies = [relisted(copy) for copy in copies]
-        made = diff_copies(copies, options)
+        made = diff_copies(copies, options, hash_key=hash_key)
     return made
 
 
@@ -181,12 +186,17 @@ def sides_of(paths: list[str], options: Options, on_unreadable: OnUnreadable) ->
     return found
 
 
-def diff_copies(copies: list[Copy], options: Options, on_progress: Callable[[int], None] = lambda count: None) -> Diff:
+def diff_copies(
+    copies: list[Copy],
+    options: Options,
+    on_progress: Callable[[int], None] = lambda count: None,
+    hash_key: HashKey | None = None,
+) -> Diff:
     """Compare every pair: with n copies each is read n - 1 times. Never raises SourceError: see `unread`."""
     pairs: dict[tuple[int, int], Comparison] = {}
     read: dict[int, CopyReader] = {}
     for one, other in combinations(range(len(copies)), 2):
-        pairs[(one, other)] = found = compare(copies[one], copies[other], options, on_progress)
+        pairs[(one, other)] = found = compare(copies[one], copies[other], options, on_progress, hash_key)
         read.setdefault(one, found.left)
         read.setdefault(other, found.right)
     facts = [facts_of(read[number]) for number in range(len(copies))]

@@ -24,6 +24,7 @@ from kdump.forensics.differences import (
     DivergentTail,
     Sample,
 )
+from kdump.log.hash_key import RecordHash
 from kdump.log.legacy_records import last_record_offset
 from kdump.log.region import Batch
 
@@ -63,7 +64,7 @@ class DifferenceCollector:
         for number, row in enumerate((mine, theirs)):
             if self.diverged_at is not None:
                 self.add_tail(number, 1, row.timestamp)
-        hidden = is_hidden(mine) or is_hidden(theirs)
+        hidden = is_hidden(mine, theirs)
         if mine == theirs and not hidden:
             self.same(1)
             if self.diverged_at is None:
@@ -76,7 +77,7 @@ class DifferenceCollector:
             self.not_compared(mine.offset, mine.offset, 1)
             return
         found = self._part(RECORDS, None, mine.offset, fields=names)
-        if len(found.samples) < SAMPLES and not hidden:
+        if len(found.samples) < SAMPLES and not hidden and not isinstance(mine.value, RecordHash):
             sizes = tuple((_size(row.key), _size(row.value)) for row in (mine, theirs))
             found.samples.append(Sample(mine.offset, names, _cut(mine), _cut(theirs), (sizes[0], sizes[1])))
 

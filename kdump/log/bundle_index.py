@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 from kdump.format.bundle_container import Frame
 from kdump.format.errors import DecodeError
-from kdump.log.untrusted_json import integer, optional_path_text, path_text
+from kdump.log.untrusted_json import integer, optional_path_text, path_text, text
 
 STRUCT = "BundleIndex"
 BATCHES, REGIONS = "batches", "regions"
@@ -79,10 +79,19 @@ class KnownRecords(NamedTuple):
     sums: Frame
 
 
+class KnownHashes(NamedTuple):
+    """Hashes of the records of a segment. `key`: name of the key; `frames`: each with the position of its first
+    batch."""
+
+    key: str
+    frames: tuple[tuple[int, Frame], ...]
+
+
 class Log(NamedTuple):
     """The contents of a segment: its regions. `size`: where they end; `error`: why the rest could not be read;
     `unreadable`: position and size of ranges that the device could not read; `checksums`: whether those of the batches
-    were verified; `records`: what is known about the records, None if they were not decoded."""
+    were verified; `records`: what is known about the records, None if they were not decoded; `hashes`: those of its
+    records."""
 
     size: int
     blocks: tuple[Block, ...]
@@ -90,6 +99,7 @@ class Log(NamedTuple):
     unreadable: tuple[tuple[int, int], ...]
     checksums: bool
     records: KnownRecords | None = None
+    hashes: KnownHashes | None = None
 
     @property
     def lacks(self) -> tuple[str, ...]:
@@ -175,7 +185,7 @@ def _file(row: Any) -> StoredFile:
         raise ValueError(f"{name[:40]!r} is no file name")
     contents: Log | Bytes | None = None
     if "log" in row:
-        size, blocks, error, unreadable, checksums, records = row["log"]
+        size, blocks, error, unreadable, checksums, records, hashes = row["log"]
         ranges = tuple((integer(position), integer(count)) for position, count in unreadable)
         contents = Log(
             integer(size),
@@ -184,6 +194,7 @@ def _file(row: Any) -> StoredFile:
             ranges,
             checksums is True,
             None if records is None else _known_records(records),
+            None if hashes is None else KnownHashes(text(hashes[0]), _located(hashes[1])),
         )
     elif "frames" in row:
         contents = Bytes(tuple(map(_frame, row["frames"])))
@@ -215,10 +226,15 @@ def _block(row: Any) -> Block:
 
 def _known_records(row: Any) -> KnownRecords:
     keyed, verdicts, sums = row
-    found = tuple((integer(position), _frame(frame)) for position, frame in verdicts)
+    return KnownRecords(keyed is True, _located(verdicts), _frame(sums))
+
+
+def _located(row: Any) -> tuple[tuple[int, Frame], ...]:
+    """Return frames with the positions of their first batches."""
+    found = tuple((integer(position), _frame(frame)) for position, frame in row)
     if [position for position, _ in found] != sorted(position for position, _ in found):
-        raise ValueError("verdicts that are not in order")
-    return KnownRecords(keyed is True, found, _frame(sums))
+        raise ValueError("frames that are not in order")
+    return found
 
 
 def _frame(row: Any) -> Frame:

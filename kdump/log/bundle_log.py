@@ -18,7 +18,9 @@ from kdump.format.errors import DecodeError
 from kdump.format.header_planes import decode_headers
 from kdump.log.bundle_index import BATCHES, RECORDS, Block, FileStatus, Log
 from kdump.log.errors import SourceError, damaged_bundle
+from kdump.log.hash_key import RecordHash
 from kdump.log.region import Batch, BatchRun, DefaultRecordBatch, Limits, Region, make_batch
+from kdump.log.stored_hashes import StoredHashes
 from kdump.log.stored_regions import region_of
 from kdump.log.stored_verdicts import StoredVerdicts
 from kdump.log.window import BufferWindow
@@ -30,8 +32,14 @@ RUN_BYTES = 1 << 20
 class NoPayload:
     """The window of a batch whose payload is not in the bundle."""
 
-    def __init__(self, name: str) -> None:
-        self.name = name
+    def __init__(self, log: BundleLog) -> None:
+        self.name = log.name
+        self._log = log
+
+    def hashes(self, position: int) -> list[tuple[int, RecordHash]] | None:
+        """Return offset delta and hash of each record of the batch at a position; None if they are not known. Raises
+        SourceError for a damaged bundle."""
+        return self._log.hashes(position)
 
     def chunks(self, position: int, count: int) -> Iterator[memoryview]:
         """Raises SourceError if there is anything to read."""
@@ -67,6 +75,7 @@ class BundleLog:
         self._container = container
         self.log = log
         self._verdicts = None if log.records is None else StoredVerdicts(container, log.records)
+        self._hashes = None if log.hashes is None else StoredHashes(container, log.hashes)
         self._headers: dict[int, bytes] = {}
         """Headers of batches by their positions, as header_at has read them last."""
 
@@ -76,6 +85,14 @@ class BundleLog:
         known = self.log.records
         is_known = known is not None and (known.keyed or not keyed)
         return set(self.lacks) - ({RECORDS} if is_known else set())
+
+    def hashes(self, position: int) -> list[tuple[int, RecordHash]] | None:
+        """Return offset delta and hash of each record of the batch at a position; None if they are not known. Raises
+        SourceError for a damaged bundle."""
+        try:
+            return None if self._hashes is None else self._hashes.of_batch(position)
+        except DecodeError as error:
+            raise damaged_bundle(self.name, error) from error
 
     def sums(self) -> Any:
         """Return the sums over the segment's records, as an object of JSON's types from another host; None if they are
@@ -181,7 +198,7 @@ class BundleLog:
             raise DecodeError("Block", "complete", 0, f"{len(complete)} marks for {count} batches")
         payload = b"".join(map(self._container.read, block.payload))
         taken = 0
-        builder = _RunBuilder(self.name, limits)
+        builder = _RunBuilder(self, limits)
         position = block.position
         for row, header in enumerate(map(BatchHeader._make, BATCH_HEADER.struct.iter_unpack(headers))):
             size = header.size
@@ -196,9 +213,9 @@ class BundleLog:
             stored = headers[row * BATCH_HEADER.size : (row + 1) * BATCH_HEADER.size]
             if builder.size + size > RUN_BYTES and builder.size:
                 yield builder.run()
-                builder = _RunBuilder(self.name, limits)
+                builder = _RunBuilder(self, limits)
             if size > RUN_BYTES:
-                window: Any = NoPayload(self.name) if body is None else BufferWindow(stored + body, position)
+                window: Any = NoPayload(self) if body is None else BufferWindow(stored + body, position)
                 yield make_batch(window, position, size, limits, header, crc=header.crc)
             else:
                 builder.add(position, header, stored, body)
@@ -218,7 +235,7 @@ class BundleLog:
                 has_payload = bool(row.get("complete"))
             except (ValueError, RecursionError, AttributeError) as error:
                 raise DecodeError("Block", "frame", 0, str(error)) from error
-            region = region_of(row, NoPayload(self.name), limits)
+            region = region_of(row, NoPayload(self), limits)
             if region.position != position or not region.size:
                 raise DecodeError("Block", "position", 0, f"a region at byte {region.position}, expected {position}")
             if isinstance(region, Batch) and has_payload:
@@ -235,8 +252,8 @@ class BundleLog:
 class _RunBuilder:
     """Joins batches to a batch run; the payloads that are missing are zeros in its buffer."""
 
-    def __init__(self, name: str, limits: Limits) -> None:
-        self.name = name
+    def __init__(self, log: BundleLog, limits: Limits) -> None:
+        self.log = log
         self.limits = limits
         self.size = 0
         self.position = 0
@@ -279,7 +296,7 @@ class _RunBuilder:
         first, last = self.headers[0], self.headers[-1]
         before = self.headers[-2].lastOffset if len(self.headers) > 1 else -1
         run = ValidRun(self.size, columns, self.records, first.baseOffset, last.lastOffset, before, 0)
-        missing = None if len(self.complete) == len(self.headers) else NoPayload(self.name)
+        missing = None if len(self.complete) == len(self.headers) else NoPayload(self.log)
         return StoredRun(self.limits, self.position, run, missing, self.complete)
 
 

@@ -17,8 +17,9 @@ MAX_MANIFEST = 16 << 20
 
 
 class Manifest(NamedTuple):
-    """What is known about a bundle as a whole. `directories`: paths of what was bundled, on its host; `depth`: headers
-    or crc; `internal`: whether Kafka's own topics are complete; `topics`: those whose records are complete."""
+    """What is known about a bundle as a whole. `directories`: paths of what was bundled, on its host; `depth`: headers,
+    crc or records; `internal`: whether Kafka's own topics are complete; `topics`: those whose records are complete;
+    `hashKey`: name of the key of hashes."""
 
     format: int
     kdump: str
@@ -29,6 +30,7 @@ class Manifest(NamedTuple):
     depth: str
     internal: bool
     topics: list[str]
+    hashKey: str | None
     complete: bool
 
 
@@ -43,7 +45,13 @@ def read_manifest(path: str, read: ReadMember) -> Manifest:
             raise SourceError(f"{path}: a bundle of format {values['format']!r}, this kdump reads {FORMAT}")
         manifest = Manifest(**{name: values[name] for name in Manifest._fields})
         lists = (manifest.directories, manifest.names, manifest.topics)
-        texts = [manifest.kdump, manifest.host, manifest.depth, *(each for one in lists for each in one)]
+        texts = [
+            manifest.kdump,
+            manifest.host,
+            manifest.depth,
+            manifest.hashKey or "",
+            *(each for one in lists for each in one),
+        ]
         numbers = (manifest.created, manifest.internal, manifest.complete)
         if not all(type(each) is list for each in lists) or [type(each) for each in numbers] != [int, bool, bool]:
             raise ValueError("a value of another type")

@@ -7,6 +7,7 @@ import shutil
 import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
+from dataclasses import replace
 from itertools import combinations
 from pathlib import Path
 from typing import Any
@@ -16,12 +17,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from kdump.check.options import Options
+from kdump.check.partition_context import PartitionContext
 from kdump.forensics.bundle.directory_writer import BundleOptions
-from kdump.forensics.bundle.run import bundle
+from kdump.forensics.bundle.run import _BundleWriter, bundle
 from kdump.forensics.compare_copies import compare
 from kdump.forensics.diff import LITTLE, Diff, diff
 from kdump.forensics.differences import DIVERGENT, NOT_IN_BUNDLE
 from kdump.log.batch_records import records
+from kdump.log.hash_key import HashKey
 from kdump.log.region import PADDING, TORN, Batch, Limits
 from tests import craft
 from tests.conftest import DISKS, FIXTURES, iter_regions, numbers_in, sample, seeded
@@ -93,22 +96,35 @@ def only(*paths: Path, **options: Any) -> Diff:
     if all(path.is_dir() for path in paths):
         for packed in (set(paths), {paths[0]}):
             agrees(found, from_bundles(paths, packed, Options(only=LITTLE, **options)))
+            agrees(found, from_bundles(paths, packed, Options(only=LITTLE, **options), KEY), hashed=True)
     return found
 
 
-def from_bundles(paths: tuple[Path, ...], packed: set[Path], options: Options) -> Diff:
-    """Return the answer with some of the copies in a bundle."""
-    with tempfile.TemporaryDirectory() as temporary, ExitStack() as stack:
+KEY = HashKey(b"sixteen bytes or more", "name")
+
+
+def from_bundles(paths: tuple[Path, ...], packed: set[Path], options: Options, key: HashKey | None = None) -> Diff:
+    """Return the answer with some of the copies in a bundle. `key`: with hashes of all records."""
+    how = replace(BUNDLED, hash_key=key)
+    with tempfile.TemporaryDirectory() as temporary, ExitStack() as stack, pytest.MonkeyPatch.context() as patch:
+        patch.setattr(_BundleWriter, "_known", lambda self, path: PartitionContext(compacted=True))
         for number, path in enumerate(packed):
             out = Path(temporary) / str(number)
-            bundle([str(path)], str(out), BUNDLED, on_unreadable=lambda error: None)
+            bundle([str(path)], str(out), how, on_unreadable=lambda error: None)
             stack.enter_context(in_place_of(path, out))
-        (found,) = diff(map(str, paths), options)
+        (found,) = diff(map(str, paths), options, hash_key=key)
     return found
 
 
-def agrees(disk: Diff, bundle: Diff) -> None:
-    """Check that the answer from a bundle is that of the disk, or says what it does not know."""
+def agrees(disk: Diff, bundle: Diff, *, hashed: bool = False) -> None:
+    """Check that the answer from a bundle is that of the disk, or says what it does not know. `hashed`: with hashes of
+    all records, it knows what the disk knows, apart from damage."""
+    if hashed and not any(copy.damaged or copy.unread for copy in disk.copies):
+        assert (bundle.relation, bundle.firstDivergentOffset, bundle.cause) == (
+            disk.relation,
+            disk.firstDivergentOffset,
+            disk.cause,
+        )
     kinds = [{each.kind for each in pair.differences} for pair in bundle.pairs.values()]
     unknown = any(NOT_IN_BUNDLE in each for each in kinds)
     for mine, theirs in zip(disk.copies, bundle.copies):

@@ -21,6 +21,7 @@ from kdump.forensics.bundle.log_writer import (
     keep_without_secrets,
     write_log,
 )
+from kdump.forensics.bundle.record_hasher import RecordHasher
 from kdump.forensics.bundle.records_writer import RecordsWriter
 from kdump.forensics.carve.search import Search
 from kdump.forensics.record_sums import newest, newest_before
@@ -29,6 +30,7 @@ from kdump.format.errors import DecodeError
 from kdump.log.bundle_index import MAX_FILE, PIECE, Bytes, FileStatus, Log, StoredDirectory, StoredFile, index_of
 from kdump.log.errors import SourceError
 from kdump.log.file_kinds import BATCHES, INDEXES, KRAFT_SNAPSHOT, PRODUCER_SNAPSHOT, by_name
+from kdump.log.hash_key import HashKey
 from kdump.log.internal_topics import INTERNAL_TOPICS, METADATA_TOPIC
 from kdump.log.partition_directory import partition
 from kdump.log.paths import Target, target
@@ -53,6 +55,8 @@ class BundleOptions:
     internal: bool
     has_records: Callable[[str], bool]
     reading: Options
+    hash_key: HashKey | None = None
+    """The key under which records of compacted topics are hashed that are not in the bundle."""
 
 
 class DirectoryWriter:
@@ -175,7 +179,10 @@ class DirectoryWriter:
             if known is not None:
                 verdicts = tuple((position, copy(frame)) for position, frame in known.verdicts)
                 known = known._replace(verdicts=verdicts, sums=copy(known.sums))
-            contents = contents._replace(blocks=blocks, records=known)
+            hashes = contents.hashes
+            if hashes is not None:
+                hashes = hashes._replace(frames=tuple((position, copy(frame)) for position, frame in hashes.frames))
+            contents = contents._replace(blocks=blocks, records=known, hashes=hashes)
             self.on_progress(contents.size)
         return old._replace(contents=contents)
 
@@ -198,6 +205,7 @@ class DirectoryWriter:
                     checksums=self.options.checksums,
                     limits=self.options.reading.limits,
                     records=records,
+                    hashes=self._record_hasher(container),
                     on_progress=self.on_progress,
                 )
                 if records is not None and _is_live_segment(file):
@@ -212,6 +220,10 @@ class DirectoryWriter:
         except SourceError as error:
             self.unread.append(str(error))
             return file._replace(error=str(error).removeprefix(f"{at.path}: "))
+
+    def _record_hasher(self, container: ContainerWriter) -> RecordHasher | None:
+        key = self.options.hash_key
+        return RecordHasher(container, key) if key is not None and self.known(self.path).compacted else None
 
     def _records_writer(self, file: StoredFile, at: Target, container: ContainerWriter) -> RecordsWriter | None:
         if not self.options.records:

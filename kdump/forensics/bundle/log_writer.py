@@ -9,6 +9,7 @@ from contextlib import closing
 from kdump.check.diagnosis.diagnose import diagnose
 from kdump.core.column_numbers import ATTRIBUTES, BATCH_END, BATCH_START
 from kdump.forensics.bundle.metadata_secrets import control_bytes, looks_like_metadata, without_secrets
+from kdump.forensics.bundle.record_hasher import RecordHasher
 from kdump.forensics.bundle.records_writer import RecordsWriter
 from kdump.forensics.copy_damage import damage_digest
 from kdump.format.batch_header import BATCH_HEADER, CONTROL
@@ -58,11 +59,15 @@ def write_log(
     checksums: bool,
     limits: Limits,
     records: RecordsWriter | None,
+    hashes: RecordHasher | None,
     on_progress: Callable[[int], None],
 ) -> Log:
     """Write the segment in `window`, which is closed. `checksums`: verify them; otherwise batches are taken for valid
-    as far as their headers are. `records` decodes their records. Raises SourceError if the device fails."""
+    as far as their headers are. `records` decodes their records, `hashes`
+    hashes those that are left out. Raises SourceError if the device fails."""
     source = window.source
+    if hashes is not None:
+        keep = hashes.instead(keep)
     writer = _LogWriter(container, keep, checksums=checksums)
     with closing(source):
         for region in regions(
@@ -78,7 +83,8 @@ def write_log(
         writer.end()
     unreadable = tuple(getattr(source, "unreadable", ()))
     known = None if records is None else records.end()
-    return Log(writer.position, tuple(writer.blocks), source.error, unreadable, checksums, known)
+    hashed = None if hashes is None else hashes.writer.end()
+    return Log(writer.position, tuple(writer.blocks), source.error, unreadable, checksums, known, hashed)
 
 
 class _LogWriter:

@@ -60,6 +60,7 @@ class MadeWith(NamedTuple):
     depth: str
     internal: bool
     topics: list[str]
+    hashKey: str | None
 
 
 def bundle(
@@ -87,7 +88,8 @@ def bundle(
     _refuse_without_files(sources, on_unreadable)
     refuse_output(out, sources)
     depth = "records" if options.records else "crc" if options.checksums else "headers"
-    made_with = MadeWith(sources, depth, options.internal, list(topics))
+    key = None if options.hash_key is None else options.hash_key.name
+    made_with = MadeWith(sources, depth, options.internal, list(topics), key)
     writer = _BundleWriter(out, made_with, options, on_unreadable, on_progress)
     with _alone_in(writer.directory()):
         writer.take_over()
