@@ -11,6 +11,16 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from kdump.core.column_numbers import (
+    ATTRIBUTES,
+    BASE_OFFSET,
+    BASE_TIMESTAMP,
+    BATCH_END,
+    BATCH_START,
+    LAST_OFFSET,
+    MAX_TIMESTAMP,
+    RECORD_COUNT,
+)
 from kdump.format.batch_header import (
     BATCH_HEADER,
     CODECS,
@@ -24,14 +34,15 @@ from kdump.format.batch_header import (
     max_records,
 )
 from kdump.log.batch_validity import impossible_count, is_intact
+from kdump.log.bundle_log import BundleLog
 from kdump.log.file_kinds import INDEX, TIME_INDEX
 from kdump.log.header_candidate import REACH
 from kdump.log.header_totals import HeaderTotals
 from kdump.log.legacy_records import read_wrapper
 from kdump.log.offset_index_lookup import begins_batch, last_entry
 from kdump.log.paths import Target
-from kdump.log.region import JUNK, PADDING, TORN, Batch, LegacyRecordBatch, Limits, Region
-from kdump.log.region_reader import regions
+from kdump.log.region import JUNK, PADDING, TORN, Batch, BatchRun, LegacyRecordBatch, Limits, Region
+from kdump.log.region_reader import WALKED, regions
 from kdump.log.source import FileSource
 from kdump.log.window import Window
 
@@ -195,14 +206,17 @@ class _HeaderReader:
     def thoroughly(self, position: int) -> None:
         """Count the regions that the reader finds from `position` on."""
         found = self.found
-        stream = regions(self.window, name_offset=self.name_offset, start=position, limits=Limits())
+        stored = WALKED if isinstance(self.window.source, BundleLog) else ""
+        stream = regions(self.window, name_offset=self.name_offset, start=position, limits=Limits(), run_mode=stored)
         before: Region | None = None
         for region in stream:
             self.on_progress(region.size)
             if before is not None and before.kind == PADDING:
                 self._damaged(before)
             found.tail = ""
-            if isinstance(region, Batch):
+            if isinstance(region, BatchRun):
+                self._run(region)
+            elif isinstance(region, Batch):
                 self._batch(region)
             elif region.kind == PADDING:
                 found.padding += region.size
@@ -214,6 +228,29 @@ class _HeaderReader:
                 found.junk += region.size
                 self._damaged(region)
             before = region
+
+    def _run(self, run: BatchRun) -> None:
+        """Count a batch run of a bundle: by its columns if nothing in them is unusual."""
+        heads, found = run.headers, self.found
+        bases, lasts, counts = (heads.column(number) for number in (BASE_OFFSET, LAST_OFFSET, RECORD_COUNT))
+        before = -1 if found.last is None else found.last
+        sizes = (end - start for start, end in zip(heads.column(BATCH_START), heads.column(BATCH_END)))
+        rising = all(a < b <= c for a, b, c in zip((before, *lasts), bases, lasts))
+        if not rising or any(count < 0 or count * MIN_RECORD_SIZE > size for count, size in zip(counts, sizes)):
+            for batch in run.batches():
+                self._batch(batch)
+            return
+        found.first = bases[0] if found.first is None else found.first
+        found.last = lasts[-1]
+        found.batches += len(heads)
+        found.records = None if found.records is None else found.records + sum(counts)
+        newest, attributes = heads.column(MAX_TIMESTAMP), heads.column(ATTRIBUTES)
+        oldest = (
+            latest if flags & NO_FIRST or not count else first
+            for first, latest, flags, count in zip(heads.column(BASE_TIMESTAMP), newest, attributes, counts)
+        )
+        found.times(min((each for each in oldest if each >= 0), default=-1), max(newest))
+        self._attributes.update(attributes)
 
     def _batch(self, batch: Batch) -> None:
         found = self.found
