@@ -66,6 +66,7 @@ TAKE_BUNDLES = frozenset(
         "diff",
         "stats",
         "restart-plan",
+        "report",
         "scan",
     )
 )

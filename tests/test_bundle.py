@@ -232,7 +232,7 @@ def test_what_was_not_read_is_said_first(tmp_path: Path) -> None:
     assert run("inspect", complete / "payments-0", "--hex").exit_code == 2
 
 
-@pytest.mark.parametrize("command", sorted({"report", "salvage", "carve", "dump-log"}))
+@pytest.mark.parametrize("command", sorted({"salvage", "carve", "dump-log"}))
 def test_other_commands_take_no_bundle(command: str, tmp_path: Path) -> None:
     assert command not in TAKE_BUNDLES
     bundle = bundled(FIXTURES / "clean-1" / "payments-0", tmp_path / "b")
@@ -274,6 +274,25 @@ def test_a_start_is_unknown_without_checksums(tmp_path: Path) -> None:
     assert done.exit_code == 2
     assert "as far as the files could be read" in done.stdout.splitlines()[0]
     assert "checksum" in done.stdout + done.stderr
+
+
+@pytest.mark.parametrize("depth", ["crc", "records"])
+def test_a_report_draws_the_same_charts(depth: str, tmp_path: Path) -> None:
+    disk = FIXTURES / "clean-1"
+    (tmp_path / "bundle").mkdir()
+    bundle = bundled(disk, tmp_path / "bundle" / disk.name, "--depth", depth)
+    drawn = []
+    for path in (disk, bundle):
+        out = tmp_path / f"{path.parent.name}-page"
+        done = run("report", path, "--out", f"{out}.html", "--charts", out, "--chart-format", "svg", "--jobs", "2")
+        assert done.exit_code == 0
+        # The drawing library numbers what it draws.
+        drawn.append({file.name: re.sub(r"\b(clip|gradient_?)\d+", "", file.read_text()) for file in out.iterdir()})
+    missing = {"top-keys.svg"} if depth == "records" else {"top-keys.svg", "compression.svg"}
+    assert {name for name in drawn[0] if drawn[0][name] != drawn[1].get(name)} == missing
+    assert "top-keys.svg" not in drawn[1]
+    text = (tmp_path / "bundle-page.html").read_text()
+    assert ("are not in the bundle and were not checked" in text) == (depth == "crc")
 
 
 def test_the_api_takes_bundles(tmp_path: Path) -> None:

@@ -141,14 +141,14 @@ class StatsReader:
         begun = False
         for region in reader.segment(target):
             if not begun and reader.window is not None:
-                self._begin(target, reader.window.source)
+                self.begin(target, reader.window.source)
                 begun = True
             self.on_progress(region.size)
             self.region(target, region, last)
         stats.files += reader.files
         stats.bytes += reader.size
 
-    def _begin(self, target: Target, source: Source) -> None:
+    def begin(self, target: Target, source: Source) -> None:
         """Take what a bundle knows about the records of a segment that are not in it."""
         self.hidden = isinstance(source, BundleLog) and PAYLOADS in source.lacks
         if not self.hidden:

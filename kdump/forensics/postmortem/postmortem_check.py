@@ -130,6 +130,7 @@ class PostMortemCheck(PartitionScan):
 
     def _regions(self, part: SegmentContext, window: Window, run_mode: str) -> Iterator[Region]:
         stats = self.facts.stats
+        self.reader.begin(part.target, window.source)
         for region in super()._regions(part, window, run_mode):
             problems = list(region.problems) if isinstance(region, Batch) else []
             yield region

@@ -23,6 +23,7 @@ from kdump.log.errors import OnUnreadable, SourceError, raise_error
 from kdump.log.fault_tolerant import careful_source
 from kdump.log.log_directory import LogDirectory
 from kdump.log.low_impact_reads import limit_rate, limited_to, rate_for_workers
+from kdump.log.mounts import mount_bundles
 from kdump.log.shared_counter import SharedCounter, result_of
 from kdump.log.token_bucket import TokenBucket
 from kdump.parallel_jobs import stop_workers
@@ -81,7 +82,7 @@ def postmortem(
     made = PostMortem(named, options.now)
     gather = _Gather(made)
     with limited_to(max_rate):
-        for unit, (facts, totals) in _run_all(work, jobs or usual_jobs_for(work), on_progress):
+        for unit, (facts, totals) in _run_all(work, jobs or usual_jobs_for(work), named, on_progress):
             if unit.directory is not None:
                 made.directories.append(_directory(unit.directory))
             gather.add(facts, totals)
@@ -176,7 +177,8 @@ def read_unit(unit: CheckUnit, on_progress: Callable[[int], None]) -> PartitionR
     return facts, totals
 
 
-def _begin(rate: TokenBucket | None, counter: SharedCounter) -> None:
+def _begin(rate: TokenBucket | None, counter: SharedCounter, named: list[str]) -> None:
+    mount_bundles(named)
     limit_rate(rate)
     global _counter
     _counter = counter
@@ -192,7 +194,7 @@ def _work(unit: CheckUnit) -> PartitionResult:
 
 
 def _run_all(
-    work: list[CheckUnit], jobs: int, on_progress: Callable[[int], None]
+    work: list[CheckUnit], jobs: int, named: list[str], on_progress: Callable[[int], None]
 ) -> Iterator[tuple[CheckUnit, PartitionResult]]:
     """Yield each unit, in order, with its facts and totals."""
     processes, ahead = split_jobs(work, jobs)
@@ -207,7 +209,7 @@ def _run_all(
     # Not forked: a thread may already be drawing progress.
     context = multiprocessing.get_context("spawn")
     counter = SharedCounter(context)
-    given = (rate_for_workers(context), counter)
+    given = (rate_for_workers(context), counter, named)
     with ProcessPoolExecutor(processes, context, _begin, given) as pool:
         futures: deque[Future[PartitionResult]] = deque()
         rest = iter(work)

@@ -168,7 +168,7 @@ def _tiles(made: PostMortem) -> Iterator[tuple[str, str, str]]:
         states = ", ".join(f"{count:,} {name}" for name, count in pending.items() if count) or "none open"
         yield "transactions", f"{done + sum(pending.values()):,}", states
     ratio = stats.ratio
-    if ratio is not None:
+    if ratio is not None and not stats.unknown:
         yield "compression", f"{ratio:.2f}×", "for compressed batches"
 
 

@@ -63,9 +63,10 @@ def compression(stats: Stats) -> Chart | None:
     """Draw the stored and the decompressed bytes of records, by codec."""
     data: list[dict[str, Any]] = []
     for name, codec in codecs_of(stats):
-        ratio = f"{codec.ratio:.2f}× smaller" if name != "none" and codec.ratio else ""
+        unpacked = 0 if stats.unknown else codec.unpackedBytes
+        ratio = f"{codec.ratio:.2f}× smaller" if name != "none" and unpacked and codec.ratio else ""
         common = {"codec": name, "batches": f"{codec.batches:,}", "records": f"{codec.records:,}", "ratio": ratio}
-        for is_stored, amount in ((True, codec.storedBytes), (False, codec.unpackedBytes)):
+        for is_stored, amount in ((True, codec.storedBytes), (False, unpacked)):
             if amount:
                 kind = "stored" if is_stored else "unpacked"
                 data.append(common | {"is": kind, "amount": amount, "size": size_text(amount), "label": ""})
@@ -112,8 +113,10 @@ def compression(stats: Stats) -> Chart | None:
 
 
 def top_keys(stats: Stats) -> Chart | None:
-    """Draw the keys with the most records."""
+    """Draw the keys with the most records, if none are missing because the records are not in a bundle."""
     rows = []
+    if stats.unknown or stats.keyless:
+        return None
     for each in stats.keys.top(TOP):
         topic, key = key_name(stats, each.item)
         rows.append((f"{short(topic, 24)}: {short(key, 40)}" if stats.topic is None else short(key), each))
