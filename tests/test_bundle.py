@@ -705,10 +705,12 @@ def small(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.mark.sampled
-def test_a_damaged_bundle_is_named(small: Path, tmp_path: Path) -> None:
+@pytest.mark.parametrize("made", ["small", "deep"])
+def test_a_damaged_bundle_is_named(made: str, request: pytest.FixtureRequest, tmp_path: Path) -> None:
+    small: Path = request.getfixturevalue(made)
     dice = seeded("bundle")
     files = sorted(path for path in small.rglob("*") if path.is_file())
-    commands = (("verify",), ("ls",), ("inspect", "--json"), ("transactions",))
+    commands = (("verify",), ("ls",), ("inspect", "--json"), ("transactions",), ("stats",))
     intact = {command: run(*command, small).stdout for command in commands}
     assert all(intact.values())
     noticed = 0
@@ -785,6 +787,78 @@ def test_a_container_that_no_kdump_wrote(change: str, small: Path, tmp_path: Pat
         tracemalloc.stop()
     assert done.exit_code == 2
     assert "the bundle is damaged" in done.stderr
+
+
+@pytest.fixture(scope="module")
+def deep(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    options = ("--depth", "records", "--hash-key", str(ROOT / "LICENSE"))
+    return bundled(FIXTURES / "clean-1", tmp_path_factory.mktemp("deep") / "b", *options)
+
+
+def frames_of(index: dict[str, Any], field: int) -> Any:
+    """Return what the log of a segment with records has in its field: 5 for KnownRecords, 6 for KnownHashes."""
+    return next(file["log"][field] for file in index["files"] if "log" in file and file["log"][field])
+
+
+WRONG_VERDICTS = {
+    "8 million lines": b"\n" * 8_000_000 + NOISE.replace(b"\n", b""),
+    "no object": b"[]",
+    "nested": b"[" * 100_000 + NOISE[:2000],
+    "a wrong finding": b'{"position":0,"findings":[[1,2,3,4,5,6,7,8,9]]}',
+    "a finding with a list": b'{"position":0,"findings":[["a","b",0,0,0,[],[],"",""]]}',
+    "a wrong problem": b'{"position":0,"findings":[],"problems":[[]]}',
+    "a negative number of records": b'{"position":0,"findings":[],"records":-1}',
+}
+WRONG_SUMS = {
+    "a number": b"5",
+    "nothing": b"",
+    "nested": b"[" * 100_000 + NOISE[:2000],
+    "no sums": b'{"before":-1}',
+    "too many": b'{"before":-1,"sums":[' + b"1," * 1_000_000 + b"1]}",
+    "too large": b'{"before":-1,"sums":[99999999999999999999999]}',
+}
+WRONG_HASHES = {
+    "nothing": b"",
+    "a negative number of batches": b"\xff" * 4,
+    "many batches": b"\xff\xff\xff\x7f" + bytes(100),
+    "negative counts": b"\1\0\0\0" + bytes(8) + b"\xff" * 4,
+    "no hashes": b"\1\0\0\0" + bytes(8) + b"\1\0\0\0" + bytes(4),
+}
+
+
+@pytest.mark.parametrize(
+    ("command", "data"),
+    [
+        *(pytest.param("verify", data, id=f"verify {name}") for name, data in WRONG_VERDICTS.items()),
+        *(pytest.param("stats", data, id=f"stats {name}") for name, data in WRONG_SUMS.items()),
+        *(pytest.param("diff", data, id=f"diff {name}") for name, data in WRONG_HASHES.items()),
+    ],
+)
+def test_what_no_kdump_knows_about_records(command: str, data: bytes, deep: Path, tmp_path: Path) -> None:
+    copy = tmp_path / "b"
+    shutil.copytree(deep, copy)
+    partition = "users-0" if command == "diff" else "payments-0"
+
+    def change(index: dict[str, Any], add: Callable[[bytes], Frame]) -> None:
+        if command == "verify":
+            frames_of(index, 5)[1] = [[0, add(data)]]
+        elif command == "stats":
+            frames_of(index, 5)[2] = add(data)
+        else:
+            frames_of(index, 6)[1] = [[0, add(data)]]
+
+    rewritten(copy / "0" / container_name(partition), change)
+    cleaned = copy_disk(FIXTURES / "clean-1", tmp_path / "disk")
+    cleaned_once_more(cleaned)
+    paths = [copy / partition, *([cleaned / partition] if command == "diff" else [])]
+    tracemalloc.start()
+    try:
+        done = run(command, *paths)
+        assert tracemalloc.get_traced_memory()[1] < 100 << 20
+    finally:
+        tracemalloc.stop()
+    assert done.exit_code == 2
+    assert "the bundle is damaged" in " ".join((done.stderr + done.stdout).split())
 
 
 def packed(*members: tuple[str, bytes, bytes]) -> bytes:

@@ -141,28 +141,34 @@ class StatsReader:
         begun = False
         for region in reader.segment(target):
             if not begun and reader.window is not None:
-                self.begin(target, reader.window.source)
                 begun = True
+                try:
+                    self.begin(target, reader.window.source)
+                except SourceError as error:
+                    self._on_unreadable(error)
             self.on_progress(region.size)
             self.region(target, region, last)
         stats.files += reader.files
         stats.bytes += reader.size
 
     def begin(self, target: Target, source: Source) -> None:
-        """Take what a bundle knows about the records of a segment that are not in it."""
+        """Take what a bundle knows about the records of a segment that are not in it. Raises SourceError for a damaged
+        bundle."""
         self.hidden = isinstance(source, BundleLog) and PAYLOADS in source.lacks
         if not self.hidden:
             return
         assert isinstance(source, BundleLog)
+        self.stats.unknown += 1  # unless there are sums
         row = source.sums()
         try:
-            if row is not None and newest_before(row) == self.stats.sums[NEWEST]:
-                self.stats.add(sums_of(row, target.path))
-                self.stats.keyless += 1
-            else:
-                self.stats.unknown += 1
+            if row is None or newest_before(row) != self.stats.sums[NEWEST]:
+                return
+            known = sums_of(row, target.path)
         except DecodeError as error:
             raise damaged_bundle(target.path, error) from error
+        self.stats.add(known)
+        self.stats.unknown -= 1
+        self.stats.keyless += 1
 
     def _on_unreadable(self, error: SourceError) -> None:
         self.stats.unread.append(str(error))
