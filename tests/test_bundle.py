@@ -21,6 +21,7 @@ from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any
+from urllib.parse import unquote
 
 import pytest
 import zstandard
@@ -36,6 +37,8 @@ from kdump.log.bundle_index import Block
 from kdump.log.bundle_names import CONTAINER, MANIFEST, container_name
 from kdump.log.bundle_tree import open_bundle
 from kdump.log.mounts import unmount_bundles
+from kdump.log.region import Limits
+from kdump.log.region_totals import RegionTotals
 from tests import restart_damages
 from tests.command import objects, run
 from tests.conftest import DISKS, FIXTURES, ROOT, sample, seeded
@@ -137,7 +140,10 @@ HEALTHY = (
 @pytest.mark.usefixtures("_no_clock")
 @pytest.mark.parametrize("name", HEALTHY)
 def test_the_answers_of_a_healthy_disk(name: str, tmp_path: Path) -> None:
-    assert_same_answers(DISKS / name, bundled(DISKS / name, tmp_path / "bundle"))
+    bundle = bundled(DISKS / name, tmp_path / "bundle")
+    assert_same_answers(DISKS / name, bundle)
+    assert_totals(bundle)
+    assert_totals(bundled(DISKS / name, tmp_path / "headers", "--depth", "headers"))
 
 
 @pytest.mark.usefixtures("_no_clock")
@@ -145,6 +151,20 @@ def test_the_answers_of_a_healthy_disk(name: str, tmp_path: Path) -> None:
 def test_the_answers_about_records_of_a_healthy_disk(name: str, tmp_path: Path) -> None:
     bundle = bundled(DISKS / name, tmp_path / "bundle", "--depth", "records")
     assert_same_answers(DISKS / name, bundle, OF_RECORDS, UNKNOWN_DEEP)
+
+
+def assert_totals(bundle: Path) -> None:
+    """The totals in the index are those of the regions in the bundle."""
+    tree = open_bundle(str(bundle), 1)
+    for path in bundle.glob("0/*" + CONTAINER):
+        inside = unquote(path.name.removesuffix(CONTAINER)) if path.name != "%" + CONTAINER else ""
+        for name in tree.directory(inside).files:
+            if re.fullmatch(r"\d{20}\.log", name):
+                source = tree.open(f"{inside}/{name}".lstrip("/"), name)
+                totals = RegionTotals(int(name[:20]))
+                for region in source.stored_regions(0, Limits(), runs=False):
+                    totals.add(region)
+                assert source.totals() == totals.finished(), (inside, name)
 
 
 LEFT_OUT = ("control-key-short", "control-value-short")
@@ -169,6 +189,7 @@ def test_the_answers_of_a_damaged_disk(damage: Damage, tmp_path: Path) -> None:
         assert_same_answers(disk, bundle, COMMANDS[:-1])
     else:
         assert_same_answers(disk, bundle)
+    assert_totals(bundle)
     deep = bundled(disk, tmp_path / "deep", "--depth", "records")
     assert_same_answers(disk, deep, OF_RECORDS, UNKNOWN_DEEP)
 
@@ -774,6 +795,14 @@ IMPOSSIBLE: dict[str, Callable[[dict[str, Any], Callable[[bytes], Frame]], objec
 }
 
 
+WRONG_TOTALS: dict[str, Callable[[dict[str, Any], Callable[[bytes], Frame]], object]] = {
+    "totals without numbers": lambda index, add: segment_of(index)["log"].__setitem__(7, []),
+    "a codec that is a number": lambda index, add: segment_of(index)["log"][7].__setitem__(8, [5]),
+    "a negative number of batches": lambda index, add: segment_of(index)["log"][7].__setitem__(0, -1),
+}
+IMPOSSIBLE |= WRONG_TOTALS
+
+
 @pytest.mark.parametrize("change", IMPOSSIBLE)
 def test_a_container_that_no_kdump_wrote(change: str, small: Path, tmp_path: Path) -> None:
     copy = tmp_path / "b"
@@ -781,7 +810,7 @@ def test_a_container_that_no_kdump_wrote(change: str, small: Path, tmp_path: Pat
     rewritten(copy / "0" / container_name("payments-0"), IMPOSSIBLE[change])
     tracemalloc.start()
     try:
-        done = run("inspect", "--json", copy / "payments-0")
+        done = run("ls" if change in WRONG_TOTALS else "inspect", copy / "payments-0")
         assert tracemalloc.get_traced_memory()[1] < 100 << 20
     finally:
         tracemalloc.stop()

@@ -91,7 +91,7 @@ class Log(NamedTuple):
     """The contents of a segment: its regions. `size`: where they end; `error`: why the rest could not be read;
     `unreadable`: position and size of ranges that the device could not read; `checksums`: whether those of the batches
     were verified; `records`: what is known about the records, None if they were not decoded; `hashes`: those of its
-    records."""
+    records; `totals`: HeaderTotals.row, which is checked when it is needed."""
 
     size: int
     blocks: tuple[Block, ...]
@@ -100,6 +100,7 @@ class Log(NamedTuple):
     checksums: bool
     records: KnownRecords | None = None
     hashes: KnownHashes | None = None
+    totals: Any = None
 
     @property
     def lacks(self) -> tuple[str, ...]:
@@ -185,7 +186,7 @@ def _file(row: Any) -> StoredFile:
         raise ValueError(f"{name[:40]!r} is no file name")
     contents: Log | Bytes | None = None
     if "log" in row:
-        size, blocks, error, unreadable, checksums, records, hashes = row["log"]
+        size, blocks, error, unreadable, checksums, records, hashes, totals = row["log"]
         ranges = tuple((integer(position), integer(count)) for position, count in unreadable)
         contents = Log(
             integer(size),
@@ -195,6 +196,7 @@ def _file(row: Any) -> StoredFile:
             checksums is True,
             None if records is None else _known_records(records),
             None if hashes is None else KnownHashes(text(hashes[0]), _located(hashes[1])),
+            totals,
         )
     elif "frames" in row:
         contents = Bytes(tuple(map(_frame, row["frames"])))

@@ -19,6 +19,7 @@ from kdump.format.header_planes import decode_headers
 from kdump.log.bundle_index import BATCHES, RECORDS, Block, FileStatus, Log
 from kdump.log.errors import SourceError, damaged_bundle
 from kdump.log.hash_key import RecordHash
+from kdump.log.header_totals import HeaderTotals
 from kdump.log.region import Batch, BatchRun, DefaultRecordBatch, Limits, Region, make_batch
 from kdump.log.stored_hashes import StoredHashes
 from kdump.log.stored_regions import region_of
@@ -91,6 +92,13 @@ class BundleLog:
         SourceError for a damaged bundle."""
         try:
             return None if self._hashes is None else self._hashes.of_batch(position)
+        except DecodeError as error:
+            raise damaged_bundle(self.name, error) from error
+
+    def totals(self) -> HeaderTotals:
+        """Return the totals over the headers of the segment. Raises SourceError for a damaged bundle."""
+        try:
+            return HeaderTotals.of(self.log.totals)
         except DecodeError as error:
             raise damaged_bundle(self.name, error) from error
 

@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
+from typing import Any
+
+from kdump.format.errors import DecodeError
+from kdump.log.untrusted_json import integer, natural, optional_long, text
 
 
 @dataclass
@@ -32,6 +36,27 @@ class HeaderTotals:
     damage: str = ""
     tail: str = ""
     """torn or padding, if the last segment ends with that, as after a crash, a copy or preallocation."""
+
+    def row(self) -> list[Any]:
+        """Return the totals as an object of JSON's types."""
+        return [sorted(value) if isinstance(value, set) else value for value in vars(self).values()]
+
+    @classmethod
+    def of(cls, row: Any) -> HeaderTotals:
+        """Return the totals of a row from another host. Raises DecodeError."""
+        try:
+            values = dict(zip((each.name for each in fields(cls)), row, strict=True))
+            for name in ("batches", "uncounted", "torn", "junk", "padding"):
+                natural(values[name])
+            for name in ("records", "first", "last", "oldest", "newest"):
+                optional_long(values[name])
+            values["formats"] = {integer(each, 0, 2) for each in values["formats"]}
+            values["codecs"] = {text(each) for each in values["codecs"]}
+            values["damage"], values["tail"] = text(values["damage"]), text(values["tail"])
+            values["partial"] = values["partial"] is True
+        except (KeyError, TypeError, ValueError) as error:
+            raise DecodeError("HeaderTotals", "", 0, f"{type(error).__name__}: {error}") from error
+        return cls(**values)
 
     def add(self, other: HeaderTotals) -> None:
         """Add the totals of another segment, which follows this one."""

@@ -358,6 +358,14 @@ def make_batch(
     return batch
 
 
+def copy_of(batch: Batch) -> DefaultRecordBatch | LegacyRecordBatch:
+    """Return another object for a batch, so that what decoding notes in the one is not in the other."""
+    assert isinstance(batch, (DefaultRecordBatch, LegacyRecordBatch))
+    made = make_batch(batch.window, batch.position, batch.size, batch.limits, batch.header, crc=batch._computed)
+    made.problems = list(batch.problems)
+    return made
+
+
 HEADER_SIZES = {0: legacy.MESSAGE_V0.size, 1: legacy.MESSAGE_V1.size, 2: v2.BATCH_HEADER.size}
 
 

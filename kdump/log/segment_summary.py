@@ -11,38 +11,23 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from kdump.core.column_numbers import (
-    ATTRIBUTES,
-    BASE_OFFSET,
-    BASE_TIMESTAMP,
-    BATCH_END,
-    BATCH_START,
-    LAST_OFFSET,
-    MAX_TIMESTAMP,
-    RECORD_COUNT,
-)
 from kdump.format.batch_header import (
     BATCH_HEADER,
-    CODECS,
     COMPRESSION,
-    DELETE_HORIZON,
     LOG_OVERHEAD,
     MIN_BATCH_LENGTH,
     MIN_RECORD_SIZE,
-    TIMESTAMP_TYPE,
-    codec_name,
     max_records,
 )
-from kdump.log.batch_validity import impossible_count, is_intact
 from kdump.log.bundle_log import BundleLog
 from kdump.log.file_kinds import INDEX, TIME_INDEX
 from kdump.log.header_candidate import REACH
 from kdump.log.header_totals import HeaderTotals
-from kdump.log.legacy_records import read_wrapper
 from kdump.log.offset_index_lookup import begins_batch, last_entry
 from kdump.log.paths import Target
-from kdump.log.region import JUNK, PADDING, TORN, Batch, BatchRun, LegacyRecordBatch, Limits, Region
-from kdump.log.region_reader import WALKED, regions
+from kdump.log.region import Limits
+from kdump.log.region_reader import regions
+from kdump.log.region_totals import NO_FIRST, RegionTotals
 from kdump.log.source import FileSource
 from kdump.log.window import Window
 
@@ -52,8 +37,6 @@ BLOCK, HEADER_BLOCK = 256 * 1024, 4096
 FEW_READS, FEW_HEADERS = 16, 128
 """A segment that takes at most this many reads and headers is always read completely: opening its two indexes, and
 finding their last entries by bisection, takes as many reads and more CPU."""
-NO_FIRST = TIMESTAMP_TYPE.mask | DELETE_HORIZON.mask
-"""With one of these attributes, baseTimestamp is not a record's effective timestamp."""
 
 OnProgress = Callable[[int], None]
 """Called with the number of bytes processed since the last call."""
@@ -65,6 +48,9 @@ def summarize_headers(
     """Summarize the headers of the segment in `window`. If `quick`, read only the first batch, the batches from the
     last entry of its .index on, and the last entry of its .timeindex; without a usable .index, and if that is cheaper,
     read all batches. Raises SourceError."""
+    if isinstance(window.source, BundleLog):
+        on_progress(window.source.size or 0)
+        return window.source.totals()
     reader = _HeaderReader(target, window, on_progress)
     if not isinstance(window.source, FileSource):
         reader.thoroughly(0)
@@ -105,13 +91,13 @@ class _HeaderReader:
         self.window = window
         self.name_offset = target.name_offset
         self.on_progress = on_progress
-        self.found = HeaderTotals()
+        self.totals = RegionTotals(target.name_offset)
+        self.found = self.totals.found
         self.known = b"", 0
         """Bytes that have been read, and the position of the first one: `straight` does not read them again."""
         self.position = 0
         """End of the last batch that `straight` counted."""
         self._last = -1 if target.name_offset is None else target.name_offset - 1
-        self._attributes: set[int] = set()
 
     def is_long(self) -> bool:
         """Return True if reading all batches costs more than finding the last ones through the indexes, as estimated
@@ -137,7 +123,7 @@ class _HeaderReader:
 
         A batch takes half a microsecond here, and there are millions of them: so all is in one loop.
         """
-        source, found, attributes_seen = self.window.source, self.found, self._attributes
+        source, found, attributes_seen = self.window.source, self.found, self.totals.attributes
         size = source.size or 0
         unpack, header_size = BATCH_HEADER.struct.unpack_from, BATCH_HEADER.size
         beyond = 1 << 63 if self.name_offset is None else min(1 << 63, self.name_offset + REACH)
@@ -205,90 +191,11 @@ class _HeaderReader:
 
     def thoroughly(self, position: int) -> None:
         """Count the regions that the reader finds from `position` on."""
-        found = self.found
-        stored = WALKED if isinstance(self.window.source, BundleLog) else ""
-        stream = regions(self.window, name_offset=self.name_offset, start=position, limits=Limits(), run_mode=stored)
-        before: Region | None = None
+        stream = regions(self.window, name_offset=self.name_offset, start=position, limits=Limits())
         for region in stream:
             self.on_progress(region.size)
-            if before is not None and before.kind == PADDING:
-                self._damaged(before)
-            found.tail = ""
-            if isinstance(region, BatchRun):
-                self._run(region)
-            elif isinstance(region, Batch):
-                self._batch(region)
-            elif region.kind == PADDING:
-                found.padding += region.size
-                found.tail = PADDING
-            elif region.kind == TORN:
-                found.torn += region.size
-                found.tail = TORN
-            else:
-                found.junk += region.size
-                self._damaged(region)
-            before = region
-
-    def _run(self, run: BatchRun) -> None:
-        """Count a batch run of a bundle: by its columns if nothing in them is unusual."""
-        heads, found = run.headers, self.found
-        bases, lasts, counts = (heads.column(number) for number in (BASE_OFFSET, LAST_OFFSET, RECORD_COUNT))
-        before = -1 if found.last is None else found.last
-        sizes = (end - start for start, end in zip(heads.column(BATCH_START), heads.column(BATCH_END)))
-        rising = all(a < b <= c for a, b, c in zip((before, *lasts), bases, lasts))
-        if not rising or any(count < 0 or count * MIN_RECORD_SIZE > size for count, size in zip(counts, sizes)):
-            for batch in run.batches():
-                self._batch(batch)
-            return
-        found.first = bases[0] if found.first is None else found.first
-        found.last = lasts[-1]
-        found.batches += len(heads)
-        found.records = None if found.records is None else found.records + sum(counts)
-        newest, attributes = heads.column(MAX_TIMESTAMP), heads.column(ATTRIBUTES)
-        oldest = (
-            latest if flags & NO_FIRST or not count else first
-            for first, latest, flags, count in zip(heads.column(BASE_TIMESTAMP), newest, attributes, counts)
-        )
-        found.times(min((each for each in oldest if each >= 0), default=-1), max(newest))
-        self._attributes.update(attributes)
-
-    def _batch(self, batch: Batch) -> None:
-        found = self.found
-        if isinstance(batch, LegacyRecordBatch) and found.first is None:
-            read_wrapper(batch)
-        base = batch.lastOffset if batch.baseOffset is None else batch.baseOffset
-        if not is_intact(batch) or min(base, batch.lastOffset) < 0:
-            self._damaged(batch)
-        elif found.last is not None and base <= found.last:
-            self._damaged(batch, f"offsets decrease to {base}")
-        elif impossible_count(batch) is not None:
-            self._damaged(batch, f"recordCount {batch.recordCount}, which are not counted,")
-        found.uncounted += impossible_count(batch) is not None
-        found.batches += 1
-        if found.records is not None:
-            found.records = None if batch.recordCount is None else found.records + batch.possible_records
-        found.first = base if found.first is None else found.first
-        found.last = batch.lastOffset
-        found.formats.add(batch.magic)
-        found.codecs.add(batch.compression)
-        newest = -1 if batch.maxTimestamp is None else batch.maxTimestamp
-        stored = not (batch.attributes & NO_FIRST) and batch.recordCount and batch.baseTimestamp is not None
-        found.times(batch.baseTimestamp if stored and batch.baseTimestamp is not None else newest, newest)
-
-    def _damaged(self, region: Region, damage_kind: str = "") -> None:
-        if not self.found.damage:
-            kind = damage_kind or (region.kind if region.kind in (JUNK, PADDING) else "a damaged batch")
-            self.found.damage = f"{kind} at byte {region.position}"
+            self.totals.add(region)
 
     def finished(self) -> HeaderTotals:
         """Return the totals, with formats, codecs and damage completed."""
-        found = self.found
-        if self._attributes:
-            found.formats.add(2)
-            found.codecs |= {codec_name(COMPRESSION.of(attributes)) for attributes in self._attributes}
-        unknown = sorted(found.codecs - set(CODECS.values()))
-        if unknown and not found.damage:
-            found.damage = f"compression {unknown[0]}"
-        if found.first is not None and self.name_offset is not None and found.first < self.name_offset:
-            found.damage = found.damage or f"offset {found.first} is below the one in the file's name"
-        return found
+        return self.totals.finished()

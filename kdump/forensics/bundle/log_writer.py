@@ -18,8 +18,9 @@ from kdump.format.header_planes import MAX_HEADERS, encode_headers
 from kdump.log.bundle_bytes import broker_view
 from kdump.log.bundle_index import BATCHES, MAX_KEPT, REGIONS, Block, Log
 from kdump.log.paths import Target
-from kdump.log.region import Batch, BatchRun, DefaultRecordBatch, Limits, Region
+from kdump.log.region import Batch, BatchRun, DefaultRecordBatch, Limits, Region, copy_of
 from kdump.log.region_reader import CHECKED, WALKED, regions
+from kdump.log.region_totals import RegionTotals
 from kdump.log.stored_regions import row_of
 from kdump.log.window import Window
 
@@ -66,6 +67,7 @@ def write_log(
     as far as their headers are. `records` decodes their records, `hashes`
     hashes those that are left out. Raises SourceError if the device fails."""
     source = window.source
+    totals = RegionTotals(target.name_offset, checksums=checksums)
     if hashes is not None:
         keep = hashes.instead(keep)
     writer = _LogWriter(container, keep, checksums=checksums)
@@ -73,6 +75,7 @@ def write_log(
         for region in regions(
             window, name_offset=target.name_offset, limits=limits, run_mode=CHECKED if checksums else WALKED
         ):
+            totals.add(copy_of(region) if isinstance(region, Batch) else region)
             region.broker_view = broker_view(window, region)
             if checksums:
                 damage_digest(region, window)
@@ -84,7 +87,16 @@ def write_log(
     unreadable = tuple(getattr(source, "unreadable", ()))
     known = None if records is None else records.end()
     hashed = None if hashes is None else hashes.writer.end()
-    return Log(writer.position, tuple(writer.blocks), source.error, unreadable, checksums, known, hashed)
+    return Log(
+        writer.position,
+        tuple(writer.blocks),
+        source.error,
+        unreadable,
+        checksums,
+        known,
+        hashed,
+        totals.finished().row(),
+    )
 
 
 class _LogWriter:

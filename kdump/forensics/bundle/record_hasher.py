@@ -8,7 +8,7 @@ from collections.abc import Callable
 from kdump.forensics.comparable_records import hash_record, rows
 from kdump.format.bundle_container import ContainerWriter
 from kdump.log.hash_key import HashKey, RecordHash
-from kdump.log.region import Batch, DefaultRecordBatch, LegacyRecordBatch, make_batch
+from kdump.log.region import Batch, copy_of
 from kdump.log.stored_hashes import HashesWriter
 
 
@@ -31,9 +31,7 @@ class RecordHasher:
         return kept
 
     def _hash(self, batch: Batch) -> None:
-        assert isinstance(batch, (DefaultRecordBatch, LegacyRecordBatch))
-        # Another object: what decoding notes would be taken for damage of the batch.
-        again = make_batch(batch.window, batch.position, batch.size, batch.limits, batch.header, crc=batch.crc)
+        again = copy_of(batch)  # what decoding notes would be taken for damage of the batch
         deltas: list[int] = []
         hashes: list[bytes] = []
         base = again.baseOffset or 0

@@ -25,11 +25,10 @@ from kdump.log.paths import Target
 from kdump.log.region import (
     Batch,
     BatchRun,
-    DefaultRecordBatch,
     LegacyRecordBatch,
     RecordVerdict,
     Region,
-    make_batch,
+    copy_of,
 )
 from kdump.log.stored_verdicts import verdict_row
 
@@ -63,12 +62,11 @@ class RecordsWriter:
 
     def add(self, region: Region) -> None:
         """Add a region of the segment. Notes nothing in it."""
-        intact = isinstance(region, (DefaultRecordBatch, LegacyRecordBatch)) and is_intact(region)
-        self._reader.region(self.target, _again(region) if intact else region, last=False)
+        self._reader.region(self.target, copy_of(region) if isinstance(region, Batch) else region, last=False)
         if isinstance(region, BatchRun):
             self._add_run(region)
-        elif intact:
-            batch = _again(region)
+        elif isinstance(region, Batch) and is_intact(region):
+            batch = copy_of(region)
             if isinstance(batch, LegacyRecordBatch):
                 read_wrapper(batch)
             self._judge(batch)
@@ -107,9 +105,3 @@ class RecordsWriter:
         return KnownRecords(
             self.keyed, tuple(self._frames), self.container.add(json.dumps(row, separators=(",", ":")).encode())
         )
-
-
-def _again(region: Region) -> DefaultRecordBatch | LegacyRecordBatch:
-    """Return an intact batch as it was before anything was noted in it."""
-    assert isinstance(region, (DefaultRecordBatch, LegacyRecordBatch))
-    return make_batch(region.window, region.position, region.size, region.limits, region.header, crc=region.crc)

@@ -1,0 +1,128 @@
+"""Totals over the regions of a segment."""
+
+from __future__ import annotations
+
+from kdump.core.column_numbers import (
+    ATTRIBUTES,
+    BASE_OFFSET,
+    BASE_TIMESTAMP,
+    BATCH_END,
+    BATCH_START,
+    LAST_OFFSET,
+    MAX_TIMESTAMP,
+    RECORD_COUNT,
+)
+from kdump.format.batch_header import (
+    CODECS,
+    COMPRESSION,
+    DELETE_HORIZON,
+    MIN_RECORD_SIZE,
+    TIMESTAMP_TYPE,
+    codec_name,
+)
+from kdump.log.batch_validity import impossible_count, is_intact
+from kdump.log.header_totals import HeaderTotals
+from kdump.log.legacy_records import read_wrapper
+from kdump.log.region import JUNK, PADDING, TORN, Batch, BatchRun, LegacyRecordBatch, Region
+
+NO_FIRST = TIMESTAMP_TYPE.mask | DELETE_HORIZON.mask
+"""With one of these attributes, baseTimestamp is not a record's effective timestamp."""
+
+
+class RegionTotals:
+    """Adds up the regions of a segment, in order. `name_offset`: the offset in the file's name; `checksums`: whether a
+    checksum that does not match is damage."""
+
+    def __init__(self, name_offset: int | None, *, checksums: bool = True) -> None:
+        self.name_offset = name_offset
+        self.checksums = checksums
+        self.found = HeaderTotals()
+        self.attributes: set[int] = set()
+        """Attributes of v2 batches that were counted by their headers."""
+        self._padding: Region | None = None
+        """The region before, if it is padding."""
+
+    def add(self, region: Region) -> None:
+        """Add a region."""
+        found = self.found
+        if self._padding is not None:
+            self._damaged(self._padding)
+        found.tail = ""
+        if isinstance(region, BatchRun):
+            self._run(region)
+        elif isinstance(region, Batch):
+            self._batch(region, not region.problems if not self.checksums else is_intact(region))
+        elif region.kind == PADDING:
+            found.padding += region.size
+            found.tail = PADDING
+        elif region.kind == TORN:
+            found.torn += region.size
+            found.tail = TORN
+        else:
+            found.junk += region.size
+            self._damaged(region)
+        self._padding = region if region.kind == PADDING else None
+
+    def _run(self, run: BatchRun) -> None:
+        """Count a batch run, by its columns if nothing in them is unusual."""
+        heads, found = run.headers, self.found
+        bases, lasts, counts = (heads.column(number) for number in (BASE_OFFSET, LAST_OFFSET, RECORD_COUNT))
+        before = -1 if found.last is None else found.last
+        sizes = (end - start for start, end in zip(heads.column(BATCH_START), heads.column(BATCH_END)))
+        rising = all(a < b <= c for a, b, c in zip((before, *lasts), bases, lasts))
+        if not rising or any(count < 0 or count * MIN_RECORD_SIZE > size for count, size in zip(counts, sizes)):
+            for batch in run.batches():
+                self._batch(batch, True)
+            return
+        found.first = bases[0] if found.first is None else found.first
+        found.last = lasts[-1]
+        found.batches += len(heads)
+        found.records = None if found.records is None else found.records + sum(counts)
+        newest, attributes = heads.column(MAX_TIMESTAMP), heads.column(ATTRIBUTES)
+        oldest = (
+            latest if flags & NO_FIRST or not count else first
+            for first, latest, flags, count in zip(heads.column(BASE_TIMESTAMP), newest, attributes, counts)
+        )
+        found.times(min((each for each in oldest if each >= 0), default=-1), max(newest))
+        self.attributes.update(attributes)
+
+    def _batch(self, batch: Batch, intact: bool) -> None:
+        found = self.found
+        if isinstance(batch, LegacyRecordBatch) and found.first is None:
+            read_wrapper(batch)
+        base = batch.lastOffset if batch.baseOffset is None else batch.baseOffset
+        if not intact or min(base, batch.lastOffset) < 0:
+            self._damaged(batch)
+        elif found.last is not None and base <= found.last:
+            self._damaged(batch, f"offsets decrease to {base}")
+        elif impossible_count(batch) is not None:
+            self._damaged(batch, f"recordCount {batch.recordCount}, which are not counted,")
+        found.uncounted += impossible_count(batch) is not None
+        found.batches += 1
+        if found.records is not None:
+            found.records = None if batch.recordCount is None else found.records + batch.possible_records
+        found.first = base if found.first is None else found.first
+        found.last = batch.lastOffset
+        found.formats.add(batch.magic)
+        found.codecs.add(batch.compression)
+        newest = -1 if batch.maxTimestamp is None else batch.maxTimestamp
+        stored = not (batch.attributes & NO_FIRST) and batch.recordCount and batch.baseTimestamp is not None
+        found.times(batch.baseTimestamp if stored and batch.baseTimestamp is not None else newest, newest)
+
+    def _damaged(self, region: Region, damage_kind: str = "") -> None:
+        if not self.found.damage:
+            kind = damage_kind or (region.kind if region.kind in (JUNK, PADDING) else "a damaged batch")
+            self.found.damage = f"{kind} at byte {region.position}"
+
+    def finished(self) -> HeaderTotals:
+        """Return the totals, with formats, codecs and damage completed."""
+        found = self.found
+        if self.attributes:
+            found.formats.add(2)
+            found.codecs |= {codec_name(COMPRESSION.of(attributes)) for attributes in self.attributes}
+        unknown = sorted(found.codecs - set(CODECS.values()))
+        if unknown and not found.damage:
+            found.damage = f"compression {unknown[0]}"
+        if found.first is not None and self.name_offset is not None and found.first < self.name_offset:
+            found.damage = found.damage or f"offset {found.first} is below the one in the file's name"
+        return found
