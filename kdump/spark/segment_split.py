@@ -14,7 +14,9 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from kdump.log.batch_validity import is_intact
+from kdump.log.bundle_log import BundleLog
 from kdump.log.fault_tolerant import fault_tolerant
+from kdump.log.header_walk import walk_to
 from kdump.log.offset_index_lookup import IndexLookup, begins_batch, open_index_lookup
 from kdump.log.paths import Target, reject_pipe
 from kdump.log.region import Batch, BatchRun, Limits, Region
@@ -86,10 +88,13 @@ def _doubtful(region: Region) -> bool:
 
 
 def _begin(part: SegmentSplit, window: Window, first_offset: int | None) -> int:
-    """Return the position of a valid batch from which to read: by the index, or 0 if it provides none."""
+    """Return the position of a valid batch from which to read: by the index, or else by the headers; 0 if there is
+    none."""
     if not part.start and first_offset is None:
         return 0
     hints = open_index_lookup(part.target.path, part.target.name_offset)
+    if not hints.positions:
+        return _by_headers(part, window, first_offset)
     entry = bisect_left(hints.positions, part.start)
     if first_offset is not None:
         entry = max(entry, _by_offset(hints, first_offset))
@@ -97,6 +102,13 @@ def _begin(part: SegmentSplit, window: Window, first_offset: int | None) -> int:
     if entry < 0 or not begins_batch(window, hints.positions[entry], hints.offsets[entry], part.target.name_offset):
         return 0
     return hints.positions[entry]
+
+
+def _by_headers(part: SegmentSplit, window: Window, first_offset: int | None) -> int:
+    if isinstance(window.source, BundleLog):
+        return 0  # its regions need no reading
+    found = walk_to(window.source, part.start, first_offset or 0)
+    return found[0] if found is not None and begins_batch(window, *found, part.target.name_offset) else 0
 
 
 def _by_offset(hints: IndexLookup, offset: int) -> int:
