@@ -15,6 +15,7 @@ from kdump.commands.params import read_once
 from kdump.commands.reading_options import ReadingOptions, reading_options
 from kdump.commands.typed_options import CommandOptions, takes
 from kdump.forensics.bundle.directory_writer import BundleOptions
+from kdump.forensics.bundle.redact import Redactor
 from kdump.forensics.bundle.run import BundleSummary, bundle
 from kdump.forensics.output_directory import OutputError
 from kdump.log.hash_key import read_hash_key
@@ -38,6 +39,11 @@ LEAVES = (
     "with their metadata, and values of configs. It has no SCRAM credentials, delegation tokens or sensitive configs"
 )
 
+REDACTED = (
+    "The bundle has hashes in place of the names of topics, host and directories; IDs of cluster, node, directories, "
+    "topics and producers; and offsets, sizes and times"
+)
+
 
 @dataclass(frozen=True)
 class BundleCommandOptions(CommandOptions):
@@ -52,6 +58,7 @@ class BundleCommandOptions(CommandOptions):
     topics: tuple[str, ...]
     internal: bool
     hash_key: str | None
+    redact: bool
 
 
 @click.command(epilog=EXAMPLES)
@@ -83,6 +90,12 @@ class BundleCommandOptions(CommandOptions):
     help="Include 64-bit hashes of the records of compacted topics, for diff: HMACs under this key, which is the same "
     "on all brokers (16 bytes or more). The key is not in the bundle.",
 )
+@click.option(
+    "--redact",
+    is_flag=True,
+    help="Replace the names of topics, host and directories by hashes under --hash-key, and leave out the records of "
+    "Kafka's own topics.",
+)
 @output_options(
     json="Write the summary as JSON.",
     columns=CSV_COLUMNS_HELP,
@@ -105,13 +118,19 @@ def _run(options: BundleCommandOptions) -> int:
     output = options.output.output()
     sink = options.output.sink(output, lambda: BundleReport(output), (BundleSummary,), report=True)
     has_records = topic_filter(options.topics, "--records")
+    key = None if options.hash_key is None else read_hash_key(options.hash_key)
+    if options.redact and key is None:
+        raise click.UsageError("--redact needs --hash-key FILE: with the same key, names get the same replacements")
+    if options.redact and options.topics:
+        raise click.UsageError("--redact and --records exclude each other: names may be in records")
     made = BundleOptions(
         checksums=options.depth != "headers",
         records=options.depth == "records",
         internal=options.internal,
         has_records=lambda topic: bool(options.topics) and has_records(topic),
         reading=options.reading.check_options(),
-        hash_key=None if options.hash_key is None else read_hash_key(options.hash_key),
+        redactor=Redactor(key) if options.redact and key is not None else None,
+        hash_key=key,
     )
     with Progress("bundle", expected=lambda: segment_bytes(options.paths, lambda topic: True)) as progress:
         summary = bundle(
@@ -128,5 +147,6 @@ def _run(options: BundleCommandOptions) -> int:
     sink.end()
     output.flush()
     if not options.output.quiet:
-        print_error(LEAVES + (f"; and the records of {', '.join(options.topics)}." if options.topics else "."))
+        leaves = REDACTED if options.redact else LEAVES
+        print_error(leaves + (f"; and the records of {', '.join(options.topics)}." if options.topics else "."))
     return 2 if unreadable() else 0

@@ -113,9 +113,11 @@ class Log(NamedTuple):
 
 class Bytes(NamedTuple):
     """The contents of another file: a frame for each PIECE of it, in which the zeros at its end are missing. Frames are
-    missing for zeros at the end of the file."""
+    missing for zeros at the end of the file. `size`: that of the contents, if they were changed; None if it is that of
+    the file."""
 
     frames: tuple[Frame, ...]
+    size: int | None = None
 
 
 class StoredFile(NamedTuple):
@@ -160,6 +162,8 @@ def index_of(directory: StoredDirectory) -> dict[str, Any]:
             row["log"] = file.contents
         elif file.contents is not None:
             row["frames"] = file.contents.frames
+            if file.contents.size is not None:
+                row["size"] = file.contents.size
         if file.error is not None:
             row["error"] = file.error
         files.append(row)
@@ -199,7 +203,8 @@ def _file(row: Any) -> StoredFile:
             totals,
         )
     elif "frames" in row:
-        contents = Bytes(tuple(map(_frame, row["frames"])))
+        changed = row.get("size")
+        contents = Bytes(tuple(map(_frame, row["frames"])), None if changed is None else integer(changed, 0, MAX_FILE))
     target = optional_path_text(row.get("target"))
     followed = row.get("followed")
     return StoredFile(

@@ -19,7 +19,7 @@ MAX_MANIFEST = 16 << 20
 class Manifest(NamedTuple):
     """What is known about a bundle as a whole. `directories`: paths of what was bundled, on its host; `depth`: headers,
     crc or records; `internal`: whether Kafka's own topics are complete; `topics`: those whose records are complete;
-    `hashKey`: name of the key of hashes."""
+    `hashKey`: name of the key of hashes; `redacted`: whether names were replaced."""
 
     format: int
     kdump: str
@@ -31,6 +31,7 @@ class Manifest(NamedTuple):
     internal: bool
     topics: list[str]
     hashKey: str | None
+    redacted: bool
     complete: bool
 
 
@@ -52,8 +53,9 @@ def read_manifest(path: str, read: ReadMember) -> Manifest:
             manifest.hashKey or "",
             *(each for one in lists for each in one),
         ]
-        numbers = (manifest.created, manifest.internal, manifest.complete)
-        if not all(type(each) is list for each in lists) or [type(each) for each in numbers] != [int, bool, bool]:
+        numbers = (manifest.created, manifest.internal, manifest.redacted, manifest.complete)
+        kinds = [int, bool, bool, bool]
+        if not all(type(each) is list for each in lists) or [type(each) for each in numbers] != kinds:
             raise ValueError("a value of another type")
         for text in texts:
             os.fsencode(text)  # raises for what is no text, or cannot be printed

@@ -23,13 +23,14 @@ from kdump.forensics.bundle.log_writer import (
 )
 from kdump.forensics.bundle.record_hasher import RecordHasher
 from kdump.forensics.bundle.records_writer import RecordsWriter
+from kdump.forensics.bundle.redact import LEFT_OUT, Redactor
 from kdump.forensics.carve.search import Search
 from kdump.forensics.record_sums import newest, newest_before
 from kdump.format.bundle_container import ContainerReader, ContainerWriter, Frame
 from kdump.format.errors import DecodeError
 from kdump.log.bundle_index import MAX_FILE, PIECE, Bytes, FileStatus, Log, StoredDirectory, StoredFile, index_of
 from kdump.log.errors import SourceError
-from kdump.log.file_kinds import BATCHES, INDEXES, KRAFT_SNAPSHOT, PRODUCER_SNAPSHOT, by_name
+from kdump.log.file_kinds import BATCHES, INDEXES, KRAFT_SNAPSHOT, PRODUCER_SNAPSHOT, FileKind, by_name
 from kdump.log.hash_key import HashKey
 from kdump.log.internal_topics import INTERNAL_TOPICS, METADATA_TOPIC
 from kdump.log.partition_directory import partition
@@ -55,6 +56,8 @@ class BundleOptions:
     internal: bool
     has_records: Callable[[str], bool]
     reading: Options
+    redactor: Redactor | None = None
+    """Replaces names; then nothing of Kafka's own topics is complete."""
     hash_key: HashKey | None = None
     """The key under which records of compacted topics are hashed that are not in the bundle."""
 
@@ -74,6 +77,8 @@ class DirectoryWriter:
     ) -> None:
         self.path = path
         self.inside = inside
+        self._names: dict[str, str] = {}
+        """Names of the files on the disk, by those in the bundle."""
         self.options = options
         self.before = before
         self.known = known
@@ -92,9 +97,13 @@ class DirectoryWriter:
             with os.scandir(self.path) as entries:
                 for entry in entries:
                     try:
-                        found.append(_stored(entry))
+                        file = _stored(entry)
                     except FileNotFoundError:
                         continue
+                    if self.options.redactor is not None:
+                        file = self.options.redactor.file(file)
+                    self._names[file.name] = entry.name
+                    found.append(file)
         except OSError as error:
             self.error = error.strerror
             self.unread.append(f"{self.path}: {error.strerror}")
@@ -165,7 +174,7 @@ class DirectoryWriter:
 
         contents = old.contents
         if isinstance(contents, Bytes):
-            contents = Bytes(tuple(map(copy, contents.frames)))
+            contents = contents._replace(frames=tuple(map(copy, contents.frames)))
         elif isinstance(contents, Log):
             blocks = tuple(
                 block._replace(
@@ -193,11 +202,11 @@ class DirectoryWriter:
             return file
         if file.name.endswith((".deleted", *COMPRESSED)):
             return file
-        at = target(os.path.join(self.path, file.name), source=self.path)
+        at = target(os.path.join(self.path, self._names[file.name]), source=self.path)
         try:
             if kind in BATCHES:
                 records = self._records_writer(file, at, container)
-                contents: Log | Bytes = write_log(
+                contents = write_log(
                     at,
                     self.options.reading.open(at),
                     container,
@@ -210,16 +219,34 @@ class DirectoryWriter:
                 )
                 if records is not None and _is_live_segment(file):
                     self.newest = records.newest
+                if self.options.redactor is not None and contents.error is not None:
+                    contents = contents._replace(error="the rest could not be read")
                 # What stat showed may be older than what was read.
                 return file._replace(contents=contents)
             limit = MAX_FILE if kind in INDEXES or kind is PRODUCER_SNAPSHOT else MAX_SMALL_FILE
             if file.seen.size > limit:
                 raise SourceError(f"{at.path}: {file.seen.size} bytes are too many for such a file")
-            found, size = self._bytes(self.options.reading.open(at).source, container)
+            source = self.options.reading.open(at).source
+            if self.options.redactor is not None and limit == MAX_SMALL_FILE:
+                return self._redacted(self.options.redactor, file, kind, source, container)
+            found, size = self._bytes(source, container)
             return _with_size(file, size)._replace(contents=found)
         except SourceError as error:
             self.unread.append(str(error))
-            return file._replace(error=str(error).removeprefix(f"{at.path}: "))
+            what = "could not be read" if self.options.redactor else str(error).removeprefix(f"{at.path}: ")
+            return file._replace(error=what)
+
+    def _redacted(
+        self, redactor: Redactor, file: StoredFile, kind: FileKind, source: Source, container: ContainerWriter
+    ) -> StoredFile:
+        """Return a small file with names in its contents replaced; without contents if that is not possible."""
+        with closing(source):
+            data = source.read_at(0, MAX_SMALL_FILE + 1)
+        redacted = redactor.contents(kind, data)
+        if redacted is None:
+            return file._replace(error=LEFT_OUT)
+        pieces = [container.add(redacted[at : at + PIECE]) for at in range(0, len(redacted), PIECE)]
+        return file._replace(contents=Bytes(tuple(pieces), len(redacted)))
 
     def _record_hasher(self, container: ContainerWriter) -> RecordHasher | None:
         key = self.options.hash_key
@@ -232,6 +259,8 @@ class DirectoryWriter:
         return RecordsWriter(container, at, self.options.reading, keyed=keyed, before=self._newest_before(file))
 
     def _keep(self, is_snapshot: bool) -> Keep:
+        if self.options.redactor is not None:
+            return self.options.redactor.keep
         topic = partition(self.path).topic
         # The path may be a link with another name.
         if is_snapshot or METADATA_TOPIC in (topic, partition(os.path.realpath(self.path)).topic):

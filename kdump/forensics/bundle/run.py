@@ -61,6 +61,7 @@ class MadeWith(NamedTuple):
     internal: bool
     topics: list[str]
     hashKey: str | None
+    redacted: bool
 
 
 def bundle(
@@ -89,8 +90,11 @@ def bundle(
     refuse_output(out, sources)
     depth = "records" if options.records else "crc" if options.checksums else "headers"
     key = None if options.hash_key is None else options.hash_key.name
-    made_with = MadeWith(sources, depth, options.internal, list(topics), key)
-    writer = _BundleWriter(out, made_with, options, on_unreadable, on_progress)
+    redactor = options.redactor
+    shown = sources if redactor is None else [redactor.source(path) for path in sources]
+    internal = options.internal and redactor is None
+    made_with = MadeWith(shown, depth, internal, list(topics), key, redactor is not None)
+    writer = _BundleWriter(out, sources, made_with, options, on_unreadable, on_progress)
     with _alone_in(writer.directory()):
         writer.take_over()
         writer.run()
@@ -130,12 +134,14 @@ class _BundleWriter:
     def __init__(
         self,
         named: str,
+        sources: list[str],
         made_with: MadeWith,
         options: BundleOptions,
         on_unreadable: OnUnreadable,
         on_progress: Callable[[int], None],
     ) -> None:
         self.out = os.path.abspath(named)
+        self.sources = sources
         self.made_with = made_with
         self.options = options
         self.on_unreadable = on_unreadable
@@ -145,7 +151,7 @@ class _BundleWriter:
 
     def run(self) -> None:
         self._manifest(complete=False)
-        for number, source in enumerate(self.made_with.directories):
+        for number, source in enumerate(self.sources):
             place = os.path.join(self.out, str(number))
             with explained(place):
                 os.makedirs(place, exist_ok=True)
@@ -198,7 +204,7 @@ class _BundleWriter:
         values = {
             "format": FORMAT,
             "kdump": __version__,
-            "host": socket.gethostname(),
+            "host": self._host(),
             "created": int(time.time() * 1000),
             "names": names,
             "complete": complete,
@@ -206,6 +212,10 @@ class _BundleWriter:
         }
         with replacing(os.path.join(self.out, MANIFEST)) as file:
             file.write(json.dumps(values, indent=1).encode() + b"\n")
+
+    def _host(self) -> str:
+        name, redactor = socket.gethostname(), self.options.redactor
+        return name if redactor is None else redactor.name("host", name)
 
     def _walk(self, source: str) -> Iterator[tuple[str, str, os.stat_result]]:
         """Yield each directory from `source` on, with its path in it and status. A link is followed unless it leads to
@@ -236,6 +246,8 @@ class _BundleWriter:
 
     def _directory(self, number: int, path: str, inside: str, status: os.stat_result) -> str | None:
         """Write the container of a directory if it has changed, and return its name; None if it was deleted."""
+        if self.options.redactor is not None:
+            inside = self.options.redactor.path(inside)
         name = container_name(inside)
         member = f"{number}/{name}"
         before = self._before(member, inside)

@@ -9,14 +9,13 @@ import os
 
 from kdump.check.options import Options
 from kdump.forensics.restart.access_rights import Rights
-from kdump.forensics.restart.file_records import CorruptRecord, read_batches
+from kdump.forensics.restart.file_records import CorruptRecord, batch_of, read_batches
 from kdump.forensics.restart.plan_values import EXIT, DirectoryPlan, StartupFailure
 from kdump.format.metadata_record import decode_metadata_record
 from kdump.log import file_system
 from kdump.log.batch_records import records
 from kdump.log.errors import SourceError
 from kdump.log.paths import target
-from kdump.log.region import DefaultRecordBatch
 from kdump.log.window import Window
 from kdump.state.metadata_files import BOOTSTRAP
 
@@ -59,7 +58,7 @@ def _problem(window: Window, path: str, options: Options) -> tuple[str | None, i
         for head in read_batches(window, 0, window.source.size or 0):
             if head.header is None:
                 return f"RuntimeException: a message of magic {head.magic}", head.position
-            batch = DefaultRecordBatch(window, head.position, head.size, options.limits, head.header)
+            batch = batch_of(window, head, options.limits)
             for record in records(batch):
                 if record.is_control:
                     continue

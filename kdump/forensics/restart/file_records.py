@@ -18,8 +18,9 @@ from kdump.format.errors import DecodeError
 from kdump.format.legacy_message import CRC_START as LEGACY_CRC_START
 from kdump.format.legacy_message import MessageHeader
 from kdump.log.bundle_bytes import BundleBytes
+from kdump.log.errors import SourceError
 from kdump.log.legacy_records import read_wrapper
-from kdump.log.region import LegacyRecordBatch, Limits, read_header
+from kdump.log.region import Batch, LegacyRecordBatch, Limits, make_batch, read_header
 from kdump.log.window import Window
 
 UP_TO_MAGIC = 17
@@ -108,6 +109,17 @@ def ensure_valid(window: Window, head: RecordBatchView) -> None:
         raise CorruptRecord(head.position, reason)
 
 
+def batch_of(window: Window, head: RecordBatchView, limits: Limits) -> Batch:
+    """Return the batch to decode its records. That of a bundle raises SourceError if they are not in it."""
+    if isinstance(window.source, BundleBytes):
+        known = window.source.batch_at(head.position)
+        if known is None or known.size != head.size:
+            raise SourceError(f"{window.source.name}: the batch at byte {head.position} is not in the bundle")
+        return known
+    header = head.header or read_header(window.view(head.position, min(head.size, BATCH_HEADER.size)))
+    return make_batch(window, head.position, head.size, limits, header)
+
+
 def base_offset(window: Window, head: RecordBatchView, file: str) -> int:
     """Return RecordBatch.baseOffset. A compressed message of magic 0 or 1 has to be decompressed for it; if that fails,
     the broker exits. Raises StartupFailed."""
@@ -120,8 +132,7 @@ def base_offset(window: Window, head: RecordBatchView, file: str) -> int:
         return head.base
     if not isinstance(header, MessageHeader) or header.compression == "none":
         return head.base
-    known = window.source.batch_at(head.position) if isinstance(window.source, BundleBytes) else None
-    batch = known if known is not None else LegacyRecordBatch(window, head.position, head.size, Limits(), header)
+    batch = batch_of(window, head, Limits())
     assert isinstance(batch, LegacyRecordBatch)
     read_wrapper(batch)
     if batch.baseOffset is not None:

@@ -10,16 +10,15 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from kdump.check.advice import FETCH_AGAIN
-from kdump.forensics.restart.file_records import CorruptRecord, RecordBatchView
+from kdump.forensics.restart.file_records import CorruptRecord, RecordBatchView, batch_of
 from kdump.forensics.restart.plan_values import EXIT, StartupFailed, StartupFailure
 from kdump.format.control_record import KEY, decode_control
 from kdump.log import file_kinds
 from kdump.log.batch_records import records
-from kdump.log.bundle_bytes import BundleBytes
 from kdump.log.entries import Entry, entries
 from kdump.log.errors import SourceError
 from kdump.log.paths import Target
-from kdump.log.region import Batch, DefaultRecordBatch, Limits
+from kdump.log.region import Limits
 from kdump.log.window import Window
 
 NEVER = -1
@@ -172,9 +171,7 @@ class ProducerStateManager:
 def _ends_transaction(window: Window, head: RecordBatchView, file: str) -> bool:
     """Return True if a control batch contains a marker; False if compaction has removed it."""
     assert head.header is not None
-    batch: Batch = DefaultRecordBatch(window, head.position, head.size, Limits(), head.header)
-    if isinstance(window.source, BundleBytes):
-        batch = window.source.batch_at(head.position) or batch
+    batch = batch_of(window, head, Limits())
     record = next(iter(records(batch, values=False)), None)
     if record is None:
         if head.header.recordCount > 0 and batch.problems:
