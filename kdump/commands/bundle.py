@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import secrets
 from dataclasses import dataclass
 
 import click
@@ -15,6 +16,8 @@ from kdump.commands.params import read_once
 from kdump.commands.reading_options import ReadingOptions, reading_options
 from kdump.commands.typed_options import CommandOptions, takes
 from kdump.forensics.bundle.directory_writer import BundleOptions
+from kdump.forensics.bundle.hash_key import read_hash_key
+from kdump.forensics.bundle.redact.pseudonyms import Pseudonyms
 from kdump.forensics.bundle.run import BundleSummary, bundle, pack
 from kdump.forensics.output_directory import OutputError
 from kdump.render.bundle_report import BundleReport
@@ -36,6 +39,11 @@ LEAVES = (
     "The bundle has the names of topics, groups, transactional IDs, clients, hosts and principals, committed offsets "
     "with their metadata, and values of configs. It has no SCRAM credentials, delegation tokens or sensitive configs"
 )
+REPLACED = (
+    "The names of topics, groups, transactional IDs, clients, members, hosts, racks, users, files and paths are replaced "
+    "in the bundle. It has the names of Kafka's own topics and of configs, values of configs that are numbers or words "
+    "of Kafka's, committed offsets without their metadata, IDs of topics, producers and nodes, times and sizes"
+)
 
 
 @dataclass(frozen=True)
@@ -50,6 +58,8 @@ class BundleCommandOptions(CommandOptions):
     depth: str
     topics: tuple[str, ...]
     internal: bool
+    redact: bool
+    hash_key: str | None
 
 
 @click.command(epilog=EXAMPLES)
@@ -74,6 +84,17 @@ class BundleCommandOptions(CommandOptions):
 @click.option(
     "--no-internal", "internal", flag_value=False, default=True, help="Omit the records of Kafka's own topics."
 )
+@click.option(
+    "--redact",
+    is_flag=True,
+    help="Replace the names of topics, groups, clients, hosts and users, each with the same one everywhere.",
+)
+@click.option(
+    "--hash-key",
+    metavar="FILE",
+    help="With --redact, take the key from this file, of at least 16 bytes: bundles made with it have the same "
+    "replacements.  [random]",
+)
 @output_options(
     json="Write the summary as JSON.",
     columns=CSV_COLUMNS_HELP,
@@ -96,11 +117,18 @@ def _run(options: BundleCommandOptions) -> int:
     output = options.output.output()
     sink = options.output.sink(output, lambda: BundleReport(output), (BundleSummary,), report=True)
     has_records = topic_filter(options.topics, "--records")
+    if options.redact and options.topics:
+        raise click.UsageError("--redact and --records cannot be combined: nothing in the records can be replaced")
+    if options.hash_key is not None and not options.redact:
+        raise click.UsageError("--hash-key needs --redact")
+    key = secrets.token_bytes(32) if options.hash_key is None else read_hash_key(options.hash_key)
     made = BundleOptions(
         checksums=options.depth == "crc",
         internal=options.internal,
         has_records=lambda topic: bool(options.topics) and has_records(topic),
         reading=options.reading.check_options(),
+        names=Pseudonyms(key) if options.redact else None,
+        has_key=options.hash_key is not None,
     )
     with Progress("bundle", expected=lambda: segment_bytes(options.paths, lambda topic: True)) as progress:
         summary = bundle(
@@ -118,5 +146,6 @@ def _run(options: BundleCommandOptions) -> int:
     sink.end()
     output.flush()
     if not options.output.quiet:
-        print_error(LEAVES + (f"; and the records of {', '.join(options.topics)}." if options.topics else "."))
+        leaves = REPLACED if options.redact else LEAVES
+        print_error(leaves + (f"; and the records of {', '.join(options.topics)}." if options.topics else "."))
     return 2 if unreadable() else 0

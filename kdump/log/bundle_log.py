@@ -15,10 +15,10 @@ from kdump.format.batch_header import BATCH_HEADER, MIN_BATCH_LENGTH, BatchHeade
 from kdump.format.bundle_container import ContainerReader
 from kdump.format.errors import DecodeError
 from kdump.format.header_planes import decode_headers
-from kdump.log.bundle_index import BATCHES, Block, FileStatus, Log
+from kdump.log.bundle_index import REDACTED, REGIONS, SIZE, Block, FileStatus, Log
 from kdump.log.errors import SourceError, damaged_bundle
 from kdump.log.region import Batch, BatchRun, DefaultRecordBatch, Limits, Region, make_batch
-from kdump.log.stored_regions import region_of
+from kdump.log.stored_regions import kept_size, region_of
 from kdump.log.window import BufferWindow
 
 RUN_BYTES = 1 << 20
@@ -43,6 +43,28 @@ class NoPayload:
         return memoryview(b"")
 
     peek = view
+
+
+class RedactedBatch(DefaultRecordBatch):
+    """A batch whose records were changed, and not compressed again: they are as long as its payload is, at the position
+    and in place of those that its header describes."""
+
+    def __init__(self, data: bytes, position: int, limits: Limits, header: BatchHeader) -> None:
+        window: Any = BufferWindow(data, position)
+        super().__init__(window, position, header.size, limits, header)
+        self._computed = header.crc
+        self._length = len(data)
+
+    @property
+    def is_compressed(self) -> bool:
+        return False
+
+    @property
+    def payload_size(self) -> int:
+        return self._length - BATCH_HEADER.size
+
+    def chunks(self, start: int, size: int) -> Iterator[memoryview]:
+        return self.window.chunks(self.position + start, size)
 
 
 class BundleLog:
@@ -99,7 +121,7 @@ class BundleLog:
                 raise DecodeError("Block", "position", 0, f"byte {block.position} follows {position}")
             position += block.size
             if position > start:
-                yield from self._batches(block, limits) if block.kind == BATCHES else self._others(block, limits)
+                yield from self._others(block, limits) if block.kind == REGIONS else self._batches(block, limits)
         if position != self._log.size:
             raise DecodeError("Log", "size", 0, f"{self._log.size} bytes, blocks up to {position}")
 
@@ -119,15 +141,21 @@ class BundleLog:
                 raise DecodeError("Block", "batchLength", row, f"{header.batchLength} is below the minimum")
             body: bytes | None = None
             if complete[row]:
-                body = payload[taken : taken + size - BATCH_HEADER.size]
-                taken += size - BATCH_HEADER.size
+                length = size - BATCH_HEADER.size
+                if block.kind == REDACTED:
+                    length, taken = _payload_size(payload, taken, row), taken + SIZE.size
+                body = payload[taken : taken + length]
+                taken += length
                 if taken > len(payload):
                     raise DecodeError("Block", "payload", row, f"{len(payload)} bytes of payloads, {taken} needed")
             stored = headers[row * BATCH_HEADER.size : (row + 1) * BATCH_HEADER.size]
-            if builder.size + size > RUN_BYTES and builder.size:
+            is_redacted = block.kind == REDACTED and body is not None
+            if builder.size and (builder.size + size > RUN_BYTES or is_redacted):
                 yield builder.run()
                 builder = _RunBuilder(self.name, limits)
-            if size > RUN_BYTES:
+            if is_redacted and body is not None:
+                yield RedactedBatch(stored + body, position, limits, header)
+            elif size > RUN_BYTES:
                 window: Any = NoPayload(self.name) if body is None else BufferWindow(stored + body, position)
                 yield make_batch(window, position, size, limits, header, crc=header.crc)
             else:
@@ -152,14 +180,28 @@ class BundleLog:
             if region.position != position or not region.size:
                 raise DecodeError("Block", "position", 0, f"a region at byte {region.position}, expected {position}")
             if isinstance(region, Batch) and has_payload:
-                if taken + region.size > len(payload):
+                count = kept_size(row, region)
+                if taken + count > len(payload):
                     raise DecodeError("Block", "payload", 0, "a payload is missing")
-                region.window = BufferWindow(payload[taken : taken + region.size], position)  # type: ignore[assignment]
-                taken += region.size
+                data = payload[taken : taken + count]
+                taken += count
+                if "keptSize" in row and isinstance(region, DefaultRecordBatch):
+                    region = RedactedBatch(data, position, limits, region.header)
+                else:
+                    region.window = BufferWindow(data, position)  # type: ignore[assignment]
             yield region
             position += region.size
         if position != block.position + block.size:
             raise DecodeError("Block", "size", 0, f"regions up to byte {position}")
+
+
+def _payload_size(payload: bytes, position: int, row: int) -> int:
+    """Return the size that precedes a payload. Raises DecodeError."""
+    stored = payload[position : position + SIZE.size]
+    size: int = SIZE.unpack(stored)[0] if len(stored) == SIZE.size else -1
+    if size < 0:
+        raise DecodeError("Block", "payload", row, f"no size of a payload at byte {position}")
+    return size
 
 
 class _RunBuilder:

@@ -18,7 +18,8 @@ MAX_MANIFEST = 16 << 20
 
 class Manifest(NamedTuple):
     """What is known about a bundle as a whole. `directories`: paths of what was bundled, on its host; `depth`: headers
-    or crc; `internal`: whether Kafka's own topics are complete; `topics`: those whose records are complete."""
+    or crc; `internal`: whether Kafka's own topics are complete; `topics`: those whose records are complete; `redacted`:
+    what tells the key apart under which names were replaced, None if none were."""
 
     format: int
     kdump: str
@@ -30,6 +31,7 @@ class Manifest(NamedTuple):
     internal: bool
     topics: list[str]
     complete: bool
+    redacted: str | None = None
 
 
 def read_manifest(path: str, read: ReadMember) -> Manifest:
@@ -41,9 +43,10 @@ def read_manifest(path: str, read: ReadMember) -> Manifest:
         values = json.loads(read_at(0, size))
         if values["format"] != FORMAT:
             raise SourceError(f"{path}: a bundle of format {values['format']!r}, this kdump reads {FORMAT}")
-        manifest = Manifest(**{name: values[name] for name in Manifest._fields})
+        manifest = Manifest(**{name: values[name] for name in Manifest._fields if name in values})
         lists = (manifest.directories, manifest.names, manifest.topics)
         texts = [manifest.kdump, manifest.host, manifest.depth, *(each for one in lists for each in one)]
+        texts += [] if manifest.redacted is None else [manifest.redacted]
         numbers = (manifest.created, manifest.internal, manifest.complete)
         if not all(type(each) is list for each in lists) or [type(each) for each in numbers] != [int, bool, bool]:
             raise ValueError("a value of another type")

@@ -126,7 +126,8 @@ class Bundle:
         if file.contents is None:
             raise SourceError(f"{path}: {file.error or 'its contents are not in the bundle'}")
         if isinstance(file.contents, Bytes):
-            return BundleFile(path, container, file.contents, file.seen.size)
+            size = file.seen.size if file.contents.size is None else file.contents.size
+            return BundleFile(path, container, file.contents, size)
         return BundleLog(path, container, file.contents, file.seen)
 
     def directory(self, inside: str) -> StoredDirectory:

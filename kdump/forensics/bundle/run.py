@@ -48,6 +48,13 @@ class BundleSummary:
     segmentBytes: Annotated[int, Doc("bytes of the segments that it describes", BYTES)] = 0
     bundleBytes: Annotated[int, Doc("size of the bundle", BYTES)] = 0
     unread: Annotated[int, Doc("number of files and directories that could not be read")] = 0
+    leftOut: Annotated[
+        int,
+        Doc(
+            "with --redact, number of files, and of batches of Kafka's own topics, that this run left out: there may be "
+            "names in them that it cannot find"
+        ),
+    ] = 0
 
 
 class MadeWith(NamedTuple):
@@ -57,6 +64,16 @@ class MadeWith(NamedTuple):
     depth: str
     internal: bool
     topics: list[str]
+    redacted: str | None
+    """What tells the key of the replacements apart from others; None: names are as they are."""
+
+    def can_become(self, other: MadeWith, *, has_key: bool) -> bool:
+        """Return True if a bundle made with these can be brought up to date. Without a key of the user's, all names in
+        it change."""
+        if self.redacted is None or other.redacted is None or has_key:
+            return self == other
+        same = self._replace(directories=other.directories, redacted=other.redacted) == other
+        return same and len(self.directories) == len(other.directories)
 
 
 def bundle(
@@ -80,11 +97,25 @@ def bundle(
             raise SourceError(f"{path}: not a directory; a bundle is made of log directories")
         next(find_directories(path, on_unreadable), None)
     refuse_output(out, sources)
-    made_with = MadeWith(sources, "crc" if options.checksums else "headers", options.internal, list(topics))
-    writer = _BundleWriter(out, made_with, options, on_unreadable, on_progress)
+    if options.names is not None and topics:
+        raise ValueError("the records of clients cannot be redacted")
+    made_with = MadeWith(
+        sources if options.names is None else list(map(options.names.path, sources)),
+        "crc" if options.checksums else "headers",
+        options.internal,
+        list(topics),
+        options.names.fingerprint if options.names is not None else None,
+    )
+    writer = _BundleWriter(out, sources, made_with, options, on_unreadable, on_progress)
     with _alone_in(writer.begin()):
         writer.run()
     return writer.summary
+
+
+def _nobodys(member: tarfile.TarInfo) -> tarfile.TarInfo:
+    """Return a member of a tar file without the name of its owner."""
+    member.uid, member.gid, member.uname, member.gname = 0, 0, "", ""
+    return member
 
 
 def pack(out: str, path: str, sources: Iterable[str]) -> None:
@@ -93,24 +124,28 @@ def pack(out: str, path: str, sources: Iterable[str]) -> None:
         OutputFile(path, sources).writing() as file,
         tarfile.open(fileobj=file, mode="w", format=tarfile.GNU_FORMAT) as archive,
     ):
-        archive.add(os.path.join(out, MANIFEST), MANIFEST)
+        archive.add(os.path.join(out, MANIFEST), MANIFEST, filter=_nobodys)
         for number in sorted(name for name in os.listdir(out) if name.isdecimal()):
             for name in sorted(os.listdir(os.path.join(out, number))):
                 if name.endswith(CONTAINER):
-                    archive.add(os.path.join(out, number, name), f"{number}/{name}")
+                    archive.add(os.path.join(out, number, name), f"{number}/{name}", filter=_nobodys)
 
 
 class _BundleWriter:
     def __init__(
         self,
         named: str,
+        sources: list[str],
         made_with: MadeWith,
         options: BundleOptions,
         on_unreadable: OnUnreadable,
         on_progress: Callable[[int], None],
     ) -> None:
         self.out = os.path.abspath(named)
+        self.sources = sources
         self.made_with = made_with
+        self.is_again = False
+        """Whether the directory has a bundle whose containers are still true where nothing has changed."""
         self.options = options
         self.on_unreadable = on_unreadable
         self.on_progress = on_progress
@@ -118,7 +153,7 @@ class _BundleWriter:
 
     def run(self) -> None:
         self._manifest(complete=False)
-        for number, source in enumerate(self.made_with.directories):
+        for number, source in enumerate(self.sources):
             place = os.path.join(self.out, str(number))
             with explained(place):
                 os.makedirs(place, exist_ok=True)
@@ -127,7 +162,7 @@ class _BundleWriter:
                 for name in os.listdir(place):
                     if name.endswith(CONTAINER) and name not in there:
                         os.unlink(os.path.join(place, name))
-                        self.summary.removed += 1
+                        self.summary.removed += self.is_again
                     elif name.endswith(PASSING):  # of a run that was killed
                         os.unlink(os.path.join(place, name))
         self._manifest(complete=True)
@@ -147,17 +182,19 @@ class _BundleWriter:
         try:
             with open(path, encoding="utf-8") as file:
                 values = json.load(file)
-            before = MadeWith(*(values[name] for name in MadeWith._fields))
+            before = MadeWith(*(values.get(name) if name == "redacted" else values[name] for name in MadeWith._fields))
             same_format = values["format"] == FORMAT
         except (KeyError, TypeError, ValueError, RecursionError) as error:
             raise OutputError(f"{path} is not that of a bundle: {error}") from error
-        if before != self.made_with or not same_format:
+        if not before.can_become(self.made_with, has_key=self.options.has_key) or not same_format:
             raise OutputExists(
                 f"{self.out} is a bundle of other directories, or made with other options; choose a new directory"
             )
+        self.is_again = before == self.made_with
 
     def _manifest(self, *, complete: bool) -> None:
         names: list[str] = []
+        hides = self.options.names
         for path in self.made_with.directories:
             name = base = os.path.basename(path) or "root"
             while name in names:
@@ -166,7 +203,7 @@ class _BundleWriter:
         values = {
             "format": FORMAT,
             "kdump": __version__,
-            "host": socket.gethostname(),
+            "host": socket.gethostname() if hides is None else hides.host(socket.gethostname()),
             "created": int(time.time() * 1000),
             "names": names,
             "complete": complete,
@@ -204,9 +241,12 @@ class _BundleWriter:
 
     def _directory(self, number: int, path: str, inside: str, status: os.stat_result) -> str | None:
         """Write the container of a directory if it has changed, and return its name; None if it was deleted."""
+        if self.options.names is not None:
+            inside = self.options.names.path(inside)
         name = container_name(inside)
         member = f"{number}/{name}"
-        writer = DirectoryWriter(path, inside, self.options, self._before(member, inside), self.on_progress)
+        before = self._before(member, inside) if self.is_again else None
+        writer = DirectoryWriter(path, inside, self.options, before, self.on_progress)
         if inside and not os.path.isdir(path):
             return None
         sizes = [file.seen.size for file in writer.files if file.name.endswith(".log") and file.seen is not None]
@@ -221,6 +261,7 @@ class _BundleWriter:
             self.summary.unread += 1
             self.on_unreadable(SourceError(problem))
         self.summary.directories += 1
+        self.summary.leftOut += writer.left_out
         self.summary.bundleBytes += os.path.getsize(os.path.join(self.out, member))
         return name
 
