@@ -40,9 +40,9 @@ LEAVES = (
     "with their metadata, and values of configs. It has no SCRAM credentials, delegation tokens or sensitive configs"
 )
 REPLACED = (
-    "The names of topics, groups, transactional IDs, clients, members, hosts, racks, users, files and paths are replaced "
-    "in the bundle. It has the names of Kafka's own topics and of configs, values of configs that are numbers or words "
-    "of Kafka's, committed offsets without their metadata, IDs of topics, producers and nodes, times and sizes"
+    "The names of topics, groups, transactional IDs, clients, members, hosts, racks, users, files and paths are "
+    "replaced in the bundle. It has the names of Kafka's own topics and of configs, values of configs that are numbers "
+    "or words of Kafka's, committed offsets without their metadata, IDs of topics, producers and nodes, times and sizes"
 )
 
 

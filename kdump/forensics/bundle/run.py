@@ -51,8 +51,8 @@ class BundleSummary:
     leftOut: Annotated[
         int,
         Doc(
-            "with --redact, number of files, and of batches of Kafka's own topics, that this run left out: there may be "
-            "names in them that it cannot find"
+            "with --redact, number of files, and of batches of Kafka's own topics, that this run left out: there may "
+            "be names in them that it cannot find"
         ),
     ] = 0
 
