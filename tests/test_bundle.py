@@ -68,7 +68,7 @@ OF_RECORDS = (("verify", "--info"), ("stats",))
 PAGE = ROOT / "docs" / "bundle.md"
 
 
-def unknown_keys(*, deep: bool) -> dict[str, set[str]]:
+def unknown_keys(*, deep: bool = False) -> dict[str, set[str]]:
     """Return the JSON keys that docs/bundle.md lists as different, by the type of the object. `deep`: with --depth
     records."""
     rows = re.findall(r"^\| `(\w+)` \| ((?:`\w+`(?:, )?)+) \| (.*) \|$", PAGE.read_text(), re.M)
@@ -98,7 +98,9 @@ def in_place_of(disk: Path, bundle: Path) -> Iterator[None]:
         file_system.unmount(str(disk))
 
 
-def answer(disk: Path, command: tuple[str, ...], unknown: dict[str, set[str]]) -> tuple[int, list[dict[str, Any]]]:
+def answer(
+    disk: Path, command: tuple[str, ...], unknown: dict[str, set[str]] = UNKNOWN
+) -> tuple[int, list[dict[str, Any]]]:
     done = run(*command, "--json", disk)
     rows = [json.loads(line) for line in done.stdout.splitlines()]
     for row in rows:

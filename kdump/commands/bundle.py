@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import secrets
 from dataclasses import dataclass
 
 import click
@@ -15,7 +16,7 @@ from kdump.commands.params import read_once
 from kdump.commands.reading_options import ReadingOptions, reading_options
 from kdump.commands.typed_options import CommandOptions, takes
 from kdump.forensics.bundle.directory_writer import BundleOptions
-from kdump.forensics.bundle.redact import Redactor
+from kdump.forensics.bundle.redact.pseudonyms import Pseudonyms
 from kdump.forensics.bundle.run import BundleSummary, bundle
 from kdump.forensics.output_directory import OutputError
 from kdump.log.hash_key import read_hash_key
@@ -38,10 +39,10 @@ LEAVES = (
     "The bundle has the names of topics, groups, transactional IDs, clients, hosts and principals, committed offsets "
     "with their metadata, and values of configs. It has no SCRAM credentials, delegation tokens or sensitive configs"
 )
-
-REDACTED = (
-    "The bundle has hashes in place of the names of topics, host and directories; IDs of cluster, node, directories, "
-    "topics and producers; and offsets, sizes and times"
+REPLACED = (
+    "The names of topics, groups, transactional IDs, clients, members, hosts, racks, users, files and paths are "
+    "replaced in the bundle. It has the names of Kafka's own topics and of configs, values of configs that are numbers "
+    "or words of Kafka's, committed offsets without their metadata, IDs of topics, producers and nodes, times and sizes"
 )
 
 
@@ -85,16 +86,16 @@ class BundleCommandOptions(CommandOptions):
     "--no-internal", "internal", flag_value=False, default=True, help="Omit the records of Kafka's own topics."
 )
 @click.option(
+    "--redact",
+    is_flag=True,
+    help="Replace the names of topics, groups, clients, hosts and users, each with the same one everywhere; under "
+    "--hash-key, also the same as in other bundles.",
+)
+@click.option(
     "--hash-key",
     metavar="FILE",
     help="Include 64-bit hashes of the records of compacted topics, for diff: HMACs under this key, which is the same "
     "on all brokers (16 bytes or more). The key is not in the bundle.",
-)
-@click.option(
-    "--redact",
-    is_flag=True,
-    help="Replace the names of topics, host and directories by hashes under --hash-key, and leave out the records of "
-    "Kafka's own topics.",
 )
 @output_options(
     json="Write the summary as JSON.",
@@ -118,18 +119,17 @@ def _run(options: BundleCommandOptions) -> int:
     output = options.output.output()
     sink = options.output.sink(output, lambda: BundleReport(output), (BundleSummary,), report=True)
     has_records = topic_filter(options.topics, "--records")
-    key = None if options.hash_key is None else read_hash_key(options.hash_key)
-    if options.redact and key is None:
-        raise click.UsageError("--redact needs --hash-key FILE: with the same key, names get the same replacements")
     if options.redact and options.topics:
-        raise click.UsageError("--redact and --records exclude each other: names may be in records")
+        raise click.UsageError("--redact and --records cannot be combined: nothing in the records can be replaced")
+    key = None if options.hash_key is None else read_hash_key(options.hash_key)
     made = BundleOptions(
         checksums=options.depth != "headers",
         records=options.depth == "records",
         internal=options.internal,
         has_records=lambda topic: bool(options.topics) and has_records(topic),
         reading=options.reading.check_options(),
-        redactor=Redactor(key) if options.redact and key is not None else None,
+        names=Pseudonyms(secrets.token_bytes(32) if key is None else key.key) if options.redact else None,
+        has_key=key is not None,
         hash_key=key,
     )
     with Progress("bundle", expected=lambda: segment_bytes(options.paths, lambda topic: True)) as progress:
@@ -147,6 +147,6 @@ def _run(options: BundleCommandOptions) -> int:
     sink.end()
     output.flush()
     if not options.output.quiet:
-        leaves = REDACTED if options.redact else LEAVES
+        leaves = REPLACED if options.redact else LEAVES
         print_error(leaves + (f"; and the records of {', '.join(options.topics)}." if options.topics else "."))
     return 2 if unreadable() else 0

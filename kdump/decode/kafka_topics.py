@@ -5,9 +5,11 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from kdump.log.internal_topics import (
+    COORDINATOR_TOPICS,
     METADATA_TOPIC,
     OFFSETS_TOPIC,
     REMOTE_METADATA_TOPIC,
+    SCHEMAS,
     SHARE_TOPIC,
     TRANSACTION_TOPIC,
 )
@@ -23,12 +25,13 @@ class KafkaTopic(NamedTuple):
 
 
 METADATA = "cluster-metadata"
-KAFKA = {
-    "offsets": KafkaTopic(OFFSETS_TOPIC, "group-coordinator", True),
-    "transaction-log": KafkaTopic(TRANSACTION_TOPIC, "transaction-coordinator", True),
-    "share-group-state": KafkaTopic(SHARE_TOPIC, "share-coordinator", True),
-    METADATA: KafkaTopic(METADATA_TOPIC, "metadata", False),
-    "remote-log-metadata": KafkaTopic(REMOTE_METADATA_TOPIC, "storage", False),
+NAMES = {
+    "offsets": OFFSETS_TOPIC,
+    "transaction-log": TRANSACTION_TOPIC,
+    "share-group-state": SHARE_TOPIC,
+    METADATA: METADATA_TOPIC,
+    "remote-log-metadata": REMOTE_METADATA_TOPIC,
 }
+KAFKA = {name: KafkaTopic(topic, SCHEMAS[topic], topic in COORDINATOR_TOPICS) for name, topic in NAMES.items()}
 """By decoder name."""
 TOPICS = {each.topic: name for name, each in KAFKA.items()}

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 from kdump.core.record_columns import each_row
 from kdump.format.batch_header import BATCH_HEADER, sequence
 from kdump.log.batch_records import decode_columns, records
-from kdump.log.bundle_log import NoPayload, has_payload
+from kdump.log.bundle_log import NoPayload, RedactedBatch, has_payload
 from kdump.log.hash_key import HashKey, RecordHash, hash_of
 from kdump.log.legacy_records import last_record_offset
 from kdump.log.region import Batch, DefaultRecordBatch
@@ -37,6 +37,9 @@ def rows(batch: Batch, hash_key: HashKey | None = None) -> Iterator[ComparableRe
     """Yield the records of a valid batch without hidden offsets, in order; if it cannot be decoded further, they end,
     and batch.problems gives the reason. `hash_key`: yield them hashed under this key."""
     found = _rows(batch)
+    if isinstance(batch, RedactedBatch):
+        # Comparable only with records whose names were replaced under the same key.
+        return (hash_record(HashKey(b"", f"redacted under {batch.key}"), row) for row in found)
     if hash_key is None or not has_payload(batch):
         return found
     return (hash_record(hash_key, row) for row in found)

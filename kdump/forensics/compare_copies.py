@@ -15,7 +15,7 @@ from kdump.forensics.copy_reader import CopyReader
 from kdump.forensics.difference_collector import DifferenceCollector
 from kdump.forensics.differences import LEADER_EPOCH, Comparison
 from kdump.forensics.find_copies import Copy
-from kdump.log.bundle_log import has_payload
+from kdump.log.bundle_log import StoredRun, has_payload, has_unknown_checksum
 from kdump.log.hash_key import HashKey
 from kdump.log.legacy_records import last_record_offset
 from kdump.log.region import Batch
@@ -65,6 +65,8 @@ class _Pair:
         left, right = self.sides
         one, other = left.run, right.run
         if one is None or other is None or self.found.diverged_at is not None or self.unlike == (one, other):
+            return False
+        if any(isinstance(each, StoredRun) and each.has_unknown_checksum for each in (one, other)):
             return False
         size = min(left.stop - left.at, right.stop - right.at)
         # Memoryviews are compared byte by byte, which is slow; bytes.startswith is faster.
@@ -209,7 +211,8 @@ def _same_bytes(one: Batch, other: Batch) -> bool:
     """Return True if all bytes are equal, apart from the base offset and, in v2, the length and the leader epoch; of
     batches whose records are not in a bundle, if all that the headers have is equal, with the checksum."""
     if not (has_payload(one) and has_payload(other)):
-        return header_bytes(one) == header_bytes(other)
+        unknown = has_unknown_checksum(one) or has_unknown_checksum(other)
+        return not unknown and header_bytes(one) == header_bytes(other)
     from_, step = (16 if one.magic == 2 else 8), 1 << 20
     for start in range(from_, one.size, step):
         mine, theirs = (b"".join(batch.chunks(start, min(step, one.size - start))) for batch in (one, other))

@@ -24,6 +24,7 @@ from kdump.forensics.differences import (
     DivergentTail,
     Sample,
 )
+from kdump.log.bundle_log import RedactedBatch, has_unknown_checksum
 from kdump.log.hash_key import RecordHash
 from kdump.log.legacy_records import last_record_offset
 from kdump.log.region import Batch
@@ -87,6 +88,8 @@ class DifferenceCollector:
         one, other = (side.batch for side in self.sides)
         assert one is not None
         assert other is not None
+        if any(isinstance(batch, RedactedBatch) or has_unknown_checksum(batch) for batch in (one, other)):
+            return False
         shapes = [
             (batch.magic, batch.attributes, batch.baseOffset, last_record_offset(batch), batch.recordCount)
             for batch in (one, other)

@@ -45,3 +45,18 @@ def read_varlong(data: Bytes, position: int, end: int, struct: str, field: str) 
     """Read a zigzag VARLONG (64 bits); return its value and the next position. Raises DecodeError."""
     value, position = read_unsigned(data, position, end, 64, struct, field)
     return (value >> 1) ^ -(value & 1), position
+
+
+def unsigned_varint(number: int) -> bytes:
+    """Return a number that is not negative as an unsigned varint."""
+    out = bytearray()
+    while number > 0x7F:
+        out.append(number & 0x7F | 0x80)
+        number >>= 7
+    out.append(number)
+    return bytes(out)
+
+
+def varint(number: int) -> bytes:
+    """Return a number as a zigzag VARINT or VARLONG, which are the same."""
+    return unsigned_varint(number << 1 if number >= 0 else ~(number << 1))

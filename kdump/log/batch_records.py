@@ -50,7 +50,7 @@ def decode_columns(
     """
     if keep is None and not values:
         keep = KEYS if keys else SIZES
-    size = batch.size - BATCH_HEADER.size
+    size = batch.payload_size
     space = batch.compression if batch.is_compressed else ""
     base = 0 if space else batch.position + BATCH_HEADER.size
     limit = batch.limits.max_decompressed_size if space else size
@@ -180,7 +180,7 @@ def _holds_record(rest: bytearray, pieces: Iterator[bytes | memoryview]) -> bool
 def unpacked(batch: Batch, position: int, count: int) -> bytes:
     """Return `count` bytes at `position` of the decompressed payload, or as many as there are."""
     if isinstance(batch, DefaultRecordBatch):
-        start, size = BATCH_HEADER.size, batch.size - BATCH_HEADER.size
+        start, size = BATCH_HEADER.size, batch.payload_size
     else:
         assert isinstance(batch, LegacyRecordBatch)
         bounds = legacy_records.value_bounds(batch)

@@ -118,7 +118,7 @@ class BundleBytes(BundleLog):
             self._whole[region.position] = region
             data = header_data(region.header)
             if has_payload(region):
-                data = b"".join(region.chunks(0, region.size))
+                data = b"".join(region.chunks(0, region.size))[: region.size]
             self._parts.append((region.position, data))
         elif region.kind == PADDING:
             self._padding.append((region.position, region.end))

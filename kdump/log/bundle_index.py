@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import os
 import stat
+from struct import Struct
 from typing import Any, NamedTuple
 
 from kdump.format.bundle_container import Frame
@@ -12,8 +13,11 @@ from kdump.format.errors import DecodeError
 from kdump.log.untrusted_json import integer, optional_path_text, path_text, text
 
 STRUCT = "BundleIndex"
-BATCHES, REGIONS = "batches", "regions"
-"""Kinds of blocks: headers of valid v2 batches as columns; other regions as JSON."""
+BATCHES, REDACTED, REGIONS = "batches", "redacted", "regions"
+"""Kinds of blocks: headers of valid v2 batches as columns; the same, with payloads of other sizes than on the disk;
+other regions as JSON."""
+SIZE = Struct("<i")
+"""What precedes each payload of a block of the kind REDACTED: its size in bytes."""
 RECORDS, CHECKSUMS = "records", "checksums"
 PIECE = 1 << 20
 """Bytes of a small file in one frame."""
@@ -51,10 +55,10 @@ class FileStatus(NamedTuple):
 
 
 class Block(NamedTuple):
-    """Consecutive regions of a segment. `kind`: BATCHES or REGIONS; `position` and `size`: their bytes in the segment.
-    `frame` has the headers or rows; `payload` the payloads of the batches that are complete in the bundle; `complete`,
-    for BATCHES, the frame with a byte for each batch that is 1 if it is one of these; None if all or none are, as
-    `payload` shows."""
+    """Consecutive regions of a segment. `kind`: BATCHES, REDACTED or REGIONS; `position` and `size`: their bytes in the
+    segment. `frame` has the headers or rows; `payload` the payloads of the batches that are complete in the bundle;
+    `complete`, unless the kind is REGIONS, the frame with a byte for each batch that is 1 if it is one of these; None
+    if all or none are, as `payload` shows."""
 
     kind: str
     position: int
@@ -103,9 +107,14 @@ class Log(NamedTuple):
     totals: Any = None
 
     @property
+    def is_redacted(self) -> bool:
+        """Whether records were changed."""
+        return any(block.kind == REDACTED for block in self.blocks)
+
+    @property
     def lacks(self) -> tuple[str, ...]:
         """What of the segment is not in the bundle: RECORDS, CHECKSUMS."""
-        batches = [block for block in self.blocks if block.kind == BATCHES]
+        batches = [block for block in self.blocks if block.kind != REGIONS]
         incomplete = any(block.complete is not None or not block.payload for block in batches)
         has_rows = any(block.kind == REGIONS and not block.payload for block in self.blocks)
         return (*((RECORDS,) if incomplete or has_rows else ()), *(() if self.checksums else (CHECKSUMS,)))
@@ -113,8 +122,8 @@ class Log(NamedTuple):
 
 class Bytes(NamedTuple):
     """The contents of another file: a frame for each PIECE of it, in which the zeros at its end are missing. Frames are
-    missing for zeros at the end of the file. `size`: that of the contents, if they were changed; None if it is that of
-    the file."""
+    missing for zeros at the end of the file. `size`: bytes of the contents, None if as many as the file's status has:
+    those of a redacted file are others."""
 
     frames: tuple[Frame, ...]
     size: int | None = None
@@ -223,7 +232,7 @@ def _is_name(name: str) -> bool:
 
 def _block(row: Any) -> Block:
     kind, position, size, frame, complete, payload = row
-    if kind not in (BATCHES, REGIONS):
+    if kind not in (BATCHES, REDACTED, REGIONS):
         raise ValueError(f"a block of the kind {str(kind)[:40]!r}")
     frames = tuple(map(_frame, payload))
     if integer(size) <= 0 or sum(each.size for each in frames) > 2 * MAX_KEPT:

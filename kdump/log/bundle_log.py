@@ -16,13 +16,13 @@ from kdump.format.batch_header import BATCH_HEADER, MIN_BATCH_LENGTH, BatchHeade
 from kdump.format.bundle_container import ContainerReader
 from kdump.format.errors import DecodeError
 from kdump.format.header_planes import decode_headers
-from kdump.log.bundle_index import BATCHES, RECORDS, Block, FileStatus, Log
+from kdump.log.bundle_index import RECORDS, REDACTED, REGIONS, SIZE, Block, FileStatus, Log
 from kdump.log.errors import SourceError, damaged_bundle
 from kdump.log.hash_key import RecordHash
 from kdump.log.header_totals import HeaderTotals
 from kdump.log.region import Batch, BatchRun, DefaultRecordBatch, Limits, Region, make_batch
 from kdump.log.stored_hashes import StoredHashes
-from kdump.log.stored_regions import region_of
+from kdump.log.stored_regions import kept_size, region_of
 from kdump.log.stored_verdicts import StoredVerdicts
 from kdump.log.window import BufferWindow
 
@@ -61,11 +61,45 @@ def has_payload(batch: Batch) -> bool:
     return not isinstance(batch.window, NoPayload)
 
 
+def has_unknown_checksum(batch: Batch) -> bool:
+    """Return True if neither the records of a batch nor its checksum are in the bundle, because names could be guessed
+    from it."""
+    return not has_payload(batch) and batch.crc == 0
+
+
+class RedactedBatch(DefaultRecordBatch):
+    """A batch whose records were changed, and not compressed again: they are as long as its payload is, at the position
+    and in place of those that its header describes."""
+
+    def __init__(self, data: bytes, position: int, limits: Limits, header: BatchHeader, key: str) -> None:
+        window: Any = BufferWindow(data, position)
+        super().__init__(window, position, header.size, limits, header)
+        self.key = key
+        """Name of the key under which names were replaced."""
+        self._computed = header.crc
+        self._length = len(data)
+
+    @property
+    def is_compressed(self) -> bool:
+        return False
+
+    @property
+    def payload_size(self) -> int:
+        return self._length - BATCH_HEADER.size
+
+    def chunks(self, start: int, size: int) -> Iterator[memoryview]:
+        return self.window.chunks(self.position + start, size)
+
+
 class BundleLog:
     """A Source that has the regions of a segment (`stored_regions`) instead of its bytes."""
 
-    def __init__(self, name: str, container: ContainerReader, log: Log, status: FileStatus) -> None:
+    def __init__(
+        self, name: str, container: ContainerReader, log: Log, status: FileStatus, key: str | None = None
+    ) -> None:
         self.name = name
+        self.key = key or ""
+        """Name of the key under which names were replaced; empty if none were."""
         self.size: int | None = log.size
         self.error = log.error
         self.unreadable = list(log.unreadable)
@@ -181,7 +215,7 @@ class BundleLog:
 
     def block_regions(self, block: Block, limits: Limits) -> Iterator[Region]:
         """Yield the regions of a block. Raises DecodeError."""
-        found = self._batches(block, limits) if block.kind == BATCHES else self._others(block, limits)
+        found = self._others(block, limits) if block.kind == REGIONS else self._batches(block, limits)
         return found if self._verdicts is None else self._with_verdicts(found, self._verdicts)
 
     def _with_verdicts(self, found: Iterator[Region], verdicts: StoredVerdicts) -> Iterator[Region]:
@@ -214,15 +248,21 @@ class BundleLog:
                 raise DecodeError("Block", "batchLength", row, f"{header.batchLength} is below the minimum")
             body: bytes | None = None
             if complete[row]:
-                body = payload[taken : taken + size - BATCH_HEADER.size]
-                taken += size - BATCH_HEADER.size
+                length = size - BATCH_HEADER.size
+                if block.kind == REDACTED:
+                    length, taken = _payload_size(payload, taken, row), taken + SIZE.size
+                body = payload[taken : taken + length]
+                taken += length
                 if taken > len(payload):
                     raise DecodeError("Block", "payload", row, f"{len(payload)} bytes of payloads, {taken} needed")
             stored = headers[row * BATCH_HEADER.size : (row + 1) * BATCH_HEADER.size]
-            if builder.size + size > RUN_BYTES and builder.size:
+            is_redacted = block.kind == REDACTED and body is not None
+            if builder.size and (builder.size + size > RUN_BYTES or is_redacted):
                 yield builder.run()
                 builder = _RunBuilder(self, limits)
-            if size > RUN_BYTES:
+            if is_redacted and body is not None:
+                yield RedactedBatch(stored + body, position, limits, header, self.key)
+            elif size > RUN_BYTES:
                 window: Any = NoPayload(self) if body is None else BufferWindow(stored + body, position)
                 yield make_batch(window, position, size, limits, header, crc=header.crc)
             else:
@@ -247,14 +287,28 @@ class BundleLog:
             if region.position != position or not region.size:
                 raise DecodeError("Block", "position", 0, f"a region at byte {region.position}, expected {position}")
             if isinstance(region, Batch) and has_payload:
-                if taken + region.size > len(payload):
+                count = kept_size(row, region)
+                if taken + count > len(payload):
                     raise DecodeError("Block", "payload", 0, "a payload is missing")
-                region.window = BufferWindow(payload[taken : taken + region.size], position)  # type: ignore[assignment]
-                taken += region.size
+                data = payload[taken : taken + count]
+                taken += count
+                if "keptSize" in row and isinstance(region, DefaultRecordBatch):
+                    region = RedactedBatch(data, position, limits, region.header, self.key)
+                else:
+                    region.window = BufferWindow(data, position)  # type: ignore[assignment]
             yield region
             position += region.size
         if position != block.position + block.size:
             raise DecodeError("Block", "size", 0, f"regions up to byte {position}")
+
+
+def _payload_size(payload: bytes, position: int, row: int) -> int:
+    """Return the size that precedes a payload. Raises DecodeError."""
+    stored = payload[position : position + SIZE.size]
+    size: int = SIZE.unpack(stored)[0] if len(stored) == SIZE.size else -1
+    if size < 0:
+        raise DecodeError("Block", "payload", row, f"no size of a payload at byte {position}")
+    return size
 
 
 class _RunBuilder:
@@ -270,6 +324,7 @@ class _RunBuilder:
         self.parts: list[bytes] = []
         self.numbers: list[int] = []
         self.complete: set[int] = set()
+        self.has_unknown_checksum = False
 
     def add(self, position: int, header: BatchHeader, stored: bytes, body: bytes | None) -> None:
         size, at = header.size, self.size
@@ -277,6 +332,7 @@ class _RunBuilder:
             self.position = position
         if body is not None:
             self.complete.add(at)
+        self.has_unknown_checksum |= body is None and not header.crc
         self.parts += (stored, bytes(size - len(stored)) if body is None else body)
         self.numbers += (
             at,
@@ -305,7 +361,9 @@ class _RunBuilder:
         before = self.headers[-2].lastOffset if len(self.headers) > 1 else -1
         run = ValidRun(self.size, columns, self.records, first.baseOffset, last.lastOffset, before, 0)
         missing = None if len(self.complete) == len(self.headers) else NoPayload(self.log)
-        return StoredRun(self.limits, self.position, run, missing, self.complete)
+        found = StoredRun(self.limits, self.position, run, missing, self.complete)
+        found.has_unknown_checksum = self.has_unknown_checksum
+        return found
 
 
 class StoredRun(BatchRun):
@@ -319,6 +377,8 @@ class StoredRun(BatchRun):
         self.missing = missing
         self.complete = complete
         self.verdicts: StoredVerdicts | None = None
+        self.has_unknown_checksum = False
+        """Whether has_unknown_checksum is true of any of its batches."""
 
     def batch(self, at: int) -> DefaultRecordBatch:
         found = super().batch(at)

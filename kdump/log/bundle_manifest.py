@@ -19,7 +19,8 @@ MAX_MANIFEST = 16 << 20
 class Manifest(NamedTuple):
     """What is known about a bundle as a whole. `directories`: paths of what was bundled, on its host; `depth`: headers,
     crc or records; `internal`: whether Kafka's own topics are complete; `topics`: those whose records are complete;
-    `hashKey`: name of the key of hashes; `redacted`: whether names were replaced."""
+    `hashKey`: name of the key of hashes; `redacted`: that of the key under which names were replaced, None if none
+    were."""
 
     format: int
     kdump: str
@@ -31,7 +32,7 @@ class Manifest(NamedTuple):
     internal: bool
     topics: list[str]
     hashKey: str | None
-    redacted: bool
+    redacted: str | None
     complete: bool
 
 
@@ -46,16 +47,10 @@ def read_manifest(path: str, read: ReadMember) -> Manifest:
             raise SourceError(f"{path}: a bundle of format {values['format']!r}, this kdump reads {FORMAT}")
         manifest = Manifest(**{name: values[name] for name in Manifest._fields})
         lists = (manifest.directories, manifest.names, manifest.topics)
-        texts = [
-            manifest.kdump,
-            manifest.host,
-            manifest.depth,
-            manifest.hashKey or "",
-            *(each for one in lists for each in one),
-        ]
-        numbers = (manifest.created, manifest.internal, manifest.redacted, manifest.complete)
-        kinds = [int, bool, bool, bool]
-        if not all(type(each) is list for each in lists) or [type(each) for each in numbers] != kinds:
+        texts = [manifest.kdump, manifest.host, manifest.depth, manifest.hashKey or "", manifest.redacted or ""]
+        texts += (each for one in lists for each in one)
+        numbers = (manifest.created, manifest.internal, manifest.complete)
+        if not all(type(each) is list for each in lists) or [type(each) for each in numbers] != [int, bool, bool]:
             raise ValueError("a value of another type")
         for text in texts:
             os.fsencode(text)  # raises for what is no text, or cannot be printed

@@ -128,7 +128,7 @@ class Bundle:
         if isinstance(file.contents, Bytes):
             size = file.seen.size if file.contents.size is None else file.contents.size
             return BundleFile(path, container, file.contents, size)
-        return BundleLog(path, container, file.contents, file.seen)
+        return BundleLog(path, container, file.contents, file.seen, self.manifest.redacted)
 
     def directory(self, inside: str) -> StoredDirectory:
         """Return a directory. Raises OSError."""

@@ -211,6 +211,11 @@ class DefaultRecordBatch(Batch):
         self.header = header
         self.records_seen = 0
 
+    @property
+    def payload_size(self) -> int:
+        """Number of bytes of its records, as they can be read."""
+        return self.size - BATCH_HEADER.size
+
     if TYPE_CHECKING:
 
         def __getattr__(self, name: str) -> Any: ...

@@ -88,6 +88,17 @@ def region_of(row: Any, window: Any, limits: Limits) -> Region:
         raise DecodeError(STRUCT, "", 0, f"{type(error).__name__}: {error}") from error
 
 
+def kept_size(row: Any, batch: Batch) -> int:
+    """Return the number of bytes that a bundle has of a complete batch. Raises DecodeError."""
+    try:
+        size = natural(row.get("keptSize", batch.size))
+        if size < BATCH_HEADER.size and "keptSize" in row:
+            raise ValueError(f"a batch of {size} bytes")
+    except (TypeError, ValueError) as error:
+        raise DecodeError(STRUCT, "keptSize", 0, str(error)) from error
+    return size
+
+
 def _batch(
     row: Any, window: Any, position: int, size: int, header: BatchHeader | MessageHeader | None, limits: Limits
 ) -> Batch:

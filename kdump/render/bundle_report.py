@@ -26,7 +26,10 @@ class BundleReport(Sink[BundleSummary]):
             done = f"{answer.written:,} of {directories} had changed"
         removed = f", {answer.removed:,} were removed" if answer.removed else ""
         unread = f"; {count_text(answer.unread, 'path')} could not be read" if answer.unread else ""
-        self.output.line(f"{printable(path_text(answer.out))}: {described}; {done}{removed}{unread}")
+        left = (
+            f"; {count_text(answer.leftOut, 'file or batch', 'files and batches')} left out" if answer.leftOut else ""
+        )
+        self.output.line(f"{printable(path_text(answer.out))}: {described}; {done}{removed}{unread}{left}")
 
 
 def bundle_note(bundle: Bundle) -> str:
@@ -38,4 +41,5 @@ def bundle_note(bundle: Bundle) -> str:
     what += ["results of checksums"] if made.depth == "headers" else []
     text = f"{path_text(bundle.path)}: a bundle of {sources} on {made.host}, made {iso(made.created)}"
     text += f"; it has no {' and no '.join(what)}"
+    text += "; its names are replaced" if made.redacted is not None else ""
     return text if made.complete else f"{text}. IT IS NOT COMPLETE: run kdump bundle again"

@@ -103,7 +103,7 @@ class Hexdump:
         if isinstance(batch, DefaultRecordBatch):
             data = b"".join(batch.chunks(0, BATCH_HEADER.size))
             self._walk(BATCH_HEADER, data, batch.position, words)
-            self._payload_title(batch, BATCH_HEADER.size, batch.size - BATCH_HEADER.size)
+            self._payload_title(batch, BATCH_HEADER.size, batch.payload_size)
         elif isinstance(batch, LegacyRecordBatch) and batch.is_compressed:
             self._wrapper(batch, words)
         elif isinstance(batch, LegacyRecordBatch) and not self._valid_message(batch):

@@ -14,16 +14,18 @@ from typing import Any, BinaryIO
 from kdump.check.options import Options
 from kdump.check.partition_context import PartitionContext
 from kdump.forensics.bundle.log_writer import (
+    KEEP_ALL,
+    KEEP_CONTROL,
+    KEEP_RECORDS,
+    KEEP_WITHOUT_SECRETS,
     Keep,
-    keep_all,
-    keep_control,
-    keep_records,
-    keep_without_secrets,
     write_log,
 )
 from kdump.forensics.bundle.record_hasher import RecordHasher
 from kdump.forensics.bundle.records_writer import RecordsWriter
-from kdump.forensics.bundle.redact import LEFT_OUT, Redactor
+from kdump.forensics.bundle.redact.batches import redacted_batch
+from kdump.forensics.bundle.redact.files import redacted_file
+from kdump.forensics.bundle.redact.pseudonyms import Pseudonyms
 from kdump.forensics.carve.search import Search
 from kdump.forensics.record_sums import newest, newest_before
 from kdump.format.bundle_container import ContainerReader, ContainerWriter, Frame
@@ -35,13 +37,16 @@ from kdump.log.hash_key import HashKey
 from kdump.log.internal_topics import INTERNAL_TOPICS, METADATA_TOPIC
 from kdump.log.partition_directory import partition
 from kdump.log.paths import Target, target
-from kdump.log.region import Limits
+from kdump.log.region import Batch, Limits
 from kdump.log.source import Source
 from kdump.log.window import Window
 
 MAX_SMALL_FILE = 16 << 20
 """Maximum bytes of a checkpoint or another small text file; a broker with 100,000 partitions has half as many."""
 COMPRESSED = (".gz", ".zst")
+MAX_REDACTED = 64 << 20
+"""Maximum bytes of a file that is redacted: they are in memory, and indexes have 10 MiB at most by default."""
+LEFT_OUT = "it is not in the bundle, because there may be a name in it"
 YOUNG = 2_000_000_000
 """Nanoseconds after a change in which a file may change again without its times showing it."""
 
@@ -49,22 +54,23 @@ YOUNG = 2_000_000_000
 @dataclass(frozen=True)
 class BundleOptions:
     """What a bundle is to have. `checksums`: verify them; `records`: decode records and keep what is found out about
-    them; `internal`: Kafka's own topics are complete, `has_records`: and those of other topics for which it is true."""
+    them; `internal`: Kafka's own topics are complete, `has_records`: and those of other topics for which it is true;
+    `names`: replacements of all names, None if they stay; `has_key`: their key is one of the user's, and the same in
+    the next run; `hash_key`: that under which records of compacted topics are hashed that are not in the bundle."""
 
     checksums: bool
     records: bool
     internal: bool
     has_records: Callable[[str], bool]
     reading: Options
-    redactor: Redactor | None = None
-    """Replaces names; then nothing of Kafka's own topics is complete."""
+    names: Pseudonyms | None = None
+    has_key: bool = False
     hash_key: HashKey | None = None
-    """The key under which records of compacted topics are hashed that are not in the bundle."""
 
 
 class DirectoryWriter:
-    """Writes one container. `before`: the directory as it was in the bundle, with its container, when that was written
-    at `written` (epoch ns): what has not changed since is copied."""
+    """Writes one container. `inside`: the path of the directory in the bundle; `before`: the directory as it was there,
+    with its container, when that was written at `written` (epoch ns): what has not changed since is copied."""
 
     def __init__(
         self,
@@ -77,8 +83,6 @@ class DirectoryWriter:
     ) -> None:
         self.path = path
         self.inside = inside
-        self._names: dict[str, str] = {}
-        """Names of the files on the disk, by those in the bundle."""
         self.options = options
         self.before = before
         self.known = known
@@ -89,6 +93,10 @@ class DirectoryWriter:
         """What could not be read."""
         self.newest = -1
         """The largest timestamp of a record in the segments so far."""
+        self.left_out = 0
+        """Number of files and batches in which a name might be that cannot be found."""
+        self._named: dict[str, str] = {}
+        """Names of the files on the disk, by those in the bundle."""
         self.files = self._listed()
 
     def _listed(self) -> list[StoredFile]:
@@ -97,17 +105,22 @@ class DirectoryWriter:
             with os.scandir(self.path) as entries:
                 for entry in entries:
                     try:
-                        file = _stored(entry)
+                        file = self._renamed(_stored(entry))
                     except FileNotFoundError:
                         continue
-                    if self.options.redactor is not None:
-                        file = self.options.redactor.file(file)
-                    self._names[file.name] = entry.name
+                    self._named[file.name] = entry.name
                     found.append(file)
         except OSError as error:
             self.error = error.strerror
             self.unread.append(f"{self.path}: {error.strerror}")
         return sorted(found, key=lambda file: file.name)
+
+    def _renamed(self, file: StoredFile) -> StoredFile:
+        """Return the file with the names that the bundle is to have."""
+        names = self.options.names
+        if names is None:
+            return file
+        return file._replace(name=names.file(file.name), target=file.target and names.path(file.target))
 
     def is_unchanged(self, status: os.stat_result) -> bool:
         """Return True if the container in the bundle is still true. `status`: that of the directory."""
@@ -197,12 +210,13 @@ class DirectoryWriter:
 
     def _written(self, file: StoredFile, container: ContainerWriter) -> StoredFile:
         """Return the file with its contents, which are written to the container."""
-        kind, _ = by_name(file.name)
+        name = self._named[file.name]
+        kind, _ = by_name(name)
         if kind is None or file.seen is None or not stat.S_ISREG(file.seen.mode):
             return file
-        if file.name.endswith((".deleted", *COMPRESSED)):
+        if name.endswith((".deleted", *COMPRESSED)):
             return file
-        at = target(os.path.join(self.path, self._names[file.name]), source=self.path)
+        at = target(os.path.join(self.path, name), source=self.path)
         try:
             if kind in BATCHES:
                 records = self._records_writer(file, at, container)
@@ -219,34 +233,47 @@ class DirectoryWriter:
                 )
                 if records is not None and _is_live_segment(file):
                     self.newest = records.newest
-                if self.options.redactor is not None and contents.error is not None:
-                    contents = contents._replace(error="the rest could not be read")
                 # What stat showed may be older than what was read.
-                return file._replace(contents=contents)
+                return file._replace(contents=self._without_error(contents))
             limit = MAX_FILE if kind in INDEXES or kind is PRODUCER_SNAPSHOT else MAX_SMALL_FILE
             if file.seen.size > limit:
                 raise SourceError(f"{at.path}: {file.seen.size} bytes are too many for such a file")
             source = self.options.reading.open(at).source
-            if self.options.redactor is not None and limit == MAX_SMALL_FILE:
-                return self._redacted(self.options.redactor, file, kind, source, container)
+            if self.options.names is not None:
+                return self._redacted(file, kind, source, container)
             found, size = self._bytes(source, container)
             return _with_size(file, size)._replace(contents=found)
         except SourceError as error:
             self.unread.append(str(error))
-            what = "could not be read" if self.options.redactor else str(error).removeprefix(f"{at.path}: ")
-            return file._replace(error=what)
+            return file._replace(error=self._error(str(error).removeprefix(f"{at.path}: ")))
 
-    def _redacted(
-        self, redactor: Redactor, file: StoredFile, kind: FileKind, source: Source, container: ContainerWriter
-    ) -> StoredFile:
-        """Return a small file with names in its contents replaced; without contents if that is not possible."""
+    def _error(self, text: str) -> str:
+        return text if self.options.names is None else self.options.names.error(text)
+
+    def _without_error(self, log: Log) -> Log:
+        return log if log.error is None else log._replace(error=self._error(log.error))
+
+    def _redacted(self, file: StoredFile, kind: FileKind, source: Source, container: ContainerWriter) -> StoredFile:
+        """Write a file's contents with other names. Its size stays what it is on the disk."""
+        assert self.options.names is not None
         with closing(source):
-            data = source.read_at(0, MAX_SMALL_FILE + 1)
-        redacted = redactor.contents(kind, data)
-        if redacted is None:
+            data = source.read_at(0, MAX_REDACTED + 1)
+            if len(data) <= MAX_REDACTED and not _has_batch(source, self.options.reading.limits):
+                contents = redacted_file(kind, data, self._segment_size(file.name), self.options.names)
+            else:
+                contents = None
+        if contents is None:
+            self.left_out += 1
             return file._replace(error=LEFT_OUT)
-        pieces = [container.add(redacted[at : at + PIECE]) for at in range(0, len(redacted), PIECE)]
-        return file._replace(contents=Bytes(tuple(pieces), len(redacted)))
+        pieces = [contents[at : at + PIECE].rstrip(b"\0") for at in range(0, len(contents), PIECE)]
+        frames = tuple(map(container.add, pieces))
+        return _with_size(file, len(data))._replace(contents=Bytes(frames, len(contents)))
+
+    def _segment_size(self, index: str) -> int:
+        """Return the size of the segment that an index is one of."""
+        segment = index.partition(".")[0] + ".log"
+        sizes = [file.seen.size for file in self.files if file.seen is not None and file.name.startswith(segment)]
+        return max(sizes, default=0)
 
     def _record_hasher(self, container: ContainerWriter) -> RecordHasher | None:
         key = self.options.hash_key
@@ -259,15 +286,30 @@ class DirectoryWriter:
         return RecordsWriter(container, at, self.options.reading, keyed=keyed, before=self._newest_before(file))
 
     def _keep(self, is_snapshot: bool) -> Keep:
-        if self.options.redactor is not None:
-            return self.options.redactor.keep
         topic = partition(self.path).topic
         # The path may be a link with another name.
         if is_snapshot or METADATA_TOPIC in (topic, partition(os.path.realpath(self.path)).topic):
-            return keep_without_secrets if self.options.internal else keep_control
+            topic = METADATA_TOPIC
+        if self.options.names is not None:
+            return self._keep_redacted(topic if topic in INTERNAL_TOPICS else None, self.options.names)
+        if topic in INTERNAL_TOPICS and not self.options.internal:
+            return KEEP_CONTROL
         if topic in INTERNAL_TOPICS:
-            return keep_all if self.options.internal else keep_control
-        return keep_records if topic and self.options.has_records(topic) else keep_control
+            return KEEP_WITHOUT_SECRETS if topic == METADATA_TOPIC else KEEP_ALL
+        return KEEP_RECORDS if topic and self.options.has_records(topic) else KEEP_CONTROL
+
+    def _keep_redacted(self, topic: str | None, names: Pseudonyms) -> Keep:
+        """Return what to keep of `topic`, one of Kafka's own, or of one of a client's if it is None."""
+        is_client = topic is None or not self.options.internal
+
+        def bytes_of(batch: Batch) -> bytes | None:
+            if is_client and not batch.isControlBatch:
+                return None
+            kept = redacted_batch(batch, topic, names)
+            self.left_out += kept is None
+            return kept
+
+        return Keep(bytes_of, only_control=is_client, hides=topic is not None)
 
     def _bytes(self, source: Source, container: ContainerWriter) -> tuple[Bytes, int]:
         """Write a file's bytes in pieces, each without the zeros at its end: indexes are preallocated. Returns also the

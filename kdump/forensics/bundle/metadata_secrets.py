@@ -89,12 +89,12 @@ def _hidden(record: Record) -> list[tuple[int, bytes]] | None:
     if decoded.values is None or decoded.problem is not None or decoded.note:
         return None
     names: tuple[str, ...] = SECRET_FIELDS.get(decoded.name, ())
-    if decoded.name == CONFIG and not _is_public(decoded.values):
+    if decoded.name == CONFIG and not is_public(decoded.values):
         names = ("value",)
     return [each for name in names for each in _masks(name, spans)]
 
 
-def _is_public(values: dict[str, object]) -> bool:
+def is_public(values: dict[str, object]) -> bool:
     """Return True if the value of a config may be shown, because its name does not sound like a secret and it is not
     a broker's, or it is the default of a topic's, a number or a truth value. What plugins of brokers are configured
     with is not known. (Topics, groups and client metrics have no configs of type PASSWORD.)"""

@@ -51,6 +51,13 @@ class BundleSummary:
     segmentBytes: Annotated[int, Doc("bytes of the segments that it describes", BYTES)] = 0
     bundleBytes: Annotated[int, Doc("size of the bundle", BYTES)] = 0
     unread: Annotated[int, Doc("number of files and directories that could not be read")] = 0
+    leftOut: Annotated[
+        int,
+        Doc(
+            "with --redact, number of files, and of batches of Kafka's own topics, that this run left out: there may "
+            "be names in them that it cannot find"
+        ),
+    ] = 0
 
 
 class MadeWith(NamedTuple):
@@ -61,7 +68,16 @@ class MadeWith(NamedTuple):
     internal: bool
     topics: list[str]
     hashKey: str | None
-    redacted: bool
+    redacted: str | None
+    """What tells the key of the replacements apart from others; None: names are as they are."""
+
+    def can_become(self, other: MadeWith, *, has_key: bool) -> bool:
+        """Return True if a bundle made with these can be brought up to date. Without a key of the user's, all names in
+        it change."""
+        if self.redacted is None or other.redacted is None or has_key:
+            return self == other
+        same = self._replace(directories=other.directories, redacted=other.redacted) == other
+        return same and len(self.directories) == len(other.directories)
 
 
 def bundle(
@@ -88,12 +104,16 @@ def bundle(
             raise SourceError(f"{path}: not a directory; a bundle is made of log directories")
     _refuse_without_files(sources, on_unreadable)
     refuse_output(out, sources)
-    depth = "records" if options.records else "crc" if options.checksums else "headers"
-    key = None if options.hash_key is None else options.hash_key.name
-    redactor = options.redactor
-    shown = sources if redactor is None else [redactor.source(path) for path in sources]
-    internal = options.internal and redactor is None
-    made_with = MadeWith(shown, depth, internal, list(topics), key, redactor is not None)
+    if options.names is not None and topics:
+        raise ValueError("the records of clients cannot be redacted")
+    made_with = MadeWith(
+        sources if options.names is None else list(map(options.names.path, sources)),
+        "records" if options.records else "crc" if options.checksums else "headers",
+        options.internal,
+        list(topics),
+        None if options.hash_key is None else options.hash_key.name,
+        options.names.fingerprint if options.names is not None else None,
+    )
     writer = _BundleWriter(out, sources, made_with, options, on_unreadable, on_progress)
     with _alone_in(writer.directory()):
         writer.take_over()
@@ -117,17 +137,23 @@ def _refuse_without_files(paths: list[str], on_unreadable: OnUnreadable) -> None
         raise refusals[0]
 
 
+def _nobodys(member: tarfile.TarInfo) -> tarfile.TarInfo:
+    """Return a member of a tar file without the name of its owner."""
+    member.uid, member.gid, member.uname, member.gname = 0, 0, "", ""
+    return member
+
+
 def _pack(out: str, path: str, sources: Iterable[str]) -> None:
     """Pack the bundle `out` into the new tar file `path`. Raises OutputError."""
     with (
         OutputFile(path, sources).writing() as file,
         tarfile.open(fileobj=file, mode="w", format=tarfile.GNU_FORMAT) as archive,
     ):
-        archive.add(os.path.join(out, MANIFEST), MANIFEST)
+        archive.add(os.path.join(out, MANIFEST), MANIFEST, filter=_nobodys)
         for number in sorted(name for name in os.listdir(out) if name.isdecimal()):
             for name in sorted(os.listdir(os.path.join(out, number))):
                 if name.endswith(CONTAINER):
-                    archive.add(os.path.join(out, number, name), f"{number}/{name}")
+                    archive.add(os.path.join(out, number, name), f"{number}/{name}", filter=_nobodys)
 
 
 class _BundleWriter:
@@ -143,6 +169,8 @@ class _BundleWriter:
         self.out = os.path.abspath(named)
         self.sources = sources
         self.made_with = made_with
+        self.is_again = False
+        """Whether the directory has a bundle whose containers are still true where nothing has changed."""
         self.options = options
         self.on_unreadable = on_unreadable
         self.on_progress = on_progress
@@ -160,7 +188,7 @@ class _BundleWriter:
                 for name in os.listdir(place):
                     if name.endswith(CONTAINER) and name not in there:
                         os.unlink(os.path.join(place, name))
-                        self.summary.removed += 1
+                        self.summary.removed += self.is_again
                     elif name.endswith(PASSING):  # of a run that was killed
                         os.unlink(os.path.join(place, name))
         self._manifest(complete=True)
@@ -189,13 +217,15 @@ class _BundleWriter:
             same_format = values["format"] == FORMAT
         except (KeyError, TypeError, ValueError, RecursionError) as error:
             raise OutputError(f"{path} is not that of a bundle: {error}") from error
-        if before != self.made_with or not same_format:
+        if not before.can_become(self.made_with, has_key=self.options.has_key) or not same_format:
             raise OutputExists(
                 f"{self.out} is a bundle of other directories, or made with other options; choose a new directory"
             )
+        self.is_again = before == self.made_with
 
     def _manifest(self, *, complete: bool) -> None:
         names: list[str] = []
+        hides = self.options.names
         for path in self.made_with.directories:
             name = base = os.path.basename(path) or "root"
             while name in names:
@@ -204,7 +234,7 @@ class _BundleWriter:
         values = {
             "format": FORMAT,
             "kdump": __version__,
-            "host": self._host(),
+            "host": socket.gethostname() if hides is None else hides.host(socket.gethostname()),
             "created": int(time.time() * 1000),
             "names": names,
             "complete": complete,
@@ -212,10 +242,6 @@ class _BundleWriter:
         }
         with replacing(os.path.join(self.out, MANIFEST)) as file:
             file.write(json.dumps(values, indent=1).encode() + b"\n")
-
-    def _host(self) -> str:
-        name, redactor = socket.gethostname(), self.options.redactor
-        return name if redactor is None else redactor.name("host", name)
 
     def _walk(self, source: str) -> Iterator[tuple[str, str, os.stat_result]]:
         """Yield each directory from `source` on, with its path in it and status. A link is followed unless it leads to
@@ -246,11 +272,11 @@ class _BundleWriter:
 
     def _directory(self, number: int, path: str, inside: str, status: os.stat_result) -> str | None:
         """Write the container of a directory if it has changed, and return its name; None if it was deleted."""
-        if self.options.redactor is not None:
-            inside = self.options.redactor.path(inside)
+        if self.options.names is not None:
+            inside = self.options.names.path(inside)
         name = container_name(inside)
         member = f"{number}/{name}"
-        before = self._before(member, inside)
+        before = self._before(member, inside) if self.is_again else None
         writer = DirectoryWriter(path, inside, self.options, before, self._known, self.on_progress)
         if inside and not os.path.isdir(path):
             return None
@@ -266,6 +292,7 @@ class _BundleWriter:
             self.summary.unread += 1
             self.on_unreadable(SourceError(problem))
         self.summary.directories += 1
+        self.summary.leftOut += writer.left_out
         self.summary.bundleBytes += os.path.getsize(os.path.join(self.out, member))
         return name
 

@@ -1,0 +1,97 @@
+"""Replacements of names: the same name always has the same one, as long as the key is the same."""
+
+from __future__ import annotations
+
+import errno
+import hmac
+import os
+import re
+from functools import lru_cache
+
+from kdump.format.metadata_names import SECURITY_PROTOCOL
+from kdump.log.file_kinds import by_name
+from kdump.log.internal_topics import INTERNAL_TOPICS
+from kdump.log.paths import PARTITION
+
+DIGITS = 12
+"""Hexadecimal digits of a replacement: of 200,000 names, two have the same one in 1 of 14,000 clusters."""
+WILDCARD = "*"
+ANONYMOUS = "ANONYMOUS"
+"""Name of a user that Kafka itself has (KafkaPrincipal.ANONYMOUS)."""
+USER = "User"
+LISTENERS = frozenset((*SECURITY_PROTOCOL.values(), "CONTROLLER", "BROKER", "INTERNAL", "EXTERNAL", "REPLICATION"))
+KEPT_NAMES = ("", ".", "..", "lost+found", ".lock", "remote-log-index-cache")
+"""Parts of paths that are nobody's names."""
+SUFFIXES = (".deleted", ".swap", ".cleaned")
+"""Suffixes that a broker appends to a file, and that say what becomes of it."""
+LISTENER_CONFIG = re.compile(r"(?<=^listener\.name\.)[^.]+")
+REASONS = frozenset(map(os.strerror, errno.errorcode))
+
+
+class Pseudonyms:
+    """Replacements under one key: a prefix for the kind of the name, and the beginning of its HMAC-SHA256."""
+
+    def __init__(self, key: bytes) -> None:
+        self._key = key
+        self.of = lru_cache(1 << 16)(self._of)
+
+    def _of(self, prefix: str, name: str) -> str:
+        """Return the replacement of any name but the empty one, which stays."""
+        digest = hmac.digest(self._key, name.encode("utf-8", "surrogatepass"), "sha256").hex()
+        return f"{prefix}-{digest[:DIGITS]}" if name else ""
+
+    @property
+    def fingerprint(self) -> str:
+        """What tells the keys of two bundles apart."""
+        return self.of("key", "kdump bundle --redact")
+
+    def topic(self, name: str) -> str:
+        return name if name in INTERNAL_TOPICS else self.of("t", name)
+
+    def group(self, name: str) -> str:
+        return self.of("g", name)
+
+    def transactional_id(self, name: str) -> str:
+        return self.of("txn", name)
+
+    def user(self, name: str) -> str:
+        return name if name in (WILDCARD, ANONYMOUS) else self.of("user", name)
+
+    def principal(self, text: str) -> str:
+        """Return the replacement of a type and a name, such as User:ann; that of a user if there is no type."""
+        kind, colon, name = text.partition(":")
+        if not colon:
+            return self.user(text)
+        return f"{kind if kind == USER else self.of('type', kind)}:{self.user(name)}"
+
+    def host(self, text: str) -> str:
+        """Return the replacement of a host: a name or an address, or both as Java's InetAddress writes them, with a
+        slash."""
+        return "/".join(part if part == WILDCARD else self.of("host", part) for part in text.split("/"))
+
+    def listener(self, name: str) -> str:
+        """Return the replacement of a listener's name, whose case does not matter."""
+        return name if name.upper() in LISTENERS else self.of("listener", name.upper())
+
+    def config(self, name: str) -> str:
+        """Return the name of a config, in which only that of a listener is replaced."""
+        return LISTENER_CONFIG.sub(lambda match: self.listener(match[0]), name)
+
+    def file(self, name: str) -> str:
+        """Return the replacement of the name of a file or directory: Kafka's own are kept, but for their topics."""
+        match = PARTITION.match(name)
+        if match is not None:
+            return self.topic(match["topic"]) + name[match.end("topic") :]
+        if name in KEPT_NAMES or by_name(name)[0] is not None:
+            return name
+        suffix = next((suffix for suffix in SUFFIXES if name.endswith(suffix)), "")
+        return self.of("name", name) + suffix
+
+    def path(self, path: str) -> str:
+        """Return the replacement of a path, name by name."""
+        return "/".join(map(self.file, path.split("/")))
+
+    def error(self, text: str) -> str:
+        """Return the text of an error, without what may be a path."""
+        reason = text.rpartition(": ")[2]
+        return reason if reason in REASONS else "it could not be read; the reason is not in the bundle"
