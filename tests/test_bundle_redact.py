@@ -429,7 +429,8 @@ class Renamed:
 
 
 def in_any_order(rows: list[dict[str, Any]]) -> list[str]:
-    """Return rows as text: they are in the order of names."""
+    """Return rows as text: they are in the order of names. In a total, what comes first is another of what is alike."""
+    rows = [row for row in rows if row.get("scope") != "total"]
     for row in rows:
         for key in OTHERWISE.get(row["type"], ()):
             row.pop(key, None)
