@@ -1,5 +1,4 @@
-"""Finds log directories, partitions and files below paths, with their cluster, broker and log directory, and recognizes
-copies of one disk."""
+"""Finds log directories, partitions and files below paths, with their cluster, broker and log directory."""
 
 from __future__ import annotations
 
@@ -7,7 +6,7 @@ import glob
 import os
 import re
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 
 from kdump.check.log_dir_context import ids
 from kdump.check.options import Options
@@ -20,22 +19,10 @@ from kdump.log.mounts import mount_bundles
 from kdump.log.partition_directory import PartitionDirectory
 from kdump.log.paths import Target, natural, target
 from kdump.spark.bundles import bundles_in, recorded_place
+from kdump.spark.disk_identity import BY_BUNDLE, BY_NODE, BY_OPTION, BY_PATH, DiskFacts, DiskIdentity, with_copies
 
 MAGIC = re.compile(r"[*?\[]")
 LOCAL = "file://"
-BY_NODE, BY_BUNDLE, BY_OPTION, BY_PATH = "node.id and partitions", "host and path", "option and path", "path"
-"""What distinguishes a disk without a directory.id from others (column identifiedBy)."""
-
-
-@dataclass(frozen=True)
-class DiskIdentity:
-    """The owner of a place, as in the columns of the same names."""
-
-    cluster: str | None = None
-    broker: str | None = None
-    logDirectory: str | None = None
-    copyOf: str | None = None
-    identifiedBy: str | None = None
 
 
 @dataclass(frozen=True)
@@ -98,7 +85,8 @@ def find(
     for real, place in seen.items():
         if not any(real != other and is_inside(real, other) for other in directories):
             fleet.found.append(FoundDirectory(place, _identity(place, options, broker, brokers or {})))
-    _mark_copies(fleet)
+    identities = with_copies(map(_facts, fleet.found))
+    fleet.found = [FoundDirectory(each.place, identity) for each, identity in zip(fleet.found, identities)]
     return fleet
 
 
@@ -139,21 +127,13 @@ def _identity(place: Place, options: Options, broker: str | None, brokers: Mappi
     return DiskIdentity(cluster, named, directory_id, identifiedBy=by)
 
 
-def _mark_copies(fleet: Fleet) -> None:
-    """Mark copies of the same disk: log directories that have the cluster, broker and directory.id of an earlier one.
-    Without a directory.id (before KIP-858), a directory is a copy if it has a partition that an earlier one of the same
-    broker has, because a broker cannot have a partition twice."""
-    first: dict[tuple[str | None, ...], str] = {}
-    for number, each in enumerate(fleet.found):
-        place, identity = each.place, each.identity
-        if not isinstance(place, LogDirectory) or identity.cluster is None:
-            continue
-        owner = (identity.cluster, identity.broker)
-        names: list[tuple[str | None, ...]] = [(*owner, identity.logDirectory)]
-        if identity.logDirectory is None:
-            names = [(*owner, "", every.name) for every in place.partitions if not every.state]
-        before = next((first[name] for name in names if name in first), None)
-        if before is not None:
-            fleet.found[number] = FoundDirectory(place, replace(identity, copyOf=before))
-        for name in names:
-            first.setdefault(name, place.path)
+def live_partitions(directory: LogDirectory) -> tuple[str, ...]:
+    """Return the names of the partitions that are neither being deleted nor moved, nor strays."""
+    return tuple(each.name for each in directory.partitions if not each.state)
+
+
+def _facts(found: FoundDirectory) -> DiskFacts:
+    place, identity = found.place, found.identity
+    is_log_directory = isinstance(place, LogDirectory)
+    partitions = live_partitions(place) if isinstance(place, LogDirectory) and identity.logDirectory is None else ()
+    return DiskFacts(place.path, identity, is_log_directory, partitions)

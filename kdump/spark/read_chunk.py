@@ -17,7 +17,7 @@ from kdump.spark.arrow_types import arrow_schema
 from kdump.spark.bundles import mount_for_task
 from kdump.spark.chunk_writer import ChunkWriter, KeptRows
 from kdump.spark.data_source_options import ReadOptions
-from kdump.spark.fleet import DiskIdentity
+from kdump.spark.disk_identity import DiskIdentity
 from kdump.spark.packs import ENDING, UNITS, Pack, all_packs, entries
 from kdump.spark.read_task import TaskItem
 from kdump.spark.resume_point import is_unchanged, parse_resume_point

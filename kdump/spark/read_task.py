@@ -8,7 +8,7 @@ from typing import Any, TypeVar
 
 from pyspark.sql.datasource import InputPartition
 
-from kdump.spark.fleet import DiskIdentity
+from kdump.spark.disk_identity import DiskIdentity
 
 OPENING = 256 * 1024
 """Minimum size in bytes that a file counts as, because opening it costs as much as reading that many."""

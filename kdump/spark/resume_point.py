@@ -23,8 +23,8 @@ from kdump.check.partition_context import PartitionContext
 from kdump.check.resume_state import StateError
 from kdump.log.directory_listing import is_url
 from kdump.log.partition_directory import PartitionDirectory
+from kdump.spark.disk_identity import DiskIdentity
 from kdump.spark.file_stamps import Stamp, file_stamp
-from kdump.spark.fleet import DiskIdentity
 from kdump.spark.packs import LAYOUT
 from kdump.spark.store import key_of
 

@@ -13,9 +13,10 @@ from kdump.log.internal_topics import METADATA_TOPIC
 from kdump.log.log_directory import LogDirectory
 from kdump.log.partition_directory import PartitionDirectory, partition
 from kdump.spark.bundles import content_of, mount_for_task
+from kdump.spark.disk_identity import DiskIdentity
 from kdump.spark.file_stamps import file_stamp
 from kdump.spark.filters import PushedFilters
-from kdump.spark.fleet import DiskIdentity, Fleet, FoundDirectory
+from kdump.spark.fleet import Fleet, FoundDirectory
 from kdump.spark.packs import LAYOUT, PLANNED, Pack, entries
 from kdump.spark.read_chunk import Chunk, ChunkFile, ChunkResult, SliceJob, put_chunk, read_chunk, resumed_job
 from kdump.spark.read_task import OPENING
@@ -33,7 +34,7 @@ SMALL = 64 * 1024 * 1024
 COPIED = 1024 * 1024 * 1024
 """Bytes of packs that one task copies."""
 RUNS = f"{OWN}/runs"
-UNIT, ROOT, REFUSED = UNITS = ("unit", "root", "refused")
+UNIT, ROOT, REFUSED = "unit", "root", "refused"
 """Kinds of units, at the beginning of their keys; other keys are of slices, and begin with their table."""
 
 

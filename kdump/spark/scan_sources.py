@@ -15,7 +15,8 @@ from kdump.log.mounts import unmount_bundles
 from kdump.log.partition_directory import PartitionDirectory, partition
 from kdump.log.paths import target
 from kdump.spark.bundles import recorded_place, same_place
-from kdump.spark.fleet import BY_BUNDLE, DiskIdentity, expanded, find
+from kdump.spark.disk_identity import BY_BUNDLE, DiskFacts, DiskIdentity, with_copies
+from kdump.spark.fleet import expanded, find, live_partitions
 from kdump.spark.store import StoreError
 from kdump.spark.task_read_limits import TaskReadLimits
 
@@ -94,10 +95,10 @@ def find_sources(task: FindTask) -> FoundSources:
 def _source(place: Place, identity: DiskIdentity) -> ScanSource:
     real = real_path(place.path)
     if isinstance(place, LogDirectory):
-        names = [each.name for each in place.partitions if not each.state] if identity.logDirectory is None else []
+        names = live_partitions(place) if identity.logDirectory is None else ()
         recorded = recorded_place(place.path) if identity.identifiedBy == BY_BUNDLE else None
         logs = tuple(_log(each) for each in place.partitions if each.topic in DECODED and not each.state)
-        return ScanSource(place.path, real, DIRECTORY, place.path, identity, tuple(names), logs, recorded=recorded)
+        return ScanSource(place.path, real, DIRECTORY, place.path, identity, names, logs, recorded=recorded)
     if isinstance(place, PartitionDirectory):
         logs = (_log(place),) if place.topic in DECODED and not place.state else ()
         return ScanSource(place.path, real, PARTITION, place.source, identity, logs=logs)
@@ -131,7 +132,8 @@ def merged(found: Iterable[FoundSources]) -> Sources:
         if not any(above in directories for above in _above(real)):
             result.sources.append(source)
     _refuse_indistinguishable(result.sources)
-    _mark_copies(result.sources)
+    identities = with_copies(map(_facts, result.sources))
+    result.sources = [replace(each, identity=identity) for each, identity in zip(result.sources, identities)]
     _choose_decoded(result.sources)
     return result
 
@@ -172,24 +174,8 @@ def _above(path: str) -> Iterable[str]:
         path, above = above, parent(above)
 
 
-def _mark_copies(sources: list[ScanSource]) -> None:
-    """Mark copies of the same disk: log directories that have the cluster, broker and directory.id of an earlier one.
-    Without a directory.id (before KIP-858), a directory is a copy if it has a partition that an earlier one of the same
-    broker has, because a broker cannot have a partition twice."""
-    first: dict[tuple[str | None, ...], str] = {}
-    for number, each in enumerate(sources):
-        identity = each.identity
-        if each.kind != DIRECTORY or identity.cluster is None:
-            continue
-        owner = (identity.cluster, identity.broker)
-        names: list[tuple[str | None, ...]] = [(*owner, identity.logDirectory)]
-        if identity.logDirectory is None:
-            names = [(*owner, "", name) for name in each.names]
-        before = next((first[name] for name in names if name in first), None)
-        if before is not None:
-            sources[number] = replace(each, identity=replace(identity, copyOf=before))
-        for name in names:
-            first.setdefault(name, each.path)
+def _facts(source: ScanSource) -> DiskFacts:
+    return DiskFacts(source.path, source.identity, source.kind == DIRECTORY, source.names)
 
 
 def paths_of(given: Iterable[str]) -> list[str]:

@@ -23,7 +23,7 @@ from kdump.log.paths import Target
 from kdump.log.region import Batch, BatchRun, Limits
 from kdump.log.region_reader import WALKED, regions
 from kdump.spark.data_source_options import OptionError, ReadOptions
-from kdump.spark.fleet import DiskIdentity
+from kdump.spark.disk_identity import DiskIdentity
 from kdump.spark.read_task import ReadTask, TaskItem, packed
 from kdump.spark.segment_split import SegmentSplit, opened
 from kdump.spark.table_read import TableRead

@@ -16,8 +16,9 @@ from kdump.log.log_directory import LogDirectory
 from kdump.log.partition_directory import PartitionDirectory, SegmentFiles
 from kdump.log.paths import PARTITION, Target
 from kdump.spark.data_source_options import ReadOptions
+from kdump.spark.disk_identity import DiskIdentity
 from kdump.spark.filters import PushedFilters
-from kdump.spark.fleet import DiskIdentity, Fleet, FoundDirectory
+from kdump.spark.fleet import Fleet, FoundDirectory
 from kdump.spark.read_task import ReadTask, TaskItem, largest_first, packed
 from kdump.spark.segment_split import SegmentSplit
 from kdump.state.directory_summary import had_clean_shutdown

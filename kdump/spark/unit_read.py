@@ -23,7 +23,7 @@ from kdump.log.partition_directory import PartitionDirectory
 from kdump.log.paths import Target
 from kdump.render.escape import path_text
 from kdump.spark.chunk_writer import ChunkWriter, KeptRows
-from kdump.spark.fleet import DiskIdentity
+from kdump.spark.disk_identity import DiskIdentity
 from kdump.spark.resume_point import (
     ResumePoint,
     compared_now,
