@@ -12,7 +12,6 @@ import pyarrow.parquet as pq
 
 from kdump.forensics.scan_answer import FleetGroup
 from kdump.format.numbers import parse_long
-from kdump.log.errors import SourceError
 from kdump.log.internal_topics import TRANSACTION_TOPIC
 from kdump.log.log_directory import LogDirectory, directory_at
 from kdump.log.partition_directory import partition
@@ -25,7 +24,7 @@ from kdump.spark.bundles import mount_for_task
 from kdump.spark.store import OWN, Store
 from kdump.spark.tables import GROUP_LAG
 from kdump.spark.task_read_limits import TaskReadLimits
-from kdump.state.find_state_logs import coordinator_logs
+from kdump.state.find_state_logs import logs_in
 from kdump.state.lag import LagContext
 from kdump.state.log_offsets import LogOffsetsByPartition, log_end
 from kdump.state.metadata import read_metadata
@@ -173,12 +172,7 @@ def _groups(
 ) -> Iterator[GroupDescription]:
     """Yield the groups with their lag: committed offsets compared with the log end offsets on all disks of the
     cluster."""
-    logs: list[CoordinatorLog] = []
-    for directory in directories:
-        try:
-            logs.extend(coordinator_logs(directory.path, lambda error: None)[0])
-        except SourceError:
-            continue
+    logs = [log for directory in directories for log in logs_in(directory)]
     if not logs:
         return
     chosen = newest(logs, lambda log: _end(log, limits))

@@ -103,7 +103,7 @@ def coordinator_logs(path: str, on_unreadable: OnUnreadable) -> tuple[list[Coord
     directories: list[LogDirectory] = []
     for place in _places(path, on_unreadable):
         if isinstance(place, LogDirectory):
-            logs.extend(log for each in place.partitions for log in _of_partition(each))
+            logs.extend(logs_in(place))
             directories.append(place)
         elif isinstance(place, PartitionDirectory):
             logs.extend(_of_partition(place))
@@ -114,6 +114,12 @@ def coordinator_logs(path: str, on_unreadable: OnUnreadable) -> tuple[list[Coord
                 logs.append(CoordinatorLog(topic, place.partition or 0, place.path, (place.path,)))
                 directories.extend(_above(os.path.dirname(os.path.abspath(place.path))) if place.topic else ())
     return logs, directories
+
+
+def logs_in(directory: LogDirectory) -> Iterator[CoordinatorLog]:
+    """Yield the logs of group and share coordinators in a log directory, which may be at a URL."""
+    for each in directory.partitions:
+        yield from _of_partition(each)
 
 
 def _of_partition(partition: PartitionDirectory) -> Iterator[CoordinatorLog]:

@@ -6,7 +6,7 @@ import os
 from collections.abc import Callable, Iterable, Sequence
 from typing import NamedTuple
 
-from kdump.log import file_system
+from kdump.log.directory_listing import is_directory, length, parent, real_path
 from kdump.log.errors import within
 from kdump.log.internal_topics import SHARE_TOPIC
 from kdump.log.paths import target
@@ -59,8 +59,8 @@ def _read(
     replay: GroupReplay, log: CoordinatorLog, moment: AsOf, limits: Limits, on_progress: Callable[[int], None]
 ) -> LogRead:
     end, time = 0, None
-    place = os.path.join(os.path.basename(os.path.dirname(os.path.abspath(path := log.path))), os.path.basename(path))
-    place = f"{log.topic}-{log.partition}" if file_system.isdir(path) else place
+    place = os.path.join(os.path.basename(parent(path := log.path)), os.path.basename(path))
+    place = f"{log.topic}-{log.partition}" if is_directory(path) else place
 
     has_end = moment != AsOf()
 
@@ -95,7 +95,7 @@ def _read(
             else:
                 replay.apply(record)
             replay.name = ""
-        on_progress(max(0, (file_system.getsize(path) if file_system.exists(path) else 0) - done))
+        on_progress(max(0, (length(path) or 0) - done))
     return LogRead(log.topic, log.partition, log.path, end, time)
 
 
@@ -105,10 +105,10 @@ def merged(logs: Sequence[CoordinatorLog]) -> list[CoordinatorLog]:
     found: dict[tuple[str, int, str], CoordinatorLog] = {}
     for log in logs:
         folder = os.path.dirname(log.segments[0]) if log.segments else log.path
-        key = (log.topic, log.partition, os.path.realpath(folder))
+        key = (log.topic, log.partition, real_path(folder))
         known = found.get(key)
         if known is not None:
-            paths = {os.path.realpath(path): path for path in (*log.segments, *known.segments)}
+            paths = {real_path(path): path for path in (*log.segments, *known.segments)}
             segments = sorted(paths.values(), key=lambda path: (target(path).name_offset or 0, path))
             log = log._replace(path=folder, segments=tuple(segments))
         found[key] = log

@@ -9,11 +9,18 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import pyarrow.parquet as pq
 import pytest
 
+from kdump.log.region import Limits
+from kdump.spark.coordinators import CLUSTERS, ClusterTask, read_cluster
 from kdump.spark.data_source_options import OptionError
+from kdump.spark.scan import ScanOptions, scan
+from kdump.spark.store import Store
+from kdump.spark.task_read_limits import task_read_limits
 from tests.conftest import DISKS, FIXTURES
 from tests.spark import same
+from tests.spark.test_incremental import Here
 
 PLACES = ("file", "source", "logDirectory", "copyOf")
 
@@ -124,6 +131,32 @@ def test_memory_and_file_urls(disk: Path) -> None:
         memory = same.rows(table, ["memory://clean-2"])
         assert elsewhere(memory, "", "") == elsewhere(local, str(disk), "memory://clean-2")
         assert same.rows(table, [f"file://{disk}"]) == local
+
+
+def test_groups_and_transactions_at_urls(tmp_path: Path) -> None:
+    """The groups with lag, the coordinators' transactions and the assignments are those of the disk at a local path."""
+    import fsspec
+
+    disk = FIXTURES / "clean-1"
+    store = fsspec.filesystem("memory")
+    for path in disk.rglob("*"):
+        if path.is_file():
+            store.pipe(f"/groups/{path.relative_to(disk)}", path.read_bytes())
+    found = []
+    for number, path in enumerate((str(disk), "memory://groups", f"file://{disk}")):
+        out = Store(str(tmp_path / str(number)))
+        (source,) = scan(Here(), ScanOptions((path,)), out).sources.sources
+        reading = task_read_limits(1)
+        cluster = ClusterTask(out, "x", "c", (source.path,), (11,), 20, Limits(), reading)
+        facts = read_cluster(cluster)._replace(paths=())
+        tables = [pq.read_table(out.path(name)).to_pylist() for name in (CLUSTERS, "group_lag")]
+        found.append((facts, *tables))
+    facts, assigned, lag = found[0]
+    assert [each.groupId for each in facts.groups if each.lag] == ["group-classic", "group-consumer", "tx-group"]
+    assert facts.ids == {11: ("tx-hang", "Ongoing")}
+    assert assigned
+    assert lag
+    assert found[1:] == [found[0]] * 2
 
 
 def test_a_place_comes_once(tmp_path: Path) -> None:

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
+from functools import cache
 from typing import Any
 
 from kdump.forensics.bundle.metadata_secrets import MASK, is_public
@@ -224,6 +225,7 @@ RULES: dict[str, Rule] = {
 """By the end of `message.path.field`, of which the longest that is declared holds."""
 
 
+@cache
 def rule_for(message: str, path: str) -> Rule | None:
     """Return the rule of a field, None if it has none."""
     parts = f"{message}.{path}".split(".")
