@@ -3,11 +3,12 @@ read other paths, or an earlier version of the same bundle."""
 
 from __future__ import annotations
 
+import socket
 from collections.abc import Iterable
 
 from kdump.log import file_system
 from kdump.log.bundle_names import bundle_of, is_bundle
-from kdump.log.directory_listing import is_url, names
+from kdump.log.directory_listing import is_url, names, real_path
 from kdump.log.errors import SourceError
 from kdump.log.mounts import mount_bundles, unmount_bundles
 
@@ -48,9 +49,18 @@ def recorded_place(path: str) -> str | None:
     return f"{manifest.host}:{directory}" + (f"/{rest}" if rest else "")
 
 
+def place_on_host(path: str) -> str | None:
+    """Return the host and the path there of a log directory: this host's, or those that a bundle records. The path is
+    without links if it is of this host. None for a URL."""
+    own = f"{socket.gethostname()}:"
+    recorded = recorded_place(path) or own + path
+    return None if is_url(path) else own + real_path(recorded[len(own) :]) if recorded.startswith(own) else recorded
+
+
 def same_place(found: Iterable[tuple[str, str | None, str | None]], remedy: str) -> str | None:
     """Return the message for two bundles without IDs that were made of the same path on hosts of the same name; None if
-    there are none. `found`: path, recorded place if nothing else identifies the bundle, and broker of each source."""
+    there are none. `found`: path, recorded place if it is a bundle that nothing else identifies, and broker of each
+    source."""
     seen: dict[tuple[str, str | None], str] = {}
     for path, recorded, broker in found:
         if recorded is None:

@@ -18,7 +18,7 @@ from kdump.log.log_directory import LogDirectory, Place
 from kdump.log.mounts import mount_bundles
 from kdump.log.partition_directory import PartitionDirectory
 from kdump.log.paths import Target, natural, target
-from kdump.spark.bundles import bundles_in, recorded_place
+from kdump.spark.bundles import bundles_in, place_on_host, recorded_place
 from kdump.spark.disk_identity import BY_BUNDLE, BY_NODE, BY_OPTION, BY_PATH, DiskFacts, DiskIdentity, with_copies
 
 MAGIC = re.compile(r"[*?\[]")
@@ -136,4 +136,5 @@ def _facts(found: FoundDirectory) -> DiskFacts:
     place, identity = found.place, found.identity
     is_log_directory = isinstance(place, LogDirectory)
     partitions = live_partitions(place) if isinstance(place, LogDirectory) and identity.logDirectory is None else ()
-    return DiskFacts(place.path, identity, is_log_directory, partitions)
+    on_host = place_on_host(place.path) if identity.cluster is None else None
+    return DiskFacts(place.path, identity, is_log_directory, partitions, on_host)

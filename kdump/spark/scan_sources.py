@@ -14,7 +14,7 @@ from kdump.log.log_directory import LogDirectory, Place, directory_at
 from kdump.log.mounts import unmount_bundles
 from kdump.log.partition_directory import PartitionDirectory, partition
 from kdump.log.paths import target
-from kdump.spark.bundles import recorded_place, same_place
+from kdump.spark.bundles import place_on_host, recorded_place, same_place
 from kdump.spark.disk_identity import BY_BUNDLE, DiskFacts, DiskIdentity, with_copies
 from kdump.spark.fleet import expanded, find, live_partitions
 from kdump.spark.store import StoreError
@@ -42,6 +42,8 @@ class ScanSource:
     """Those of them whose records are decoded: each in one replica, that which reaches furthest."""
     recorded: str | None = None
     """Host and path of what a bundle was made of, if nothing else identifies it."""
+    on_host: str | None = None
+    """Host of the disk and the path there, if there are no IDs."""
 
 
 class FindTask(NamedTuple):
@@ -98,7 +100,8 @@ def _source(place: Place, identity: DiskIdentity) -> ScanSource:
         names = live_partitions(place) if identity.logDirectory is None else ()
         recorded = recorded_place(place.path) if identity.identifiedBy == BY_BUNDLE else None
         logs = tuple(_log(each) for each in place.partitions if each.topic in DECODED and not each.state)
-        return ScanSource(place.path, real, DIRECTORY, place.path, identity, names, logs, recorded=recorded)
+        on_host = place_on_host(place.path) if identity.cluster is None else None
+        return ScanSource(place.path, real, DIRECTORY, place.path, identity, names, logs, (), recorded, on_host)
     if isinstance(place, PartitionDirectory):
         logs = (_log(place),) if place.topic in DECODED and not place.state else ()
         return ScanSource(place.path, real, PARTITION, place.source, identity, logs=logs)
@@ -175,7 +178,7 @@ def _above(path: str) -> Iterable[str]:
 
 
 def _facts(source: ScanSource) -> DiskFacts:
-    return DiskFacts(source.path, source.identity, source.kind == DIRECTORY, source.names)
+    return DiskFacts(source.path, source.identity, source.kind == DIRECTORY, source.names, source.on_host)
 
 
 def paths_of(given: Iterable[str]) -> list[str]:

@@ -137,6 +137,34 @@ def test_disks_without_ids(tmp_path: Path) -> None:
     assert [each.identity.identifiedBy for each in found] == ["host and path", "host and path", "path"]
 
 
+def test_a_disk_without_ids_and_its_bundle(tmp_path: Path) -> None:
+    """They are copies of each other if the bundle was made on this host, of this path or one that leads to it."""
+    disk = tmp_path / "disk" / "kafka-logs"
+    shutil.copytree(FIXTURES / "clean-2" / "ledger-0", disk / "ledger-0")
+    (disk / "replication-offset-checkpoint").write_text("0\n0\n")
+    (tmp_path / "link").symlink_to(tmp_path / "disk")
+    other = shutil.copytree(disk, tmp_path / "other")
+
+    def copies(*paths: Path, brokers: dict[str, str] | None = None) -> dict[str, str | None]:
+        """Return what each path is a copy of: in a scan, and the same in the data source."""
+        given = tuple(map(str, paths))
+        options = ScanOptions(given, brokers=brokers or {})
+        found = scan(Here(), options, Store(str(tmp_path / "out"))).sources.sources
+        rows = same.rows("segments", paths, now=NOW, brokers=json.dumps(brokers or {}))
+        scanned = {each.path: each.identity.copyOf for each in found}
+        assert scanned == {row["source"]: row["copyOf"] for row in rows}
+        return scanned
+
+    for number, made_of in enumerate((disk, tmp_path / "link" / "kafka-logs")):
+        bundle = bundled(made_of, tmp_path / f"bundle-{number}")
+        assert copies(disk, bundle) == {str(disk): None, str(bundle): str(disk)}
+        assert copies(bundle, other, disk) == {str(bundle): None, str(other): None, str(disk): str(bundle)}
+        assert copies(disk, bundle, brokers={str(bundle): "2"}) == {str(disk): None, str(bundle): None}
+    manifest = bundle / "kdump-bundle.json"
+    manifest.write_text(json.dumps({**json.loads(manifest.read_text()), "host": "another"}))
+    assert copies(disk, bundle) == {str(disk): None, str(bundle): None}
+
+
 def test_a_damaged_bundle_is_not_read(tmp_path: Path) -> None:
     bundle = bundled(FIXTURES / "clean-2", tmp_path / "b")
     (bundle / "kdump-bundle.json").write_text("{}")
