@@ -562,3 +562,20 @@ def test_what_is_in_it_is_said(tmp_path: Path) -> None:
     small = run("bundle", FIXTURES / "clean-1", "--out", tmp_path / "d", "--redact", "--no-internal")
     assert small.exit_code == 0
     assert run("groups", tmp_path / "d").exit_code == 2
+
+
+def test_redacted_records_are_compared_with_others_of_the_same_key(tmp_path: Path) -> None:
+    """Other bytes of a record whose names were replaced are no divergence."""
+    disk = FIXTURES / "clean-1"
+    bundles = []
+    for number, key in enumerate((KEY, KEY, b"another key of 20 bytes")):
+        (tmp_path / "key").write_bytes(key)
+        bundles.append(tmp_path / f"b{number}")
+        redacted(disk, bundles[-1], "--hash-key", tmp_path / "key")
+    for paths, relation in (
+        ((bundles[0], bundles[1]), "same"),
+        ((bundles[0], bundles[2]), None),
+        ((bundles[0], disk), None),
+    ):
+        rows = objects("diff", *(path / "__consumer_offsets-0" for path in paths))
+        assert [row["relation"] for row in rows if row["type"] == "diff"] == [relation], paths
