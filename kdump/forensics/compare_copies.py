@@ -49,7 +49,7 @@ class _Pair:
                 self.found.settle()
                 if self._skip_equal_runs() or self._batches():
                     continue
-            if not self._hidden_batches():
+            if (left.has_begun and right.has_begun) or not self._hidden_batches():
                 self._rows()
         if not left.consumed and not right.consumed:
             self.found.holes()

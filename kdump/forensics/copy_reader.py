@@ -282,6 +282,11 @@ class CopyReader:
             self.notes.append(text)
 
     @property
+    def has_begun(self) -> bool:
+        """Whether the current batch is read record by record."""
+        return self._rows is not None
+
+    @property
     def is_hidden(self) -> bool:
         """Whether the records of the current batch are not in the bundle, and neither are their offsets."""
         return self._rows is None and self.batch is not None and has_hidden_offsets(self.batch)

@@ -65,14 +65,14 @@ class DifferenceCollector:
         for number, row in enumerate((mine, theirs)):
             if self.diverged_at is not None:
                 self.add_tail(number, 1, row.timestamp)
-        hidden = is_hidden(mine, theirs)
-        if mine == theirs and not hidden:
+        if mine == theirs and mine.value is not HIDDEN:
             self.same(1)
             if self.diverged_at is None:
                 self.sum(REWRITTEN, None, mine.offset, mine.offset, records=1, fields=self._written())
             return
         if self._is_below(mine.offset):
             return
+        hidden = is_hidden(mine, theirs)
         names = differing(mine, theirs)
         if hidden and not names and not self._has_other_bytes():
             self.not_compared(mine.offset, mine.offset, 1)
