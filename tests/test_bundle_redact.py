@@ -19,10 +19,11 @@ import pytest
 
 from kdump.forensics.bundle.redact.pseudonyms import Pseudonyms
 from kdump.forensics.bundle.redact.rules import rule_for
+from kdump.format.bundle_container import Frame
 from kdump.format.message_writer import encode
 from kdump.format.schema import MessageSchema, SchemaField, SchemaStruct, by_api_key, load_folder
 from kdump.format.varint import unsigned_varint
-from kdump.log.bundle_names import MANIFEST
+from kdump.log.bundle_names import MANIFEST, container_name
 from kdump.log.bundle_tree import open_bundle
 from kdump.log.internal_topics import COORDINATOR_TOPICS, INTERNAL_TOPICS, SCHEMAS
 from kdump.log.paths import PARTITION
@@ -30,7 +31,17 @@ from tests.command import objects, run
 from tests.conftest import DISKS, FIXTURES
 from tests.craft import CODECS, batch, message, one, patch, record
 from tests.damages import aged, copy_disk
-from tests.test_bundle import COMMANDS, HEALTHY, _no_clock, answer, contents, in_place_of
+from tests.test_bundle import (
+    COMMANDS,
+    HEALTHY,
+    _no_clock,
+    answer,
+    contents,
+    in_place_of,
+    rewritten,
+    segment_of,
+    with_block,
+)
 
 assert _no_clock  # a fixture
 KEY = b"a key of 20 bytes..."
@@ -265,7 +276,7 @@ def test_a_message_of_a_later_kafka_is_left_out(tmp_path: Path) -> None:
 
 def test_a_large_batch(tmp_path: Path) -> None:
     """It is a region of its own, and so is what follows damage."""
-    records = list(coordinator_records("group-coordinator")) * 60
+    records = list(coordinator_records("group-coordinator")) * 50
     data = batch(records) + b"\1" * 500 + batch(records[:3], offset=len(records))
     log = segment(tmp_path / "disk", "__consumer_offsets-0", data)
     assert len(data) > 1 << 20
@@ -521,6 +532,9 @@ def test_a_second_run_with_the_same_key(tmp_path: Path) -> None:
     os.utime(log, (1, 1))
     assert again(*options)["written"] == 1
     assert sum(before[path] != path.read_bytes() for path in out.rglob("*.kdb")) == 1
+    redacted(disk, tmp_path / "fresh", "--hash-key", tmp_path / "key")
+    for path in out.rglob("*.kdb"):
+        assert (tmp_path / "fresh" / path.relative_to(out)).read_bytes() == path.read_bytes(), path
     for other in ((), ("--redact", "--hash-key", tmp_path / "other")):
         assert run("bundle", disk, "--out", out, *other).exit_code == 2
 
@@ -562,6 +576,36 @@ def test_what_is_in_it_is_said(tmp_path: Path) -> None:
     small = run("bundle", FIXTURES / "clean-1", "--out", tmp_path / "d", "--redact", "--no-internal")
     assert small.exit_code == 0
     assert run("groups", tmp_path / "d").exit_code == 2
+
+
+# --- From elsewhere ---------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("size", [-1, 0, 5, 1 << 20, (1 << 31) - 1])
+def test_impossible_sizes(size: int, tmp_path: Path) -> None:
+    disk, out = tmp_path / "disk", tmp_path / "b"
+    key = struct.pack(">h", 2) + struct.pack(">h", 5) + b"group"
+    segment(disk, "__consumer_offsets-0", as_batches([record(key=key, value=None)] * 3))
+    redacted(disk, out)
+    container = out / "0" / container_name("__consumer_offsets-0")
+    intact = container.read_bytes()
+    payload = struct.pack("<i", size) + bytes(20)
+
+    def change(index: dict[str, Any], add: Callable[[bytes], Frame]) -> None:
+        assert segment_of(index)["log"][1][0][0] == "redacted"
+        with_block(index, payload=[add(payload)])
+
+    rewritten(container, change)
+    for command in (("inspect", "--records"), ("verify",), ("groups",)):
+        done = run(*command, out)
+        assert done.exit_code in (1, 2)  # 1: the records of a batch before it are wrong, too
+        assert "the bundle is damaged" in " ".join((done.stderr + done.stdout).split())
+    container.write_bytes(intact)
+    row = {"kind": "batch", "position": 0, "size": 80, "header": list(range(13)), "complete": True, "keptSize": size}
+    rewritten(container, lambda index, add: with_block(index, kind="regions", frame=add(json.dumps(row).encode())))
+    done = run("inspect", "--records", out)
+    assert done.exit_code == 2
+    assert "the bundle is damaged" in " ".join((done.stderr + done.stdout).split())
 
 
 def test_redacted_records_are_compared_with_others_of_the_same_key(tmp_path: Path) -> None:

@@ -22,7 +22,7 @@ Values = dict[str, Any]
 Rule = Callable[[Pseudonyms, Any, Values], Any]
 """Returns the replacement of a field's value; `around` has the fields next to it."""
 
-SAFE_VALUE = re.compile(r"-?\d{1,20}(\.\d{1,20})?|[\d:,]*|\*|\d{1,2}\.\d{1,2}(\.\d{1,2})?(-IV\d{1,2})?")
+SAFE_VALUE = re.compile(r"-?\d{1,20}(\.\d{1,20})?|[\d:,]*|\*|\d{1,2}\.\d{1,2}(\.\d{1,2})?(-IV\d{1,2})?", re.ASCII)
 """Values of configs that say nothing about anyone: numbers, lists of replicas (throttled), and versions."""
 SAFE_WORDS = frozenset(
     [
@@ -135,7 +135,7 @@ def _quota_entity(names: Pseudonyms, text: str, around: Values) -> str:
 
 def _number_or(prefix: str) -> Rule:
     """Return the rule for what Kafka Streams numbers, unless an application names it."""
-    return lambda names, text, around: text if re.fullmatch(r"\d{1,6}", text) else names.of(prefix, text)
+    return lambda names, text, around: text if re.fullmatch(r"[0-9]{1,6}", text) else names.of(prefix, text)
 
 
 def _nothing(names: Pseudonyms, value: Any, around: Values) -> Any:
