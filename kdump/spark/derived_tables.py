@@ -33,6 +33,25 @@ REPLICAS = f"""
        on u.source = h.source and u.topic = h.topic and u.partition = h.partition and u.state = 'live'
   where u.size is not null and u.partition is not null and u.key like 'unit-%'
 """
+ABSENT = """
+  select cluster, topic, topicId, partition, max_by(struct(*), leaderEpoch) as a from clusters c
+  where not exists (select 1 from units u where u.cluster <=> c.cluster and u.topic = c.topic
+                    and u.partition = c.partition and u.state = 'live' and u.key like 'unit-%')
+  group by cluster, topic, topicId, partition
+"""
+"""Partitions of the metadata that no disk of the cluster has. Disks without cluster.id may all be of one cluster."""
+FROM_METADATA = ("leader", "replicas", "isr", "eligibleLeaderReplicas", "retentionMs")
+
+
+def _partitions() -> str:
+    """Return REPLICAS and ABSENT in SQL, the latter with null for all that a log directory shows."""
+    names = [column.name for column in PARTITIONS.columns if not column.of]
+    values = dict.fromkeys(names, "null") | {name: name for name in ("cluster", "topic", "topicId", "partition")}
+    values |= {name: f"a.{name}" for name in FROM_METADATA} | {"partitionLeaderEpoch": "a.leaderEpoch"}
+    absent = ", ".join(f"{value} as {name}" for name, value in values.items())
+    return f"select {', '.join(names)} from ({REPLICAS}) union all select {absent} from ({ABSENT})"
+
+
 OPEN = f"""
   select {IDENTITY}, u.o.*, t.transactionalId, t.state as coordinatorState
   from (select *, explode(open) as o from units) u
@@ -42,7 +61,10 @@ OPEN = f"""
     from transactions where producerId >= 0 group by 1, 2, 3) t
   on u.cluster <=> t.cluster and coalesce(t.source, u.source) = u.source and u.o.producerId = t.producerId
 """
-QUERIES: tuple[tuple[SparkTable, str], ...] = ((PARTITIONS, REPLICAS), (OPEN_TRANSACTIONS, OPEN))
+QUERIES: tuple[tuple[SparkTable, str], ...] = (
+    (PARTITIONS, _partitions()),
+    (OPEN_TRANSACTIONS, OPEN),
+)
 
 
 def derive_tables(spark: SparkSession, store: Store) -> None:

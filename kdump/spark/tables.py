@@ -351,7 +351,8 @@ REPLICA_DIFFERENCES = _table(
 _FROM_METADATA = "from the newest cluster metadata on the disks; null if there is none"
 PARTITIONS = _table(
     "partitions",
-    "a replica of a partition, as its log directory and the cluster's metadata describe it",
+    "a replica of a partition, as its log directory and the cluster's metadata describe it; or, with a null in source"
+    " and in all columns about its log, a partition of the metadata that is on none of the disks",
     COMMON,
     [
         SparkColumn("topicId", STRING, "", _FROM_METADATA),

@@ -133,6 +133,7 @@ def _derived(spark: Any, paths: list[Path], out: Path, said: dict[str, Any]) -> 
     cluster = {(each["topic"], each["partition"]): each for each in _partitions(paths[0])}
     replicas = query("select topic, partition, leader, isr, behind, logEndOffset, records from partitions")
     assert len(replicas) == said["partitions"]
+    assert {(topic, partition) for topic, partition, *_ in replicas} >= {*cluster}
     known = [each for each in replicas if (each[0], each[1]) in cluster]
     assert known
     for topic, partition, leader, isr, *_ in known:
@@ -147,6 +148,36 @@ def _derived(spark: Any, paths: list[Path], out: Path, said: dict[str, Any]) -> 
     assert opened == [("payments", 114, "tx-hang", "Ongoing", 1)]
     lag = query("select groupId, sum(lag) from group_lag group by 1 having sum(lag) > 0 order by 1")
     assert lag == [(group["groupId"], group["lag"]) for group in said["groups"] if group["lag"]]
+
+
+def test_partitions_that_no_disk_has(spark: Any, tmp_path: Path) -> None:
+    """They are known from the metadata alone: of a disk with a cluster.id, and of two that may be of one cluster."""
+    for name, source, has_ids in (("ids", "clean-1", True), ("one", "clean-1", False), ("two", "clean-2", False)):
+        disk = tmp_path / name
+        shutil.copytree(KAFKA / source, disk)
+        shutil.rmtree(disk / "ledger-0")
+        if not has_ids:
+            (disk / "meta.properties").unlink()
+    (tmp_path / "one" / "users-0").rename(tmp_path / "two" / "users-0")
+    shutil.rmtree(tmp_path / "ids" / "users-0")
+    of_log = ("state", "behind", "logStartOffset", "logEndOffset", "size", "segments", "records", "newestTime")
+    for paths, gone in (
+        (["ids"], ["ledger", "users"]),
+        (["one", "two"], ["ledger"]),
+        (["one"], ["ledger", "users"]),
+    ):
+        out = tmp_path / "out" / "-".join(paths)
+        assert kdump("scan", *(tmp_path / path for path in paths), "--out", out, "--json").exit_code < 2
+        open_result(spark, Store(str(out)))
+        found = [row.asDict() for row in spark.sql("select * from partitions where source is null").collect()]
+        assert sorted(row["topic"] for row in found) == gone
+        newest = KAFKA / ("clean-2" if "two" in paths else "clean-1")
+        known = {each["topic"]: each for each in _partitions(newest)}
+        for row in found:
+            assert all(row[name] is None for name in of_log)
+            assert row["replicas"] == known[row["topic"]]["replicas"]
+            assert row["partitionLeaderEpoch"] == known[row["topic"]]["leaderEpoch"]
+            assert (row["cluster"] is not None) == (paths == ["ids"])
 
 
 def _partitions(disk: Path) -> list[dict[str, Any]]:
