@@ -10,12 +10,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from functools import cache
+from functools import cache, partial
 from typing import Any
 
 from kdump.forensics.bundle.metadata_secrets import MASK, is_public
 from kdump.forensics.bundle.redact.pseudonyms import WILDCARD, Pseudonyms
 from kdump.format.consumer_protocol import PROTOCOL_TYPE
+from kdump.format.metadata_names import ACL_RESOURCE, CONFIG_RESOURCE, PATTERN
 
 Values = dict[str, Any]
 """The fields of a message, or of a structure in one, by name."""
@@ -78,12 +79,6 @@ ASSIGNORS = frozenset(
 )
 CLUSTER = "kafka-cluster"
 ENTITIES = {"user": Pseudonyms.user, "client-id": lambda names, text: names.of("client", text), "ip": Pseudonyms.host}
-TOPIC, GROUP, BROKER, BROKER_LOGGER, CLIENT_METRICS = 2, 32, 4, 8, 16
-"""Types of resources with configs (ConfigResource.Type)."""
-ACL_TOPIC, ACL_GROUP, ACL_CLUSTER, ACL_TRANSACTIONAL_ID, ACL_TOKEN, ACL_USER = range(2, 8)
-"""Types of resources with ACLs (ResourceType)."""
-PREFIXED = 4
-"""Type of an ACL's pattern: the beginning of a name."""
 
 
 def prefixed(prefix: str, *kept: str) -> Rule:
@@ -104,28 +99,28 @@ def _config_value(names: Pseudonyms, text: str, around: Values) -> str:
 
 
 def _config_resource(names: Pseudonyms, text: str, around: Values) -> str:
-    kind = around["resourceType"]
-    if kind in (BROKER, BROKER_LOGGER) and text.isascii() and text.isdecimal():
+    kind = CONFIG_RESOURCE.get(around["resourceType"])
+    if kind in ("BROKER", "BROKER_LOGGER") and text.isascii() and text.isdecimal():
         return text
-    if kind in (TOPIC, GROUP):
-        return names.topic(text) if kind == TOPIC else names.group(text)
-    return names.of("metrics" if kind == CLIENT_METRICS else "resource", text)
+    if kind in ("TOPIC", "GROUP"):
+        return names.topic(text) if kind == "TOPIC" else names.group(text)
+    return names.of("metrics" if kind == "CLIENT_METRICS" else "resource", text)
 
 
 def _acl_resource(names: Pseudonyms, text: str, around: Values) -> str:
-    kind = around["resourceType"]
-    if text == WILDCARD or (kind == ACL_CLUSTER and text == CLUSTER):
+    kind = ACL_RESOURCE.get(around["resourceType"])
+    if text == WILDCARD or (kind == "CLUSTER" and text == CLUSTER):
         return text
-    if around["patternType"] == PREFIXED:
+    if PATTERN.get(around["patternType"]) == "PREFIXED":
         return names.of("prefix", text)
-    known = {
-        ACL_TOPIC: names.topic,
-        ACL_GROUP: names.group,
-        ACL_TRANSACTIONAL_ID: names.transactional_id,
-        ACL_TOKEN: lambda token: names.of("token", token),
-        ACL_USER: names.principal,
+    known: dict[str | None, Callable[[str], str]] = {
+        "TOPIC": names.topic,
+        "GROUP": names.group,
+        "TRANSACTIONAL_ID": names.transactional_id,
+        "DELEGATION_TOKEN": partial(names.of, "token"),
+        "USER": names.principal,
     }
-    return known[kind](text) if kind in known else names.of("resource", text)
+    return known.get(kind, partial(names.of, "resource"))(text)
 
 
 def _quota_entity(names: Pseudonyms, text: str, around: Values) -> str:
