@@ -29,9 +29,11 @@ import zstandard
 import kdump
 from kdump.cli import TAKE_BUNDLES
 from kdump.forensics.bundle import run as bundle_run
+from kdump.forensics.bundle.directory_writer import DirectoryWriter
 from kdump.forensics.restart.access_rights import Rights
 from kdump.format.bundle_container import MAGIC as CONTAINER_MAGIC
 from kdump.format.bundle_container import ContainerReader, ContainerWriter, Frame
+from kdump.format.index import INDEX_ENTRY, TIME_INDEX_ENTRY
 from kdump.log import file_system
 from kdump.log.bundle_index import Block
 from kdump.log.bundle_names import CONTAINER, MANIFEST, container_name
@@ -613,6 +615,42 @@ def test_a_link_to_the_metadata_brings_no_secret(tmp_path: Path) -> None:
 def written(disk: Path, out: Path) -> int:
     [summary] = objects("bundle", disk, "--out", out)
     return int(summary["written"])
+
+
+def test_a_broker_that_appends_while_files_are_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Before each file is read, it appends a batch, and entries about it to both indexes."""
+    partition = tmp_path / "orders-0"
+    partition.mkdir()
+    (log, index, times) = (partition / f"{0:020}{suffix}" for suffix in (".log", ".index", ".timeindex"))
+    end = 0
+
+    def append() -> None:
+        nonlocal end
+        data = one(b"v" * 5000, offset=end, maxTimestamp=1_700_000_000_000 + end, baseTimestamp=1_700_000_000_000 + end)
+        position = log.stat().st_size if end else 0
+        for path, added in (
+            (log, data),
+            (index, INDEX_ENTRY.struct.pack(end, position) if position else b""),
+            (times, TIME_INDEX_ENTRY.struct.pack(1_700_000_000_000 + end, end)),
+        ):
+            with path.open("ab") as file:
+                file.write(added)
+        end += 1
+
+    append()
+    read = DirectoryWriter._written
+
+    def written(self: DirectoryWriter, *args: Any) -> Any:
+        append()
+        return read(self, *args)
+
+    monkeypatch.setattr(DirectoryWriter, "_written", written)
+    bundle = bundled(partition, tmp_path / "b")
+    assert end > 3
+    monkeypatch.undo()
+    assert [
+        row["code"] for row in objects("verify", bundle) if row["type"] == "finding" and row["severity"] == "error"
+    ] == []
 
 
 def test_a_second_run_reads_what_has_changed(tmp_path: Path) -> None:

@@ -149,7 +149,8 @@ class DirectoryWriter:
         """Write the container."""
         container = ContainerWriter(out)
         files = {}
-        for file in self.files:
+        # Segments last: a broker at work appends a batch before what its indexes have about it.
+        for file in sorted(self.files, key=lambda file: by_name(file.name)[0] in BATCHES):
             files[file.name] = self._copied(file, container) or self._written(file, container)
         container.finish(index_of(StoredDirectory(self.inside, FileStatus.of(status), files, self.error)))
 
