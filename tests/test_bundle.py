@@ -653,6 +653,30 @@ def test_a_broker_that_appends_while_files_are_read(tmp_path: Path, monkeypatch:
     ] == []
 
 
+def test_a_follower_that_truncates_while_files_are_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It removes the last batch, and what its index has about it, after the index was read."""
+    partition = copy_disk(DISKS / "kafka-4.3/clean-1/ledger-0", tmp_path / "ledger-0")
+    log, times = (partition / f"{0:020}{suffix}" for suffix in (".log", ".timeindex"))
+    batches = split(log.read_bytes())
+    read = DirectoryWriter._written
+    seen = []
+
+    def written(self: DirectoryWriter, file: Any, container: Any) -> Any:
+        found = read(self, file, container)
+        seen.append(file.name)
+        if seen.count(times.name) == 1 and file.name == times.name:
+            log.write_bytes(b"".join(batches[:1]))
+            times.write_bytes(b"")
+        return found
+
+    monkeypatch.setattr(DirectoryWriter, "_written", written)
+    bundle = bundled(partition, tmp_path / "b")
+    monkeypatch.undo()
+    assert seen.count(log.name) == 2
+    found = [row for row in objects("verify", bundle) if row["type"] == "finding"]
+    assert [row["code"] for row in found if row["severity"] == "error"] == []
+
+
 def test_a_second_run_reads_what_has_changed(tmp_path: Path) -> None:
     disk = aged(copy_disk(DISKS / "kafka-4.3/clean-1", tmp_path / "disk"))
     out = tmp_path / "b"

@@ -133,6 +133,20 @@ class DirectoryWriter:
             return False
         return all(self._kept(file) is not None for file in self.files)
 
+    def has_shrunk(self) -> bool:
+        """Return True if a file is now smaller than when it was listed, or gone: what was read of the others may be
+        from before."""
+        for file in self.files:
+            if file.seen is None or not stat.S_ISREG(file.seen.mode):
+                continue
+            try:
+                size = os.stat(os.path.join(self.path, self._named[file.name])).st_size
+            except OSError:
+                return True
+            if size < file.seen.size:
+                return True
+        return False
+
     def _kept(self, file: StoredFile) -> StoredFile | None:
         """Return the file in the bundle if it has not changed since."""
         if self.before is None:

@@ -35,6 +35,7 @@ from kdump.log.bundle_names import CONTAINER, MANIFEST, container_name, is_bundl
 from kdump.log.command_line_paths import missing
 from kdump.log.errors import OnUnreadable, SourceError
 from kdump.log.find_directories import find_directories
+from kdump.log.live_files import PAUSES
 from kdump.log.partition_directory import partition
 from kdump.version import __version__
 
@@ -288,6 +289,13 @@ class _BundleWriter:
             with replacing(os.path.join(self.out, member)) as file:
                 writer.write(file, status)
             self.summary.written += 1
+            for pause in PAUSES:  # a broker at work may have truncated the log between two files
+                if not writer.has_shrunk():
+                    break
+                time.sleep(pause)
+                writer = DirectoryWriter(path, inside, self.options, None, self._known, lambda count: None)
+                with replacing(os.path.join(self.out, member)) as file:
+                    writer.write(file, status)
         for problem in writer.unread:
             self.summary.unread += 1
             self.on_unreadable(SourceError(problem))
