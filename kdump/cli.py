@@ -22,15 +22,15 @@ COMMANDS = {
     "inspect": "Show batches, records or annotated bytes of segments.",
     "browse": "Browse partitions, batches, records and annotated bytes in the terminal.",
     "schema": "Show the fields of a layout or message: type, position, bits, meaning, versions.",
-    "verify": "Check segments, indexes, snapshots and checkpoints for damage.",
     "stats": "Show partition statistics: batch fill, compression, keys, values, rates, top keys.",
+    "verify": "Check segments, indexes, snapshots and checkpoints for damage.",
+    "restart-plan": "Predict a broker's next startup: whether it starts, what it recovers, truncates, loses, deletes.",
     "diff": "Compare replicas or copies of a partition: where they diverge, and in which leader epochs.",
     "groups": "Show groups, their members, committed offsets and lag.",
     "cluster": "Show brokers, topics, configs, ACLs … from the KRaft metadata log.",
     "transactions": "Show committed, aborted, open and hanging transactions, and what blocks the last stable offset.",
     "producers": "Show producers: epochs, sequences and gaps, and the state that a broker would load at startup.",
     "retention": "Explain why segments are not deleted or compacted, and when they will be.",
-    "restart-plan": "Predict a broker's next startup: whether it starts, what it recovers, truncates, loses, deletes.",
     "salvage": "Copy the valid batches of damaged partitions to new directories, with a ledger of what was lost.",
     "reindex": "Rebuild the indexes of segments as a broker does, and report what is wrong with the old ones.",
     "carve": "Find batches in any file: a disk image, a core dump, a truncated backup, freed blocks.",
@@ -41,7 +41,8 @@ COMMANDS = {
     "dump-log": "Print what kafka-dump-log prints, without its crashes and false findings.",
     "completion": "Print the shell completion script for bash, zsh or fish.",
 }
-"""Commands and their help in `kdump --help`. Each is the function `command` in kdump.commands.<name, - as _>."""
+"""Commands and their help in `kdump --help`. Each is the function `command` in kdump.commands.<name, - as _>. The
+order decides under which question a command is listed there: see kdump.commands.find_command."""
 USUAL_THRESHOLD = gc.get_threshold()
 WHILE_IMPORTING = (50_000, 20, 20)
 """Thresholds of garbage collection until a command begins: imported objects are never freed, so frequent collections
@@ -121,6 +122,10 @@ class Lazy(click.Group):
         from kdump.log.command_line_paths import note_existing_paths
         from kdump.log.unreadable_paths import begin
 
+        if args[0] not in COMMANDS:
+            from kdump.commands.find_command import unknown_command
+
+            raise unknown_command(args[0], COMMANDS)
         begin()
         if file_system.is_mounted():
             _unmount()
@@ -174,9 +179,19 @@ class Lazy(click.Group):
         finally:
             end_with_reader(False)  # remaining buffered output is written at exit
 
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        from kdump.commands.find_command import as_help_option
+
+        return super().parse_args(ctx, as_help_option(args))
+
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        with formatter.section("Commands"):
-            formatter.write_dl(list(COMMANDS.items()))
+        from kdump.commands.find_command import sections
+
+        width = max(map(len, COMMANDS))
+        for title, rows in sections(COMMANDS):
+            formatter.write(f"\n{title}\n")
+            with formatter.indentation():
+                formatter.write_dl([(name.ljust(width), text) for name, text in rows])
 
 
 VERSION_HELP = "Show the version, and whether the core is compiled, and exit."
@@ -190,8 +205,14 @@ def _version(ctx: click.Context, param: click.Parameter, requested: bool) -> Non
         ctx.exit()
 
 
-@click.group(cls=Lazy, context_settings={"help_option_names": ["-h", "--help"]})
-@click.option("--version", is_flag=True, is_eager=True, expose_value=False, callback=_version, help=VERSION_HELP)
+@click.group(
+    cls=Lazy,
+    context_settings={"help_option_names": ["-h", "--help"]},
+    epilog="Run kdump help COMMAND for its options, with examples.",
+)
+@click.option(
+    "-v", "-V", "--version", is_flag=True, is_eager=True, expose_value=False, callback=_version, help=VERSION_HELP
+)
 def cli() -> None:
     """kdump reads Kafka's files directly from a broker's disk. It needs no running broker, and writes nothing there."""
 

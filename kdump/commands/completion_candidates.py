@@ -27,6 +27,7 @@ from kdump.commands.completion_words import (
     parameters,
     shipped,
 )
+from kdump.commands.find_command import HELP
 
 PARTITION = re.compile(r"[a-zA-Z0-9._-]+-[0-9]+")
 """A partition directory whose topic has a name that Kafka allows; other directories are not offered as topics."""
@@ -49,7 +50,7 @@ def candidates(group: click.Group, about: dict[str, str], words: list[str], inco
     help per command."""
     ctx = click.Context(group, info_name="kdump", resilient_parsing=True, **group.context_settings)
     name = next((word for word in words if not word.startswith("-")), None)
-    if name is not None:
+    if name is not None and name != HELP:
         known = shipped().get(name)
         command = group.get_command(ctx, name) if known is None else None
         if known is None and command is None:

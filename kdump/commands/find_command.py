@@ -1,0 +1,73 @@
+"""Helps to find a command: those in `kdump --help` by the question that they answer, those similar to a mistyped name,
+and `kdump help NAME`."""
+
+from __future__ import annotations
+
+import difflib
+import os
+import re
+from collections.abc import Iterator
+
+import click
+
+from kdump.render.escape import printable
+
+HELP = "help"
+"""`kdump help NAME` is `kdump NAME --help`. It is no command of its own: it reads nothing."""
+SECTIONS = {
+    "ls": "What is on this disk?",
+    "verify": "Is it intact? Will the broker start?",
+    "diff": "Where do replicas differ?",
+    "groups": "What happened to groups, topics, transactions, producers?",
+    "retention": "Why are these segments still there?",
+    "salvage": "What can be saved of damaged or deleted files?",
+    "report": "How do I pass on what I found?",
+    "scan": "How do I examine a hundred disks?",
+    "dump-log": "Scripts and the shell",
+}
+"""The questions in `kdump --help`, by the first command that answers each: the following commands of `COMMANDS` answer
+the same one."""
+SUGGESTED = 3
+"""Maximum number of commands suggested for a mistyped name."""
+SIMILARITY = 0.65
+"""Of a mistyped name, as difflib measures it. Less similar names come after commands whose help mentions the word."""
+
+
+def sections(commands: dict[str, str]) -> Iterator[tuple[str, list[tuple[str, str]]]]:
+    """Yield each question with its commands and their help."""
+    title, rows = "", list[tuple[str, str]]()
+    for name, text in commands.items():
+        if name in SECTIONS and rows:
+            yield title, rows
+            rows = []
+        title = SECTIONS.get(name, title)
+        rows.append((name, text))
+    yield title, rows
+
+
+def unknown_command(name: str, commands: dict[str, str]) -> click.UsageError:
+    """Return the error for a command that does not exist, with the most similar ones: first by name, then by what their
+    help mentions."""
+    shown = printable(name)
+    if os.sep in name or os.path.exists(name):
+        return click.UsageError(f"{shown} is a path, not a command; to list what is there: kdump ls {shown}")
+    names = " or ".join(f"kdump {each}" for each in _similar(name.lower(), commands)[:SUGGESTED])
+    hint = f"did you mean {names}?" if names else "kdump --help lists the commands"
+    return click.UsageError(f"no such command: {shown}; {hint}")
+
+
+def _similar(name: str, commands: dict[str, str]) -> list[str]:
+    by_name = difflib.get_close_matches(name, commands, SUGGESTED, SIMILARITY)
+    if by_name:
+        return by_name
+    word = re.compile(rf"\b{re.escape(name.rstrip('s'))}", re.IGNORECASE)
+    by_help = [each for each, text in commands.items() if len(name) > 2 and word.search(text)]
+    return by_help or difflib.get_close_matches(name, commands, SUGGESTED, SIMILARITY - 0.15)
+
+
+def as_help_option(args: list[str]) -> list[str]:
+    """Return the words of `kdump help NAME …` as `kdump NAME --help`; other words unchanged."""
+    if args[:1] != [HELP]:
+        return args
+    name = next((each for each in args[1:] if not each.startswith("-")), None)
+    return ["--help"] if name is None or name == HELP else [name, "--help"]

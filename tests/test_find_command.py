@@ -1,0 +1,92 @@
+"""The way to the right command: help by question, mistyped names, `kdump help`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner, Result
+
+from kdump.cli import COMMANDS, cli
+from kdump.commands.find_command import SECTIONS, sections
+from kdump.version import __version__
+from tests.conftest import FIXTURES
+
+
+def kdump(*words: str | Path) -> Result:
+    result = CliRunner().invoke(cli, [*map(str, words)])
+    assert result.exception is None or isinstance(result.exception, SystemExit), result.exc_info
+    return result
+
+
+def test_help_lists_every_command_under_a_question() -> None:
+    assert set(SECTIONS) <= set(COMMANDS)
+    assert next(iter(COMMANDS)) in SECTIONS
+    found = list(sections(COMMANDS))
+    assert [title for title, _ in found] == list(SECTIONS.values())
+    assert [row for _, rows in found for row in rows] == list(COMMANDS.items())
+    text = kdump("--help").stdout
+    places = [text.index(f"\n{title}\n") for title in SECTIONS.values()]
+    assert places == sorted(places)
+    assert all(f"\n  {name} " in text for name in COMMANDS)
+
+
+@pytest.mark.parametrize(
+    ("typed", "meant"),
+    {
+        "veriffy": ["verify"],
+        "Verify": ["verify"],
+        "trasactions": ["transactions"],
+        "restart_plan": ["restart-plan"],
+        "dump": ["dump-log"],
+        "kafka-dump-log": ["dump-log"],
+        "consumer-groups": ["groups"],
+        "index": ["reindex"],
+        "lag": ["groups"],
+        "topics": ["cluster"],
+        "SQL": ["query"],
+    }.items(),
+)
+def test_a_mistyped_command(typed: str, meant: list[str]) -> None:
+    result = kdump(typed, FIXTURES)
+    assert (result.exit_code, result.stdout) == (2, "")
+    last = result.stderr.splitlines()[-1]
+    assert last.startswith(f"Error: no such command: {typed}; did you mean kdump {meant[0]}")
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_a_command_with_one_letter_too_many(name: str) -> None:
+    for at in (1, len(name)):
+        typed = name[:at] + "x" + name[at:]
+        assert f"kdump {name}" in kdump(typed).stderr
+
+
+def test_a_word_that_resembles_nothing() -> None:
+    assert kdump("zzz").stderr.endswith("Error: no such command: zzz; kdump --help lists the commands\n")
+    assert "\x1b" not in kdump("\x1b[31m").stderr
+
+
+def test_a_path_in_place_of_a_command() -> None:
+    path = FIXTURES / "clean-1"
+    result = kdump(path)
+    assert result.exit_code == 2
+    assert f"to list what is there: kdump ls {path}" in result.stderr
+
+
+@pytest.mark.parametrize("words", [[], ["help"], ["--json"]])
+def test_help_of_all(words: list[str]) -> None:
+    assert kdump("help", *words).stdout == kdump("--help").stdout
+
+
+def test_help_of_a_command() -> None:
+    for name in ("verify", "dump-log"):
+        result = kdump("help", name)
+        assert (result.exit_code, result.stdout) == (0, kdump(name, "--help").stdout)
+    assert kdump("help", "verfy").exit_code == 2
+    assert "did you mean kdump verify" in kdump("help", "verfy").stderr
+
+
+def test_version() -> None:
+    said = {kdump(option).stdout for option in ("-v", "-V", "--version")}
+    assert len(said) == 1
+    assert f"version {__version__}" in said.pop()
