@@ -270,3 +270,63 @@ def type_of(param: click.Parameter) -> Any:
 
 def has_default(param: click.Parameter) -> bool:
     return isinstance(param.default, (str, int))  # without one, a value of click's own in some releases
+
+
+COLUMN_NAMES = {
+    "batch": ([LOG], []),
+    "record": ([CLEAN / "franz-lz4-0"], ["--records"]),
+    "indexEntry": ([*INDEXED.glob("*.index")], []),
+    "timeIndexEntry": ([*INDEXED.glob("*.timeindex")], []),
+    "producerState": ([*INDEXED.glob("*.snapshot")], []),
+}
+
+
+@pytest.mark.parametrize("kind", COLUMN_NAMES)
+def test_every_key_of_json_is_a_column_of_inspect(kind: str) -> None:
+    paths, options = COLUMN_NAMES[kind]
+    objects = [json.loads(line) for line in run("inspect", *paths, *options, "--json").stdout.splitlines()]
+    objects = [each for each in objects if each["type"] == kind]
+    assert objects
+    for name in objects[0]:
+        result = run("inspect", *paths, *options, "--columns", name)
+        assert result.exit_code == 0, (name, result.stderr)
+        _, *rows = result.stdout.splitlines()
+        assert len(rows) == len(objects)
+        if name in ("type", "file", "position", "offset", "baseOffset", "valueSize", "keyEncoding"):
+            assert [row.strip() for row in rows] == [str(each[name]) for each in objects]
+
+
+@pytest.mark.parametrize(
+    ("command", "options", "typed", "similar"),
+    [
+        ("inspect", [LOG], "foo", ""),
+        ("inspect", [LOG], "key_size", "keySize"),
+        ("inspect", [LOG, "--format", "csv"], "basOffset", "baseOffset"),
+        ("inspect", [LOG], "nodeId", ""),
+        ("groups", [CLEAN], "Lag", "lag"),
+        ("transactions", [DISK, *NOW], "producer", "producerId"),
+        ("ls", [CLEAN], "watermark", "highWatermark"),
+        ("retention", [CLEAN, *NOW], "bytes_held", ""),
+        ("verify", [CRASH, "--format", "csv"], "pos", "position"),
+    ],
+)
+def test_an_unknown_column_is_one_line_with_similar_names(
+    command: str, options: list[Any], typed: str, similar: str
+) -> None:
+    result = run(command, *options, "--columns", typed)
+    assert (result.exit_code, result.stdout) == (2, "")
+    line = result.stderr.splitlines()[-1]
+    assert line.startswith(f"Error: unknown column '{typed}'; ")
+    assert similar in line
+    assert len(line) < 250
+
+
+def test_inspect_has_no_title_for_files_without_a_match() -> None:
+    result = run("inspect", CLEAN, "--records", "--key", "no such key")
+    assert (result.exit_code, result.stdout) == (1, "")
+    for form in ([], ["--hex"]):
+        found = run("inspect", CLEAN, "--records", "--offset", "118", "--producer-id", "4000", *form).stdout
+        titles = [line for line in found.splitlines() if line.endswith(".log:")]
+        everything = run("inspect", CLEAN, "--records", "--offset", "118", "--producer-id", "4000", "--json").stdout
+        files = dict.fromkeys(json.loads(line)["file"] for line in everything.splitlines())
+        assert titles == [f"{each}:" for each in files]

@@ -146,3 +146,14 @@ class InspectedProperty(NamedTuple):
     file: FilePath
     name: Annotated[str, Doc("as in the file")]
     value: Annotated[str, Doc("as in the file; JSON text if it is not a string there")]
+
+
+ENTRIES = (
+    InspectedIndexEntry,
+    InspectedTimeIndexEntry,
+    InspectedTxnIndexEntry,
+    InspectedProducer,
+    InspectedCheckpointEntry,
+    InspectedProperty,
+)
+"""Classes of the entries of files without batches."""

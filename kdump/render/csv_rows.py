@@ -10,7 +10,7 @@ from kdump import jsonl
 from kdump.answer import Object, answer_keys
 from kdump.render.escape import printable
 from kdump.render.stdout import Output
-from kdump.render.table import UnknownColumn
+from kdump.render.table import unknown_column
 
 _NEEDS_QUOTES = re.compile('[",\r\n]|^[ \t]|[ \t]$')
 TYPE = "type"
@@ -24,7 +24,7 @@ def csv_columns(types: Iterable[type], names: list[str] | None = None) -> list[s
     every = [*([TYPE] if len(classes) > 1 else []), *known]
     for name in names or ():
         if name != TYPE and name not in known:
-            raise UnknownColumn(f"unknown column {name!r}; known are {', '.join(every)}")
+            raise unknown_column(name, every)
     return every if names is None else names
 
 

@@ -10,14 +10,14 @@ from kdump import jsonl
 from kdump.answer import ANSWERS, Key, answer_keys
 from kdump.core.record_columns import each_header
 from kdump.decode.decoder_interface import DecodedRecord
-from kdump.log.inspect_answer import InspectedBatch, InspectedRecord
+from kdump.log.inspect_answer import ENTRIES, InspectedBatch, InspectedRecord
 from kdump.log.record import Record
 from kdump.log.region import Batch
 from kdump.render.decoded_values import add_decoded, key_cell, value_cell
 from kdump.render.escape import bytes_text, printable
-from kdump.render.inspect_objects import control_object
+from kdump.render.inspect_objects import control_object, put_bytes
 from kdump.render.long_value import PIECE, bytes_text_pieces
-from kdump.render.table import Column, UnknownColumn
+from kdump.render.table import Column, unknown_column
 from kdump.render.times import iso
 
 FLAGS = {
@@ -31,6 +31,7 @@ MANY = 10_000
 """Maximum number of headers in a piece of their text."""
 
 
+TYPE = "type"
 DECODED = ("keyDecoded", "valueDecoded", "keyProblem", "valueProblem", "keyNote", "valueNote", "names")
 """Columns of records that need their decoder."""
 
@@ -46,32 +47,42 @@ class TableDecoder(NamedTuple):
 
 
 def columns_of(
-    type_name: str, zone: tzinfo, names: list[str] | None, full: bool, decodes: TableDecoder | None = None
+    type_name: str,
+    zone: tzinfo,
+    names: list[str] | None,
+    full: bool,
+    decodes: TableDecoder | None = None,
+    path: Callable[[], str] = str,
 ) -> list[Column]:
-    """Return the columns of a table of these JSON objects: the default ones, or `names`. Raises UnknownColumn."""
+    """Return the columns of a table of these JSON objects: the default ones, or `names`. `path` returns the path of the
+    current file. Raises UnknownColumn."""
+    same = {
+        TYPE: Column(TYPE, TYPE, lambda item: type_name),
+        "file": Column("file", "file", lambda item: printable(path())),
+    }
     if type_name == "batch":
-        return batch_columns(zone, names)
+        return batch_columns(zone, names, same)
     if type_name == "record":
-        return record_columns(zone, names, full, decodes)
-    return entry_columns(type_name, zone, names)
+        return record_columns(zone, names, full, decodes, same)
+    return entry_columns(type_name, zone, names, same)
 
 
 def refuse_unknown(names: list[str] | None) -> None:
-    """Raise UnknownColumn for the first name that no table has."""
+    """Raise UnknownColumn for the first name that none of the tables of inspect has."""
     if not names:
         return
-    from kdump.render.all_answers import TYPES as ALL  # every answer, so only if names are given
-
     tables = [batch_columns(timezone.utc, None), record_columns(timezone.utc, None, False)]
-    known = {column.name for table in tables for column in table}
-    known |= {key.name for keys in ALL.values() for key in keys}
+    known = dict.fromkeys(column.name for table in tables for column in table)
+    classes = (InspectedBatch, InspectedRecord, *ENTRIES)
+    known |= dict.fromkeys((TYPE, *(key.name for cls in classes for key in answer_keys(cls))))
     for name in names:
         if name not in known:
-            raise UnknownColumn(f"unknown column {name!r}; known are {', '.join(sorted(known))}")
+            raise unknown_column(name, known)
 
 
-def batch_columns(zone: tzinfo, names: list[str] | None) -> list[Column]:
-    """Return the default columns of the batch table, or `names`. Raises UnknownColumn."""
+def batch_columns(zone: tzinfo, names: list[str] | None, same: dict[str, Column] | None = None) -> list[Column]:
+    """Return the default columns of the batch table, or `names`; `same`: those that depend on no batch. Raises
+    UnknownColumn."""
 
     def flags(batch: Batch) -> str:
         words = [word for key, word in FLAGS.items() if getattr(batch, key)]
@@ -107,14 +118,20 @@ def batch_columns(zone: tzinfo, names: list[str] | None) -> list[Column]:
         Column("magic", "magic", lambda b: str(b.magic), right=True, rank=1),
         Column("crcValid", "crc", lambda b: "ok" if b.crcValid else "BAD", rank=1),
     ]
-    return _choose(default, {key.name: _batch_key(key, zone) for key in answer_keys(InspectedBatch)[1:]}, names)
+    others = {key.name: _batch_key(key, zone) for key in answer_keys(InspectedBatch)[1:]}
+    return _choose(default, others | (same or {}), names)
 
 
 def record_columns(
-    zone: tzinfo, names: list[str] | None, full: bool, decodes: TableDecoder | None = None
+    zone: tzinfo,
+    names: list[str] | None,
+    full: bool,
+    decodes: TableDecoder | None = None,
+    same: dict[str, Column] | None = None,
 ) -> list[Column]:
-    """Return the default columns of the record table, or `names`. Raises UnknownColumn. With a decoder, the default
-    columns show decoded keys and values, and the bytes of those that are not decoded."""
+    """Return the default columns of the record table, or `names`; `same`: those that depend on no record. Raises
+    UnknownColumn. With a decoder, the default columns show decoded keys and values, and the bytes of those that are not
+    decoded."""
     limit = None if full else SHOWN_BYTES
 
     def key(record: Record) -> str:
@@ -168,7 +185,7 @@ def record_columns(
     others = {key.name: _record_key(key, zone) for key in answer_keys(InspectedRecord)[1:]}
     for name in DECODED:
         others[name] = Column(name, name, lambda record, name=name: _decoded_text(record, name, decodes), least=8)  # type: ignore[misc]
-    others |= {"key": plain_key, "value": plain_value}
+    others |= {"key": plain_key, "value": plain_value, **(same or {})}
     return _choose(default, others, names)
 
 
@@ -183,11 +200,14 @@ def _decoded_text(record: Record, name: str, decodes: TableDecoder | None) -> st
     return printable(out[name] if isinstance(out[name], str) else jsonl.line(out[name]))
 
 
-def entry_columns(type_name: str, zone: tzinfo, names: list[str] | None) -> list[Column]:
-    """Return the columns for the entries of a file without batches: its JSON keys, or `names`. Raises UnknownColumn."""
+def entry_columns(
+    type_name: str, zone: tzinfo, names: list[str] | None, same: dict[str, Column] | None = None
+) -> list[Column]:
+    """Return the columns for the entries of a file without batches: its JSON keys, or `names`; `same`: those that depend
+    on no entry. Raises UnknownColumn."""
     keys = [key for key in answer_keys(ANSWERS[type_name]) if key.name != "file"]
     columns = [_column(key, lambda entry, key=key: entry.values.get(key.name), zone, absent="") for key in keys]  # type: ignore[misc]
-    return _choose(columns, {}, names)
+    return _choose(columns, same or {}, names)
 
 
 def _choose(default: list[Column], others: dict[str, Column], names: list[str] | None) -> list[Column]:
@@ -196,7 +216,7 @@ def _choose(default: list[Column], others: dict[str, Column], names: list[str] |
     known = others | {column.name: column for column in default}
     for name in names:
         if name not in known:
-            raise UnknownColumn(f"unknown column {name!r}; known are {', '.join(known)}")
+            raise unknown_column(name, known)
     return [known[name] for name in names]
 
 
@@ -213,11 +233,20 @@ def _record_key(key: Key, zone: tzinfo) -> Column:
     def get(record: Record) -> Any:
         if name == "damaged":
             return not record.batch.crcValid
+        if name in ("keyEncoding", "valueEncoding"):
+            return _encoding(record.key if name == "keyEncoding" else record.value)
         if name == "control":
             return control_object(record)["type"] if record.is_control else None
         return getattr(record, name, None)
 
     return _column(key, get, zone)
+
+
+def _encoding(data: bytes | None) -> str | None:
+    """Return what a JSON object states about the encoding of a key or value."""
+    out: dict[str, Any] = {}
+    put_bytes(out, "data", data)
+    return out.get("dataEncoding")
 
 
 def _column(key: Key, get: Callable[[Any], Any], zone: tzinfo, absent: str = "-") -> Column:

@@ -13,16 +13,7 @@ from kdump.check.rules.records import noted_and_count_findings, noted_findings, 
 from kdump.decode.decoder_interface import DecodedRecord
 from kdump.decode.record_decoder import RecordDecoder
 from kdump.log.entries import Entry
-from kdump.log.inspect_answer import (
-    InspectedBatch,
-    InspectedCheckpointEntry,
-    InspectedIndexEntry,
-    InspectedProducer,
-    InspectedProperty,
-    InspectedRecord,
-    InspectedTimeIndexEntry,
-    InspectedTxnIndexEntry,
-)
+from kdump.log.inspect_answer import ENTRIES, InspectedBatch, InspectedRecord
 from kdump.log.paths import Target
 from kdump.log.record import Record
 from kdump.log.region import Batch, Region
@@ -38,24 +29,12 @@ from kdump.render.long_value import LARGE, bytes_text_pieces
 from kdump.render.record_template import Part, render
 from kdump.render.sink import CsvRows
 from kdump.render.stdout import Output
-from kdump.render.style import painter
 from kdump.render.table import Column, Table, problem_line
 
 NARROW = 180
 """Terminal columns below which decoded values of Kafka's own records are written below their rows."""
 MAX_VALUE_LINES = 4
 """Approximate maximum number of lines of such a value."""
-
-
-ENTRIES = (
-    InspectedIndexEntry,
-    InspectedTimeIndexEntry,
-    InspectedTxnIndexEntry,
-    InspectedProducer,
-    InspectedCheckpointEntry,
-    InspectedProperty,
-)
-"""Classes of the entries of files without batches."""
 
 
 class View(Protocol):
@@ -106,6 +85,8 @@ class TableView:
         """The column that is written below each row instead of in it."""
         self.names, self.full, self.zone = names, full, zone
         self.titles = titles
+        self._title = ""
+        """Line to write before the first one about the current file: nothing is written about a file without any."""
         self.table: Table | None = None
         self.type = ""
         """Type of the JSON objects in `table`."""
@@ -117,8 +98,7 @@ class TableView:
             if self.table is not None:
                 self.table.flush()
                 self.table = None
-            paint = painter(self.output.colour)
-            self.output.line(paint(printable(path_text(target.path)) + ":", "head"))
+            self._title = printable(path_text(target.path)) + ":"
 
     def _for(self, type_name: str) -> Table:
         """Return the table for objects of this type; ends the table of another type."""
@@ -130,11 +110,15 @@ class TableView:
             narrow = self.names is None and not full and (self.output.width or 0) < NARROW
             if decodes and decodes.is_wide and narrow:
                 decodes = decodes._replace(is_stacked=True)
-            columns = columns_of(type_name, self.zone, self.names, full, decodes)
+            columns = columns_of(type_name, self.zone, self.names, full, decodes, self._path)
             self.below = columns.pop() if type_name == "record" and decodes and decodes.is_stacked else None
-            self.table = Table(columns, self.output, full=self.full, chosen=self.names is not None)
+            before, self.table = self.table, Table(columns, self.output, full=self.full, chosen=self.names is not None)
+            self.table.title, self._title = self._title or (before.title if before is not None else ""), ""
             self.type = type_name
         return self.table
+
+    def _path(self) -> str:
+        return path_text(self.target.path) if self.target is not None else ""
 
     def _decodes(self) -> TableDecoder | None:
         """Return the decoder for the records of the current file; None if there is none."""
@@ -380,16 +364,26 @@ class HexView:
         self.dump = Hexdump(output, full=full, zone=zone, decoding=decoding)
         self.records = records
         self.titles = titles
+        self._title = ""
+        """As in TableView."""
 
     def file(self, target: Target) -> None:
         if self.titles:
-            self.output.line(self.dump.paint(printable(path_text(target.path)) + ":", "head"))
+            self._title = printable(path_text(target.path)) + ":"
+
+    def _begin(self) -> None:
+        """Write the title of the current file, unless it has been written."""
+        if self._title:
+            self.output.line(self.dump.paint(self._title, "head"))
+            self._title = ""
 
     def entry(self, target: Target, entry: Entry) -> int:
+        self._begin()
         self.dump.entry(entry)
         return 1 if entry.type else 0
 
     def finding(self, finding: Finding) -> None:
+        self._begin()
         self.dump.finding(finding)
 
     def batch(self, target: Target, batch: Batch, records: Iterable[Record]) -> int:
@@ -401,11 +395,13 @@ class HexView:
                 rows += 1
                 yield record
 
+        self._begin()
         self.dump.target = target
         self.dump.batch(batch, counted())
         return rows if self.records else 1
 
     def region(self, target: Target, region: Region, window: Window) -> None:
+        self._begin()
         self.dump.region(region, window)
 
     def tick(self) -> None:

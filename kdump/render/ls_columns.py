@@ -9,7 +9,7 @@ from typing import Any
 from kdump.answer import ANSWERS, Object, answer_keys
 from kdump.render.amounts import size_text
 from kdump.render.escape import printable
-from kdump.render.table import Column, UnknownColumn
+from kdump.render.table import Column, unknown_column
 from kdump.render.times import iso
 
 MORE = "+?"
@@ -33,7 +33,7 @@ def ls_columns(type_name: str, zone: tzinfo, names: list[str] | None, widest: in
         return [known[name] for name in DEFAULT[type_name]]
     for name in names:
         if name not in known:
-            raise UnknownColumn(f"unknown column {name!r}; known are {', '.join(known)}")
+            raise unknown_column(name, known)
     return [known[name] for name in names]
 
 

@@ -17,7 +17,7 @@ from kdump.render.retention_tables import RETENTION_TABLES, retention_style
 from kdump.render.sink import Sink, is_problem, objects_of
 from kdump.render.state_cells import cell
 from kdump.render.stdout import Output
-from kdump.render.table import Column, Table, UnknownColumn
+from kdump.render.table import Column, Table, unknown_column
 
 Object = dict[str, Any]
 
@@ -201,7 +201,7 @@ def columns(kind: str, zone: tzinfo, names: list[str] | None = None, without: tu
         return [_column(keys[each.name], zone, each) for each in TABLES[kind] if each.name not in without]
     for name in names:
         if name not in keys:
-            raise UnknownColumn(f"unknown column {name!r}; known are {', '.join(keys)}")
+            raise unknown_column(name, keys)
     usual = {each.name: each for each in TABLES[kind]}
     return [_column(keys[name], zone, usual.get(name, ColumnSpec(name))) for name in names]
 

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import difflib
+import re
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from textwrap import wrap
 from typing import Any, NamedTuple
 
+from kdump.render.escape import printable
 from kdump.render.long_value import without_end
 from kdump.render.stdout import Output
 from kdump.render.style import cut, painter, width
@@ -16,17 +19,41 @@ SAMPLE = 100
 """Number of rows that are collected before the first is written."""
 LARGE_SAMPLE = 1 << 20
 """Number of characters in cells after which no more rows are collected."""
+FEW_NAMES = 12
+"""Number of columns up to which the error for an unknown one lists them all."""
+SIMILAR_NAMES = 4
+"""Maximum number of similar names that it lists otherwise."""
 GAP_IN_ROWS, MAX_WAIT = 0.5, 2.0
 """On a terminal: seconds since the last row, and since the first, after which rows are written without waiting for
 more. Not elsewhere, so that a table has the same widths on every run."""
 
 
 class UnknownColumn(ValueError):
-    """Raised for a name that the table does not have; the message lists its names."""
+    """Raised for a name that the table does not have; the message lists its names, or the most similar ones."""
 
 
 class OtherColumns(ValueError):
     """Raised for a row that does not have the columns of the CSV so far."""
+
+
+def unknown_column(name: str, known: Iterable[str]) -> UnknownColumn:
+    """Return the error for a column that none of the `known` ones is; one line, whatever their number."""
+    names = list(dict.fromkeys(known))
+    if len(names) <= FEW_NAMES:
+        return UnknownColumn(f"unknown column {printable(name)!r}; known are {', '.join(names)}")
+    by_letters = {_letters(each): each for each in names}
+    typed = _letters(name)
+    similar = [each for letters, each in by_letters.items() if len(typed) > 2 and typed in letters]
+    similar += [by_letters[each] for each in difflib.get_close_matches(typed, by_letters, FEW_NAMES, 0.5)]
+    found = list(dict.fromkeys(similar))[:SIMILAR_NAMES]
+    hint = f"similar are {', '.join(found)} " if found else ""
+    return UnknownColumn(
+        f"unknown column {printable(name)!r}; {hint}({len(names)} columns, named as the keys of --json)"
+    )
+
+
+def _letters(name: str) -> str:
+    return re.sub(r"[^a-z0-9]", "", name.lower())
 
 
 def problem_line(code: str, position: int | None, message: str) -> str:
@@ -76,6 +103,8 @@ class Table:
         self._sampled = 0
         self._widths: list[int] | None = None
         self._shown: list[int] = []
+        self.title = ""
+        """Line to write before the first one; a table without rows has none."""
         self.placed: SizedColumns | None = None
         """None until the first rows are written, and if cells are truncated."""
 
@@ -216,8 +245,14 @@ class Table:
         widths = [max(w, width(column.label)) for w, column in zip(self._widths, self.columns)]
         return any(self._least(sorted([*self._shown, i]), widths) <= self.room for i in hidden)
 
+    def _begin(self) -> None:
+        if self.title:
+            self.output.line(self.paint(self.title, "head"))
+            self.title = ""
+
     def _head(self) -> None:
         assert self._widths is not None
+        self._begin()
         labels = [self._pad(i, self.columns[i].label) for i in self._shown]
         self.output.line(self.paint(GAP.join(labels).rstrip(), "head"))
 
@@ -226,6 +261,7 @@ class Table:
         self.output.line(self.paint(text, row.style) if row.style else text)
 
     def _write_text(self, text: str, style: str) -> None:
+        self._begin()
         indent = " " * (len(text) - len(text.lstrip()) + 2)
         for line in (
             [text] if self.room is None else wrap(text, self.room, subsequent_indent=indent, break_on_hyphens=False)
