@@ -87,6 +87,6 @@ def test_help_of_a_command() -> None:
 
 
 def test_version() -> None:
-    said = {kdump(option).stdout for option in ("-v", "-V", "--version")}
-    assert len(said) == 1
-    assert f"version {__version__}" in said.pop()
+    printed = {kdump(option).stdout for option in ("-v", "-V", "--version")}
+    assert len(printed) == 1
+    assert f"version {__version__}" in printed.pop()

@@ -3,17 +3,14 @@ and `kdump help NAME`."""
 
 from __future__ import annotations
 
-import difflib
 import os
 import re
 from collections.abc import Iterator
 
 import click
 
-from kdump.render.escape import printable
-
 HELP = "help"
-"""`kdump help NAME` is `kdump NAME --help`. It is no command of its own: it reads nothing."""
+"""`kdump help NAME` is the same as `kdump NAME --help`, and not a command of its own."""
 SECTIONS = {
     "ls": "What is on this disk?",
     "verify": "Is it intact? Will the broker start?",
@@ -30,7 +27,8 @@ the same one."""
 SUGGESTED = 3
 """Maximum number of commands suggested for a mistyped name."""
 SIMILARITY = 0.65
-"""Of a mistyped name, as difflib measures it. Less similar names come after commands whose help mentions the word."""
+"""Minimum similarity of a mistyped name and a command, as difflib measures it. Commands whose help mentions the word
+come before less similar ones."""
 
 
 def sections(commands: dict[str, str]) -> Iterator[tuple[str, list[tuple[str, str]]]]:
@@ -48,6 +46,8 @@ def sections(commands: dict[str, str]) -> Iterator[tuple[str, list[tuple[str, st
 def unknown_command(name: str, commands: dict[str, str]) -> click.UsageError:
     """Return the error for a command that does not exist, with the most similar ones: first by name, then by what their
     help mentions."""
+    from kdump.render.escape import printable  # every run imports this module
+
     shown = printable(name)
     if os.sep in name or os.path.exists(name):
         return click.UsageError(f"{shown} is a path, not a command; to list what is there: kdump ls {shown}")
@@ -57,6 +57,8 @@ def unknown_command(name: str, commands: dict[str, str]) -> click.UsageError:
 
 
 def _similar(name: str, commands: dict[str, str]) -> list[str]:
+    import difflib
+
     by_name = difflib.get_close_matches(name, commands, SUGGESTED, SIMILARITY)
     if by_name:
         return by_name

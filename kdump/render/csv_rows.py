@@ -10,7 +10,7 @@ from kdump import jsonl
 from kdump.answer import Object, answer_keys
 from kdump.render.escape import printable
 from kdump.render.stdout import Output
-from kdump.render.table import unknown_column
+from kdump.render.table import check_names
 
 _NEEDS_QUOTES = re.compile('[",\r\n]|^[ \t]|[ \t]$')
 TYPE = "type"
@@ -22,9 +22,7 @@ def csv_columns(types: Iterable[type], names: list[str] | None = None) -> list[s
     classes = list(types)
     known = dict.fromkeys(key.name for cls in classes for key in answer_keys(cls))
     every = [*([TYPE] if len(classes) > 1 else []), *known]
-    for name in names or ():
-        if name != TYPE and name not in known:
-            raise unknown_column(name, every)
+    check_names([name for name in names or () if name != TYPE], every)
     return every if names is None else names
 
 

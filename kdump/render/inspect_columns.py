@@ -13,11 +13,12 @@ from kdump.decode.decoder_interface import DecodedRecord
 from kdump.log.inspect_answer import ENTRIES, InspectedBatch, InspectedRecord
 from kdump.log.record import Record
 from kdump.log.region import Batch
+from kdump.render.csv_rows import TYPE
 from kdump.render.decoded_values import add_decoded, key_cell, value_cell
 from kdump.render.escape import bytes_text, printable
 from kdump.render.inspect_objects import control_object, put_bytes
 from kdump.render.long_value import PIECE, bytes_text_pieces
-from kdump.render.table import Column, unknown_column
+from kdump.render.table import Column, check_names
 from kdump.render.times import iso
 
 FLAGS = {
@@ -31,7 +32,6 @@ MANY = 10_000
 """Maximum number of headers in a piece of their text."""
 
 
-TYPE = "type"
 DECODED = ("keyDecoded", "valueDecoded", "keyProblem", "valueProblem", "keyNote", "valueNote", "names")
 """Columns of records that need their decoder."""
 
@@ -75,14 +75,12 @@ def refuse_unknown(names: list[str] | None) -> None:
     known = dict.fromkeys(column.name for table in tables for column in table)
     classes = (InspectedBatch, InspectedRecord, *ENTRIES)
     known |= dict.fromkeys((TYPE, *(key.name for cls in classes for key in answer_keys(cls))))
-    for name in names:
-        if name not in known:
-            raise unknown_column(name, known)
+    check_names(names, known)
 
 
 def batch_columns(zone: tzinfo, names: list[str] | None, same: dict[str, Column] | None = None) -> list[Column]:
-    """Return the default columns of the batch table, or `names`; `same`: those that depend on no batch. Raises
-    UnknownColumn."""
+    """Return the default columns of the batch table, or `names`; `same`: those that are the same for all batches.
+    Raises UnknownColumn."""
 
     def flags(batch: Batch) -> str:
         words = [word for key, word in FLAGS.items() if getattr(batch, key)]
@@ -129,9 +127,9 @@ def record_columns(
     decodes: TableDecoder | None = None,
     same: dict[str, Column] | None = None,
 ) -> list[Column]:
-    """Return the default columns of the record table, or `names`; `same`: those that depend on no record. Raises
-    UnknownColumn. With a decoder, the default columns show decoded keys and values, and the bytes of those that are not
-    decoded."""
+    """Return the default columns of the record table, or `names`; `same`: those that are the same for all records. With
+    a decoder, the default columns show decoded keys and values, and the bytes of those that are not decoded. Raises
+    UnknownColumn."""
     limit = None if full else SHOWN_BYTES
 
     def key(record: Record) -> str:
@@ -203,8 +201,8 @@ def _decoded_text(record: Record, name: str, decodes: TableDecoder | None) -> st
 def entry_columns(
     type_name: str, zone: tzinfo, names: list[str] | None, same: dict[str, Column] | None = None
 ) -> list[Column]:
-    """Return the columns for the entries of a file without batches: its JSON keys, or `names`; `same`: those that depend
-    on no entry. Raises UnknownColumn."""
+    """Return the columns for the entries of a file without batches: its JSON keys, or `names`; `same`: those that
+    are the same for all entries. Raises UnknownColumn."""
     keys = [key for key in answer_keys(ANSWERS[type_name]) if key.name != "file"]
     columns = [_column(key, lambda entry, key=key: entry.values.get(key.name), zone, absent="") for key in keys]  # type: ignore[misc]
     return _choose(columns, same or {}, names)
@@ -214,9 +212,7 @@ def _choose(default: list[Column], others: dict[str, Column], names: list[str] |
     if names is None:
         return default
     known = others | {column.name: column for column in default}
-    for name in names:
-        if name not in known:
-            raise unknown_column(name, known)
+    check_names(names, known)
     return [known[name] for name in names]
 
 

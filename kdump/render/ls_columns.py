@@ -9,7 +9,7 @@ from typing import Any
 from kdump.answer import ANSWERS, Object, answer_keys
 from kdump.render.amounts import size_text
 from kdump.render.escape import printable
-from kdump.render.table import Column, unknown_column
+from kdump.render.table import Column, check_names
 from kdump.render.times import iso
 
 MORE = "+?"
@@ -31,9 +31,7 @@ def ls_columns(type_name: str, zone: tzinfo, names: list[str] | None, widest: in
     known["notes"] = Column("notes", "notes", _notes, rank=8, least=30)
     if names is None:
         return [known[name] for name in DEFAULT[type_name]]
-    for name in names:
-        if name not in known:
-            raise unknown_column(name, known)
+    check_names(names, known)
     return [known[name] for name in names]
 
 

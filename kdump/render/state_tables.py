@@ -17,7 +17,7 @@ from kdump.render.retention_tables import RETENTION_TABLES, retention_style
 from kdump.render.sink import Sink, is_problem, objects_of
 from kdump.render.state_cells import cell
 from kdump.render.stdout import Output
-from kdump.render.table import Column, Table, unknown_column
+from kdump.render.table import Column, Table, check_names
 
 Object = dict[str, Any]
 
@@ -199,9 +199,7 @@ def columns(kind: str, zone: tzinfo, names: list[str] | None = None, without: tu
     keys = {key.name: key for key in answer_keys(ANSWERS[kind])}
     if names is None:
         return [_column(keys[each.name], zone, each) for each in TABLES[kind] if each.name not in without]
-    for name in names:
-        if name not in keys:
-            raise unknown_column(name, keys)
+    check_names(names, keys)
     usual = {each.name: each for each in TABLES[kind]}
     return [_column(keys[name], zone, usual.get(name, ColumnSpec(name))) for name in names]
 

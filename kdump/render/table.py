@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import difflib
 import re
 import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from textwrap import wrap
 from typing import Any, NamedTuple
 
@@ -36,8 +35,17 @@ class OtherColumns(ValueError):
     """Raised for a row that does not have the columns of the CSV so far."""
 
 
-def unknown_column(name: str, known: Iterable[str]) -> UnknownColumn:
-    """Return the error for a column that none of the `known` ones is; one line, whatever their number."""
+def check_names(names: Iterable[str], known: Collection[str]) -> None:
+    """Raise UnknownColumn for the first name that is not one of the `known` columns."""
+    for name in names:
+        if name not in known:
+            raise _unknown_column(name, known)
+
+
+def _unknown_column(name: str, known: Iterable[str]) -> UnknownColumn:
+    """Return the error for a name; its message is one line, however many columns there are."""
+    import difflib  # only for this error
+
     names = list(dict.fromkeys(known))
     if len(names) <= FEW_NAMES:
         return UnknownColumn(f"unknown column {printable(name)!r}; known are {', '.join(names)}")
