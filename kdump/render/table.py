@@ -54,7 +54,7 @@ def _unknown_column(name: str, known: Iterable[str]) -> UnknownColumn:
     similar = [each for letters, each in by_letters.items() if len(typed) > 2 and typed in letters]
     similar += [by_letters[each] for each in difflib.get_close_matches(typed, by_letters, FEW_NAMES, 0.5)]
     found = list(dict.fromkeys(similar))[:SIMILAR_NAMES]
-    hint = f"similar are {', '.join(found)}; " if found else ""
+    hint = f"similar: {', '.join(found)}; " if found else ""
     return UnknownColumn(f"unknown column {printable(name)!r}; {hint}the {len(names)} columns are the keys of --json")
 
 
