@@ -46,10 +46,12 @@ def sections(commands: dict[str, str]) -> Iterator[tuple[str, list[tuple[str, st
 def unknown_command(name: str, commands: dict[str, str]) -> click.UsageError:
     """Return the error for a command that does not exist, with the most similar ones: first by name, then by what their
     help mentions."""
-    from kdump.render.escape import printable  # every run imports this module
+    # Not at the top: every run imports this module.
+    from kdump.log import file_system
+    from kdump.render.escape import printable
 
     shown = printable(name)
-    if os.sep in name or os.path.exists(name):
+    if os.sep in name or file_system.exists(name):
         return click.UsageError(f"{shown} is a path, not a command; to list what is there: kdump ls {shown}")
     names = " or ".join(f"kdump {each}" for each in _similar(name.lower(), commands)[:SUGGESTED])
     hint = f"did you mean {names}?" if names else "kdump --help lists the commands"
