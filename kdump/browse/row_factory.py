@@ -23,7 +23,7 @@ from kdump.log.region import Batch, LegacyRecordBatch, Problem, Region
 from kdump.render.amounts import size_text
 from kdump.render.escape import path_text, printable
 from kdump.render.inspect_columns import TableDecoder, columns_of
-from kdump.render.table import Column
+from kdump.render.table import NAME, Column
 from kdump.render.times import iso
 
 CHECKED = 64 * 1024
@@ -52,7 +52,7 @@ def _number(value: int | None) -> str:
 def file_columns(zone: tzinfo) -> list[Column]:
     """Return the columns for directories, partitions and files."""
     return [
-        Column("name", "name", lambda t: t.name, least=24),
+        Column("name", "name", lambda t: t.name, least=24, cuts=NAME),
         Column("segments", "segments", lambda t: _number(t.segments), right=True, rank=5),
         Column("size", "size", lambda t: "" if t.size is None else size_text(t.size), right=True),
         Column("logStartOffset", "logStart", lambda t: _number(t.start), right=True, rank=6),

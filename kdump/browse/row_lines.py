@@ -10,7 +10,7 @@ from kdump.browse.row_listings import BrowseRow
 from kdump.render.style import cut
 from kdump.render.style import width as width_of
 from kdump.render.style_marks import mark_style
-from kdump.render.table import Column, Table
+from kdump.render.table import TEXT, VALUE, Column, Table
 from kdump.render.table import TableRow as TableRow
 
 
@@ -27,7 +27,9 @@ class _TableLayout(Table):
 def table(columns: list[Column], rows: list[BrowseRow], width: int) -> tuple[HexLine, list[HexLine]]:
     """Return the header line and one line per row, fitted to `width` terminal columns."""
     output = CapturedLines(width)
-    laid = _TableLayout([column._replace(cell=itemgetter(n)) for n, column in enumerate(columns)], output)
+    kinds = [VALUE if column.cuts == TEXT else column.cuts for column in columns]  # one line per row
+    columns = [column._replace(cell=itemgetter(n), cuts=kinds[n]) for n, column in enumerate(columns)]
+    laid = _TableLayout(columns, output)
     laid.paint = mark_style
     for row in rows:
         if not row.text:

@@ -34,7 +34,7 @@ from kdump.render.escape import bytes_text, path_text, printable
 from kdump.render.sink import Sink
 from kdump.render.stdout import Output
 from kdump.render.style import painter
-from kdump.render.table import Column, Table
+from kdump.render.table import PATH, Column, Table
 from kdump.render.times import iso
 
 STYLE = {SAME: "name", PREFIX: "torn", DIVERGENT: "bad", None: "torn"}
@@ -123,7 +123,7 @@ class DiffReport(Sink["Diff | DiffSummary"]):
         has_tails = diff.history
         columns = [
             Column("copy", "", lambda n: letter(n)),
-            Column("path", "copy", lambda n: printable(path_text(diff.copies[n].path)), least=16),
+            Column("path", "copy", lambda n: printable(path_text(diff.copies[n].path)), least=16, cuts=PATH),
             Column("logStart", "logStart", lambda n: str(diff.copies[n].logStartOffset), True, 6),
             Column("logEnd", "logEnd", lambda n: _end(diff.copies[n]), True),
             Column("highWatermark", "highWatermark", lambda n: _mark(diff.copies[n]), True, 3),

@@ -21,7 +21,7 @@ from kdump.render.inspect_objects import summary_object
 from kdump.render.sink import Sink
 from kdump.render.stdout import Output
 from kdump.render.style import painter
-from kdump.render.table import Column, Table
+from kdump.render.table import TEXT, Column, Table
 
 STYLE = {ERROR: "bad", WARNING: "torn", INFO: "dim"}
 NEAR = 4096
@@ -305,7 +305,7 @@ class CodeTable(Sink[Code]):
             Column("code", "CODE", lambda code: code.code),
             Column("family", "FAMILY", lambda code: code.family),
             Column("severity", "SEVERITY", lambda code: code.severity + (" *" if code.unless else "")),
-            Column("meaning", "MEANING", lambda code: code.meaning, least=20),
+            Column("meaning", "MEANING", lambda code: code.meaning, least=20, cuts=TEXT),
         ]
         self.table = Table(columns, output)
 

@@ -22,6 +22,7 @@ FORENSIC_TABLES: dict[str, tuple[ColumnSpec, ...]] = {
         ColumnSpec("remarks", "", 8, 24),
     ),
     "transactionPartition": (
+        ColumnSpec("source", "in", least=12),
         ColumnSpec("topic"),
         ColumnSpec("partition"),
         ColumnSpec("committed"),
@@ -75,6 +76,7 @@ FORENSIC_TABLES: dict[str, tuple[ColumnSpec, ...]] = {
         ColumnSpec("remarks", "", 6, 24),
     ),
     "producerPartition": (
+        ColumnSpec("source", "in", least=12),
         ColumnSpec("topic"),
         ColumnSpec("partition"),
         ColumnSpec("producers"),

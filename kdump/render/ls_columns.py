@@ -9,7 +9,7 @@ from typing import Any
 from kdump.answer import ANSWERS, Object, answer_keys
 from kdump.render.amounts import size_text
 from kdump.render.escape import printable
-from kdump.render.table import Column, check_names
+from kdump.render.table import NAME, TEXT, Column, check_names
 from kdump.render.times import iso
 
 MORE = "+?"
@@ -24,11 +24,11 @@ def ls_columns(type_name: str, zone: tzinfo, names: list[str] | None, widest: in
     # Names are known before the rows are read: the first rows do not have to guess how wide that column will be.
     known["name"] = Column("name", ROWS[type_name].ljust(widest), lambda row: printable(str(row["name"])))
     if widest > WIDE:
-        known["name"] = known["name"]._replace(least=20)
+        known["name"] = known["name"]._replace(least=20, cuts=NAME)
     for name, label, rank in RANKED:
         if name in known:
             known[name] = known[name]._replace(label=label, rank=rank)
-    known["notes"] = Column("notes", "notes", _notes, rank=8, least=30)
+    known["notes"] = Column("notes", "notes", _notes, rank=8, least=30, cuts=TEXT)
     if names is None:
         return [known[name] for name in DEFAULT[type_name]]
     check_names(names, known)

@@ -107,7 +107,7 @@ class ProducerReport(Sink[Any]):
             return
         if self._summary:
             self.shown += 1
-            self.tables.write("producerPartition", map(answer_object, self._summary))
+            self.tables.write_summary("producerPartition", [*map(answer_object, self._summary)])
         if self.lines.waiting and self.shown:
             self.output.line("")
         self.shown += self.lines.write()

@@ -23,7 +23,7 @@ from kdump.log.file_kinds import INDEX, TIME_INDEX, TXN_INDEX, FileKind
 from kdump.render.escape import path_text, printable
 from kdump.render.sink import Sink
 from kdump.render.stdout import Output
-from kdump.render.table import Column, Table
+from kdump.render.table import PATH, Column, Table
 
 MAX_SHOWN = 3
 """Maximum wrong entries per file, and damaged byte ranges per segment, that are printed unless --full is given."""
@@ -50,7 +50,7 @@ class ReindexReport(Sink[Reindexed | ReindexSummary]):
         self.out = out
         self.hidden = 0
         columns = [
-            Column("file", "segment", lambda made: printable(path_text(made.file)), least=24),
+            Column("file", "segment", lambda made: printable(path_text(made.file)), least=24, cuts=PATH),
             Column("size", "bytes", lambda made: str(made.rebuilt.size), True, 5),
             Column("batches", "batches", lambda made: str(made.rebuilt.batches), True, 4),
             *(Column(kind.name, name, _cell(kind)) for kind, name in NAMES.items()),

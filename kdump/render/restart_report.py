@@ -33,7 +33,7 @@ from kdump.render.escape import path_text, printable
 from kdump.render.sink import Sink
 from kdump.render.stdout import Output
 from kdump.render.style import painter
-from kdump.render.table import Column, Table
+from kdump.render.table import NAME, TEXT, Column, Table
 
 NAMED = 20
 """Maximum number of missing partitions that are shown; --full and JSON show all."""
@@ -242,7 +242,7 @@ def unchecked(plan: RestartPlan) -> str:
 
 def columns() -> list[Column]:
     return [
-        Column("partition", "partition", _name, least=16),
+        Column("partition", "partition", _name, least=16, cuts=NAME),
         Column("recoveryPoint", "recoveryPoint", lambda each: _number(each.recoveryPoint), True, 4),
         Column("logStart", "logStart", lambda each: _number(each.logStartOffset), True, 5),
         Column("logEnd", "logEnd", lambda each: _number(each.logEndOffset), True),
@@ -250,7 +250,7 @@ def columns() -> list[Column]:
         Column("recovered", "re-read", lambda each: str(each.recovered) if each.recovered else "", True, 8),
         Column("bytesRead", "reads", lambda each: size_text(each.bytesRead) if each.bytesRead else "", True, 7),
         Column("bytesCut", "removed", lambda each: size_text(each.bytesCut) if each.bytesCut else "", True, 8),
-        Column("does", "", startup_remarks, False, 6, 12),
+        Column("does", "", startup_remarks, False, 8, 20, TEXT),
     ]
 
 

@@ -30,7 +30,7 @@ RETENTION_TABLES: dict[str, tuple[ColumnSpec, ...]] = {
         ColumnSpec("emptyBatches", "empty", 2),
     ),
     "retentionHold": (
-        ColumnSpec("source", "in", 7, 12),
+        ColumnSpec("source", "in", least=12),
         ColumnSpec("topic", "", 9, 12),
         ColumnSpec("partition"),
         ColumnSpec("hold"),
@@ -44,7 +44,7 @@ RETENTION_TABLES: dict[str, tuple[ColumnSpec, ...]] = {
         ColumnSpec("message", "", 5, 24),
     ),
     "retention": (
-        ColumnSpec("source", "in", 7, 12),
+        ColumnSpec("source", "in", least=12),
         ColumnSpec("topic", "", 9, 12),
         ColumnSpec("partition"),
         ColumnSpec("verdict"),

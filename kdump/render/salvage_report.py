@@ -13,7 +13,7 @@ from kdump.render.escape import path_text, printable
 from kdump.render.sink import Sink
 from kdump.render.stdout import Output
 from kdump.render.style import painter
-from kdump.render.table import Column, Table
+from kdump.render.table import TEXT, Column, Table
 
 MAX_SHOWN = 10
 """Maximum losses and offset gaps per partition that are printed unless --full is given; the ledger has all."""
@@ -85,7 +85,7 @@ class SalvageReport(Sink[Salvaged | SalvageSummary]):
             Column("bytes", "bytes", lambda fate: f"{made.bytes[fate]:,}", True),
             Column("batches", "batches", lambda fate: _count(made.batches.get(fate, 0)), True, 5),
             Column("records", "records", lambda fate: _count(made.records.get(fate, 0)), True, 6),
-            Column("meaning", "", lambda fate: FATES[fate], False, 1, 20),
+            Column("meaning", "", lambda fate: FATES[fate], False, 1, 20, TEXT),
         ]
         table = Table(columns, self.output, full=self.full)
         for fate in fates:

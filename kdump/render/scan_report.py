@@ -16,7 +16,7 @@ from kdump.render.findings_report import FindingsReport
 from kdump.render.sink import Sink
 from kdump.render.stdout import Output
 from kdump.render.style import painter
-from kdump.render.table import Column, Table
+from kdump.render.table import NAME, Column, Table
 from kdump.render.times import iso
 
 Object = dict[str, Any]
@@ -159,7 +159,7 @@ def _right(name: str, label: str, cell: CellText) -> Column:
     return Column(name, label, cell, right=True)
 
 
-TOPIC = Column("topic", "topic", _text("topic"), least=12)
+TOPIC = Column("topic", "topic", _text("topic"), least=12, cuts=NAME)
 PARTITION = _right("partition", "partition", _text("partition"))
 RECORDS = _right("records", "records", _number("records"))
 SIZE = _right("bytes", "size", _size("bytes"))
@@ -171,11 +171,11 @@ TRANSACTIONS = [
     _right("firstOffset", "from offset", _number("firstOffset")),
     RECORDS,
     Column("timestamp", "started", _time("timestamp"), rank=3),
-    Column("transactionalId", "transactionalId", _text("transactionalId"), least=12),
+    Column("transactionalId", "transactionalId", _text("transactionalId"), least=12, cuts=NAME),
     Column("state", "state", _text("state"), rank=4),
 ]
 GROUPS = [
-    Column("groupId", "group", _text("groupId"), least=12),
+    Column("groupId", "group", _text("groupId"), least=12, cuts=NAME),
     Column("groupType", "type", _text("groupType")),
     Column("state", "state", _text("state")),
     _right("lag", "lag", _number("lag")),

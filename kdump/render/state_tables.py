@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from datetime import tzinfo
 from functools import partial
 from typing import Any
@@ -22,6 +22,7 @@ from kdump.render.table import Column, Table, check_names
 Object = dict[str, Any]
 
 
+LEAST = {"resourceName": 12, "principal": 12}
 TABLES: dict[str, tuple[ColumnSpec, ...]] = {
     "group": (
         ColumnSpec("groupId", "group", least=20),
@@ -38,7 +39,7 @@ TABLES: dict[str, tuple[ColumnSpec, ...]] = {
         ColumnSpec("lastCommit", "last commit", 4),
     ),
     "groupMember": (
-        ColumnSpec("groupId", "group", 5, 16),
+        ColumnSpec("groupId", "group", least=16),
         ColumnSpec("memberId", "member", least=16),
         ColumnSpec("instanceId", "instance", 6, 10),
         ColumnSpec("clientId", "client", 8, 12),
@@ -52,7 +53,7 @@ TABLES: dict[str, tuple[ColumnSpec, ...]] = {
         ColumnSpec("target", "", 2, 16),
     ),
     "groupOffset": (
-        ColumnSpec("groupId", "group", 5, 12),
+        ColumnSpec("groupId", "group", least=12),
         ColumnSpec("topic", "", 9, 12),
         ColumnSpec("partition", ""),
         ColumnSpec("offset"),
@@ -67,7 +68,7 @@ TABLES: dict[str, tuple[ColumnSpec, ...]] = {
         ColumnSpec("remark", "", 7, 24),
     ),
     "groupShare": (
-        ColumnSpec("groupId", "group", 5, 12),
+        ColumnSpec("groupId", "group", least=12),
         ColumnSpec("topic", "", 9, 12),
         ColumnSpec("partition", ""),
         ColumnSpec("startOffset", "start"),
@@ -142,15 +143,21 @@ TABLES: dict[str, tuple[ColumnSpec, ...]] = {
         ColumnSpec("state", "", 9, 10),
     ),
     "clusterConfig": (
-        ColumnSpec("resourceType", "of", 5),
+        ColumnSpec("resourceType", "of"),
         ColumnSpec("resourceName", "resource", 9, 12),
         ColumnSpec("name"),
         ColumnSpec("value", "", 9, 16),
     ),
     "clusterQuota": (ColumnSpec("entity", "", 9, 16), ColumnSpec("name", "quota"), ColumnSpec("value")),
-    "clusterAcl": tuple(ColumnSpec(key.name, "", 1 if key.name == "id" else 8) for key in answer_keys(ClusterAcl)),
+    "clusterAcl": tuple(
+        ColumnSpec(key.name, "", 1) if key.name == "id" else ColumnSpec(key.name, least=LEAST.get(key.name))
+        for key in answer_keys(ClusterAcl)
+    ),
     "clusterScram": (ColumnSpec("name", "user"), ColumnSpec("mechanism"), ColumnSpec("iterations")),
-    "clusterToken": tuple(ColumnSpec(key.name, "", 5) for key in answer_keys(ClusterToken)),
+    "clusterToken": tuple(
+        ColumnSpec(key.name) if key.name == "tokenId" else ColumnSpec(key.name, "", 5)
+        for key in answer_keys(ClusterToken)
+    ),
     **FORENSIC_TABLES,
     **RETENTION_TABLES,
 }
@@ -207,7 +214,7 @@ def columns(kind: str, zone: tzinfo, names: list[str] | None = None, without: tu
 def _column(key: Key, zone: tzinfo, shown: ColumnSpec) -> Column:
     text = partial(_text, key, zone)
     right = key.type.startswith("number") and key.unit != "epoch ms"
-    return Column(key.name, shown.label or key.name, text, right, shown.rank, shown.least)
+    return Column(key.name, shown.label or key.name, text, right, shown.rank, shown.least, shown.cuts)
 
 
 def _text(key: Key, zone: tzinfo, value: Object) -> str:
@@ -230,6 +237,11 @@ class StateTables:
         """Return a table for such objects, without the default columns in `without`."""
         shown = columns(kind, self.zone, self.names, without)
         return Table(shown, self.output, full=self.full, chosen=self.names is not None)
+
+    def write_summary(self, kind: str, values: Sequence[Object]) -> None:
+        """Write a whole table of partitions; their source is a column only if there are several."""
+        several = len({value["source"] for value in values}) > 1
+        self.write(kind, values, () if several else ("source",))
 
     def write(self, kind: str, values: Iterable[Object], without: tuple[str, ...] = ()) -> int:
         """Write a whole table, or nothing if there are no rows. Return the number of rows."""

@@ -20,7 +20,7 @@ from kdump.render.sink import Sink
 from kdump.render.stats_objects import split_key
 from kdump.render.stdout import Output
 from kdump.render.style import cut, painter
-from kdump.render.table import Column, Table
+from kdump.render.table import NAME, Column, Table
 from kdump.render.times import iso
 
 PIPE_WIDTH = 80
@@ -102,7 +102,7 @@ class StatsReport(Sink[StatsPart]):
             return "" if when is None else iso(when, self.zone)
 
         columns = [
-            Column("name", "partition", name_of, least=20),
+            Column("name", "partition", name_of, least=20, cuts=NAME),
             Column("bytes", "size", lambda s: size_text(s.bytes), True),
             Column("batches", "batches", lambda s: f"{s.batches:,}", True, 7),
             Column("records", "records", lambda s: f"{s.records:,}", True),

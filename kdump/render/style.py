@@ -46,6 +46,29 @@ def width(text: str) -> int:
     return cell_len(text)
 
 
+def cut_start(text: str, room: int) -> str:
+    """Truncate the text to at most `room` columns, and keep its end, which tells paths apart."""
+    return text if width(text) <= room else "…" + _end(text, room - 1) if room > 0 else ""
+
+
+def cut_middle(text: str, room: int) -> str:
+    """Truncate the text to at most `room` columns, and keep both ends, which tell names apart."""
+    if width(text) <= room:
+        return text
+    kept = (room - 1) // 2
+    return cut(text, room - kept) + _end(text, kept)
+
+
+def _end(text: str, room: int) -> str:
+    """Return as many of the last characters as fit into `room` columns."""
+    if text.isascii():
+        return text[len(text) - room :] if room > 0 else ""
+    start, used = len(text), 0
+    while start and (used := used + width(text[start - 1])) <= room:
+        start -= 1
+    return text[start:]
+
+
 def cut(text: str, room: int) -> str:
     """Truncate the text to at most `room` columns; … marks truncated text."""
     if width(text) <= room:

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 from kdump.render.escape import printable
 from kdump.render.long_value import without_end
 from kdump.render.stdout import Output
-from kdump.render.style import cut, painter, width
+from kdump.render.style import cut, cut_middle, cut_start, painter, width
 
 GAP = "  "
 SAMPLE = 100
@@ -67,10 +67,25 @@ def problem_line(code: str, position: int | None, message: str) -> str:
     return f"  ! {code} at byte {position}: {message}"
 
 
+VALUE, NAME, PATH, TEXT = "value", "name", "path", "text"
+"""What a column contains, which decides how it is shortened. A value loses its end. A name or a path identifies what
+the row is about: it loses its middle or its beginning, and never so much that two look alike. A text is our own
+sentence: it continues below, in lines of the same row."""
+CUTS: dict[str, tuple[Callable[[str, int], str], ...]] = {NAME: (cut_middle, cut_start), PATH: (cut_start, cut_middle)}
+"""How names are shortened: the first way in which those of the first rows stay different."""
+EXPENDABLE = 6
+"""Columns with a lower rank are left out rather than that a name is shortened."""
+WIDEST_NAME = 48
+"""Width up to which they are."""
+MAX_SHORTENED = 4096
+"""Shortened names of a column that are remembered, to notice two that look alike: at most 1 MiB. Further ones are not
+shortened."""
+
+
 class Column(NamedTuple):
     """A column. `cell` returns the text for a row's item. On a narrow terminal the columns with the lowest `rank` are
     left out first (rank 9 never). Columns with `least` share the remaining room, are at least that wide, and are
-    truncated to fit."""
+    shortened to fit, as `cuts` states."""
 
     name: str
     label: str
@@ -78,6 +93,7 @@ class Column(NamedTuple):
     right: bool = False
     rank: int = 9
     least: int | None = None
+    cuts: str = VALUE
 
 
 class TableRow(NamedTuple):
@@ -109,6 +125,11 @@ class Table:
         self._sampled = 0
         self._widths: list[int] | None = None
         self._shown: list[int] = []
+        self._free = 0
+        """Columns of the terminal that no column of the table needed so far."""
+        self._shorten: dict[int, Callable[[str, int], str]] = {}
+        self._shortened: dict[int, dict[str, int]] = {}
+        """By column: hashes of the names, by what is shown of them."""
         self.title = ""
         """Line to write before the first one; a table without rows has none."""
         self.placed: SizedColumns | None = None
@@ -205,12 +226,12 @@ class Table:
             kept = set(self._shown)
             shown = [i for i in shown if i in kept or self.columns[i].rank == 9 or any(row.cells[i] for row in rows)]
         if self.room is not None:
-            while not self.chosen and self._least(shown, widths) > self.room:
-                lowest = min(shown, key=lambda i: self.columns[i].rank)
-                if self.columns[lowest].rank == 9:
-                    break
-                shown.remove(lowest)
+            if not self.chosen:
+                self._leave_out(shown, widths, WIDEST_NAME, EXPENDABLE)
+                self._leave_out(shown, widths, 0, 9)
             self._share(shown, widths, self.room)
+            self._free = self.room - sum(widths[i] for i in shown) - len(GAP) * (len(shown) - 1)
+            self._choose_cuts(shown, widths, rows)
         elif shown and not self.columns[shown[-1]].right:
             widths[shown[-1]] = width(self.columns[shown[-1]].label)  # nothing follows it
         self._shown, self._widths = shown, widths
@@ -218,10 +239,32 @@ class Table:
             hidden = [column for i, column in enumerate(self.columns) if i not in shown]
             self.placed = SizedColumns([(self.columns[i], widths[i]) for i in shown], hidden)
 
-    def _least(self, shown: list[int], widths: list[int]) -> int:
-        """Return the terminal columns that are needed even if cells are truncated."""
-        needed = [min(widths[i], self.columns[i].least or widths[i]) for i in shown]
-        return sum(needed) + len(GAP) * (len(shown) - 1)
+    def _leave_out(self, shown: list[int], widths: list[int], name: int, rank: int) -> None:
+        """Leave out columns below that rank until the others fit, with names of up to `name` characters complete."""
+        assert self.room is not None
+        while self._least(shown, widths, name) > self.room:
+            lowest = min(shown, key=lambda i: self.columns[i].rank)
+            if self.columns[lowest].rank >= rank:
+                break
+            shown.remove(lowest)
+
+    def _least(self, shown: list[int], widths: list[int], name: int = 0) -> int:
+        """Return the terminal columns that are needed even if cells are shortened; names only beyond `name`."""
+        needed = len(GAP) * (len(shown) - 1)
+        for i in shown:
+            least = self.columns[i].least or widths[i]
+            needed += min(widths[i], max(least, name) if self.columns[i].cuts in CUTS else least)
+        return needed
+
+    def _choose_cuts(self, shown: list[int], widths: list[int], rows: list[TableRow]) -> None:
+        """Choose how to shorten each column of names, so that those of these rows stay different."""
+        for i in shown:
+            ways = CUTS.get(self.columns[i].cuts, ())
+            names = {row.cells[i] for row in rows} if ways else set()
+            different = [way for way in ways if len({way(name, widths[i]) for name in names}) == len(names)]
+            for way in (*different, *ways)[:1]:
+                self._shorten[i] = way
+            self._shortened[i] = {}
 
     def _share(self, shown: list[int], widths: list[int], room: int) -> None:
         """Give the flexible columns the room that the others leave: narrow ones all they need, wide ones an equal
@@ -229,14 +272,15 @@ class Table:
         flexible = sorted((i for i in shown if self.columns[i].least), key=lambda i: widths[i])
         left = room - len(GAP) * (len(shown) - 1) - sum(widths[i] for i in shown if i not in flexible)
         for count, i in zip(range(len(flexible), 0, -1), flexible):
-            # The last flexible column of the row may take all remaining room.
             if count > 1:
                 others = sum(min(widths[j], self.columns[j].least or 0) for j in flexible[-count + 1 :])
                 least = min(widths[i], self.columns[i].least or 0)
                 widths[i] = max(least, min(widths[i], left // count, left - others))
             else:
-                widths[i] = max(left, min(widths[i], self.columns[i].least or 0))
+                widths[i] = min(widths[i], max(left, self.columns[i].least or 0))
             left -= widths[i]
+        if left > 0 and shown and self.columns[shown[-1]].least and not self.columns[shown[-1]].right:
+            widths[shown[-1]] += left  # it is not padded, and later rows may be longer
 
     def _would_hide(self, row: TableRow) -> bool:
         if self.chosen or self.room is not None:
@@ -263,8 +307,44 @@ class Table:
         self.output.line(self.paint(GAP.join(labels).rstrip(), "head"))
 
     def _write(self, row: TableRow) -> None:
-        text = GAP.join([self._pad(i, row.cells[i]) for i in self._shown]).rstrip()
-        self.output.line(self.paint(text, row.style) if row.style else text)
+        if self.room is None:
+            self._write_line([row.cells[i] for i in self._shown], row.style)
+            return
+        cells = self._fitted(row)
+        for number in range(max(map(len, cells), default=1)):
+            self._write_line([cell[number] if number < len(cell) else "" for cell in cells], row.style)
+
+    def _write_line(self, cells: list[str], style: str) -> None:
+        text = GAP.join([self._pad(i, cell) for i, cell in zip(self._shown, cells)]).rstrip()
+        self.output.line(self.paint(text, style) if style else text)
+
+    def _fitted(self, row: TableRow) -> list[list[str]]:
+        """Return the lines of each cell that is shown."""
+        assert self._widths is not None
+        free = self._free
+        cells = []
+        for i in self._shown:
+            text, room = row.cells[i], self._widths[i]
+            over = width(text) - room if self.columns[i].least else 0
+            if over <= 0:
+                cells.append([text])
+            elif self.columns[i].cuts == TEXT:
+                cells.append(wrap(text, max(room, self.columns[i].least or 1), break_on_hyphens=False))
+            elif self.columns[i].cuts == VALUE:
+                cells.append([cut(text, room)])
+            elif over <= free:
+                free -= over
+                cells.append([text])
+            else:
+                cells.append([self._short_name(i, text, room)])
+        return cells
+
+    def _short_name(self, i: int, text: str, room: int) -> str:
+        """Return the name shortened to `room`, or the complete name if an earlier one would look the same."""
+        short, known = self._shorten[i](text, room), self._shortened[i]
+        if short not in known and len(known) < MAX_SHORTENED:
+            known[short] = hash(text)
+        return short if known.get(short) == hash(text) else text
 
     def _write_text(self, text: str, style: str) -> None:
         self._begin()
@@ -276,8 +356,5 @@ class Table:
 
     def _pad(self, i: int, text: str) -> str:
         assert self._widths is not None
-        column, room = self.columns[i], self._widths[i]
-        if column.least and self.room is not None:
-            text = cut(text, room)
-        fill = " " * (room - width(text))
-        return fill + text if column.right else text + fill
+        fill = " " * (self._widths[i] - width(text))
+        return fill + text if self.columns[i].right else text + fill

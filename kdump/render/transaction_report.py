@@ -96,7 +96,7 @@ class TransactionReport(Sink[Any]):
         if self.ledger:
             return
         if self._summary:
-            self.tables.write("transactionPartition", map(answer_object, self._summary))
+            self.tables.write_summary("transactionPartition", [*map(answer_object, self._summary)])
             self.shown += 1
         for partition, rows in self._details:
             self.output.line("")
