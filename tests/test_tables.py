@@ -153,7 +153,7 @@ def test_names_of_any_kind(cuts: str, monkeypatch: pytest.MonkeyPatch) -> None:
                 shown = Shown(patch, columns)
                 table = Table(
                     [
-                        Column("name", "name", lambda n: made[n], least=8, cuts=cuts),
+                        Column("name", "name", made.__getitem__, least=8, cuts=cuts),
                         Column("count", "count", lambda n: str(n % 3), right=True),
                         Column("value", "value", lambda n: "v" * (n % 90), rank=4, least=6),
                         Column("remark", "", lambda n: "it is so " * (n % 5), least=12, cuts=TEXT),
