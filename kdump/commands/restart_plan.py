@@ -13,9 +13,11 @@ from kdump.commands.input_files import print_error
 from kdump.commands.name_options import topic_filter, topic_option
 from kdump.commands.output_options import CSV_COLUMNS_HELP, OutputOptions, output_options
 from kdump.commands.reading_options import ReadingOptions, reading_options
+from kdump.commands.release_option import release_option
 from kdump.commands.typed_options import CommandOptions, takes
 from kdump.forensics.restart.plan_values import PartitionPlan
 from kdump.forensics.restart.restart_plan import restart_plan
+from kdump.format.kafka_release import KafkaRelease
 from kdump.render.progress import Progress
 from kdump.render.restart_report import PlanEnd, RestartReport, plan_objects
 
@@ -42,12 +44,14 @@ class RestartPlanOptions(CommandOptions):
     reading: ReadingOptions
     topics: tuple[str, ...]
     everything: bool
+    kafka_version: KafkaRelease | None
 
 
 @click.command(epilog=EXAMPLES)
 @click.argument("paths", metavar="LOGDIR…", nargs=-1, required=True)
 @topic_option("Examine only these topics, so problems in others are missed")
 @click.option("--all", "everything", is_flag=True, help="Also show partitions with nothing to report.")
+@release_option("Predict the startup")
 @output_options(
     json="Write JSON Lines: one restartPartition per partition, one restartDirectory per directory, one restartPlan.",
     columns=CSV_COLUMNS_HELP,
@@ -58,10 +62,10 @@ class RestartPlanOptions(CommandOptions):
 @reading_options
 @takes(RestartPlanOptions)
 def command(options: RestartPlanOptions) -> None:
-    """Predict what a broker of Kafka 4.3 does when it is started on these log directories, which must all belong to
-    one broker: whether it starts, which logs it recovers, where it truncates them, what is lost, which files it
-    rebuilds, completes or deletes, and what to copy first. Reads what the broker would read, and what it would
-    truncate. Nothing is written."""
+    """Predict what a broker does when it is started on these log directories, which must all belong to one broker:
+    whether it starts, which logs it recovers, where it truncates them, what is lost, which files it rebuilds, completes
+    or deletes, and what to copy first. Reads what the broker would read, and what it would truncate. Nothing is
+    written."""
     exit_with(lambda: _run(options))
 
 
@@ -88,6 +92,7 @@ def _run(options: RestartPlanOptions) -> int:
         plan = restart_plan(
             options.paths,
             check,
+            kafka_version=options.kafka_version,
             is_selected=of_topic,
             on_plan=sink.add,
             on_progress=progress.more,

@@ -11,6 +11,8 @@ import re
 from typing import NamedTuple
 
 from kdump.forensics.restart.plan_values import EXIT, OFFLINE, EpochEntry, StartupFailed, StartupFailure
+from kdump.forensics.restart.releases import CHECKPOINT_NUMBERS, STORAGE_EXCEPTION
+from kdump.format.kafka_release import NEWEST, KafkaRelease
 from kdump.format.numbers import parse_int, parse_long
 from kdump.log import file_system
 from kdump.log.directory_listing import is_no_file
@@ -86,7 +88,9 @@ def number(text: str, bits: int) -> int | None:
     return parse_int(text) if bits == 32 else parse_long(text)
 
 
-def rows(lines: list[CheckpointLine], columns: int) -> list[tuple[CheckpointLine, list[str]]]:
+def rows(
+    lines: list[CheckpointLine], columns: int, release: KafkaRelease = NEWEST
+) -> list[tuple[CheckpointLine, list[str]]]:
     """Return the entries of a checkpoint, split into words. Raises BadLine."""
     if len(lines) < 2:
         if lines and number(lines[0].text, 32) != 0:
@@ -97,7 +101,7 @@ def rows(lines: list[CheckpointLine], columns: int) -> list[tuple[CheckpointLine
     count = number(lines[1].text, 32)
     if count is None:
         raise BadLine(lines[1].position, f"Malformed line in checkpoint file: {_short(lines[1].text)}")
-    if count < 0:
+    if count < 0 and CHECKPOINT_NUMBERS.applies(release):
         raise BadLine(lines[1].position, f"Illegal Capacity: {count}", is_number=True)
     found = []
     for line in lines[2:]:
@@ -122,19 +126,24 @@ def _version(line: CheckpointLine) -> BadLine:
     return BadLine(line.position, f"Unrecognised version:{version}, expected version: 0")
 
 
-def offsets(path: str) -> dict[tuple[str, int], int]:
+def offsets(path: str, release: KafkaRelease = NEWEST) -> dict[tuple[str, int], int]:
     """Read an offset checkpoint; empty if the file does not exist. Raises BadLine, SourceError."""
     found = {}
-    for line, words in rows(read_text(path) or [], 3):
+    for line, words in rows(read_text(path) or [], 3, release):
         partition, offset = number(words[1], 32), number(words[2], 64)
         if partition is None or offset is None:
-            wrong = words[1] if partition is None else words[2]
-            raise BadLine(line.position, f'For input string: "{wrong}"', is_number=True)
+            raise _bad_number(line, words[1] if partition is None else words[2], release)
         found[words[0], partition] = offset
     return found
 
 
-def epochs(path: str) -> list[EpochEntry] | None:
+def _bad_number(line: CheckpointLine, text: str, release: KafkaRelease) -> BadLine:
+    if CHECKPOINT_NUMBERS.applies(release):
+        return BadLine(line.position, f'For input string: "{text}"', is_number=True)
+    return BadLine(line.position, f"Malformed line in checkpoint file: {_short(line.text)}")
+
+
+def epochs(path: str, release: KafkaRelease = NEWEST) -> list[EpochEntry] | None:
     """Read leader-epoch-checkpoint; None if the file does not exist. Raises StartupFailed, SourceError."""
     remedy = f"delete {path} (only recovery restores the epochs from the batches), or copy it from another replica"
     try:
@@ -142,11 +151,10 @@ def epochs(path: str) -> list[EpochEntry] | None:
         if lines is None:
             return None
         found = []
-        for line, words in rows(lines, 2):
+        for line, words in rows(lines, 2, release):
             epoch, start = number(words[0], 32), number(words[1], 64)
             if epoch is None or start is None:
-                wrong = words[0] if epoch is None else words[1]
-                raise BadLine(line.position, f'For input string: "{wrong}"', is_number=True)
+                raise _bad_number(line, words[0] if epoch is None else words[1], release)
             if epoch < 0 or start < 0:
                 message = f"Received invalid partition leader epoch entry {epoch} {start}"
                 raise BadLine(line.position, message, is_number=True)
@@ -160,12 +168,27 @@ def epochs(path: str) -> list[EpochEntry] | None:
                 StartupFailure(EXIT, path, error.position, None, message, f"{kind}: {error}", remedy)
             ) from error
         raise StartupFailed(
-            StartupFailure(OFFLINE, path, error.position, None, message, error.exception, remedy)
+            storage_stop(StartupFailure(OFFLINE, path, error.position, None, message, error.exception, remedy), release)
         ) from error
 
 
-def topic_id(path: str) -> str | None:
+def storage_stop(stop: StartupFailure, release: KafkaRelease) -> StartupFailure:
+    """Return the stop for an IOException that reading a partition's small file has turned into a KafkaStorageException:
+    releases that do not handle it while they load logs exit."""
+    return stop._replace(kind=EXIT) if STORAGE_EXCEPTION.applies(release) else stop
+
+
+def topic_id(path: str, release: KafkaRelease = NEWEST) -> str | None:
     """Read the topic ID in partition.metadata; None if the file does not exist. Raises StartupFailed, SourceError."""
+    try:
+        return _topic_id(path)
+    except StartupFailed as failed:
+        if failed.stop.kind == OFFLINE:
+            raise StartupFailed(storage_stop(failed.stop, release)) from failed
+        raise
+
+
+def _topic_id(path: str) -> str | None:
     remedy = f"copy {path} from another replica of the partition; its two lines are 'version: 0' and 'topic_id: ID'"
     try:
         lines = read_text(path)

@@ -163,3 +163,9 @@ def search(window: Window, target: int, start: int, end: int, file: str) -> Reco
             return before if before is not None and before.last >= target else head
         before = head
     return before if before is not None and before.last >= target else None
+
+
+def search_by_last_offset(window: Window, target: int, start: int, end: int) -> RecordBatchView | None:
+    """Return the first batch at or after byte `start` whose last offset is at or above `target`, as
+    FileRecords.searchForOffsetWithSize does up to 4.0; None if there is none. Raises CorruptRecord."""
+    return next((head for head in read_batches(window, start, end) if head.last >= target), None)

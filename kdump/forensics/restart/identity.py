@@ -9,10 +9,13 @@ import base64
 import os
 
 from kdump.forensics.restart.access_rights import ENTER, WRITE, Rights
+from kdump.forensics.restart.broker_metadata_checkpoint import identify_by_checkpoint
 from kdump.forensics.restart.checkpoint_file import read_small
 from kdump.forensics.restart.log_files import denied, temporary_file_stop
 from kdump.forensics.restart.plan_values import EXIT, OFFLINE, DirectoryPlan, RestartPlan, StartupFailure, Step
+from kdump.forensics.restart.releases import META_CREATED, META_ENSEMBLE
 from kdump.format.java_properties import MALFORMED, properties
+from kdump.format.kafka_release import KRAFT, KafkaRelease
 from kdump.format.meta_properties import meta_properties
 from kdump.log import file_system
 from kdump.log.errors import SourceError
@@ -22,8 +25,14 @@ from kdump.state.metadata_image import MetadataImage
 META = "meta.properties"
 
 
-def identify(directories: list[DirectoryPlan], plan: RestartPlan, rights: Rights) -> None:
+def identify(directories: list[DirectoryPlan], plan: RestartPlan, rights: Rights, release: KafkaRelease) -> None:
     """Read each meta.properties into its directory's plan, and add the stops that follow from them."""
+    if not META_ENSEMBLE.applies(release):
+        valid = identify_by_checkpoint(directories, plan, rights, release)
+        if release.mode == KRAFT:
+            _one_metadata_log(valid, directories)
+        return
+    creates = META_CREATED.applies(release)
     valid = []
     for directory in directories:
         path = os.path.join(directory.path, META)
@@ -41,6 +50,9 @@ def identify(directories: list[DirectoryPlan], plan: RestartPlan, rights: Rights
             if directory.failed:
                 exception = f"IOException: {os.path.abspath(directory.path)} is not a readable log directory."
                 directory.stops.append(denied(directory.path, "list", exception, rights))
+        elif reason == "" and creates and not directory.failed:
+            reason = "missing: written with the cluster ID in ZooKeeper and the configured broker.id"
+            directory.steps.append(Step("create", path, None, None, 0, reason))
         elif reason == "":
             message = f"{directory.path if directory.failed else path} is missing"
             exception = "RuntimeException: No readable meta.properties files found."
@@ -57,15 +69,30 @@ def identify(directories: list[DirectoryPlan], plan: RestartPlan, rights: Rights
             elif "AccessDenied" in reason and not directory.failed:
                 stop = stop._replace(remedy=denied(path, "read", reason, rights).remedy)
             directory.stops.append(stop)
-    if not valid and len(directories) > 1 and not any(each.unread for each in directories):
+    if not valid and not creates and len(directories) > 1 and not any(each.unread for each in directories):
         message = "no directory has a readable meta.properties"
         exception = "RuntimeException: No readable meta.properties files found."
         plan.stops.append(
             StartupFailure(EXIT, directories[0].path, None, None, message, exception, _remedy(directories[0]))
         )
-    _agree(sorted(valid, key=lambda each: each.path), rights)
+    _agree(sorted(valid, key=lambda each: each.path), rights, adds_ids=not creates)
+    if creates:
+        _version_0(valid)
+        return
     _one_metadata_log(valid, directories)
     _complete(valid)
+
+
+def _version_0(directories: list[DirectoryPlan]) -> None:
+    """Add a stop for each meta.properties of a KRaft node (VerificationFlag.REQUIRE_V0)."""
+    for directory in directories:
+        if directory.version == "0":
+            continue
+        path = os.path.join(directory.path, META)
+        message = f"{META} has version {directory.version}, that of a KRaft node: a broker with ZooKeeper reads only 0"
+        exception = "RuntimeException: Found unexpected version in loaded `meta.properties`"
+        remedy = "start the node with KRaft (process.roles), as it ran before"
+        directory.stops.append(StartupFailure(EXIT, path, None, None, message, exception, remedy))
 
 
 def _unreadable(directory: DirectoryPlan, path: str, reason: str, alone: bool) -> StartupFailure:
@@ -146,8 +173,9 @@ def _complete(directories: list[DirectoryPlan]) -> None:
             directory.stops.append(StartupFailure(EXIT, path, None, None, message, exception, _remedy(directory)))
 
 
-def _agree(directories: list[DirectoryPlan], rights: Rights) -> None:
-    """Check that all that have a cluster ID and a node ID have the same, and each its own directory ID."""
+def _agree(directories: list[DirectoryPlan], rights: Rights, *, adds_ids: bool) -> None:
+    """Check that all that have a cluster ID and a node ID have the same, and each its own directory ID. `adds_ids`:
+    whether the node adds a directory ID if there is none."""
     seen: dict[str, str] = {}
     for directory in directories:
         cluster = next((each for each in directories if each.clusterId is not None), directory)
@@ -166,6 +194,8 @@ def _agree(directories: list[DirectoryPlan], rights: Rights) -> None:
                 f"RuntimeException: Stored node id {directory.nodeId} doesn't match previous node id {node.nodeId}"
             )
             directory.stops.append(StartupFailure(EXIT, path, None, None, message, exception, here))
+        if directory.directoryId is None and not adds_ids:
+            continue
         if directory.directoryId is None:
             directory.steps.append(Step("write", path, None, None, 0, "with a new directory.id, because it has none"))
             stop = temporary_file_stop(path, rights)

@@ -14,6 +14,8 @@ from kdump.forensics.restart.checkpoint_file import number
 from kdump.forensics.restart.log_segment import segment_at
 from kdump.forensics.restart.plan_values import EXIT, OFFLINE, PartitionPlan, StartupFailed, StartupFailure, Step
 from kdump.forensics.restart.producer_state_manager import Open
+from kdump.forensics.restart.releases import SWAP_RENAMED
+from kdump.format.kafka_release import NEWEST, KafkaRelease
 from kdump.log import file_system
 from kdump.log.errors import SourceError, is_missing, listing_error
 from kdump.log.live_files import SeenDirectory
@@ -21,6 +23,7 @@ from kdump.log.unreadable_paths import note
 
 FOREVER = (1 << 63) - 1
 INDEXES = (".index", ".timeindex", ".txnindex")
+REPLACED = "replaced by a .swap file: compaction was almost finished"
 
 
 def padded(offset: int) -> str:
@@ -31,8 +34,10 @@ def padded(offset: int) -> str:
 class LogFiles:
     """Paths by file name, updated with each step; a renamed file keeps its path. Steps are added to the plan."""
 
-    def __init__(self, plan: PartitionPlan, open_: Open, rights: Rights, seen: SeenDirectory) -> None:
-        self.plan, self.open, self.rights = plan, open_, rights
+    def __init__(
+        self, plan: PartitionPlan, open_: Open, rights: Rights, seen: SeenDirectory, release: KafkaRelease = NEWEST
+    ) -> None:
+        self.plan, self.open, self.rights, self.release = plan, open_, rights, release
         if not rights.can(plan.path, READ):
             raise StartupFailed(denied(plan.path, "list", f"AccessDeniedException: {plan.path}", rights))
         if seen.error is not None:
@@ -55,9 +60,32 @@ class LogFiles:
     ) -> None:
         self.plan.steps.append(Step(kind, file, position, offset, size, reason))
 
-    def finish(self) -> None:
-        """Complete or delete everything that was left unfinished. Raises StartupFailed, SourceError."""
+    def finish(self) -> list[str]:
+        """Complete or delete everything that was left unfinished. Return the names of the .log.swap files that 2.8
+        recovers after it has opened the other segments; none in later releases. Raises StartupFailed, SourceError."""
+        if not SWAP_RENAMED.applies(self.release):
+            return self._recoverable_swaps()
         self._swaps(self._temporary())
+        return []
+
+    def _recoverable_swaps(self) -> list[str]:
+        """Do what 2.8 does with .swap files before it opens segments (Log.removeTempFilesAndCollectSwapFiles): delete
+        the indexes of their segments, and those .log.swap files that a .cleaned file shows to be unfinished."""
+        cleaned = [self.offset(name) for name in self.files if name.endswith(".cleaned")]
+        swaps = [name for name in sorted(self.files) if name.endswith((".log.swap", *(f"{x}.swap" for x in INDEXES)))]
+        for base in dict.fromkeys(self.offset(name) for name in swaps):
+            for suffix in INDEXES:
+                if f"{padded(base)}{suffix}" in self.files:
+                    self.delete(f"{padded(base)}{suffix}", "there is a .swap file: the segment is recovered")
+        self._temporary()
+        kept = [name for name in swaps if name.endswith(".log.swap") and name in self.files]
+        return [name for name in kept if not cleaned or self.offset(name) < min(cleaned)]
+
+    def replaced(self, base: int) -> None:
+        """Delete the files of a segment that a .swap file replaces."""
+        for suffix in (".log", *INDEXES):
+            if f"{padded(base)}{suffix}" in self.files:
+                self.delete(f"{padded(base)}{suffix}", REPLACED)
 
     def needs(self, path: str, want: int = READ | WRITE, *, random: bool = False) -> None:
         """Check that the broker's user may open a file, or create it if it is missing; `random`: as a RandomAccessFile.
@@ -139,7 +167,7 @@ class LogFiles:
         for name in list(swaps):
             if name.endswith(".log.swap"):
                 base = self.offset(name)
-                segment = segment_at(self.files[name], base, self.open, ".swap")
+                segment = segment_at(self.files[name], base, self.open, ".swap", self.release)
                 low, high = min(low, base), max(high, segment.next_offset().offset)
                 index = f"{padded(base)}.index.swap"
                 if index not in self.files:
@@ -150,7 +178,7 @@ class LogFiles:
             if not name.endswith(".swap"):
                 offset = number(name.partition(".")[0], 64)
                 if offset is not None and low <= offset < high:
-                    self.delete(name, "replaced by a .swap file: compaction was almost finished")
+                    self.delete(name, REPLACED)
         for name in sorted(swaps):
             path = self.files.pop(name)
             self.files[name.removesuffix(".swap")] = path

@@ -21,9 +21,11 @@ from kdump.forensics.restart.offset_index import txn_index_problem
 from kdump.forensics.restart.plan_values import DELETED, EXIT, TRUNCATED, PartitionPlan, StartupFailed, StartupFailure
 from kdump.forensics.restart.producer_rebuild import rebuild_producers
 from kdump.forensics.restart.producer_state_manager import Open, ProducerStateManager, SnapshotFiles
+from kdump.forensics.restart.releases import EPOCHS_AT_LOAD, EPOCHS_FROM_CHECKPOINT, REMOTE_LOG_START
 from kdump.forensics.restart.removed_bytes import bytes_of_deleted_segment, removed_bytes
 from kdump.forensics.restart.segment_recovery import INTERVAL, InvalidOffset, Overflow, Recovered, recover
 from kdump.forensics.restart.segment_split import split
+from kdump.format.kafka_release import NEWEST, KafkaRelease
 from kdump.log.live_files import SeenDirectory
 from kdump.log.paths import target
 from kdump.log.region import Limits
@@ -42,6 +44,7 @@ class LoadParameters:
     recovery_point: int = 0
     interval: int = INTERVAL
     remote: bool = False
+    release: KafkaRelease = NEWEST
     limits: Limits = field(default_factory=Limits)
     on_progress: Callable[[int], None] = lambda count: None
 
@@ -55,7 +58,7 @@ def load(plan: PartitionPlan, how: LoadParameters, seen: SeenDirectory) -> None:
 class _LogLoader:
     def __init__(self, plan: PartitionPlan, how: LoadParameters, seen: SeenDirectory) -> None:
         self.plan, self.how = plan, how
-        self.files = LogFiles(plan, how.open, how.rights, seen)
+        self.files = LogFiles(plan, how.open, how.rights, seen, how.release)
         self.sizes: dict[int, int] = {}
         """Size of each segment in bytes, by base offset, before the recovery in progress."""
         self.segments: list[LogSegment] = []
@@ -66,26 +69,30 @@ class _LogLoader:
         plan, how = self.plan, self.how
         epochs_at = os.path.join(plan.path, "leader-epoch-checkpoint")
         self.files.needs(epochs_at, READ)
-        found = checkpoint_file.epochs(epochs_at)
+        found = checkpoint_file.epochs(epochs_at, how.release)
         if found is not None:
             plan.epochsBefore = tuple(found)
             self.epochs.load(found)
             if list(found) != self.epochs.entries:
                 self.epochs.written = True
         self._list_snapshots()
-        self.files.finish()
+        swaps = self.files.finish()
         before = {offset: target for offset, target in self.snapshots.files.items() if target is not None}
         self._open_segments()
+        for name in swaps:
+            self._complete_swap(name)
         if plan.state == "delete":
             next_offset = 0
         else:
             next_offset = self._recover_log()
         self.epochs.truncate_from_end(next_offset)
         first = self.segments[0].base if self.segments else how.log_start
-        plan.logStartOffset = how.log_start if how.remote else max(how.log_start, first)
-        self.epochs.truncate_from_start(how.log_start)
+        is_remote = how.remote and REMOTE_LOG_START.applies(how.release)
+        plan.logStartOffset = how.log_start if is_remote else max(how.log_start, first)
+        is_from_checkpoint = EPOCHS_FROM_CHECKPOINT.applies(how.release)
+        self.epochs.truncate_from_start(how.log_start if is_from_checkpoint else plan.logStartOffset)
         self.snapshots.remove_stray([segment.base for segment in self.segments])
-        state = ProducerStateManager(self.snapshots)
+        state = ProducerStateManager(self.snapshots, how.release)
         self._rebuild(state, plan.logStartOffset, next_offset, how.clean)
         if not (plan.state or how.remote):
             below_start(self.segments, plan.logStartOffset, self.files)
@@ -136,7 +143,9 @@ class _LogLoader:
                     files.step("create", files.files[own], reason, offset=base)
                 path = files.files[own]
                 files.needs(path)
-                segment = segment_at(path, base, self.how.open, ".swap" if path.endswith(".swap") else "")
+                segment = segment_at(
+                    path, base, self.how.open, ".swap" if path.endswith(".swap") else "", self.how.release
+                )
                 self.sizes[base] = segment.size
                 if segment.size > MAX_SEGMENT_SIZE:
                     message = f"the segment has {segment.size} bytes, the maximum is {MAX_SEGMENT_SIZE}"
@@ -178,8 +187,9 @@ class _LogLoader:
     def _recover_at_load(self, segment: LogSegment) -> list[LogSegment]:
         """Recover a segment whose index is missing or invalid, whatever the recovery point. If it is truncated, the
         segments after it are kept."""
+        epochs = self.epochs if EPOCHS_AT_LOAD.applies(self.how.release) else LeaderEpochFileCache()
         try:
-            found = self._recover_segment(segment)
+            found = self._recover_segment(segment, epochs)
         except InvalidOffset as error:
             head = error.head
             remedy = f"move {segment.target.path} away, or salvage it: its offsets decrease at byte {head.position}"
@@ -191,18 +201,18 @@ class _LogLoader:
         self._cut(segment, found.valid, found.reason)
         return [segment]
 
-    def _recover_segment(self, segment: LogSegment) -> Recovered:
-        """Recover a segment (recoverSegment): rebuild the producer state up to its base offset, check every batch, and
-        write a producer snapshot at its end."""
+    def _recover_segment(self, segment: LogSegment, epochs: LeaderEpochFileCache) -> Recovered:
+        """Recover a segment (recoverSegment): rebuild the producer state up to its base offset, check every batch, add
+        their leader epochs to `epochs`, and write a producer snapshot at its end."""
         plan = self.plan
-        state = ProducerStateManager(self.snapshots)
+        state = ProducerStateManager(self.snapshots, self.how.release)
         self._rebuild(state, self.how.log_start, segment.base, False)
         self._needs_indexes(segment)
         plan.recovered += 1
         whole = segment.size
         plan.bytesRead += whole - segment.first
         try:
-            found = recover(segment, state, self.epochs, self.how.interval, self.how.on_progress)
+            found = recover(segment, state, epochs, self.how.interval, self.how.on_progress)
         except Overflow as error:
             path, position = segment.target.path, error.head.position
             self.files.step("recover", path, str(error), position=position, offset=segment.base, size=whole)
@@ -259,6 +269,28 @@ class _LogLoader:
                 self.files.step("create", path, f"split off {os.path.basename(segment.target.path)}", offset=part.base)
         return parts
 
+    def _complete_swap(self, name: str) -> None:
+        """Recover a .log.swap file, and put it in the place of the segments that it replaces, as 2.8 does
+        (Log.completeSwapOperations)."""
+        base = self.files.offset(name)
+        path = self.files.files.pop(name)
+        segment = segment_at(path, base, self.how.open, ".swap", self.how.release)
+        known = self.sizes.get(base)
+        self.sizes[base] = segment.size
+        self._recover_at_load(segment)
+        size, end = self.sizes[base], segment.next_offset().offset
+        if known is not None:
+            self.sizes[base] = known
+        floor = max((each.base for each in self.segments if each.base <= base), default=base)
+        for old in [each for each in self.segments if floor <= each.base < end]:
+            if old.next_offset().offset > base:
+                self.segments.remove(old)
+                self.files.replaced(old.base)
+        self.sizes[base] = size
+        self.files.files[f"{padded(base)}.log"] = path
+        self.files.step("rename", path, f"to {padded(base)}.log: completes the compaction")
+        self.segments = sorted([*self.segments, segment], key=lambda each: each.base)
+
     # --- recovery of the log ---
 
     def _recover_log(self) -> int:
@@ -310,7 +342,7 @@ class _LogLoader:
     def _recover_one(self, segment: LogSegment) -> bool:
         """Recover a segment; return True if it is truncated. Raises Overflow, StartupFailed, SourceError."""
         try:
-            found = self._recover_segment(segment)
+            found = self._recover_segment(segment, self.epochs)
             return self._cut(segment, found.valid, found.reason)
         except InvalidOffset as error:
             reason = f"{error}; the broker then empties the whole segment"

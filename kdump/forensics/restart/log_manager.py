@@ -10,6 +10,7 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import partial
 
@@ -33,6 +34,14 @@ from kdump.forensics.restart.plan_values import (
     StartupFailure,
     Step,
 )
+from kdump.forensics.restart.releases import (
+    DIRECTORIES_ASSIGNED,
+    FUTURE_RECOVERED,
+    REMOTE_CACHE_KNOWN,
+    STRAY_WITHOUT_ID,
+    STRAY_WITHOUT_ID_EXITS,
+    STRAYS_DELETED,
+)
 from kdump.forensics.restart.replica_moves import Moves, parse_name
 from kdump.forensics.restart.root_files import (
     CLEANER,
@@ -45,6 +54,7 @@ from kdump.forensics.restart.root_files import (
 from kdump.forensics.restart.segment_recovery import INTERVAL
 from kdump.forensics.restart.stray_partitions import StrayPartitions
 from kdump.forensics.work_progress import WorkProgress
+from kdump.format.kafka_release import KRAFT, NEWEST, ZOOKEEPER, KafkaRelease
 from kdump.format.numbers import parse_int
 from kdump.log import file_system
 from kdump.log.directory_listing import items
@@ -84,11 +94,14 @@ class LogManager:
     is_selected: Callable[[str], bool]
     on_progress: Callable[[int], None]
     rights: Rights
+    release: KafkaRelease = NEWEST
     live: dict[tuple[str, int, str], PartitionPlan] = field(default_factory=dict)
     moves: Moves = field(init=False)
 
     def metadata_logs(self) -> Iterator[PartitionPlan]:
-        """Yield the plans of the metadata logs; every node has one."""
+        """Yield the plans of the metadata logs; every KRaft node has one."""
+        if self.release.mode == ZOOKEEPER:
+            return
         for directory in self.directories:
             if not directory.metadataLogDir or directory.failed:
                 continue
@@ -103,7 +116,12 @@ class LogManager:
                 plan = PartitionPlan(METADATA_TOPIC, 0, path, directory.path, "", clean=False)
                 work = WorkProgress(0, self.on_progress)
                 how = LoadParameters(
-                    self.options.open, self.rights, False, limits=self.options.limits, on_progress=work.more
+                    self.options.open,
+                    self.rights,
+                    False,
+                    release=self.release,
+                    limits=self.options.limits,
+                    on_progress=work.more,
                 )
                 is_counted = self.is_selected(METADATA_TOPIC)
                 act = partial(self._carry_out, how=how, act=load_metadata_log)
@@ -116,7 +134,8 @@ class LogManager:
         """loadLogs: yield the plans of all other logs, one by one."""
         chosen = [each for each in self.directories if each.logDir and not each.failed]
         chosen = [each for each in chosen if not any(is_meta_properties(stop) for stop in each.stops)]
-        self.moves = Moves(chosen, self.strays)
+        self._strays_without_ids(chosen)
+        self.moves = Moves(chosen, self.strays, self.release)
         for directory in chosen:
             yield from self._logs_in(directory)
 
@@ -141,9 +160,11 @@ class LogManager:
             directory.unread.append(f"{directory.path}: {error.strerror}")
             return
         for item in entries:
-            if not item.is_directory or item.name in (REMOTE_CACHE, CLEAN_MARK):  # deleted by now
+            if not item.is_directory or item.name == CLEAN_MARK:  # deleted by now
                 continue
-            parsed = parse_name(item.name)
+            if item.name == REMOTE_CACHE and REMOTE_CACHE_KNOWN.applies(self.release):
+                continue
+            parsed = parse_name(item.name, self.release)
             if parsed is None:
                 message = f"a directory name is not of the form topic-partition: {item.name!r}"
                 form = "topic-partition or topic-partition.uniqueId-delete (if marked for deletion)"
@@ -167,6 +188,7 @@ class LogManager:
                 clean,
                 starts.get(key, 0),
                 points.get(key, 0),
+                release=self.release,
                 limits=self.options.limits,
                 on_progress=work.more,
             )
@@ -188,9 +210,35 @@ class LogManager:
         others = [each.path for each in self.directories if each is not directory and (each.logDir or each.failed)]
         others += [path for each in self.directories for path in each.unlisted]
         metadata = None if self.strays.of_zookeeper else self.metadata
-        for plan in missing_logs(directory, others, checkpoints, metadata, is_created=not self.strays.of_zookeeper):
+        is_created = not self.strays.of_zookeeper and not self._is_any_offline()
+        for plan in missing_logs(directory, others, checkpoints, metadata, is_created=is_created):
             if plan.name not in names and self.is_selected(plan.topic):  # or it was deleted in the meantime
                 yield plan
+
+    def _is_any_offline(self) -> bool:
+        """Return True if the release creates no missing partition because a log directory is offline."""
+        if DIRECTORIES_ASSIGNED.applies(self.release):
+            return False
+        return any(each.failed or any(stop.kind == OFFLINE for stop in each.stops) for each in self.directories)
+
+    def _strays_without_ids(self, directories: list[DirectoryPlan]) -> None:
+        """Up to 3.6, a partition without a topic ID prevents that stray partitions are found at all: the broker logs
+        an error, and continues."""
+        if not STRAYS_DELETED.applies(self.release) or self.strays.metadata is None:
+            return
+        for directory in directories:
+            with suppress(OSError):
+                for item in items(directory.path):
+                    parsed = parse_name(item.name, self.release) if item.is_directory else None
+                    if parsed is None or parsed[2] == "delete" or parsed[0] == METADATA_TOPIC:
+                        continue
+                    if not file_system.exists(os.path.join(item.path, "partition.metadata")):
+                        self.strays = StrayPartitions(None)
+                        directory.warnings.append(
+                            f"{item.path} has no partition.metadata, so its topic ID is unknown: the broker logs an "
+                            "error, and does not look for stray partitions"
+                        )
+                        return
 
     def _configured(self, how: LoadParameters, topic: str) -> LoadParameters:
         """Apply the topic's own configs, as far as the metadata on the disk contains them."""
@@ -267,8 +315,9 @@ class LogManager:
             topic_id_at = os.path.join(plan.path, "partition.metadata")
             denial = self.rights.java_error(topic_id_at)
             if denial is not None and not file_system.isdir(topic_id_at):
-                raise StartupFailed(denied(topic_id_at, "read", denial, self.rights))
-            topic_id = checkpoint_file.topic_id(topic_id_at)
+                stop = denied(topic_id_at, "read", denial, self.rights)
+                raise StartupFailed(checkpoint_file.storage_stop(stop, self.release))
+            topic_id = checkpoint_file.topic_id(topic_id_at, self.release)
         except StartupFailed as stopped:
             plan.stops.append(stopped.stop)
             return
@@ -291,13 +340,13 @@ class LogManager:
                 "stray since an earlier startup: it is loaded but not served, and stays until you delete it"
             )
             return
-        plan.stray, plan.remedy = self.strays.reason(plan.topic, plan.partition, topic_id, directory.nodeId)
-        if plan.stray:
-            new = f"{plan.topic}-{plan.partition}.<32 digits>-stray"
-            plan.steps.append(Step("rename", plan.path, None, None, 0, f"to {new}: the directory is stray"))
+        is_stray_first = STRAY_WITHOUT_ID.applies(self.release)
+        if is_stray_first and self._becomes_stray(plan, topic_id, directory):
             return
         key = (plan.topic, plan.partition, plan.state)
         other = self.live.setdefault(key, plan)
+        if other is plan and not is_stray_first and self._becomes_stray(plan, topic_id, directory):
+            return
         if other is not plan:
             message = f"{plan.name} is also live in {other.source}"
             both = f"{other.path} and {plan.path}"
@@ -321,10 +370,33 @@ class LogManager:
         else:
             plan.stops += filter(None, [temporary_file_stop(path, self.rights)])
 
+    def _becomes_stray(self, plan: PartitionPlan, topic_id: str | None, directory: DirectoryPlan) -> bool:
+        """Return True, and say so in the plan, if the broker treats the directory as stray."""
+        if topic_id is None and self.release.mode == KRAFT and STRAY_WITHOUT_ID_EXITS.applies(self.release):
+            exception = "RuntimeException: The log dir does not have a topic ID, which is not allowed when running in"
+            message = "the partition has no partition.metadata, so its topic ID is unknown"
+            remedy = f"copy partition.metadata from another replica of {plan.name}, or use Kafka 3.7.1"
+            path = os.path.join(plan.path, "partition.metadata")
+            plan.stops.append(StartupFailure(EXIT, path, None, None, message, f"{exception} KRaft mode.", remedy))
+            return True
+        plan.stray, plan.remedy = self.strays.reason(plan.topic, plan.partition, topic_id, directory.nodeId)
+        if not plan.stray:
+            return False
+        if STRAYS_DELETED.applies(self.release):
+            plan.strayDeleted = True
+            reason = "the directory, file.delete.delay.ms (1 min) after startup: it is stray"
+            plan.steps.append(Step("delete", plan.path, None, None, 0, reason))
+        else:
+            new = f"{plan.topic}-{plan.partition}.<32 digits>-stray"
+            plan.steps.append(Step("rename", plan.path, None, None, 0, f"to {new}: the directory is stray"))
+        return True
+
     def _future(self, plan: PartitionPlan, topic_id: str | None, directory: DirectoryPlan) -> None:
         """recoverAbandonedFutureLogs: a future log that the controller has assigned to this log directory takes the
         name of the live one."""
-        assigned = self.strays.directory_of(topic_id, plan.partition, directory.nodeId)
+        assigned = None
+        if FUTURE_RECOVERED.applies(self.release):
+            assigned = self.strays.directory_of(topic_id, plan.partition, directory.nodeId)
         name = os.path.join(os.path.dirname(plan.path), plan.name)
         live = self.moves.live_of(plan)
         if assigned is None or assigned != directory.directoryId:
@@ -354,7 +426,7 @@ class LogManager:
         if self._refused(directory, path):
             return {}
         try:
-            return read_stable(path, lambda: checkpoint_file.offsets(path), BadLine)
+            return read_stable(path, lambda: checkpoint_file.offsets(path, self.release), BadLine)
         except SourceError as error:
             directory.unread.append(str(error))
         except BadLine as error:
@@ -375,7 +447,7 @@ class LogManager:
         if self._refused(directory, path):
             return
         try:
-            read_stable(path, lambda: checkpoint_file.offsets(path), BadLine)
+            read_stable(path, lambda: checkpoint_file.offsets(path, self.release), BadLine)
         except SourceError as error:
             directory.unread.append(str(error))
         except BadLine as error:

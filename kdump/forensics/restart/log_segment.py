@@ -12,10 +12,18 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from kdump.forensics.restart.file_records import CorruptRecord, RecordBatchView, read_batches, search
+from kdump.forensics.restart.file_records import (
+    CorruptRecord,
+    RecordBatchView,
+    read_batches,
+    search,
+    search_by_last_offset,
+)
 from kdump.forensics.restart.offset_index import OffsetIndex, read_index
 from kdump.forensics.restart.plan_values import EXIT, StartupFailed, StartupFailure
 from kdump.forensics.restart.producer_state_manager import Open, ProducerStateManager
+from kdump.forensics.restart.releases import SEARCH_BY_BASE_OFFSET
+from kdump.format.kafka_release import NEWEST, KafkaRelease
 from kdump.log import file_system
 from kdump.log.paths import Target, target
 from kdump.log.segment_limits import MAX_RELATIVE_OFFSET
@@ -48,6 +56,8 @@ class LogSegment:
     index_suffix: str = ""
     created: bool = False
     """Whether startup creates its file, which is then empty."""
+    release: KafkaRelease = NEWEST
+    """The release that reads it."""
     first: int = 0
     """The byte of its .log at which it begins: above 0 only for a part of a segment that was split."""
 
@@ -86,7 +96,10 @@ class LogSegment:
             raise StartupFailed(
                 StartupFailure(EXIT, self.stem + ".index", None, offset, message, "IllegalArgumentException", remedy)
             )
-        return search(window, offset, max(position, self.first), self.size, self.target.path)
+        start = max(position, self.first)
+        if not SEARCH_BY_BASE_OFFSET.applies(self.release):
+            return search_by_last_offset(window, offset, start, self.size)
+        return search(window, offset, start, self.size, self.target.path)
 
     def next_offset(self) -> LogEnd:
         """Return the log end as LogSegment.readNextOffset computes it. Raises StartupFailed, SourceError."""
@@ -143,9 +156,17 @@ def corrupt_stop(file: str, error: CorruptRecord) -> StartupFailure:
     return StartupFailure(EXIT, file, error.position, None, str(error), f"{error.exception}: {error}", remedy)
 
 
-def segment_at(path: str, base: int, open_: Open, suffix: str = "") -> LogSegment:
+def segment_at(path: str, base: int, open_: Open, suffix: str = "", release: KafkaRelease = NEWEST) -> LogSegment:
     """Return the segment whose .log is at `path`, or is created there."""
     created = not file_system.exists(path)
     return LogSegment(
-        base, target(path), 0 if created else file_system.stat(path).st_size, open_, None, False, suffix, created
+        base,
+        target(path),
+        0 if created else file_system.stat(path).st_size,
+        open_,
+        None,
+        False,
+        suffix,
+        created,
+        release,
     )

@@ -16,6 +16,8 @@ from kdump.forensics.restart.checkpoint_file import topic_id
 from kdump.forensics.restart.file_records import UP_TO_MAGIC, CorruptRecord, ensure_valid, read_batches
 from kdump.forensics.restart.log_loader import LoadParameters, load
 from kdump.forensics.restart.plan_values import EXIT, PartitionPlan, StartupFailed, StartupFailure, Step
+from kdump.forensics.restart.releases import QUORUM_STATE_1, SNAPSHOTS_REQUIRED
+from kdump.format.kafka_release import KafkaRelease
 from kdump.log import file_system
 from kdump.log.bundle_bytes import BundleBytes
 from kdump.log.live_files import SeenDirectory
@@ -38,7 +40,7 @@ def load_metadata_log(plan: PartitionPlan, how: LoadParameters, seen: SeenDirect
     load(plan, how, seen)
     topic_id(os.path.join(plan.path, "partition.metadata"))
     end = plan.logEndOffset or 0
-    newest = _snapshots(plan, seen)
+    newest = _snapshots(plan, seen, how.release)
     if newest is not None and newest[0] > end:
         path = os.path.join(plan.path, newest[1])
         reason = (
@@ -52,10 +54,10 @@ def load_metadata_log(plan: PartitionPlan, how: LoadParameters, seen: SeenDirect
         )
     if newest is not None:
         _readable(plan, os.path.join(plan.path, newest[1]), how)
-    _quorum_state(os.path.join(plan.path, "quorum-state"))
+    _quorum_state(os.path.join(plan.path, "quorum-state"), how.release)
 
 
-def _snapshots(plan: PartitionPlan, seen: SeenDirectory) -> tuple[int, str] | None:
+def _snapshots(plan: PartitionPlan, seen: SeenDirectory, release: KafkaRelease) -> tuple[int, str] | None:
     """Delete metadata snapshots that are unfinished or below the log start offset (recoverSnapshots); return end offset
     and name of the newest one that stays, None if there is none. Raises StartupFailed."""
     start, kept = plan.logStartOffset or 0, []
@@ -72,7 +74,7 @@ def _snapshots(plan: PartitionPlan, seen: SeenDirectory) -> tuple[int, str] | No
         else:
             kept.append((offset, name))
     newest = max(kept, default=None)
-    if start > 0 and newest is None:
+    if start > 0 and newest is None and SNAPSHOTS_REQUIRED.applies(release):
         message = f"the metadata log starts at offset {start}, and no snapshot reaches that offset"
         exception = (
             "Inconsistent snapshot state: there must be a snapshot at an offset larger then the current log start"
@@ -128,7 +130,7 @@ def _known_magic(position: int, magic: int) -> None:
         raise CorruptRecord(position, f"Invalid magic found in record: {magic}")
 
 
-def _quorum_state(path: str) -> None:
+def _quorum_state(path: str, release: KafkaRelease) -> None:
     """Check quorum-state, if there is one. Raises StartupFailed, SourceError."""
     if not file_system.isfile(path):
         return
@@ -161,9 +163,12 @@ def _quorum_state(path: str) -> None:
         message = f"quorum-state has data_version {str(version)[:40]}, but only 0 and 1 are supported"
         exception = f"IllegalStateException: data_version ({str(version)[:40]}) is not within the min (0) and max (1)"
         raise StartupFailed(StartupFailure(EXIT, path, 0, None, message, exception, remedy))
-    missing = next((name for name in QUORUM_FIELDS[version] if name not in found), None)
+    newest = 1 if QUORUM_STATE_1.applies(release) else 0
+    missing = next((name for name in QUORUM_FIELDS[min(version, newest)] if name not in found), None)
     if missing is not None:
         message = f"quorum-state has no {missing}"
+        if version > newest:
+            message = f"quorum-state has data_version {version}, which Kafka {release.number} does not read"
         error_text = f"unable to locate field '{missing}', which is mandatory in version {version}"
         raise StartupFailed(
             StartupFailure(EXIT, path, 0, None, message, f"RuntimeException: QuorumStateData: {error_text}", remedy)

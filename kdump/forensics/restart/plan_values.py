@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import Annotated, NamedTuple
 
 from kdump.answer import BYTES, NESTED, OFFSET, Doc, PathText, answer
+from kdump.state.release_evidence import ChosenRelease
 
 EXIT, OFFLINE = "exit", "offline"
 """Effect of a failure: the broker exits, or the log directory goes offline; a broker without another one then exits,
@@ -169,6 +170,7 @@ class PartitionPlan:
     stray: Annotated[
         PathText, Doc("why the broker treats the directory as stray and renames it; empty if it does not")
     ] = ""
+    strayDeleted: Annotated[bool, Doc("whether the stray directory is deleted (Kafka 3.0 to 3.6), not renamed")] = False
     missing: Annotated[
         bool,
         Doc("whether the directory is missing, though the log directory had it: the broker creates an empty log"),
@@ -228,6 +230,8 @@ class PartitionPlan:
     def copyFirst(self) -> CopyFirst:
         """Paths to copy before the startup, if anything is lost here: the whole directory, because salvage needs all of
         it."""
+        if self.strayDeleted:
+            return [self.path]
         return [self.path] if (self.loses or (self.stops and self.cuts)) and not (self.stray or self.missing) else []
 
 
@@ -269,6 +273,8 @@ class RestartPlan:
     what no disk states."""
 
     directories: list[DirectoryPlan] = field(default_factory=list)
+    release: ChosenRelease | None = None
+    """The release that is started; None only while the plan is being made."""
     partitions: list[PartitionPlan] = field(default_factory=list)
     stops: list[StartupFailure] = field(default_factory=list)
     """Failures of the broker as a whole."""

@@ -12,7 +12,9 @@ from collections.abc import Callable
 from kdump.check.advice import FETCH_AGAIN
 from kdump.forensics.restart.file_records import CorruptRecord, RecordBatchView, batch_of
 from kdump.forensics.restart.plan_values import EXIT, StartupFailed, StartupFailure
+from kdump.forensics.restart.releases import MARKER_UNDERFLOW
 from kdump.format.control_record import KEY, decode_control
+from kdump.format.kafka_release import NEWEST, KafkaRelease
 from kdump.log import file_kinds
 from kdump.log.batch_records import records
 from kdump.log.entries import Entry, entries
@@ -24,6 +26,8 @@ from kdump.log.window import Window
 NEVER = -1
 LARGEST = 256 * 1024 * 1024
 """Size in bytes of the largest producer snapshot that is read: five million producers."""
+END_TXN_VALUE = 6
+"""Size in bytes of the value of a transaction marker: version and coordinator epoch."""
 Open = Callable[[Target], Window]
 
 
@@ -101,8 +105,8 @@ class SnapshotFiles:
 class ProducerStateManager:
     """Simulates ProducerStateManager: `map_end` is its mapEndOffset, `last_snap` its lastSnapOffset."""
 
-    def __init__(self, snapshots: SnapshotFiles) -> None:
-        self.snapshots = snapshots
+    def __init__(self, snapshots: SnapshotFiles, release: KafkaRelease = NEWEST) -> None:
+        self.snapshots, self.release = snapshots, release
         self.open: dict[int, int] = {}
         self.known = False
         """Whether the state contains any producer."""
@@ -149,7 +153,7 @@ class ProducerStateManager:
         self.known = True
         producer = header.producerId
         if header.isControlBatch:
-            if _ends_transaction(window, head, file):
+            if _ends_transaction(window, head, file, self.release):
                 self.open.pop(producer, None)
         elif header.isTransactional:
             self.open.setdefault(producer, head.base)
@@ -168,7 +172,7 @@ class ProducerStateManager:
             )
 
 
-def _ends_transaction(window: Window, head: RecordBatchView, file: str) -> bool:
+def _ends_transaction(window: Window, head: RecordBatchView, file: str, release: KafkaRelease) -> bool:
     """Return True if a control batch contains a marker; False if compaction has removed it."""
     assert head.header is not None
     batch = batch_of(window, head, Limits())
@@ -187,7 +191,12 @@ def _ends_transaction(window: Window, head: RecordBatchView, file: str) -> bool:
         kind = control.type.partition("(")[0]
         exception = f"IllegalArgumentException: Invalid control record type for end transaction marker {kind}"
         raise StartupFailed(_end_txn_marker_stop(file, head, message, exception))
-    if value is None or len(value) < 6:
+    if len(value or b"") < END_TXN_VALUE and not MARKER_UNDERFLOW.applies(release):
+        reason = (
+            f"Invalid value size found for end transaction marker. Must have at least {END_TXN_VALUE} bytes, but found"
+        )
+        raise CorruptRecord(head.position, f"{reason} only {len(value or b'')}", invalid=True)
+    if value is None or len(value) < END_TXN_VALUE:
         message = f"the value of a transaction marker has {len(value or b'')} bytes"
         raise StartupFailed(_end_txn_marker_stop(file, head, message, "BufferUnderflowException"))
     if int.from_bytes(value[:2], "big", signed=True) < 0:

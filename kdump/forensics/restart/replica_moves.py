@@ -15,17 +15,20 @@ from contextlib import suppress
 
 from kdump.forensics.restart import checkpoint_file
 from kdump.forensics.restart.plan_values import DirectoryPlan, PartitionPlan, StartupFailed
+from kdump.forensics.restart.releases import STRAY_NAMES
 from kdump.forensics.restart.stray_partitions import StrayPartitions
+from kdump.format.kafka_release import NEWEST, KafkaRelease
 from kdump.log.directory_listing import items
 from kdump.log.errors import SourceError
 
 SUFFIXED = re.compile(r"(\S+)-(\S+)\.(\S+)-(delete|future|stray)")
 
 
-def parse_name(name: str) -> tuple[str, int, str] | None:
+def parse_name(name: str, release: KafkaRelease = NEWEST) -> tuple[str, int, str] | None:
     """Return topic, partition and state from a directory's name; None for a name at which the broker exits."""
     state, own = "", name
-    for suffix in ("delete", "future", "stray"):
+    suffixes = ("delete", "future", "stray") if STRAY_NAMES.applies(release) else ("delete", "future")
+    for suffix in suffixes:
         if name.endswith(f"-{suffix}"):
             if not SUFFIXED.fullmatch(name):
                 return None
@@ -38,13 +41,15 @@ def parse_name(name: str) -> tuple[str, int, str] | None:
 class Moves:
     """The replicas that are being moved between a broker's log directories, found by the names of their directories."""
 
-    def __init__(self, directories: Sequence[DirectoryPlan], strays: StrayPartitions) -> None:
+    def __init__(
+        self, directories: Sequence[DirectoryPlan], strays: StrayPartitions, release: KafkaRelease = NEWEST
+    ) -> None:
         self.live: dict[tuple[str, int], str] = {}
         self.future: dict[tuple[str, int], str] = {}
         for directory in directories:
             with suppress(OSError):
                 for item in items(directory.path):
-                    parsed = parse_name(item.name) if item.is_directory else None
+                    parsed = parse_name(item.name, release) if item.is_directory else None
                     if parsed is None:
                         continue
                     topic, partition, state = parsed

@@ -13,8 +13,11 @@ from kdump.forensics.restart.directories import METADATA_LOG, node_directories
 from kdump.forensics.restart.identity import identify, registered
 from kdump.forensics.restart.log_manager import LogManager
 from kdump.forensics.restart.plan_values import PartitionPlan, RestartPlan
+from kdump.forensics.restart.release_choice import choose_release
+from kdump.forensics.restart.releases import BOOTSTRAP_READ, META_ENSEMBLE
 from kdump.forensics.restart.root_files import read_only_stop
 from kdump.forensics.restart.stray_partitions import StrayPartitions
+from kdump.format.kafka_release import KRAFT, ZOOKEEPER, KafkaRelease
 from kdump.log import file_system
 from kdump.log.bundle_bytes import with_bytes
 from kdump.log.internal_topics import METADATA_TOPIC
@@ -24,22 +27,21 @@ from kdump.state.identity import complete_quorum
 from kdump.state.metadata import read_metadata
 from kdump.state.metadata_image import MetadataImage
 
-VERSION = "4.3.1"
-"""The Kafka release whose startup is replayed."""
-
 
 @takes_bundles
 def restart_plan(
     paths: Iterable[str],
     options: Options | None = None,
     *,
+    kafka_version: KafkaRelease | None = None,
     is_selected: Callable[[str], bool] = lambda topic: True,
     on_plan: Callable[[PartitionPlan], None] = lambda plan: None,
     on_progress: Callable[[int], None] = lambda count: None,
     on_metadata: Callable[[int, int], None] = lambda done, total: None,
 ) -> RestartPlan:
-    """Predict what a Kafka 4.3.1 broker does at its next startup with these log directories, all of one broker.
+    """Predict what a broker does at its next startup with these log directories, all of one broker.
 
+    `kafka_version`: the release that is started; by default the one that ran on the disk, as far as its files state it.
     `is_selected` selects topics by name; problems in the others are not detected. `on_plan` is called with the plan of
     each selected partition once it is complete, `on_progress` with numbers of bytes of its segments that have been read
     or need not be read, which add up to their size. Before that, `on_metadata` is called with the bytes of the metadata
@@ -50,20 +52,23 @@ def restart_plan(
     options = replace(options, open_source=with_bytes(options.open_source))
     plan = RestartPlan(node_directories(list(paths)))
     rights = broker_rights(each.path for each in plan.directories)
-    identify(plan.directories, plan, rights)
-    for directory in plan.directories:
-        if directory.metadataLogDir and not directory.failed:
-            read_bootstrap(directory, options, rights)
     metadata = _metadata(plan, options, on_metadata)
+    release, of_zookeeper = choose_release(plan, kafka_version, metadata)
+    if release.mode == ZOOKEEPER:
+        metadata = None
+    identify(plan.directories, plan, rights, release)
+    for directory in plan.directories:
+        if directory.metadataLogDir and not directory.failed and BOOTSTRAP_READ.applies(release):
+            read_bootstrap(directory, options, rights)
     rights.mounts_count = False
     for directory in plan.directories:
         stop = None if directory.failed else read_only_stop(directory)
         directory.stops += [] if stop is None else [stop]
-    if metadata is not None:
+    if metadata is not None and META_ENSEMBLE.applies(release):
         registered(plan.directories, metadata, plan)
-    is_broker = _is_broker(plan, metadata)
-    strays = StrayPartitions(metadata, of_zookeeper=_is_of_zookeeper(plan))
-    manager = LogManager(plan.directories, options, strays, metadata, is_selected, on_progress, rights)
+    is_broker = release.mode == ZOOKEEPER or _is_broker(plan, metadata)
+    strays = StrayPartitions(metadata, of_zookeeper=of_zookeeper and release.mode == KRAFT)
+    manager = LogManager(plan.directories, options, strays, metadata, is_selected, on_progress, rights, release)
 
     def add(each: PartitionPlan) -> None:
         plan.partitions.append(each)
@@ -84,8 +89,9 @@ def restart_plan(
             add(each)
     known = any(file_system.exists(os.path.join(each.path, METADATA_LOG)) for each in plan.directories)
     lacks_topics = not has_topics and not is_alone and any(each.topic != METADATA_TOPIC for each in plan.partitions)
-    plan.withoutTopics = known and lacks_topics
-    plan.withoutMetadata = not strays.of_zookeeper and (not known or (lacks_topics and not plan.unread))
+    plan.withoutTopics = release.mode == KRAFT and known and lacks_topics
+    is_unknown = not known or (lacks_topics and not plan.unread)
+    plan.withoutMetadata = release.mode == KRAFT and not strays.of_zookeeper and is_unknown
     if not is_selected(METADATA_TOPIC):
         plan.partitions = [each for each in plan.partitions if each.topic != METADATA_TOPIC or each.stops]
     _assume(plan, metadata, is_broker, is_whole, rights)
@@ -116,13 +122,6 @@ def _metadata(plan: RestartPlan, options: Options, on_progress: Callable[[int, i
     return next((metadata for metadata in found if metadata.topics), found[0] if found else None)
 
 
-def _is_of_zookeeper(plan: RestartPlan) -> bool:
-    """Return True if the broker ran with ZooKeeper: meta.properties has version 0, and there is no metadata log."""
-    here = [each for each in plan.directories if each.version is not None]
-    metadata = any(file_system.exists(os.path.join(each.path, METADATA_LOG)) for each in plan.directories)
-    return bool(here) and not metadata and all(each.version == "0" for each in here)
-
-
 def _is_broker(plan: RestartPlan, metadata: MetadataImage | None) -> bool:
     """Return True if the node may be a broker. A controller has no logs but the metadata log, and no checkpoints."""
     if any(each.failed for each in plan.directories):
@@ -138,7 +137,10 @@ def _is_broker(plan: RestartPlan, metadata: MetadataImage | None) -> bool:
 
 
 def _assume(plan: RestartPlan, metadata: MetadataImage | None, is_broker: bool, is_whole: bool, rights: Rights) -> None:
-    assumptions = [f"the node runs Kafka {VERSION}, and nothing else changes the files before it starts"]
+    assert plan.release is not None
+    is_zookeeper = plan.release.mode == ZOOKEEPER
+    runs = f"Kafka {plan.release.version}{' with ZooKeeper' if is_zookeeper else ''}"
+    assumptions = [f"the node runs {runs}, and nothing else changes the files before it starts"]
     if not rights.is_root:
         assumptions.append(f"the node runs as user {rights.name}, with that user's permissions")
     if rights.is_foreign:
@@ -147,7 +149,13 @@ def _assume(plan: RestartPlan, metadata: MetadataImage | None, is_broker: bool, 
     if ids:
         assumptions.append(f"the cluster that the node joins has the ID {ids}: with a different one it does not start")
     assumptions += _assumed_directories(plan)
-    if not is_broker:
+    if is_zookeeper:
+        assumptions.append(
+            "ZooKeeper still has the cluster's topics and replicas, which no log directory contains: the broker has no "
+            "stray partitions, and topic configs are the defaults"
+        )
+        assumptions.append("log.message.format.version and message.format.version are 0.11 or later")
+    elif not is_broker:
         plan.directories[0].clean = None
         assumptions.append("the node is a controller: its only log is the metadata log")
     elif plan.withoutMetadata:

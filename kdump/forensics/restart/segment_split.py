@@ -31,7 +31,16 @@ def split(segment: LogSegment, head: RecordBatchView) -> list[LogSegment]:
                     raise StartupFailed(_stop(segment, position, None, message, "NoSuchElementException"))
                 base = base_offset(window, first, segment.target.path)
                 part = LogSegment(
-                    base, segment.target, position, segment.open, OffsetIndex(base), True, "", False, position
+                    base,
+                    segment.target,
+                    position,
+                    segment.open,
+                    OffsetIndex(base),
+                    True,
+                    "",
+                    False,
+                    segment.release,
+                    position,
                 )
                 for each in read_batches(window, position, segment.size):
                     if not part.fits(each.last):

@@ -7,6 +7,7 @@ from typing import Annotated, NamedTuple
 
 from kdump.answer import BYTES, Doc, PathText, answer
 from kdump.forensics.restart.plan_values import PartitionPlan, RestartPlan, Stops, UnreadTexts
+from kdump.state.release_evidence import ChosenRelease
 
 
 class RestartTotals(NamedTuple):
@@ -25,6 +26,13 @@ class RestartTotals(NamedTuple):
 class PlanSummary(NamedTuple):
     """The plan of the whole broker."""
 
+    release: Annotated[
+        ChosenRelease | None,
+        Doc(
+            "the release of Kafka that is started, {version, mode, source, reason, doubt, diskVersion, tried}; source: "
+            "option, disk or default; tried: whether its rules have been compared with real brokers"
+        ),
+    ]
     verdict: Annotated[
         str,
         Doc(
@@ -58,6 +66,7 @@ class PlanSummary(NamedTuple):
 def summary(plan: RestartPlan, seconds: float) -> PlanSummary:
     """Return the summary of a plan; `seconds` is the time that it took."""
     return PlanSummary(
+        plan.release,
         plan.verdict,
         plan.loses,
         *totals(plan.partitions),

@@ -1,0 +1,36 @@
+"""The option --kafka-version: which release of Kafka is meant."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, TypeVar
+
+import click
+
+from kdump.commands.params import Param
+from kdump.format.kafka_release import KafkaRelease, parse_release
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+
+class ReleaseParam(Param):
+    """A release of Kafka: 3.6, 3.6.2, 3.9-zookeeper, cp-7.6."""
+
+    name = "RELEASE"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> KafkaRelease:
+        if isinstance(value, KafkaRelease):
+            return value
+        try:
+            return parse_release(value)
+        except ValueError as error:
+            self.fail(str(error), param, ctx)
+
+
+def release_option(what: str) -> Callable[[F], F]:
+    """Return the --kafka-version option; `what` begins its help text."""
+    return click.option(
+        "--kafka-version",
+        type=ReleaseParam(),
+        help=f"{what} of this release, such as 3.6, 3.9-zookeeper or cp-7.6.  [what the disk states]",
+    )

@@ -1,0 +1,29 @@
+"""Chooses the release whose startup is replayed: the one that was asked for, or the one that ran on the disk."""
+
+from __future__ import annotations
+
+from kdump.forensics.restart.plan_values import RestartPlan
+from kdump.forensics.restart.releases import is_tried
+from kdump.format.kafka_release import KRAFT, ZOOKEEPER, KafkaRelease
+from kdump.state.metadata_image import MetadataImage
+from kdump.state.release_evidence import DEFAULT, DISK, OPTION, ChosenRelease, disk_release
+
+
+def choose_release(
+    plan: RestartPlan, requested: KafkaRelease | None, metadata: MetadataImage | None
+) -> tuple[KafkaRelease, bool]:
+    """Return the release that is started, and whether the disk is that of a broker with ZooKeeper; write the choice to
+    the plan."""
+    disk = disk_release([each.path for each in plan.directories], metadata)
+    of_zookeeper = disk.release.mode == ZOOKEEPER
+    stated = disk.release.number if disk.is_stated else None
+    if requested is None:
+        source = DISK if disk.is_stated else DEFAULT
+        release, reason, doubt = disk.release, disk.reason or "no file states the release", disk.doubt
+    else:
+        mode = requested.mode or (disk.release.mode if requested.has_modes else KRAFT)
+        release, source, reason, doubt = requested._replace(mode=mode), OPTION, "--kafka-version", ""
+    plan.release = ChosenRelease(
+        release.number, release.mode or KRAFT, source, reason, doubt, is_tried(release), stated
+    )
+    return release, of_zookeeper

@@ -1,0 +1,294 @@
+"""What differs between releases of Kafka at a startup: one declaration per difference, which the modules of this
+package consult.
+
+Each names the class in which it is, and its KIP or ticket. Compared with the sources of 2.8.2, 3.0.2 to 3.9.1, 4.0.0 to
+4.3.1. docs/restart-plan.md shows them as a table.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from kdump.format.kafka_release import KRAFT, NEWEST_PATCH, ZOOKEEPER, KafkaRelease
+
+TRIED: frozenset[tuple[tuple[int, int], str]] = frozenset({((4, 3), KRAFT)})
+"""Releases and modes whose rules have been compared with real brokers (docs/restart-plan.md). For the others, the
+rules are those of their sources."""
+
+
+_ANY = NEWEST_PATCH
+
+
+class Difference(NamedTuple):
+    """Something that a startup does only in some releases: from `since` on, up to `until` (inclusive); None: no limit.
+    `mode`: only in this mode. `where`: Kafka's class; `ticket`: KIP or ticket, empty if it has none."""
+
+    since: tuple[int, int, int] | None
+    until: tuple[int, int, int] | None
+    mode: str | None
+    where: str
+    ticket: str
+    does: str
+
+    def applies(self, release: KafkaRelease) -> bool:
+        """Return True if brokers of this release do it."""
+        if self.mode is not None and release.mode != self.mode:
+            return False
+        if self.since is not None and release.order < self.since:
+            return False
+        return self.until is None or release.order <= self.until
+
+    @property
+    def releases(self) -> str:
+        """The releases to which it applies, in words."""
+        since, until = _text(self.since), _text(self.until)
+        mode = "" if self.mode is None else ", ZooKeeper" if self.mode == ZOOKEEPER else ", KRaft"
+        if since and until:
+            return (since if since == until else f"{since} to {until}") + mode
+        if since:
+            return f"{since} and later{mode}"
+        if until:
+            return f"up to {until}{mode}"
+        return "all releases" + mode
+
+
+def _text(order: tuple[int, int, int] | None) -> str:
+    if order is None:
+        return ""
+    major, minor, patch = order
+    return f"{major}.{minor}" if patch in (0, _ANY) else f"{major}.{minor}.{patch}"
+
+
+# --- meta.properties ---
+
+META_CREATED = Difference(
+    None,
+    (3, 9, _ANY),
+    ZOOKEEPER,
+    "KafkaServer, BrokerMetadataCheckpoint",
+    "",
+    "a log directory without `meta.properties` gets one, with the cluster ID in ZooKeeper and the configured broker.id; a "
+    "KRaft node exits",
+)
+META_VERSION_0 = Difference(
+    None,
+    (3, 9, _ANY),
+    ZOOKEEPER,
+    "KafkaServer",
+    "KIP-631",
+    "exits if `meta.properties` has another version than 0 (unless a migration to KRaft is enabled)",
+)
+META_VERSION_1 = Difference(
+    None,
+    (3, 3, _ANY),
+    KRAFT,
+    "MetaProperties.parse",
+    "KAFKA-14637",
+    "exits if `meta.properties` has version 0; later releases read both versions",
+)
+META_EQUAL = Difference(
+    None,
+    (3, 6, _ANY),
+    None,
+    "BrokerMetadataCheckpoint.getBrokerMetadataAndOfflineDirs",
+    "KAFKA-14637",
+    "exits with InconsistentBrokerMetadataException if log directories differ in `meta.properties`: up to 3.3, and "
+    "with ZooKeeper, in any property, such as directory.id; KRaft from 3.4 on only in cluster and node ID",
+)
+META_ENSEMBLE = Difference(
+    (3, 7, 0),
+    None,
+    None,
+    "MetaPropertiesEnsemble",
+    "KIP-858",
+    "each log directory has a directory.id, which a KRaft node adds to `meta.properties`; exits if two have the same",
+)
+
+# --- KRaft metadata ---
+
+BOOTSTRAP_READ = Difference(
+    (3, 3, 0),
+    None,
+    KRAFT,
+    "BootstrapDirectory",
+    "KIP-778",
+    "reads `bootstrap.checkpoint`, and exits if it cannot",
+)
+SNAPSHOTS_REQUIRED = Difference(
+    (3, 3, 0),
+    None,
+    KRAFT,
+    "KafkaMetadataLog.recoverSnapshots",
+    "KAFKA-14240",
+    "exits if the metadata log starts above offset 0 and no snapshot reaches that offset",
+)
+QUORUM_STATE_1 = Difference(
+    (3, 8, 0),
+    None,
+    KRAFT,
+    "FileQuorumStateStore",
+    "KIP-853",
+    "reads `quorum-state` of data_version 1, which is written once kraft.version is 1; earlier releases exit",
+)
+METADATA_MINIMUM = Difference(
+    (4, 0, 0),
+    None,
+    KRAFT,
+    "MetadataVersion.MINIMUM_VERSION",
+    "KIP-896, KAFKA-18399",
+    "needs metadata.version 3.3-IV3 or later",
+)
+
+# --- LogManager ---
+
+CHECKPOINT_NUMBERS = Difference(
+    (3, 1, 0),
+    None,
+    None,
+    "CheckpointFile",
+    "",
+    "a number that cannot be parsed in a line of a checkpoint is not an IOException: an offset checkpoint is treated "
+    "as empty, and leader-epoch-checkpoint makes the broker exit. Earlier releases take the log directory offline",
+)
+STORAGE_EXCEPTION = Difference(
+    None,
+    (3, 1, _ANY),
+    None,
+    "LogManager.loadLogs",
+    "",
+    "exits if leader-epoch-checkpoint or partition.metadata cannot be read: the KafkaStorageException is not handled. "
+    "Later releases take the log directory offline",
+)
+REMOTE_CACHE_KNOWN = Difference(
+    (3, 5, 0),
+    None,
+    None,
+    "LogManager.loadLogs",
+    "KAFKA-13369",
+    "ignores the directory `remote-log-index-cache`; earlier releases exit because its name is not topic-partition",
+)
+STRAY_NAMES = Difference(
+    (3, 6, 1),
+    None,
+    None,
+    "LocalLog.parseTopicPartitionName",
+    "KAFKA-15605",
+    "loads directories whose name ends in `-stray`, and does not serve them; earlier releases exit",
+)
+STRAYS_DELETED = Difference(
+    (3, 0, 0),
+    (3, 6, _ANY),
+    KRAFT,
+    "BrokerMetadataPublisher, ReplicaManager.deleteStrayReplicas",
+    "KAFKA-13127",
+    "stray partitions are deleted (renamed to `-delete`, and removed after file.delete.delay.ms); if one has no topic "
+    "ID, none is",
+)
+STRAYS_RENAMED = Difference(
+    (3, 7, 0),
+    None,
+    KRAFT,
+    "LogManager",
+    "KAFKA-14616",
+    "stray partitions are renamed to `-stray`; nothing deletes them",
+)
+STRAY_WITHOUT_ID_EXITS = Difference(
+    (3, 7, 0),
+    (3, 7, 0),
+    KRAFT,
+    "LogManager.findStrayReplicas",
+    "KAFKA-16234",
+    "exits if a partition has no partition.metadata",
+)
+STRAY_WITHOUT_ID = Difference(
+    (3, 7, 1),
+    None,
+    KRAFT,
+    "LogManager.isStrayKraftReplica",
+    "KAFKA-16234",
+    "a partition without partition.metadata is stray. Strays are found as logs are loaded, so that the same partition "
+    "in another log directory does not make the broker exit",
+)
+FUTURE_RECOVERED = Difference(
+    (3, 7, 1),
+    None,
+    KRAFT,
+    "LogManager.recoverAbandonedFutureLogs",
+    "KAFKA-16082",
+    "a `-future` directory to which the cluster has assigned the partition takes the name of the live one",
+)
+DIRECTORIES_ASSIGNED = Difference(
+    (3, 7, 0),
+    None,
+    KRAFT,
+    "LogManager.getOrCreateLog",
+    "KIP-858",
+    "a missing partition is created empty only in the log directory to which it is assigned; earlier releases, and "
+    "brokers with ZooKeeper, create it in any, but only while no log directory is offline",
+)
+
+# --- LogLoader ---
+
+SWAP_RENAMED = Difference(
+    (3, 0, 0),
+    None,
+    None,
+    "LogLoader.load",
+    "KAFKA-12520",
+    "completes an interrupted compaction or split by deleting the replaced segments and renaming the `.swap` files. "
+    "2.8 deletes the indexes, recovers the `.log.swap`, and then replaces the segments",
+)
+EPOCHS_AT_LOAD = Difference(
+    (3, 0, 0),
+    None,
+    None,
+    "LogLoader.recoverSegment",
+    "",
+    "recovery of a segment without an index adds its leader epochs to the checkpoint",
+)
+EPOCHS_FROM_CHECKPOINT = Difference(
+    (3, 0, 0),
+    None,
+    None,
+    "LogLoader.load",
+    "",
+    "leader epochs are truncated at the log start offset in the checkpoint; 2.8 truncates them at the first segment's "
+    "base offset if that is larger",
+)
+REMOTE_LOG_START = Difference(
+    (3, 6, 0),
+    None,
+    None,
+    "LogLoader.load",
+    "KAFKA-15351",
+    "the log start offset of a topic with remote storage is the one in the checkpoint",
+)
+
+# --- LogSegment and records ---
+
+SEARCH_BY_BASE_OFFSET = Difference(
+    (4, 1, 0),
+    None,
+    None,
+    "FileRecords.searchForOffsetFromPosition",
+    "KAFKA-19321",
+    "looks for an offset by the base offsets of batches; earlier releases take the first batch whose last offset is "
+    "not below it. The results differ only if offsets are not in ascending order",
+)
+MARKER_UNDERFLOW = Difference(
+    (4, 1, 0),
+    None,
+    None,
+    "EndTransactionMarker.deserializeValue",
+    "",
+    "exits with BufferUnderflowException if the value of a transaction marker is too short; in earlier releases it is "
+    "an invalid record, at which recovery truncates",
+)
+
+DIFFERENCES = {name: value for name, value in list(globals().items()) if isinstance(value, Difference)}
+"""All differences by name, in the order in which a startup reaches them."""
+
+
+def is_tried(release: KafkaRelease) -> bool:
+    """Return True if the rules of this release have been compared with real brokers of it."""
+    return (release.line, release.mode) in TRIED

@@ -1,0 +1,106 @@
+"""Releases of Kafka, as a user names them: 3.6, 3.6.2, 3.9-zookeeper, cp-7.6.
+
+Source: the feature and compatibility tables of Confluent Platform ("Confluent Platform and Apache Kafka
+compatibility"); KIP-833 (ZooKeeper is removed in 4.0), KIP-500 (KRaft since 2.8).
+"""
+
+from __future__ import annotations
+
+import re
+from typing import NamedTuple
+
+ZOOKEEPER, KRAFT = "zookeeper", "kraft"
+"""Modes of a node: where its cluster keeps the metadata."""
+
+NEWEST_PATCH = 999
+"""Stands for the newest patch release if none is named."""
+
+LAST_MINOR = {2: range(8, 9), 3: range(10), 4: range(4)}
+"""Minor releases that are known, by major release."""
+
+CONFLUENT = {
+    (6, 2): (2, 8),
+    **{(7, minor): (3, minor) for minor in range(10)},
+    **{(8, minor): (4, minor) for minor in range(4)},
+}
+"""Kafka's release in each release of Confluent Platform."""
+
+_KAFKA = re.compile(r"(?:kafka[-_ ])?v?(\d+)\.(\d+)(?:\.(\d+))?")
+_CONFLUENT = re.compile(r"(?:cp|confluent)[-_ ]?v?(\d+)\.(\d+)(?:\.(\d+))?")
+_CCS = re.compile(r"v?(\d+)\.(\d+)\.(\d+)-(?:ccs|ce)")
+_MODE = re.compile(r"[-_ ](zookeeper|zk|kraft)$")
+
+UNDERSTOOD = (
+    "2.8, 3.0 to 3.9 and 4.0 to 4.3, with or without a patch release (3.6.2), and cp-6.2, cp-7.0 to cp-7.9, cp-8.0 to "
+    "cp-8.3; up to 3.9, add -zookeeper or -kraft to choose the mode (3.9-kraft)"
+)
+
+
+class KafkaRelease(NamedTuple):
+    """A release. `patch` is None if any may be meant: the newest one is assumed. `mode` is ZOOKEEPER, KRAFT, or None
+    if it is not named."""
+
+    major: int
+    minor: int
+    patch: int | None = None
+    mode: str | None = None
+
+    @property
+    def order(self) -> tuple[int, int, int]:
+        """Key by which releases are compared, whatever the mode."""
+        return self.major, self.minor, NEWEST_PATCH if self.patch is None else self.patch
+
+    @property
+    def line(self) -> tuple[int, int]:
+        """Major and minor release."""
+        return self.major, self.minor
+
+    @property
+    def number(self) -> str:
+        """The number as Kafka writes it: 3.6 or 3.6.2."""
+        return f"{self.major}.{self.minor}" + ("" if self.patch is None else f".{self.patch}")
+
+    @property
+    def has_modes(self) -> bool:
+        """Whether brokers of this release run with ZooKeeper or with KRaft."""
+        return self.major < 4
+
+    def __str__(self) -> str:
+        if self.mode is None or not self.has_modes:
+            return self.number
+        return f"{self.number} ({'ZooKeeper' if self.mode == ZOOKEEPER else 'KRaft'})"
+
+
+NEWEST = KafkaRelease(4, 3, 1, KRAFT)
+"""The release whose rules apply if nothing states another one."""
+
+
+def parse_release(text: str) -> KafkaRelease:
+    """Return the release that `text` names. Raises ValueError with the names that are understood."""
+    given = text.strip().lower()
+    mode_match = _MODE.search(given)
+    mode = None
+    if mode_match:
+        mode = KRAFT if mode_match[1] == KRAFT else ZOOKEEPER
+        given = given[: mode_match.start()]
+    match = _CONFLUENT.fullmatch(given) or _CCS.fullmatch(given)
+    patch: int | None
+    if match:
+        found = CONFLUENT.get((int(match[1]), int(match[2])))
+        if found is None:
+            raise ValueError(f"{text!r} is not a known release of Confluent Platform; use {UNDERSTOOD}")
+        # A distribution's own patch releases do not follow Kafka's.
+        major, minor, patch = *found, None
+    else:
+        match = _KAFKA.fullmatch(given)
+        if match is None:
+            raise ValueError(f"{text!r} is not a Kafka release; use {UNDERSTOOD}")
+        major, minor = int(match[1]), int(match[2])
+        patch = None if match[3] is None else int(match[3])
+        if minor not in LAST_MINOR.get(major, ()) or (patch or 0) >= NEWEST_PATCH:
+            raise ValueError(f"kdump does not know Kafka {given}; use {UNDERSTOOD}")
+    if major >= 4:
+        if mode == ZOOKEEPER:
+            raise ValueError(f"{text!r}: Kafka 4.0 and later run without ZooKeeper; use {major}.{minor}")
+        mode = KRAFT
+    return KafkaRelease(major, minor, patch, mode)
