@@ -106,7 +106,10 @@ def disk_release(paths: Sequence[str], metadata: MetadataImage | None) -> DiskRe
     places = [place for place in map(directory_at, paths) if isinstance(place, LogDirectory)]
     metas = [meta_properties(place) for place in places]
     mode = _mode(places, metas, metadata)
-    facts = [ReleaseFact("", FIRST, LAST_WITH_ZOOKEEPER if mode == ZOOKEEPER else LAST)]
+    facts = []
+    if mode == ZOOKEEPER:
+        text = "meta.properties has version 0 and no metadata log is next to it, as with ZooKeeper"
+        facts.append(ReleaseFact(text, None, LAST_WITH_ZOOKEEPER))
     if metadata is not None:
         nodes = {parse_int(meta.get("node.id") or meta.get("broker.id")) for meta in metas}
         facts += _registrations(metadata, nodes)
@@ -126,13 +129,13 @@ def disk_release(paths: Sequence[str], metadata: MetadataImage | None) -> DiskRe
     if refuted:
         doubt += ("; " if doubt else "") + f"but {', and '.join(refuted)}"
     reason = ", ".join(fact.text for fact in used)
-    return DiskRelease(release, since, until, reason, doubt, bool(used) or mode == ZOOKEEPER)
+    return DiskRelease(release, since, until, reason, doubt, bool(used))
 
 
 def _mode(places: Sequence[LogDirectory], metas: Sequence[dict[str, str]], metadata: MetadataImage | None) -> str:
     """Return the mode. A broker that migrates from ZooKeeper has meta.properties of version 0 and a metadata log."""
-    versions = {meta.get("version", "0").strip() for meta in metas if meta}
-    if not versions or versions != {"0"}:
+    of_brokers = [meta for meta in metas if "broker.id" in meta]
+    if not of_brokers or any(meta.get("version", "0").strip() != "0" for meta in metas if "node.id" in meta):
         return KRAFT
     state = "" if metadata is None else metadata.zk_migration.get("", "")
     has_log = any(each.topic == METADATA_TOPIC for place in places for each in place.partitions)
@@ -183,7 +186,7 @@ def _small_files(places: Sequence[LogDirectory], metas: Sequence[dict[str, str]]
     found = []
     if any("directory.id" in meta for meta in metas):
         found.append(ReleaseFact("meta.properties has a directory.id", (3, 7), None))
-    elif mode == KRAFT and any(metas):
+    elif mode == KRAFT and any("node.id" in meta and "cluster.id" in meta for meta in metas):
         found.append(ReleaseFact("meta.properties has no directory.id", None, (3, 6)))
     for place in places:
         mark = place.files.get(CLEAN_MARK)

@@ -36,6 +36,7 @@ from kdump.forensics.restart.plan_values import (
 )
 from kdump.forensics.restart.releases import (
     DIRECTORIES_ASSIGNED,
+    FUTURE_BESIDE,
     FUTURE_RECOVERED,
     REMOTE_CACHE_KNOWN,
     STRAY_WITHOUT_ID,
@@ -81,6 +82,17 @@ def is_offset_checkpoint(stop: StartupFailure) -> bool:
 def segments_size(seen: SeenDirectory) -> int:
     """Return the total size in bytes of the segments in a partition's directory."""
     return sum(seen.identities[name].size for name in seen.files if name.endswith(".log"))
+
+
+def _beside(plan: PartitionPlan, live: str) -> StartupFailure:
+    """Return the stop for a -future directory that takes the name of a live one in the same log directory."""
+    made = "" if file_system.isdir(live) else ", which it creates because it is missing"
+    message = (
+        f"once {os.path.basename(plan.path)} has all records of {plan.name}{made}, the broker renames it to {live}"
+    )
+    exception = f"KafkaStorageException: Error while renaming dir for {plan.name} in log dir {plan.source}"
+    remedy = f"decide which of the two to keep (kdump diff), name it {plan.name}, and move the other one away"
+    return StartupFailure(OFFLINE, plan.path, None, None, message, exception, remedy)
 
 
 @dataclass
@@ -399,6 +411,11 @@ class LogManager:
             assigned = self.strays.directory_of(topic_id, plan.partition, directory.nodeId)
         name = os.path.join(os.path.dirname(plan.path), plan.name)
         live = self.moves.live_of(plan)
+        if FUTURE_BESIDE.applies(self.release) and live is None:
+            is_only = sum(each.logDir for each in self.directories) == 1
+            if is_only or file_system.isdir(name):
+                plan.stops.append(_beside(plan, name))
+                return
         if assigned is None or assigned != directory.directoryId:
             plan.notes.append("a replica being moved here from another log directory: the broker continues the move")
             if live is not None and not file_system.lexists(name):

@@ -16,7 +16,7 @@ from kdump.forensics.restart.checkpoint_file import topic_id
 from kdump.forensics.restart.file_records import UP_TO_MAGIC, CorruptRecord, ensure_valid, read_batches
 from kdump.forensics.restart.log_loader import LoadParameters, load
 from kdump.forensics.restart.plan_values import EXIT, PartitionPlan, StartupFailed, StartupFailure, Step
-from kdump.forensics.restart.releases import QUORUM_STATE_1, SNAPSHOTS_REQUIRED
+from kdump.forensics.restart.releases import QUORUM_STATE_1, QUORUM_STATE_CLEARED, SNAPSHOTS_REQUIRED
 from kdump.format.kafka_release import KafkaRelease
 from kdump.log import file_system
 from kdump.log.bundle_bytes import BundleBytes
@@ -54,7 +54,13 @@ def load_metadata_log(plan: PartitionPlan, how: LoadParameters, seen: SeenDirect
         )
     if newest is not None:
         _readable(plan, os.path.join(plan.path, newest[1]), how)
-    _quorum_state(os.path.join(plan.path, "quorum-state"), how.release)
+    path = os.path.join(plan.path, "quorum-state")
+    try:
+        _quorum_state(path, how.release)
+    except StartupFailed as failed:
+        if not QUORUM_STATE_CLEARED.applies(how.release) or failed.stop.exception.startswith("RuntimeException"):
+            raise
+        plan.steps.append(Step("delete", path, failed.stop.position, None, 0, f"{failed.stop.message}: cleared"))
 
 
 def _snapshots(plan: PartitionPlan, seen: SeenDirectory, release: KafkaRelease) -> tuple[int, str] | None:

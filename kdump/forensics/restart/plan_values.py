@@ -267,6 +267,14 @@ class DirectoryPlan:
     """Other directories below the path that was given, which cannot be listed: each may be a log directory."""
 
 
+class ReleaseChange(NamedTuple):
+    """Another release than the one of the disk is started. `rewrites`: what it writes to the files; `wayBack`: what a
+    return to the older release loses, or what makes it impossible."""
+
+    rewrites: list[str]
+    wayBack: list[str]
+
+
 @dataclass
 class RestartPlan:
     """The complete plan: log directories, partitions in the order in which they are examined, and assumptions about
@@ -275,6 +283,8 @@ class RestartPlan:
     directories: list[DirectoryPlan] = field(default_factory=list)
     release: ChosenRelease | None = None
     """The release that is started; None only while the plan is being made."""
+    change: ReleaseChange | None = None
+    """What the start of another release than the disk's changes; None if it is the disk's own."""
     partitions: list[PartitionPlan] = field(default_factory=list)
     stops: list[StartupFailure] = field(default_factory=list)
     """Failures of the broker as a whole."""

@@ -4,18 +4,16 @@ from __future__ import annotations
 
 from kdump.forensics.restart.plan_values import RestartPlan
 from kdump.forensics.restart.releases import is_tried
-from kdump.format.kafka_release import KRAFT, ZOOKEEPER, KafkaRelease
+from kdump.format.kafka_release import KRAFT, KafkaRelease
 from kdump.state.metadata_image import MetadataImage
-from kdump.state.release_evidence import DEFAULT, DISK, OPTION, ChosenRelease, disk_release
+from kdump.state.release_evidence import DEFAULT, DISK, OPTION, ChosenRelease, DiskRelease, disk_release
 
 
 def choose_release(
     plan: RestartPlan, requested: KafkaRelease | None, metadata: MetadataImage | None
-) -> tuple[KafkaRelease, bool]:
-    """Return the release that is started, and whether the disk is that of a broker with ZooKeeper; write the choice to
-    the plan."""
+) -> tuple[KafkaRelease, DiskRelease]:
+    """Return the release that is started, and the one that ran on the disk; write the choice to the plan."""
     disk = disk_release([each.path for each in plan.directories], metadata)
-    of_zookeeper = disk.release.mode == ZOOKEEPER
     stated = disk.release.number if disk.is_stated else None
     if requested is None:
         source = DISK if disk.is_stated else DEFAULT
@@ -26,4 +24,4 @@ def choose_release(
     plan.release = ChosenRelease(
         release.number, release.mode or KRAFT, source, reason, doubt, is_tried(release), stated
     )
-    return release, of_zookeeper
+    return release, disk

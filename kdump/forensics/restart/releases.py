@@ -67,7 +67,7 @@ META_CREATED = Difference(
     ZOOKEEPER,
     "KafkaServer, BrokerMetadataCheckpoint",
     "",
-    "a log directory without `meta.properties` gets one, with the cluster ID in ZooKeeper and the configured broker.id; a "
+    "a log directory without `meta.properties` gets one, with ZooKeeper's cluster ID and the configured broker.id; a "
     "KRaft node exits",
 )
 META_VERSION_0 = Difference(
@@ -129,6 +129,14 @@ QUORUM_STATE_1 = Difference(
     "FileQuorumStateStore",
     "KIP-853",
     "reads `quorum-state` of data_version 1, which is written once kraft.version is 1; earlier releases exit",
+)
+QUORUM_STATE_CLEARED = Difference(
+    None,
+    (3, 7, _ANY),
+    KRAFT,
+    "QuorumState.initialize",
+    "",
+    "deletes a `quorum-state` that is not valid JSON, and starts without it; later releases exit",
 )
 METADATA_MINIMUM = Difference(
     (4, 0, 0),
@@ -216,6 +224,15 @@ FUTURE_RECOVERED = Difference(
     "LogManager.recoverAbandonedFutureLogs",
     "KAFKA-16082",
     "a `-future` directory to which the cluster has assigned the partition takes the name of the live one",
+)
+FUTURE_BESIDE = Difference(
+    None,
+    (3, 7, 0),
+    None,
+    "ReplicaManager.maybeAddLogDirFetchers",
+    "KAFKA-16082",
+    "continues the move of a `-future` directory next to the live one in the same log directory, and takes the log "
+    "directory offline when it renames it; later brokers with ZooKeeper leave it there",
 )
 DIRECTORIES_ASSIGNED = Difference(
     (3, 7, 0),

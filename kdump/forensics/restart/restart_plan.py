@@ -13,11 +13,12 @@ from kdump.forensics.restart.directories import METADATA_LOG, node_directories
 from kdump.forensics.restart.identity import identify, registered
 from kdump.forensics.restart.log_manager import LogManager
 from kdump.forensics.restart.plan_values import PartitionPlan, RestartPlan
+from kdump.forensics.restart.release_change import refusals, release_change
 from kdump.forensics.restart.release_choice import choose_release
 from kdump.forensics.restart.releases import BOOTSTRAP_READ, META_ENSEMBLE
 from kdump.forensics.restart.root_files import read_only_stop
 from kdump.forensics.restart.stray_partitions import StrayPartitions
-from kdump.format.kafka_release import KRAFT, ZOOKEEPER, KafkaRelease
+from kdump.format.kafka_release import KRAFT, ZOOKEEPER, KafkaRelease, parse_release
 from kdump.log import file_system
 from kdump.log.bundle_bytes import with_bytes
 from kdump.log.internal_topics import METADATA_TOPIC
@@ -33,7 +34,7 @@ def restart_plan(
     paths: Iterable[str],
     options: Options | None = None,
     *,
-    kafka_version: KafkaRelease | None = None,
+    kafka_version: KafkaRelease | str | None = None,
     is_selected: Callable[[str], bool] = lambda topic: True,
     on_plan: Callable[[PartitionPlan], None] = lambda plan: None,
     on_progress: Callable[[int], None] = lambda count: None,
@@ -41,7 +42,7 @@ def restart_plan(
 ) -> RestartPlan:
     """Predict what a broker does at its next startup with these log directories, all of one broker.
 
-    `kafka_version`: the release that is started; by default the one that ran on the disk, as far as its files state it.
+    `kafka_version`: the release that is started; by default the one that ran on the disk, as far as its files state it. Raises ValueError for a name that is not understood.
     `is_selected` selects topics by name; problems in the others are not detected. `on_plan` is called with the plan of
     each selected partition once it is complete, `on_progress` with numbers of bytes of its segments that have been read
     or need not be read, which add up to their size. Before that, `on_metadata` is called with the bytes of the metadata
@@ -53,7 +54,12 @@ def restart_plan(
     plan = RestartPlan(node_directories(list(paths)))
     rights = broker_rights(each.path for each in plan.directories)
     metadata = _metadata(plan, options, on_metadata)
-    release, of_zookeeper = choose_release(plan, kafka_version, metadata)
+    if isinstance(kafka_version, str):
+        kafka_version = parse_release(kafka_version)
+    release, disk = choose_release(plan, kafka_version, metadata)
+    of_zookeeper = disk.release.mode == ZOOKEEPER
+    plan.change = release_change(plan, disk, release, metadata)
+    plan.stops += refusals(plan, disk, release, metadata)
     if release.mode == ZOOKEEPER:
         metadata = None
     identify(plan.directories, plan, rights, release)

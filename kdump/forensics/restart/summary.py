@@ -33,6 +33,14 @@ class PlanSummary(NamedTuple):
             "option, disk or default; tried: whether its rules have been compared with real brokers"
         ),
     ]
+    rewrites: Annotated[
+        list[PathText],
+        Doc("what a start of another release than the disk's own writes that the disk's own did not; empty otherwise"),
+    ]
+    wayBack: Annotated[
+        list[PathText],
+        Doc("what a return to the older one of the two releases loses, or makes impossible; empty otherwise"),
+    ]
     verdict: Annotated[
         str,
         Doc(
@@ -67,6 +75,8 @@ def summary(plan: RestartPlan, seconds: float) -> PlanSummary:
     """Return the summary of a plan; `seconds` is the time that it took."""
     return PlanSummary(
         plan.release,
+        plan.change.rewrites if plan.change else [],
+        plan.change.wayBack if plan.change else [],
         plan.verdict,
         plan.loses,
         *totals(plan.partitions),
