@@ -27,6 +27,7 @@ from kdump.forensics.restart.plan_values import (
 )
 from kdump.forensics.restart.summary import summary, totals
 from kdump.format.count_text import count_text, first_of
+from kdump.format.kafka_release import ZOOKEEPER
 from kdump.log.internal_topics import METADATA_TOPIC
 from kdump.render.amounts import size_text
 from kdump.render.escape import path_text, printable
@@ -34,6 +35,7 @@ from kdump.render.sink import Sink
 from kdump.render.stdout import Output
 from kdump.render.style import painter
 from kdump.render.table import NAME, TEXT, Column, Table
+from kdump.state.release_evidence import DEFAULT, OPTION
 
 NAMED = 20
 """Maximum number of missing partitions that are shown; --full and JSON show all."""
@@ -86,6 +88,8 @@ class RestartReport(Sink[PartitionPlan | PlanEnd]):
             details += "; other topics were not examined"
         style = "bad" if plan.loses else "torn" if plan.withoutMetadata else STYLE[plan.verdict]
         self._text(f"{names}: {head}{details}", head, style)
+        for line in release_lines(plan):
+            self._text(line)
         for stop in plan.allStops:
             self._stop(stop)
         for directory in plan.directories:
@@ -188,6 +192,29 @@ class RestartReport(Sink[PartitionPlan | PlanEnd]):
             self.output.line(line.replace(head, self.paint(head, style), 1) if head and not number else line)
 
 
+def release_lines(plan: RestartPlan) -> Iterator[str]:
+    """Yield lines on the release whose startup this is, why that one, and what another one than the disk's changes."""
+    release = plan.release
+    if release is None:
+        return
+    name = f"Kafka {release.version}{' with ZooKeeper' if release.mode == ZOOKEEPER else ''}"
+    text = f"started: {name}, because {release.reason}"
+    if release.source == OPTION:
+        text = f"started: {name} (--kafka-version)"
+        stated = release.diskVersion or "a release that no file states"
+        text += f"; the disk is that of {stated}" if plan.change is not None else ""
+    elif release.source == DEFAULT:
+        text = f"started: {name}; {release.reason} (--kafka-version)"
+    if release.doubt:
+        text += f"; {release.doubt} (--kafka-version)"
+    if not release.tried:
+        text += f"; rules as of {release.version}, untried"
+    yield text
+    if plan.change is not None:
+        yield from (f"  changes: {each}" for each in plan.change.rewrites)
+        yield from (f"  way back: {each}" for each in plan.change.wayBack)
+
+
 def verdict(plan: RestartPlan) -> tuple[str, str]:
     """Return the verdict, and the rest of its sentence."""
     logs = [each for each in plan.partitions if each.topic != METADATA_TOPIC and not each.missing]
@@ -209,7 +236,9 @@ def verdict(plan: RestartPlan) -> tuple[str, str]:
         parts.append(f"LOSES NEW RECORDS of {count_text(new, 'partition')}")
     if numbers.strays:
         every = "all " if 1 < numbers.strays == numbers.partitions else ""
-        parts.append(f"MAKES {every}{count_text(numbers.strays, 'partition')} STRAY")
+        deletes = any(each.strayDeleted for each in logs)
+        partitions = f"{every}{count_text(numbers.strays, 'partition')}"
+        parts.append(f"DELETES {partitions} AS STRAY" if deletes else f"MAKES {partitions} STRAY")
     if plan.verdict == STOPPED:
         return "DOES NOT START", f"; once it does, it {' and '.join(parts)}" if parts else ""
     if plan.withoutMetadata:
@@ -280,7 +309,9 @@ def strays(plans: list[PartitionPlan], *, everything: bool) -> Iterator[str]:
         shown = names if everything else names[:MAX_SHOWN]
         text = ", ".join(shown) + (f" and {len(names) - len(shown):,} more (--full)" if len(shown) < len(names) else "")
         subject = "its directory is" if len(names) == 1 else "their directories are"
-        yield f"  {text}: {subject} renamed to -stray and no longer served: {stray}"
+        is_deleted = any(each.strayDeleted for each in plans)
+        effect = "deleted, a minute after startup" if is_deleted else "renamed to -stray and no longer served"
+        yield f"  {text}: {subject} {effect}: {stray}"
         if remedy:
             yield f"    {remedy}"
 
@@ -368,7 +399,7 @@ def startup_remarks(each: PartitionPlan) -> str:
     if each.stops:
         remarks.append("startup fails")
     if each.stray:
-        remarks.append("becomes stray")
+        remarks.append("deleted as stray" if each.strayDeleted else "becomes stray")
     if each.missing:
         remarks.append("missing")
     if each.state == "delete":

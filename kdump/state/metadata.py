@@ -41,9 +41,12 @@ FOR_VERIFY = frozenset(
         "RegisterBrokerRecord",
         "BrokerRegistrationChangeRecord",
         "UnregisterBrokerRecord",
+        "RegisterControllerRecord",
+        "FeatureLevelRecord",
+        "ZkMigrationStateRecord",
     }
 )
-"""The records that a check needs."""
+"""The records that a check needs, and those that state which release the node ran."""
 
 
 def read_metadata(
@@ -51,8 +54,8 @@ def read_metadata(
     limits: Limits | None = None,
     on_progress: Callable[[int, int], None] = lambda done, total: None,
 ) -> MetadataImage | None:
-    """Read what a check needs from __cluster_metadata-0 in the log directory `directory`: topics, configs and the
-    brokers' directories. Returns None if there is no such directory, or no snapshot or segment in it. Never raises:
+    """Read what a check needs from __cluster_metadata-0 in the log directory `directory`: topics, configs, registered
+    nodes and features. Returns None if there is no such directory, or no snapshot or segment in it. Never raises:
     `problems` has what cannot be read. Calls `on_progress` as replay_metadata does."""
     folder = os.path.join(directory, f"{METADATA_TOPIC}-0")
     try:

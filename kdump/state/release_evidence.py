@@ -108,7 +108,7 @@ def disk_release(paths: Sequence[str], metadata: MetadataImage | None) -> DiskRe
     mode = _mode(places, metas, metadata)
     facts = []
     if mode == ZOOKEEPER:
-        text = "meta.properties has version 0 and no metadata log is next to it, as with ZooKeeper"
+        text = "meta.properties is that of a broker with ZooKeeper"
         facts.append(ReleaseFact(text, None, LAST_WITH_ZOOKEEPER))
     if metadata is not None:
         nodes = {parse_int(meta.get("node.id") or meta.get("broker.id")) for meta in metas}

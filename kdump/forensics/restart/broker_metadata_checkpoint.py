@@ -56,7 +56,7 @@ def identify_by_checkpoint(
     _equal(found, release)
     for directory, values in found:
         _parse(directory, values, release)
-    live = [each for each in directories if not each.stops and not each.failed]
+    live = [each for each in directories if not each.failed and not any(x.kind == OFFLINE for x in each.stops)]
     if not live and release.mode == ZOOKEEPER and not any(each.unread for each in directories):
         message = "no log directory can be used"
         exception = "Shutdown broker because none of the specified log dirs can be created or validated"

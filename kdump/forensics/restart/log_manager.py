@@ -86,10 +86,8 @@ def segments_size(seen: SeenDirectory) -> int:
 
 def _beside(plan: PartitionPlan, live: str) -> StartupFailure:
     """Return the stop for a -future directory that takes the name of a live one in the same log directory."""
-    made = "" if file_system.isdir(live) else ", which it creates because it is missing"
-    message = (
-        f"once {os.path.basename(plan.path)} has all records of {plan.name}{made}, the broker renames it to {live}"
-    )
+    made = "" if file_system.isdir(live) else ", which the broker creates because it is missing"
+    message = f"the broker renames the directory to {live} once it has all records of that log{made}"
     exception = f"KafkaStorageException: Error while renaming dir for {plan.name} in log dir {plan.source}"
     remedy = f"decide which of the two to keep (kdump diff), name it {plan.name}, and move the other one away"
     return StartupFailure(OFFLINE, plan.path, None, None, message, exception, remedy)

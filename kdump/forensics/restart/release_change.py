@@ -1,8 +1,8 @@
 """What stands in the way of a start with another release than the one that ran on the disk, and what such a start
 changes.
 
-Source: MetadataVersion.fromFeatureLevel, BootstrapMetadata, Feature, BrokerLifecycleManager (features that a broker does
-not support); MetaPropertiesEnsemble; LocalLog.parseTopicPartitionName; GroupMetadataManager.readMessageKey.
+Source: MetadataVersion.fromFeatureLevel, BootstrapMetadata, Feature, BrokerLifecycleManager (features that a broker
+does not support); MetaPropertiesEnsemble; LocalLog.parseTopicPartitionName; GroupMetadataManager.readMessageKey.
 """
 
 from __future__ import annotations
@@ -15,9 +15,6 @@ from kdump.forensics.restart.plan_values import EXIT, ReleaseChange, RestartPlan
 from kdump.forensics.restart.releases import (
     META_ENSEMBLE,
     METADATA_MINIMUM,
-    QUORUM_STATE_1,
-    REMOTE_CACHE_KNOWN,
-    STRAY_NAMES,
 )
 from kdump.format.kafka_release import KRAFT, ZOOKEEPER, KafkaRelease
 from kdump.format.metadata_names import METADATA_VERSION
@@ -28,7 +25,7 @@ MINIMUM_LEVEL = 7
 """metadata.version 3.3-IV3, the lowest one that 4.0 and later support."""
 NEW_REGISTRATION = 30
 """metadata.version 4.3-IV0, with which brokers register by a record that earlier releases cannot read."""
-IGNORES_UNKNOWN_GROUPS = (3, 5)
+IGNORES_UNKNOWN_GROUPS = (3, 4)
 """First release whose group coordinator ignores keys of unknown versions in __consumer_offsets (UnknownKey)."""
 NEW_GROUPS = (4, 0)
 """First release that writes records of the new group protocols by default (KIP-848)."""
@@ -89,7 +86,6 @@ def release_change(
     if not disk.is_stated or (disk.since <= release.line <= disk.until and release.mode == disk.release.mode):
         return None
     change = ReleaseChange([], [])
-    number = release.number
     if disk.release.mode == ZOOKEEPER and release.mode == KRAFT:
         change.rewrites.append(
             "renames every partition that the KRaft cluster does not know: nothing has migrated the topics from"
@@ -108,12 +104,10 @@ def release_change(
         )
     if release.line >= NEW_GROUPS and disk.until < IGNORES_UNKNOWN_GROUPS:
         change.wayBack.append(
-            "records of new consumer groups in __consumer_offsets stop the group coordinators of 3.4 and earlier"
+            "records of new consumer groups in __consumer_offsets stop the group coordinators of 3.3 and earlier"
         )
     if release.line < disk.since:
         change.wayBack.extend(_downgrade(plan, disk, release))
-    if not change.rewrites and not change.wayBack:
-        change.rewrites.append(f"nothing of which a release before {number} would not know")
     return change
 
 
@@ -123,12 +117,6 @@ def _downgrade(plan: RestartPlan, disk: DiskRelease, release: KafkaRelease) -> I
         if release.line < IGNORES_UNKNOWN_GROUPS:
             yield "the group coordinator fails to load partitions of __consumer_offsets with records of new group types"
         elif release.line < NEW_GROUPS:
-            yield "records of new group types in __consumer_offsets are ignored: these groups and their members are lost"
+            yield "records of new group types in __consumer_offsets are ignored: the members of such groups are lost"
     if disk.since >= (3, 7) and not META_ENSEMBLE.applies(release) and len(plan.directories) > 1:
         yield "directory.id is not known: which log directory the metadata assigns a replica to is ignored"
-    if disk.since >= (3, 8) and not QUORUM_STATE_1.applies(release):
-        yield "quorum-state of data_version 1 is not read"
-    if not STRAY_NAMES.applies(release):
-        yield "a directory named -stray makes the broker exit"
-    if not REMOTE_CACHE_KNOWN.applies(release):
-        yield "remote-log-index-cache makes the broker exit, and what is only in remote storage cannot be read"

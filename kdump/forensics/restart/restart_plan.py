@@ -42,13 +42,13 @@ def restart_plan(
 ) -> RestartPlan:
     """Predict what a broker does at its next startup with these log directories, all of one broker.
 
-    `kafka_version`: the release that is started; by default the one that ran on the disk, as far as its files state it. Raises ValueError for a name that is not understood.
+    `kafka_version`: the release that is started; by default the one that ran on the disk, as far as its files state it.
     `is_selected` selects topics by name; problems in the others are not detected. `on_plan` is called with the plan of
     each selected partition once it is complete, `on_progress` with numbers of bytes of its segments that have been read
     or need not be read, which add up to their size. Before that, `on_metadata` is called with the bytes of the metadata
     log read so far, and their total. Reads only what the broker itself would read, and the bytes that it removes, to
-    count what is lost. Raises SourceError for a path that is not a log directory; what cannot be read in a
-    log directory is in `unread`. Source: see the modules of kdump.forensics.restart."""
+    count what is lost. Raises ValueError for a release that is not known, and SourceError for a path that is not a
+    log directory; what cannot be read in a log directory is in `unread`. Source: see the modules of this package."""
     options = options or Options()
     options = replace(options, open_source=with_bytes(options.open_source))
     plan = RestartPlan(node_directories(list(paths)))
