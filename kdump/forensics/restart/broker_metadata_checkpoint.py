@@ -14,7 +14,7 @@ from kdump.forensics.restart.access_rights import Rights
 from kdump.forensics.restart.checkpoint_file import read_small
 from kdump.forensics.restart.log_files import denied
 from kdump.forensics.restart.plan_values import EXIT, OFFLINE, DirectoryPlan, RestartPlan, StartupFailure, Step
-from kdump.forensics.restart.releases import META_CREATED, META_VERSION_1
+from kdump.forensics.restart.releases import META_CREATED, META_EQUAL, META_VERSION_0, META_VERSION_1
 from kdump.format.java_properties import MALFORMED, properties
 from kdump.format.kafka_release import ZOOKEEPER, KafkaRelease
 from kdump.format.numbers import parse_int
@@ -101,7 +101,7 @@ def _offline(directory: DirectoryPlan, reason: str, release: KafkaRelease, right
 def _equal(found: list[tuple[DirectoryPlan, dict[str, str]]], release: KafkaRelease) -> None:
     """Add a stop to each directory that differs from the first one."""
     whole = release.mode == ZOOKEEPER or META_VERSION_1.applies(release)
-    for directory, values in found[1:]:
+    for directory, values in found[1:] if META_EQUAL.applies(release) else ():
         first, expected = found[0]
         if whole:
             names = sorted(name for name in {*values, *expected} if values.get(name) != expected.get(name))
@@ -131,7 +131,7 @@ def _parse(directory: DirectoryPlan, values: Mapping[str, str], release: KafkaRe
             exception = f'Failed to parse {name} property as an int: For input string: "{values[name]}"'
     if exception:
         pass
-    elif release.mode == ZOOKEEPER:
+    elif META_VERSION_0.applies(release):
         if version != 0:
             exception = "Found unexpected version in loaded `meta.properties`"
     elif META_VERSION_1.applies(release) and version != 1:

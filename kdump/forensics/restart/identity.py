@@ -13,7 +13,7 @@ from kdump.forensics.restart.broker_metadata_checkpoint import identify_by_check
 from kdump.forensics.restart.checkpoint_file import read_small
 from kdump.forensics.restart.log_files import denied, temporary_file_stop
 from kdump.forensics.restart.plan_values import EXIT, OFFLINE, DirectoryPlan, RestartPlan, StartupFailure, Step
-from kdump.forensics.restart.releases import META_CREATED, META_ENSEMBLE
+from kdump.forensics.restart.releases import META_CREATED, META_ENSEMBLE, META_VERSION_0
 from kdump.format.java_properties import MALFORMED, properties
 from kdump.format.kafka_release import KRAFT, KafkaRelease
 from kdump.format.meta_properties import meta_properties
@@ -76,7 +76,7 @@ def identify(directories: list[DirectoryPlan], plan: RestartPlan, rights: Rights
             StartupFailure(EXIT, directories[0].path, None, None, message, exception, _remedy(directories[0]))
         )
     _agree(sorted(valid, key=lambda each: each.path), rights, adds_ids=not creates)
-    if creates:
+    if META_VERSION_0.applies(release):
         _version_0(valid)
         return
     _one_metadata_log(valid, directories)

@@ -42,6 +42,7 @@ from kdump.forensics.restart.releases import (
     STRAY_WITHOUT_ID,
     STRAY_WITHOUT_ID_EXITS,
     STRAYS_DELETED,
+    STRAYS_RENAMED,
 )
 from kdump.forensics.restart.replica_moves import Moves, parse_name
 from kdump.forensics.restart.root_files import (
@@ -392,7 +393,7 @@ class LogManager:
         plan.stray, plan.remedy = self.strays.reason(plan.topic, plan.partition, topic_id, directory.nodeId)
         if not plan.stray:
             return False
-        if STRAYS_DELETED.applies(self.release):
+        if not STRAYS_RENAMED.applies(self.release):
             plan.strayDeleted = True
             reason = "the directory, file.delete.delay.ms (1 min) after startup: it is stray"
             plan.steps.append(Step("delete", plan.path, None, None, 0, reason))
