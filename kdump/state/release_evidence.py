@@ -15,7 +15,7 @@ import os
 from collections.abc import Sequence
 from typing import Annotated, NamedTuple
 
-from kdump.answer import Doc, PathText, answer
+from kdump.answer import Doc, PathText
 from kdump.format.kafka_release import (
     KRAFT,
     LAST_MINOR,
@@ -63,7 +63,6 @@ class ReleaseFact(NamedTuple):
     until: Line | None
 
 
-@answer("kafkaRelease")
 class ChosenRelease(NamedTuple):
     """The release of Kafka whose rules are applied, and why."""
 
