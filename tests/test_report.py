@@ -29,7 +29,7 @@ from kdump.forensics.postmortem.run import postmortem
 from kdump.render.postmortem import page, vega
 from kdump.render.postmortem.charts import draw_charts
 from kdump.render.postmortem.finding_evidence import evidence
-from kdump.render.postmortem.labels import PartitionLabels
+from kdump.render.postmortem.labels import PageLabels
 from tests.command import unmatched
 from tests.conftest import DISKS, FIXTURES, segments
 from tests.craft import batch, flip, record, split
@@ -104,7 +104,7 @@ def drawn_page(made: PostMortem, monkeypatch: pytest.MonkeyPatch) -> Page:
     """Return the page without its charts, which take most of the time."""
     monkeypatch.setattr(page, "svg", lambda each: '<svg width="900"></svg>')
     monkeypatch.setattr(page, "javascript", lambda: "window.vegaEmbed = null;")
-    names = PartitionLabels(made)
+    names = PageLabels(made)
     told = evidence(made, names, Options(now=NOW))
     return Page(page.page(made, draw_charts(made, names), told, names, "title"))
 
@@ -469,7 +469,7 @@ def test_many_partitions_make_no_large_page(tmp_path: Path, monkeypatch: pytest.
     assert len(made.partitions) == 150
     assert len(kept) == 60
     assert any(facts.name == "topic140-0" for facts in kept)
-    names = PartitionLabels(made)
+    names = PageLabels(made)
     charts = draw_charts(made, names)
     assert sum(len(vega.embedded(each.spec)) for each in charts.charts) < 1_000_000
     assert "topic140-0" in charts.maps["finding"][0].spec["data"]["values"][0]["segment"]

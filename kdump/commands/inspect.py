@@ -16,6 +16,7 @@ from kdump.commands.ls_run import LsOptions, is_log_directory, run_ls
 from kdump.commands.output_options import CSV, FORMATS, JSON, TABLE, OutputOptions, output_options
 from kdump.commands.params import RangeParam, read_once, time_range
 from kdump.commands.reading_options import ReadingOptions, reading_options
+from kdump.commands.redact_options import RedactOptions, redact_options
 from kdump.commands.typed_options import CommandOptions, takes
 from kdump.decode.record_decoder import FRAMED, DecodeOptions
 from kdump.log import file_system
@@ -96,6 +97,7 @@ class InspectOptions(CommandOptions):
     output: OutputOptions
     reading: ReadingOptions
     filters: FilterOptions
+    redaction: RedactOptions
     records: bool
     as_hex: bool
     template: str | None
@@ -179,6 +181,7 @@ class InspectOptions(CommandOptions):
 )
 @click.option("--schema", metavar="FILE", type=FILE, help=SCHEMA_HELP)
 @click.option("--key-schema", metavar="FILE", type=FILE, help="Use this schema for keys, if values need one, too.")
+@redact_options("With --json: ")
 @reading_options
 @click.option("--as", "kind", type=click.Choice(list(KINDS)), metavar="KIND", help=AS_HELP)
 @click.option(
@@ -227,6 +230,9 @@ def _refuse_contradictions(options: InspectOptions) -> None:
         raise click.UsageError("choose one of --json, --hex, --format, -f and --extract")
     if output.columns is not None and options.form not in (TABLE, CSV):
         raise click.UsageError("--columns applies only to tables and CSV")
+    hidden = options.redaction
+    if (hidden.redact or hidden.redact_names) and options.form != JSON:
+        raise click.UsageError("--redact applies only to --json")
     if options.limit and options.last:
         raise click.UsageError("choose one of --limit and --last")
     if options.extract and (options.last or output.columns is not None):
@@ -331,4 +337,5 @@ def _show_options(options: InspectOptions) -> ShowOptions:
         kind=options.kind,
         decode=_decode_options(options),
         read_committed=options.read_committed,
+        redaction=options.redaction.redaction(),
     )

@@ -35,6 +35,8 @@ from kdump.render.fast_rows import FastRows
 from kdump.render.inspect_views import CsvView, HexView, JsonView, TableView, TemplateView, View
 from kdump.render.progress import Progress
 from kdump.render.record_template import TemplateError, compile_template, shows_decoded
+from kdump.render.redacted_view import RedactedView
+from kdump.render.redaction import Redaction
 from kdump.render.stdout import AUTO, Output
 from kdump.render.table import OtherColumns, UnknownColumn
 from kdump.render.times import iso
@@ -68,6 +70,7 @@ class ShowOptions:
     """Name of the file kind to assume for all files; None to detect it."""
     decode: DecodeOptions = AS_USUAL
     read_committed: bool = False
+    redaction: Redaction | None = None
 
 
 def notes_of(target: Target, text: str) -> None:
@@ -254,6 +257,8 @@ class InspectRun:
                 parts = compile_template(options.template or "", decoding)
                 shown = decoding if shows_decoded(options.template or "") else None
                 return TemplateView(self.output, parts, print_error, shown)
+            if options.redaction is not None:
+                return RedactedView(self.output, options.redaction, records=options.records)
             if options.form == JSON:
                 return JsonView(self.output, records=options.records, decoding=decoding)
             if options.form == CSV:
@@ -286,7 +291,7 @@ class InspectRun:
         """Choose the fast path: JSON, and tables in a pipe, are written directly from columns if the core is compiled.
         Not possible if rows are needed one by one: with a limit or, per file, with a decoder of keys and values."""
         options = self.options
-        if options.limit or options.last or options.follow:
+        if options.limit or options.last or options.follow or options.redaction is not None:
             return
         is_plain = not self.output.terminal and not self.output.colour
         in_table = is_plain and options.columns is None and options.zone is timezone.utc

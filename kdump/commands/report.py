@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from datetime import tzinfo
 
 import click
 
@@ -11,8 +12,9 @@ from kdump.commands.exit_status import exit_with
 from kdump.commands.input_files import report_unreadable, unreadable
 from kdump.commands.name_options import topic_filter, topic_option
 from kdump.commands.output_options import OutputOptions
-from kdump.commands.params import jobs_option, read_once, warning_options
+from kdump.commands.params import ZoneParam, jobs_option, read_once, warning_options
 from kdump.commands.reading_options import ReadingOptions, reading_options
+from kdump.commands.redact_options import RedactOptions, redact_options
 from kdump.commands.typed_options import CommandOptions, takes
 from kdump.forensics.output_directory import OutputError
 from kdump.log.errors import SourceError
@@ -43,6 +45,8 @@ class ReportOptions(CommandOptions):
     charts: str | None
     chart_format: str
     title: str | None
+    zone: tzinfo
+    redaction: RedactOptions
     topics: tuple[str, ...]
     jobs: int | None
     transaction_timeout: int
@@ -58,6 +62,8 @@ class ReportOptions(CommandOptions):
 )
 @click.option("--title", metavar="TEXT", help="Set the title of the page.  [Post-mortem: the paths]")
 @topic_option("Report only these topics")
+@click.option("--tz", "zone", type=ZoneParam(), default="UTC", help="Show times in this time zone.  [UTC]")
+@redact_options()
 @click.option("-q", "--quiet", is_flag=True, help="Print nothing; only write files and set the exit status.")
 @jobs_option("Read")
 @warning_options
@@ -99,6 +105,8 @@ class ReportCommand:
                     charts=options.charts,
                     chart_format=options.chart_format,
                     title=options.title,
+                    zone=options.zone,
+                    redaction=options.redaction.redaction(),
                     options=check,
                     topics=of_topic,
                     jobs=options.jobs,

@@ -43,7 +43,10 @@ class InspectedRecord(NamedTuple):
     keyEncoding: Annotated[str | None, Doc('"base64" if key is base64', optional=True)]
     value: Annotated[str | None, Doc("text if it is valid UTF-8, else base64")]
     valueEncoding: Annotated[str | None, Doc('"base64" if value is base64', optional=True)]
-    headers: Annotated[list[Object], Doc("of {key, value}, in order; each with keyEncoding and valueEncoding as above")]
+    headers: Annotated[
+        list[Object],
+        Doc("of {key, value}, in order; each with keyEncoding and valueEncoding as above, or valueSize with --redact"),
+    ]
     crc: Annotated[int | None, Doc("checksum stored in the message: magic 0 and 1 only", "CRC-32", optional=True)]
     crcValid: Annotated[bool | None, Doc("whether that checksum matches: magic 0 and 1 only", optional=True)]
     control: Annotated[

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 from kdump.forensics.postmortem.facts import PartitionFacts, PostMortem
 from kdump.render.postmortem import producer_charts, segment_map, statistics_charts, throughput_charts
-from kdump.render.postmortem.labels import PartitionLabels
+from kdump.render.postmortem.labels import PageLabels
 from kdump.render.postmortem.vega import Chart
 
 FOCUS = 6
@@ -39,7 +39,7 @@ class ChartSet:
         return [*found, *self.time, *self.offsets, *self.transactions, *self.producers, *self.batches, *self.keys]
 
 
-def draw_charts(made: PostMortem, names: PartitionLabels) -> ChartSet:
+def draw_charts(made: PostMortem, names: PageLabels) -> ChartSet:
     """Create the charts of everything for which there is data."""
     drawn = ChartSet()
     strips = segment_map.SegmentMaps(made, names)
@@ -49,7 +49,7 @@ def draw_charts(made: PostMortem, names: PartitionLabels) -> ChartSet:
         if strips.left_out:
             drawn.map_text = f"{len(strips.rows):,} of {strips.all:,} segments are drawn: no empty ones, and if there "
             drawn.map_text += "are many, those with findings and the newest."
-    drawn.time, drawn.time_text = throughput_charts.over_time(made)
+    drawn.time, drawn.time_text = throughput_charts.over_time(made, names)
     everything = [facts for facts in made.partitions if facts.segments]
     for facts in _focus(everything, lambda facts: facts.stats.soundBatches > 1):
         chart, note = throughput_charts.over_offsets(facts, names.of(facts))
@@ -67,9 +67,8 @@ def draw_charts(made: PostMortem, names: PartitionLabels) -> ChartSet:
     drawn.batches = [
         each for each in (statistics_charts.batch_fill(stats), statistics_charts.compression(stats)) if each is not None
     ]
-    drawn.keys = [
-        each for each in (statistics_charts.top_keys(stats), statistics_charts.top_producers(stats)) if each is not None
-    ]
+    tops = (statistics_charts.top_keys(stats, names), statistics_charts.top_producers(stats))
+    drawn.keys = [each for each in tops if each is not None]
     for charts in (drawn.offsets, drawn.transactions, drawn.producers):
         for number, each in enumerate(charts):
             each.name = f"{each.name}-{number + 1}"
@@ -93,7 +92,7 @@ def _focus(
 
 
 def _made(
-    make: Callable[[PartitionFacts, str], Chart | None], chosen: list[PartitionFacts], names: PartitionLabels
+    make: Callable[[PartitionFacts, PageLabels], Chart | None], chosen: list[PartitionFacts], names: PageLabels
 ) -> list[Chart]:
-    charts = (make(facts, names.of(facts)) for facts in chosen)
+    charts = (make(facts, names) for facts in chosen)
     return [chart for chart in charts if chart is not None]

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterable, Iterator
 from contextlib import closing
+from datetime import timezone, tzinfo
 
 from kdump.check.diagnosis.diagnose import UNKNOWN, diagnose
 from kdump.check.finding import Finding
@@ -16,7 +17,7 @@ from kdump.log.errors import SourceError
 from kdump.log.file_kinds import BATCHES, by_content
 from kdump.log.paths import target
 from kdump.log.record import Record
-from kdump.log.region import JUNK, Batch, Region
+from kdump.log.region import JUNK, Batch, DefaultRecordBatch, Region
 from kdump.log.region_reader import regions
 from kdump.log.window import Window
 from kdump.render.field_meanings import FieldMeaning
@@ -62,12 +63,22 @@ class CapturedOutput(Output):
 class _Dump(Hexdump):
     """A hexdump whose styles are marks in the text."""
 
-    def __init__(self) -> None:
+    def __init__(self, zone: tzinfo) -> None:
         self.kept = CapturedOutput()
-        super().__init__(self.kept)
+        super().__init__(self.kept, zone=zone)
         self.paint = mark_style
         self.damage = UNKNOWN
         """What the damage to the batch looks like, if known."""
+        self.has_payload = True
+        """Whether bytes are shown that are, or could be, those of records."""
+
+    def region(self, region: Region, window: Window) -> None:
+        if self.has_payload:
+            super().region(region, window)
+
+    def batch(self, batch: Batch, chosen: Iterable[Record]) -> None:
+        if self.has_payload or isinstance(batch, DefaultRecordBatch):
+            super().batch(batch, chosen)
 
     def _bytes(self, position: int, data: Bytes, name: str, words: FieldMeaning, inner: bool = False) -> None:
         at = self.damage.position
@@ -79,13 +90,22 @@ class _Dump(Hexdump):
         super()._text(text.replace(" (--full)", ""), style)
 
 
-def hexdump(finding: Finding, options: Options) -> list[Line]:
-    """Return the batch, the bytes or the entries that a finding is about; empty if it is not about bytes, or they can
-    no longer be read."""
+def hexdump(
+    finding: Finding,
+    options: Options,
+    offsets: Collection[int],
+    *,
+    zone: tzinfo = timezone.utc,
+    has_payload: bool = True,
+) -> list[Line]:
+    """Return the batch, the bytes or the entries that a finding is about, with the records at `offsets`; empty if it is
+    not about bytes, or they can no longer be read. Without `has_payload`, only the headers of batches are shown: any
+    other bytes may be those of records."""
     file = target(finding.file, source=finding.source)
-    dump = _Dump()
+    dump = _Dump(zone)
     if file.path == "-" or not finding.size:
         return []
+    dump.has_payload = has_payload
     try:
         window = options.open(file)
     except SourceError:
@@ -95,8 +115,8 @@ def hexdump(finding: Finding, options: Options) -> list[Line]:
             kind = file.kind or by_content(window)
             if kind in BATCHES or kind is None:
                 dump.target = file
-                _region(dump, finding, window, options)
-            else:
+                _region(dump, finding, offsets, window, options)
+            elif dump.has_payload:
                 _entries(dump, finding, window, kind, file.name_offset or 0)
         except SourceError:
             pass
@@ -105,7 +125,7 @@ def hexdump(finding: Finding, options: Options) -> list[Line]:
     return excerpt(dump.kept.lines)
 
 
-def _region(dump: _Dump, finding: Finding, window: Window, options: Options) -> None:
+def _region(dump: _Dump, finding: Finding, offsets: Collection[int], window: Window, options: Options) -> None:
     if finding.size > LARGEST and finding.code != "crc-mismatch":  # its end is known, no need to search for it
         dump.region(Region(JUNK, finding.position, finding.size, finding.message, code=finding.code), window)
         return
@@ -115,17 +135,17 @@ def _region(dump: _Dump, finding: Finding, window: Window, options: Options) -> 
     if isinstance(region, Batch):
         if finding.code == "crc-mismatch" and not region.crcValid:
             dump.damage = diagnose(region)
-        dump.batch(region, _chosen(region, finding.offset, dump.damage.position))
+        dump.batch(region, _chosen(region, offsets, dump.damage.position) if dump.has_payload else ())
     elif region is not None:
         dump.region(region, window)
 
 
-def _chosen(batch: Batch, offset: int | None, position: int | None) -> Iterator[Record]:
-    """Yield the first records, the one with that offset, and the one that contains the byte at `position`."""
+def _chosen(batch: Batch, offsets: Collection[int], position: int | None) -> Iterator[Record]:
+    """Yield the first records, those with the offsets, and the one that contains the byte at `position`."""
     for record in records(batch):
         start = -1 if batch.is_compressed else record.space_position
         is_hit = position is not None and 0 <= start <= position < start + len(record.raw)
-        if record.index < FIRST_RECORDS or record.offset == offset or is_hit:
+        if record.index < FIRST_RECORDS or record.offset in offsets or is_hit:
             yield record
         if record.index >= RECORDS:
             return

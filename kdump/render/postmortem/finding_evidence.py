@@ -7,13 +7,13 @@ from collections import Counter
 from dataclasses import dataclass, field
 
 from kdump.check.catalogue import CATALOGUE
-from kdump.check.finding import ERROR, INFO, SEVERITIES
+from kdump.check.finding import ERROR, INFO, SEVERITIES, Finding
 from kdump.check.options import Options
 from kdump.check.rule import LOST
 from kdump.forensics.postmortem.facts import PartitionFacts, PostMortem
 from kdump.render.findings_report import EVERYWHERE, FindingGroup, PartitionFindings
 from kdump.render.postmortem.excerpts import Line, hexdump
-from kdump.render.postmortem.labels import PartitionLabels, clean, file_name
+from kdump.render.postmortem.labels import PageLabels
 
 DUMPED = 60
 """Maximum groups of findings with a hexdump."""
@@ -43,6 +43,8 @@ class ExplainedFindings:
     fix: str
     more: str
     lost: str
+    same: str = ""
+    """ID of the finding above whose dump shows the same bytes; empty if there is none."""
     dump: list[Line] = field(default_factory=list)
 
 
@@ -56,7 +58,7 @@ class FindingsSection:
     codes: list[tuple[str, str, int, str]]
 
 
-def evidence(made: PostMortem, names: PartitionLabels, options: Options) -> FindingsSection:
+def evidence(made: PostMortem, names: PageLabels, options: Options) -> FindingsSection:
     """Return errors first, then warnings, then informational findings; the first groups have a hexdump of their
     bytes."""
     found = [(facts, story) for facts in (*made.others, *made.partitions) for story in _stories(facts)]
@@ -64,15 +66,29 @@ def evidence(made: PostMortem, names: PartitionLabels, options: Options) -> Find
     stories.sort(key=lambda each: SEVERITIES.index(each[1].first.severity))
     omitted += max(0, len(stories) - MAX_EXPLAINED)
     explained = [_explain(number, *each, names) for number, each in enumerate(stories[:MAX_EXPLAINED])]
-    for each, (_, story, _) in zip(explained[:DUMPED], stories):
-        if each.severity != INFO or len(explained) <= DUMPED // 2:
-            each.dump = hexdump(story.first, options)
+    _dump(explained, [story.first for _, story, _ in stories], options, names)
     codes: dict[tuple[str, str], int] = {}
     for facts in (*made.others, *made.partitions):
         for key, count in facts.codes.items():
             codes[key] = codes.get(key, 0) + count
     rows = sorted(codes.items(), key=lambda each: (SEVERITIES.index(each[0][0]), -each[1], each[0][1]))
     return FindingsSection(explained, omitted, [(*key, count, CATALOGUE[key[1]].meaning) for key, count in rows])
+
+
+def _dump(explained: list[ExplainedFindings], findings: list[Finding], options: Options, names: PageLabels) -> None:
+    """Dump the bytes of the first groups of findings. Those of one batch are shown once, at the first of the groups,
+    with the records of all."""
+    chosen: dict[tuple[str, int], list[int]] = {}
+    for number, each in enumerate(explained[:DUMPED]):
+        if each.severity != INFO or len(explained) <= DUMPED // 2:
+            chosen.setdefault((findings[number].file, findings[number].position), []).append(number)
+    for numbers in chosen.values():
+        of_all = [findings[number] for number in numbers]
+        offsets = {each.offset for each in of_all if each.offset is not None}
+        lines = hexdump(of_all[0], options, offsets, zone=names.zone, has_payload=names.redaction is None)
+        explained[numbers[0]].dump = lines
+        for number in numbers[1:] if lines else ():
+            explained[number].same = explained[numbers[0]].id
 
 
 def _stories(facts: PartitionFacts) -> list[FindingGroup]:
@@ -111,7 +127,7 @@ def _folded(groups: list[tuple[PartitionFacts, FindingGroup]]) -> tuple[list[Cho
 
 
 def _explain(
-    number: int, facts: PartitionFacts, story: FindingGroup, places: list[PartitionFacts], names: PartitionLabels
+    number: int, facts: PartitionFacts, story: FindingGroup, places: list[PartitionFacts], names: PageLabels
 ) -> ExplainedFindings:
     finding, entry = story.first, CATALOGUE[story.first.code]
     count = sum(story.codes.values())
@@ -129,14 +145,14 @@ def _explain(
         severity=finding.severity,
         code=finding.code,
         place=names.of(facts) if len(places) == 1 else f"{len(places):,} partitions",
-        file=file_name(finding.file),
+        file=names.file_name(finding.file),
         position=finding.position,
         size=finding.size,
         offset=finding.offset,
-        message=clean(finding.message),
-        consequence=clean(finding.consequence),
+        message=names.clean(finding.message),
+        consequence=names.clean(finding.consequence),
         meaning=entry.meaning,
         fix=entry.fix,
         more=more,
-        lost=clean(story.lost),
+        lost=names.clean(story.lost),
     )

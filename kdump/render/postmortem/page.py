@@ -6,7 +6,6 @@ from __future__ import annotations
 import base64
 import hashlib
 from collections.abc import Iterator
-from datetime import datetime, timezone
 from importlib.resources import files
 from typing import Any, NamedTuple
 
@@ -18,13 +17,12 @@ from kdump.render.amounts import size_text
 from kdump.render.findings_report import incomplete, totals_text, verdict
 from kdump.render.postmortem.charts import ChartSet
 from kdump.render.postmortem.finding_evidence import ExplainedFindings, FindingsSection
-from kdump.render.postmortem.labels import PartitionLabels, clean, second
+from kdump.render.postmortem.labels import PageLabels
 from kdump.render.postmortem.throughput_charts import when
 from kdump.render.postmortem.vega import Chart, complete, embedded, javascript, svg
-from kdump.render.times import iso
 from kdump.version import __version__
 
-STYLES = {"bad": "bad", "torn": "warn", "name": "sound"}
+STYLES = {"bad": "bad", "torn": "warn", "name": "intact"}
 """CSS class for the style of the verdict."""
 ROWS = 1000
 """Maximum partitions in the table."""
@@ -67,7 +65,7 @@ def figure(chart: Chart) -> Figure:
     return Figure(chart.name, chart.title, chart.caption, chart.view, svg(chart), embedded(complete(chart)))
 
 
-def page(made: PostMortem, drawn: ChartSet, section: FindingsSection, names: PartitionLabels, title: str) -> str:
+def page(made: PostMortem, drawn: ChartSet, section: FindingsSection, names: PageLabels, title: str) -> str:
     """Return the page as HTML."""
     from jinja2 import Environment, PackageLoader, StrictUndefined
     from markupsafe import Markup
@@ -105,7 +103,7 @@ def _hash(script: str) -> str:
     return "sha256-" + base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
 
 
-def _context(made: PostMortem, section: FindingsSection, names: PartitionLabels) -> dict[str, Any]:
+def _context(made: PostMortem, section: FindingsSection, names: PageLabels) -> dict[str, Any]:
     counts, totals = made.totals.findings, made.totals
     word, style = verdict(counts[ERROR], counts[WARNING], totals)
     hit = sum(1 for each in (*made.partitions, *made.others) if each.severities[ERROR] or each.severities[WARNING])
@@ -119,26 +117,27 @@ def _context(made: PostMortem, section: FindingsSection, names: PartitionLabels)
         "details": "; ".join(filter(None, [", ".join(severities) + where, *incomplete(totals)])),
         "first": [each for each in section.explained if each.severity != INFO][:SHORT],
         "more": sum(each.severity != INFO for each in section.explained[SHORT:]),
+        "incomplete": incomplete(totals),
         "held": list(_held(made, names)),
-        "tiles": list(_tiles(made)),
-        "when": iso(made.began),
-        "today": datetime.fromtimestamp(made.began / 1000, timezone.utc).strftime("%Y-%m-%d"),
-        "paths": [clean(path) for path in made.paths],
-        "directories": [_directory(each) for each in made.directories],
+        "tiles": list(_tiles(made, names)),
+        "when": names.time(made.began),
+        "today": names.second(made.began)[:10],
+        "paths": [names.clean(path) for path in made.paths],
+        "directories": [_directory(each, names) for each in made.directories],
         "checked": totals_text(totals, made.seconds),
         "rows": [_row(facts, names) for facts in rows[:ROWS]],
         "left": max(0, len(rows) - ROWS),
         "gaps": _gaps(made, names),
         "gap_count": sum(facts.gapCount for facts in made.partitions),
         "differences": [
-            f"{names.of(facts)}: {clean(each.message)} (producer {each.producerId}, epoch {each.producerEpoch})"
+            f"{names.of(facts)}: {names.clean(each.message)} (producer {each.producerId}, epoch {each.producerEpoch})"
             for facts in made.partitions
             for each in facts.differences
         ][:GAPS],
-        "unread": [clean(text) for text in totals.unread[:UNREAD]],
+        "unread": [names.clean(text) for text in totals.unread[:UNREAD]],
         "unread_more": max(0, len(totals.unread) - UNREAD),
-        "notes": [clean(text) for text in totals.notes[:UNREAD]]
-        + [clean(text) for facts in made.partitions for text in facts.notes][:UNREAD],
+        "notes": [names.clean(text) for text in totals.notes[:UNREAD]]
+        + [names.clean(text) for facts in made.partitions for text in facts.notes][:UNREAD],
         "groups": _by_severity(section),
     }
 
@@ -147,7 +146,7 @@ def _by_severity(section: FindingsSection) -> list[tuple[str, list[ExplainedFind
     return [(name, [each for each in section.explained if each.severity == name]) for name in (ERROR, WARNING, INFO)]
 
 
-def _tiles(made: PostMortem) -> Iterator[tuple[str, str, str]]:
+def _tiles(made: PostMortem, names: PageLabels) -> Iterator[tuple[str, str, str]]:
     """Yield the key figures: label, number and details."""
     stats, totals = made.stats, made.totals
     yield "partitions", f"{totals.partitions or len(made.partitions):,}", count_text(stats.files, "segment")
@@ -158,8 +157,8 @@ def _tiles(made: PostMortem) -> Iterator[tuple[str, str, str]]:
         more = f"; {sum(each.records for each in far):,} records far away" if far else ""
         yield (
             "last written",
-            second(times[-1].first)[:10],
-            f"{_spaced(times[0].first)} to {_spaced(times[-1].last)}{more}",
+            names.second(times[-1].first)[:10],
+            f"{_spaced(times[0].first, names)} to {_spaced(times[-1].last, names)}{more}",
         )
     ended = [facts.ended for facts in made.partitions if facts.ended is not None]
     pending = {name: sum(getattr(each, name) for each in ended) for name in (OPEN, HANGING)}
@@ -172,12 +171,12 @@ def _tiles(made: PostMortem) -> Iterator[tuple[str, str, str]]:
         yield "compression", f"{ratio:.2f}×", "for compressed batches"
 
 
-def _spaced(milliseconds: int) -> str:
+def _spaced(milliseconds: int, names: PageLabels) -> str:
     """Format a time with a space between date and time, so that it can wrap."""
-    return second(milliseconds).replace("T", " ")
+    return names.second(milliseconds).replace("T", " ")
 
 
-def _held(made: PostMortem, names: PartitionLabels) -> Iterator[str]:
+def _held(made: PostMortem, names: PageLabels) -> Iterator[str]:
     """Yield a text for each partition in which read_committed consumers cannot reach the end."""
     for facts in made.partitions:
         ended = facts.ended
@@ -190,17 +189,17 @@ def _held(made: PostMortem, names: PartitionLabels) -> Iterator[str]:
             yield text + f"{hidden:,} before the end: a transaction of producer {ended.heldBy} is {state}"
 
 
-def _directory(each: Any) -> str:
+def _directory(each: Any, names: PageLabels) -> str:
     identity = each.identity
-    words = [clean(each.path)]
-    words += [f"cluster {clean(identity['cluster.id'])}"] if "cluster.id" in identity else []
-    words += [f"node {clean(identity['node.id'])}"] if "node.id" in identity else []
+    words = [names.clean(each.path)]
+    words += [f"cluster {names.clean(identity['cluster.id'])}"] if "cluster.id" in identity else []
+    words += [f"node {names.clean(identity['node.id'])}"] if "node.id" in identity else []
     ends = {True: "shut down cleanly", False: "no clean shutdown: the broker is running or has crashed"}
     words += [ends[each.clean]] if each.clean is not None else []
     return ", ".join(words)
 
 
-def _row(facts: PartitionFacts, names: PartitionLabels) -> PageRow:
+def _row(facts: PartitionFacts, names: PageLabels) -> PageRow:
     stats = facts.stats
     worst = next((name for name in (ERROR, WARNING, INFO) if facts.severities[name]), "")
     counts = ", ".join(count_text(facts.severities[name], name) for name in (ERROR, WARNING) if facts.severities[name])
@@ -208,7 +207,7 @@ def _row(facts: PartitionFacts, names: PartitionLabels) -> PageRow:
     ended = facts.ended
     held = f"{ended.open + ended.hanging:,}" if ended and ended.open + ended.hanging else ""
     codecs = ", ".join(sorted(stats.codecs, key=lambda name: -stats.codecs[name].storedBytes))
-    oldest, newest = ("" if each is None else _spaced(each) for each in (stats.oldest, stats.newest))
+    oldest, newest = ("" if each is None else _spaced(each, names) for each in (stats.oldest, stats.newest))
     return PageRow(
         names.of(facts),
         facts.state,
@@ -226,7 +225,7 @@ def _row(facts: PartitionFacts, names: PartitionLabels) -> PageRow:
     )
 
 
-def _gaps(made: PostMortem, names: PartitionLabels) -> list[tuple[str, str, str, str]]:
+def _gaps(made: PostMortem, names: PageLabels) -> list[tuple[str, str, str, str]]:
     """Return partition, offsets, size and reason of each offset gap: gaps at damage first, then the largest."""
     found = [(facts, gap) for facts in made.partitions for gap in facts.gaps]
     found.sort(key=lambda each: (not each[1].is_damage, each[0].is_compacted, -each[1].size))

@@ -6,15 +6,18 @@ from collections import Counter
 from typing import Any
 
 from kdump.forensics.answers import HANGING, OPEN, Transaction
-from kdump.forensics.postmortem.facts import PartitionFacts, ProducerEpoch
+from kdump.forensics.postmortem.facts import PartitionFacts
 from kdump.format.numbers import parse_long
 from kdump.render.amounts import duration_text, size_text
 from kdump.render.postmortem import palette
-from kdump.render.postmortem.labels import clean, short
+from kdump.render.postmortem.labels import PageLabels, short
 from kdump.render.postmortem.vega import WIDTH, Chart, Spec, colour, tooltips, zoomable
+from kdump.render.postmortem.vega import rows as rows_of
 
 ROWS = 30
 """Maximum producers in one chart."""
+FITS = "datum.share * width > 52"
+"""Whether a bar is wide enough for its label: a Vega expression, because the page draws charts in any width."""
 STEP = 20
 BREAKS = {
     "sequence-gap": "sequence gap",
@@ -51,7 +54,7 @@ def _end(facts: PartitionFacts, *others: int) -> int:
     return max(end or 0, (facts.stats.lastOffset or 0) + 1, *others)
 
 
-def transactions(facts: PartitionFacts, name: str) -> Chart | None:
+def transactions(facts: PartitionFacts, names: PageLabels) -> Chart | None:
     """Draw the transactions of a partition; those without a marker extend to the log end offset."""
     rows = [row for row in facts.transactions if row.firstOffset is not None or row.markerOffset is not None]
     if not rows:
@@ -63,9 +66,9 @@ def transactions(facts: PartitionFacts, name: str) -> Chart | None:
     rows = sorted((row for row in rows if row.producerId in kept), key=_first)
     end = _end(facts, *(row.markerOffset or 0 for row in rows))
     first = min(_first(row) for row in rows)
-    labels = list(dict.fromkeys(_who(row) for row in rows))
-    data = [_bar(row, first, end) for row in rows]
-    y = {"field": "who", "type": "nominal", "sort": labels, "title": None, "axis": {"domain": False, "ticks": False}}
+    labels = list(dict.fromkeys(_who(row, names) for row in rows))
+    data = [_bar(row, names, first, end) for row in rows]
+    y, height = rows_of("who", labels, STEP)
     used = {row["state"] for row in data}
     colours = {state: code for state, code in palette.STATE.items() if state in used}
     bars = {
@@ -88,26 +91,26 @@ def transactions(facts: PartitionFacts, name: str) -> Chart | None:
             }
         )
     layers += _stable(facts, first, end)
-    spec = {"data": {"values": data}, "width": WIDTH, "height": {"step": STEP}, "encoding": {"y": y}, "layer": layers}
-    return Chart("transactions", name, _caption(facts, len(rows)), spec, kind="Transactions: ")
+    spec = {"data": {"values": data}, "width": WIDTH, "height": height, "encoding": {"y": y}, "layer": layers}
+    return Chart("transactions", names.of(facts), _caption(facts, len(rows)), spec, kind="Transactions: ")
 
 
 def _first(row: Transaction) -> int:
     return row.firstOffset if row.firstOffset is not None else row.markerOffset or 0
 
 
-def _who(row: Transaction) -> str:
-    name = short(clean(row.transactionalId), 34) if row.transactionalId is not None else ""
+def _who(row: Transaction, names: PageLabels) -> str:
+    name = short(names.clean(row.transactionalId), 34) if row.transactionalId is not None else ""
     return f"{name} ({row.producerId})" if name else f"producer {row.producerId}"
 
 
-def _bar(row: Transaction, first: int, end: int) -> dict[str, Any]:
+def _bar(row: Transaction, names: PageLabels, first: int, end: int) -> dict[str, Any]:
     is_open = row.markerOffset is None and row.state in (OPEN, HANGING)
     marker = row.markerOffset if row.markerOffset is not None else row.lastOffset or 0
     upto = end if is_open else marker + 1
     took = row.ended - row.begun if row.ended is not None and row.begun is not None else row.age
     return {
-        "who": _who(row),
+        "who": _who(row, names),
         "a": _first(row),
         "b": upto,
         "state": row.state,
@@ -157,7 +160,7 @@ def _caption(facts: PartitionFacts, drawn: int) -> str:
     return text
 
 
-def producers(facts: PartitionFacts, name: str) -> Chart | None:
+def producers(facts: PartitionFacts, names: PageLabels) -> Chart | None:
     """Draw the producers of a partition, with one bar per epoch from its first to its last offset."""
     sizes: Counter[int] = Counter()
     for row in facts.producers:
@@ -167,20 +170,21 @@ def producers(facts: PartitionFacts, name: str) -> Chart | None:
     rows = [row for row in facts.producers if row.producerId in kept]
     if not rows:
         return None
-    names = _names(facts)
+    whose = _whose(facts, names)
     end = _end(facts, *(row.last for row in rows))
     first = min(row.first for row in rows)
-    labels = list(dict.fromkeys(names.get(row.producerId, f"producer {row.producerId}") for row in rows))
+    labels = list(dict.fromkeys(whose.get(row.producerId, f"producer {row.producerId}") for row in rows))
     order: dict[int, list[int]] = {}
     for row in rows:
         order.setdefault(row.producerId, []).append(row.epoch)
     data = [
         {
-            "who": names.get(row.producerId, f"producer {row.producerId}"),
+            "who": whose.get(row.producerId, f"producer {row.producerId}"),
             "a": row.first,
             "b": max(row.last + 1, row.first + 1),
             "nth": str(order[row.producerId].index(row.epoch) % len(palette.SERIES)),
-            "label": f"epoch {row.epoch}" if _fits(row, first, end) else "",
+            "label": f"epoch {row.epoch}",
+            "share": (row.last - row.first + 1) / max(1, end - first),
             "epoch": f"{row.epoch}",
             "offsets": f"{row.first:,}..{row.last:,}",
             "records": f"{row.records:,} in {row.batches:,} batches",
@@ -188,7 +192,7 @@ def producers(facts: PartitionFacts, name: str) -> Chart | None:
         }
         for row in rows
     ]
-    y = {"field": "who", "type": "nominal", "sort": labels, "title": None, "axis": {"domain": False, "ticks": False}}
+    y, height = rows_of("who", labels, STEP)
     shades = colour("nth", {str(number): code for number, code in enumerate(palette.SERIES)}) | {"legend": None}
     layers: list[Spec] = [
         {
@@ -202,6 +206,7 @@ def producers(facts: PartitionFacts, name: str) -> Chart | None:
             },
         },
         {
+            "transform": [{"filter": FITS}],
             "mark": {"type": "text", "align": "left", "dx": 4, "fontSize": 10, "clip": True},
             "encoding": {
                 "x": {"field": "a", "type": "quantitative"},
@@ -213,7 +218,7 @@ def producers(facts: PartitionFacts, name: str) -> Chart | None:
             },
         },
     ]
-    breaks = _breaks(facts, names) if broken else []
+    breaks = _breaks(facts, whose, names) if broken else []
     if breaks:
         layers.append(
             {
@@ -225,31 +230,26 @@ def producers(facts: PartitionFacts, name: str) -> Chart | None:
                 },
             }
         )
-    spec = {"data": {"values": data}, "width": WIDTH, "height": {"step": STEP}, "encoding": {"y": y}, "layer": layers}
+    spec = {"data": {"values": data}, "width": WIDTH, "height": height, "encoding": {"y": y}, "layer": layers}
     caption = "Triangles mark batches with a sequence or epoch error." if breaks else ""
     if len(sizes) > ROWS:
         caption += f" Only the {ROWS} of {len(sizes):,} with the most bytes are drawn."
-    return Chart("producers", name, caption, spec, kind="Producers and their epochs: ")
+    return Chart("producers", names.of(facts), caption, spec, kind="Producers and their epochs: ")
 
 
-def _names(facts: PartitionFacts) -> dict[int, str]:
+def _whose(facts: PartitionFacts, names: PageLabels) -> dict[int, str]:
     """Return the labels of producers with a transactional ID, by producer ID."""
-    return {row.producerId: _who(row) for row in facts.transactions if row.transactionalId is not None}
+    return {row.producerId: _who(row, names) for row in facts.transactions if row.transactionalId is not None}
 
 
-def _fits(row: ProducerEpoch, first: int, end: int) -> bool:
-    """Return True if the bar is wide enough for the epoch's label."""
-    return (row.last - row.first + 1) / max(1, end - first) * WIDTH > 52
-
-
-def _breaks(facts: PartitionFacts, names: dict[int, str]) -> list[dict[str, Any]]:
+def _breaks(facts: PartitionFacts, whose: dict[int, str], names: PageLabels) -> list[dict[str, Any]]:
     rows = []
     for finding in facts.findings:
         if finding.code not in BREAKS or finding.offset is None:
             continue
         number = parse_long(finding.message.partition(":")[0].removeprefix("producer "))
-        who = names.get(number, f"producer {number}") if number is not None and number >= 0 else None
+        who = whose.get(number, f"producer {number}") if number is not None and number >= 0 else None
         if who is not None:
             row = {"who": who, "at": finding.offset, "offset": f"{finding.offset:,}"}
-            rows.append(row | {"what": BREAKS[finding.code], "message": short(clean(finding.message), 120)})
+            rows.append(row | {"what": BREAKS[finding.code], "message": short(names.clean(finding.message), 120)})
     return rows

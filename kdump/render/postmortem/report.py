@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import os
 import time
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+from datetime import timezone, tzinfo
 
 from kdump.check.engine.units import CheckUnit
 from kdump.check.options import Options
@@ -16,9 +16,10 @@ from kdump.log.errors import OnUnreadable, SourceError
 from kdump.log.fault_tolerant import careful_source
 from kdump.render.postmortem.charts import draw_charts
 from kdump.render.postmortem.finding_evidence import evidence
-from kdump.render.postmortem.labels import PartitionLabels, clean
+from kdump.render.postmortem.labels import PageLabels, clean
 from kdump.render.postmortem.page import page
 from kdump.render.postmortem.vega import Chart, converter, png, svg
+from kdump.render.redaction import Redaction
 
 FORMATS = ("png", "svg")
 
@@ -42,6 +43,8 @@ def report(
     chart_format: str = "png",
     title: str | None = None,
     options: Options | None = None,
+    zone: tzinfo = timezone.utc,
+    redaction: Redaction | None = None,
     topics: Callable[[str], bool] = lambda name: True,
     jobs: int | None = None,
     max_rate: int | None = None,
@@ -54,8 +57,9 @@ def report(
     svg) into the new directory `charts`.
 
     `paths`: segments, partition directories, log directories, or directories above them. `title`: the title of the
-    page. `topics` selects partitions by topic name. `jobs`: number of CPU cores to use; `max_rate`:
-    bytes per second that they read together. `on_total` is called with the number of bytes to read, `on_progress` with
+    page. `zone`: for all times. `redaction`: replaces keys and, if it has names, names, and shows no bytes of records.
+    `topics` selects partitions by topic name. `jobs`: number of CPU cores to use; `max_rate`: bytes per second that
+    they read together. `on_total` is called with the number of bytes to read, `on_progress` with
     the number of bytes read since its previous call, and `on_step` with the name of each step after reading.
 
     Raises OutputError if the output cannot be written, if possible before anything is read. Raises SourceError if the
@@ -82,10 +86,10 @@ def report(
     if not made.totals.files and not made.stats.files:
         raise SourceError((made.totals.unread or ["nothing was read"])[0])
     on_step("drawing")
-    names = PartitionLabels(made)
+    names = PageLabels(made, redaction, zone)
     drawn = draw_charts(made, names)
     section = evidence(made, names, options)
-    text = page(made, drawn, section, names, clean(title) if title else _title(made)).encode(
+    text = page(made, drawn, section, names, clean(title) if title else _title(made, names)).encode(
         "utf-8", "backslashreplace"
     )
     written: list[str] = []
@@ -102,8 +106,8 @@ def _is_of(unit: CheckUnit, topics: Callable[[str], bool]) -> bool:
     return place is None or place.topic is None or topics(place.topic)
 
 
-def _title(made: PostMortem) -> str:
-    names = [clean(os.path.basename(os.path.abspath(path)) if path != "-" else path) for path in made.paths]
+def _title(made: PostMortem, labels: PageLabels) -> str:
+    names = [labels.base_name(path) for path in made.paths]
     return "Post-mortem: " + ", ".join(names[:3]) + (f" and {len(names) - 3} more" if len(names) > 3 else "")
 
 

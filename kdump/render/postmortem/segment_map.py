@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Iterator
 from typing import Any
 
 from kdump.check.finding import SEVERITIES
+from kdump.forensics.answers import HANGING, OPEN
 from kdump.forensics.postmortem.facts import PartitionFacts, PostMortem, SegmentFacts
 from kdump.forensics.postmortem.segment_strip import CONTROL, NO_BATCH, Cell, CellContent, coarser, joined
+from kdump.log.bundle_index import CHECKSUMS
 from kdump.log.region import PADDING
 from kdump.render.amounts import size_text
 from kdump.render.postmortem import palette
-from kdump.render.postmortem.labels import PartitionLabels, file_name
+from kdump.render.postmortem.labels import PageLabels
 from kdump.render.postmortem.vega import LABELS, WIDTH, Chart, colour, tooltips, zoomable
+from kdump.render.postmortem.vega import rows as rows_of
 
 ROWS = 36
 """Maximum segments in one chart: as many as fit on a printed page."""
@@ -25,7 +29,7 @@ LEAST = 0.35
 HEIGHT = 15
 
 DAMAGE, ZEROS = "not a valid batch", "zeros"
-SOUND, MARKERS = "sound", "marker"
+VALID, UNVERIFIED, MARKERS = "valid", "checksum not verified", "marker"
 OTHER, NOBODY = "other producers", "no producer"
 OUTSIDE, UNKNOWN = "outside a transaction", "unknown"
 BY = ("finding", "codec", "producer", "transaction")
@@ -40,7 +44,7 @@ TITLES = {
 class SegmentMaps:
     """Draws the segments of partitions, those with errors first."""
 
-    def __init__(self, made: PostMortem, names: PartitionLabels) -> None:
+    def __init__(self, made: PostMortem, names: PageLabels) -> None:
         self.names = names
         self.rows: list[tuple[PartitionFacts, SegmentFacts]] = []
         drawn = sorted((facts for facts in made.partitions if facts.segments), key=_worst)
@@ -49,6 +53,7 @@ class SegmentMaps:
         self.rows = found if len(found) <= SEGMENTS else _chosen(drawn)
         self.max_cells = max(24, CELLS // max(1, len(self.rows)))
         self.producers = self._producers()
+        self.valid = VALID if not made.totals.not_in_bundle[CHECKSUMS] else UNVERIFIED
 
     @property
     def first(self) -> str:
@@ -79,7 +84,7 @@ class SegmentMaps:
         labels: list[str] = []
         data: list[dict[str, Any]] = []
         for facts, segment in rows:
-            base = f" @{_base(segment)}" if segment.path != "-" else ""
+            base = f" @{_base(segment, self.names)}" if segment.path != "-" else ""
             label = f"{self.names.of(facts)}{base}  {size_text(segment.size)}"
             while label in labels:
                 label += "'"
@@ -94,16 +99,20 @@ class SegmentMaps:
                     }
                     for mark in sorted(segment.marks, key=lambda each: -SEVERITIES.index(each.severity))
                 ]  # the worst is drawn last, so that it is visible
+            if by == "transaction":
+                data += [self._place(label, segment, *each[:2]) | each[2] for each in _unended(facts, segment)]
         used = {row["is"] for row in data}
         colours = {name: code for name, code in self._colours(by).items() if name in used}
+        y, height = rows_of("segment", labels, HEIGHT + 4)
+        y["axis"] |= {"labelPadding": 6, "minExtent": LABELS, "maxExtent": LABELS}
         spec = {
             "data": {"values": data},
             "width": WIDTH,
-            "height": {"step": HEIGHT + 4},
+            "height": height,
             "params": zoomable(),
             "mark": {"type": "bar", "height": HEIGHT, "clip": True, "cornerRadius": 0},
             "encoding": {
-                "y": {"field": "segment", "type": "nominal", "sort": labels, "title": None, "axis": _rows_axis()},
+                "y": y,
                 "x": {
                     "field": "a",
                     "type": "quantitative",
@@ -127,7 +136,7 @@ class SegmentMaps:
             return cells
         made: list[Cell] = []
         for cell in cells:
-            if made and self._is(by, facts, made[-1].look) == self._is(by, facts, cell.look) == SOUND:
+            if made and self._is(by, facts, made[-1].look) == self._is(by, facts, cell.look) == self.valid:
                 made[-1] = joined(made[-1], cell)
             else:
                 made.append(cell)
@@ -142,7 +151,7 @@ class SegmentMaps:
         if by == "transaction":
             state = {f"{name}": code for name, code in palette.STATE.items()}
             return {OUTSIDE: palette.PALE} | state | {UNKNOWN: palette.GREY} | damage
-        return {SOUND: palette.PALE} | {DAMAGE: palette.GREY, ZEROS: palette.YELLOW} | palette.SEVERITY
+        return {self.valid: palette.PALE} | {DAMAGE: palette.GREY, ZEROS: palette.YELLOW} | palette.SEVERITY
 
     def _row(self, by: str, label: str, facts: PartitionFacts, segment: SegmentFacts, cell: Cell) -> dict[str, Any]:
         look = cell.look
@@ -159,7 +168,7 @@ class SegmentMaps:
         if look.codec in NO_BATCH:
             return ZEROS if look.codec == PADDING else DAMAGE
         if by == "finding":
-            return SOUND
+            return self.valid
         if by == "codec":
             return MARKERS if look.codec == CONTROL else look.codec
         if by == "producer":
@@ -177,6 +186,24 @@ class SegmentMaps:
             a = min(a, 100 - LEAST)
             b = a + LEAST
         return {"segment": label, "a": round(a, 4), "b": round(b, 4), "bytes": f"{start:,}..{end - 1:,}"}
+
+
+def _unended(facts: PartitionFacts, segment: SegmentFacts) -> Iterator[tuple[int, int, dict[str, Any]]]:
+    """Yield where transactions without a marker begin, as bytes of the cell there and what is drawn, hanging ones last:
+    the cell shows what takes most of its bytes."""
+    rows = [row for row in facts.transactions if row.state in (OPEN, HANGING)]
+    for row in sorted(rows, key=lambda row: row.state == HANGING):
+        first = row.firstOffset
+        for cell in segment.cells:
+            if (
+                first is not None
+                and cell.first is not None
+                and cell.last is not None
+                and cell.first <= first <= cell.last
+            ):
+                what = f"transaction of producer {row.producerId}"
+                yield cell.start, cell.end, {"is": row.state, "what": what, "offsets": f"{first:,}.."}
+                break
 
 
 def _worst(facts: PartitionFacts) -> tuple[int, int, int]:
@@ -199,14 +226,10 @@ def _chosen(drawn: list[PartitionFacts]) -> list[tuple[PartitionFacts, SegmentFa
     return found[:SEGMENTS]
 
 
-def _base(segment: SegmentFacts) -> str:
+def _base(segment: SegmentFacts, names: PageLabels) -> str:
     """Return the base offset in the file's name, without leading zeros."""
-    stem = file_name(segment.path).partition(".")[0]
-    return stem.lstrip("0") or "0" if stem.isdigit() else file_name(segment.path)[:30]
-
-
-def _rows_axis() -> dict[str, Any]:
-    return {"domain": False, "ticks": False, "labelPadding": 6, "minExtent": LABELS, "maxExtent": LABELS}
+    stem = names.file_name(segment.path).partition(".")[0]
+    return stem.lstrip("0") or "0" if stem.isdigit() else names.file_name(segment.path)[:30]
 
 
 def _what(facts: PartitionFacts, look: CellContent) -> str:

@@ -10,8 +10,9 @@ from kdump.forensics.histograms import size_classes
 from kdump.forensics.stats import Stats, codecs_of
 from kdump.render.amounts import size_text
 from kdump.render.postmortem import palette
-from kdump.render.postmortem.labels import key_name, short
+from kdump.render.postmortem.labels import PageLabels
 from kdump.render.postmortem.vega import WIDTH, Chart, Spec, colour, tooltips
+from kdump.render.postmortem.vega import rows as rows_of
 
 TOP = 20
 HALF = 380
@@ -112,14 +113,14 @@ def compression(stats: Stats) -> Chart | None:
     return Chart("compression", "Effect of compression", "", spec)
 
 
-def top_keys(stats: Stats) -> Chart | None:
+def top_keys(stats: Stats, names: PageLabels) -> Chart | None:
     """Draw the keys with the most records, if none are missing because the records are not in a bundle."""
     rows = []
     if stats.unknown or stats.keyless:
         return None
     for each in stats.keys.top(TOP):
-        topic, key = key_name(stats, each.item)
-        rows.append((f"{short(topic, 24)}: {short(key, 40)}" if stats.topic is None else short(key), each))
+        topic, key = names.key_name(stats, each.item)
+        rows.append((f"{topic}: {key}" if stats.topic is None else key, each))
     return _top("top-keys", "Keys with the most records", rows, stats.keys)
 
 
@@ -143,7 +144,7 @@ def _top(name: str, title: str, rows: list[tuple[str, Any]], sketch: SpaceSaving
         share = f"{100 * each.times / sketch.total:.1f} %" if sketch.total else ""
         data.append({"name": label, "count": each.times, "most": highest, "label": caption, "records": caption})
         data[-1] |= {"size": size_text(each.weight), "share": share}
-    y = {"field": "name", "type": "nominal", "sort": labels, "title": None, "axis": {"domain": False, "ticks": False}}
+    y, height = rows_of("name", labels, 18)
     highest = max(row["most"] for row in data)
     x = {
         "field": "count",
@@ -165,7 +166,7 @@ def _top(name: str, title: str, rows: list[tuple[str, Any]], sketch: SpaceSaving
     if sketch.error:
         rule = {"type": "rule", "strokeWidth": 2}
         layers.insert(1, {"mark": rule, "encoding": {"x": {"field": "count"}, "x2": {"field": "most"}}})
-    spec = {"data": {"values": data}, "width": WIDTH, "height": {"step": 18}, "encoding": {"y": y}, "layer": layers}
+    spec = {"data": {"values": data}, "width": WIDTH, "height": height, "encoding": {"y": y}, "layer": layers}
     caption = ""
     if sketch.error:
         caption = f"Counted in bounded memory: each count may be too low by up to {sketch.error:,}, as the lines show."

@@ -9,9 +9,8 @@ from kdump.forensics.postmortem.facts import Gap, PartitionFacts, PostMortem
 from kdump.format.count_text import count_text
 from kdump.render.amounts import duration_text, size_text
 from kdump.render.postmortem import palette
-from kdump.render.postmortem.labels import clean, second, short
+from kdump.render.postmortem.labels import PageLabels, short, utc_offset_text
 from kdump.render.postmortem.vega import WIDTH, Chart, Spec, colour, tooltips, zoomable
-from kdump.render.times import iso
 
 BUCKETS = 200
 """Maximum bars of a chart."""
@@ -55,20 +54,20 @@ def when(made: PostMortem) -> tuple[list[Bucket], list[Bucket], int]:
     return kept, [*far, *(each for each in found if each.last >= CALENDAR_END)], total.step
 
 
-def over_time(made: PostMortem) -> tuple[list[Chart], list[str]]:
+def over_time(made: PostMortem, names: PageLabels) -> tuple[list[Chart], list[str]]:
     """Draw bytes and records by the time of their batches, with one color per large topic: one chart for each period
     with data. Also returns text about what is too distant to draw."""
     kept, far, step = when(made)
-    texts = [f"{count_text(each.records, 'record')} at {iso(each.first)}" for each in far[:FAR]]
+    texts = [f"{count_text(each.records, 'record')} at {names.time(each.first)}" for each in far[:FAR]]
     texts += [f"and {len(far) - FAR} more times"] if len(far) > FAR else []
     texts += [f"{count_text(made.untimed, 'record')} without a timestamp"] if made.untimed else []
-    charts = [_era(made, era, step) for era in eras(kept)] if kept else []
+    charts = [_era(made, names, era, step) for era in eras(kept)] if kept else []
     for number, chart in enumerate(charts[1:]):
         chart.name += f"-{number + 2}"
     return charts, texts
 
 
-def _era(made: PostMortem, era: list[Bucket], step: int) -> Chart:
+def _era(made: PostMortem, labels: PageLabels, era: list[Bucket], step: int) -> Chart:
     first, last = era[0].first, era[-1].last
     while (last - first) // of_time(step) > BUCKETS:
         step += 1
@@ -76,7 +75,7 @@ def _era(made: PostMortem, era: list[Bucket], step: int) -> Chart:
     sizes = sorted(made.series, key=lambda each: -sum(bucket.bytes for bucket in each.time))
     within = {each.topic for each in sizes if any(first <= bucket.first <= last for bucket in each.time)}
     named = [each for each in sizes if each.topic is not None and each.topic in within][: len(palette.SERIES)]
-    names = [short(clean(each.topic or "")) for each in named]
+    names = [short(labels.clean(each.topic or "")) for each in named]
     rows: dict[tuple[int, str], list[int]] = {}
     for each in sizes:
         name = names[named.index(each)] if each in named else OTHERS
@@ -86,12 +85,13 @@ def _era(made: PostMortem, era: list[Bucket], step: int) -> Chart:
                 row[0] += bucket.bytes
                 row[1] += bucket.records
     colours = palette.series(names, OTHERS if len(within) > len(named) else "")
-    data = _stacked(rows, list(colours), width)
+    offset = labels.utc_offset(last)
+    data = _stacked(rows, list(colours), width, labels, offset)
     x = {
         "field": "t",
         "type": "temporal",
         "scale": {"type": "utc", "nice": False},
-        "title": "UTC",
+        "title": utc_offset_text(offset),
         "axis": {"grid": False, "labelOverlap": "greedy", "tickCount": 8, "format": _time_format(last - first)},
     }
     bars = {
@@ -107,7 +107,7 @@ def _era(made: PostMortem, era: list[Bucket], step: int) -> Chart:
     }
     spec = facet(data, x, [bars], 96)
     records = sum(each.records for each in era)
-    title = f"{second(first)} to {second(last)}"
+    title = f"{labels.second(first)} to {labels.second(last)}"
     caption = f"{count_text(records, 'record')}; a bar is {duration_text(width)} wide."
     return Chart("over-time", title, caption, spec, "spec", "Bytes and records, ")
 
@@ -117,13 +117,18 @@ def _time_format(span: int) -> str:
     return "%H:%M:%S" if span < HOUR else "%m-%d %H:%M" if span < 72 * HOUR else "%Y-%m-%d"
 
 
-def _stacked(rows: dict[tuple[int, str], list[int]], order: list[str], width: int) -> list[dict[str, Any]]:
+def _stacked(
+    rows: dict[tuple[int, str], list[int]], order: list[str], width: int, labels: PageLabels, offset: int
+) -> list[dict[str, Any]]:
+    """Return the bars; `offset`: what to add to UTC in ms, so that the axis, which is in UTC, shows the local time."""
     data: list[dict[str, Any]] = []
     base: dict[int, list[int]] = {}
     for (bucket, name), (size, records) in sorted(rows.items(), key=lambda row: (row[0][0], order.index(row[0][1]))):
         below = base.setdefault(bucket, [0, 0])
         start = bucket * width
-        base_row = {"topic": name, "t": start, "t2": start + width, "from": iso(start), "upto": iso(start + width)}
+        upto = start + width
+        base_row = {"topic": name, "t": start + offset, "t2": upto + offset}
+        base_row |= {"from": labels.time(start), "upto": labels.time(upto)}
         base_row |= {"size": size_text(size), "count": count_text(records, "record")}
         for number, (of, amount) in enumerate(((BYTES, size), (RECORDS, records))):
             data.append(base_row | {"of": of, "y": below[number], "y2": below[number] + amount})

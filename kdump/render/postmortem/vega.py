@@ -12,12 +12,16 @@ from typing import Any
 from kdump.extras import how_to_install
 from kdump.log.errors import SourceError
 from kdump.render.postmortem.palette import INK, LINE, MUTED
+from kdump.render.style import width
 
 Spec = dict[str, Any]
 WIDTH = 820
 """Width of the plot in pixels, without its labels."""
 LABELS = 230
 """Maximum width of row labels in pixels."""
+LABEL_CHARS = 38
+"""Characters in a line of a row label: about LABELS pixels."""
+LINE_HEIGHT = 12
 FONT = "Arial, 'Liberation Sans', Helvetica, sans-serif"
 """These fonts are equally wide, so that the charts fit wherever they are shown."""
 
@@ -35,6 +39,7 @@ CONFIG: Spec = {
         "labelFontSize": 11,
         "titleFontSize": 11,
         "labelLimit": LABELS,
+        "labelSeparation": 5,
     },
     "legend": {
         "labelColor": INK,
@@ -66,6 +71,20 @@ class Chart:
     view: str = ""
     kind: str = ""
     """Prefix of the title in places where the page does not provide it."""
+
+
+def rows(field: str, labels: list[str], step: int) -> tuple[Spec, Spec]:
+    """Return the y encoding for rows with these labels, in this order, and the height of a row in pixels: at least
+    `step`. A long label is broken into lines, and never cut. (page.js breaks it again if there is less room.)"""
+    longest = max(map(width, labels), default=0)
+    chars = LABEL_CHARS if longest == max(map(len, labels), default=0) else LABEL_CHARS // 2
+    lines = max(1, -(-longest // chars))
+    axis: Spec = {"domain": False, "ticks": False, "labelLineHeight": LINE_HEIGHT}
+    if lines > 1:
+        parts = ", ".join(f"slice(datum.label, {n * chars}, {(n + 1) * chars})" for n in range(lines))
+        axis |= {"labelExpr": f"length(datum.label) > {chars} ? [{parts}] : datum.label", "labelLimit": 0}
+    y = {"field": field, "type": "nominal", "sort": labels, "title": None, "axis": axis}
+    return y, {"step": max(step, LINE_HEIGHT * lines + 4)}
 
 
 def colour(field: str, colours: dict[str, str], title: str | None = None) -> Spec:

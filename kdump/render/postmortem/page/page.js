@@ -2,6 +2,7 @@
    scripts do not run, the picture of it stands in its place. */
 (function () {
   "use strict";
+  var NARROW_LABELS = 110;
   var embed = window.vegaEmbed;
   if (!embed || !window.IntersectionObserver) return;
   document.documentElement.classList.add("js");
@@ -22,14 +23,29 @@
     }
     var rest = width - view.width;
     if (room < 700) {
-      spec.config.axis.labelLimit = 110;
       spec.config.legend.columns = 2;
-      var axis = view.encoding && view.encoding.y && view.encoding.y.axis;
-      if (axis && axis.minExtent) axis.minExtent = axis.maxExtent = 110;
-      rest = Math.min(rest, 140);
+      var y = view.encoding && view.encoding.y;
+      if (y && y.axis && y.sort) {
+        breakLabels(y, view);
+        if (y.axis.minExtent) y.axis.minExtent = y.axis.maxExtent = NARROW_LABELS;
+      }
+      rest = Math.min(rest, NARROW_LABELS + 30);
     }
     view.width = Math.max(220, Math.min(1400, room - rest));
     return spec;
+  }
+
+  /* Breaks the labels of rows into lines of NARROW_LABELS pixels: no label is cut. */
+  function breakLabels(y, view) {
+    var longest = Math.max.apply(null, y.sort.map(function (each) { return each.length; }));
+    var wide = y.sort.some(function (each) { return /[^\x00-\u02ff\u2026]/.test(each); });
+    var chars = wide ? 9 : 18;
+    if (longest <= chars) return;
+    var parts = [];
+    for (var at = 0; at < longest; at += chars) parts.push("slice(datum.label, " + at + ", " + (at + chars) + ")");
+    y.axis.labelExpr = "length(datum.label) > " + chars + " ? [" + parts.join(", ") + "] : datum.label";
+    y.axis.labelLimit = 0;
+    view.height.step = Math.max(view.height.step, y.axis.labelLineHeight * parts.length + 4);
   }
 
   function draw(figure) {
