@@ -22,6 +22,7 @@ from kdump.log.paths import Target, segments_in
 from kdump.state.siblings import with_node_id
 
 if TYPE_CHECKING:  # a check of a single file does not need the cluster's state
+    from kdump.state.metadata import ReadMetadata
     from kdump.state.metadata_image import MetadataImage
     from kdump.state.transaction_coordinator import TransactionCoordinatorState
 
@@ -30,9 +31,15 @@ Checkpoint = dict[tuple[str, int], CheckpointOffset]
 
 class LogDirContext:
     """What the files of a log directory contain about its partitions. `siblings`: the broker's other log directories,
-    one of which may have the metadata log."""
+    one of which may have the metadata log; `metadata_of`: reads the metadata of a log directory."""
 
-    def __init__(self, directory: LogDirectory, options: Options, siblings: list[LogDirectory]) -> None:
+    def __init__(
+        self,
+        directory: LogDirectory,
+        options: Options,
+        siblings: list[LogDirectory],
+        metadata_of: ReadMetadata | None = None,
+    ) -> None:
         self.directory = directory
         self.watch = FileWatch()
         """The files that all of this was read from."""
@@ -45,12 +52,14 @@ class LogDirContext:
                 self.checkpoints[name.removesuffix("-checkpoint")] = checkpoint(target, options)
         from kdump.state.metadata import read_metadata
 
+        read = metadata_of or read_metadata
+
         everything = [directory, *siblings]
         for each in everything:
             self._watch_log(os.path.join(each.path, f"{METADATA_TOPIC}-0"))
         self.metadata: MetadataImage | None = None
         for each in everything:
-            self.metadata = self.metadata or read_metadata(each.path, options.limits)
+            self.metadata = self.metadata or read(each.path, options.limits)
         states = [
             partition.path
             for each in everything

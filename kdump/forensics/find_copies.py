@@ -87,16 +87,17 @@ def side(path: str, options: Options, on_unreadable: OnUnreadable) -> Side:
             key = (each.topic, each.partition)
             if key in copies:
                 raise SourceError(f"{path}: {each.name} is in {copies[key].path} and in {each.path}; pass one of them")
-            copies[key] = _copy(each, known)
+            copies[key] = copy_of(each, known)
     return Side(path, None, copies, frozenset(identities - {""}))
 
 
 def of_partition(place: PartitionDirectory, options: Options) -> Copy:
     """Return the copy in a partition directory, with what is known from its log directory, if it is in one."""
-    return _copy(place, Surroundings(options).of_partition(place))
+    return copy_of(place, Surroundings(options).of_partition(place))
 
 
-def _copy(place: PartitionDirectory, known: PartitionContext) -> Copy:
+def copy_of(place: PartitionDirectory, known: PartitionContext) -> Copy:
+    """Return the copy in a partition directory, about which this is known."""
     segments = [segment.log for segment in place.segments if segment.log is not None]
     values = properties(place.text("partition.metadata"))
     return Copy(place.path, segments, known, values.get("topic_id"))

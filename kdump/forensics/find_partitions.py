@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from contextlib import closing
 from dataclasses import dataclass, replace
 
@@ -63,11 +63,23 @@ def find_partitions(
     also include partitions without transactions and those that are not live; the metadata log still has to be given as
     a path."""
     options = replace(options, open_source=careful_source)
-    named = list(paths)
+    named = tuple(paths)
+    return partitions_of(units(named, options, on_unreadable), named, options, on_unreadable, everything=everything)
+
+
+def partitions_of(
+    found_units: Iterable[CheckUnit],
+    named: Sequence[str],
+    options: Options,
+    on_unreadable: OnUnreadable,
+    *,
+    everything: bool = False,
+) -> tuple[list[PartitionInput], list[LogDirectory]]:
+    """Return the same from the check units of the paths `named`."""
     found: list[PartitionInput] = []
     directories: list[LogDirectory] = []
     files: dict[str, list[CheckUnit]] = {}
-    for unit in units(tuple(named), options, on_unreadable):
+    for unit in found_units:
         place = unit.partition
         if unit.directory is not None:
             directories.append(unit.directory)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterable, Iterator
+from dataclasses import replace
 from typing import NamedTuple
 
 from kdump.check.finding import Finding
@@ -24,6 +25,7 @@ from kdump.forensics.find_partitions import PartitionInput, find_partitions, is_
 from kdump.forensics.partition_scan import REPORTED, PartitionScan, certain_answers
 from kdump.forensics.transaction_ledger import TransactionLedger
 from kdump.log.errors import OnUnreadable, raise_error
+from kdump.log.partition_directory import PartitionDirectory
 from kdump.log.region import Limits
 from kdump.state.transaction_coordinator import TransactionCoordinatorState
 
@@ -40,7 +42,8 @@ REPORTED_PREFIXES = ("transaction-", "txn-index-", "snapshot-")
 class TransactionsQuery(NamedTuple):
     """What to select. `now`: epoch ms from which ages are computed, None for the current time; `timeout`: ms after
     which an open transaction is old; `topic`: predicate for topic names. `on_producer` is called with the producer ID
-    and the transactional ID of each transaction that exists, whether it is selected or not."""
+    and the transactional ID of each transaction that exists, whether it is selected or not. `only_unended`: only those
+    that have not ended are of interest, so that reading can begin at the newest producer snapshot."""
 
     now: int | None = None
     timeout: int = TRANSACTION_TIMEOUT
@@ -49,6 +52,7 @@ class TransactionsQuery(NamedTuple):
     producer_ids: frozenset[int] = frozenset()
     transactional_ids: frozenset[str] = frozenset()
     limits: Limits = Limits()
+    only_unended: bool = False
     on_producer: Callable[[int, str | None], None] = lambda producer_id, transactional_id: None
 
     def wants(self, row: Transaction) -> bool:
@@ -94,7 +98,20 @@ def transactions(
     on_total(sum(place.size for place in chosen))
     for place in chosen:
         on_partition(place)
-        yield from _of(place, question, now, on_progress, on_unreadable)
+        yield from transactions_of(place, question, now, on_progress, on_unreadable)
+
+
+def since_snapshot(place: PartitionDirectory) -> PartitionDirectory:
+    """Return the partition from the segment on whose base offset has the newest producer snapshot, which has the
+    transactions that were open there: a broker loads no more after a clean shutdown. Without one, all segments."""
+    offsets = {target.name_offset for target in place.snapshots}
+    for number in range(len(place.segments) - 1, 0, -1):
+        if place.segments[number].offset in offsets:
+            first = place.segments[number].offset
+            snapshots = [target for target in place.snapshots if (target.name_offset or 0) >= first]
+            newest = place.with_segments(place.segments[number:])
+            return replace(newest, given=replace(newest.grouped, snapshots=snapshots))
+    return place
 
 
 def _coordinators(places: list[PartitionInput], question: TransactionsQuery, now: int) -> Iterator[TransactionsAnswer]:
@@ -134,18 +151,22 @@ def _coordinators(places: list[PartitionInput], question: TransactionsQuery, now
             )
 
 
-def _of(
+def transactions_of(
     place: PartitionInput,
     question: TransactionsQuery,
     now: int,
     on_progress: Callable[[int], None],
     on_unreadable: OnUnreadable,
 ) -> Iterator[TransactionsAnswer]:
+    """Yield the transactions of one partition."""
     totals = CheckTotals()
     place, looking = place.now()
     if is_away(place, on_unreadable):
         return
-    scan = PartitionScan(place.partition, place.known, place.options, totals)
+    here = since_snapshot(place.partition) if question.only_unended else place.partition
+    scan = PartitionScan(here, place.known, place.options, totals)
+    if here is not place.partition and scan.snapshot_at_start() is None:  # it is damaged
+        scan = PartitionScan(place.partition, place.known, place.options, totals)
     scan.on_progress = on_progress
     coordinator = place.known.coordinator
     ledger = TransactionLedger(

@@ -61,6 +61,11 @@ class KafkaRelease(NamedTuple):
         return f"{self.major}.{self.minor}" + ("" if self.patch is None else f".{self.patch}")
 
     @property
+    def option(self) -> str:
+        """The release as parse_release and --kafka-version take it: 3.6.2-zookeeper."""
+        return self.number if self.mode is None or not self.has_modes else f"{self.number}-{self.mode}"
+
+    @property
     def has_modes(self) -> bool:
         """Whether brokers of this release run with ZooKeeper or with KRaft."""
         return self.major < 4

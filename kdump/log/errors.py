@@ -27,6 +27,10 @@ class Unlisted(SourceError):
         self.path = path
 
 
+class ReadingStopped(SourceError):
+    """Raised to stop reading a file because the time for it is over."""
+
+
 class Unread(str):
     """The text of a SourceError in a list of problems that are text: something was not read at all."""
 

@@ -194,8 +194,13 @@ def _list(directory: str) -> DirectoryListing:
 
 def listing_of(entries: list[DirectoryEntry], seen: Identity | None) -> DirectoryListing:
     """Return the DirectoryListing of a directory with these entries; `seen`: its identity from before it was listed."""
-    files = _packed([entry.name for entry in entries if not entry.is_directory])
-    return DirectoryListing(files, _packed([entry.name for entry in entries if entry.is_directory]), "", seen)
+    files = [entry.name for entry in entries if not entry.is_directory]
+    return listing_of_names(files, [entry.name for entry in entries if entry.is_directory], seen)
+
+
+def listing_of_names(files: list[str], directories: list[str], seen: Identity | None) -> DirectoryListing:
+    """Return the DirectoryListing of a directory with these files and directories, both sorted."""
+    return DirectoryListing(_packed(files), _packed(directories), "", seen)
 
 
 def _packed(names: list[str]) -> bytes:

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from itertools import pairwise
 
+from kdump.format.size_text import size_text as size_text
+
 UNITS = ((86_400_000, "d"), (3_600_000, "h"), (60_000, "min"), (1_000, "s"))
 
 
@@ -37,13 +39,3 @@ def number(value: float) -> str:
 def average(total: int, count: int) -> str:
     """Format total / count like `number`; "-" if `count` is 0."""
     return number(total / count) if count else "-"
-
-
-def size_text(count: int) -> str:
-    """Format a number of bytes in the largest suitable unit: 563 bytes, 9.2 MiB."""
-    size = float(count)
-    for unit in ("bytes", "KiB", "MiB", "GiB"):
-        if size < 1024:
-            return f"{count} bytes" if unit == "bytes" else f"{size:.1f} {unit}"
-        size /= 1024
-    return f"{size:.1f} TiB"

@@ -23,39 +23,16 @@ from kdump.forensics.cluster_answer import (
     QuotaEntity,
 )
 from kdump.format.metadata_names import CONFIG_RESOURCE, METADATA_VERSION, enum_name
-from kdump.format.numbers import parse_int
 from kdump.state.metadata_image import MetadataImage, TopicImage
+from kdump.state.partition_problems import least_isr, trouble
 from kdump.state.partition_table import PartitionRegistration
 from kdump.state.secrets import HIDDEN, is_secret
-from kdump.state.topic_config import effective
 
 Object = dict[str, Any]
 TopicPredicate = Callable[[str], bool]
 """Predicate for topic names."""
 
 LEVEL = "metadata.version"
-
-
-def least_isr(metadata: MetadataImage, topic: TopicImage) -> int:
-    """Return the topic's min.insync.replicas; 1 if it is not known."""
-    least = parse_int(effective(metadata, topic.name, "min.insync.replicas", None))
-    return 1 if least is None else least
-
-
-def trouble(info: PartitionRegistration, least: int) -> list[str]:
-    """Return the problems of a partition that matter to an operator, in words. `least` is its `least_isr`."""
-    found = []
-    if info.is_offline:
-        found.append("offline")
-    if info.is_under_replicated:
-        found.append("under-replicated")
-    if len(info.isr) < least:
-        found.append("under-min-isr")
-    if info.is_reassigning:
-        found.append("reassigning")
-    if info.leaderRecoveryState != "RECOVERED":
-        found.append("recovering")
-    return found
 
 
 def count_troubles(found: Counter[str], partitions: Iterable[PartitionRegistration], least: int) -> None:

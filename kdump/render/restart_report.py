@@ -10,6 +10,7 @@ from itertools import groupby
 from typing import NamedTuple
 
 from kdump.answer import Object, answer_object
+from kdump.forensics.restart.plan_text import loss_texts, release_texts
 from kdump.forensics.restart.plan_values import (
     CLEAN,
     DEGRADED,
@@ -26,8 +27,7 @@ from kdump.forensics.restart.plan_values import (
     Step,
 )
 from kdump.forensics.restart.summary import summary, totals
-from kdump.format.count_text import count_text, first_of
-from kdump.format.kafka_release import ZOOKEEPER
+from kdump.format.count_text import count_text
 from kdump.log.internal_topics import METADATA_TOPIC
 from kdump.render.amounts import size_text
 from kdump.render.escape import path_text, printable
@@ -35,7 +35,6 @@ from kdump.render.sink import Sink
 from kdump.render.stdout import Output
 from kdump.render.style import painter
 from kdump.render.table import NAME, TEXT, Column, Table
-from kdump.state.release_evidence import DEFAULT, OPTION
 
 NAMED = 20
 """Maximum number of missing partitions that are shown; --full and JSON show all."""
@@ -88,7 +87,7 @@ class RestartReport(Sink[PartitionPlan | PlanEnd]):
             details += "; other topics were not examined"
         style = "bad" if plan.loses else "torn" if plan.withoutMetadata else STYLE[plan.verdict]
         self._text(f"{names}: {head}{details}", head, style)
-        for line in release_lines(plan):
+        for line in release_texts(plan):
             self._text(line)
         for stop in plan.allStops:
             self._stop(stop)
@@ -192,53 +191,13 @@ class RestartReport(Sink[PartitionPlan | PlanEnd]):
             self.output.line(line.replace(head, self.paint(head, style), 1) if head and not number else line)
 
 
-def release_lines(plan: RestartPlan) -> Iterator[str]:
-    """Yield lines on the release whose startup this is, why that one, and what another one than the disk's changes."""
-    release = plan.release
-    if release is None:
-        return
-    name = f"Kafka {release.version}{' with ZooKeeper' if release.mode == ZOOKEEPER else ''}"
-    text = f"started: {name}, because {release.reason}"
-    if release.source == OPTION:
-        text = f"started: {name} (--kafka-version)"
-        stated = release.diskVersion or "a release that no file states"
-        text += f"; the disk is that of {stated}" if plan.change is not None else ""
-    elif release.source == DEFAULT:
-        text = f"started: {name}; {release.reason} (--kafka-version)"
-    if release.doubt:
-        text += f"; {release.doubt} (--kafka-version)"
-    if not release.tried:
-        text += f"; rules as of {release.version}, untried"
-    yield text
-    if plan.change is not None:
-        yield from (f"  changes: {each}" for each in plan.change.rewrites)
-        yield from (f"  way back: {each}" for each in plan.change.wayBack)
-
-
 def verdict(plan: RestartPlan) -> tuple[str, str]:
     """Return the verdict, and the rest of its sentence."""
     logs = [each for each in plan.partitions if each.topic != METADATA_TOPIC and not each.missing]
     numbers = totals(logs)
     read = size_text(numbers.bytesRead)
     work = f"recovers {count_text(numbers.recoveredPartitions, 'log')}, reading {read}"
-    new = sum(1 for each in plan.partitions if each.losesOnlyNew)
-    gone = [each for each in plan.partitions if each.missing]
-    lost = sum(1 for each in plan.partitions if each.loses and not each.missing) - new
-    parts = []
-    if gone:
-        heading = f"{count_text(len(gone), 'MISSING PARTITION', 'MISSING PARTITIONS')}"
-        names = printable(first_of([each.name for each in gone]))
-        is_created = any(each.steps for each in gone)
-        parts.append(f"CREATES {heading} EMPTY ({names})" if is_created else f"LACKS {heading} ({names})")
-    if lost:
-        parts.append(f"LOSES RECORDS of {count_text(lost, 'partition')}")
-    if new:
-        parts.append(f"LOSES NEW RECORDS of {count_text(new, 'partition')}")
-    if numbers.strays:
-        every = "all " if 1 < numbers.strays == numbers.partitions else ""
-        deletes = any(each.strayDeleted for each in logs)
-        partitions = f"{every}{count_text(numbers.strays, 'partition')}"
-        parts.append(f"DELETES {partitions} AS STRAY" if deletes else f"MAKES {partitions} STRAY")
+    parts = loss_texts(plan)
     if plan.verdict == STOPPED:
         return "DOES NOT START", f"; once it does, it {' and '.join(parts)}" if parts else ""
     if plan.withoutMetadata:

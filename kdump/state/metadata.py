@@ -15,6 +15,7 @@ import os
 import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
+from typing import Protocol
 
 from kdump.format.control_record import decode_control
 from kdump.format.metadata_record import metadata_record_name
@@ -47,6 +48,17 @@ FOR_VERIFY = frozenset(
     }
 )
 """The records that a check needs, and those that state which release the node ran."""
+
+
+class ReadMetadata(Protocol):
+    """A function that returns the metadata in a log directory, as read_metadata does."""
+
+    def __call__(
+        self,
+        directory: str,
+        limits: Limits | None = None,
+        on_progress: Callable[[int, int], None] = lambda done, total: None,
+    ) -> MetadataImage | None: ...
 
 
 def read_metadata(

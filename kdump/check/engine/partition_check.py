@@ -27,7 +27,7 @@ from kdump.format.count_text import count_text
 from kdump.log.batch_validity import is_intact
 from kdump.log.bundle_index import RECORDS
 from kdump.log.bundle_log import BundleLog
-from kdump.log.errors import SourceError
+from kdump.log.errors import ReadingStopped, SourceError
 from kdump.log.internal_topics import METADATA_TOPIC
 from kdump.log.legacy_records import read_wrapper
 from kdump.log.partition_directory import PartitionDirectory, SegmentFiles
@@ -180,7 +180,8 @@ class PartitionCheck(Resumable):
 
     def _unread(self, target: Target, error: SourceError) -> None:
         """Report the error. No rule draws conclusions across bytes that were not read."""
-        self.totals.add_unreadable(error)
+        if not isinstance(error, ReadingStopped):
+            self.totals.add_unreadable(error)
         self.log_end = None
         self.end_unread = True
         for observer in self._observers:

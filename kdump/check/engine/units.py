@@ -37,6 +37,7 @@ from kdump.log.paths import Target, UnlistedCollector, target
 from kdump.state.siblings import same_broker, unlisted
 
 if TYPE_CHECKING:
+    from kdump.state.metadata import ReadMetadata
     from kdump.state.metadata_image import MetadataImage
 
 OnProgress = Callable[[int], None]
@@ -244,8 +245,14 @@ def units_of(found_places: list[Place], options: Options, maybe: Iterable[str] =
     return list(each_unit(found_places, options, maybe))
 
 
-def each_unit(found_places: list[Place], options: Options, maybe: Iterable[str] = ()) -> Iterator[CheckUnit]:
-    """Yield the same units one by one, so that what is read of a directory is still known when its unit is used."""
+def each_unit(
+    found_places: list[Place],
+    options: Options,
+    maybe: Iterable[str] = (),
+    metadata_of: ReadMetadata | None = None,
+) -> Iterator[CheckUnit]:
+    """Yield the same units one by one, so that what is read of a directory is still known when its unit is used.
+    `metadata_of`: see LogDirContext."""
     directories = [place for place in found_places if isinstance(place, LogDirectory)]
     named = {id(directory): ids(directory, options) for directory in directories}
     siblings: dict[int, list[LogDirectory]] = {id(directory): [] for directory in directories}
@@ -256,7 +263,7 @@ def each_unit(found_places: list[Place], options: Options, maybe: Iterable[str] 
     for place in found_places:
         if isinstance(place, LogDirectory):
             others = siblings[id(place)]
-            yield from _of_directory(place, options, others, (*(each.path for each in others), *maybe))
+            yield from _of_directory(place, options, others, (*(each.path for each in others), *maybe), metadata_of)
         elif isinstance(place, PartitionDirectory):
             yield CheckUnit(place.path, _size(place), around.of_partition(place), options, partition=place)
         else:
@@ -264,10 +271,14 @@ def each_unit(found_places: list[Place], options: Options, maybe: Iterable[str] 
 
 
 def _of_directory(
-    directory: LogDirectory, options: Options, siblings: list[LogDirectory], others: tuple[str, ...]
+    directory: LogDirectory,
+    options: Options,
+    siblings: list[LogDirectory],
+    others: tuple[str, ...],
+    metadata_of: ReadMetadata | None = None,
 ) -> Iterator[CheckUnit]:
     """Yield the units of a log directory. `others`: the paths of its siblings, and what may be one."""
-    context = LogDirContext(directory, options, siblings)
+    context = LogDirContext(directory, options, siblings, metadata_of)
     live = [each for each in directory.partitions if not each.state]
     here = frozenset((each.topic or "", each.partition or 0) for each in live)
     duplicates = []

@@ -106,6 +106,7 @@ class LogManager:
     on_progress: Callable[[int], None]
     rights: Rights
     release: KafkaRelease = NEWEST
+    on_seen: Callable[[str, SeenDirectory], None] = lambda path, seen: None
     live: dict[tuple[str, int, str], PartitionPlan] = field(default_factory=dict)
     moves: Moves = field(init=False)
 
@@ -272,6 +273,7 @@ class LogManager:
         for pause in (*PAUSES, None):
             made = replace(plan, steps=[], cuts=[], stops=[], notes=[], unread=[])
             seen = see(plan.path)
+            self.on_seen(plan.path, seen)
             if work is not None and pause == PAUSES[0]:
                 work.expect(segments_size(seen))
             act(made, seen)

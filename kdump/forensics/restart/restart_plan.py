@@ -22,14 +22,14 @@ from kdump.format.kafka_release import KRAFT, ZOOKEEPER, KafkaRelease, parse_rel
 from kdump.log import file_system
 from kdump.log.bundle_bytes import with_bytes
 from kdump.log.internal_topics import METADATA_TOPIC
+from kdump.log.live_files import SeenDirectory
 from kdump.log.log_directory import LogDirectory, directory_at
 from kdump.log.mounts import takes_bundles
 from kdump.state.identity import complete_quorum
-from kdump.state.metadata import read_metadata
+from kdump.state.metadata import ReadMetadata, read_metadata
 from kdump.state.metadata_image import MetadataImage
 
 
-@takes_bundles
 def restart_plan(
     paths: Iterable[str],
     options: Options | None = None,
@@ -49,11 +49,31 @@ def restart_plan(
     log read so far, and their total. Reads only what the broker itself would read, and the bytes that it removes, to
     count what is lost. Raises ValueError for a release that is not known, and SourceError for a path that is not a
     log directory; what cannot be read in a log directory is in `unread`. Source: see the modules of this package."""
+    return predict_startup(paths, options, kafka_version, is_selected, on_plan, on_progress, on_metadata)
+
+
+@takes_bundles
+def predict_startup(
+    paths: Iterable[str],
+    options: Options | None = None,
+    kafka_version: KafkaRelease | str | None = None,
+    is_selected: Callable[[str], bool] = lambda topic: True,
+    on_plan: Callable[[PartitionPlan], None] = lambda plan: None,
+    on_progress: Callable[[int], None] = lambda count: None,
+    on_metadata: Callable[[int, int], None] = lambda done, total: None,
+    on_begin: Callable[[RestartPlan], None] = lambda plan: None,
+    on_seen: Callable[[str, SeenDirectory], None] = lambda path, seen: None,
+    metadata_of: ReadMetadata = read_metadata,
+) -> RestartPlan:
+    """Return the same as `restart_plan`, to callers that ask several questions about a disk. `on_begin` is called with
+    the plan before anything is examined, which is then filled in; `on_seen` with what is in each partition's directory
+    when it is listed; `metadata_of` reads the metadata of a log directory."""
     options = options or Options()
     options = replace(options, open_source=with_bytes(options.open_source))
     plan = RestartPlan(node_directories(list(paths)))
+    on_begin(plan)
     rights = broker_rights(each.path for each in plan.directories)
-    metadata = _metadata(plan, options, on_metadata)
+    metadata = _metadata(plan, options, on_metadata, metadata_of)
     if isinstance(kafka_version, str):
         kafka_version = parse_release(kafka_version)
     release, disk = choose_release(plan, kafka_version, metadata)
@@ -74,7 +94,9 @@ def restart_plan(
         registered(plan.directories, metadata, plan)
     is_broker = release.mode == ZOOKEEPER or _is_broker(plan, metadata)
     strays = StrayPartitions(metadata, of_zookeeper=of_zookeeper and release.mode == KRAFT)
-    manager = LogManager(plan.directories, options, strays, metadata, is_selected, on_progress, rights, release)
+    manager = LogManager(
+        plan.directories, options, strays, metadata, is_selected, on_progress, rights, release, on_seen=on_seen
+    )
 
     def add(each: PartitionPlan) -> None:
         plan.partitions.append(each)
@@ -120,10 +142,12 @@ def _is_cut(plan: RestartPlan, metadata: MetadataImage) -> bool:
     return bool(metadata.problems) and any(each.loses or each.stops for each in plan.partitions)
 
 
-def _metadata(plan: RestartPlan, options: Options, on_progress: Callable[[int, int], None]) -> MetadataImage | None:
+def _metadata(
+    plan: RestartPlan, options: Options, on_progress: Callable[[int, int], None], metadata_of: ReadMetadata
+) -> MetadataImage | None:
     """Return the cluster's metadata from one of the directories, if possible one with topics; None if there is none."""
     here = sorted(plan.directories, key=lambda each: not each.metadataLogDir)
-    read = (read_metadata(directory.path, options.limits, on_progress) for directory in here)
+    read = (metadata_of(directory.path, options.limits, on_progress) for directory in here)
     found = [metadata for metadata in read if metadata is not None]
     return next((metadata for metadata in found if metadata.topics), found[0] if found else None)
 

@@ -16,7 +16,7 @@ from kdump.log.internal_topics import REMOTE_METADATA_TOPIC
 from kdump.log.log_directory import LogDirectory, directory_at
 from kdump.log.region import Limits
 from kdump.log.window import Window
-from kdump.state.metadata import read_metadata, replay_metadata
+from kdump.state.metadata import ReadMetadata, read_metadata, replay_metadata
 from kdump.state.metadata_image import MetadataImage
 from kdump.state.remote_log import RemoteLog, read_remote_log
 from kdump.state.siblings import same_broker
@@ -27,11 +27,17 @@ CHECKPOINTS = ("log-start-offset-checkpoint", "replication-offset-checkpoint", "
 
 class Clusters:
     """The cluster metadata for each log directory, read once each. `named`: path from which to read it instead: a log
-    directory, __cluster_metadata-0, or a metadata snapshot."""
+    directory, __cluster_metadata-0, or a metadata snapshot; `metadata_of`: reads that of a log directory."""
 
     def __init__(
-        self, named: str | None, directories: list[LogDirectory], options: Options, on_unreadable: OnUnreadable
+        self,
+        named: str | None,
+        directories: list[LogDirectory],
+        options: Options,
+        on_unreadable: OnUnreadable,
+        metadata_of: ReadMetadata = read_metadata,
     ) -> None:
+        self.metadata_of = metadata_of
         self.directories = directories
         self.options = options
         self._read: dict[str, tuple[MetadataImage | None, int | None]] = {}
@@ -90,10 +96,10 @@ class Clusters:
         number = parse_int(own.get("node.id"))
         if self.given is not None:
             return self.given, number
-        found = read_metadata(directory, self.options.limits)
+        found = self.metadata_of(directory, self.options.limits)
         for sibling in self.directories:
             if found is None and same_broker(own, ids(sibling, self.options)):
-                found = read_metadata(sibling.path, self.options.limits)
+                found = self.metadata_of(sibling.path, self.options.limits)
         return found, number
 
 

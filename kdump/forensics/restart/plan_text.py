@@ -1,0 +1,60 @@
+"""Sentences about a plan: what it loses, and which release is started."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from kdump.forensics.restart.plan_values import RestartPlan
+from kdump.forensics.restart.summary import totals
+from kdump.format.count_text import count_text, first_of
+from kdump.format.kafka_release import ZOOKEEPER
+from kdump.log.internal_topics import METADATA_TOPIC
+from kdump.state.release_evidence import DEFAULT, OPTION
+
+
+def loss_texts(plan: RestartPlan) -> list[str]:
+    """Return what the startup loses, for the verdict: LOSES RECORDS of 2 partitions. Empty if it loses nothing."""
+    logs = [each for each in plan.partitions if each.topic != METADATA_TOPIC and not each.missing]
+    numbers = totals(logs)
+    new = sum(1 for each in plan.partitions if each.losesOnlyNew)
+    gone = [each for each in plan.partitions if each.missing]
+    lost = sum(1 for each in plan.partitions if each.loses and not each.missing) - new
+    parts = []
+    if gone:
+        heading = f"{count_text(len(gone), 'MISSING PARTITION', 'MISSING PARTITIONS')}"
+        names = first_of([each.name for each in gone])
+        is_created = any(each.steps for each in gone)
+        parts.append(f"CREATES {heading} EMPTY ({names})" if is_created else f"LACKS {heading} ({names})")
+    if lost:
+        parts.append(f"LOSES RECORDS of {count_text(lost, 'partition')}")
+    if new:
+        parts.append(f"LOSES NEW RECORDS of {count_text(new, 'partition')}")
+    if numbers.strays:
+        every = "all " if 1 < numbers.strays == numbers.partitions else ""
+        deletes = any(each.strayDeleted for each in logs)
+        partitions = f"{every}{count_text(numbers.strays, 'partition')}"
+        parts.append(f"DELETES {partitions} AS STRAY" if deletes else f"MAKES {partitions} STRAY")
+    return parts
+
+
+def release_texts(plan: RestartPlan) -> Iterator[str]:
+    """Yield lines on the release whose startup this is, why that one, and what another one than the disk's changes."""
+    release = plan.release
+    if release is None:
+        return
+    name = f"Kafka {release.version}{' with ZooKeeper' if release.mode == ZOOKEEPER else ''}"
+    text = f"started: {name}, because {release.reason}"
+    if release.source == OPTION:
+        text = f"started: {name} (--kafka-version)"
+        stated = release.diskVersion or "a release that no file states"
+        text += f"; the disk is that of {stated}" if plan.change is not None else ""
+    elif release.source == DEFAULT:
+        text = f"started: {name}; {release.reason} (--kafka-version)"
+    if release.doubt:
+        text += f"; {release.doubt} (--kafka-version)"
+    if not release.tried:
+        text += f"; rules as of {release.version}, untried"
+    yield text
+    if plan.change is not None:
+        yield from (f"  changes: {each}" for each in plan.change.rewrites)
+        yield from (f"  way back: {each}" for each in plan.change.wayBack)
