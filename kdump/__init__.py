@@ -15,6 +15,8 @@ API = {
     "CarvedRun": "kdump.forensics.carve.carved_runs",
     "CarvedFile": "kdump.forensics.carve.run",
     "diff": "kdump.forensics.diff",
+    "doctor": "kdump.forensics.doctor.run",
+    "DoctorResult": "kdump.forensics.doctor.run",
     "Diff": "kdump.forensics.diff",
     "producers": "kdump.forensics.api",
     "retention": "kdump.forensics.retention.run",
@@ -51,6 +53,8 @@ if TYPE_CHECKING:
     from kdump.forensics.carve.search import CarvedBatch as CarvedBatch
     from kdump.forensics.diff import Diff as Diff
     from kdump.forensics.diff import diff as diff
+    from kdump.forensics.doctor.run import DoctorResult as DoctorResult
+    from kdump.forensics.doctor.run import doctor as doctor
     from kdump.forensics.open_log import Log as Log
     from kdump.forensics.open_log import open as open
     from kdump.forensics.output_directory import OutputError as OutputError

@@ -18,6 +18,7 @@ from kdump.streams import ReaderGone, end_with_reader, settle
 from kdump.version import __version__
 
 COMMANDS = {
+    "doctor": "Examine disks in an incident: what to do first, with evidence, and what not to do.",
     "ls": "List log directories: cluster and node IDs, and the contents of each partition.",
     "inspect": "Show batches, records or annotated bytes of segments.",
     "browse": "Browse partitions, batches, records and annotated bytes in the terminal.",
@@ -48,7 +49,7 @@ WHILE_IMPORTING = (50_000, 20, 20)
 """Thresholds of garbage collection until a command begins: imported objects are never freed, so frequent collections
 would only add a tenth to the startup time."""
 TO_THE_END = frozenset(
-    ("verify", "diff", "retention", "restart-plan", "salvage", "reindex", "carve", "report", "bundle", "scan")
+    ("doctor", "verify", "diff", "retention", "restart-plan", "salvage", "reindex", "carve", "report", "bundle", "scan")
 )
 """Commands that continue when the reader of their output has gone (`| head`), because their exit status or the files
 that they write are results, too. The other commands then end with status 0."""
@@ -56,6 +57,7 @@ that they write are results, too. The other commands then end with status 0."""
 
 TAKE_BUNDLES = frozenset(
     (
+        "doctor",
         "ls",
         "inspect",
         "verify",

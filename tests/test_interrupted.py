@@ -20,6 +20,7 @@ ARGUMENTS = {
     "completion": ("bash",),
     "dump-log": ("--files", f"{PAYMENTS}/{0:020}.log"),
     "diff": (PAYMENTS, PAYMENTS),
+    "doctor": (str(FIXTURES / "clean-2"),),
     "cluster": (str(FIXTURES / "state-1"),),
     "groups": (str(FIXTURES / "state-1"),),
     "restart-plan": (str(FIXTURES / "disk-1"),),

@@ -60,6 +60,7 @@ ARGUMENTS: dict[str, tuple[str, ...]] = {
     "producers": ("{disk}",),
     "retention": ("{disk}",),
     "restart-plan": ("{disk}",),
+    "doctor": ("{disk}",),
     "salvage": ("{disk}/orders-0", "--out", "{out}"),
     "reindex": ("{disk}/orders-0", "--out", "{out}"),
     "carve": ("{log}",),

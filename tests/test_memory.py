@@ -126,6 +126,7 @@ def test_a_large_batch(codec: str, piped: bool, records: list[bytes], tmp_path: 
 
 
 NOTHING_SHOWN = {
+    "doctor": "doctor DIR",
     "ls": "ls DIR",
     "ls --segments": "ls --segments DIR",
     "inspect": "inspect LOG",

@@ -31,6 +31,7 @@ OFFSETS = min(CLEAN.glob("__consumer_offsets-*"))
 ROWS: dict[str, tuple[list[Any], list[str]]] = {
     "schema": ([], ["struct"]),
     "schema of one": (["BatchHeader"], ["structField"]),
+    "doctor": ([DISK, *NOW], ["doctorItem"]),
     "ls": ([CLEAN], ["partitionLog"]),
     "ls of a partition": ([LOG], ["logSegment"]),
     "ls --by topic": ([CLEAN], ["topicLogs"]),

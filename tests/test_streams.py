@@ -43,6 +43,7 @@ def runs(tmp_path_factory: pytest.TempPathFactory) -> dict[str, list[tuple[str, 
     bad, missing, good = str(place / "disk"), str(place / "missing"), str(PAYMENTS)
     both = [(good,), (missing, good)]
     return {
+        "doctor": [(str(FIXTURES / "clean-2"),), (bad,), (missing,)],
         "ls": both,
         "inspect": [*both, ("--records", "--json", good), ("--records", missing, good), ("--hex", good)],
         "browse": [(missing,)],

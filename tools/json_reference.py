@@ -39,6 +39,7 @@ keys, then one line per object, with the values that `--json` writes. `--columns
 | --- | --- |
 """
 CSV: dict[str, tuple[str, ...]] = {
+    "doctor": ("doctorItem",),
     "ls": ("partitionLog",),
     "ls --by topic": ("topicLogs",),
     "ls --segments": ("logSegment",),

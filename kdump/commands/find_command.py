@@ -12,6 +12,7 @@ import click
 HELP = "help"
 """`kdump help NAME` is the same as `kdump NAME --help`, and not a command of its own."""
 SECTIONS = {
+    "doctor": "An incident: what do I do first?",
     "ls": "What is on this disk?",
     "verify": "Is it intact? Will the broker start?",
     "diff": "Where do replicas differ?",

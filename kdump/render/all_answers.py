@@ -13,6 +13,7 @@ from kdump.forensics import diff_answer as diff
 from kdump.forensics.bundle.run import BundleSummary
 from kdump.forensics.carve import answer as carve
 from kdump.forensics.carve.carved_runs import CarvedRun
+from kdump.forensics.doctor import answers as doctor
 from kdump.forensics.reindex import run as reindex
 from kdump.forensics.restart import plan_values as restart
 from kdump.forensics.restart.summary import PlanSummary
@@ -44,6 +45,7 @@ TYPES: dict[str, tuple[Key, ...]] = {
     ),
     **keys_by_type(schema_answer.StructAnswer, schema_answer.FieldAnswer),
     **keys_by_type(BundleSummary),
+    **keys_by_type(doctor.ExaminedDisk, doctor.Item, doctor.LargestTopic, doctor.Question, doctor.Page),
     **keys_by_type(
         groups_answer.DescribedGroup,
         groups_answer.GroupMember,

@@ -1,0 +1,113 @@
+"""`kdump doctor`: examines disks in an incident, and says what to do first."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import click
+
+from kdump.commands.exit_status import exit_with
+from kdump.commands.input_files import print_error
+from kdump.commands.output_options import CSV_COLUMNS_HELP, OutputOptions, output_options
+from kdump.commands.params import OLD_TRANSACTION, DurationParam, read_once, timeout_option
+from kdump.commands.reading_options import ReadingOptions, reading_options
+from kdump.commands.release_option import release_option
+from kdump.commands.state_options import NOW_HELP, parse_now
+from kdump.commands.typed_options import CommandOptions, takes
+from kdump.forensics.doctor.answers import Item
+from kdump.forensics.doctor.run import Doctor, DoctorQuery
+from kdump.format.kafka_release import KafkaRelease
+from kdump.render.doctor_report import DoctorReport
+from kdump.render.progress import Progress
+from kdump.signals import Terminated, uninterrupted
+
+EXAMPLES = """
+\b
+Examples:
+  kdump doctor /var/lib/kafka
+  kdump doctor /disk1/kafka /disk2/kafka --budget 10m
+  kdump doctor /var/lib/kafka --json | jq 'select(.type=="doctorItem") | .title'
+
+\b
+Exit status: 0 if there is nothing to do in what was examined, 1 if there is, 2 for a usage error, or if something
+could not be read, 3 if the broker does not start.
+"""
+BUDGET = "Spend at most this long on each question; what was not examined then is named.  [60s]"
+
+
+@dataclass(frozen=True)
+class DoctorOptions(CommandOptions):
+    """The options of the command. `budget` and `transaction_timeout` are in milliseconds."""
+
+    paths: tuple[str, ...]
+    output: OutputOptions
+    reading: ReadingOptions
+    budget: int
+    now: str | None
+    transaction_timeout: int
+    kafka_version: KafkaRelease | None
+
+
+@click.command(epilog=EXAMPLES)
+@click.argument("paths", metavar="LOGDIR…", nargs=-1, required=True)
+@click.option("--budget", type=DurationParam(), default="60s", metavar="TIME", help=BUDGET)
+@click.option("--now", metavar="TIME", help=NOW_HELP)
+@timeout_option(OLD_TRANSACTION)
+@release_option("Predict the startup")
+@output_options(
+    json="Write JSON Lines: doctorItem and doctorQuestion as each is known, at the end one doctor.",
+    columns=CSV_COLUMNS_HELP,
+    full="",
+    quiet="Print nothing; only set the exit status.",
+    zone=True,
+)
+@reading_options
+@takes(DoctorOptions)
+def command(options: DoctorOptions) -> None:
+    """Examine disks in an incident: whether the broker starts and what that loses, which partitions lack a leader or
+    replicas, which transactions hold read_committed consumers, which groups are behind or were reset, what fills the
+    disk, what is damaged, and with the disks of several brokers where replicas diverge. Ends with what to do, in order,
+    with evidence, commands that show more, and what not to do. May be interrupted at any time. Nothing is written."""
+    read_once(options.paths)
+    exit_with(lambda: _run(options))
+
+
+def _run(options: DoctorOptions) -> int:
+    """Run the command and return its exit status."""
+    output = options.output.output(headline=False)
+    sink = options.output.sink(output, lambda: DoctorReport(output, options.paths), (Item,), report=True)
+
+    def emit(answer: Any) -> None:
+        with uninterrupted():  # so that no line is cut
+            sink.add(answer)
+            output.tick()
+
+    query = DoctorQuery(
+        options.paths,
+        options.reading.check_options(),
+        budget=options.budget / 1000,
+        now=parse_now(options.now, options.output.zone),
+        timeout=options.transaction_timeout,
+        release=options.kafka_version,
+    )
+    ended: BaseException | None = None
+    with Progress("doctor") as progress:
+
+        def on_question(name: str) -> None:
+            progress.name, progress.done, progress.total = f"doctor: {name}", 0, None
+
+        doctor = Doctor(query, emit, on_question, progress.more, progress.expect)
+        try:
+            doctor.run()
+        except (KeyboardInterrupt, Terminated) as error:
+            ended = error
+    page = doctor.page(interrupted=ended is not None)
+    sink.add(page)
+    sink.end()
+    output.flush()
+    if ended is not None:
+        raise ended
+    for text in page.unread if not sink.shows_unread else ():
+        print_error(text)
+    return page.status

@@ -1,0 +1,1 @@
+"""Examines disks with the questions of an incident, in the order of what to do first."""

@@ -1,0 +1,137 @@
+"""What `kdump doctor` answers: disks, what to do, what was examined and what was not."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Annotated, NamedTuple
+
+from kdump.answer import BYTES, FILE_BYTE, OFFSET, Doc, PathText, answer
+
+STARTUP, REPLICAS, TRANSACTIONS, GROUPS, SPACE, DAMAGE, DIVERGENCE = QUESTIONS = (
+    "startup",
+    "replicas",
+    "transactions",
+    "groups",
+    "space",
+    "damage",
+    "divergence",
+)
+"""The questions, in the order in which they are examined."""
+
+STOPS, LOSES, ACT, NOTHING = "stops", "loses", "act", "nothing"
+"""Verdicts: the broker does not start; a startup loses something; something else is to be done; nothing is."""
+
+
+class Priority:
+    """What to do first: lower numbers. What a startup makes worse comes before what is bad already, and that before
+    what gets worse by itself."""
+
+    STOPS = 1
+    LOSES = 2
+    NO_LEADER = 3
+    DAMAGE = 4
+    DIVERGENCE = 5
+    READ_COMMITTED = 6
+    MIN_ISR = 7
+    GROUPS = 8
+    SPACE = 9
+    WARNING = 10
+
+
+@answer("doctorDisk")
+class ExaminedDisk(NamedTuple):
+    """A log directory, as its root shows it."""
+
+    path: Annotated[PathText, Doc("the log directory")]
+    clusterId: Annotated[PathText | None, Doc("cluster.id in meta.properties")]
+    nodeId: Annotated[PathText | None, Doc("node.id in meta.properties")]
+    clean: Annotated[
+        bool | None, Doc("whether the broker was shut down cleanly; null if no broker has run here, as in a copy")
+    ]
+    partitions: Annotated[int, Doc("number of partition directories")]
+    process: Annotated[int | None, Doc("process that holds its .lock: a broker at work; null if there is none")]
+
+
+@answer("doctorItem")
+class Item(NamedTuple):
+    """Something to do. Items of one kind are one entry of the page."""
+
+    priority: Annotated[int, Doc("the page is ordered by it: 1 is to be done first")]
+    question: Annotated[str, Doc(", ".join(QUESTIONS))]
+    severity: Annotated[str, Doc("error or warning")]
+    code: Annotated[str, Doc("what it is; for damage, the code of the finding, as in findings.md")]
+    source: Annotated[PathText, Doc("log directory, or the path that was passed")]
+    topic: Annotated[str | None, Doc("topic; null if it is not about one")]
+    partition: Annotated[int | None, Doc("partition; null if it is not about one")]
+    group: Annotated[str | None, Doc("consumer group; null if it is not about one")]
+    title: Annotated[PathText, Doc("what is wrong")]
+    impact: Annotated[PathText, Doc("impact on brokers and consumers; empty if the title states it")]
+    evidence: Annotated[tuple[PathText, ...], Doc("what shows it")]
+    file: Annotated[PathText | None, Doc("file that shows it")]
+    position: Annotated[int | None, Doc("where in that file", FILE_BYTE)]
+    offset: Annotated[int | None, Doc("first offset that it is about", OFFSET)]
+    findings: Annotated[int, Doc("for damage: number of findings of this kind in the partition; else 1")]
+    commands: Annotated[tuple[PathText, ...], Doc("kdump commands that show more")]
+    actions: Annotated[tuple[PathText, ...], Doc("what to do")]
+    never: Annotated[tuple[PathText, ...], Doc("what not to do")]
+    commandForAll: Annotated[PathText, Doc("kdump command that shows more of all items of the same entry")] = ""
+    titleForAll: str = ""
+    """Title of an entry of several such items, if their titles differ."""
+
+    @property
+    def name(self) -> str:
+        """topic-partition, the topic or the group that it is about; "" if it is not about one."""
+        if self.partition is not None:
+            return f"{self.topic}-{self.partition}"
+        return self.topic or (f"group {self.group}" if self.group is not None else "")
+
+
+@answer("doctorLargest")
+class LargestTopic(NamedTuple):
+    """One of the topics that take most of the space."""
+
+    source: Annotated[PathText, Doc("log directory, or the path that was passed")]
+    topic: Annotated[str, Doc("topic")]
+    partitions: Annotated[int, Doc("number of its partitions here")]
+    bytes: Annotated[int, Doc("length of all its files", BYTES)]
+    onDisk: Annotated[int, Doc("space that they occupy, which differs for sparse files; 0 in a bundle", BYTES)]
+
+
+@answer("doctorQuestion")
+@dataclass
+class Question:
+    """A question, and how far it was examined."""
+
+    question: Annotated[str, Doc(", ".join(QUESTIONS))]
+    answer: Annotated[PathText, Doc("the answer in one sentence; empty if it was not examined")] = ""
+    isComplete: Annotated[bool, Doc("whether everything was examined that the question is about")] = False
+    items: Annotated[int, Doc("number of items that answer it")] = 0
+    partitions: Annotated[int, Doc("partitions that were examined")] = 0
+    partitionsLeft: Annotated[int, Doc("partitions that were not examined, or not completely")] = 0
+    segmentsLeft: Annotated[int, Doc("segments in them whose records were not checked; only for damage")] = 0
+    bytesLeft: Annotated[int, Doc("size of these segments", BYTES)] = 0
+    headersLeft: Annotated[int, Doc("partitions of which not even all batch headers were read; only for damage")] = 0
+    notExamined: Annotated[list[PathText], Doc("what was not examined, and why")] = field(default_factory=list)
+    unread: Annotated[list[PathText], Doc("what could not be read, and why")] = field(default_factory=list)
+    seconds: Annotated[float, Doc("elapsed time", "s")] = 0.0
+
+
+@answer("doctor")
+@dataclass
+class Page:
+    """The end of the page."""
+
+    verdict: Annotated[
+        str,
+        Doc(
+            "stops (the broker does not start), loses (a startup loses records or directories), act (something else "
+            "is to be done), nothing"
+        ),
+    ]
+    isComplete: Annotated[bool, Doc("whether all questions were examined completely, and everything could be read")]
+    interrupted: Annotated[bool, Doc("whether a signal ended the run")]
+    status: Annotated[int, Doc("exit status, unless a signal ended the run")]
+    errors: Annotated[int, Doc("number of items with severity error")]
+    warnings: Annotated[int, Doc("number of items with severity warning")]
+    unread: Annotated[list[PathText], Doc("what could not be read, and why")]
+    seconds: Annotated[float, Doc("elapsed time", "s")]

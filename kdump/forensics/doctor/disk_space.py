@@ -1,0 +1,140 @@
+"""What fills the disks: the largest topics, and what keeps segments of the largest partitions longer than configured.
+From kdump.state.partition_summary and kdump.forensics.retention."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from kdump.forensics.doctor.answers import LargestTopic, Priority
+from kdump.forensics.doctor.disks import Disks
+from kdump.forensics.doctor.report_to import Examination, command
+from kdump.forensics.doctor.time_limit import OutOfTime
+from kdump.forensics.find_partitions import PartitionInput, is_away
+from kdump.forensics.retention.answers import RetentionBlocker
+from kdump.forensics.retention.clusters import Clusters
+from kdump.forensics.retention.partition import OnePartition, RetentionQuery
+from kdump.format.count_text import count_text
+from kdump.format.size_text import size_text
+from kdump.log.errors import SourceError, is_gone
+from kdump.log.internal_topics import METADATA_TOPIC
+from kdump.log.partition_directory import PartitionDirectory
+from kdump.state.partition_summary import partition_summary
+
+TOPICS = 5
+"""Number of topics that are named."""
+PARTITIONS = 20
+"""Number of partitions whose retention is examined."""
+NEVER = (
+    "do not delete segments by hand, least of all those of topics whose names begin with __",
+    "do not set a short retention.ms on a topic before you have checked that nobody needs its records",
+)
+
+
+class Size(NamedTuple):
+    """Lengths in bytes of all files, and what they occupy."""
+
+    partitions: int = 0
+    bytes: int = 0
+    on_disk: int = 0
+
+    def __add__(self, other: object) -> Size:
+        assert isinstance(other, Size)
+        return Size(*(one + more for one, more in zip(self, other)))
+
+
+class SpaceExamination:
+    """Sizes of all partitions, then the retention of the largest ones."""
+
+    def __init__(self, disks: Disks, on: Examination) -> None:
+        self.disks = disks
+        self.on = on
+        self.total = Size()
+
+    def run(self) -> None:
+        question = self.on.question
+        sizes = self._sizes()
+        examined = self._retention(sizes)
+        left = len(sizes) - examined
+        if left > 0:
+            run = command("retention", *self.disks.paths)
+            question.notExamined.append(f"retention of {count_text(left, 'smaller partition')}: run {run}")
+        question.isComplete = not question.unread
+
+    def _sizes(self) -> list[tuple[int, PartitionDirectory]]:
+        """Emit the largest topics; return the partitions with their sizes, the largest first."""
+        by_topic: dict[tuple[str, str], Size] = {}
+        found: list[tuple[int, PartitionDirectory]] = []
+        try:
+            for unit in self.disks.units:
+                place = unit.partition
+                if place is None:
+                    continue
+                facts = partition_summary(place)
+                length = facts.size + facts.others_size + facts.deleted + facts.unfinished
+                size = Size(1, length, facts.on_disk)
+                key = (place.source, place.topic or place.name)
+                by_topic[key] = by_topic.get(key, Size()) + size
+                self.total += size
+                found.append((size.bytes, place))
+                self.on.question.partitions += 1
+                self.on.limit.raise_if_over()
+        except OutOfTime:
+            self.on.question.notExamined.append("the time was over before all partitions were measured")
+        finally:
+            largest = sorted(by_topic.items(), key=lambda item: (-item[1].bytes, item[0]))[:TOPICS]
+            for (source, topic), size in largest:
+                self.on.emit(LargestTopic(source, topic, *size))
+            count = count_text(len({topic for _, topic in by_topic}), "topic")
+            self.on.question.answer = f"{count_text(self.total.partitions, 'partition')} of {count}"
+        return sorted(found, key=lambda item: (-item[0], item[1].path))
+
+    def _retention(self, sizes: list[tuple[int, PartitionDirectory]]) -> int:
+        """Examine the largest partitions; return of how many the retention is known."""
+        chosen = {place.path: number for number, (_, place) in enumerate(sizes[:PARTITIONS])}
+        places = [place for place in self.disks.places if place.partition.path in chosen]
+        places.sort(key=lambda place: chosen[place.partition.path])
+        query = RetentionQuery(now=self.on.now, timeout=self.on.timeout, deep=False, limits=self.disks.options.limits)
+        clusters = Clusters(None, self.disks.directories, self.disks.options, self._unreadable, self.disks.metadata_of)
+        done = sum(place.topic == METADATA_TOPIC for _, place in sizes)
+        for place in places:
+            try:
+                self._partition(place, query, clusters)
+            except OutOfTime:
+                break
+            done += 1
+        return done
+
+    def _unreadable(self, error: SourceError) -> None:
+        if not is_gone(error):
+            self.on.unread(str(error))
+
+    def _partition(self, place: PartitionInput, query: RetentionQuery, clusters: Clusters) -> None:
+        place, _ = place.now()
+        if is_away(place, self._unreadable):
+            return
+        one = OnePartition(place, query, self.on.now, clusters, None)
+        for answer in one.answers(self.on.read_some, self._unreadable):
+            if isinstance(answer, RetentionBlocker) and answer.isAgainstPolicy:
+                self._blocker(answer, place.partition.path)
+
+    def _blocker(self, answer: RetentionBlocker, path: str) -> None:
+        where = answer.file if answer.position is None else f"byte {answer.position} of {answer.file}"
+        kept = f"{count_text(answer.segments, 'segment')} of {size_text(answer.bytes)}"
+        self.on.item(
+            Priority.SPACE,
+            "warning",
+            f"retention-{answer.hold}",
+            answer.source,
+            f"{answer.keeps} of {kept} is blocked: {answer.message}",
+            topic=answer.topic,
+            partition=answer.partition,
+            evidence=(where,),
+            file=answer.file,
+            position=answer.position,
+            offset=answer.offset,
+            commands=(command("retention", path),),
+            commandForAll=command("retention", *self.disks.paths, "--holds"),
+            titleForAll=f"{answer.keeps} of segments is blocked",
+            actions=tuple(filter(None, (answer.fix,))),
+            never=NEVER,
+        )

@@ -1,0 +1,193 @@
+"""Which groups are behind, and whose offsets were reset or cannot be used. From kdump.state."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Mapping
+from itertools import chain
+from typing import NamedTuple
+
+from kdump.forensics.doctor.answers import Priority
+from kdump.forensics.doctor.disks import Disks
+from kdump.forensics.doctor.report_to import Examination, command
+from kdump.forensics.doctor.time_limit import OutOfTime
+from kdump.format.count_text import count_text
+from kdump.log.internal_topics import OFFSETS_TOPIC
+from kdump.log.partition_directory import partition
+from kdump.state.as_of import Change
+from kdump.state.committed_offsets import OffsetAndMetadata, PartitionName
+from kdump.state.find_state_logs import logs_in
+from kdump.state.groups import GroupCoordinatorState
+from kdump.state.internal_records import ROOM_ALONE
+from kdump.state.lag import CommittedPosition, LagContext, SharePosition, positions, share_positions
+from kdump.state.log_offsets import LogOffsetsByPartition, log_end
+from kdump.state.read_groups import CoordinatorLog, merged, newest, read_groups
+
+BEHIND = 3
+"""Number of groups with the largest lag that are named."""
+MAX_MOVES = 10_000
+"""Maximum number of offsets that went back which are remembered."""
+NEVER = (
+    "do not reset offsets while members of the group are running: they commit over it",
+    "do not reset to latest to make the lag go away: the records in between are then never processed",
+)
+
+
+class Rewind(NamedTuple):
+    """A committed offset that went back: from and to, with the offset and timestamp of the record that did it."""
+
+    name: str
+    before: int
+    after: int
+    record: int
+    timestamp: int | None
+
+
+class GroupsExamination:
+    """Reads the coordinators' logs once, and compares offsets with the partitions on the same disks."""
+
+    def __init__(self, disks: Disks, on: Examination) -> None:
+        self.disks = disks
+        self.on = on
+        self._rewinds: dict[tuple[str, str], Rewind] = {}
+        """The largest by group and partition."""
+        self._deleted = 0
+        """Number of committed offsets that were deleted, most of them because they expired."""
+
+    def run(self) -> None:
+        question = self.on.question
+        directories = self.disks.directories
+        logs = merged([log for each in directories for log in logs_in(each)])
+        chosen = newest(logs, self._end)
+        if not chosen:
+            question.notExamined.append(f"there is no {OFFSETS_TOPIC} on these disks")
+            return
+        ends = LogOffsetsByPartition(directories, self.disks.options.limits)
+        context = LagContext(ends, self.disks.metadata()[1])
+        try:
+            groups = read_groups(
+                chosen,
+                on_change=self._change,
+                room=ROOM_ALONE,
+                limits=self.disks.options.limits,
+                on_progress=self.on.read_some,
+            )
+        except OutOfTime:
+            run = command("groups", *self.disks.paths)
+            question.notExamined.append(f"the time was over before {OFFSETS_TOPIC} was read: run {run}")
+            return
+        question.partitions = len(chosen)
+        self._groups(groups, context)
+        for problem in [*groups.problems, *ends.problems][:1]:
+            question.notExamined.append(f"the groups are incomplete: {problem}")
+        question.isComplete = not question.notExamined
+
+    def _end(self, log: CoordinatorLog) -> int:
+        if not log.segments:
+            return 0
+        return log_end(partition(os.path.dirname(log.segments[-1])), self.disks.options.limits, []) or 0
+
+    def _change(self, change: Change) -> None:
+        if change.entity != "offset" or change.group is None or change.action not in ("changed", "removed"):
+            return
+        before, after = change.fields.get("offset", (None, None))
+        self._deleted += change.action == "removed"
+        if before is None or after is None or after >= before:
+            return
+        key = (change.group, change.name)
+        known = self._rewinds.get(key)
+        if (known is None or before - after > known.before - known.after) and (
+            known is not None or len(self._rewinds) < MAX_MOVES
+        ):
+            self._rewinds[key] = Rewind(change.name, before, after, change.offset, change.timestamp)
+
+    def _groups(self, groups: GroupCoordinatorState, context: LagContext) -> None:
+        waiting = groups.pending_by_group()
+        lags: list[tuple[int, str]] = []
+        troubled = 0
+        for group in sorted(groups.groups):
+            lag = 0
+            bad: list[CommittedPosition | SharePosition] = []
+            every: Iterable[CommittedPosition | SharePosition] = chain(
+                positions(groups, group, waiting, context), share_positions(groups, group, context)
+            )
+            for each in every:
+                lag += each.lag or 0
+                if each.remark and not each.remark.startswith("not started"):
+                    bad.append(each)
+            lags.append((lag, group))
+            troubled += bool(bad)
+            if bad:
+                self._out_of_range(group, bad)
+            self._went_back(group, groups.offsets.get(group, {}))
+        lags.sort(key=lambda each: (-each[0], each[1]))
+        text = count_text(len(groups.groups), "group")
+        behind = [f"{group} ({lag:,})" for lag, group in lags[:BEHIND] if lag]
+        text += f"; most records behind: {', '.join(behind)}" if behind else "; none is behind"
+        text += f"; {troubled:,} with offsets that cannot be used" if troubled else ""
+        if self._deleted:
+            text += f"; {count_text(self._deleted, 'offset was', 'offsets were')} deleted or expired"
+        self.on.question.answer = text
+
+    def _source(self) -> str:
+        return self.disks.directories[0].path
+
+    def _out_of_range(self, group: str, bad: list[CommittedPosition | SharePosition]) -> None:
+        evidence = [f"{each.topic}-{each.partition}: offset {_offset(each)}: {each.remark}" for each in bad[:3]]
+        if len(bad) > len(evidence):
+            evidence.append(f"and {count_text(len(bad) - len(evidence), 'more partition')}")
+        resets = any("auto.offset.reset" in each.remark for each in bad)
+        title = f"{count_text(len(bad), 'committed offset')} that it cannot continue from"
+        self.on.item(
+            Priority.GROUPS if resets else Priority.WARNING,
+            "warning",
+            "group-offsets-unusable",
+            self._source(),
+            title,
+            group=group,
+            impact="auto.offset.reset decides where it continues" if resets else "",
+            evidence=tuple(evidence),
+            offset=_offset(bad[0]),
+            commands=(command("groups", *self.disks.paths, "--group", group),),
+            commandForAll=command("groups", *self.disks.paths, "--offsets"),
+            titleForAll="committed offsets that they cannot continue from",
+            actions=(
+                "with the group stopped, set the offsets that it should continue from: kafka-consumer-groups.sh "
+                f"--bootstrap-server HOST:PORT --group {group} --reset-offsets … --dry-run first",
+            ),
+            never=NEVER,
+        )
+
+    def _went_back(self, group: str, offsets: Mapping[PartitionName, OffsetAndMetadata]) -> None:
+        """Report offsets that went back, unless the group has caught up since."""
+        now = {f"{topic}-{number}": each.offset for (topic, number), each in offsets.items()}
+        moves = [each for (name, _), each in self._rewinds.items() if name == group]
+        moves = [each for each in moves if now.get(each.name, 0) < each.before]
+        if not moves:
+            return
+        moves.sort(key=lambda each: (each.record, each.name))
+        evidence = [
+            f"{each.name}: from {each.before} to {each.after}, by the record at offset {each.record} of {OFFSETS_TOPIC}"
+            for each in moves[:3]
+        ]
+        if len(moves) > len(evidence):
+            evidence.append(f"and {count_text(len(moves) - len(evidence), 'more partition')}")
+        self.on.item(
+            Priority.GROUPS,
+            "warning",
+            "group-offsets-went-back",
+            self._source(),
+            "committed offsets went back: they were reset",
+            group=group,
+            impact="the records in between were read, or will be read, again",
+            evidence=tuple(evidence),
+            offset=moves[0].before,
+            commands=(command("groups", *self.disks.paths, "--group", group, "--history"),),
+            commandForAll=command("groups", *self.disks.paths, "--history"),
+            actions=("find out who did it: the history shows which record changed which offset, and when",),
+            never=NEVER,
+        )
+
+
+def _offset(each: CommittedPosition | SharePosition) -> int | None:
+    return each.offset if isinstance(each, CommittedPosition) else each.startOffset

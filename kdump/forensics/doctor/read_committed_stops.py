@@ -1,0 +1,129 @@
+"""What holds read_committed consumers: open and hanging transactions, from kdump.forensics.transactions."""
+
+from __future__ import annotations
+
+from kdump.forensics.answers import HANGING, OPEN, PartitionTransactions, Transaction
+from kdump.forensics.doctor.answers import Priority
+from kdump.forensics.doctor.disks import Disks
+from kdump.forensics.doctor.report_to import Examination, command
+from kdump.forensics.doctor.time_limit import OutOfTime
+from kdump.forensics.find_partitions import NO_TRANSACTIONS, PartitionInput
+from kdump.forensics.transactions import TransactionsQuery, transactions_of
+from kdump.format.count_text import count_text
+from kdump.log.errors import SourceError, is_gone
+
+NEVER = (
+    "do not delete the .txnindex or .snapshot files to get rid of it: consumers then read its records as committed",
+    "do not switch consumers to read_uncommitted for good: they then also read aborted records",
+)
+ASK_FIRST = (
+    "make sure that it hangs: kafka-transactions.sh --bootstrap-server HOST:PORT find-hanging --topic {topic} asks the "
+    "coordinator"
+)
+
+
+class TransactionsExamination:
+    """Reads each partition from its newest producer snapshot on. `reported`: partitions with an item."""
+
+    def __init__(self, disks: Disks, on: Examination) -> None:
+        self.disks = disks
+        self.on = on
+        self.hanging = self.open = self.blocked = 0
+        self.reported: set[str] = set()
+
+    def run(self) -> None:
+        question = self.on.question
+        query = TransactionsQuery(
+            now=self.on.now,
+            timeout=self.on.timeout,
+            states=frozenset((OPEN, HANGING)),
+            limits=self.disks.options.limits,
+            only_unended=True,
+        )
+        chosen = [
+            place
+            for place in self.disks.places
+            if not place.partition.state and place.known.topic not in NO_TRANSACTIONS
+        ]
+        question.partitionsLeft = len(chosen)
+        try:
+            for place in chosen:
+                self._partition(place, query)
+                question.partitions += 1
+                question.partitionsLeft -= 1
+        except OutOfTime:
+            left = count_text(question.partitionsLeft, "partition")
+            question.notExamined.append(
+                f"the time was over: {left} left; run " + command("transactions", *self.disks.paths)
+            )
+        finally:
+            self._answer()
+        question.isComplete = not question.partitionsLeft and not question.unread
+
+    def _answer(self) -> None:
+        question = self.on.question
+        parts = [f"{self.hanging:,} HANGING" if self.hanging else "", f"{self.open:,} open" if self.open else ""]
+        found = " and ".join(filter(None, parts))
+        count = count_text(question.partitions, "partition")
+        if not found:
+            question.answer = f"no open transaction in {count}: no read_committed consumer waits for one"
+        else:
+            question.answer = f"{found}; read_committed consumers stop below the log end in {self.blocked:,} of {count}"
+
+    def _partition(self, place: PartitionInput, query: TransactionsQuery) -> None:
+        def unread(error: SourceError) -> None:
+            if not is_gone(error):
+                self.on.unread(str(error))
+
+        for answer in transactions_of(place, query, self.on.now, self.on.read_some, unread):
+            if isinstance(answer, Transaction):
+                self._transaction(answer, place)
+            elif isinstance(answer, PartitionTransactions):
+                self.blocked += answer.heldBy is not None
+
+    def _transaction(self, row: Transaction, place: PartitionInput) -> None:
+        hangs = row.state == HANGING
+        self.hanging += hangs
+        self.open += not hangs
+        idle = row.idle if row.idle is not None else row.age or 0
+        if not hangs and idle <= self.on.timeout:
+            return
+        name = row.transactionalId or f"producer {row.producerId}"
+        title = (
+            f"a hanging transaction of {name}: no coordinator will end it"
+            if hangs
+            else f"the transaction of {name} has been open for longer than the transaction timeout"
+        )
+        every = (
+            "hanging transactions: no coordinator will end them"
+            if hangs
+            else "transactions have been open for longer than the transaction timeout"
+        )
+        begins = f"it begins at byte {row.position} of {row.file}, producer {row.producerId}, epoch {row.producerEpoch}"
+        actions = [ASK_FIRST.format(topic=row.topic)]
+        if row.abort is not None:
+            actions.append(f"abort it: {row.abort}")
+            if row.abortBefore3 is not None:
+                actions.append(f"on brokers before 3.0: {row.abortBefore3}")
+        else:
+            actions.append("its coordinator ends it when its timeout expires, once that broker runs")
+        self.reported.add(place.partition.path)
+        self.on.item(
+            Priority.READ_COMMITTED,
+            "error" if hangs else "warning",
+            "transaction-hanging" if hangs else "transaction-open",
+            row.source,
+            title,
+            topic=row.topic,
+            partition=row.partition,
+            impact=f"read_committed consumers stop at offset {row.firstOffset}, and the log cleaner stops there, too",
+            evidence=(begins, *row.remarks),
+            file=row.file,
+            position=row.position,
+            offset=row.firstOffset,
+            commands=(command("transactions", place.partition.path, "--open"),),
+            commandForAll=command("transactions", place.partition.source, "--open"),
+            titleForAll=every,
+            actions=tuple(actions),
+            never=NEVER,
+        )

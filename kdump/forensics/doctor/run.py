@@ -1,0 +1,216 @@
+"""`kdump doctor`: examines disks, question by question, and says at any time what it knows."""
+
+from __future__ import annotations
+
+import time
+from collections import Counter
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+from kdump.check.options import Options
+from kdump.forensics.doctor.answers import (
+    ACT,
+    DAMAGE,
+    DIVERGENCE,
+    GROUPS,
+    LOSES,
+    NOTHING,
+    QUESTIONS,
+    REPLICAS,
+    SPACE,
+    STARTUP,
+    STOPS,
+    TRANSACTIONS,
+    ExaminedDisk,
+    Item,
+    LargestTopic,
+    Page,
+    Question,
+)
+from kdump.forensics.doctor.damage import DamageExamination
+from kdump.forensics.doctor.disk_space import SpaceExamination
+from kdump.forensics.doctor.disks import Disks
+from kdump.forensics.doctor.divergence import examine_divergence
+from kdump.forensics.doctor.group_offsets import GroupsExamination
+from kdump.forensics.doctor.read_committed_stops import TransactionsExamination
+from kdump.forensics.doctor.replicas import ReplicasExamination
+from kdump.forensics.doctor.report_to import Examination
+from kdump.forensics.doctor.startup import StartupExamination
+from kdump.forensics.doctor.time_limit import TimeLimit
+from kdump.forensics.transactions import TRANSACTION_TIMEOUT
+from kdump.format.kafka_release import KafkaRelease, parse_release
+from kdump.log.errors import ReadingStopped, SourceError
+from kdump.log.mounts import takes_bundles
+
+BUDGET = 60.0
+"""Default of the seconds that are spent on each question."""
+
+
+@dataclass
+class DoctorQuery:
+    """What to examine. `budget`: seconds for each question; `now`: epoch ms that ages are computed from; `timeout`: ms
+    after which an open transaction is old; `release`: that is started, by default the one that ran on the disk."""
+
+    paths: Sequence[str]
+    options: Options = field(default_factory=Options)
+    budget: float = BUDGET
+    now: int | None = None
+    timeout: int = TRANSACTION_TIMEOUT
+    release: KafkaRelease | None = None
+
+
+class Doctor:
+    """One examination. `emit` is called with each answer as soon as it is known; `on_question` with the name of a
+    question when it begins, `on_progress` with numbers of bytes, `on_total` with their sum if it is known."""
+
+    def __init__(
+        self,
+        query: DoctorQuery,
+        emit: Callable[[Any], None],
+        on_question: Callable[[str], None] = lambda name: None,
+        on_progress: Callable[[int], None] = lambda count: None,
+        on_total: Callable[[int], None] = lambda size: None,
+    ) -> None:
+        self.query = query
+        self.now = round(time.time() * 1000) if query.now is None else query.now
+        self._emit = emit
+        self._on_question = on_question
+        self._on_progress = on_progress
+        self._on_total = on_total
+        self._began = time.monotonic()
+        self.questions = [Question(name) for name in QUESTIONS]
+        self.found: Counter[str] = Counter()
+        """Number of items by severity."""
+        self._startup: StartupExamination | None = None
+        self._pending: list[Question] = list(self.questions)
+        self._unread: list[str] = []
+        self._hanging: set[str] = set()
+
+    def run(self) -> None:
+        """Examine everything. Raises SourceError if there is nothing of Kafka's; a signal may end it at any time, and
+        `page` then returns what is known."""
+        self.disks = disks = Disks(self.query.paths, self.query.options)
+        self._unread = disks.unread
+        for disk in disks.disks():
+            self._emit(disk)
+        if len(disks.brokers) < 2:
+            self.questions = [each for each in self.questions if each.question != DIVERGENCE]
+            self._pending = list(self.questions)
+        parts: dict[str, Callable[[Disks, Examination], None]] = {
+            STARTUP: self._examine_startup,
+            REPLICAS: lambda disks, on: ReplicasExamination(disks, on).run(),
+            TRANSACTIONS: self._examine_transactions,
+            GROUPS: lambda disks, on: GroupsExamination(disks, on).run(),
+            SPACE: lambda disks, on: SpaceExamination(disks, on).run(),
+            DAMAGE: lambda disks, on: DamageExamination(disks, on, self._hanging).run(),
+            DIVERGENCE: examine_divergence,
+        }
+        for question in self.questions:
+            self._on_question(question.question)
+            if question.question == TRANSACTIONS:
+                _ = disks.units, disks.places  # before its time begins: the following questions need them, too
+            self._examine(question, parts[question.question])
+
+    def page(self, *, interrupted: bool = False) -> Page:
+        """Return the end of the page. The questions that were not examined, or not to their end, come first."""
+        for question in list(self._pending):
+            if not question.notExamined:
+                was = "not examined to the end" if question.answer or question.items else "not examined"
+                question.notExamined.append(f"{was}: the run was ended")
+            question.isComplete = False
+            self._end(question)
+        unread = [*self._unread, *(text for each in self.questions for text in each.unread)]
+        unread = list(dict.fromkeys(unread))
+        verdict = ACT if self.found else NOTHING
+        if self._startup is not None:
+            verdict = STOPS if self._startup.does_not_start else LOSES if self._startup.loses else verdict
+        status = 3 if verdict == STOPS else 2 if unread else int(bool(self.found))
+        is_complete = all(each.isComplete for each in self.questions) and not unread
+        seconds = round(time.monotonic() - self._began, 3)
+        return Page(
+            verdict, is_complete, interrupted, status, self.found["error"], self.found["warning"], unread, seconds
+        )
+
+    def _examine(self, question: Question, part: Callable[[Disks, Examination], None]) -> None:
+        began = time.monotonic()
+        on = Examination(
+            question,
+            self._take,
+            self._on_progress,
+            self._on_total,
+            TimeLimit(self.query.budget),
+            self.now,
+            self.query.timeout,
+        )
+        try:
+            part(self.disks, on)
+        except ReadingStopped:
+            question.notExamined.append("the time was over")
+        except SourceError as error:
+            on.unread(str(error))
+        finally:
+            question.seconds = round(time.monotonic() - began, 3)
+        self._end(question)
+
+    def _end(self, question: Question) -> None:
+        self._pending.remove(question)
+        self._emit(question)
+
+    def _take(self, answer: Any) -> None:
+        if isinstance(answer, Item):
+            self.found[answer.severity] += 1
+        self._emit(answer)
+
+    def _examine_startup(self, disks: Disks, on: Examination) -> None:
+        self._startup = StartupExamination(disks, on, self.query.release)
+        self._startup.run()
+
+    def _examine_transactions(self, disks: Disks, on: Examination) -> None:
+        made = TransactionsExamination(disks, on)
+        self._hanging = made.reported
+        made.run()
+
+
+class DoctorResult(NamedTuple):
+    """What an examination found: the log directories, what to do in the order of the page, the questions with what was
+    not examined, the largest topics, and the end of the page."""
+
+    disks: list[ExaminedDisk]
+    items: list[Item]
+    questions: list[Question]
+    largest: list[LargestTopic]
+    page: Page
+
+
+@takes_bundles
+def doctor(
+    paths: Iterable[str],
+    options: Options | None = None,
+    *,
+    budget: float = BUDGET,
+    now: int | None = None,
+    timeout: int = TRANSACTION_TIMEOUT,
+    kafka_version: KafkaRelease | str | None = None,
+    on_answer: Callable[[Any], None] = lambda answer: None,
+) -> DoctorResult:
+    """Examine log directories, of one broker or of several: what `kdump doctor` says.
+
+    `budget`: seconds for each question; `now`: epoch ms that ages are computed from, by default the current time;
+    `timeout`: ms after which an open transaction is old; `kafka_version`: the release whose startup is predicted, by
+    default the one that ran on the disk. `on_answer` is called with each answer as soon as it is known. Raises
+    SourceError if there is nothing of Kafka's, and ValueError for a release that is not known; what cannot be read is
+    in the page's `unread`."""
+    if isinstance(kafka_version, str):
+        kafka_version = parse_release(kafka_version)
+    found: dict[type, list[Any]] = {ExaminedDisk: [], Item: [], Question: [], LargestTopic: []}
+
+    def take(answer: Any) -> None:
+        found[type(answer)].append(answer)
+        on_answer(answer)
+
+    examination = Doctor(DoctorQuery(list(paths), options or Options(), budget, now, timeout, kafka_version), take)
+    examination.run()
+    page = examination.page()
+    items = sorted(found[Item], key=lambda each: each.priority)
+    return DoctorResult(found[ExaminedDisk], items, found[Question], found[LargestTopic], page)

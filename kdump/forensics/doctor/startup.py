@@ -1,0 +1,299 @@
+"""Will the broker start, and what does that lose? From kdump.forensics.restart."""
+
+from __future__ import annotations
+
+from collections import Counter
+from itertools import islice
+
+from kdump.forensics.doctor.answers import Priority
+from kdump.forensics.doctor.disks import Broker, Disks
+from kdump.forensics.doctor.report_to import Examination, command
+from kdump.forensics.doctor.time_limit import OutOfTime
+from kdump.forensics.restart.lock_holder import lock_holder
+from kdump.forensics.restart.plan_text import loss_texts, release_texts
+from kdump.forensics.restart.plan_values import (
+    CLEAN,
+    DEGRADED,
+    EXIT,
+    RECOVERY,
+    STOPPED,
+    PartitionPlan,
+    RestartPlan,
+    StartupFailure,
+)
+from kdump.forensics.restart.restart_plan import predict_startup
+from kdump.format.count_text import count_text
+from kdump.format.kafka_release import KafkaRelease
+from kdump.format.size_text import size_text
+from kdump.log.errors import SourceError
+
+WORDS = {
+    CLEAN: "starts after a clean shutdown",
+    RECOVERY: "starts after an unclean shutdown and recovers its logs",
+    DEGRADED: "STARTS WITHOUT A LOG DIRECTORY",
+    STOPPED: "DOES NOT START",
+}
+NEVER_STOPPED = (
+    "do not delete or edit files by trial until it starts: copy the log directories first, a start that gets further "
+    "also truncates logs",
+)
+NEVER_TRIED = ("do not start the broker to see whether it works: a startup truncates and deletes files",)
+NEVER_LOSES = ("do not start the broker before the directories are copied: what a startup truncates is gone",)
+NEVER_STRAY = ("do not delete a -stray directory before you know that another replica has its records",)
+NEVER_MISSING = (
+    "do not start the broker if this was the only replica in sync: with an empty log it may become the leader, and the "
+    "other replicas truncate to match",
+)
+
+
+class StartupExamination:
+    """Predicts the next startup of each broker, of `release` or of the one that ran on the disk. `plans`: those of the
+    brokers so far."""
+
+    def __init__(self, disks: Disks, on: Examination, release: KafkaRelease | None = None) -> None:
+        self.disks = disks
+        self.on = on
+        self.release = release
+        self.plans: list[RestartPlan] = []
+        self.losing: Counter[str] = Counter()
+        """Number of partitions by what happens to them."""
+        self._texts: list[str] = []
+
+    @property
+    def does_not_start(self) -> bool:
+        return any(plan.verdict == STOPPED for plan in self.plans if plan.directories)
+
+    @property
+    def loses(self) -> bool:
+        return bool(self.losing)
+
+    def run(self) -> None:
+        """Examine all brokers. Raises OutOfTime."""
+        question = self.on.question
+        if not self.disks.brokers:
+            question.notExamined.append("a partition alone does not show how its broker was shut down")
+            return
+        done = 0
+        for broker in self.disks.brokers:
+            done += self._broker(broker)
+        question.isComplete = done == len(self.disks.brokers) and not question.unread
+
+    def _broker(self, broker: Broker) -> bool:
+        """Predict the startup of a broker. Returns False if there is no prediction."""
+        on = self.on
+        plan: RestartPlan | None = None
+
+        def begin(made: RestartPlan) -> None:
+            nonlocal plan
+            plan = made
+            self.plans.append(made)
+
+        def add(each: PartitionPlan) -> None:
+            on.question.partitions += 1
+            self._partition(each, broker)
+
+        try:
+            plan = predict_startup(
+                broker.paths,
+                self.disks.options,
+                kafka_version=self.release,
+                on_plan=add,
+                on_progress=on.read_some,
+                on_begin=begin,
+                on_seen=self.disks.note_listing,
+                metadata_of=self.disks.metadata_of,
+            )
+        except SourceError as error:
+            on.question.notExamined.append(str(error))
+            self._finish(broker, None)
+            return False
+        except OutOfTime:
+            self._directories(plan, broker)
+            self._finish(broker, None)
+            left = sum(len(each.candidates) for each in broker.directories) - on.question.partitions
+            on.question.partitionsLeft += max(0, left)
+            on.question.notExamined.append(
+                "the time was over before the startup was predicted completely: run " + command("restart-plan") + " "
+                f"{broker.quoted}"
+            )
+            return False
+        except BaseException:  # a signal: what is known so far is the answer
+            self._directories(plan, broker)
+            raise
+        self._directories(plan, broker)
+        for text in plan.unread:
+            on.unread(text)
+        self._finish(broker, plan)
+        return True
+
+    def _finish(self, broker: Broker, plan: RestartPlan | None) -> None:
+        name = "" if len(self.disks.brokers) == 1 else f"{', '.join(broker.paths)}: "
+        if plan is None:
+            self._texts.append(
+                f"{name}not predicted" if not self.losing else f"{name}LOSES RECORDS, as far as examined"
+            )
+        else:
+            self._texts.append(name + answer(plan))
+        self.on.question.answer = "; ".join(self._texts)
+
+    def _directories(self, plan: RestartPlan | None, broker: Broker) -> None:
+        """Report failures of the broker and its directories, and their warnings."""
+        if plan is None:
+            return
+        for stop in plan.stops:
+            self._stop(stop, broker, plan)
+        for directory in plan.directories:
+            for stop in directory.stops:
+                self._stop(stop, broker, plan)
+            is_held = lock_holder(directory.path) is not None
+            for text in directory.warnings:
+                if not (is_held and text.startswith("process ")):  # which is in the line of the disk
+                    self.on.item(
+                        Priority.WARNING,
+                        "warning",
+                        "startup-warning",
+                        directory.path,
+                        text,
+                        evidence=(directory.path,),
+                        file=directory.path,
+                        commands=(self._command(broker),),
+                        actions=("settle this before you start the broker",),
+                        never=NEVER_TRIED,
+                    )
+        if plan.withoutMetadata and plan.partitions:
+            self.on.item(
+                Priority.WARNING,
+                "warning",
+                "startup-without-metadata",
+                broker.paths[0],
+                "there is no cluster metadata with topics here: if the controllers have none either, a startup makes "
+                "all partitions stray",
+                commands=(self._command(broker),),
+                actions=("check that the controllers still have their metadata before you start the broker",),
+                never=("do not format metadata.log.dir again to make the broker start",),
+            )
+
+        self._change_of_release(plan, broker)
+
+    def _change_of_release(self, plan: RestartPlan, broker: Broker) -> None:
+        """Report what the start of another release than the disk's changes."""
+        first, *changes = [*release_texts(plan)] or [""]
+        if changes:
+            self.on.item(
+                Priority.WARNING,
+                "warning",
+                "startup-other-release",
+                broker.paths[0],
+                f"the startup of another release; {_release(first)}",
+                evidence=tuple(text.strip() for text in changes),
+                commands=(self._command(broker),),
+                actions=("copy the log directories, if you may have to return to the older release",),
+                never=NEVER_TRIED,
+            )
+
+    def _command(self, broker: Broker) -> str:
+        return command("restart-plan", *broker.paths, *self._of_release)
+
+    @property
+    def _of_release(self) -> tuple[str, ...]:
+        return ("--kafka-version", self.release.option) if self.release is not None else ()
+
+    def _stop(self, stop: StartupFailure, broker: Broker, plan: RestartPlan) -> None:
+        exits = stop.kind == EXIT
+        effect = "the broker does not start" if exits else "the log directory goes offline"
+        where = stop.file if stop.position is None else f"byte {stop.position} of {stop.file}"
+        source = next((each.path for each in plan.directories if stop.file.startswith(each.path)), broker.paths[0])
+        self.on.item(
+            Priority.STOPS,
+            "error",
+            "startup-stops" if exits else "startup-offline",
+            source,
+            f"{effect}: {stop.message}",
+            evidence=(where, f"the broker's log will show: {stop.exception}"),
+            file=stop.file,
+            position=stop.position,
+            offset=stop.offset,
+            commands=(self._command(broker),),
+            actions=(stop.remedy,),
+            never=NEVER_STOPPED,
+        )
+
+    def _partition(self, each: PartitionPlan, broker: Broker) -> None:
+        for stop in each.stops:
+            self._stop(stop, broker, self.plans[-1])
+        more = {
+            "topic": each.topic,
+            "partition": each.partition,
+            "file": each.path,
+            "commands": (command("restart-plan", *broker.paths, "--topic", each.topic, *self._of_release),),
+            "commandForAll": self._command(broker),
+        }
+        if each.missing:
+            self.losing["missing"] += 1
+            title = (
+                "the directory is missing; a startup creates an empty log" if each.steps else "the directory is missing"
+            )
+            offsets = f"the last checkpointed high watermark is {each.highWatermark}"
+            evidence = (offsets,) if each.highWatermark is not None else ()
+            self._lose(
+                "startup-missing", each, title, NEVER_MISSING, more | {"evidence": evidence, "actions": (each.remedy,)}
+            )
+        elif each.stray:
+            self.losing["stray"] += 1
+            effect = "deletes it" if each.strayDeleted else "renames it to -stray and no longer serves it"
+            title = f"the directory is stray, and a startup {effect}"
+            copy = tuple(f"copy {path} elsewhere before you start the broker" for path in each.copyFirst)
+            actions = (*copy, *filter(None, (each.remedy,)))
+            self._lose(
+                "startup-stray", each, title, NEVER_STRAY, more | {"evidence": (each.stray,), "actions": actions}
+            )
+        elif each.loses:
+            self.losing["loses"] += 1
+            title = (
+                "a startup loses records" if not each.losesOnlyNew else "after a startup, new records are not readable"
+            )
+            cut = each.cuts[0] if each.cuts else None
+            if cut is not None:
+                more |= {"file": cut.file, "position": cut.position, "offset": cut.offset}
+            copy = tuple(f"copy {path} elsewhere before you start the broker" for path in each.copyFirst)
+            then = "then decide between the truncation, another replica, and kdump salvage on the copy"
+            more |= {"evidence": tuple(_evidence(each)), "actions": (*copy, then)}
+            self._lose("startup-loses", each, title, NEVER_LOSES, more)
+
+    def _lose(
+        self, code: str, each: PartitionPlan, title: str, never: tuple[str, ...], more: dict[str, object]
+    ) -> None:
+        self.on.item(Priority.LOSES, "error", code, each.source, title, never=never, **more)
+
+
+def _evidence(each: PartitionPlan) -> list[str]:
+    """Return what is no longer part of a log after a startup."""
+    found = []
+    for cut in each.cuts[:2]:
+        batches = count_text(cut.batches, "valid batch", "valid batches")
+        records = "" if cut.records is None else f" with {count_text(cut.records, 'record')}"
+        found.append(f"{cut.kind} from byte {cut.position} of {cut.file} on: {size_text(cut.size)}, {batches}{records}")
+    if len(each.cuts) > 2:
+        found.append(f"and {count_text(len(each.cuts) - 2, 'more byte range')}")
+    if each.acknowledged:
+        found.append(
+            f"{count_text(each.acknowledged, 'offset')} below the last checkpointed high watermark "
+            f"{each.highWatermark}: consumers may have read them"
+        )
+    return found
+
+
+def answer(plan: RestartPlan) -> str:
+    """Return the verdict of a plan, with what it loses, and the release that is started."""
+    parts = loss_texts(plan)
+    text = WORDS[plan.verdict]
+    if plan.verdict == STOPPED:
+        text += f"; once it does, it {' and '.join(parts)}" if parts else ""
+    else:
+        text += f"; {', '.join(parts)}" if parts else "; nothing is lost"
+    text += "; as far as the files could be read" if plan.unread else ""
+    return "; ".join((text, *(_release(each) for each in islice(release_texts(plan), 1))))
+
+
+def _release(text: str) -> str:
+    return text.replace("started:", "release:", 1)
