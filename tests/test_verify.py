@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import multiprocessing
+import shlex
 import shutil
 import subprocess
 import sys
@@ -18,14 +19,15 @@ from click.testing import CliRunner
 from kdump.check.catalogue import CATALOGUE
 from kdump.check.engine import workers
 from kdump.check.engine.units import units
-from kdump.check.finding import families
+from kdump.check.finding import Finding, families
+from kdump.check.next_command import next_command
 from kdump.check.options import Options
 from kdump.cli import cli
 from kdump.log.errors import went_away
 from kdump.log.region import Batch
 from kdump.log.shared_counter import SharedCounter
 from tests import craft
-from tests.command import unmatched
+from tests.command import run, unmatched
 from tests.conftest import DISKS, FIXTURES, numbers_in, read_regions, sample
 from tests.damages import DAMAGES, DOUBTS, Damage, Expected
 from tests.lookalikes import LOOKALIKES, Lookalike
@@ -134,6 +136,32 @@ def test_each_damage(damage: Damage, disks: RestoredDisks) -> None:
     errors = {row["code"] for row in findings if row["severity"] == "error"}
     assert errors <= {expected.code, *damage.also}
     assert code == (1 if errors else 0)
+    at = next(row for row in findings if is_at(expected, disk, row, sizes))
+    check_next_command(Finding(**{key: value for key, value in at.items() if key != "type"}))
+
+
+def check_next_command(finding: Finding) -> None:
+    """Run the command that `verify` suggests. It must show something, whatever its verdict."""
+    _, command, *arguments = shlex.split(next_command(finding))
+    result = run(command, *arguments)
+    assert result.stdout, (arguments, result.stderr)
+
+
+def test_what_to_do_is_written_once_per_code(tmp_path: Path) -> None:
+    paths = []
+    for name in ("first-0", "second-0", "third-0"):
+        (tmp_path / name).mkdir()
+        paths.append(tmp_path / name / TRIMMED.name)
+        data = bytearray(TRIMMED.read_bytes())
+        data[700] ^= 0x10
+        paths[-1].write_bytes(data)
+    _, out, _ = verify(*paths, "--ignore", "index-missing")
+    assert out.count("  error   crc-mismatch") == 3
+    todo = out[out.index("what to do\n") :].splitlines()
+    assert todo[1] == "  crc-mismatch"
+    assert todo[2].startswith(f"    do:   {CATALOGUE['crc-mismatch'].fix[:60]}")
+    assert [line for line in todo if "next:" in line] == [f"    next: kdump inspect {paths[0]} --hex --position 482"]
+    assert "what to do" not in verify(TRIMMED, "--ignore", "index-missing")[1]
 
 
 def test_every_code_is_provoked() -> None:

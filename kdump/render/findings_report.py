@@ -10,7 +10,8 @@ from typing import NamedTuple
 
 from kdump.answer import Object, answer_object
 from kdump.check.catalogue import CATALOGUE
-from kdump.check.finding import ERROR, INFO, WARNING, Code, Finding
+from kdump.check.finding import ERROR, INFO, SEVERITIES, WARNING, Code, Finding
+from kdump.check.next_command import next_command
 from kdump.check.rule import LOST
 from kdump.check.rules.offsets import missing_text
 from kdump.check.totals import CheckTotals
@@ -171,6 +172,7 @@ class FindingsReport(Sink["Finding | CheckEnd"]):
                 self._group(group)
         for code, groups in everywhere.items():
             self._fold(code, groups)
+        self._what_to_do([groups[0][1].first for groups in everywhere.values()])
         self.output.line("")
         if self.shown_info:
             kinds = ", ".join(f"{count} {code}" for code, count in self.shown_info.most_common())
@@ -181,6 +183,24 @@ class FindingsReport(Sink["Finding | CheckEnd"]):
         self._text(f"checked {families}: {totals_text(totals, seconds if self.output.terminal else None)}", "")
         for note in totals.notes:
             self._text(f"note: {printable(path_text(note))}", "dim")
+
+    def _what_to_do(self, repeated: list[Finding]) -> None:
+        """Write the action for each code and the command that shows more, once; codes with the same action together,
+        errors first. `repeated`: findings that are in many partitions."""
+        first: dict[str, Finding] = {}
+        for finding in [*(story.first for group in self.groups for story in group.stories), *repeated]:
+            first.setdefault(finding.code, finding)
+        actions: dict[str, list[Finding]] = {}
+        for finding in sorted(first.values(), key=lambda each: SEVERITIES.index(each.severity)):
+            actions.setdefault(CATALOGUE[finding.code].fix, []).append(finding)
+        if actions:
+            self.output.line("")
+            self.output.line(self.paint("what to do", "head"))
+        for action, findings in actions.items():
+            self._text(f"  {', '.join(each.code for each in findings)}", STYLE[findings[0].severity])
+            self._text(f"    do:   {action}", "", 10)
+            for command in dict.fromkeys(filter(None, map(next_command, findings))):
+                self.output.line(f"    next: {printable(path_text(command))}")  # in one line, to be copied
 
     def _everywhere(self) -> dict[str, list[tuple[PartitionFindings, FindingGroup]]]:
         """Remove warnings that occur in more than EVERYWHERE partitions from their groups; return them by code."""
@@ -258,8 +278,8 @@ class FindingsReport(Sink["Finding | CheckEnd"]):
             self._text(f"          {story.lost}", "")
         self._text(f"          impact: {printable(finding.consequence)}", "dim")
 
-    def _text(self, text: str, style: str) -> None:
-        indent = " " * (len(text) - len(text.lstrip()))
+    def _text(self, text: str, style: str, hanging: int = 0) -> None:
+        indent = " " * (hanging or len(text) - len(text.lstrip()))
         for line in wrap(text, self.width, subsequent_indent=indent or "  ", break_on_hyphens=False):
             self.output.line(self.paint(line, style) if style else line)
 
