@@ -140,9 +140,9 @@ def test_the_command_that_ends_it_is_given_when_it_is_old() -> None:
 def test_a_disk_without_transactions_says_so() -> None:
     result = run("transactions", FIXTURES / "clean-2")
     assert (result.exit_code, result.stdout) == (0, "")
-    assert "no transaction in 1 partition" in result.stderr
+    assert "no transactions in 1 partition" in result.stderr
     result = run("producers", FIXTURES / "legacy")
-    assert "no idempotent producer in" in result.stderr
+    assert "no idempotent producers in" in result.stderr
 
 
 def test_differences_and_damage_are_shown(tmp_path: Path) -> None:

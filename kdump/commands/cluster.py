@@ -15,6 +15,7 @@ from kdump.commands.state_options import Notes, StateOptions, cluster_options, p
 from kdump.commands.typed_options import CommandOptions, takes
 from kdump.forensics.answers import RecordedChange
 from kdump.forensics.cluster_answer import Cluster
+from kdump.format.count_text import count_text
 from kdump.log.errors import SourceError
 from kdump.log.internal_topics import METADATA_TOPIC
 from kdump.log.log_directory import LogDirectory
@@ -117,6 +118,7 @@ class ClusterCommand:
         self.sink = output_options.sink(self.output, self._report, self._rows(), single="choose it with --show")
         self.notes = Notes(self.sink)
         self.parts = options.parts or self._usual()
+        self.changes = 0
         if output_options.names is not None and not self._rows():
             raise click.UsageError("--columns needs a single table; choose it with --show")
 
@@ -178,6 +180,8 @@ class ClusterCommand:
         elif history is None:
             self._show(metadata, files, log_directory)
         self.notes.all(files.path, metadata.problems)
+        if history is not None and not self.changes and not metadata.problems:
+            print_error(f"no changes below offset {metadata.end_offset}")
         if history is not None and metadata.snapshot:
             self.notes.add(files.path, f"no history before offset {metadata.snapshot}: it is only in a snapshot")
         if self.moment.offset is not None and metadata.end_offset <= self.moment.offset:
@@ -188,6 +192,7 @@ class ClusterCommand:
         source = path_text(files.path)
 
         def on_change(change: Change) -> None:
+            self.changes += 1
             if not self.options.topics or self._is_of_topic(change):
                 self.sink.add(change_object(source, change, show_secrets=self.options.show_secrets))
 
@@ -201,13 +206,19 @@ class ClusterCommand:
         return change.entity == "config" and change.name.startswith("TOPIC ") and self.topic(change.name[6:])
 
     def _show(self, metadata: MetadataImage, files: MetadataFiles, log_directory: LogDirectory | None) -> None:
-        shown = 0
+        empty = []
         for part in self.parts:
+            shown = 0
             for value in self._values(part, metadata, files, log_directory):
                 self.sink.add(value)
                 shown += 1
-        if not shown and not any(self.topic.unmatched()):
-            print_error("nothing matches" if metadata.topics else "no topics")
+            if not shown:
+                empty.append(part)
+        if self.options.problems and len(empty) == len(self.parts):
+            print_error(f"no problems in {count_text(len(metadata.topics), 'topic')}")
+        elif self.options.parts and empty and not any(self.topic.unmatched()):
+            of_topics = " of these topics" if self.options.topics else ""
+            print_error(f"no {' and no '.join(empty)}{of_topics} in the metadata below offset {metadata.end_offset}")
 
     def _values(
         self, part: str, metadata: MetadataImage, files: MetadataFiles, log_directory: LogDirectory | None

@@ -17,6 +17,7 @@ from kdump.commands.state_options import Notes, StateOptions, cluster_options, p
 from kdump.commands.typed_options import CommandOptions, takes
 from kdump.forensics.answers import RecordedChange
 from kdump.forensics.groups_answer import DescribedGroup, GroupMember
+from kdump.format.count_text import count_text
 from kdump.log import file_system
 from kdump.log.errors import SourceError
 from kdump.log.internal_topics import OFFSETS_TOPIC, SHARE_TOPIC
@@ -38,7 +39,7 @@ from kdump.render.progress import Progress
 from kdump.render.state_tables import StateTables, TableRows
 from kdump.state.as_of import AsOf, Change
 from kdump.state.find_state_logs import coordinator_logs
-from kdump.state.groups import SHARE
+from kdump.state.groups import SHARE, GroupCoordinatorState
 from kdump.state.internal_records import ROOM_ALONE
 from kdump.state.lag import CommittedPosition, LagContext, SharePosition
 from kdump.state.log_offsets import LogOffsetsByPartition, log_end
@@ -131,6 +132,7 @@ class GroupsCommand:
     def __init__(self, options: GroupsOptions, moment: AsOf) -> None:
         self.options = options
         self.moment = moment
+        self.changes = 0
         shown = options.state.output
         self.output = shown.output()
         tables = StateTables(self.output, shown.zone, shown.names, shown.full)
@@ -184,6 +186,8 @@ class GroupsCommand:
             )
         if history is None:
             self._show(groups, context)
+        elif not self.changes and not self.options.groups and not self.options.topics:
+            print_error(f"no changes of groups in {_partitions_text(groups)}")
         self.sink.end()
         self.notes.all("", [*groups.problems, *disks.problems])
         for log in groups.logs:
@@ -234,6 +238,7 @@ class GroupsCommand:
             if change.entity == "shareState":
                 name = f"{context.topic_name(topic)}-{number}"
                 topic = context.topic_name(topic)
+            self.changes += 1
             if not self.group(change.group or ""):
                 return
             if self.options.topics and not (change.entity in ("offset", "shareState") and self.topic(topic)):
@@ -245,7 +250,7 @@ class GroupsCommand:
         return on_change
 
     def _show(self, groups: Any, context: LagContext) -> None:
-        shown = 0
+        shown = members = offsets = 0
         is_reported = self.moment.offset is None
         for each in describe_groups(groups, context, self.group, self.topic):
             if self.options.topics and not (each.offsets or each.shares):
@@ -258,5 +263,23 @@ class GroupsCommand:
                 )
             self.sink.add(each)
             shown += 1
+            members += len(each.members)
+            offsets += len(each.offsets) + len(each.shares)
+        if shown and not members and self.options.members:
+            print_error(f"no members in {count_text(shown, 'group')}")
+        if shown and not offsets and self.options.offsets:
+            print_error(f"no committed offsets in {count_text(shown, 'group')}")
         if not shown and not any((*self.group.unmatched(), *self.topic.unmatched())):
-            print_error("no groups" if not groups.groups else "no group matches")
+            self._report_no_group(groups)
+
+    def _report_no_group(self, groups: GroupCoordinatorState) -> None:
+        """Say what was looked at and found empty."""
+        if groups.groups:
+            print_error(f"no group matches; there are {count_text(len(groups.groups), 'other group')}")
+        else:
+            print_error(f"no groups in {_partitions_text(groups)}")
+
+
+def _partitions_text(groups: GroupCoordinatorState) -> str:
+    """Format what was read: 2 partitions of __consumer_offsets."""
+    return f"{count_text(len(groups.logs), 'partition')} of {' and '.join(sorted({log.topic for log in groups.logs}))}"

@@ -89,7 +89,10 @@ class ProducersOptions(CommandOptions):
 def command(options: ProducersOptions) -> None:
     """Show the producers in partitions: what each wrote, in which epochs and sequences, where these have errors, and
     the producer state that a broker would load at startup, compared with the .snapshot files. A path is a segment, a
-    partition directory, a log directory, or a parent directory. Nothing is written."""
+    partition directory, a log directory, or a parent directory. Nothing is written.
+
+    A log does not contain the client.id of a producer, nor its host: it has the producer ID and epoch, and the
+    transaction coordinator's log (__transaction_state) the transactional ID of each."""
     if options.history and (options.broken or options.states):
         raise click.UsageError("--history cannot be combined with --broken or --state")
     read_once(options.paths)
@@ -154,5 +157,14 @@ class ProducersCommand:
                     self.sink.add(answer)
         self.sink.end()
         if self.seen and not self.rows and not self.notes.failed and not self.selected_producers.is_unmatched:
-            text = "no producer matches" if self.busy else "no idempotent producer"
-            print_error(f"{text} in {count_text(self.seen, 'partition')}")
+            print_error(f"{self._nothing()} in {count_text(self.seen, 'partition')}")
+
+    def _nothing(self) -> str:
+        """Return what there is none of."""
+        options = self.options
+        if not self.busy:
+            return "no idempotent producers"
+        if options.producer_ids or options.names:
+            return "no producer with these IDs and states"
+        found = f"no {' or '.join(options.states)} producers" if options.states else "no producers"
+        return f"{found} with a sequence or epoch error" if options.broken else found

@@ -22,6 +22,7 @@ from kdump.forensics.retention.configs import ConfigOverrides, broker_names, che
 from kdump.forensics.retention.partition import RetentionQuery
 from kdump.forensics.retention.run import run_query
 from kdump.forensics.retention.server_properties import read_properties
+from kdump.format.count_text import count_text
 from kdump.render.escape import path_text
 from kdump.render.progress import Progress
 from kdump.render.retention_report import HoldTable, RetentionReport
@@ -182,7 +183,7 @@ class RetentionCommand:
                 print_error("no partition with a segment found")
             self.notes.failed = True
         if options.holds and not self.holds:
-            print_error("nothing is kept longer than the configs require")
+            print_error(f"nothing is kept longer than the configs require in {count_text(self.seen, 'partition')}")
         self.sink.end()
         return self.status
 

@@ -191,9 +191,12 @@ class TransactionsCommand:
         elif not self.seen or self.notes.failed:
             pass  # reported already
         elif not self.busy:
-            print_error(f"no transaction in {count_text(self.seen, 'partition')}")
+            print_error(f"no transactions in {count_text(self.seen, 'partition')}")
         elif self.options.producer_ids or self.options.names:
-            print_error("no transaction matches")
+            print_error(f"no transaction of this producer in {count_text(self.seen, 'partition')}")
+        elif self.options.only_open or self.options.states:
+            states = ("open", "hanging") if self.options.only_open else self.options.states
+            print_error(f"no {' or '.join(states)} transactions in {count_text(self.seen, 'partition')}")
 
 
 def has_any(partition: PartitionTransactions) -> bool:

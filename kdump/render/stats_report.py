@@ -197,7 +197,7 @@ class StatsReport(Sink[StatsPart]):
         if stats.untimed and not stats.unknown:
             self._pair("untimed", f"{stats.untimed:,} records without a valid timestamp")
         types = ", ".join(f"{name} {share(n, stats.dataRecords)}" for name, n in stats.timestampTypes.most_common())
-        if not stats.unknown and (len(stats.timestampTypes) > 1 or "CreateTime" not in stats.timestampTypes):
+        if types and not stats.unknown and (len(stats.timestampTypes) > 1 or "CreateTime" not in stats.timestampTypes):
             self._pair("times", types)
         formats = ", ".join(f"magic {magic}: {count:,}" for magic, count in sorted(stats.formats.items()))
         if set(stats.formats) - {2}:

@@ -1,0 +1,67 @@
+"""What a command prints if there is nothing to show: what was looked at, and what there is none of."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.command import run
+from tests.conftest import FIXTURES
+
+CLEAN, SMALL = FIXTURES / "clean-1", FIXTURES / "clean-2"
+NOW = "--now=2026-11-21T08:00"
+CASES: dict[str, tuple[list[Any], str]] = {
+    "groups before there were any": (["groups", CLEAN, "--as-of", "2020-01-01"], "no groups in 2 partitions of "),
+    "members": (["groups", CLEAN, "--members"], "no members in 4 groups"),
+    "offsets": (["groups", FIXTURES / "state-1", "--offsets", "--group", "none"], "--group none: no match"),
+    "group changes": (["groups", CLEAN, "--history", "--as-of", "2020-01-01"], "no changes of groups in 2 partitions "),
+    "a part": (["cluster", CLEAN, "--show", "acls"], "no acls in the metadata below offset 329"),
+    "two parts": (["cluster", CLEAN, "--show", "acls,scram"], "no acls and no scram in the metadata below offset 329"),
+    "one of two parts": (["cluster", CLEAN, "--show", "topics,quotas"], "no quotas in the metadata below offset 329"),
+    "transactions": (["transactions", SMALL], "no transactions in 1 partition"),
+    "hanging": (["transactions", CLEAN, "--state", "hanging", NOW], "no hanging transactions in 27 partitions"),
+    "open": (
+        ["transactions", CLEAN, "--open", "--topic", "sessions", NOW],
+        "no open or hanging transactions in 1 partition",
+    ),
+    "producers": (["producers", FIXTURES / "legacy"], "no idempotent producers in 16 partitions"),
+    "broken producers": (
+        ["producers", CLEAN, "--broken", NOW],
+        "no producers with a sequence or epoch error in 27 partitions",
+    ),
+    "producers by state": (
+        ["producers", CLEAN, "--state", "unknown", NOW],
+        "no unknown producers in 27 partitions",
+    ),
+    "blockers": (
+        ["retention", SMALL, "--holds", NOW],
+        "nothing is kept longer than the configs require in 1 partition",
+    ),
+    "pairs": (["diff", CLEAN, FIXTURES / "legacy"], "no partition is in more than one of the paths"),
+    "batches": (["carve", __file__], "0 batches in 0 runs"),
+    "records": (["inspect", CLEAN / "payments-0", "--key", "none"], "nothing matches"),
+}
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_what_there_is_none_of(name: str) -> None:
+    words, text = CASES[name]
+    result = run(*map(str, words))
+    assert text in result.output
+    assert "Usage:" not in result.output
+
+
+@pytest.mark.parametrize("command", ["groups", "transactions", "producers", "retention", "stats", "ls", "verify"])
+def test_an_empty_log(command: str, tmp_path: Path) -> None:
+    """It is looked at, and something is said about it: no output would look like a failure."""
+    log = tmp_path / "__consumer_offsets-0" / "00000000000000000000.log"
+    log.parent.mkdir()
+    log.touch()
+    shutil.copy(FIXTURES / "disk-1" / "meta.properties", tmp_path)
+    result = run(command, tmp_path)
+    assert result.exit_code == 0
+    assert result.output
+    assert not any(line != line.rstrip() for line in result.output.splitlines())
