@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 import click
 
@@ -129,13 +129,22 @@ def print_unreadable() -> bool:
 
 
 class Files:
-    """The files that the given paths stand for. `failed`: whether one could not be read; `follow`: whether growth is
-    expected."""
+    """The files that the given paths stand for, of topics for which `of_topic` is true, as far as the name of their
+    directory contains one. `failed`: whether one could not be read; `follow`: whether growth is expected."""
 
-    def __init__(self, paths: tuple[str, ...], kind: FileKind | None, scan: RegionScan, *, follow: bool) -> None:
+    def __init__(
+        self,
+        paths: tuple[str, ...],
+        kind: FileKind | None,
+        scan: RegionScan,
+        of_topic: Callable[[str], bool],
+        *,
+        follow: bool,
+    ) -> None:
         self.paths = paths
         self.kind = kind
         self.scan = scan
+        self.of_topic = of_topic
         self.follow = follow
         self.failed = False
         self.named: list[int] = []
@@ -148,7 +157,8 @@ class Files:
                 self.report_unreadable(missing(path))
                 continue
             try:
-                yield from self._in_range(list(targets(path, self.kind, self.report_unreadable)))
+                found = targets(path, self.kind, self.report_unreadable)
+                yield from self._in_range([each for each in found if each.topic is None or self.of_topic(each.topic)])
             except SourceError as error:
                 self.report_unreadable(error)
 

@@ -13,6 +13,7 @@ from kdump.commands.completion_words import one_of
 from kdump.commands.exit_status import exit_with
 from kdump.commands.inspect_run import HEX, TEMPLATE, InspectRun, ShowOptions
 from kdump.commands.ls_run import LsOptions, is_log_directory, run_ls
+from kdump.commands.name_options import topic_filter, topic_option
 from kdump.commands.output_options import CSV, FORMATS, JSON, TABLE, OutputOptions, output_options
 from kdump.commands.params import RangeParam, read_once, time_range
 from kdump.commands.reading_options import ReadingOptions, reading_options
@@ -98,6 +99,7 @@ class InspectOptions(CommandOptions):
     reading: ReadingOptions
     filters: FilterOptions
     redaction: RedactOptions
+    topics: tuple[str, ...]
     records: bool
     as_hex: bool
     template: str | None
@@ -137,6 +139,7 @@ class InspectOptions(CommandOptions):
 @click.option(
     "--extract", type=click.Choice(["key", "value"]), help="Write the raw key or value of the single matching record."
 )
+@topic_option("In directories, show only partitions of these topics")
 @click.option(
     "-o", "--offset", "offsets", type=RangeParam(), help="Show only offsets N, A..B, A.. or ..B, both ends included."
 )
@@ -200,7 +203,8 @@ def command(options: InspectOptions) -> None:
     selection = selection_of(options.filters, options.output.zone)
 
     def run() -> int:
-        show = InspectRun(_show_options(options), selection, options.reading.limits, options.paths)
+        of_topic = topic_filter(options.topics)
+        show = InspectRun(_show_options(options), selection, options.reading.limits, options.paths, of_topic)
         if options.extract:
             show.extract(options.extract)
         else:

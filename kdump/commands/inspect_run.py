@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from datetime import timezone, tzinfo
 from functools import partial
@@ -84,7 +84,14 @@ def _furthest(progress: Progress, window: Window, position: int) -> None:
 class InspectRun:
     """One run of the command."""
 
-    def __init__(self, options: ShowOptions, selection: Selection, limits: Limits, paths: tuple[str, ...]) -> None:
+    def __init__(
+        self,
+        options: ShowOptions,
+        selection: Selection,
+        limits: Limits,
+        paths: tuple[str, ...],
+        of_topic: Callable[[str], bool] = lambda topic: True,
+    ) -> None:
         self.options = options
         self.selection = selection
         self.output = Output(options.color)
@@ -96,7 +103,7 @@ class InspectRun:
             self.committed = ReadCommitted(limits, print_error)
             self.selection = replace(selection, gate=self.committed)
         self.scan = RegionScan(self.selection, limits, options.records, options.window, options.use_index)
-        self.files = Files(paths, KINDS.get(options.kind or ""), self.scan, follow=options.follow)
+        self.files = Files(paths, KINDS.get(options.kind or ""), self.scan, of_topic, follow=options.follow)
         self.quick: FastRecordWriter | FastRows | None = None
         """Writes the records of the current file directly from their columns; None if that is not possible."""
         self._quick: FastRecordWriter | FastRows | None = None

@@ -40,7 +40,7 @@ class QueryOptions(CommandOptions):
 @click.command(epilog=EXAMPLES)
 @click.argument("directory", metavar="DIR")
 @click.argument("sql", metavar="SQL")
-@output_options(columns="", zone=False)
+@output_options(columns="")
 @click.option("-n", "--limit", metavar="N", type=click.IntRange(min=1), help="Show at most N rows.")
 @click.option("--master", metavar="URL", help="Run Spark on this master.  [local[*]]")
 @click.option("--conf", "confs", metavar="KEY=VALUE", multiple=True, help="Set a Spark property; repeatable.")
@@ -61,7 +61,7 @@ def command(options: QueryOptions) -> None:
     conf = dict(pair("--conf", text) for text in options.confs)
     output = options.output.output(headline=False)
     kinds: dict[str, type[JsonQuery | CsvQuery | TableQuery]] = {JSON: JsonQuery, CSV: CsvQuery, TABLE: TableQuery}
-    rows = kinds[options.output.format](output, full=options.output.full)
+    rows = kinds[options.output.format](output, full=options.output.full, zone=options.output.zone)
     try:
         with Progress("query"):
             query(options.directory, options.sql, rows, limit=options.limit, master=options.master, conf=conf)

@@ -86,7 +86,6 @@ class ScanCommandOptions(CommandOptions):
     columns="",
     full="",
     quiet="Print nothing; only set the exit status.",
-    zone=False,
     formats=(TABLE, JSON),
     old=TABLE_FORMATS,
 )
@@ -124,7 +123,10 @@ class ScanCommand:
         self.options = options
         self.output = options.output.output(headline=False)
         self.sink = options.output.sink(
-            self.output, lambda: ScanReport(self.output), objects=lambda found: (found.summary,), report=True
+            self.output,
+            lambda: ScanReport(self.output, options.output.zone),
+            objects=lambda found: (found.summary,),
+            report=True,
         )
         records = options.records
         tables: tuple[str, ...] = ALL

@@ -138,6 +138,8 @@ class TransactionsCommand:
         self.seen = 0
         """Number of partitions; `busy`: of those with transactions; `rows`: number of answers that are rows."""
         self.busy = self.rows = 0
+        self.damaged = 0
+        """Number of partitions with damage, which may hide transactions."""
 
     def _text(self) -> Sink[Any]:
         options, shown = self.options, self.options.output
@@ -173,6 +175,7 @@ class TransactionsCommand:
                 else:
                     self.busy += isinstance(answer, PartitionTransactions) and has_any(answer)
                     self.rows += isinstance(answer, Transaction)
+                    self.damaged += isinstance(answer, PartitionTransactions) and bool(answer.damages)
                     self.sink.add(answer)
         self.sink.end()
         self._report_nothing()
@@ -196,7 +199,8 @@ class TransactionsCommand:
             print_error(f"no transaction of this producer in {count_text(self.seen, 'partition')}")
         elif self.options.only_open or self.options.states:
             states = ("open", "hanging") if self.options.only_open else self.options.states
-            print_error(f"no {' or '.join(states)} transactions in {count_text(self.seen, 'partition')}")
+            unknown = f"; damage in {self.damaged} of them may hide some" if self.damaged else ""
+            print_error(f"no {' or '.join(states)} transactions in {count_text(self.seen, 'partition')}{unknown}")
 
 
 def has_any(partition: PartitionTransactions) -> bool:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterable
+from datetime import tzinfo
 from typing import Any, NamedTuple
 
 from kdump.check.finding import Finding
@@ -38,12 +39,13 @@ class FleetEnd(NamedTuple):
 
 
 class ScanReport(Sink[FleetEnd]):
-    """Writes the report of one summary."""
+    """Writes the report of one summary, with times in `zone`."""
 
     shows_unread = True
 
-    def __init__(self, output: Output) -> None:
+    def __init__(self, output: Output, zone: tzinfo) -> None:
         self.output = output
+        self.zone = zone
         self.paint = painter(output.colour)
 
     def add(self, answer: FleetEnd) -> None:
@@ -72,7 +74,7 @@ class ScanReport(Sink[FleetEnd]):
         self._transactions(summary)
         self._table("groups with lag", [g for g in summary["groups"] if g["lag"]], GROUPS)
         self._table("topics", summary["topics"], TOPICS)
-        self._table("producers", summary["producers"], PRODUCERS)
+        self._table("producers", summary["producers"], producer_columns(self.zone))
         self._table("formats and codecs", summary["formats"], FORMATS)
         self._table("smallest batches", summary["fill"], FILL)
         self._table("older than retention.ms", summary["retention"], RETENTION)
@@ -119,7 +121,7 @@ class ScanReport(Sink[FleetEnd]):
         if not rows:
             return
         self._title("open transactions")
-        table = Table(TRANSACTIONS, self.output)
+        table = Table(transaction_columns(self.zone), self.output)
         for row in rows:
             table.add(row)
         table.flush()
@@ -151,8 +153,8 @@ def _size(name: str) -> CellText:
     return lambda row: "-" if row[name] is None else size_text(row[name])
 
 
-def _time(name: str) -> CellText:
-    return lambda row: iso(row[name])
+def _time(name: str, zone: tzinfo) -> CellText:
+    return lambda row: iso(row[name], zone)
 
 
 def _right(name: str, label: str, cell: CellText) -> Column:
@@ -164,16 +166,37 @@ PARTITION = _right("partition", "partition", _text("partition"))
 RECORDS = _right("records", "records", _number("records"))
 SIZE = _right("bytes", "size", _size("bytes"))
 BATCHES = _right("batches", "batches", _number("batches"))
-TRANSACTIONS = [
-    TOPIC,
-    PARTITION,
-    _right("producer", "producer", lambda row: f"{row['producerId']}/{row['producerEpoch']}"),
-    _right("firstOffset", "from offset", _number("firstOffset")),
-    RECORDS,
-    Column("timestamp", "started", _time("timestamp"), rank=3),
-    Column("transactionalId", "transactionalId", _text("transactionalId"), least=12, cuts=NAME),
-    Column("state", "state", _text("state"), rank=4),
-]
+
+
+def transaction_columns(zone: tzinfo) -> list[Column]:
+    """Return the columns of open transactions, with times in `zone`."""
+    return [
+        TOPIC,
+        PARTITION,
+        _right("producer", "producer", lambda row: f"{row['producerId']}/{row['producerEpoch']}"),
+        _right("firstOffset", "from offset", _number("firstOffset")),
+        RECORDS,
+        Column("timestamp", "started", _time("timestamp", zone), rank=3),
+        Column("transactionalId", "transactionalId", _text("transactionalId"), least=12, cuts=NAME),
+        Column("state", "state", _text("state"), rank=4),
+    ]
+
+
+def producer_columns(zone: tzinfo) -> list[Column]:
+    """Return the columns of producers, with times in `zone`."""
+    return [
+        _right("producerId", "producer", _text("producerId")),
+        _right("epochs", "epochs", _number("epochs")),
+        _right("partitions", "partitions", _number("partitions")),
+        BATCHES,
+        RECORDS,
+        SIZE,
+        Column("first", "first", _time("first", zone), rank=3),
+        Column("last", "last", _time("last", zone), rank=4),
+        _right("recordsPerSecond", "records/s", _number("recordsPerSecond")),
+    ]
+
+
 GROUPS = [
     Column("groupId", "group", _text("groupId"), least=12, cuts=NAME),
     Column("groupType", "type", _text("groupType")),
@@ -187,17 +210,6 @@ TOPICS = [
     RECORDS,
     _right("largest", "largest", _size("largest")),
     _right("skew", "skew", _text("skew")),
-]
-PRODUCERS = [
-    _right("producerId", "producer", _text("producerId")),
-    _right("epochs", "epochs", _number("epochs")),
-    _right("partitions", "partitions", _number("partitions")),
-    BATCHES,
-    RECORDS,
-    SIZE,
-    Column("first", "first", _time("first"), rank=3),
-    Column("last", "last", _time("last"), rank=4),
-    _right("recordsPerSecond", "records/s", _number("recordsPerSecond")),
 ]
 FORMATS = [
     _right("magic", "magic", _text("magic")),

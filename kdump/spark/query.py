@@ -5,7 +5,7 @@ from __future__ import annotations
 import base64
 import json
 from collections.abc import Callable, Iterator
-from datetime import date, datetime, timezone
+from datetime import date, datetime, timezone, tzinfo
 from decimal import Decimal
 from itertools import islice
 from typing import Any, Protocol
@@ -64,7 +64,7 @@ NUMBERS = ("tinyint", "smallint", "int", "bigint", "float", "double")
 class JsonQuery:
     """JSON Lines: an object per row."""
 
-    def __init__(self, output: Output, *, full: bool) -> None:
+    def __init__(self, output: Output, *, full: bool, zone: tzinfo) -> None:
         self.output = output
 
     def begin(self, columns: list[str], numbers: set[str]) -> None:
@@ -80,7 +80,7 @@ class JsonQuery:
 class CsvQuery:
     """CSV with the columns of the query."""
 
-    def __init__(self, output: Output, *, full: bool) -> None:
+    def __init__(self, output: Output, *, full: bool, zone: tzinfo) -> None:
         self.output = output
 
     def begin(self, columns: list[str], numbers: set[str]) -> None:
@@ -96,13 +96,14 @@ class CsvQuery:
 class TableQuery:
     """A table with the columns of the query."""
 
-    def __init__(self, output: Output, *, full: bool) -> None:
+    def __init__(self, output: Output, *, full: bool, zone: tzinfo) -> None:
         self.output = output
         self.full = full
+        self.zone = zone
 
     def begin(self, columns: list[str], numbers: set[str]) -> None:
         def cell(index: int) -> Callable[[Any], str]:
-            return lambda row: text(row[index])
+            return lambda row: text(row[index], self.zone)
 
         wide = [
             Column(name, printable(name), cell(index), right=name in numbers, least=None if name in numbers else 8)
@@ -117,33 +118,34 @@ class TableQuery:
         self._table.flush()
 
 
-def plain(value: Any) -> Any:
-    """Return a value for JSON: bytes as text if they are UTF-8, otherwise as base64; times in UTC."""
+def plain(value: Any, zone: tzinfo = timezone.utc) -> Any:
+    """Return a value for JSON: bytes as text if they are UTF-8, otherwise as base64; times in `zone`."""
     if isinstance(value, (bytes, bytearray)):
         try:
             return bytes(value).decode()
         except UnicodeDecodeError:
             return base64.b64encode(value).decode()
     if isinstance(value, datetime):
-        return value.astimezone(timezone.utc).isoformat(timespec="milliseconds").replace("+00:00", "Z")
+        shown = value.astimezone(zone).isoformat(timespec="milliseconds")
+        return shown.replace("+00:00", "Z") if zone is timezone.utc else shown
     if isinstance(value, date):
         return value.isoformat()
     if isinstance(value, Decimal):
         return int(value) if value == value.to_integral_value() else float(value)
     if hasattr(value, "asDict"):
-        return {name: plain(item) for name, item in value.asDict().items()}
+        return {name: plain(item, zone) for name, item in value.asDict().items()}
     if isinstance(value, dict):
-        return {str(key): plain(item) for key, item in value.items()}
+        return {str(key): plain(item, zone) for key, item in value.items()}
     if isinstance(value, (list, tuple)):
-        return [plain(item) for item in value]
+        return [plain(item, zone) for item in value]
     return value
 
 
-def text(value: Any) -> str:
+def text(value: Any, zone: tzinfo) -> str:
     """Return a value as the text of a table cell."""
     if value is None:
         return "null"
-    made = plain(value)
+    made = plain(value, zone)
     if isinstance(made, str):
         return printable(made)
     if isinstance(made, bool):
