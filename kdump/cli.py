@@ -13,7 +13,8 @@ from typing import Any
 import click
 
 from kdump.engine import check_choice
-from kdump.signals import INTERRUPTED, run_until_terminated
+from kdump.pager import end_pager
+from kdump.signals import INTERRUPTED, Terminated, run_until_terminated
 from kdump.streams import ReaderGone, end_with_reader, settle
 from kdump.version import __version__
 
@@ -241,7 +242,13 @@ def _run() -> None:
 
         answer(cli, COMMANDS, os.environ["_KDUMP_COMPLETE"], sys.argv[1:])
         return
-    cli.main(prog_name="kdump")
+    try:
+        cli.main(prog_name="kdump")
+    except Terminated:
+        end_pager(now=True)
+        raise
+    finally:
+        end_pager()
 
 
 if __name__ == "__main__":

@@ -15,14 +15,16 @@ from tests.command import objects, run
 from tests.conftest import FIXTURES
 from tests.test_output import command_of
 
-SHARED = ("--topic", "--tz", "--format", "--json", "--columns", "--color")
+SHARED = ("--topic", "--tz", "--format", "--json", "--columns", "--color", "--no-pager")
 KAFKAS = "it has the options of kafka-dump-log, so that scripts can switch to it"
 SCRIPT = "it prints a script"
 NO_TIMES = "it shows no times, except in the messages of findings, which are the same for everyone"
 EXCEPTIONS: dict[str, dict[str, str]] = {
     "browse": {
         "--topic": "it reads only what is displayed, and the tree is searched with /",
-        **dict.fromkeys(("--format", "--json", "--columns"), "it draws on a terminal, and writes nothing"),
+        **dict.fromkeys(
+            ("--format", "--json", "--columns", "--no-pager"), "it draws on a terminal, and writes nothing"
+        ),
         "--color": "its colors are those of the terminal; NO_COLOR applies",
     },
     "schema": {"--topic": "it reads no disk", "--tz": "it shows no times"},
@@ -33,7 +35,9 @@ EXCEPTIONS: dict[str, dict[str, str]] = {
     "carve": {"--topic": "batches do not contain their topic"},
     "report": {
         "--tz": "its readers are in several time zones, so the page has UTC",
-        **dict.fromkeys(("--format", "--json", "--columns", "--color"), "it writes a page, and prints three lines"),
+        **dict.fromkeys(
+            ("--format", "--json", "--columns", "--color", "--no-pager"), "it writes a page, and prints three lines"
+        ),
     },
     "bundle": {
         "--topic": "a bundle has every partition: one that is not in it counts as missing",
@@ -74,7 +78,7 @@ def test_an_option_means_the_same_everywhere(option: str) -> None:
     assert len({(type(each.type), each.metavar, each.multiple, str(each.default)) for each in found}) == 1
     if option == "--topic":
         assert all(str(each.help).endswith("(a glob or a /regex/); repeatable.") for each in found)
-    if option in ("--tz", "--color"):
+    if option in ("--tz", "--color", "--no-pager"):
         assert len({each.help for each in found}) == 1
 
 

@@ -214,7 +214,7 @@ def command(options: InspectOptions) -> None:
     exit_with(run)
 
 
-OF_LS = {"paths", "as_json", "form", "full", "zone", "color"}
+OF_LS = {"paths", "as_json", "form", "full", "zone", "color", "pager"}
 """Options that `kdump ls` has, too. All others select contents of the files."""
 
 
@@ -332,6 +332,7 @@ def _show_options(options: InspectOptions) -> ShowOptions:
         full=options.output.full,
         zone=options.output.zone,
         color=options.output.color,
+        pager=options.output.pager and not options.follow,
         limit=options.limit,
         last=options.last,
         follow=options.follow,

@@ -65,6 +65,7 @@ class ShowOptions:
     window: int
     use_index: bool
     color: str = AUTO
+    pager: bool = False
     jobs: int = 1
     kind: str | None = None
     """Name of the file kind to assume for all files; None to detect it."""
@@ -95,6 +96,8 @@ class InspectRun:
         self.options = options
         self.selection = selection
         self.output = Output(options.color)
+        if options.pager and options.form in (TABLE, HEX):
+            self.output.page()
         self.left = options.limit
         self.committed: ReadCommitted | None = None
         if options.read_committed:

@@ -35,6 +35,7 @@ class OutputOptions(CommandOptions):
     full: bool = False
     zone: tzinfo = timezone.utc
     color: str = AUTO
+    pager: bool = True
     quiet: bool = False
 
     def __post_init__(self) -> None:
@@ -57,6 +58,8 @@ class OutputOptions(CommandOptions):
         """Return standard output. With `headline`, output for people begins with what was not read, if that is known by
         then. (JSON has objects for that, and stderr has a line.)"""
         output = Output(self.color)
+        if self.pager and self.format == TABLE:
+            output.page()
         if headline:
             click.get_current_context().meta[OUTPUT] = output
             if self.format == TABLE and not self.quiet:
@@ -157,5 +160,7 @@ def output_options(
         options.append(click.option("--tz", "zone", type=ZoneParam(), default="UTC", help=text))
     text = "Use colors: auto (on a terminal, unless NO_COLOR is set), always or never.  [auto]"
     options.append(click.option("--color", type=click.Choice(COLORS), default=AUTO, help=text))
+    text = "Do not show tables longer than the screen in a pager ($KDUMP_PAGER, $PAGER, or less)."
+    options.append(click.option("--no-pager", "pager", flag_value=False, default=True, help=text))
 
     return lambda command: add_options(command, *options)

@@ -11,6 +11,8 @@ from collections.abc import Callable
 from contextlib import suppress
 from typing import BinaryIO
 
+from kdump.pager import Pager, use_pager
+
 BUFFER = 64 * 1024
 PIPE = 1 << 20
 """Requested pipe capacity in bytes: the default limit for unprivileged users (/proc/sys/fs/pipe-max-size)."""
@@ -34,6 +36,7 @@ class Output:
         self._parts: list[bytes] = []
         self._size = 0
         self._flushed = 0.0
+        self._pager: Pager | None = None
         self._stream = sys.stdout.buffer
         _widen(self._stream)
 
@@ -54,6 +57,10 @@ class Output:
         import shutil
 
         return max(20, shutil.get_terminal_size().columns)
+
+    def page(self) -> None:
+        """Show the output in the user's pager if it is longer than the screen."""
+        self._pager = use_pager()
 
     def line(self, text: str) -> None:
         self.write(text.encode("utf-8", "backslashreplace") + b"\n")
@@ -104,15 +111,22 @@ class Output:
 
     def _headline(self) -> None:
         line = self.headline() if self.headline is not None else ""
-        self._stream.write(line.encode("utf-8", "backslashreplace") + b"\n" if line else b"")
+        if line:
+            self._put(line.encode("utf-8", "backslashreplace") + b"\n")
 
     def _out(self, data: bytes | memoryview) -> None:
         if self.is_empty and data:
             self._headline()
         self.is_empty = self.is_empty and not data
+        self._put(data)
+        self._flushed = time.monotonic()
+
+    def _put(self, data: bytes | memoryview) -> None:
+        if self._pager is not None:
+            self._pager.write(data)
+            return
         self._stream.write(data)
         self._stream.flush()
-        self._flushed = time.monotonic()
 
 
 def _widen(stream: BinaryIO) -> None:
