@@ -19,7 +19,7 @@ from kdump.cli import cli
 from kdump.render.all_answers import TYPES
 from kdump.state import ls_rows, partition_summary
 from tests import craft
-from tests.command import unmatched
+from tests.command import run, unmatched
 from tests.conftest import DISKS, FIXTURES, ORACLE, ORACLE_DISKS, numbers_in, sample, seeded
 from tests.test_damaged_disks import DAMAGES, LARGE
 
@@ -507,3 +507,18 @@ def test_a_pipe_that_was_found_is_not_opened(tmp_path: Path) -> None:
             if command in ("inspect", "verify") or (path == disk and command == "ls"):
                 text = " ".join((out + err).split())  # a long path wraps the line
                 assert "not a file" in text, (command, path, out, err)
+
+
+def test_sorted_by_size_it_shows_what_is_occupied(tmp_path: Path) -> None:
+    """An index is preallocated: 10 MiB long, it occupies next to nothing."""
+    partition = tmp_path / "users-0"
+    shutil.copytree(CLEAN / "users-0", partition)
+    with open(partition / f"{0:020}.index", "wb") as file:
+        file.truncate(10 << 20)
+    for arguments in ((), ("--by", "topic")):
+        text = run("ls", tmp_path, "--sort", "size", *arguments).stdout
+        header, row = (re.split(" {2,}", line.strip()) for line in text.splitlines()[-2:])
+        shown = dict(zip(header, row))
+        assert shown["others"].startswith("10.0 MiB")
+        assert shown["onDisk"].endswith(("KiB", "bytes"))
+        assert "onDisk" not in run("ls", tmp_path, *arguments).stdout

@@ -118,7 +118,9 @@ class LsRun:
         shown = options.output
         self._sink = shown.sink(
             self.output,
-            lambda: LsReport(self.output, zone=shown.zone, names=shown.names, full=shown.full),
+            lambda: LsReport(
+                self.output, zone=shown.zone, names=shown.names, full=shown.full, by_size=options.sort == "size"
+            ),
             ROWS[options.rows],
             objects=ls_objects,
             row_objects=ls_row_objects,

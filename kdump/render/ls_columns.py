@@ -18,8 +18,11 @@ WIDE = 40
 """Width from which names are truncated on a narrow terminal."""
 
 
-def ls_columns(type_name: str, zone: tzinfo, names: list[str] | None, widest: int = 0) -> list[Column]:
-    """Return the columns for objects of this type: the default ones, or those named. Raises UnknownColumn."""
+def ls_columns(
+    type_name: str, zone: tzinfo, names: list[str] | None, widest: int = 0, *, by_size: bool = False
+) -> list[Column]:
+    """Return the columns for objects of this type: the default ones, with all sizes if `by_size`, or those named.
+    Raises UnknownColumn."""
     known = {key.name: _column(key.name, key.unit, zone) for key in answer_keys(ANSWERS[type_name])}
     # Names are known before the rows are read: the first rows do not have to guess how wide that column will be.
     known["name"] = Column("name", ROWS[type_name].ljust(widest), lambda row: printable(str(row["name"])))
@@ -30,7 +33,8 @@ def ls_columns(type_name: str, zone: tzinfo, names: list[str] | None, widest: in
             known[name] = known[name]._replace(label=label, rank=rank)
     known["notes"] = Column("notes", "notes", _notes, rank=8, least=30, cuts=TEXT)
     if names is None:
-        return [known[name] for name in DEFAULT[type_name]]
+        sizes = ("size", *(name for name in SIZES if by_size and name in known))
+        return [known[each] for name in DEFAULT[type_name] for each in (sizes if name == "size" else (name,))]
     check_names(names, known)
     return [known[name] for name in names]
 
@@ -51,10 +55,15 @@ RANKED = (
     ("formats", "magic", 2),
     ("compressions", "codecs", 6),
     ("beside", "beside", 2),
+    ("besideSize", "others", 8),
+    ("onDisk", "onDisk", 9),
     ("lastOffset", "lastOffset", 8),
     ("firstOffset", "firstOffset", 4),
 )
 """Label and rank of columns that have another label, or that are omitted sooner than others on a narrow terminal."""
+SIZES = ("besideSize", "onDisk")
+"""Columns next to `size` in rows sorted by size: the length of the other files, and the disk space of all files, which
+is less if they are sparse or preallocated."""
 DEFAULT = {
     "partitionLog": (
         *("name", "segments", "size", "logStartOffset", "highWatermark", "logEndOffset", "records"),

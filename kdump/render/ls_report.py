@@ -84,11 +84,11 @@ def ls_row_objects(answer: LsPart) -> Iterator[Object]:
 
 
 class LsReport(Sink[LsPart]):
-    """Writes text with tables."""
+    """Writes text with tables. `by_size`: the rows are sorted by size, and show all sizes."""
 
-    def __init__(self, output: Output, *, zone: tzinfo, names: list[str] | None, full: bool) -> None:
+    def __init__(self, output: Output, *, zone: tzinfo, names: list[str] | None, full: bool, by_size: bool) -> None:
         self.output = output
-        self.zone, self.names, self.full = zone, names, full
+        self.zone, self.names, self.full, self.by_size = zone, names, full, by_size
         self.paint = painter(output.colour)
         self.table: Table | None = None
         self._begun = False
@@ -136,7 +136,7 @@ class LsReport(Sink[LsPart]):
         fields = row_object(row)
         self._partial = self._partial or fields["partial"]
         if self.table is None:
-            columns = ls_columns(fields["type"], self.zone, self.names, self._widest)
+            columns = ls_columns(fields["type"], self.zone, self.names, self._widest, by_size=self.by_size)
             self.table = Table(columns, self.output, full=self.full, chosen=self.names is not None)
         self.table.add({**fields, "name": row.name}, "bad" if fields["damage"] or fields["errors"] else "")
 
