@@ -34,7 +34,6 @@ EXCEPTIONS: dict[str, dict[str, str]] = {
     "reindex": {"--tz": NO_TIMES},
     "carve": {"--topic": "batches do not contain their topic"},
     "report": {
-        "--tz": "its readers are in several time zones, so the page has UTC",
         **dict.fromkeys(
             ("--format", "--json", "--columns", "--color", "--no-pager"), "it writes a page, and prints three lines"
         ),
