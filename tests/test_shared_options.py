@@ -27,6 +27,7 @@ EXCEPTIONS: dict[str, dict[str, str]] = {
         ),
         "--color": "its colors are those of the terminal; NO_COLOR applies",
     },
+    "doctor": {"--topic": "it answers for disks; its suggestions name the commands that take a topic"},
     "schema": {"--topic": "it reads no disk", "--tz": "it shows no times"},
     "verify": {"--tz": NO_TIMES},
     "restart-plan": {"--tz": NO_TIMES},
