@@ -1,0 +1,97 @@
+"""Answers of `kdump explain`: what a message of a log means, and what is on the disk where it points to."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Annotated, NamedTuple
+
+from kdump.answer import EPOCH_MS, NESTED, Doc, PathText, answer
+
+FILE, PARTITION, DIRECTORY, BATCH, FINDING, STARTUP, PRODUCER, TRANSACTION, GROUP = KINDS = (
+    "file",
+    "partition",
+    "directory",
+    "batch",
+    "finding",
+    "startup",
+    "producer",
+    "transaction",
+    "group",
+)
+"""Kinds of evidence."""
+
+
+class MessagePart(NamedTuple):
+    """A named part of a message."""
+
+    name: str
+    value: str
+
+
+class Evidence(NamedTuple):
+    """What is on the disk where a message points to. `position` in bytes of the file at `path`."""
+
+    kind: str
+    path: PathText
+    position: int | None
+    offset: int | None
+    text: PathText
+
+
+@answer("explanation")
+@dataclass
+class Explanation:
+    """Messages of a log that mean the same and are about the same partition, file or group."""
+
+    message: Annotated[
+        str | None, Doc("name of the message, as in explain.md; null if the text is not known to kdump")
+    ]
+    level: Annotated[str, Doc("highest level at which it was logged; empty if the text has none")]
+    logger: Annotated[PathText, Doc("class that logged it first; empty if the text has none")]
+    count: Annotated[int, Doc("how often it is in the log")]
+    first: Annotated[int | None, Doc("time of the first, in UTC if the log has no time zone; null if unknown", EPOCH_MS)]
+    last: Annotated[int | None, Doc("time of the last", EPOCH_MS)]
+    line: Annotated[int, Doc("line of the first, from 1")]
+    text: Annotated[PathText, Doc("text of the first; cut after 2,000 characters")]
+    exceptions: Annotated[tuple[PathText, ...], Doc("lines of its exceptions, outermost first, without stack frames")]
+    parts: Annotated[
+        tuple[MessagePart, ...],
+        Doc(f"what it is about, from the text, each {NESTED}; name: partition, file, offset, position, producerId …"),
+    ]
+    loggedAs: Annotated[tuple[str, ...], Doc("names of general messages that it was logged with")] = ()
+    causedBy: Annotated[str | None, Doc("name of the message of the exception with it; null if there is none")] = None
+    meaning: Annotated[str, Doc("what it means; empty if it is not known, as are the following")] = ""
+    reason: Annotated[str, Doc("why Kafka logs it")] = ""
+    impact: Annotated[str, Doc("what it costs brokers and clients")] = ""
+    evidence: Annotated[
+        list[Evidence],
+        Doc(f"with --disk: what is there now, each {NESTED}; kind: {', '.join(KINDS)}; position and offset may be null"),
+    ] = field(default_factory=list)
+    commands: Annotated[list[PathText], Doc("commands to run; capitals stand for what the text does not contain")] = (
+        field(default_factory=list)
+    )
+    action: Annotated[str, Doc("what to do")] = ""
+    never: Annotated[str, Doc("what never to do; empty if nothing is tempting")] = ""
+    codes: Annotated[tuple[str, ...], Doc("findings of verify that belong to it")] = ()
+    incident: Annotated[str, Doc("runbook in docs/incidents, without .md; empty if there is none")] = ""
+    source: Annotated[str, Doc("classes of Kafka, or of the client, that log or throw it")] = ""
+    releases: Annotated[str, Doc("releases with this text")] = ""
+
+    @property
+    def about(self) -> dict[str, str]:
+        """The parts by name."""
+        return dict(self.parts)
+
+
+@answer("explanationSummary")
+class ExplanationSummary(NamedTuple):
+    """What was read."""
+
+    source: Annotated[PathText, Doc("the log that was read; empty for a pasted message")]
+    lines: Annotated[int, Doc("number of its lines")]
+    known: Annotated[int, Doc("number of its messages that are explained")]
+    unknown: Annotated[int, Doc("number of its messages above INFO that are not known")]
+    notListed: Annotated[int, Doc("how many of the unknown ones are in no object, because they are of too many kinds")]
+    firstTime: Annotated[int | None, Doc("time of its first message of these; null if unknown", EPOCH_MS)]
+    lastTime: Annotated[int | None, Doc("time of its last message of these", EPOCH_MS)]
+    error: Annotated[PathText | None, Doc("why the log was not read to its end; null if it was")]

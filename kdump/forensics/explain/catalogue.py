@@ -1,0 +1,155 @@
+"""All messages that `kdump explain` knows, from the modules of kdump/forensics/explain/messages/, and the one that a
+text is."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from functools import cache
+from importlib import import_module
+from typing import NamedTuple
+
+from kdump.forensics.explain.message import CAUSE, Message
+
+FAMILIES: dict[str, str] = {
+    "record_reads": "Records that cannot be read",
+    "recovery": "Recovery of logs at startup",
+    "startup": "Startup of the broker",
+    "identity": "Identity of disks and nodes",
+    "storage_failures": "Failures of storage",
+    "small_files": "Indexes, snapshots and checkpoints",
+    "log_lifecycle": "Retention, the log cleaner, and deleted topics",
+    "replication": "Replication",
+    "producers": "Producers and transactions",
+    "coordinators": "Coordinators and groups",
+    "kraft": "The metadata log",
+    "remote_storage": "Remote storage",
+    "connections": "Connections",
+    "java_client": "Kafka's Java client",
+    "other_clients": "librdkafka and aiokafka",
+}
+"""The modules of messages, and the title of each."""
+
+_EXCEPTION = re.compile(
+    r"(?:Caused by: |Suppressed: |Exception in thread \"[^\"]{0,200}\" |\[CIRCULAR REFERENCE: )?"
+    r"(?:[\w$]{1,100}[./]){0,12}(?P<name>[\w$]{0,100}(?:Exception|Error|Fault|Failure)|[A-Z]{2,}(?:_[A-Z]+)+)"
+    r"(?::\s|\b(?=\s*$)|$)"
+)
+"""The class of an exception, and what is before its message."""
+_CONTEXT = re.compile(r"\[(?P<text>[^\]\n]{1,600})\]:? ")
+"""What a component of Kafka writes before its messages: [LogLoader partition=orders-0, dir=/data] …"""
+_FACT = re.compile(r"(?P<name>partition|dir|groupId|transactionalId|topic)=(?P<value>[^,\n]{1,400})")
+_FACT_PARTS = {"partition": "partition", "dir": "directory", "groupId": "group", "transactionalId": "transactionalId"}
+DEEPEST = 6
+"""Maximum number of messages inside each other."""
+
+
+class Match(NamedTuple):
+    """A message in a text: what it is, and its named parts."""
+
+    message: Message
+    parts: dict[str, str]
+
+
+@cache
+def messages() -> tuple[Message, ...]:
+    """Return all messages, by family."""
+    return tuple(message for found in by_family().values() for message in found)
+
+
+@cache
+def by_family() -> dict[str, tuple[Message, ...]]:
+    """Return the messages of each module of FAMILIES."""
+    found = {}
+    for family in FAMILIES:
+        module = import_module(f"kdump.forensics.explain.messages.{family}")
+        found[family] = tuple(value for value in vars(module).values() if isinstance(value, Message))
+    return found
+
+
+@cache
+def by_exception() -> dict[str, Message]:
+    """Return the messages that an exception class, or an error code, means without a text."""
+    return {name: message for message in messages() for name in message.exceptions}
+
+
+def find(name: str) -> Message | None:
+    """Return the message with that name, exception class or error code, None if there is none."""
+    named = {message.name: message for message in messages()}
+    simple = name.rsplit(".", 1)[-1]
+    return named.get(name) or by_exception().get(simple)
+
+
+def without_context(text: str) -> tuple[str, dict[str, str]]:
+    """Return the text without what components of Kafka write before their messages, and the parts in that."""
+    parts: dict[str, str] = {}
+    for _ in range(4):
+        context = _CONTEXT.match(text)
+        if context is None:
+            break
+        for fact in _FACT.finditer(context["text"]):
+            if fact["name"] in _FACT_PARTS:
+                parts[_FACT_PARTS[fact["name"]]] = fact["value"]
+        text = text[context.end() :]
+    return text, parts
+
+
+def matches(text: str) -> Iterator[Match]:
+    """Yield the messages that a text is: one, and then those inside it."""
+    for _ in range(DEEPEST):
+        found = _match(text)
+        if found is None:
+            return
+        yield found
+        if CAUSE not in found.parts:
+            return
+        text = found.parts[CAUSE]
+
+
+def alternatives(text: str) -> list[Match]:
+    """Return all messages with a wording that the text begins with."""
+    text, context = without_context(text)
+    exception = _EXCEPTION.match(text)
+    texts = [text] if exception is None else [text, text[exception.end() :]]
+    found = []
+    for message in messages():
+        for candidate in texts:
+            parts = next(filter(lambda x: x is not None, (each.match(candidate) for each in message.patterns)), None)
+            if parts is not None:
+                found.append(Match(message, {**context, **parts}))
+                break
+    return found
+
+
+def _match(text: str) -> Match | None:
+    found = alternatives(text)
+    if found:
+        return found[0]
+    stripped, context = without_context(text)
+    exception = _EXCEPTION.match(stripped)
+    if exception is not None:
+        known = by_exception().get(exception["name"])
+        if known is not None:
+            return Match(known, context)
+        inner = stripped[exception.end() :]
+        if inner != stripped and _EXCEPTION.match(inner):
+            return _match(inner)  # RuntimeException: java.nio.file.NoSuchFileException: …
+    return None
+
+
+def search(text: str) -> Match | None:
+    """Return the message with the longest wording that occurs anywhere in the text: for text that was pasted without
+    its beginning."""
+    best: tuple[int, Match] | None = None
+    for message in messages():
+        for pattern in message.patterns:
+            if best is not None and len(pattern.needle) <= best[0]:
+                continue
+            parts = pattern.search(text)
+            if parts is not None:
+                best = len(pattern.needle), Match(message, dict(parts))
+    if best is not None:
+        return best[1]
+    words = re.findall(r"\b(?:[A-Z]\w{2,80}(?:Exception|Error)|[A-Z]{2,40}(?:_[A-Z]{1,40}){1,8})\b", text)
+    known = next((by_exception()[word] for word in words if word in by_exception()), None)
+    return None if known is None else Match(known, {})

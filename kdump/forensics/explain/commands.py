@@ -1,0 +1,71 @@
+"""The commands of a message, with its parts filled in: partition, file, offset …"""
+
+from __future__ import annotations
+
+import re
+import shlex
+
+from kdump.log.paths import PARTITION
+
+_PLACE = re.compile(r"\{(\w+)\}")
+_FILE = re.compile(r"(?:^|/)(?P<partition>[\w.-]{1,249}-\d{1,10})(?:\.[0-9a-f]{32}-(?:delete|future|stray))?(?:/|$)")
+UNKNOWN = {
+    "disk": "LOGDIR",
+    "path": "LOGDIR/TOPIC-PARTITION",
+    "file": "FILE",
+    "otherFile": "OTHER-FILE",
+    "directory": "LOGDIR",
+    "producerId": "PRODUCER-ID",
+}
+"""What stands in a command for a part that the message does not have; for others, their name in capitals."""
+
+
+def partition_of(parts: dict[str, str]) -> str | None:
+    """Return the partition that a message is about, as topic-partition: named, or the directory of a file."""
+    if "partition" in parts:
+        return parts["partition"]
+    if "topic" in parts and "number" in parts:
+        return f"{parts['topic']}-{parts['number']}"
+    for name in ("file", "otherFile", "directory"):
+        found = list(_FILE.finditer(parts.get(name, "")))
+        if found:
+            return found[-1]["partition"]
+    return None
+
+
+def fill(commands: tuple[str, ...], parts: dict[str, str], disk: str | None, on_disk: dict[str, str]) -> list[str]:
+    """Return the commands with values in place of names in braces, quoted for a shell. `on_disk`: paths of the
+    partition and the file on the disk that was given, by name."""
+    values = dict(parts)
+    partition = partition_of(parts)
+    if partition is not None:
+        values.setdefault("partition", partition)
+        name = PARTITION.match(partition)
+        if name is not None:
+            values.setdefault("topic", partition.rpartition("-")[0])
+    directory = disk or parts.get("directory") or _log_directory(parts.get("file", ""), partition)
+    if directory:
+        values["disk"] = directory
+        if partition is not None:
+            values["path"] = f"{directory.rstrip('/')}/{partition}"
+    values.update(on_disk)
+    if "path" not in values and "file" in values and partition is None:
+        values["path"] = values["file"]
+
+    def value(match: re.Match[str]) -> str:
+        name = match[1]
+        if name in values and values[name]:
+            return shlex.quote(values[name])
+        return UNKNOWN.get(name, name.upper())
+
+    return list(dict.fromkeys(_PLACE.sub(value, command) for command in commands))
+
+
+def _log_directory(path: str, partition: str | None) -> str:
+    """Return the log directory of a file in a message; empty if it does not show."""
+    if "/" not in path:
+        return ""
+    if partition is not None:
+        before, found, _ = path.partition(f"/{partition}")
+        return before if found else ""
+    return path.rpartition("/")[0]

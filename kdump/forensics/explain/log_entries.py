@@ -1,0 +1,201 @@
+"""Reads the log of a broker or a client as entries: a line with a level, and the lines of its exceptions.
+
+Only entries above INFO, and those of a lower level with a text that a message of the catalogue has, are taken apart:
+gigabytes of other lines are searched block by block for what such entries contain.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+from datetime import datetime, timezone
+
+LONGEST_LINE = 16_384
+"""Bytes of a line that are kept; the rest is skipped."""
+MOST_CAUSES = 20
+"""Lines of an exception that are kept of an entry: those with a class and a message, not the stack frames."""
+LEVELS = ("FATAL", "ERROR", "WARN", "INFO", "DEBUG", "TRACE")
+SEVERE = frozenset(LEVELS[:3])
+_SAME = {"WARNING": "WARN", "CRITICAL": "FATAL", "SEVERE": "ERROR", "NOTICE": "INFO", "FAIL": "ERROR"}
+_RDKAFKA = {"0": "FATAL", "1": "FATAL", "2": "FATAL", "3": "ERROR", "4": "WARN", "5": "INFO", "6": "INFO", "7": "DEBUG"}
+_LEVEL = r"(?P<level>TRACE|DEBUG|INFO|WARN(?:ING)?|ERROR|FATAL|CRITICAL|SEVERE)"
+
+_HEAD = re.compile(
+    r"(?:[^\n\[]{0,100}?(?<![\w.]))??"  # what syslog, docker or kubectl write before the line
+    r"\[?(?P<time>\d{4}-\d\d-\d\d[ T]\d\d:\d\d:\d\d(?:[.,]\d{1,9})?(?: ?(?:Z|[+-]\d\d:?\d\d))?)\]?"
+    rf"[ |:-]{{1,3}}(?:\[[^\]\n]{{0,200}}\] ){{0,2}}\[?{_LEVEL}\b\]?[ :|-]{{1,8}}(?P<text>.*)",
+    re.DOTALL,
+)
+_SHORT = re.compile(rf"(?:\[[^\]\n]{{0,200}}\] ?)?{_LEVEL}\b(?:[ :]{{1,8}})(?P<text>.*)", re.DOTALL)
+_CLIENT = re.compile(
+    r"%(?P<severity>[0-7])\|(?P<time>\d{1,12}\.\d{1,6})\|(?P<facility>\w{1,40})\|[^|\n]{0,200}\| ?(?P<text>.*)",
+    re.DOTALL,
+)
+"""A line of librdkafka."""
+_LOGGER_FIRST = re.compile(r"(?P<logger>[\w.$]{1,200})(?: -|:) (?P<text>.*)", re.DOTALL)
+_LOGGER_LAST = re.compile(r" \((?P<logger>[\w.$-]{2,200})\)(?: \[[^\]\n]{1,200}\])?$")
+_THREAD = re.compile(r"\[[^\]\n=]{1,120}\] (?P<logger>[\w.$]{3,200})[: -]{1,3}")
+_CAUSE = re.compile(
+    r"\s*(?:Caused by: |Suppressed: )?(?:[\w$]{1,100}[./]){0,12}[\w$]{0,100}(?:Exception|Error)\b(?::\s|\s*$)|"
+    r"\s*Caused by: |Exception in thread "
+)
+_FRAME = re.compile(r"\s+at |\s*\.\.\. \d+ |\s+File \"|Traceback \(most recent")
+_NEEDLES = (b"WARN", b"ERROR", b"FATAL", b"CRITICAL", b"SEVERE", b"Exception", b"Error: ", b"\n%")
+
+
+@dataclass
+class Entry:
+    """An entry. `time`: epoch ms, None if the line has none; `text`: the message; `causes`: the lines of its exceptions
+    that have a class or a message, outermost first; `number`: the line, from 1."""
+
+    text: str
+    level: str = ""
+    logger: str = ""
+    time: int | None = None
+    number: int = 1
+    causes: list[str] = field(default_factory=list)
+
+
+def parse_head(line: str) -> Entry | None:
+    """Return the entry that a line begins, None if it does not look like one."""
+    client = _CLIENT.match(line)
+    if client is not None:
+        time = round(float(client["time"]) * 1000)
+        return Entry(client["text"], _RDKAFKA[client["severity"]], f"librdkafka {client['facility']}", time)
+    head = _HEAD.match(line)
+    if head is not None:
+        level, text, when = head["level"], head["text"], _epoch_ms(head["time"])
+    else:
+        short = _SHORT.match(line)
+        if short is None:
+            return None
+        level, text, when = short["level"], short["text"], None
+    logger = ""
+    last = _LOGGER_LAST.search(text, max(0, len(text) - 450))
+    if last is not None:
+        logger, text = last["logger"], text[: last.start()]
+    else:
+        thread = _THREAD.match(text)
+        if thread is not None:
+            logger, text = thread["logger"], text[thread.end() :]
+        else:
+            first = _LOGGER_FIRST.match(text)
+            if first is not None and (head is None or "." in first["logger"]):
+                logger, text = first["logger"], first["text"]
+    return Entry(text, _SAME.get(level, level), logger, when)
+
+
+def _epoch_ms(text: str) -> int | None:
+    """Return the time in epoch ms; UTC if it has no zone, as logs have none. None for a time that does not exist."""
+    text = text.replace(",", ".").replace("Z", "+00:00").replace("T", " ")
+    text = re.sub(r" ?([+-]\d\d):?(\d\d)$", r"\1:\2", text)
+    text = re.sub(r"\.(\d{1,9})", lambda match: "." + (match[1] + "00000")[:6], text)
+    try:
+        found = datetime.fromisoformat(text)
+        return round((found if found.tzinfo else found.replace(tzinfo=timezone.utc)).timestamp() * 1000)
+    except (ValueError, OverflowError):
+        return None
+
+
+class LogReader:
+    """Reads blocks of a log. `literals`: texts in which entries of a lower level are of interest, too. `lines` counts
+    the lines, when the last entry has been yielded."""
+
+    def __init__(self, literals: Iterable[bytes] = ()) -> None:
+        self.needles = (*_NEEDLES, *literals)
+        self.lines = 0
+        self._open: Entry | None = None
+
+    def entries(self, blocks: Iterable[bytes]) -> Iterator[Entry]:
+        """Yield the entries in order."""
+        rest = b""
+        skips = False
+        for block in blocks:
+            if not rest and not skips:
+                data = block
+            elif skips:  # inside a line that is too long
+                end = block.find(b"\n")
+                if end < 0:
+                    continue
+                skips, data = False, block[end + 1 :]
+            else:
+                data = rest + block
+            end = data.rfind(b"\n") + 1
+            yield from self._block(data[:end])
+            rest = data[end:]
+            if len(rest) > LONGEST_LINE:
+                yield from self._block(rest[:LONGEST_LINE] + b"\n")
+                rest, skips = b"", True
+        if rest:
+            yield from self._block(rest + b"\n")
+        if self._open is not None:
+            yield self._open
+            self._open = None
+
+    def _block(self, data: bytes) -> Iterator[Entry]:
+        """Yield the entries that end in these whole lines."""
+        first, self.lines = self.lines, self.lines + data.count(b"\n")
+        at = counted = 0
+        number = first + 1
+        for start in self._starts(data):
+            if start < at:
+                continue
+            if self._open is not None:
+                at, done = self._continue(data, at)
+                if done:
+                    yield self._open
+                    self._open = None
+                if start < at:
+                    continue
+            number += data.count(b"\n", counted, start)
+            counted = start
+            end = data.find(b"\n", start)
+            at = end + 1
+            line = data[start : min(end, start + LONGEST_LINE)].decode("utf-8", "surrogateescape").rstrip("\r")
+            entry = parse_head(line)
+            if entry is None:
+                if not _CAUSE.match(line):
+                    continue
+                entry = Entry(line, "ERROR")  # an exception without a line that logged it
+            entry.number = number
+            self._open = entry
+        if self._open is not None:
+            _, done = self._continue(data, at)
+            if done:
+                yield self._open
+                self._open = None
+
+    def _starts(self, data: bytes) -> list[int]:
+        """Return where lines begin that contain one of the needles, in order."""
+        found = set()
+        for needle in self.needles:
+            at = data.find(needle)
+            while at >= 0:
+                start = at + 1 if needle == b"\n%" else data.rfind(b"\n", 0, at) + 1
+                found.add(start)
+                end = data.find(b"\n", at + 1)
+                at = data.find(needle, max(end, at + 1)) if end >= 0 else -1
+        if data.startswith(b"%"):
+            found.add(0)
+        return sorted(found)
+
+    def _continue(self, data: bytes, at: int) -> tuple[int, bool]:
+        """Add the lines from `at` on that belong to the open entry. Return where the next line begins, and whether the
+        entry is complete."""
+        assert self._open is not None
+        while at < len(data):
+            end = data.find(b"\n", at)
+            line = data[at : min(end, at + LONGEST_LINE)].decode("utf-8", "surrogateescape").rstrip("\r")
+            if _FRAME.match(line) or not line.strip():
+                at = end + 1
+                continue
+            if _CAUSE.match(line):
+                if len(self._open.causes) < MOST_CAUSES:
+                    self._open.causes.append(line.strip())
+                at = end + 1
+                continue
+            if parse_head(line) is not None or not line[:1].isspace():
+                return at, True
+            at = end + 1
+        return at, False

@@ -1,0 +1,105 @@
+"""Explains logs and messages: reads them as a stream, groups what they contain, and looks it up on the disk."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+
+from kdump.forensics.explain.answers import Explanation, ExplanationSummary
+from kdump.forensics.explain.catalogue import find, messages
+from kdump.forensics.explain.commands import fill
+from kdump.forensics.explain.disk_evidence import DiskEvidence
+from kdump.forensics.explain.grouping import Groups
+from kdump.forensics.explain.log_entries import Entry, LogReader, parse_head
+from kdump.log.fault_tolerant import careful_source
+from kdump.log.source import Source
+
+BLOCK = 1 << 20
+"""Bytes read at a time."""
+SHORTEST_LITERAL = 12
+
+
+def explain_log(
+    path: str, disk: DiskEvidence | None = None, on_progress: Callable[[int], None] = lambda count: None
+) -> Iterator[Explanation | ExplanationSummary]:
+    """Yield the explanations of a log: a file, also compressed with gzip or zstd, or - for standard input; then the
+    summary. Reads it once, with memory for the explanations alone (at most MOST_GROUPS and MOST_UNKNOWN of them).
+
+    `disk`: looks up what the messages are about. `on_progress` is called with numbers of bytes read. Raises SourceError
+    if the log cannot be opened; if it cannot be read to its end, the summary contains the error."""
+    source = careful_source(path)
+    try:
+        source.keep = False
+        reader, groups = LogReader(literals()), Groups()
+        for entry in reader.entries(_blocks(source, on_progress)):
+            groups.add(entry)
+        yield from _answers(groups, reader.lines, path, disk, source.error)
+    finally:
+        source.close()
+
+
+def explain_text(text: str, disk: DiskEvidence | None = None) -> Iterator[Explanation | ExplanationSummary]:
+    """Yield the explanations of text that was pasted: a message, or several lines of a log; then the summary."""
+    groups = Groups()
+    lines = text.splitlines()
+    reader = LogReader(literals())
+    entries = list(reader.entries([text.encode("utf-8", "surrogateescape")]))
+    if len(lines) == 1 or not entries:
+        first, *rest = lines or [""]
+        entry = parse_head(first) or Entry(first)
+        entry.causes = [*(line.strip() for line in rest if line.strip() and not line.lstrip().startswith("at "))]
+        groups.add(entry, anywhere=True)
+    for entry in entries if len(lines) > 1 else ():
+        groups.add(entry)
+    yield from _answers(groups, len(lines), "", disk, None)
+
+
+def explain_message(name: str, disk: str | None = None) -> Explanation | None:
+    """Return what a message, exception class or error code means, without a log; None if it is not known."""
+    message = find(name)
+    if message is None:
+        return None
+    groups = Groups()
+    groups.add_message(message)
+    found = groups.explanations()[0]
+    found.commands = fill(message.commands, {}, disk, {})
+    return found
+
+
+def literals() -> tuple[bytes, ...]:
+    """Return texts that every entry contains that Kafka logs at level INFO and that has a message."""
+    needles = {pattern.needle for message in messages() if message.at_info for pattern in message.patterns}
+    long = sorted((needle for needle in needles if len(needle) >= SHORTEST_LITERAL), key=len)
+    shortest = [needle for number, needle in enumerate(long) if not any(each in needle for each in long[:number])]
+    return tuple(needle.encode() for needle in shortest)
+
+
+def _blocks(source: Source, on_progress: Callable[[int], None]) -> Iterator[bytes]:
+    position = 0
+    while True:
+        data = source.read_at(position, BLOCK)
+        if not data:
+            return
+        position += len(data)
+        source.release(position)
+        on_progress(len(data))
+        yield data
+
+
+def _answers(
+    groups: Groups, lines: int, path: str, disk: DiskEvidence | None, error: str | None
+) -> Iterator[Explanation | ExplanationSummary]:
+    found = groups.explanations()
+    by_name = {message.name: message for message in messages()}
+    if disk is not None:
+        disk.expect(found)
+    for each in found:
+        on_disk: dict[str, str] = {}
+        if disk is not None:
+            each.evidence, on_disk = disk.look(each, by_name.get(each.message or ""))
+        if each.message is not None:
+            commands = by_name[each.message].commands
+            each.commands = fill(commands, each.about, None if disk is None else disk.directory_of(each), on_disk)
+        yield each
+    yield ExplanationSummary(
+        path, lines, groups.known, groups.unknown, groups.unknown_more, groups.first, groups.last, error
+    )
