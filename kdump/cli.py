@@ -27,6 +27,7 @@ COMMANDS = {
     "stats": "Show partition statistics: batch fill, compression, keys, values, rates, top keys.",
     "verify": "Check segments, indexes, snapshots and checkpoints for damage.",
     "restart-plan": "Predict a broker's next startup: whether it starts, what it recovers, truncates, loses, deletes.",
+    "explain": "Explain a message, or the log, of a broker or client: meaning, cause, what is on the disk, what to do.",
     "diff": "Compare replicas or copies of a partition: where they diverge, and in which leader epochs.",
     "groups": "Show groups, their members, committed offsets and lag.",
     "cluster": "Show brokers, topics, configs, ACLs … from the KRaft metadata log.",

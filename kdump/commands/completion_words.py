@@ -15,7 +15,7 @@ PLAIN, PART, FILE, DIRECTORY, TOPICS, ASK = "plain", "part", "file", "dir", "top
 """Kinds of values: a complete word; a word that may continue, as in a comma-separated list; names of files or of
 directories, which the shell completes; topics in the given paths; values that only the command can determine."""
 BY_METAVAR = {
-    **dict.fromkeys(("PATH", "FILE", "SOURCE", "SEGMENT", "A B"), FILE),
+    **dict.fromkeys(("PATH", "FILE", "SOURCE", "SEGMENT", "A B", "CODE|FILE|TEXT|-"), FILE),
     **dict.fromkeys(("DIR", "LOGDIR"), DIRECTORY),
 }
 """Metavars of values that are names of files or directories."""

@@ -15,6 +15,7 @@ SECTIONS = {
     "doctor": "An incident: what do I do first?",
     "ls": "What is on this disk?",
     "verify": "Is it intact? Will the broker start?",
+    "explain": "What does this message in a log mean?",
     "diff": "Where do replicas differ?",
     "groups": "What happened to groups, topics, transactions, producers?",
     "retention": "Why are these segments still there?",

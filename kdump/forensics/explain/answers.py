@@ -5,9 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Annotated, NamedTuple
 
-from kdump.answer import EPOCH_MS, NESTED, Doc, PathText, answer
+from kdump.answer import EPOCH_MS, INLINE, NESTED, Doc, PathText, answer
+from kdump.check.finding import Code
 
-FILE, PARTITION, DIRECTORY, BATCH, FINDING, STARTUP, PRODUCER, TRANSACTION, GROUP = KINDS = (
+FILE, PARTITION, DIRECTORY, BATCH, FINDING, STARTUP, PRODUCER, TRANSACTION, GROUP, TOPIC, NODE, IDENTITY = KINDS = (
     "file",
     "partition",
     "directory",
@@ -17,6 +18,9 @@ FILE, PARTITION, DIRECTORY, BATCH, FINDING, STARTUP, PRODUCER, TRANSACTION, GROU
     "producer",
     "transaction",
     "group",
+    "topic",
+    "node",
+    "identity",
 )
 """Kinds of evidence."""
 
@@ -43,13 +47,11 @@ class Evidence(NamedTuple):
 class Explanation:
     """Messages of a log that mean the same and are about the same partition, file or group."""
 
-    message: Annotated[
-        str | None, Doc("name of the message, as in explain.md; null if the text is not known to kdump")
-    ]
+    message: Annotated[str | None, Doc("name of the message, as in explain.md; null if the text is not known to kdump")]
     level: Annotated[str, Doc("highest level at which it was logged; empty if the text has none")]
     logger: Annotated[PathText, Doc("class that logged it first; empty if the text has none")]
     count: Annotated[int, Doc("how often it is in the log")]
-    first: Annotated[int | None, Doc("time of the first, in UTC if the log has no time zone; null if unknown", EPOCH_MS)]
+    first: Annotated[int | None, Doc("time of the first; null if unknown", EPOCH_MS)]
     last: Annotated[int | None, Doc("time of the last", EPOCH_MS)]
     line: Annotated[int, Doc("line of the first, from 1")]
     text: Annotated[PathText, Doc("text of the first; cut after 2,000 characters")]
@@ -65,7 +67,9 @@ class Explanation:
     impact: Annotated[str, Doc("what it costs brokers and clients")] = ""
     evidence: Annotated[
         list[Evidence],
-        Doc(f"with --disk: what is there now, each {NESTED}; kind: {', '.join(KINDS)}; position and offset may be null"),
+        Doc(
+            f"with --disk: what is there now, each {NESTED}; kind: {', '.join(KINDS)}; position and offset may be null"
+        ),
     ] = field(default_factory=list)
     commands: Annotated[list[PathText], Doc("commands to run; capitals stand for what the text does not contain")] = (
         field(default_factory=list)
@@ -95,3 +99,15 @@ class ExplanationSummary(NamedTuple):
     firstTime: Annotated[int | None, Doc("time of its first message of these; null if unknown", EPOCH_MS)]
     lastTime: Annotated[int | None, Doc("time of its last message of these", EPOCH_MS)]
     error: Annotated[PathText | None, Doc("why the log was not read to its end; null if it was")]
+
+
+@answer("findingExplanation")
+@dataclass
+class FindingExplanation:
+    """A finding of verify: its entry in the catalogue, and what belongs to it."""
+
+    code: Annotated[Code, INLINE]
+    evidence: Annotated[list[Evidence], Doc(f"with --disk: where the disk has this finding, each {NESTED}")]
+    commands: Annotated[list[PathText], Doc("commands to run; capitals stand for what is to be filled in")]
+    messages: Annotated[tuple[str, ...], Doc("messages of Kafka that it causes, as in explain.md")] = ()
+    incidents: Annotated[tuple[str, ...], Doc("runbooks in docs/incidents, without .md")] = ()

@@ -68,6 +68,16 @@ def by_family() -> dict[str, tuple[Message, ...]]:
 
 
 @cache
+def _families() -> dict[str, str]:
+    return {message.name: family for family, found in by_family().items() for message in found}
+
+
+def family_of(message: Message) -> str:
+    """Return the module of FAMILIES that a message is in."""
+    return _families()[message.name]
+
+
+@cache
 def by_exception() -> dict[str, Message]:
     """Return the messages that an exception class, or an error code, means without a text."""
     return {name: message for message in messages() for name in message.exceptions}
@@ -107,18 +117,24 @@ def matches(text: str) -> Iterator[Match]:
 
 
 def alternatives(text: str) -> list[Match]:
-    """Return all messages with a wording that the text begins with."""
+    """Return all messages with a wording that the text begins with: first those with the longest."""
     text, context = without_context(text)
     exception = _EXCEPTION.match(text)
-    texts = [text] if exception is None else [text, text[exception.end() :]]
+    texts = [text] if exception is None else [text[exception.end() :], text]
     found = []
     for message in messages():
-        for candidate in texts:
-            parts = next(filter(lambda x: x is not None, (each.match(candidate) for each in message.patterns)), None)
-            if parts is not None:
-                found.append(Match(message, {**context, **parts}))
-                break
-    return found
+        best = next(
+            (
+                (pattern.weight, parts)
+                for pattern in message.patterns
+                for candidate in texts
+                if (parts := pattern.match(candidate)) is not None
+            ),
+            None,
+        )
+        if best is not None:
+            found.append((best[0], Match(message, {**context, **best[1]})))
+    return [match for _, match in sorted(found, key=lambda each: -each[0])]
 
 
 def _match(text: str) -> Match | None:

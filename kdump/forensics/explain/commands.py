@@ -5,10 +5,12 @@ from __future__ import annotations
 import re
 import shlex
 
+from kdump.log.file_kinds import by_name
+from kdump.log.log_directory import AT_ROOT
 from kdump.log.paths import PARTITION
 
 _PLACE = re.compile(r"\{(\w+)\}")
-_FILE = re.compile(r"(?:^|/)(?P<partition>[\w.-]{1,249}-\d{1,10})(?:\.[0-9a-f]{32}-(?:delete|future|stray))?(?:/|$)")
+IN_PARTITIONS = ("partition.metadata", "leader-epoch-checkpoint", "quorum-state")
 UNKNOWN = {
     "disk": "LOGDIR",
     "path": "LOGDIR/TOPIC-PARTITION",
@@ -21,16 +23,27 @@ UNKNOWN = {
 
 
 def partition_of(parts: dict[str, str]) -> str | None:
-    """Return the partition that a message is about, as topic-partition: named, or the directory of a file."""
+    """Return the partition that a message is about, as topic-partition: named, or the directory of a file. Log
+    directories may have such names, too (disk-1): so a path counts only if it ends there, or with a file that Kafka has
+    in partitions."""
     if "partition" in parts:
         return parts["partition"]
     if "topic" in parts and "number" in parts:
         return f"{parts['topic']}-{parts['number']}"
-    for name in ("file", "otherFile", "directory"):
-        found = list(_FILE.finditer(parts.get(name, "")))
-        if found:
-            return found[-1]["partition"]
+    for name in ("file", "otherFile"):
+        *above, last = parts.get(name, "").rstrip("/").split("/")
+        if PARTITION.match(last) and parts.get(name) != parts.get("directory") and len(above) > 1:
+            return _topic_partition(last)
+        kind = by_name(last)[0]
+        if above and PARTITION.match(above[-1]) and (last in IN_PARTITIONS or kind not in (None, *AT_ROOT)):
+            return _topic_partition(above[-1])
     return None
+
+
+def _topic_partition(name: str) -> str:
+    match = PARTITION.match(name)
+    assert match is not None
+    return f"{match['topic']}-{match['partition']}"
 
 
 def fill(commands: tuple[str, ...], parts: dict[str, str], disk: str | None, on_disk: dict[str, str]) -> list[str]:
@@ -54,7 +67,7 @@ def fill(commands: tuple[str, ...], parts: dict[str, str], disk: str | None, on_
 
     def value(match: re.Match[str]) -> str:
         name = match[1]
-        if name in values and values[name]:
+        if values.get(name):
             return shlex.quote(values[name])
         return UNKNOWN.get(name, name.upper())
 

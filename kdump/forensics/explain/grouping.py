@@ -17,6 +17,8 @@ MOST_UNKNOWN = 500
 """Maximum number of kinds of unknown entries. Further ones are only counted."""
 LONGEST_TEXT = 2000
 LONGEST_EXCEPTION = 1000
+ROUTINE = ("INFO", "DEBUG", "TRACE")
+"""Levels at which one explanation is enough for all that a message is about."""
 SUBJECTS = ("file", "partition", "directory", "group", "transactionalId", "topic", "nodeId")
 """Parts that tell two explanations of one message apart: the first of these that a message has."""
 _VARIABLE = re.compile(r"[0-9a-fA-F]{8,}|\d+|[\w-]{22}|/\S+|'[^']{0,200}'|\"[^\"]{0,200}\"")
@@ -50,7 +52,9 @@ def _reading(found: list[Match], context: dict[str, str]) -> Reading:
     root = next((match for match in found if not match.message.general), found[0])
     if found[0].message.general:  # what failed is in the exception, and the innermost one says why
         root = next((match for match in reversed(found) if not match.message.general), found[0])
-    inner = next((each for each in reversed(found) if not each.message.general and each.message is not root.message), None)
+    inner = next(
+        (each for each in reversed(found) if not each.message.general and each.message is not root.message), None
+    )
     carriers = dict.fromkeys(match.message.name for match in found if match.message is not root.message)
     if inner is not None:
         carriers.pop(inner.message.name, None)
@@ -75,6 +79,7 @@ class Groups:
         self.last: int | None = None
         self._known: dict[tuple[str, str], Explanation] = {}
         self._unknown: dict[str, Explanation] = {}
+        self._general: set[str | None] = set()
 
     def add(self, entry: Entry, *, anywhere: bool = False) -> None:
         """Add an entry; one of level INFO or lower only if it is known."""
@@ -92,6 +97,8 @@ class Groups:
             return
         self.known += 1
         subject = next((reading.parts[name] for name in SUBJECTS if name in reading.parts), "")
+        if entry.level in ROUTINE:
+            subject = ""
         key = (reading.message.name, subject)
         if key not in self._known and len(self._known) >= MOST_GROUPS:
             key = (reading.message.name, "")
@@ -99,6 +106,8 @@ class Groups:
         if found is None:
             found = self._known[key] = _explanation(entry, reading.message.name, reading.parts)
             _describe(found, reading.message)
+            if reading.message.general:
+                self._general.add(reading.message.name)
         _count(found, entry)
         found.loggedAs = tuple(dict.fromkeys((*found.loggedAs, *reading.carriers)))
         if found.causedBy is None and reading.inner is not None:
@@ -123,13 +132,14 @@ class Groups:
         _count(found, entry)
 
     def explanations(self) -> list[Explanation]:
-        """Return all: by level, then by line; the unknown ones at the end."""
-        return [*sorted(self._known.values(), key=_order), *sorted(self._unknown.values(), key=_order)]
+        """Return all in the order in which to look at them: errors before warnings; after them what only reports that
+        something else failed; then by line, because the first error usually causes the others. The unknown ones come
+        at the end."""
+        return [*sorted(self._known.values(), key=self._order), *sorted(self._unknown.values(), key=self._order)]
 
-
-def _order(found: Explanation) -> tuple[int, int]:
-    level = LEVELS.index(found.level) if found.level in LEVELS else 1
-    return max(level, 1), found.line  # FATAL is as urgent as ERROR
+    def _order(self, found: Explanation) -> tuple[int, bool, int]:
+        level = LEVELS.index(found.level) if found.level in LEVELS else 1
+        return max(level, 1), found.message in self._general, found.line  # FATAL is as urgent as ERROR
 
 
 def _explanation(entry: Entry, name: str | None, parts: dict[str, str]) -> Explanation:

@@ -1,4 +1,5 @@
-"""Reads the log of a broker or a client as entries: a line with a level, and the lines of its exceptions.
+"""Reads the log of a broker or a client as entries: a line with a level, and the lines of its exceptions. Lines may be
+in JSON, and have what containers and syslog write before them.
 
 Only entries above INFO, and those of a lower level with a text that a message of the catalogue has, are taken apart:
 gigabytes of other lines are searched block by block for what such entries contain.
@@ -6,10 +7,12 @@ gigabytes of other lines are searched block by block for what such entries conta
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
-from datetime import datetime, timezone
+from datetime import datetime, timezone, tzinfo
+from typing import Any
 
 LONGEST_LINE = 16_384
 """Bytes of a line that are kept; the rest is skipped."""
@@ -27,6 +30,14 @@ _HEAD = re.compile(
     rf"[ |:-]{{1,3}}(?:\[[^\]\n]{{0,200}}\] ){{0,2}}\[?{_LEVEL}\b\]?[ :|-]{{1,8}}(?P<text>.*)",
     re.DOTALL,
 )
+_PREFIX = re.compile(
+    r"\d{4}-\d\d-\d\dT[\d:.]{8,18}(?:Z|[+-]\d\d:?\d\d) (?:stdout|stderr) [FP] |"  # a container runtime (CRI)
+    r"\d{4}-\d\d-\d\dT[\d:.]{8,18}(?:Z|[+-]\d\d:?\d\d) (?=[\[{\t]|    )|"  # docker logs --timestamps
+    r"[\w.-]{1,64} {1,20}\| |"  # docker compose logs
+    r"\[pod/[^\]\n]{1,200}\] |"  # kubectl logs --prefix
+    r"[A-Z][a-z]{2} [ \d]\d \d\d:\d\d:\d\d [\w.-]{1,64} [\w.@/-]{1,64}(?:\[\d{1,8}\])?: "  # syslog, journald
+)
+"""What containers and syslog write before each line, also those of stack traces."""
 _SHORT = re.compile(rf"(?:\[[^\]\n]{{0,200}}\] ?)?{_LEVEL}\b(?:[ :]{{1,8}})(?P<text>.*)", re.DOTALL)
 _CLIENT = re.compile(
     r"%(?P<severity>[0-7])\|(?P<time>\d{1,12}\.\d{1,6})\|(?P<facility>\w{1,40})\|[^|\n]{0,200}\| ?(?P<text>.*)",
@@ -41,6 +52,8 @@ _CAUSE = re.compile(
     r"\s*Caused by: |Exception in thread "
 )
 _FRAME = re.compile(r"\s+at |\s*\.\.\. \d+ |\s+File \"|Traceback \(most recent")
+PYTHON_LOGGERS = ("aiokafka", "kafka", "root")
+"""Loggers without a dot, as Python's logging writes them before the message."""
 _NEEDLES = (b"WARN", b"ERROR", b"FATAL", b"CRITICAL", b"SEVERE", b"Exception", b"Error: ", b"\n%")
 
 
@@ -57,15 +70,18 @@ class Entry:
     causes: list[str] = field(default_factory=list)
 
 
-def parse_head(line: str) -> Entry | None:
-    """Return the entry that a line begins, None if it does not look like one."""
+def parse_head(line: str, zone: tzinfo = timezone.utc) -> Entry | None:
+    """Return the entry that a line begins, None if it does not look like one. `zone`: that of times without one."""
+    line = _PREFIX.sub("", line)
+    if line.startswith("{"):
+        return _of_json(line, zone)
     client = _CLIENT.match(line)
     if client is not None:
         time = round(float(client["time"]) * 1000)
         return Entry(client["text"], _RDKAFKA[client["severity"]], f"librdkafka {client['facility']}", time)
     head = _HEAD.match(line)
     if head is not None:
-        level, text, when = head["level"], head["text"], _epoch_ms(head["time"])
+        level, text, when = head["level"], head["text"], _epoch_ms(head["time"], zone)
     else:
         short = _SHORT.match(line)
         if short is None:
@@ -81,19 +97,70 @@ def parse_head(line: str) -> Entry | None:
             logger, text = thread["logger"], text[thread.end() :]
         else:
             first = _LOGGER_FIRST.match(text)
-            if first is not None and (head is None or "." in first["logger"]):
+            if first is not None and (head is None or "." in first["logger"] or first["logger"] in PYTHON_LOGGERS):
                 logger, text = first["logger"], first["text"]
     return Entry(text, _SAME.get(level, level), logger, when)
 
 
-def _epoch_ms(text: str) -> int | None:
-    """Return the time in epoch ms; UTC if it has no zone, as logs have none. None for a time that does not exist."""
+def _of_json(line: str, zone: tzinfo) -> Entry | None:
+    """Return the entry in a line of JSON: by log4j's JsonLayout or JsonTemplateLayout, logstash, or docker."""
+    try:
+        value = json.loads(line)
+    except (ValueError, RecursionError):
+        return None
+    if not isinstance(value, dict):
+        return None
+    inner = value.get("log")
+    if isinstance(inner, str):  # docker's json-file
+        return parse_head(inner.rstrip("\r\n"), zone) if not inner.startswith("{") else _of_json(inner, zone)
+    text, level = _first(value, "message", "msg"), _first(value, "level", "log.level", "severity")
+    if text is None or level is None or not re.fullmatch(_LEVEL, level.upper()):
+        return None
+    when: int | None = None
+    moment = next((value[key] for key in ("@timestamp", "timestamp", "time", "timeMillis") if key in value), None)
+    if isinstance(moment, str):
+        when = _epoch_ms(moment, zone)
+    elif isinstance(moment, (int, float)) and 0 < moment < 1 << 53:
+        when = round(moment)
+    elif isinstance(value.get("instant"), dict) and isinstance(value["instant"].get("epochSecond"), int):
+        when = value["instant"]["epochSecond"] * 1000
+    level = _SAME.get(level.upper(), level.upper())
+    entry = Entry(text, level, _first(value, "loggerName", "logger_name", "logger", "log.logger") or "", when)
+    entry.causes = list(_json_causes(value))[:MOST_CAUSES]
+    return entry
+
+
+def _docker_line(line: str) -> str:
+    """Return the text in a line of docker's json-file; other lines as they are."""
+    try:
+        inner = json.loads(line)["log"]
+    except (ValueError, RecursionError, LookupError, TypeError):
+        return line
+    return inner.rstrip("\r\n") if isinstance(inner, str) else line
+
+
+def _json_causes(value: dict[str, Any]) -> Iterator[str]:
+    stack = _first(value, "stack_trace", "exception", "error.stack_trace", "stackTrace")
+    if stack is not None:
+        yield from (line.strip() for line in stack.splitlines() if _CAUSE.match(line) and not _FRAME.match(line))
+    thrown = value.get("thrown")
+    while isinstance(thrown, dict):
+        yield f"{thrown.get('name')}: {thrown.get('message')}"
+        thrown = thrown.get("cause")
+
+
+def _first(value: dict[str, Any], *keys: str) -> str | None:
+    return next((value[key] for key in keys if isinstance(value.get(key), str)), None)
+
+
+def _epoch_ms(text: str, zone: tzinfo) -> int | None:
+    """Return the time in epoch ms, in `zone` if it has none. None for a time that does not exist."""
     text = text.replace(",", ".").replace("Z", "+00:00").replace("T", " ")
     text = re.sub(r" ?([+-]\d\d):?(\d\d)$", r"\1:\2", text)
     text = re.sub(r"\.(\d{1,9})", lambda match: "." + (match[1] + "00000")[:6], text)
     try:
         found = datetime.fromisoformat(text)
-        return round((found if found.tzinfo else found.replace(tzinfo=timezone.utc)).timestamp() * 1000)
+        return round((found if found.tzinfo else found.replace(tzinfo=zone)).timestamp() * 1000)
     except (ValueError, OverflowError):
         return None
 
@@ -102,7 +169,8 @@ class LogReader:
     """Reads blocks of a log. `literals`: texts in which entries of a lower level are of interest, too. `lines` counts
     the lines, when the last entry has been yielded."""
 
-    def __init__(self, literals: Iterable[bytes] = ()) -> None:
+    def __init__(self, literals: Iterable[bytes] = (), zone: tzinfo = timezone.utc) -> None:
+        self.zone = zone
         self.needles = (*_NEEDLES, *literals)
         self.lines = 0
         self._open: Entry | None = None
@@ -153,8 +221,9 @@ class LogReader:
             end = data.find(b"\n", start)
             at = end + 1
             line = data[start : min(end, start + LONGEST_LINE)].decode("utf-8", "surrogateescape").rstrip("\r")
-            entry = parse_head(line)
+            entry = parse_head(line, self.zone)
             if entry is None:
+                line = _PREFIX.sub("", line)
                 if not _CAUSE.match(line):
                     continue
                 entry = Entry(line, "ERROR")  # an exception without a line that logged it
@@ -187,6 +256,9 @@ class LogReader:
         while at < len(data):
             end = data.find(b"\n", at)
             line = data[at : min(end, at + LONGEST_LINE)].decode("utf-8", "surrogateescape").rstrip("\r")
+            line = _PREFIX.sub("", line)
+            if line.startswith("{"):  # docker's json-file
+                line = _docker_line(line)
             if _FRAME.match(line) or not line.strip():
                 at = end + 1
                 continue
@@ -195,7 +267,7 @@ class LogReader:
                     self._open.causes.append(line.strip())
                 at = end + 1
                 continue
-            if parse_head(line) is not None or not line[:1].isspace():
+            if parse_head(line, self.zone) is not None or not line[:1].isspace():
                 return at, True
             at = end + 1
         return at, False

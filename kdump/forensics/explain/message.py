@@ -91,12 +91,13 @@ class Message:
 
     @cached_property
     def patterns(self) -> tuple[Pattern, ...]:
-        return tuple(map(Pattern, self.texts))
+        """Its wordings, the longest first: of two that fit, the longer one has more of the text."""
+        return tuple(sorted(map(Pattern, self.texts), key=lambda pattern: -pattern.weight))
 
 
 class Pattern:
     """One wording of a message: literal texts, and the parts between them. `needle`: its longest literal text, which
-    every such message contains.
+    every such message contains; `weight`: number of characters in the literal texts.
 
     Parts are found from left to right, each up to the next occurrence of the text after it, without going back: so the
     time is that of reading the text once, whatever the text is."""
@@ -106,6 +107,7 @@ class Pattern:
         self.literals = _PART.split(text)[::2]
         self.names = _PART.findall(text)
         self.needle = max(self.literals, key=len)
+        self.weight = sum(map(len, self.literals))
 
     def match(self, text: str) -> dict[str, str] | None:
         """Return the named parts if the text is of this wording, else None."""
@@ -137,7 +139,11 @@ class Pattern:
             expression = PARTS.get(name, ANY)
             literal = self.literals[number + 1]
             if expression is ANY:
-                end = text.find(literal, at) if literal else _line_end(text, at)
+                if not literal or (number + 1 == len(self.names) and not (anywhere and literal.strip("."))):
+                    end = _line_end(text, at)
+                    end = text.rfind(literal, at, end) if literal else end
+                else:
+                    end = text.find(literal, at)
                 if end < 0 or (literal and end - at > LONGEST_PART) or (name not in OPTIONAL and end == at):
                     return None
             else:

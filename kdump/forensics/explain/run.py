@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from datetime import timezone, tzinfo
 
-from kdump.forensics.explain.answers import Explanation, ExplanationSummary
+from kdump.check.catalogue import CATALOGUE
+from kdump.forensics.explain.answers import Explanation, ExplanationSummary, FindingExplanation
 from kdump.forensics.explain.catalogue import find, messages
 from kdump.forensics.explain.commands import fill
 from kdump.forensics.explain.disk_evidence import DiskEvidence
@@ -19,17 +21,22 @@ SHORTEST_LITERAL = 12
 
 
 def explain_log(
-    path: str, disk: DiskEvidence | None = None, on_progress: Callable[[int], None] = lambda count: None
+    path: str,
+    disk: DiskEvidence | None = None,
+    *,
+    zone: tzinfo = timezone.utc,
+    on_progress: Callable[[int], None] = lambda count: None,
 ) -> Iterator[Explanation | ExplanationSummary]:
     """Yield the explanations of a log: a file, also compressed with gzip or zstd, or - for standard input; then the
     summary. Reads it once, with memory for the explanations alone (at most MOST_GROUPS and MOST_UNKNOWN of them).
 
-    `disk`: looks up what the messages are about. `on_progress` is called with numbers of bytes read. Raises SourceError
-    if the log cannot be opened; if it cannot be read to its end, the summary contains the error."""
+    `disk`: looks up what the messages are about; `zone`: time zone of the log, if its times have none. `on_progress` is
+    called with numbers of bytes read. Raises SourceError if the log cannot be opened; if it cannot be read to its end,
+    the summary contains the error."""
     source = careful_source(path)
     try:
         source.keep = False
-        reader, groups = LogReader(literals()), Groups()
+        reader, groups = LogReader(literals(), zone), Groups()
         for entry in reader.entries(_blocks(source, on_progress)):
             groups.add(entry)
         yield from _answers(groups, reader.lines, path, disk, source.error)
@@ -37,15 +44,17 @@ def explain_log(
         source.close()
 
 
-def explain_text(text: str, disk: DiskEvidence | None = None) -> Iterator[Explanation | ExplanationSummary]:
+def explain_text(
+    text: str, disk: DiskEvidence | None = None, *, zone: tzinfo = timezone.utc
+) -> Iterator[Explanation | ExplanationSummary]:
     """Yield the explanations of text that was pasted: a message, or several lines of a log; then the summary."""
     groups = Groups()
     lines = text.splitlines()
-    reader = LogReader(literals())
+    reader = LogReader(literals(), zone)
     entries = list(reader.entries([text.encode("utf-8", "surrogateescape")]))
     if len(lines) == 1 or not entries:
         first, *rest = lines or [""]
-        entry = parse_head(first) or Entry(first)
+        entry = parse_head(first, zone) or Entry(first)
         entry.causes = [*(line.strip() for line in rest if line.strip() and not line.lstrip().startswith("at "))]
         groups.add(entry, anywhere=True)
     for entry in entries if len(lines) > 1 else ():
@@ -53,16 +62,36 @@ def explain_text(text: str, disk: DiskEvidence | None = None) -> Iterator[Explan
     yield from _answers(groups, len(lines), "", disk, None)
 
 
-def explain_message(name: str, disk: str | None = None) -> Explanation | None:
-    """Return what a message, exception class or error code means, without a log; None if it is not known."""
+def explain_name(name: str, disk: DiskEvidence | None = None) -> Explanation | FindingExplanation | None:
+    """Return what a name means, without a log: the code of a finding, the name of a message, an exception class, or an
+    error code. None if it is not known."""
+    path = None if disk is None else disk.places.paths[0]
+    code = CATALOGUE.get(name)
+    if code is not None:
+        related = [message for message in messages() if name in message.codes]
+        return FindingExplanation(
+            code=code,
+            evidence=[] if disk is None else list(disk.findings(code)),
+            commands=fill(("kdump verify {disk} --only " + code.family,), {}, path, {}),
+            messages=tuple(message.name for message in related),
+            incidents=tuple(dict.fromkeys(message.incident for message in related if message.incident)),
+        )
     message = find(name)
     if message is None:
         return None
     groups = Groups()
     groups.add_message(message)
     found = groups.explanations()[0]
-    found.commands = fill(message.commands, {}, disk, {})
+    found.commands = fill(message.commands, {}, path, {})
+    if disk is not None:
+        found.evidence = disk.look(found, message)[0]
     return found
+
+
+def known_names() -> list[str]:
+    """Return all names that `explain_name` takes."""
+    exceptions = (name for message in messages() for name in message.exceptions)
+    return [*CATALOGUE, *(message.name for message in messages()), *exceptions]
 
 
 def literals() -> tuple[bytes, ...]:

@@ -30,6 +30,8 @@ RDKAFKA_FATAL = Message(
     texts=(
         "Fatal error: {error}: {cause}",
         "Fatal error: {cause}",
+        "Fatal transaction error: {cause}",
+        "{}: Fatal transaction error: {cause}",
         "{} fatal error: {error}: {cause}",
         "Local: Fatal error",
         "Local: Purged in queue",

@@ -115,6 +115,8 @@ EPOCH_OF_MARKER = Message(
     texts=(
         "Epoch of producer {producerId} at offset {offset} in {partition} is {producerEpoch}, which is < the "
         "last seen epoch {otherEpoch}",
+        "Epoch of producer {producerId} at offset {offset} in {partition} is {producerEpoch}, which is < the "
+        "last seen epoch {otherEpoch} (TV{})",
     ),
     source="ProducerAppendInfo",
     releases="2.8 to 4.3",

@@ -95,6 +95,7 @@ STRAY = Message(
         "Log in {file} marked stray and renamed to {otherFile}",
         "Found stray log dir Log(dir={file}, topic={topic}, partition={}): {reason}",
         "Found stray log dir UnifiedLog(dir={file}, topic={topic}, partition={}): {reason}",
+        "Found stray log dir Log(dir={file}, topicId={topicId}, topic={topic}, partition={}): {reason}",
         "Found stray log dir {}: {reason}",
     ),
     source="LogManager",
@@ -209,4 +210,25 @@ BAD_CONFIG = Message(
     cause="A typing error, a config that a newer release has removed, or one for a plug-in",
     impact="An unknown setting has no effect; an invalid value keeps the process from starting",
     action="Compare with the documentation of this release; remove what it does not know",
+)
+
+SHUTTING_DOWN = Message(
+    name="broker-shutting-down",
+    texts=(
+        "Shutting down because we were unable to register with the controller quorum.",
+        "Group coordinator is already shutting down.",
+        "Share coordinator is already shutting down.",
+        "Coordinator runtime is already shutting down.",
+        "Coordinator loader is already shutting down.",
+    ),
+    source="BrokerLifecycleManager, GroupCoordinatorService, ShareCoordinatorService, CoordinatorRuntime",
+    releases="2.8 to 4.3",
+    meaning="The broker, or a part of it, is shutting down",
+    cause="An earlier error, or SIGTERM. A broker that cannot register within initial.broker.registration.timeout.ms "
+    "gives up",
+    impact="The broker serves nothing",
+    commands=(PLAN,),
+    action="Read the first error before this line",
+    plan=True,
+    general=True,
 )

@@ -1,0 +1,390 @@
+"""What is on this disk where a message points to: the partition, the file and the bytes, their damage, and what the
+next startup does with them.
+
+What a message names is looked up; nothing else is read. The messages come in the order of their urgency, and after
+MOST_PARTITIONS partitions the rest are only located.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+
+from kdump.check.engine.units import CheckUnit, each_unit, units
+from kdump.check.finding import INFO, SEVERITIES, Code, Finding
+from kdump.check.options import Options
+from kdump.check.totals import CheckTotals
+from kdump.forensics.explain.answers import DIRECTORY, FILE, FINDING, PARTITION, STARTUP, Evidence, Explanation
+from kdump.forensics.explain.batch_evidence import at_offset, at_position
+from kdump.forensics.explain.catalogue import family_of, find
+from kdump.forensics.explain.disk_places import DiskPlaces
+from kdump.forensics.explain.message import Message
+from kdump.forensics.explain.state_evidence import DiskState
+from kdump.forensics.restart.directories import METADATA_LOG
+from kdump.forensics.restart.plan_values import CLEAN, DEGRADED, RECOVERY, STOPPED, PartitionPlan, RestartPlan
+from kdump.forensics.restart.restart_plan import restart_plan
+from kdump.format.count_text import count_text
+from kdump.log import file_system
+from kdump.log.errors import OnUnreadable, SourceError, raise_error
+from kdump.log.log_directory import LogDirectory
+from kdump.log.partition_directory import PartitionDirectory
+from kdump.log.paths import PARTITION as NAME
+from kdump.state.partition_summary import PartitionSummary, partition_summary
+
+MOST_PARTITIONS = 100
+"""Maximum number of partitions whose bytes are checked."""
+LARGEST = 1 << 30
+"""Bytes of segments up to which the records of a partition are checked, too; of larger ones only the headers and
+checksums are."""
+MOST_FINDINGS = 3
+"""Maximum number of findings that are named of a partition or a log directory; the others are counted."""
+MOST_OF_A_CODE = 20
+"""Maximum number of findings that are listed for one code."""
+SMALL = 1 << 30
+"""Bytes of segments on the disk up to which all of its topics are part of the predicted startup."""
+VERDICTS = {
+    CLEAN: "the broker starts without recovery",
+    RECOVERY: "the broker starts and recovers logs",
+    DEGRADED: "the broker starts without a log directory",
+    STOPPED: "the broker does not start",
+}
+NEEDED = ("identity", "kraft", "connections", "replication")
+OF_NETWORK = ("connections", "java_client", "other_clients")
+"""Families whose messages say nothing about a log directory unless they name a partition."""
+OFFSETS = ("offset", "endOffset", "baseOffset")
+IDS = ("topicId", "otherTopicId")
+NODES = ("nodeId", "otherNodeId")
+
+
+class DiskEvidence:
+    """Looks messages up on the disk at `paths`: log directories of one broker, or partition directories. Raises
+    SourceError for a path without Kafka files, unless `on_unreadable` is given. `on_progress` is called with numbers of
+    bytes as they are read."""
+
+    def __init__(
+        self,
+        paths: tuple[str, ...],
+        options: Options | None = None,
+        *,
+        on_unreadable: OnUnreadable = raise_error,
+        on_progress: Callable[[int], None] = lambda count: None,
+    ) -> None:
+        self.options = options or Options(now=round(time.time() * 1000))
+        self.places = DiskPlaces(paths, on_unreadable)
+        self.state = DiskState(self.places, self.options.limits)
+        self.on_progress = on_progress
+        self._topics: set[str] = set()
+        self._large: bool | None = None
+        self._plan: RestartPlan | SourceError | None = None
+        self._findings: dict[str, tuple[list[Finding], CheckTotals]] = {}
+        self._summaries: dict[str, PartitionSummary] = {}
+
+    def expect(self, found: list[Explanation]) -> None:
+        """Note what will be asked for, so that the startup is predicted once, and for these topics alone."""
+        for each in found:
+            name = NAME.match(each.about.get("partition", ""))
+            if name is not None:
+                self._topics.add(name["topic"])
+
+    def directory_of(self, found: Explanation) -> str | None:
+        """Return the log directory on this disk that a message is about; None if it is unknown which."""
+        place = self._partition(found)
+        if place is not None:
+            return os.path.dirname(os.path.abspath(place.path)) if place.source in ("", place.path) else place.source
+        directory = self._directory(found)
+        return None if directory is None else directory.path
+
+    def look(self, found: Explanation, message: Message | None) -> tuple[list[Evidence], dict[str, str]]:
+        """Return what is on the disk where a message points to, and the paths there of its partition and files, by the
+        names that they have in commands."""
+        paths: dict[str, str] = {}
+        try:
+            evidence = list(self._look(found, message, paths))
+        except SourceError as error:
+            evidence = [Evidence(FILE, "", None, None, f"not read: {error}")]
+        return list(dict.fromkeys(evidence)), paths
+
+    def _look(self, found: Explanation, message: Message | None, paths: dict[str, str]) -> Iterator[Evidence]:
+        about = found.about
+        place, directory = self._partition(found), self._directory(found)
+        if place is not None:
+            paths["path"] = place.path
+        yield from self._files(about, paths)
+        if place is not None:
+            yield from self._of_partition(place, about, message)
+        elif "partition" in about and self.places.directories:
+            yield self._absent(about["partition"], directory)
+        yield from self._of_state(about, place, message, directory)
+        concerns_disk = message is None or message.plan or message.codes or family_of(message) not in OF_NETWORK
+        if directory is not None and place is None and concerns_disk:
+            yield from self._of_directory(directory, about, message)
+        if message is not None and message.plan:
+            yield from self._startup(place, directory)
+
+    def _partition(self, found: Explanation) -> PartitionDirectory | None:
+        about = found.about
+        name = about.get("partition")
+        message = None if name is not None or found.message is None else find(found.message)
+        if message is not None and family_of(message) == "kraft":
+            name = METADATA_LOG
+        hint = about.get("file") or about.get("directory") or ""
+        return None if name is None else self.places.partition(name, hint)
+
+    def _directory(self, found: Explanation) -> LogDirectory | None:
+        about = found.about
+        return self.places.directory(about.get("directory") or about.get("file") or "")
+
+    def findings(self, code: Code) -> Iterator[Evidence]:
+        """Yield where the disk has findings with this code. Reads all of it, as verify --only FAMILY does."""
+        only = frozenset((code.family,)) if code.family != "bytes" else frozenset(("bytes",))
+        options = replace(self.options, only=only)
+        totals = CheckTotals()
+        count = 0
+        for unit in units(self.places.paths, options, totals.add_unreadable):
+            for finding in unit.run(totals, self.on_progress):
+                if finding.code != code.code:
+                    continue
+                count += 1
+                if count <= MOST_OF_A_CODE:
+                    text = f"{finding.severity} {finding.code}: {finding.message}"
+                    yield Evidence(FINDING, finding.file, finding.position, finding.offset, text)
+        if count > MOST_OF_A_CODE:
+            more = count_text(count - MOST_OF_A_CODE, "more finding")
+            yield Evidence(FINDING, self.places.paths[0], None, None, f"and {more} with this code")
+        for problem in totals.unread[:MOST_FINDINGS]:
+            yield Evidence(FINDING, self.places.paths[0], None, None, f"not read: {problem}")
+        if not count:
+            text = f"no such finding in {count_text(totals.partitions, 'partition')}"
+            yield Evidence(FINDING, self.places.paths[0], None, None, text)
+
+    # --- Files and bytes -----------------------------------------------------------------------------------------
+
+    def _files(self, about: dict[str, str], paths: dict[str, str]) -> Iterator[Evidence]:
+        for part in ("file", "otherFile"):
+            if part not in about:
+                continue
+            located = self.places.file(about[part])
+            if located is None:
+                continue
+            path, exists = located
+            paths[part] = path
+            if not exists:
+                yield Evidence(FILE, path, None, None, f"{_short(path)}: not there now")
+            elif not file_system.isdir(path):
+                yield Evidence(FILE, path, None, None, f"{_short(path)}: {count_text(_size(path), 'byte')}")
+
+    def _of_partition(
+        self, place: PartitionDirectory, about: dict[str, str], message: Message | None
+    ) -> Iterator[Evidence]:
+        facts = self._summary(place)
+        name = f"{place.topic}-{place.partition}"
+        text = f"{name}{f' ({place.state})' if place.state else ''}: {count_text(len(facts.segments), 'segment')}"
+        text += f", {count_text(facts.size, 'byte')}"
+        if facts.log_start is not None:
+            text += f", log start offset {facts.log_start}"
+        if facts.log_end is not None:
+            text += f", log end offset {facts.log_end}"
+        if facts.high_watermark is not None:
+            text += f", checkpointed high watermark {facts.high_watermark}"
+        yield Evidence(PARTITION, place.path, None, None, text)
+        limits = self.options.limits
+        log = self.places.file(about.get("file", ""))
+        if "position" in about and log is not None and log[1]:
+            at = at_position(log[0], int(about["position"]), limits)
+            if at is not None:
+                yield at
+        for part in OFFSETS:
+            if part in about and int(about[part]) >= 0:
+                found = at_offset(place, int(about[part]), limits)
+                if found is not None:
+                    yield found
+                break
+        yield from self._damage(place.path, place, message, about)
+
+    def _summary(self, place: PartitionDirectory) -> PartitionSummary:
+        facts = self._summaries.get(place.path)
+        if facts is None:
+            above = self.places.directory(place.path)
+            clean = above.is_clean if above is not None else None
+            facts = partition_summary(place, clean)
+            if facts.size <= LARGEST:
+                facts.read(quick=True)
+            self._summaries[place.path] = facts
+        return facts
+
+    def _absent(self, name: str, directory: LogDirectory | None) -> Evidence:
+        path = self.places.paths[0] if directory is None else directory.path
+        return Evidence(PARTITION, path, None, None, f"{name}: no directory on this disk")
+
+    def _of_directory(
+        self, directory: LogDirectory, about: dict[str, str], message: Message | None
+    ) -> Iterator[Evidence]:
+        live = sum(not each.state for each in directory.partitions)
+        text = f"{count_text(live, 'partition')}, "
+        text += "shut down cleanly" if directory.is_clean else "without a clean-shutdown file"
+        yield Evidence(DIRECTORY, directory.path, None, None, text)
+        if message is not None and (message.plan or message.codes):
+            yield from self._damage(directory.path, directory, message, about)
+
+    # --- Findings ------------------------------------------------------------------------------------------------
+
+    def _damage(
+        self, path: str, place: PartitionDirectory | LogDirectory, message: Message | None, about: dict[str, str]
+    ) -> Iterator[Evidence]:
+        """Yield the findings about a partition, or the files in the root of a log directory: first those that belong
+        to the message."""
+        checked = self._check(path, place)
+        if checked is None:
+            text = f"not checked: more than {MOST_PARTITIONS} partitions; run kdump verify {path}"
+            yield Evidence(FINDING, path, None, None, text)
+            return
+        findings, totals = checked
+        codes = () if message is None else message.codes
+        named = os.path.basename(about.get("file", ""))
+
+        def order(finding: Finding) -> tuple[bool, bool, int]:
+            other_file = not named or os.path.basename(finding.file) != named
+            return finding.code not in codes, other_file, SEVERITIES.index(finding.severity)
+
+        shown = [each for each in findings if each.severity != INFO or each.code in codes]
+        for each in sorted(shown, key=order)[:MOST_FINDINGS]:
+            text = f"{each.severity} {each.code}: {each.message}"
+            yield Evidence(FINDING, each.file, each.position, each.offset, text)
+        if len(shown) > MOST_FINDINGS:
+            more = count_text(len(shown) - MOST_FINDINGS, "more finding")
+            yield Evidence(FINDING, path, None, None, f"and {more}: kdump verify {path}")
+        for problem in totals.unread[:MOST_FINDINGS]:
+            yield Evidence(FINDING, path, None, None, f"not read: {problem}")
+        if not shown and not totals.unread:
+            text = f"verify finds no damage in {count_text(totals.files, 'file')}"
+            if isinstance(place, PartitionDirectory):
+                text += f", {count_text(totals.batches, 'batch', 'batches')}"
+                if self._summary(place).size > LARGEST:
+                    text += " (headers and checksums only)"
+            yield Evidence(FINDING, path, None, None, text)
+
+    def _check(self, path: str, place: PartitionDirectory | LogDirectory) -> tuple[list[Finding], CheckTotals] | None:
+        known = self._findings.get(path)
+        if known is not None or len(self._findings) >= MOST_PARTITIONS:
+            return known
+        totals = CheckTotals()
+        unit: CheckUnit | None
+        if isinstance(place, LogDirectory):
+            every = each_unit(list(self.places.directories), self.options)
+            unit = next((each for each in every if each.directory is place), None)
+        else:
+            headers_only = self._summary(place).size > LARGEST
+            options = Options(now=self.options.now, headers_only=headers_only, limits=self.options.limits)
+            unit = next(iter(units((path,), options, totals.add_unreadable)), None)
+        findings = [] if unit is None else list(unit.run(totals, self.on_progress))
+        self._findings[path] = findings, totals
+        return findings, totals
+
+    # --- State and startup ---------------------------------------------------------------------------------------
+
+    def _of_state(
+        self,
+        about: dict[str, str],
+        place: PartitionDirectory | None,
+        message: Message | None,
+        directory: LogDirectory | None,
+    ) -> Iterator[Evidence]:
+        state = self.state
+        family = "" if message is None else family_of(message)
+        if "producerId" in about and place is not None and place.segments:
+            yield from state.producer(int(about["producerId"]), place)
+        if "transactionalId" in about:
+            yield from state.transactional_id(about["transactionalId"])
+        if "group" in about:
+            yield from state.group(about["group"])
+        ids = tuple(about[part] for part in IDS if part in about)
+        topic = None if place is None else place.topic
+        number = None if place is None else place.partition
+        if ids or "topic" in about or (family == "replication" and topic is not None):
+            yield from state.topic(about.get("topic", topic), ids, number)
+        for part in NODES:
+            if part in about and family in NEEDED:
+                yield from state.node(int(about[part]))
+        if family == "identity":
+            for each in self.places.directories if directory is None else [directory]:
+                yield state.identity(each)
+        if family in ("kraft", "connections") and "nodeId" not in about:
+            yield from state.quorum()
+
+    def _startup(self, place: PartitionDirectory | None, directory: LogDirectory | None) -> Iterator[Evidence]:
+        """Yield what the next startup does: with the partition, or with the directory."""
+        plan = self._predicted()
+        if plan is None:
+            return
+        if isinstance(plan, SourceError):
+            yield Evidence(STARTUP, "", None, None, f"startup not predicted: {plan}")
+            return
+        if place is not None:
+            found = [each for each in plan.partitions if each.path == place.path]
+            for each in found:
+                yield from _partition_startup(each)
+            if found:
+                return
+        stops = plan.allStops
+        text = f"next startup: {VERDICTS[plan.verdict]}"
+        if not stops and self._is_partial():
+            text += f" (examined: {count_text(len(self._topics), 'topic')} of the log; run kdump restart-plan for all)"
+        yield Evidence(STARTUP, "" if directory is None else directory.path, None, None, text)
+        for stop in stops[:MOST_FINDINGS]:
+            yield Evidence(STARTUP, stop.file, stop.position, stop.offset, f"next startup: {stop.message}")
+
+    def _predicted(self) -> RestartPlan | SourceError | None:
+        if self._plan is None and self.places.directories:
+            try:
+                self._plan = restart_plan(
+                    [each.path for each in self.places.directories],
+                    self.options,
+                    is_selected=(lambda topic: topic in self._topics) if self._is_partial() else (lambda topic: True),
+                    on_progress=self.on_progress,
+                )
+            except SourceError as error:
+                self._plan = error
+        return self._plan
+
+    def _is_partial(self) -> bool:
+        """Return True if the disk is too large to predict the startup of all topics."""
+        if self._large is None:
+            size = 0
+            for found in self.places.partitions.values():
+                size += sum(_size(each.log.path) for it in found for each in it.segments if each.log is not None)
+                if size > SMALL:
+                    break
+            self._large = size > SMALL
+        return self._large
+
+
+def _partition_startup(plan: PartitionPlan) -> Iterator[Evidence]:
+    for stop in plan.stops:
+        yield Evidence(STARTUP, stop.file, stop.position, stop.offset, f"next startup: {stop.message}")
+    if plan.stray:
+        yield Evidence(STARTUP, plan.path, None, None, f"next startup: the directory becomes stray: {plan.stray}")
+    for cut in plan.cuts[:MOST_FINDINGS]:
+        records = "" if not cut.records else f", {count_text(cut.records, 'valid record')} lost"
+        where = f"{count_text(cut.size, 'byte')} at byte {cut.position}"
+        text = f"next startup: {where} {cut.kind}{records}"
+        yield Evidence(STARTUP, cut.file, cut.position, cut.offset, text)
+    if plan.stops or plan.stray:
+        return
+    text = "next startup: "
+    text += f"{count_text(plan.recovered, 'segment')} recovered" if plan.recovered else "loaded without recovery"
+    if plan.logEndOffset is not None:
+        text += f", log end offset {plan.logEndOffset}"
+    yield Evidence(STARTUP, plan.path, None, None, text)
+
+
+def _size(path: str) -> int:
+    try:
+        return file_system.getsize(path)
+    except OSError:
+        return 0
+
+
+def _short(path: str) -> str:
+    return "/".join(path.split("/")[-2:])

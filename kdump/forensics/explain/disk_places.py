@@ -1,0 +1,81 @@
+"""Finds on this disk what a message names by the path on the broker's disk."""
+
+from __future__ import annotations
+
+import os
+import re
+
+from kdump.log import file_system
+from kdump.log.directory_listing import parent
+from kdump.log.errors import OnUnreadable, SourceError, raise_error
+from kdump.log.find_directories import find_directories
+from kdump.log.log_directory import LogDirectory
+from kdump.log.partition_directory import PartitionDirectory
+from kdump.log.paths import PARTITION
+
+_NAMED = re.compile(r"(?P<name>[\w.-]{1,249}-\d{1,10})(?:\.[0-9a-f]{32}-(?:delete|future|stray))?")
+
+
+class DiskPlaces:
+    """The log directories and partitions at these paths. Raises SourceError for a path without Kafka files, unless
+    `on_unreadable` is given."""
+
+    def __init__(self, paths: tuple[str, ...], on_unreadable: OnUnreadable = raise_error) -> None:
+        self.paths = paths
+        self.directories: list[LogDirectory] = []
+        self.partitions: dict[str, list[PartitionDirectory]] = {}
+        """By topic-partition, with the directories that are not live."""
+        for path in paths:
+            try:
+                for place in find_directories(path, on_unreadable):
+                    if isinstance(place, LogDirectory):
+                        self.directories.append(place)
+                        for each in place.partitions:
+                            self._add(each)
+                    elif isinstance(place, PartitionDirectory):
+                        self._add(place)
+                    else:
+                        raise SourceError(f"{path}: not a directory; pass a log directory or a partition directory")
+            except SourceError as error:
+                on_unreadable(error)
+
+    def _add(self, place: PartitionDirectory) -> None:
+        if place.topic is not None:
+            self.partitions.setdefault(f"{place.topic}-{place.partition}", []).append(place)
+
+    def partition(self, name: str, directory: str = "") -> PartitionDirectory | None:
+        """Return the partition topic-partition, the live directory first. `directory`: a path in the message, which
+        decides if several directories have it."""
+        found = self.partitions.get(name, [])
+        if directory and len(found) > 1:
+            last = {part for part in directory.split("/") if part}
+            found = sorted(found, key=lambda each: os.path.basename(os.path.abspath(parent(each.path))) not in last)
+        return min(found, key=lambda each: bool(each.state), default=None)
+
+    def directory(self, path: str) -> LogDirectory | None:
+        """Return the log directory that a path in a message names, or is in: the only one, or one with that name."""
+        if len(self.directories) == 1:
+            return self.directories[0]
+        parts = set(path.split("/"))
+        return next((each for each in self.directories if os.path.basename(os.path.abspath(each.path)) in parts), None)
+
+    def file(self, path: str) -> tuple[str, bool] | None:
+        """Return where the file of a message is on this disk, and whether it is there; None for a path of something
+        else. A file that the broker has renamed since counts as missing."""
+        parts = path.rstrip("/").split("/")
+        for number in range(len(parts) - 1, -1, -1):
+            named = _NAMED.fullmatch(parts[number])
+            place = None if named is None else self.partition(named["name"], path)
+            if place is not None:
+                here = os.path.join(place.path, *parts[number + 1 :])
+                return here, file_system.exists(here)
+            if named is not None and PARTITION.match(parts[number]) and number < len(parts) - 1:
+                directory = self.directory(path)  # a partition that is not on this disk
+                return (os.path.join(directory.path, *parts[number:]), False) if directory is not None else None
+        directory = self.directory(path)
+        if directory is None:
+            return None
+        if os.path.basename(os.path.abspath(directory.path)) == parts[-1]:
+            return directory.path, True
+        here = os.path.join(directory.path, parts[-1])
+        return (here, True) if file_system.exists(here) else None
