@@ -115,7 +115,7 @@ at-work: $(VENV)/.ready $(VENV)/.test $(VENV)/.spark $(JARS)
 $(JARS):
 	mvn -q -B -f tools/kafka-jars.xml dependency:copy-dependencies -DoutputDirectory=$(abspath $(JARS))
 
-$(DISKS): tests/corpus/disks.tar.zst tests/corpus/oracle.tar.zst | $(VENV)/.ready
+$(DISKS): tests/corpus/disks.tar.zst tests/corpus/oracle.tar.zst tests/corpus/logs.tar.zst | $(VENV)/.ready
 	$(BIN)/python -m tools.corpus
 	@touch $@
 

@@ -1,7 +1,7 @@
-"""Disks and oracles of tests/corpus: packed in the repository, unpacked once into build/corpus.
+"""Disks, oracles and logs of tests/corpus: packed in the repository, unpacked once into build/corpus.
 
-    python -m tools.corpus                    unpacks them if necessary, and prints the directory
-    python -m tools.corpus pack DISKS ORACLE  packs new ones, made as described in tests/corpus/README.md
+    python -m tools.corpus                         unpacks them if necessary, and prints the directory
+    python -m tools.corpus pack DISKS ORACLE LOGS  packs new ones, made as described in tests/corpus/README.md
 
 An archive is a tar compressed with zstd, with sorted names and fixed times and modes, so that the same files always
 give the same archive.
@@ -23,7 +23,7 @@ import zstandard
 ROOT = Path(__file__).resolve().parents[1]
 PACKED = ROOT / "tests" / "corpus"
 UNPACKED = ROOT / "build" / "corpus"
-PARTS = ("disks", "oracle")
+PARTS = ("disks", "oracle", "logs")
 MADE = 1_795_248_000
 """Modification time of every file in epoch seconds: 2026-11-21T08:00:00Z."""
 BLOCK = 4096
@@ -45,7 +45,7 @@ def digest() -> str:
 
 
 def unpack(target: Path = UNPACKED) -> Path:
-    """Return the directory with `disks` and `oracle`; unpacks them unless that has been done with the same archives.
+    """Return the directory with `disks`, `oracle` and `logs`; unpacks them unless that has been done with the same archives.
 
     Safe for concurrent processes: each unpacks into a directory of its own and then renames it.
     """

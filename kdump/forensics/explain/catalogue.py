@@ -9,7 +9,7 @@ from functools import cache
 from importlib import import_module
 from typing import NamedTuple
 
-from kdump.forensics.explain.message import CAUSE, Message
+from kdump.forensics.explain.message import CAUSE, Message, Pattern
 
 FAMILIES: dict[str, str] = {
     "record_reads": "Records that cannot be read",
@@ -38,7 +38,9 @@ _EXCEPTION = re.compile(
 """The class of an exception, and what is before its message."""
 _CONTEXT = re.compile(r"\[(?P<text>[^\]\n]{1,600})\]:? ")
 """What a component of Kafka writes before its messages: [LogLoader partition=orders-0, dir=/data] …"""
-_FACT = re.compile(r"(?P<name>partition|dir|groupId|transactionalId|topic)=(?P<value>[^,\n]{1,400})")
+_FACT = re.compile(
+    r"(?P<name>partition|dir|groupId|transactionalId|topic)=(?P<value>[^,\n]{1,400})|GroupId (?P<group>[^,\n]{1,400})"
+)
 _FACT_PARTS = {"partition": "partition", "dir": "directory", "groupId": "group", "transactionalId": "transactionalId"}
 DEEPEST = 6
 """Maximum number of messages inside each other."""
@@ -98,7 +100,9 @@ def without_context(text: str) -> tuple[str, dict[str, str]]:
         if context is None:
             break
         for fact in _FACT.finditer(context["text"]):
-            if fact["name"] in _FACT_PARTS:
+            if fact["group"] is not None:
+                parts["group"] = fact["group"]
+            elif fact["name"] in _FACT_PARTS:
                 parts[_FACT_PARTS[fact["name"]]] = fact["value"]
         text = text[context.end() :]
     return text, parts
@@ -121,20 +125,36 @@ def alternatives(text: str) -> list[Match]:
     text, context = without_context(text)
     exception = _EXCEPTION.match(text)
     texts = [text] if exception is None else [text[exception.end() :], text]
-    found = []
+    found: dict[str, tuple[int, Match]] = {}
+    for candidate in texts:
+        for message, pattern in _wordings(candidate):
+            known = found.get(message.name)
+            if known is None or known[0] < pattern.weight:
+                parts = pattern.match(candidate)
+                if parts is not None:
+                    found[message.name] = pattern.weight, Match(message, {**context, **parts})
+    return [match for _, match in sorted(found.values(), key=lambda each: -each[0])]
+
+
+BEGINNING = 4
+"""Number of characters of a text that select the wordings it is compared with."""
+
+
+@cache
+def _by_beginning() -> dict[str, list[tuple[Message, Pattern]]]:
+    """Return the wordings by their beginning; those that begin with a part, or shortly before one, under ""."""
+    found: dict[str, list[tuple[Message, Pattern]]] = {}
     for message in messages():
-        best = next(
-            (
-                (pattern.weight, parts)
-                for pattern in message.patterns
-                for candidate in texts
-                if (parts := pattern.match(candidate)) is not None
-            ),
-            None,
-        )
-        if best is not None:
-            found.append((best[0], Match(message, {**context, **best[1]})))
-    return [match for _, match in sorted(found, key=lambda each: -each[0])]
+        for pattern in message.patterns:
+            first = pattern.literals[0]
+            found.setdefault(first[:BEGINNING] if len(first) >= BEGINNING else "", []).append((message, pattern))
+    return found
+
+
+def _wordings(text: str) -> Iterator[tuple[Message, Pattern]]:
+    """Yield the wordings that the text may be."""
+    yield from _by_beginning().get(text[:BEGINNING], ())
+    yield from _by_beginning().get("", ())
 
 
 def _match(text: str) -> Match | None:

@@ -13,12 +13,13 @@ from collections.abc import Callable, Iterator
 from dataclasses import replace
 
 from kdump.check.engine.units import CheckUnit, each_unit, units
-from kdump.check.finding import INFO, SEVERITIES, Code, Finding
+from kdump.check.finding import ERROR, INFO, SEVERITIES, Code, Finding
 from kdump.check.options import Options
 from kdump.check.totals import CheckTotals
 from kdump.forensics.explain.answers import DIRECTORY, FILE, FINDING, PARTITION, STARTUP, Evidence, Explanation
 from kdump.forensics.explain.batch_evidence import at_offset, at_position
 from kdump.forensics.explain.catalogue import family_of, find
+from kdump.forensics.explain.commands import partition_of
 from kdump.forensics.explain.disk_places import DiskPlaces
 from kdump.forensics.explain.message import Message
 from kdump.forensics.explain.state_evidence import DiskState
@@ -42,8 +43,9 @@ MOST_FINDINGS = 3
 """Maximum number of findings that are named of a partition or a log directory; the others are counted."""
 MOST_OF_A_CODE = 20
 """Maximum number of findings that are listed for one code."""
-SMALL = 1 << 30
-"""Bytes of segments on the disk up to which all of its topics are part of the predicted startup."""
+SMALL = 1 << 28
+"""Bytes of segments on the disk up to which all of it is read, if need be: for the predicted startup of all topics, and
+for messages that name no partition."""
 VERDICTS = {
     CLEAN: "the broker starts without recovery",
     RECOVERY: "the broker starts and recovers logs",
@@ -77,6 +79,7 @@ class DiskEvidence:
         self.on_progress = on_progress
         self._topics: set[str] = set()
         self._large: bool | None = None
+        self._every: list[Finding] | None = None
         self._plan: RestartPlan | SourceError | None = None
         self._findings: dict[str, tuple[list[Finding], CheckTotals]] = {}
         self._summaries: dict[str, PartitionSummary] = {}
@@ -129,6 +132,10 @@ class DiskEvidence:
         message = None if name is not None or found.message is None else find(found.message)
         if message is not None and family_of(message) == "kraft":
             name = METADATA_LOG
+        if name is not None and "file" in about and partition_of({"file": about["file"]}) is None:
+            located = self.places.file(about["file"])
+            if located is not None and located[1]:
+                return None  # a file in the root of the log directory, which concerns all partitions
         hint = about.get("file") or about.get("directory") or ""
         return None if name is None else self.places.partition(name, hint)
 
@@ -189,6 +196,9 @@ class DiskEvidence:
         if facts.high_watermark is not None:
             text += f", checkpointed high watermark {facts.high_watermark}"
         yield Evidence(PARTITION, place.path, None, None, text)
+        for other in self.places.partitions[name]:
+            if other.path != place.path:
+                yield Evidence(PARTITION, other.path, None, None, f"{name}: also in {other.path}")
         limits = self.options.limits
         log = self.places.file(about.get("file", ""))
         if "position" in about and log is not None and log[1]:
@@ -227,6 +237,32 @@ class DiskEvidence:
         yield Evidence(DIRECTORY, directory.path, None, None, text)
         if message is not None and (message.plan or message.codes):
             yield from self._damage(directory.path, directory, message, about)
+            if message.codes and "partition" not in about:
+                yield from self._anywhere(directory, message.codes)
+
+    def _anywhere(self, directory: LogDirectory, codes: tuple[str, ...]) -> Iterator[Evidence]:
+        """Yield the findings in any partition that belong to a message without a partition, if the disk is small."""
+        if self._is_partial():
+            text = f"the message names no partition; kdump verify {directory.path} checks all of them"
+            yield Evidence(FINDING, directory.path, None, None, text)
+            return
+        if self._every is None:
+            totals = CheckTotals()
+            every = units(self.places.paths, self.options, totals.add_unreadable)
+            self._every = [
+                finding
+                for unit in every
+                if unit.directory is None
+                for finding in unit.run(totals, self.on_progress)
+                if finding.severity != INFO
+            ]
+        found = [finding for finding in self._every if finding.code in codes]
+        for each in found[:MOST_FINDINGS]:
+            text = f"{each.severity} {each.code}: {each.message}"
+            yield Evidence(FINDING, each.file, each.position, each.offset, text)
+        if len(found) > MOST_FINDINGS:
+            more = count_text(len(found) - MOST_FINDINGS, "more finding")
+            yield Evidence(FINDING, directory.path, None, None, f"and {more}: kdump verify {directory.path}")
 
     # --- Findings ------------------------------------------------------------------------------------------------
 
@@ -248,18 +284,22 @@ class DiskEvidence:
             other_file = not named or os.path.basename(finding.file) != named
             return finding.code not in codes, other_file, SEVERITIES.index(finding.severity)
 
-        shown = [each for each in findings if each.severity != INFO or each.code in codes]
-        for each in sorted(shown, key=order)[:MOST_FINDINGS]:
+        real = [each for each in findings if each.severity != INFO or each.code in codes]
+        shown = sorted((each for each in real if each.severity == ERROR or each.code in codes), key=order)
+        shown = shown[:MOST_FINDINGS]
+        for each in shown:
             text = f"{each.severity} {each.code}: {each.message}"
             yield Evidence(FINDING, each.file, each.position, each.offset, text)
-        if len(shown) > MOST_FINDINGS:
-            more = count_text(len(shown) - MOST_FINDINGS, "more finding")
-            yield Evidence(FINDING, path, None, None, f"and {more}: kdump verify {path}")
+        if len(real) > len(shown):
+            more = count_text(len(real) - len(shown), "more finding" if shown else "warning")
+            yield Evidence(FINDING, path, None, None, f"{'and ' if shown else ''}{more}: kdump verify {path}")
         for problem in totals.unread[:MOST_FINDINGS]:
             yield Evidence(FINDING, path, None, None, f"not read: {problem}")
-        if not shown and not totals.unread:
+        if not real and not totals.unread:
             text = f"verify finds no damage in {count_text(totals.files, 'file')}"
-            if isinstance(place, PartitionDirectory):
+            if isinstance(place, LogDirectory):
+                text += " next to the partitions"
+            else:
                 text += f", {count_text(totals.batches, 'batch', 'batches')}"
                 if self._summary(place).size > LARGEST:
                     text += " (headers and checksums only)"
@@ -325,10 +365,13 @@ class DiskEvidence:
             found = [each for each in plan.partitions if each.path == place.path]
             for each in found:
                 yield from _partition_startup(each)
-            if found:
+            if found and (plan.verdict not in (STOPPED, DEGRADED) or any(each.stops for each in found)):
                 return
         stops = plan.allStops
         text = f"next startup: {VERDICTS[plan.verdict]}"
+        ids = sorted({each.clusterId for each in plan.directories if each.clusterId})
+        if plan.verdict != STOPPED and ids:
+            text += f", if the cluster has the ID {' and '.join(ids)}"
         if not stops and self._is_partial():
             text += f" (examined: {count_text(len(self._topics), 'topic')} of the log; run kdump restart-plan for all)"
         yield Evidence(STARTUP, "" if directory is None else directory.path, None, None, text)

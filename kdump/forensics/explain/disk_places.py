@@ -5,13 +5,13 @@ from __future__ import annotations
 import os
 import re
 
+from kdump.forensics.explain.commands import partition_of
 from kdump.log import file_system
 from kdump.log.directory_listing import parent
 from kdump.log.errors import OnUnreadable, SourceError, raise_error
 from kdump.log.find_directories import find_directories
 from kdump.log.log_directory import LogDirectory
 from kdump.log.partition_directory import PartitionDirectory
-from kdump.log.paths import PARTITION
 
 _NAMED = re.compile(r"(?P<name>[\w.-]{1,249}-\d{1,10})(?:\.[0-9a-f]{32}-(?:delete|future|stray))?")
 
@@ -44,13 +44,15 @@ class DiskPlaces:
             self.partitions.setdefault(f"{place.topic}-{place.partition}", []).append(place)
 
     def partition(self, name: str, directory: str = "") -> PartitionDirectory | None:
-        """Return the partition topic-partition, the live directory first. `directory`: a path in the message, which
-        decides if several directories have it."""
-        found = self.partitions.get(name, [])
-        if directory and len(found) > 1:
-            last = {part for part in directory.split("/") if part}
-            found = sorted(found, key=lambda each: os.path.basename(os.path.abspath(parent(each.path))) not in last)
-        return min(found, key=lambda each: bool(each.state), default=None)
+        """Return the partition topic-partition: of several directories, the one that a path in the message names, else
+        the live one."""
+        last = {part for part in directory.split("/") if part}
+
+        def order(place: PartitionDirectory) -> tuple[bool, bool, bool]:
+            own, above = os.path.basename(os.path.abspath(place.path)), os.path.abspath(parent(place.path))
+            return own not in last, os.path.basename(above) not in last, bool(place.state)
+
+        return min(self.partitions.get(name, []), key=order, default=None)
 
     def directory(self, path: str) -> LogDirectory | None:
         """Return the log directory that a path in a message names, or is in: the only one, or one with that name."""
@@ -69,7 +71,7 @@ class DiskPlaces:
             if place is not None:
                 here = os.path.join(place.path, *parts[number + 1 :])
                 return here, file_system.exists(here)
-            if named is not None and PARTITION.match(parts[number]) and number < len(parts) - 1:
+            if named is not None and partition_of({"file": path}) == named["name"]:
                 directory = self.directory(path)  # a partition that is not on this disk
                 return (os.path.join(directory.path, *parts[number:]), False) if directory is not None else None
         directory = self.directory(path)

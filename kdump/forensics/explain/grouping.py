@@ -20,7 +20,7 @@ LONGEST_EXCEPTION = 1000
 ROUTINE = ("INFO", "DEBUG", "TRACE")
 """Levels at which one explanation is enough for all that a message is about."""
 SUBJECTS = ("file", "partition", "directory", "group", "transactionalId", "topic", "nodeId")
-"""Parts that tell two explanations of one message apart: the first of these that a message has."""
+"""Parts that tell two explanations of one message apart."""
 _VARIABLE = re.compile(r"[0-9a-fA-F]{8,}|\d+|[\w-]{22}|/\S+|'[^']{0,200}'|\"[^\"]{0,200}\"")
 
 
@@ -96,9 +96,7 @@ class Groups:
             self._add_unknown(entry)
             return
         self.known += 1
-        subject = next((reading.parts[name] for name in SUBJECTS if name in reading.parts), "")
-        if entry.level in ROUTINE:
-            subject = ""
+        subject = "" if entry.level in ROUTINE else _subject(reading.parts)
         key = (reading.message.name, subject)
         if key not in self._known and len(self._known) >= MOST_GROUPS:
             key = (reading.message.name, "")
@@ -140,6 +138,12 @@ class Groups:
     def _order(self, found: Explanation) -> tuple[int, bool, int]:
         level = LEVELS.index(found.level) if found.level in LEVELS else 1
         return max(level, 1), found.message in self._general, found.line  # FATAL is as urgent as ERROR
+
+
+def _subject(parts: dict[str, str]) -> str:
+    """Return what an entry is about: the partition of a file, else the first of SUBJECTS that it has."""
+    named = partition_of({name: parts[name] for name in ("file",) if name in parts})
+    return named or next((parts[name] for name in SUBJECTS if name in parts), "")
 
 
 def _explanation(entry: Entry, name: str | None, parts: dict[str, str]) -> Explanation:

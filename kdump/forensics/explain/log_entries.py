@@ -70,9 +70,14 @@ class Entry:
     causes: list[str] = field(default_factory=list)
 
 
+def _without_prefix(line: str) -> str:
+    prefix = _PREFIX.match(line)
+    return line if prefix is None else line[prefix.end() :]
+
+
 def parse_head(line: str, zone: tzinfo = timezone.utc) -> Entry | None:
     """Return the entry that a line begins, None if it does not look like one. `zone`: that of times without one."""
-    line = _PREFIX.sub("", line)
+    line = _without_prefix(line)
     if line.startswith("{"):
         return _of_json(line, zone)
     client = _CLIENT.match(line)
@@ -223,7 +228,7 @@ class LogReader:
             line = data[start : min(end, start + LONGEST_LINE)].decode("utf-8", "surrogateescape").rstrip("\r")
             entry = parse_head(line, self.zone)
             if entry is None:
-                line = _PREFIX.sub("", line)
+                line = _without_prefix(line)
                 if not _CAUSE.match(line):
                     continue
                 entry = Entry(line, "ERROR")  # an exception without a line that logged it
@@ -256,7 +261,7 @@ class LogReader:
         while at < len(data):
             end = data.find(b"\n", at)
             line = data[at : min(end, at + LONGEST_LINE)].decode("utf-8", "surrogateescape").rstrip("\r")
-            line = _PREFIX.sub("", line)
+            line = _without_prefix(line)
             if line.startswith("{"):  # docker's json-file
                 line = _docker_line(line)
             if _FRAME.match(line) or not line.strip():

@@ -84,7 +84,7 @@ REQUEST_TIMEOUT = Message(
     meaning="A request was not answered in time",
     cause="The broker is overloaded or cannot be reached, has no leader for the partition, or waits for replicas",
     impact="For a producer: it is not known whether the records were written. They may be in the log",
-    commands=("kdump inspect {path} --tail 5 --records", "kafka-topics.sh --bootstrap-server HOST:9092 --describe"),
+    commands=("kdump inspect {path} --records --last 5", "kafka-topics.sh --bootstrap-server HOST:9092 --describe"),
     action="Look whether the partition has a leader and enough replicas. Send again with an idempotent producer",
     never="Do not send again without idempotence if duplicates matter",
 )

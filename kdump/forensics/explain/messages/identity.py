@@ -70,7 +70,6 @@ META_PROPERTIES_UNREADABLE = Message(
         "Unable to read {} as a base-10 number.",
         "Error: node ID not found in {directory}",
         "Error: cluster ID not found in {directory}",
-        "Error: node ID not found in {file}",
         "Found unexpected metadata location in data directory `{file}` (the configured metadata directory is "
         "{directory}).",
         "Encountered I/O error in metadata log directory {directory}. Cannot continue.",

@@ -63,10 +63,10 @@ SNAPSHOT_STATE = Message(
 )
 
 QUORUM_STATE = Message(
-    name="quorum-state-invalid",
+    name="quorum-state-unreadable",
     texts=(
         "Error while reading the Quorum status from the file {file}",
-        "Could not read file {file}",
+        "Could not read file {file}/quorum-state",
         "Epoch from quorum store file ({file}) is {leaderEpoch}, which is smaller than last written epoch "
         "{otherEpoch} in the log",
         "Epoch from quorum-state file is {leaderEpoch}, which is smaller than last written epoch {otherEpoch} in "

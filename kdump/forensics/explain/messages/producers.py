@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from kdump.forensics.explain.message import Message
 
-PRODUCERS = "kdump producers {path} --producer {producerId} --history"
+PRODUCERS = "kdump producers {path} --producer-id {producerId} --history"
 TRANSACTIONS = "kdump transactions {disk} --coordinator"
 
 OUT_OF_ORDER_SEQUENCE = Message(

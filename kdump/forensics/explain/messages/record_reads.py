@@ -99,7 +99,7 @@ DESERIALIZATION_FAILED = Message(
 )
 
 INVALID_RECORD = Message(
-    name="record-malformed",
+    name="record-contents-malformed",
     texts=(
         "Found invalid record count {size} in magic v{} batch",
         "Incorrect declared batch size, premature EOF reached",

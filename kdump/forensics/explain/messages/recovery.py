@@ -147,7 +147,7 @@ ORPHANED_INDEX = Message(
     meaning="There is an index without its segment; the broker deletes it",
     cause="The segment's .log was deleted by hand, or a deletion was interrupted by a crash",
     impact="None for the index. If the .log was there before, its records are gone: look for an offset gap",
-    commands=(VERIFY, "kdump ls {path} -l"),
+    commands=(VERIFY, "kdump ls {path} --segments"),
     action="Nothing, if no segment is missing. Otherwise restore the segment or the partition",
     codes=("index-orphan", "offset-gap"),
     plan=True,
@@ -164,7 +164,7 @@ DELETING_ALL = Message(
     meaning="The log ends below its own log start offset, so the broker deletes all of it and starts again there",
     cause="Segments were deleted by hand, or log-start-offset-checkpoint is of another disk or time",
     impact="All records of this replica are deleted, valid or not",
-    commands=("kdump ls {path} -l", "cat {disk}/log-start-offset-checkpoint", PLAN),
+    commands=("kdump ls {path} --segments", "cat {disk}/log-start-offset-checkpoint", PLAN),
     action="Stop the broker before its deleted files are swept (file.delete.delay.ms, one minute). Restore the "
     "directory, and correct log-start-offset-checkpoint",
     never="Do not delete segments by hand to free space: use retention or kafka-delete-records.sh",
@@ -174,7 +174,7 @@ DELETING_ALL = Message(
 )
 
 SEGMENT_TOO_LARGE = Message(
-    name="segment-too-large",
+    name="segment-above-2-gib",
     texts=("The size of segment {file} ({size}) is larger than the maximum allowed segment size of {limit}",),
     source="FileRecords",
     releases="2.8 to 4.3",
@@ -194,7 +194,6 @@ LOADING_FAILED = Message(
         "There was an error in one of the threads during logs loading: {cause}",
         "Error while loading log dir {directory}",
         "Error while loading logs in {directory}",
-        "Error while loading log dir {directory}{}",
     ),
     source="LogManager",
     releases="2.8 to 4.3",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from kdump.forensics.explain.message import Message
 
-LOCAL = "kdump ls {path} -l"
+LOCAL = "kdump ls {path} --segments"
 
 COPY_FAILED = Message(
     name="remote-copy-failed",

@@ -53,7 +53,7 @@ SEGMENT_EXISTS = Message(
     meaning="The broker wants to begin a new segment, and a file with its name exists",
     cause="The segment's name does not match its first offset, or a file was left from before a truncation",
     impact="If it reports an error, nothing can be appended to this partition: producers and followers fail",
-    commands=(VERIFY, "kdump ls {path} -l"),
+    commands=(VERIFY, "kdump ls {path} --segments"),
     action="If verify reports segment-name-mismatch, restore the partition from another replica",
     never="Do not rename segments by hand while the broker runs",
     codes=("segment-name-mismatch",),
@@ -109,7 +109,7 @@ PARTITION_METADATA = Message(
     texts=(
         "Error while reading partition metadata file {file}",
         "Malformed line in partition metadata file [{file}]: {}",
-        "Malformed line in checkpoint file ({file}): {}",
+        "Malformed line in checkpoint file ({file}/partition.metadata): {}",
         'Cannot invoke "java.lang.CharSequence.length()" because "this.text" is null',
         "Invalid topic ID in partition metadata file ({file})",
     ),
@@ -146,7 +146,7 @@ CONTROL_RECORD = Message(
 )
 
 FUTURE_TIMESTAMP = Message(
-    name="timestamp-in-future",
+    name="segment-kept-by-future-timestamp",
     texts=("{} contains future timestamp(s), making it ineligible to be deleted",),
     source="UnifiedLog",
     releases="4.1 to 4.3",

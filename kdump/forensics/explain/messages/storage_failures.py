@@ -206,7 +206,7 @@ FILE_GONE = Message(
     cause="Two threads deleted the same file (then it is harmless: KAFKA-6188, KAFKA-15391), the topic was deleted "
     "meanwhile, or someone deleted files by hand",
     impact="After recovery, with .snapshot files: none. For a .log or an index, the log directory goes offline",
-    commands=("kdump ls {path} -l", "kdump verify {path}"),
+    commands=("kdump ls {path} --segments", "kdump verify {path}"),
     action="Look whether the file's segment is still there. If files are deleted by another program (tmpwatch, a "
     "clean-up of /tmp), keep it away from log.dirs",
     never="Do not create empty files in place of the missing ones",
