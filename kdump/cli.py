@@ -71,6 +71,7 @@ TAKE_BUNDLES = frozenset(
         "diff",
         "stats",
         "restart-plan",
+        "explain",
         "report",
         "scan",
     )

@@ -28,6 +28,7 @@ CLEAN, CRASH = FIXTURES / "clean-1", FIXTURES / "crash-1"
 LOG, INDEXED = CLEAN / "payments-0", FIXTURES / "indexed-1" / "payments-0"
 DISK, NOW = FIXTURES / "disk-1", ("--now", "2026-11-21")
 OFFSETS = min(CLEAN.glob("__consumer_offsets-*"))
+EXPLAINED = Path(__file__).parents[1] / "docs" / "explain-server.log.gz"
 ROWS: dict[str, tuple[list[Any], list[str]]] = {
     "schema": ([], ["struct"]),
     "schema of one": (["BatchHeader"], ["structField"]),
@@ -56,6 +57,10 @@ ROWS: dict[str, tuple[list[Any], list[str]]] = {
     "cluster --show partitions": ([CLEAN], ["clusterPartition"]),
     "cluster --show summary": ([CLEAN], ["cluster"]),
     "cluster --history": ([CLEAN], ["change"]),
+    "explain": (["org.apache.kafka.common.errors.CorruptRecordException", "--disk", CLEAN], ["explanation"]),
+    "explain of a log": ([EXPLAINED], ["explanation"]),
+    "explain of a finding": (["crc-mismatch", "--disk", CLEAN], ["findingExplanation"]),
+    "explain --list": ([], ["logMessage"]),
     "verify": ([CRASH], ["finding"]),
     "verify --list": ([], ["code"]),
     "stats": ([FIXTURES / "diverged-1"], ["stats"]),

@@ -65,6 +65,8 @@ CSV: dict[str, tuple[str, ...]] = {
     "retention --list": ("retentionSegment",),
     "retention --holds": ("retentionHold",),
     "restart-plan": ("restartPartition",),
+    "explain": ("explanation",),
+    "explain --list": ("logMessage",),
     "salvage": ("salvage",),
     "bundle": ("bundle",),
     "reindex": ("reindex",),

@@ -14,6 +14,8 @@ from kdump.forensics.bundle.run import BundleSummary
 from kdump.forensics.carve import answer as carve
 from kdump.forensics.carve.carved_runs import CarvedRun
 from kdump.forensics.doctor import answers as doctor
+from kdump.forensics.explain import answers as explain
+from kdump.forensics.explain.message import Message
 from kdump.forensics.reindex import run as reindex
 from kdump.forensics.restart import plan_values as restart
 from kdump.forensics.restart.summary import PlanSummary
@@ -44,6 +46,7 @@ TYPES: dict[str, tuple[Key, ...]] = {
         ls_answer.ListedDirectory, ls_answer.ListedPartition, ls_answer.ListedTopic, ls_answer.ListedSegment
     ),
     **keys_by_type(schema_answer.StructAnswer, schema_answer.FieldAnswer),
+    **keys_by_type(explain.Explanation, explain.ExplanationSummary, explain.FindingExplanation, Message),
     **keys_by_type(BundleSummary),
     **keys_by_type(doctor.ExaminedDisk, doctor.Item, doctor.LargestTopic, doctor.Question, doctor.Page),
     **keys_by_type(

@@ -186,6 +186,28 @@ def search(text: str) -> Match | None:
                 best = len(pattern.needle), Match(message, dict(parts))
     if best is not None:
         return best[1]
+    by_words = _by_words(text)
+    if by_words is not None:
+        return Match(by_words, {})
     words = re.findall(r"\b(?:[A-Z]\w{2,80}(?:Exception|Error)|[A-Z]{2,40}(?:_[A-Z]{1,40}){1,8})\b", text)
     known = next((by_exception()[word] for word in words if word in by_exception()), None)
     return None if known is None else Match(known, {})
+
+
+WORDS = 16
+"""Minimum number of characters that identify a message of which only a part was pasted."""
+
+
+def _by_words(text: str) -> Message | None:
+    """Return the message with the longest literal text that the text contains, or is a part of."""
+    best: tuple[int, Message | None] = (WORDS - 1, None)
+    pasted = text.strip()
+    for message in messages():
+        for pattern in message.patterns:
+            for literal in pattern.literals:
+                words = literal.strip(" .,:;()[]'\"")
+                if len(words) > best[0] and words in text:
+                    best = len(words), message
+                elif best[1] is None and len(pasted) >= WORDS and pasted in literal:
+                    best = best[0], message
+    return best[1]

@@ -62,8 +62,8 @@ def fill(commands: tuple[str, ...], parts: dict[str, str], disk: str | None, on_
         if partition is not None:
             values["path"] = f"{directory.rstrip('/')}/{partition}"
     values.update(on_disk)
-    if "path" not in values and "file" in values and partition is None:
-        values["path"] = values["file"]
+    if directory and "path" not in values and partition is None:
+        values["path"] = f"{directory.rstrip('/')}/TOPIC-PARTITION"
 
     def value(match: re.Match[str]) -> str:
         name = match[1]

@@ -303,6 +303,8 @@ class DiskEvidence:
                 text += f", {count_text(totals.batches, 'batch', 'batches')}"
                 if self._summary(place).size > LARGEST:
                     text += " (headers and checksums only)"
+            if totals.not_in_bundle:
+                text += "; the records are not in the bundle and were not checked"
             yield Evidence(FINDING, path, None, None, text)
 
     def _check(self, path: str, place: PartitionDirectory | LogDirectory) -> tuple[list[Finding], CheckTotals] | None:

@@ -104,7 +104,8 @@ class Pattern:
 
     def __init__(self, text: str) -> None:
         self.text = text
-        self.literals = _PART.split(text)[::2]
+        *first, last = _PART.split(text)[::2]
+        self.literals = [*first, last.rstrip(".") or last]  # text that was pasted often has no period
         self.names = _PART.findall(text)
         self.needle = max(self.literals, key=len)
         self.weight = sum(map(len, self.literals))
