@@ -18,6 +18,7 @@ API = {
     "doctor": "kdump.forensics.doctor.run",
     "DoctorResult": "kdump.forensics.doctor.run",
     "Diff": "kdump.forensics.diff",
+    "explain": "kdump.forensics.explain.run",
     "producers": "kdump.forensics.api",
     "retention": "kdump.forensics.retention.run",
     "restart_plan": "kdump.forensics.restart.restart_plan",
@@ -55,6 +56,7 @@ if TYPE_CHECKING:
     from kdump.forensics.diff import diff as diff
     from kdump.forensics.doctor.run import DoctorResult as DoctorResult
     from kdump.forensics.doctor.run import doctor as doctor
+    from kdump.forensics.explain.run import explain as explain
     from kdump.forensics.open_log import Log as Log
     from kdump.forensics.open_log import open as open
     from kdump.forensics.output_directory import OutputError as OutputError

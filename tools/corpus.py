@@ -45,7 +45,7 @@ def digest() -> str:
 
 
 def unpack(target: Path = UNPACKED) -> Path:
-    """Return the directory with `disks`, `oracle` and `logs`; unpacks them unless that has been done with the same archives.
+    """Return the directory with `disks`, `oracle` and `logs`; unpacks them unless the same archives are unpacked.
 
     Safe for concurrent processes: each unpacks into a directory of its own and then renames it.
     """

@@ -63,7 +63,9 @@ def main() -> None:
     for release, files in sources:
         for key in wordings:
             wanted = pieces(key[1])
-            name = next((name for name, text in files if all(each in text for each in wanted)), None) if wanted else None
+            name = (
+                next((name for name, text in files if all(each in text for each in wanted)), None) if wanted else None
+            )
             if name is not None:
                 where.setdefault(key, {})[release] = name
     for key, found in where.items():

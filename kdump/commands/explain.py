@@ -49,7 +49,7 @@ NAME = re.compile(r"[\w.$-]{1,200}")
 
 @dataclass(frozen=True)
 class ExplainOptions(CommandOptions):
-    """The options of the command."""
+    """The options of the command. `words`: logs, or a code or the words of a message."""
 
     words: tuple[str, ...]
     output: OutputOptions
@@ -138,7 +138,7 @@ class ExplainCommand:
 
     def _explain_logs(self, disk: DiskEvidence | None, progress: Progress) -> int:
         status = 0
-        for number, log in enumerate(self.logs):
+        for log in self.logs:
             self.sink.part(log)
             try:
                 for answer in explain_log(log, disk, zone=self.options.output.zone, on_progress=progress.more):
@@ -151,8 +151,6 @@ class ExplainCommand:
                     raise
                 report_unreadable(error)
                 status = 2
-            if number + 1 < len(self.logs):
-                self.sink.part("")
         self.sink.end()
         self.output.flush()
         return status

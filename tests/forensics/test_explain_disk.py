@@ -1,4 +1,4 @@
-"""What `kdump explain --disk` finds: on the damaged disks of real brokers, for each line that they logged above INFO."""
+"""What `kdump explain --disk` finds on the damaged disks of real brokers, for each line that they logged above INFO."""
 
 from __future__ import annotations
 
@@ -121,7 +121,9 @@ def test_a_partition() -> None:
 
 
 def test_a_partition_of_another_disk() -> None:
-    found = evidence_for("Deleted log for partition nowhere-7 in /d/nowhere-7.0123456789abcdef0123456789abcdef-delete", CLEAN)
+    found = evidence_for(
+        "Deleted log for partition nowhere-7 in /d/nowhere-7.0123456789abcdef0123456789abcdef-delete", CLEAN
+    )
     assert found["partition"] == ["nowhere-7: no directory on this disk"]
 
 
@@ -134,7 +136,9 @@ def test_a_large_disk_is_not_read_for_a_message_without_partition(monkeypatch: p
 
 def test_the_number_of_checked_partitions_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("kdump.forensics.explain.disk_evidence.MOST_PARTITIONS", 0)
-    found = evidence_for("Found record size 0 smaller than minimum record overhead (14) in file /x/orders-none-0/0.log.", CLEAN)
+    found = evidence_for(
+        "Found record size 0 smaller than minimum record overhead (14) in file /x/orders-none-0/0.log.", CLEAN
+    )
     assert found["finding"][0].startswith("not checked: more than 0 partitions")
 
 

@@ -20,7 +20,8 @@ from tests.forensics.explaining import LOGS, whole_logs
 RECORD_SIZE = (LOGS / "brokers" / "record-size-0.log").read_text()
 AT = 1_795_508_558_922
 TEXT = "Error while loading logs in /d/a-0"
-CAUSE = "org.apache.kafka.common.errors.CorruptRecordException: Found record size 0 smaller than minimum record overhead (14)"
+CAUSE = "org.apache.kafka.common.errors.CorruptRecordException: "
+CAUSE += "Found record size 0 smaller than minimum record overhead (14)"
 STACK = f"{CAUSE}\n\tat org.apache.kafka.A.b(A.java:1)\n\t... 3 more\n"
 LOG4J = f"[2026-11-24 08:22:38,922] ERROR {TEXT} (kafka.log.LogManager)\n"
 LAYOUTS = {

@@ -58,9 +58,11 @@ def test_a_message(message: Message) -> None:
     assert re.fullmatch(r"[a-z][a-z0-9]*(-[a-z0-9]+)+", message.name)
     assert message.name not in CATALOGUE, "a name is either a finding's or a message's"
     assert message.texts or message.exceptions
-    assert message.source and message.releases
+    assert message.source
+    assert message.releases
     for text in (message.meaning, message.cause, message.impact, message.action):
-        assert text and not text.endswith("."), text
+        assert text
+        assert not text.endswith("."), text
     assert set(message.codes) <= CATALOGUE.keys()
     assert not message.incident or (DOCS / "incidents" / f"{message.incident}.md").is_file()
     for text in message.texts:
@@ -82,7 +84,7 @@ def test_names_exceptions_and_wordings_are_unique() -> None:
 def test_each_wording_is_found(message: Message) -> None:
     for text in message.texts:
         found = alternatives(sample(text))
-        assert found and found[0].message is message, (text, [each.message.name for each in found])
+        assert [each.message for each in found[:1]] == [message], (text, [each.message.name for each in found])
         named = {name: SAMPLES[name] for name in re.findall(r"\{(\w+)\}", text) if name in SAMPLES}
         assert named.items() <= found[0].parts.items(), text
     for name in message.exceptions:
@@ -130,7 +132,7 @@ def test_cited_wordings_are_those_of_the_catalogue() -> None:
     ("line", "name", "parts"),
     [
         (
-            "Found record size 0 smaller than minimum record overhead (14) in file /d-1/a-b-0/00000000000000000042.log.",
+            "Found record size 0 smaller than minimum record overhead (14) in file /d-1/a-b-0/00000000000000000042.log",
             "record-size-below-minimum",
             {"file": "/d-1/a-b-0/00000000000000000042.log", "size": "0"},
         ),
@@ -154,6 +156,8 @@ def test_examples(line: str, name: str, parts: dict[str, str]) -> None:
     assert parts.items() <= {key: value for match in found for key, value in match.parts.items()}.items()
 
 
-@pytest.mark.parametrize("line", ["", " ", "[", "[]", "x" * 100_000, "{}", "Exception", ": : :", "[a] " * 1000, "\0\x1b[31m"])
+@pytest.mark.parametrize(
+    "line", ["", " ", "[", "[]", "x" * 100_000, "{}", "Exception", ": : :", "[a] " * 1000, "\0\x1b[31m"]
+)
 def test_other_texts_are_not_known(line: str) -> None:
     assert list(matches(line)) == []

@@ -105,7 +105,8 @@ class Pattern:
     def __init__(self, text: str) -> None:
         self.text = text
         *first, last = _PART.split(text)[::2]
-        self.literals = [*first, last.rstrip(".") or last]  # text that was pasted often has no period
+        self.literals = [*first, last.rstrip(".")]  # text that was pasted often has no period
+        self.has_period = last == "."
         self.names = _PART.findall(text)
         self.needle = max(self.literals, key=len)
         self.weight = sum(map(len, self.literals))
@@ -143,6 +144,7 @@ class Pattern:
                 if not literal or (number + 1 == len(self.names) and not (anywhere and literal.strip("."))):
                     end = _line_end(text, at)
                     end = text.rfind(literal, at, end) if literal else end
+                    end -= self.has_period and text[end - 1 : end] == "."
                 else:
                     end = text.find(literal, at)
                 if end < 0 or (literal and end - at > LONGEST_PART) or (name not in OPTIONAL and end == at):

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+import os
+from collections.abc import Callable, Iterable, Iterator
 from datetime import timezone, tzinfo
 
 from kdump.check.catalogue import CATALOGUE
+from kdump.check.options import Options
 from kdump.forensics.explain.answers import Explanation, ExplanationSummary, FindingExplanation
 from kdump.forensics.explain.catalogue import find, messages
 from kdump.forensics.explain.commands import fill
@@ -13,11 +15,27 @@ from kdump.forensics.explain.disk_evidence import DiskEvidence
 from kdump.forensics.explain.grouping import Groups
 from kdump.forensics.explain.log_entries import Entry, LogReader, parse_head
 from kdump.log.fault_tolerant import careful_source
+from kdump.log.mounts import mount_bundles
 from kdump.log.source import Source
 
 BLOCK = 1 << 20
 """Bytes read at a time."""
 SHORTEST_LITERAL = 12
+
+
+def explain(
+    log: str | os.PathLike[str], *, disk: str | Iterable[str] = (), options: Options | None = None
+) -> Iterator[Explanation | ExplanationSummary]:
+    """Yield an Explanation for all messages of a log that mean the same and are about the same partition, file or
+    group, in the order in which to look at them, and then the ExplanationSummary.
+
+    `log`: the path of a broker's or client's log, also compressed with gzip or zstd, or - for standard input. `disk`:
+    log directories of one broker, or bundles of them, in which to look up what the messages are about; they are read as
+    `options` state. Times without a time zone are taken for UTC. Memory is bounded. Raises SourceError for a log or a
+    directory that cannot be read."""
+    paths = (disk,) if isinstance(disk, str) else tuple(disk)
+    mount_bundles(paths)
+    return explain_log(os.fspath(log), DiskEvidence(paths, options) if paths else None)
 
 
 def explain_log(
