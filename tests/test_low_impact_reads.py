@@ -61,6 +61,7 @@ ARGUMENTS: dict[str, tuple[str, ...]] = {
     "retention": ("{disk}",),
     "restart-plan": ("{disk}",),
     "doctor": ("{disk}",),
+    "explain": ("crc-mismatch", "--disk", "{disk}"),
     "salvage": ("{disk}/orders-0", "--out", "{out}"),
     "reindex": ("{disk}/orders-0", "--out", "{out}"),
     "carve": ("{log}",),

@@ -27,6 +27,8 @@ ASSUMES = "Kafka's defaults are assumed"
 """A note of retention, printed whenever it finds no metadata."""
 SPARK = ("scan", "query")
 """Commands that start Spark, which takes seconds: see tests/spark."""
+LOGS = "explain"
+"""Reads logs, of which any text may be one: see tests/test_explain.py."""
 ANYTHING = ("carve",)
 """Searches files of any kind; if it finds no batch, it ends with 1."""
 
@@ -47,7 +49,7 @@ def of_paths() -> list[str]:
     return [
         name
         for name, command in commands().items()
-        if name not in (*NO_PATH, *SPARK) and any(isinstance(param, click.Argument) for param in command.params)
+        if name not in (*NO_PATH, *SPARK, LOGS) and any(isinstance(param, click.Argument) for param in command.params)
     ]
 
 

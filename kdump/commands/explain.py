@@ -27,6 +27,7 @@ from kdump.render.escape import printable
 from kdump.render.explain_report import ExplainReport, MessageTable
 from kdump.render.progress import Progress
 from kdump.render.sink import Sink
+from kdump.render.stdout import Output
 
 ZONE_HELP = "Time zone of a log whose times have none, and of the times shown.  [UTC]"
 EXAMPLES = """
@@ -82,16 +83,16 @@ def command(options: ExplainOptions) -> None:
         _add_all(options.output.sink(output, lambda: MessageTable(output), (Message,), report=True), messages())
         output.flush()
         return
-    run = ExplainCommand(options)
+    run = ExplainCommand(options, output)
     exit_with(run.run)
 
 
 class ExplainCommand:
     """One run of the command."""
 
-    def __init__(self, options: ExplainOptions) -> None:
+    def __init__(self, options: ExplainOptions, output: Output) -> None:
         self.options = options
-        self.output = options.output.output()
+        self.output = output
         words = options.words
         if not words and not sys.stdin.isatty():
             words = ("-",)
@@ -120,24 +121,31 @@ class ExplainCommand:
     def run(self) -> int:
         """Run the command and return its exit status."""
         with Progress("explain") as progress:
-            disk = self._disk(progress.more)
+            disk = self._disk(progress)
             if self.logs:
                 return self._explain_logs(disk, progress)
             if NAME.fullmatch(self.text):
                 return self._explain_name(disk)
             return self._explain_text(disk)
 
-    def _disk(self, on_progress: Any) -> DiskEvidence | None:
+    def _disk(self, progress: Progress) -> DiskEvidence | None:
         if not self.options.disks:
             return None
-        options = self.options.reading.check_options()
-        disk = DiskEvidence(self.options.disks, options, on_unreadable=report_unreadable, on_progress=on_progress)
+        disk = DiskEvidence(
+            self.options.disks,
+            self.options.reading.check_options(),
+            on_unreadable=report_unreadable,
+            on_progress=progress.more,
+            on_total=progress.expect,
+        )
         if not disk.places.directories and not disk.places.partitions:
             raise SourceError(f"{self.options.disks[0]}: no log directory or partition; --disk takes one of these")
         return disk
 
     def _explain_logs(self, disk: DiskEvidence | None, progress: Progress) -> int:
         status = 0
+        if not self.options.disks and not any(log == "-" or log.endswith((".gz", ".zst")) for log in self.logs):
+            progress.expect(sum(file_system.getsize(log) for log in self.logs))
         for log in self.logs:
             self.sink.part(log)
             try:

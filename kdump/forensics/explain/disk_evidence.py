@@ -63,7 +63,7 @@ NODES = ("nodeId", "otherNodeId")
 class DiskEvidence:
     """Looks messages up on the disk at `paths`: log directories of one broker, or partition directories. Raises
     SourceError for a path without Kafka files, unless `on_unreadable` is given. `on_progress` is called with numbers of
-    bytes as they are read."""
+    bytes as they are read, `on_total` before all of a disk is read, with its size."""
 
     def __init__(
         self,
@@ -72,11 +72,13 @@ class DiskEvidence:
         *,
         on_unreadable: OnUnreadable = raise_error,
         on_progress: Callable[[int], None] = lambda count: None,
+        on_total: Callable[[int], None] = lambda size: None,
     ) -> None:
         self.options = options or Options(now=round(time.time() * 1000))
         self.places = DiskPlaces(paths, on_unreadable)
         self.state = DiskState(self.places, self.options.limits)
         self.on_progress = on_progress
+        self.on_total = on_total
         self._topics: set[str] = set()
         self._large: bool | None = None
         self._every: list[Finding] | None = None
@@ -149,7 +151,9 @@ class DiskEvidence:
         options = replace(self.options, only=only)
         totals = CheckTotals()
         count = 0
-        for unit in units(self.places.paths, options, totals.add_unreadable):
+        work = units(self.places.paths, options, totals.add_unreadable)
+        self.on_total(sum(unit.size for unit in work))
+        for unit in work:
             for finding in unit.run(totals, self.on_progress):
                 if finding.code != code.code:
                     continue
