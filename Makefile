@@ -5,6 +5,10 @@ BIN := $(VENV)/bin
 # Kafka's jars, which Maven downloads; the disks of real brokers (tests/corpus); the trials that `make test-all` repeats.
 JARS ?= build/kafka-jars
 DISKS ?= build/corpus/disks
+# Those of releases from 2.8 on, each in a directory of its own, and the small disks of their brokers.
+RELEASE_JARS ?= build/release-jars
+RELEASE_DISKS ?= build/corpus/releases
+RELEASES := 2.8.2 3.3.2 3.6.2 3.9.1 4.0.0 4.1.0 4.3.1
 TRIALS := value-bit,last-batch-cut,zeros-clean,offset-bit,time-index-offset,txn-entry-lost,value-bit-above-recovery-point
 
 # The code that writes columns for Spark has no command through which tests/test_twins.py could compare it.
@@ -115,7 +119,10 @@ at-work: $(VENV)/.ready $(VENV)/.test $(VENV)/.spark $(JARS)
 $(JARS):
 	mvn -q -B -f tools/kafka-jars.xml dependency:copy-dependencies -DoutputDirectory=$(abspath $(JARS))
 
-$(DISKS): tests/corpus/disks.tar.zst tests/corpus/oracle.tar.zst tests/corpus/logs.tar.zst | $(VENV)/.ready
+$(RELEASE_JARS)/%:
+	mvn -q -B -f tools/kafka-jars.xml -Dkafka.version=$* dependency:copy-dependencies -DoutputDirectory=$(abspath $@)
+
+$(DISKS): tests/corpus/disks.tar.zst tests/corpus/oracle.tar.zst tests/corpus/logs.tar.zst tests/corpus/releases.tar.zst | $(VENV)/.ready
 	$(BIN)/python -m tools.corpus
 	@touch $@
 
@@ -147,10 +154,11 @@ site: $(VENV)/.ready $(VENV)/.docs
 	$(BIN)/python -m tools.site build/site
 
 # Starts real brokers on damaged disks; docs/findings.md quotes the results. See tools/broker_trials.py.
-trials: $(VENV)/.ready $(JARS) $(DISKS)
+trials: $(VENV)/.ready $(JARS) $(DISKS) $(RELEASES:%=$(RELEASE_JARS)/%)
 	$(BIN)/python -m tools.broker_trials $(JARS) $(DISKS)
 	$(BIN)/python -m tools.remedy_trials $(JARS) $(DISKS)
 	$(BIN)/python -m tools.restart_trials $(JARS) $(DISKS)
+	$(BIN)/python -m tools.release_trials $(RELEASE_JARS) $(RELEASE_DISKS) --replace
 	$(BIN)/python -m tools.salvage_trials $(JARS) $(DISKS)
 	$(BIN)/python -m tools.coordinator_trials $(JARS)
 

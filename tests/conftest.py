@@ -35,6 +35,8 @@ FIXTURES = ROOT / "fixtures"
 CORPUS = unpack()
 DISKS, ORACLE = CORPUS / "disks", CORPUS / "oracle"
 """Disks of real brokers, and what kafka-dump-log printed about their files (tests/corpus/README.md)."""
+RELEASES = CORPUS / "releases"
+"""Small disks of brokers of every release (tests/corpus/README.md)."""
 ORACLE_DISKS = {
     "kafka-4.3-clean-1": "kafka-4.3/clean-1",
     "kafka-4.3-diverged-1": "kafka-4.3/diverged-1",

@@ -1,7 +1,7 @@
 """Disks, oracles and logs of tests/corpus: packed in the repository, unpacked once into build/corpus.
 
-    python -m tools.corpus                         unpacks them if necessary, and prints the directory
-    python -m tools.corpus pack DISKS ORACLE LOGS  packs new ones, made as described in tests/corpus/README.md
+    python -m tools.corpus                      unpacks them if necessary, and prints the directory
+    python -m tools.corpus pack PART DIRECTORY  packs a new part, made as described in tests/corpus/README.md
 
 An archive is a tar compressed with zstd, with sorted names and fixed times and modes, so that the same files always
 give the same archive.
@@ -23,9 +23,11 @@ import zstandard
 ROOT = Path(__file__).resolve().parents[1]
 PACKED = ROOT / "tests" / "corpus"
 UNPACKED = ROOT / "build" / "corpus"
-PARTS = ("disks", "oracle", "logs")
+PARTS = ("disks", "oracle", "logs", "releases")
 MADE = 1_795_248_000
-"""Modification time of every file in epoch seconds: 2026-11-21T08:00:00Z."""
+"""Modification time in epoch seconds of every file of the other parts: 2026-11-21T08:00:00Z."""
+RELEASES_MADE = 1_795_564_800
+"""That of the files of `releases`, which are newer: 2026-11-25T00:00:00Z."""
 BLOCK = 4096
 """Block size in bytes. Blocks of zeros are written as holes, because preallocated indexes contain 10 MiB of them."""
 DIGEST = "sha256"
@@ -45,7 +47,7 @@ def digest() -> str:
 
 
 def unpack(target: Path = UNPACKED) -> Path:
-    """Return the directory with `disks`, `oracle` and `logs`; unpacks them unless the same archives are unpacked.
+    """Return the directory with the parts; unpacks them unless that has been done with the same archives.
 
     Safe for concurrent processes: each unpacks into a directory of its own and then renames it.
     """
@@ -99,7 +101,7 @@ def pack(part: str, source: Path) -> None:
         for path in sorted(source.rglob("*")):
             member = tar.gettarinfo(path, arcname=path.relative_to(source).as_posix())
             member.mode = 0o755 if member.isdir() else 0o644
-            member.mtime = MADE
+            member.mtime = RELEASES_MADE if part == "releases" else MADE
             member.uid = member.gid = 0
             member.uname = member.gname = ""
             with path.open("rb") if member.isfile() else open(os.devnull, "rb") as data:
@@ -131,19 +133,18 @@ def _write(path: Path, member: tarfile.TarInfo, data: bytes) -> None:
                 file.write(block)
         file.truncate(len(data))
     path.chmod(0o644)
-    os.utime(path, (MADE, MADE))
+    os.utime(path, (member.mtime, member.mtime))
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     commands = parser.add_subparsers(dest="command")
     packing = commands.add_parser("pack")
-    for part in PARTS:
-        packing.add_argument(part, type=Path)
+    packing.add_argument("part", choices=PARTS)
+    packing.add_argument("directory", type=Path)
     arguments = parser.parse_args()
     if arguments.command == "pack":
-        for part in PARTS:
-            pack(part, getattr(arguments, part))
+        pack(arguments.part, arguments.directory)
     print(unpack())
 
 

@@ -80,6 +80,20 @@ NEWEST = KafkaRelease(4, 3, 1, KRAFT)
 """The release whose rules apply if nothing states another one."""
 
 
+class AppliedRelease(NamedTuple):
+    """The release whose rules are applied to a disk: one between `since` and `until` (inclusive) may be the true one.
+    `doubt` says so in words; empty if nothing states a release, or exactly one."""
+
+    release: KafkaRelease = NEWEST
+    since: KafkaRelease = KafkaRelease(2, 8)
+    until: KafkaRelease = NEWEST
+    doubt: str = ""
+
+
+NEWEST_APPLIES = AppliedRelease()
+"""Nothing states a release."""
+
+
 def parse_release(text: str) -> KafkaRelease:
     """Return the release that `text` names. Raises ValueError with the names that are understood."""
     given = text.strip().lower()

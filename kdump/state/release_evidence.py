@@ -21,6 +21,7 @@ from kdump.format.kafka_release import (
     LAST_MINOR,
     NEWEST,
     ZOOKEEPER,
+    AppliedRelease,
     KafkaRelease,
 )
 from kdump.format.metadata_names import METADATA_VERSION
@@ -129,6 +130,27 @@ def disk_release(paths: Sequence[str], metadata: MetadataImage | None) -> DiskRe
         doubt += ("; " if doubt else "") + f"but {', and '.join(refuted)}"
     reason = ", ".join(fact.text for fact in used)
     return DiskRelease(release, since, until, reason, doubt, bool(used))
+
+
+def completed(requested: KafkaRelease, disk: DiskRelease) -> KafkaRelease:
+    """Return a release that a user named, with the mode of the disk if the user named none."""
+    return requested._replace(mode=requested.mode or (disk.release.mode if requested.has_modes else KRAFT))
+
+
+def applied_release(
+    paths: Sequence[str], metadata: MetadataImage | None, requested: KafkaRelease | None
+) -> AppliedRelease:
+    """Return the release whose rules apply to these log directories of one node: the one that was asked for, the one
+    that they state, or else the newest."""
+    disk = disk_release(paths, metadata)
+    if requested is not None:
+        release = completed(requested, disk)
+        return AppliedRelease(release, release, release)
+    if not disk.is_stated:
+        return AppliedRelease()
+    mode = disk.release.mode
+    since, until = (KafkaRelease(*line, None, mode) for line in (disk.since, disk.until))
+    return AppliedRelease(disk.release, since, until, disk.doubt)
 
 
 def _mode(places: Sequence[LogDirectory], metas: Sequence[dict[str, str]], metadata: MetadataImage | None) -> str:

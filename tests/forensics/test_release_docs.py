@@ -6,7 +6,7 @@ from __future__ import annotations
 import os
 import re
 
-from kdump.forensics.restart.releases import DIFFERENCES
+from kdump.state.releases import DIFFERENCES
 from tests.conftest import ROOT
 
 PAGE = ROOT / "docs" / "restart-plan.md"

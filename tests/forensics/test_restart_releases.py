@@ -11,8 +11,8 @@ import pytest
 
 import kdump
 from kdump.forensics.restart.plan_values import RestartPlan
-from kdump.forensics.restart.releases import DIFFERENCES
 from kdump.format.kafka_release import LAST_MINOR, KafkaRelease, parse_release
+from kdump.state.releases import DIFFERENCES
 from tests import command
 from tests.conftest import FIXTURES
 
@@ -208,8 +208,8 @@ def _with_zookeeper() -> Iterator[str]:
 def test_the_second_line(disk: Path) -> None:
     lines = command.run("restart-plan", disk).stdout.splitlines()
     assert lines[1].startswith("started: Kafka 4.3.1, because broker 2 registered with metadata.version up to 4.3-IV0")
-    lines = command.run("restart-plan", disk, "--kafka-version", "cp-8.0").stdout.splitlines()
-    assert lines[1] == "started: Kafka 4.0 (--kafka-version); the disk is that of 4.3.1; rules as of 4.0, untried"
+    lines = command.run("restart-plan", disk, "--kafka-version", "cp-8.2").stdout.splitlines()
+    assert lines[1] == "started: Kafka 4.2 (--kafka-version); the disk is that of 4.3.1; rules as of 4.2, untried"
     result = command.run("restart-plan", disk, "--kafka-version", "1.1")
     assert result.exit_code == 2
     assert "does not know Kafka 1.1" in result.stderr

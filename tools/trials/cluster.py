@@ -24,6 +24,8 @@ LOGGING = [
     for option in ("showThreadName=false", "showShortLogName=true", "log.org.apache.kafka.common.config=warn")
 ]
 TOOL = "org.apache.kafka.tools."
+STARTED = re.compile(r"Kafka Server started|\[KafkaServer id=\d+\] started")
+"""Line that a broker logs after startup; the second form is that of a broker with ZooKeeper."""
 
 COMMON = """
 node.id={node}
@@ -85,6 +87,8 @@ class Cluster:
     if not set; `user`: user ID that the broker runs as; `combined`: the broker is its own controller, the only one;
     `configs`: further lines of the broker's configuration."""
 
+    start_seconds: float = START_SECONDS
+
     def __init__(
         self,
         jars: Path,
@@ -111,7 +115,7 @@ class Cluster:
                 continue
             (self.work / f"{role}.properties").write_text(self._properties(node, role))
             with (self.work / f"{role}.log").open("wb") as log:
-                command = self.java("kafka.Kafka", str(self.work / f"{role}.properties"))
+                command = self.command(role)
                 user = self.user if role == "broker" else None
                 self.processes[role] = subprocess.Popen(
                     command,
@@ -123,6 +127,10 @@ class Cluster:
                     extra_groups=None if user is None else [],
                 )
         return self
+
+    def command(self, role: str) -> list[str]:
+        """Return the command that starts a process with its properties file."""
+        return self.java("kafka.Kafka", str(self.work / f"{role}.properties"))
 
     def _properties(self, node: int, role: str) -> str:
         roles, voter, controller = role, 0, self.ports["controller"]
@@ -158,12 +166,12 @@ class Cluster:
 
     def started(self) -> bool:
         """Wait for startup. Returns True if both are up, False if one has exited or takes too long."""
-        until = time.monotonic() + START_SECONDS
+        until = time.monotonic() + self.start_seconds
         while time.monotonic() < until:
             time.sleep(0.3)
             if any(map(self.ended, self.processes)):
                 return False
-            if any("Kafka Server started" in line for line in self.log("broker")):
+            if any(STARTED.search(line) for line in self.log("broker")):
                 time.sleep(2)
                 return not self.ended("broker")
         return False

@@ -22,7 +22,7 @@ LOADED = re.compile(
     r"Completed load of Log\(dir=(?P<dir>[^,]*),.* logStartOffset=(?P<start>-?\d+), logEndOffset=(?P<end>-?\d+)\) with "
     r"(?P<segments>\d+) segments"
 )
-RECOVERED = re.compile(r"partition=(?P<name>\S+), dir=(?P<dir>[^\]]*)\].*Recovering unflushed segment (?P<base>\d+)\.")
+RECOVERED = re.compile(r"partition=(?P<name>\S+), dir=(?P<dir>[^\]]*)\].*Recovering unflushed segment (?P<base>\d+)")
 OFFLINE = r"(?:Stopping serving logs in dir|Failed to create or validate data directory) …/(\S+)"
 LINES = 8
 """Number of relevant lines that are kept from the beginning of a log, and from its end."""
@@ -51,7 +51,8 @@ def _partition(each: PartitionPlan, files: Files) -> Facts:
     root = os.path.basename(each.path)
     facts: Facts = {"logStart": each.logStartOffset, "logEnd": each.logEndOffset, "segments": each.segments}
     facts["recovered"] = sorted(step.offset or 0 for step in each.steps if step.kind == "recover")
-    facts["stray"] = bool(each.stray)
+    facts["stray"] = bool(each.stray) and not each.strayDeleted
+    facts["deleted"] = each.strayDeleted
     here = {name.partition("/")[2] for name in files if name.startswith(root + "/")}
     left, truncated = _files_after(each, here)
     facts["truncated"] = truncated
@@ -124,6 +125,9 @@ def done(
         if stray and name.startswith("."):
             own = "." + name[1:].partition(".")[0]
         files = after.get(directory, {})
+        moved = _moved(name, files)
+        if moved:  # before 4.0, a broker finds out after it has loaded the log
+            kept, stray = moved, moved.endswith("-stray")
         facts_of: Facts = {"logStart": int(found["start"]), "logEnd": int(found["end"]), "stray": stray}
         facts_of["segments"] = int(found["segments"])
         facts_of["recovered"] = sorted(recovered.get(f"{directory}/{own}", []))
@@ -136,11 +140,21 @@ def done(
         }
         facts_of["logs"] = sorted(each for each in here if each.endswith(".log"))
         facts_of["snapshots"] = sorted(each for each in here if each.endswith(".snapshot"))
+        if moved.endswith("-delete"):  # up to 3.6
+            facts_of["deleted"] = True
         partitions[f"{directory}/{own}"] = facts_of
     return facts | {
         "partitions": partitions,
         "cleaned": sorted({f"{a}-{b}" for a, b in CLEANED.findall("\n".join(lines))}),
     }
+
+
+def _moved(name: str, files: Files) -> str:
+    """Return the name that the directory of a partition got because the cluster does not have it, or an empty text."""
+    if any(each.startswith(f"{name}/") for each in files):
+        return ""
+    tops = {each.partition("/")[0] for each in files if each.startswith(f"{name}.")}
+    return next((each for each in sorted(tops) if each.endswith(("-stray", "-delete"))), "")
 
 
 def _tells(line: str) -> bool:
@@ -189,6 +203,7 @@ def differences(said: Facts, did: Facts) -> list[str]:
             "segments",
             "recovered",
             "stray",
+            "deleted",
             "truncated",
             "logs",
             "snapshots",

@@ -14,11 +14,11 @@ from kdump.forensics.restart.access_rights import Rights
 from kdump.forensics.restart.checkpoint_file import read_small
 from kdump.forensics.restart.log_files import denied
 from kdump.forensics.restart.plan_values import EXIT, OFFLINE, DirectoryPlan, RestartPlan, StartupFailure, Step
-from kdump.forensics.restart.releases import META_CREATED, META_EQUAL, META_VERSION_0, META_VERSION_1
 from kdump.format.java_properties import MALFORMED, properties
 from kdump.format.kafka_release import ZOOKEEPER, KafkaRelease
 from kdump.format.numbers import parse_int
 from kdump.log.errors import SourceError
+from kdump.state.releases import META_CREATED, META_EQUAL, META_VERSION_0, META_VERSION_1
 
 META = "meta.properties"
 

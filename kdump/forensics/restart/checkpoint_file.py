@@ -11,7 +11,6 @@ import re
 from typing import NamedTuple
 
 from kdump.forensics.restart.plan_values import EXIT, OFFLINE, EpochEntry, StartupFailed, StartupFailure
-from kdump.forensics.restart.releases import CHECKPOINT_NUMBERS, STORAGE_EXCEPTION
 from kdump.format.kafka_release import NEWEST, KafkaRelease
 from kdump.format.numbers import parse_int, parse_long
 from kdump.log import file_system
@@ -19,6 +18,7 @@ from kdump.log.directory_listing import is_no_file
 from kdump.log.entries import LARGEST_TEXT
 from kdump.log.errors import SourceError, SourceNotFound
 from kdump.log.source import open_source
+from kdump.state.releases import CHECKPOINT_NUMBERS, STORAGE_EXCEPTION
 
 MAX_SHOWN_CHARACTERS = 60
 SPACES = re.compile(r"[ \t\n\x0b\f\r]+")

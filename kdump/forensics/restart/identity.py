@@ -13,7 +13,6 @@ from kdump.forensics.restart.broker_metadata_checkpoint import identify_by_check
 from kdump.forensics.restart.checkpoint_file import read_small
 from kdump.forensics.restart.log_files import denied, temporary_file_stop
 from kdump.forensics.restart.plan_values import EXIT, OFFLINE, DirectoryPlan, RestartPlan, StartupFailure, Step
-from kdump.forensics.restart.releases import META_CREATED, META_ENSEMBLE, META_VERSION_0
 from kdump.format.java_properties import MALFORMED, properties
 from kdump.format.kafka_release import KRAFT, KafkaRelease
 from kdump.format.meta_properties import meta_properties
@@ -21,6 +20,7 @@ from kdump.log import file_system
 from kdump.log.errors import SourceError
 from kdump.log.internal_topics import METADATA_TOPIC
 from kdump.state.metadata_image import MetadataImage
+from kdump.state.releases import META_CREATED, META_ENSEMBLE, META_VERSION_0
 
 META = "meta.properties"
 

@@ -14,12 +14,12 @@ from kdump.forensics.restart.checkpoint_file import number
 from kdump.forensics.restart.log_segment import segment_at
 from kdump.forensics.restart.plan_values import EXIT, OFFLINE, PartitionPlan, StartupFailed, StartupFailure, Step
 from kdump.forensics.restart.producer_state_manager import Open
-from kdump.forensics.restart.releases import SWAP_RENAMED
 from kdump.format.kafka_release import NEWEST, KafkaRelease
 from kdump.log import file_system
 from kdump.log.errors import SourceError, is_missing, listing_error
 from kdump.log.live_files import SeenDirectory
 from kdump.log.unreadable_paths import note
+from kdump.state.releases import SWAP_RENAMED
 
 FOREVER = (1 << 63) - 1
 INDEXES = (".index", ".timeindex", ".txnindex")

@@ -21,7 +21,6 @@ from kdump.forensics.restart.offset_index import txn_index_problem
 from kdump.forensics.restart.plan_values import DELETED, EXIT, TRUNCATED, PartitionPlan, StartupFailed, StartupFailure
 from kdump.forensics.restart.producer_rebuild import rebuild_producers
 from kdump.forensics.restart.producer_state_manager import Open, ProducerStateManager, SnapshotFiles
-from kdump.forensics.restart.releases import EPOCHS_AT_LOAD, EPOCHS_FROM_CHECKPOINT, REMOTE_LOG_START
 from kdump.forensics.restart.removed_bytes import bytes_of_deleted_segment, removed_bytes
 from kdump.forensics.restart.segment_recovery import INTERVAL, InvalidOffset, Overflow, Recovered, recover
 from kdump.forensics.restart.segment_split import split
@@ -30,6 +29,7 @@ from kdump.log.live_files import SeenDirectory
 from kdump.log.paths import target
 from kdump.log.region import Limits
 from kdump.log.segment_limits import MAX_RELATIVE_OFFSET, MAX_SEGMENT_SIZE
+from kdump.state.releases import EPOCHS_AT_LOAD, EPOCHS_FROM_CHECKPOINT, REMOTE_LOG_START
 
 
 @dataclass

@@ -34,16 +34,6 @@ from kdump.forensics.restart.plan_values import (
     StartupFailure,
     Step,
 )
-from kdump.forensics.restart.releases import (
-    DIRECTORIES_ASSIGNED,
-    FUTURE_BESIDE,
-    FUTURE_RECOVERED,
-    REMOTE_CACHE_KNOWN,
-    STRAY_WITHOUT_ID,
-    STRAY_WITHOUT_ID_EXITS,
-    STRAYS_DELETED,
-    STRAYS_RENAMED,
-)
 from kdump.forensics.restart.replica_moves import Moves, parse_name
 from kdump.forensics.restart.root_files import (
     CLEANER,
@@ -67,6 +57,16 @@ from kdump.log.log_directory import CLEAN_MARK, REMOTE_CACHE
 from kdump.log.paths import natural
 from kdump.log.source import Identity
 from kdump.state.metadata_image import MetadataImage
+from kdump.state.releases import (
+    DIRECTORIES_ASSIGNED,
+    FUTURE_BESIDE,
+    FUTURE_RECOVERED,
+    REMOTE_CACHE_KNOWN,
+    STRAY_WITHOUT_ID,
+    STRAY_WITHOUT_ID_EXITS,
+    STRAYS_DELETED,
+    STRAYS_RENAMED,
+)
 from kdump.state.topic_config import effective
 
 

@@ -22,13 +22,13 @@ from kdump.forensics.restart.file_records import (
 from kdump.forensics.restart.offset_index import OffsetIndex, read_index
 from kdump.forensics.restart.plan_values import EXIT, StartupFailed, StartupFailure
 from kdump.forensics.restart.producer_state_manager import Open, ProducerStateManager
-from kdump.forensics.restart.releases import SEARCH_BY_BASE_OFFSET
 from kdump.format.kafka_release import NEWEST, KafkaRelease
 from kdump.log import file_system
 from kdump.log.paths import Target, target
 from kdump.log.segment_limits import MAX_RELATIVE_OFFSET
 from kdump.log.source import SeekableSource
 from kdump.log.window import Window
+from kdump.state.releases import SEARCH_BY_BASE_OFFSET
 
 
 class LogEnd(NamedTuple):

@@ -16,13 +16,13 @@ from kdump.forensics.restart.checkpoint_file import topic_id
 from kdump.forensics.restart.file_records import UP_TO_MAGIC, CorruptRecord, ensure_valid, read_batches
 from kdump.forensics.restart.log_loader import LoadParameters, load
 from kdump.forensics.restart.plan_values import EXIT, PartitionPlan, StartupFailed, StartupFailure, Step
-from kdump.forensics.restart.releases import QUORUM_STATE_1, QUORUM_STATE_CLEARED, SNAPSHOTS_REQUIRED
 from kdump.format.kafka_release import KafkaRelease
 from kdump.log import file_system
 from kdump.log.bundle_bytes import BundleBytes
 from kdump.log.live_files import SeenDirectory
 from kdump.log.paths import target
 from kdump.log.source import open_source
+from kdump.state.releases import QUORUM_STATE_1, QUORUM_STATE_CLEARED, SNAPSHOTS_REQUIRED
 
 SNAPSHOT = re.compile(r"(\d{20})-(\d{10}).*(\.checkpoint|\.checkpoint\.part|\.checkpoint\.deleted)$")
 LARGEST = 1 << 20

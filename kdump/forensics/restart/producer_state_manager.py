@@ -12,7 +12,6 @@ from collections.abc import Callable
 from kdump.check.advice import FETCH_AGAIN
 from kdump.forensics.restart.file_records import CorruptRecord, RecordBatchView, batch_of
 from kdump.forensics.restart.plan_values import EXIT, StartupFailed, StartupFailure
-from kdump.forensics.restart.releases import MARKER_UNDERFLOW
 from kdump.format.control_record import KEY, decode_control
 from kdump.format.kafka_release import NEWEST, KafkaRelease
 from kdump.log import file_kinds
@@ -22,6 +21,7 @@ from kdump.log.errors import SourceError
 from kdump.log.paths import Target
 from kdump.log.region import Limits
 from kdump.log.window import Window
+from kdump.state.releases import MARKER_UNDERFLOW
 
 NEVER = -1
 LARGEST = 256 * 1024 * 1024

@@ -12,14 +12,14 @@ from collections.abc import Iterator
 
 from kdump.forensics.restart.directories import METADATA_LOG
 from kdump.forensics.restart.plan_values import EXIT, ReleaseChange, RestartPlan, StartupFailure
-from kdump.forensics.restart.releases import (
-    META_ENSEMBLE,
-    METADATA_MINIMUM,
-)
 from kdump.format.kafka_release import KRAFT, ZOOKEEPER, KafkaRelease
 from kdump.format.metadata_names import METADATA_VERSION
 from kdump.state.metadata_image import MetadataImage
 from kdump.state.release_evidence import FEATURE_SINCE, LEVEL, DiskRelease, line_of_level
+from kdump.state.releases import (
+    META_ENSEMBLE,
+    METADATA_MINIMUM,
+)
 
 MINIMUM_LEVEL = 7
 """metadata.version 3.3-IV3, the lowest one that 4.0 and later support."""

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from kdump.forensics.restart.plan_values import RestartPlan
-from kdump.forensics.restart.releases import is_tried
 from kdump.format.kafka_release import KRAFT, KafkaRelease
 from kdump.state.metadata_image import MetadataImage
-from kdump.state.release_evidence import DEFAULT, DISK, OPTION, ChosenRelease, DiskRelease, disk_release
+from kdump.state.release_evidence import DEFAULT, DISK, OPTION, ChosenRelease, DiskRelease, completed, disk_release
+from kdump.state.releases import is_tried
 
 
 def choose_release(
@@ -19,8 +19,7 @@ def choose_release(
         source = DISK if disk.is_stated else DEFAULT
         release, reason, doubt = disk.release, disk.reason or "no file states the release", disk.doubt
     else:
-        mode = requested.mode or (disk.release.mode if requested.has_modes else KRAFT)
-        release, source, reason, doubt = requested._replace(mode=mode), OPTION, "--kafka-version", ""
+        release, source, reason, doubt = completed(requested, disk), OPTION, "--kafka-version", ""
     plan.release = ChosenRelease(
         release.number, release.mode or KRAFT, source, reason, doubt, is_tried(release), stated
     )

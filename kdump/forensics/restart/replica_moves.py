@@ -15,11 +15,11 @@ from contextlib import suppress
 
 from kdump.forensics.restart import checkpoint_file
 from kdump.forensics.restart.plan_values import DirectoryPlan, PartitionPlan, StartupFailed
-from kdump.forensics.restart.releases import STRAY_NAMES
 from kdump.forensics.restart.stray_partitions import StrayPartitions
 from kdump.format.kafka_release import NEWEST, KafkaRelease
 from kdump.log.directory_listing import items
 from kdump.log.errors import SourceError
+from kdump.state.releases import STRAY_NAMES
 
 SUFFIXED = re.compile(r"(\S+)-(\S+)\.(\S+)-(delete|future|stray)")
 

@@ -15,7 +15,6 @@ from kdump.forensics.restart.log_manager import LogManager
 from kdump.forensics.restart.plan_values import PartitionPlan, RestartPlan
 from kdump.forensics.restart.release_change import refusals, release_change
 from kdump.forensics.restart.release_choice import choose_release
-from kdump.forensics.restart.releases import BOOTSTRAP_READ, META_ENSEMBLE
 from kdump.forensics.restart.root_files import read_only_stop
 from kdump.forensics.restart.stray_partitions import StrayPartitions
 from kdump.format.kafka_release import KRAFT, ZOOKEEPER, KafkaRelease, parse_release
@@ -28,6 +27,7 @@ from kdump.log.mounts import takes_bundles
 from kdump.state.identity import complete_quorum
 from kdump.state.metadata import ReadMetadata, read_metadata
 from kdump.state.metadata_image import MetadataImage
+from kdump.state.releases import BOOTSTRAP_READ, META_ENSEMBLE
 
 
 def restart_plan(

@@ -1,17 +1,22 @@
-"""What differs between releases of Kafka at a startup: one declaration per difference, which the modules of this
-package consult.
+"""What differs between releases of Kafka: one declaration per difference, which the rules consult.
 
 Each names the class in which it is, and its KIP or ticket. Compared with the sources of 2.8.2, 3.0.2 to 3.9.1, 4.0.0 to
-4.3.1. docs/restart-plan.md shows them as a table.
+4.3.1. docs/restart-plan.md shows those of a startup as a table, docs/kafka-releases.md the others.
 """
 
 from __future__ import annotations
 
 from typing import NamedTuple
 
-from kdump.format.kafka_release import KRAFT, NEWEST_PATCH, ZOOKEEPER, KafkaRelease
+from kdump.format.kafka_release import KRAFT, NEWEST_PATCH, ZOOKEEPER, AppliedRelease, KafkaRelease
 
-TRIED: frozenset[tuple[tuple[int, int], str]] = frozenset({((4, 3), KRAFT)})
+TRIED: frozenset[tuple[tuple[int, int], str]] = frozenset(
+    {
+        ((2, 8), ZOOKEEPER),
+        *(((3, minor), mode) for minor in (3, 6, 9) for mode in (ZOOKEEPER, KRAFT)),
+        *(((4, minor), KRAFT) for minor in (0, 1, 3)),
+    }
+)
 """Releases and modes whose rules have been compared with real brokers (docs/restart-plan.md). For the others, the
 rules are those of their sources."""
 
@@ -37,6 +42,10 @@ class Difference(NamedTuple):
         if self.since is not None and release.order < self.since:
             return False
         return self.until is None or release.order <= self.until
+
+    def is_open(self, applied: AppliedRelease) -> bool:
+        """Return True if it depends on which of the possible releases the true one is."""
+        return self.applies(applied.since) != self.applies(applied.until)
 
     @property
     def releases(self) -> str:
@@ -303,7 +312,78 @@ MARKER_UNDERFLOW = Difference(
 )
 
 DIFFERENCES = {name: value for name, value in list(globals().items()) if isinstance(value, Difference)}
-"""All differences by name, in the order in which a startup reaches them."""
+"""The differences of a startup by name, in the order in which a startup reaches them."""
+
+# --- what a running broker does ---
+
+PRODUCER_EXPIRATION = Difference(
+    (3, 4, 0),
+    None,
+    None,
+    "ProducerStateManagerConfig",
+    "KIP-854",
+    "forgets a producer after producer.id.expiration.ms (1 day by default) without a batch; earlier releases after "
+    "transactional.id.expiration.ms (7 days)",
+)
+ABORTS_BY_OFFSET = Difference(
+    (3, 0, 0),
+    None,
+    None,
+    "TransactionsCommand",
+    "KIP-664",
+    "can tell who started a transaction at an offset, so that kafka-transactions.sh abort needs only that offset; "
+    "earlier releases need producer ID, producer epoch and coordinator epoch",
+)
+STARTS_DELETION_AT_LOG_START = Difference(
+    (3, 0, 0),
+    None,
+    None,
+    "UnifiedLog.deleteOldSegments",
+    "",
+    "deletes segments below the log start offset first, then by size, then by time; 2.8 first by time, then by size. "
+    "The same segments are deleted, but the log may give another reason",
+)
+DELETE_HORIZON = Difference(
+    (3, 1, 0),
+    None,
+    None,
+    "Cleaner",
+    "KIP-534, KAFKA-8522",
+    "the first cleaning that reaches tombstones and transaction markers writes a delete horizon into their batch. "
+    "Earlier releases remove them from segments that are delete.retention.ms older than the last clean one, by the "
+    "modification times of the files",
+)
+CLEANS_BELOW_HIGH_WATERMARK = Difference(
+    (3, 1, 0),
+    None,
+    None,
+    "LogCleanerManager.cleanableOffsets",
+    "KAFKA-13194",
+    "does not clean above the high watermark; earlier releases only stop at the first open transaction",
+)
+TIMESTAMP_AFTER = Difference(
+    (3, 6, 0),
+    None,
+    None,
+    "LogValidator",
+    "KIP-937",
+    "message.timestamp.after.max.ms limits timestamps in the future; earlier releases only have "
+    "message.timestamp.difference.max.ms, for past and future",
+)
+EMPTY_POLICY_OF_TIERED = Difference(
+    (4, 2, 0),
+    None,
+    None,
+    "UnifiedLog.deleteOldSegments",
+    "KIP-1161",
+    "an empty cleanup.policy applies local.retention.ms and local.retention.bytes to a topic with remote storage; "
+    "earlier releases delete nothing there",
+)
+
+RUNNING = {
+    name: value for name, value in list(globals().items()) if isinstance(value, Difference) and name not in DIFFERENCES
+}
+"""The differences of a running broker by name."""
 
 
 def is_tried(release: KafkaRelease) -> bool:

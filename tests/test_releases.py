@@ -1,0 +1,66 @@
+"""The disks of brokers of every release from 2.8 on, with ZooKeeper and with KRaft, are healthy: nothing says
+otherwise."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+import kdump
+from kdump.state.metadata import read_metadata
+from kdump.state.release_evidence import disk_release
+from tests import command
+from tests.conftest import RELEASES, sample
+from tools.trials.release import RELEASES as TRIED
+from tools.trials.working import commands
+
+DISKS = [RELEASES / name / disk for name in TRIED for disk in ("clean", "crash")]
+CONTROLLERS = sorted(RELEASES.glob("*/controller"))
+SLOW = ("report", "scan", "verify --jobs 2")
+
+
+def quick(disk: Path, out: Path) -> dict[str, list[str]]:
+    """Return the command lines by name, without those that start other processes or draw charts."""
+    return {name: arguments for name, arguments in commands([disk], out) if name not in SLOW}
+
+
+def test_all_are_there() -> None:
+    assert {path.name for path in RELEASES.iterdir()} == set(TRIED)
+    assert all(path.is_dir() for path in DISKS)
+    assert len(CONTROLLERS) == sum(release.mode == "kraft" for release in TRIED.values())
+
+
+@pytest.mark.parametrize("name", TRIED)
+def test_no_finding(name: str) -> None:
+    """A deleted topic is all that there is to report."""
+    disks = [disk for disk in (*DISKS, *CONTROLLERS) if disk.parent.name == name]
+    *findings, summary = command.objects("verify", *disks)
+    assert {(each["code"], each["topic"]) for each in findings if each["severity"] != "info"} == {
+        ("directory-stray", "gone")
+    }
+    assert not summary["unread"]
+    assert summary["batches"] > 200
+
+
+@pytest.mark.sampled
+@pytest.mark.parametrize("name", quick(Path("disk"), Path(__file__).parent))
+def test_every_command(name: str, tmp_path: Path) -> None:
+    """No command fails on any of the disks, or says that something could not be read."""
+    for disk in sample(DISKS, len(DISKS), name):
+        result = command.run(*quick(disk, tmp_path / f"{disk.parent.name}-{disk.name}")[name])
+        assert result.exit_code in ((0, 1, 3) if name == "restart-plan" else (0, 1)), (disk, result.stderr)
+        assert "Traceback" not in result.stderr
+
+
+@pytest.mark.parametrize("disk", DISKS, ids=lambda disk: f"{disk.parent.name}-{disk.name}")
+def test_the_disk_states_a_release_that_starts(disk: Path) -> None:
+    """The true release is among those that the disk leaves possible, and nothing is lost, even though none is named."""
+    truth = TRIED[disk.parent.name]
+    plan = kdump.restart_plan([str(disk)])
+    assert plan.verdict == ("clean" if disk.name == "clean" else "recovery")
+    assert plan.status == 0
+    assert plan.release.mode == {"zk": "zookeeper", "kraft": "kraft"}[truth.mode]
+    found = disk_release([str(disk)], read_metadata(str(disk)))
+    assert found.since <= truth.numbers[:2] <= found.until
+    assert plan.release.version in (truth.version, ".".join(truth.version.split(".")[:2])) or plan.release.doubt
