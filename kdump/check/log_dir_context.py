@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from kdump.check.options import Options
 from kdump.check.partition_context import CheckpointedEpoch, CheckpointOffset, PartitionContext
+from kdump.format.kafka_release import AppliedRelease
 from kdump.format.numbers import parse_int
 from kdump.log import file_kinds, file_system
 from kdump.log.directory_listing import is_url, parent
@@ -60,6 +61,9 @@ class LogDirContext:
         self.metadata: MetadataImage | None = None
         for each in everything:
             self.metadata = self.metadata or read(each.path, options.limits)
+        from kdump.state.release_evidence import applied_release
+
+        self.release = applied_release([each.path for each in everything], self.metadata, options.kafka_version)
         states = [
             partition.path
             for each in everything
@@ -101,6 +105,7 @@ class LogDirContext:
             clean=self.directory.is_clean if at_root else None,
             checkpoints=checkpoints if not partition.state else {},
             coordinator=self.coordinator,
+            release=self.release,
         )
         described = self.metadata.topics.get(topic) if self.metadata else None
         if self.metadata is None or described is None:
@@ -141,12 +146,19 @@ class Surroundings:
         """Return what is known about a file, including from the partition directory that it is in, if any."""
         options = self.options
         if "://" in target.path or not file_system.isfile(target.path):
-            return PartitionContext(now=options.now, topic=target.topic, max_message_bytes=options.max_message_bytes)
+            return PartitionContext(
+                now=options.now,
+                topic=target.topic,
+                max_message_bytes=options.max_message_bytes,
+                release=named_release(options),
+            )
         directory = parent(target.path)
         if directory not in self._newest:
             place = directory_above(target.path)
             if not isinstance(place, PartitionDirectory):
-                return PartitionContext(now=options.now, max_message_bytes=options.max_message_bytes)
+                return PartitionContext(
+                    now=options.now, max_message_bytes=options.max_message_bytes, release=named_release(options)
+                )
             newest = max((segment.offset for segment in place.segments), default=None)
             self._newest[directory] = self.of_partition(place), newest
         known, newest = self._newest[directory]
@@ -174,7 +186,14 @@ def alone(partition: PartitionDirectory, options: Options) -> PartitionContext:
         epochs_at=at,
         transaction_timeout=options.transaction_timeout,
         now=options.now,
+        release=named_release(options),
     )
+
+
+def named_release(options: Options) -> AppliedRelease:
+    """Return the release that was asked for, or the newest one: nothing around a file states another."""
+    release = options.kafka_version
+    return AppliedRelease() if release is None else AppliedRelease(release, release, release)
 
 
 def ids(directory: LogDirectory, options: Options) -> dict[str, str]:

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from kdump.check.finding import Code, families
+from kdump.format.kafka_release import KafkaRelease
 from kdump.log.live_files import open_target
 from kdump.log.paths import Target
 from kdump.log.region import Limits
@@ -29,6 +30,8 @@ class Options:
     window: int = DEFAULT_SIZE
     jobs: int = 1
     open_source: Callable[[str], Source] = open_source
+    kafka_version: KafkaRelease | None = None
+    """The release whose rules apply; None: the one that the disk states."""
 
     def open(self, target: Target) -> Window:
         """Open a window over the file. Raises SourceError."""

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import NamedTuple, Protocol
 
+from kdump.format.kafka_release import NEWEST_APPLIES, AppliedRelease
 from kdump.log.internal_topics import INTERNAL_TOPICS
 from kdump.log.paths import Target
 
@@ -61,6 +62,7 @@ class PartitionContext:
     """Age in ms above which an open transaction is a warning."""
     now: int = 0
     """Current time, epoch ms."""
+    release: AppliedRelease = NEWEST_APPLIES
     last: bool | None = None
     """For a file that is checked alone: whether it is the newest segment of its partition."""
 

@@ -13,12 +13,14 @@ from kdump.commands.name_options import SelectedProducers, topic_filter, topic_o
 from kdump.commands.output_options import OutputOptions, note_outside_columns, output_options
 from kdump.commands.params import DurationParam, read_once
 from kdump.commands.reading_options import ReadingOptions, reading_options
+from kdump.commands.release_option import release_option
 from kdump.commands.state_options import NOW_HELP, Notes, parse_now, run_command
 from kdump.commands.typed_options import CommandOptions, takes
 from kdump.forensics.answers import Note, PartitionProducers, Producer, ProducerEvent
 from kdump.forensics.find_partitions import PartitionInput
 from kdump.forensics.producers import STATES, ProducersQuery, producers
 from kdump.format.count_text import count_text
+from kdump.format.kafka_release import KafkaRelease
 from kdump.render.producer_report import ProducerReport
 from kdump.render.progress import Progress
 from kdump.render.sink import Sink
@@ -51,7 +53,8 @@ class ProducersOptions(CommandOptions):
     topics: tuple[str, ...]
     producer_ids: tuple[int, ...]
     names: tuple[str, ...]
-    expiration: int
+    expiration: int | None
+    kafka_version: KafkaRelease | None
     now: str | None
 
     @property
@@ -78,10 +81,10 @@ class ProducersOptions(CommandOptions):
 @click.option(
     "--expiration",
     type=DurationParam(),
-    default="1d",
     metavar="TIME",
-    help="Assume this producer.id.expiration.ms.  [1d]",
+    help="Assume this producer.id.expiration.ms.  [1d; before Kafka 3.4 7d]",
 )
+@release_option("Apply the rules")
 @click.option("--now", metavar="TIME", help=NOW_HELP)
 @output_options()
 @reading_options
@@ -112,6 +115,7 @@ class ProducersCommand:
         self.question = ProducersQuery(
             now=parse_now(options.now, options.output.zone),
             expiration=options.expiration,
+            kafka_version=options.kafka_version,
             topic=topic_filter(options.topics),
             states=frozenset(options.states or STATES),
             producer_ids=frozenset(options.producer_ids),
@@ -130,7 +134,7 @@ class ProducersCommand:
         tables = StateTables(self.output, shown.zone, shown.names, shown.full)
         if shown.names is not None:
             return OneTable(tables, self.row, note_outside_columns)
-        return ProducerReport(self.output, tables, self.options.expiration, lists=self.options.asks_for_rows)
+        return ProducerReport(self.output, tables, lists=self.options.asks_for_rows)
 
     def run(self) -> None:
         with Progress("producers") as progress:

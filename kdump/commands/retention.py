@@ -13,6 +13,7 @@ from kdump.commands.name_options import topic_filter, topic_option
 from kdump.commands.output_options import OutputOptions, output_options
 from kdump.commands.params import OLD_TRANSACTION, read_once, timeout_option
 from kdump.commands.reading_options import ReadingOptions, reading_options
+from kdump.commands.release_option import release_option
 from kdump.commands.state_options import Notes, parse_now, run_command
 from kdump.commands.typed_options import CommandOptions, takes
 from kdump.forensics.answers import Note
@@ -23,6 +24,7 @@ from kdump.forensics.retention.partition import RetentionQuery
 from kdump.forensics.retention.run import run_query
 from kdump.forensics.retention.server_properties import read_properties
 from kdump.format.count_text import count_text
+from kdump.format.kafka_release import KafkaRelease
 from kdump.render.escape import path_text
 from kdump.render.progress import Progress
 from kdump.render.retention_report import HoldTable, RetentionReport
@@ -63,6 +65,7 @@ class RetentionOptions(CommandOptions):
     transaction_timeout: int
     headers: bool
     keys: bool
+    kafka_version: KafkaRelease | None
 
 
 @click.command(epilog=EXAMPLES)
@@ -83,6 +86,7 @@ class RetentionOptions(CommandOptions):
 @click.option(
     "--keys", is_flag=True, help="Also read keys, and show what the next cleaning of a compacted log would remove."
 )
+@release_option("Apply the rules")
 @output_options()
 @reading_options
 @takes(RetentionOptions)
@@ -157,6 +161,7 @@ class RetentionCommand:
             keys=options.keys,
             topic=topic_filter(options.topics),
             limits=options.reading.limits,
+            kafka_version=options.kafka_version,
         )
         with Progress("retention") as progress:
 

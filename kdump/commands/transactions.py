@@ -13,6 +13,7 @@ from kdump.commands.name_options import SelectedProducers, topic_filter, topic_o
 from kdump.commands.output_options import OutputOptions, note_outside_columns, output_options
 from kdump.commands.params import OLD_TRANSACTION, read_once, timeout_option
 from kdump.commands.reading_options import ReadingOptions, reading_options
+from kdump.commands.release_option import release_option
 from kdump.commands.state_options import NOW_HELP, Notes, parse_now, run_command
 from kdump.commands.typed_options import CommandOptions, takes
 from kdump.forensics.answers import (
@@ -26,6 +27,7 @@ from kdump.forensics.answers import (
 from kdump.forensics.find_partitions import PartitionInput
 from kdump.forensics.transactions import STATES, TransactionsQuery, transactions
 from kdump.format.count_text import count_text
+from kdump.format.kafka_release import KafkaRelease
 from kdump.log import file_system
 from kdump.log.internal_topics import TRANSACTION_TOPIC
 from kdump.render.progress import Progress
@@ -62,6 +64,7 @@ class TransactionsOptions(CommandOptions):
     coordinator: bool
     now: str | None
     transaction_timeout: int
+    kafka_version: KafkaRelease | None
 
     @property
     def asks_for_rows(self) -> bool:
@@ -96,6 +99,7 @@ class TransactionsOptions(CommandOptions):
 @click.option("--coordinator", is_flag=True, help="Show the coordinator's last record for each transactional ID.")
 @click.option("--now", metavar="TIME", help=NOW_HELP)
 @timeout_option(OLD_TRANSACTION)
+@release_option("Show the command that aborts a transaction on brokers")
 @output_options()
 @reading_options
 @takes(TransactionsOptions)
@@ -133,6 +137,7 @@ class TransactionsCommand:
             producer_ids=frozenset(options.producer_ids),
             transactional_ids=frozenset(options.names),
             limits=options.reading.limits,
+            kafka_version=options.kafka_version,
             on_producer=self.selected_producers.add,
         )
         self.seen = 0

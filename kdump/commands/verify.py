@@ -26,7 +26,9 @@ from kdump.commands.params import (
     warning_options,
 )
 from kdump.commands.reading_options import ReadingOptions, reading_options
+from kdump.commands.release_option import release_option
 from kdump.commands.typed_options import CommandOptions, takes
+from kdump.format.kafka_release import KafkaRelease
 from kdump.log.bundle_index import RECORDS
 from kdump.log.errors import SourceError
 from kdump.render.findings_report import CheckEnd, CodeTable, FindingsReport, check_objects
@@ -78,6 +80,7 @@ class VerifyOptions(CommandOptions):
     baseline: str | None
     transaction_timeout: int
     max_message_bytes: int | None
+    kafka_version: KafkaRelease | None
 
 
 @click.command(epilog=EXAMPLES)
@@ -111,6 +114,7 @@ class VerifyOptions(CommandOptions):
 @jobs_option("Check")
 @click.option("--baseline", metavar="FILE", help="Omit the findings in FILE, the output of an earlier --json run.")
 @warning_options
+@release_option("Judge by the rules")
 @reading_options
 @takes(VerifyOptions)
 def command(options: VerifyOptions) -> None:
@@ -154,6 +158,7 @@ class VerifyCommand:
             headers_only=options.headers_only,
             transaction_timeout=options.transaction_timeout,
             max_message_bytes=options.max_message_bytes,
+            kafka_version=options.kafka_version,
         )
 
     def run(self) -> int:

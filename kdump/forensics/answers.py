@@ -64,7 +64,9 @@ class Transaction(NamedTuple):
         tuple[str, ...], Doc("what is uncertain, and why; for an open one, the coordinator's state")
     ] = ()
     abort: Annotated[str | None, Doc("command that aborts it, if no coordinator will")] = None
-    abortBefore3: Annotated[str | None, Doc("the same for brokers before 3.0")] = None
+    abortBefore3: Annotated[
+        str | None, Doc("the same for brokers before 3.0, if the disk does not state the release")
+    ] = None
 
 
 @answer("transactionPartition")
@@ -151,6 +153,7 @@ Gaps = Annotated[int, Doc("number of data batches before which sequence numbers 
 Duplicates = Annotated[int, Doc("number of data batches with repeated sequence numbers")]
 Fenced = Annotated[int, Doc("number of data batches with an older epoch than an earlier batch")]
 EpochStarts = Annotated[int, Doc("number of new epochs that do not start with sequence 0")]
+KafkaVersion = Annotated[str, Doc("release of Kafka whose rules were applied")]
 StateFrom = Annotated[
     PathText,
     Doc(
@@ -255,6 +258,8 @@ class PartitionProducers(NamedTuple):
     segments: Annotated[int, Doc("number of segments read")]
     damages: Annotated[int, Doc("number of damaged byte ranges, which could not be considered")]
     forgotten: Annotated[int, Doc("number of producers that are left out for lack of memory")]
+    kafkaVersion: KafkaVersion
+    producerIdExpirationMs: Annotated[int, Doc("time after which an idle producer expires", MS)]
 
 
 @answer("note")

@@ -268,6 +268,8 @@ class ProducerLedger(BatchObserver):
             segments=len(segments),
             damages=0,
             forgotten=scan.producers.state.forgotten,
+            kafkaVersion=self.known.release.release.number,
+            producerIdExpirationMs=self.expiration,
         )
 
 

@@ -15,11 +15,14 @@ from kdump.forensics.find_partitions import PartitionInput, find_partitions, is_
 from kdump.forensics.partition_scan import REPORTED, PartitionScan, certain_answers
 from kdump.forensics.producer_history import ProducerHistory
 from kdump.forensics.producer_ledger import ProducerLedger
+from kdump.forensics.release_doubts import release_doubts
+from kdump.format.kafka_release import KafkaRelease
 from kdump.log.errors import OnUnreadable, raise_error
 from kdump.log.paths import Target
 from kdump.log.region import Limits
 from kdump.state.log_offsets import log_end
-from kdump.state.producer_state import EXPIRATION, MAX_PRODUCERS, ProducerState
+from kdump.state.producer_state import MAX_PRODUCERS, ProducerState, default_expiration
+from kdump.state.releases import PRODUCER_EXPIRATION
 from kdump.state.transaction_coordinator import TransactionCoordinatorState
 
 ProducersAnswer = Producer | ProducerEvent | PartitionProducers | Finding | Note
@@ -32,11 +35,13 @@ TOLD_BY_EVENTS = ("sequence-", "producer-")
 
 class ProducersQuery(NamedTuple):
     """What to select. `now`: epoch ms from which ages are computed, None for the current time; `expiration`:
-    producer.id.expiration.ms; `topic`: predicate for topic names; `events`: also yield ProducerEvent. `on_producer` is
+    producer.id.expiration.ms, None for the release's default; `kafka_version`: the broker's release, None for the one
+    that the disk states; `topic`: predicate for topic names; `events`: also yield ProducerEvent. `on_producer` is
     called with the producer ID and the transactional ID of each producer that exists, whether it is selected or not."""
 
     now: int | None = None
-    expiration: int = EXPIRATION
+    expiration: int | None = None
+    kafka_version: KafkaRelease | None = None
     topic: Callable[[str], bool] = lambda name: True
     states: frozenset[str] = frozenset(STATES)
     producer_ids: frozenset[int] = frozenset()
@@ -80,10 +85,14 @@ def producers(
     `on_partition` with each partition."""
     question = question or ProducersQuery()
     now = round(time.time() * 1000) if question.now is None else question.now
-    options = Options(only=frozenset({"transactions"}), limits=question.limits, now=now)
+    options = Options(
+        only=frozenset({"transactions"}), limits=question.limits, now=now, kafka_version=question.kafka_version
+    )
     found, _ = find_partitions([paths] if isinstance(paths, str) else paths, options, on_unreadable)
     chosen = [place for place in found if place.known.topic is None or question.topic(place.known.topic)]
     on_total(sum(place.size for place in chosen))
+    if question.expiration is None:
+        yield from release_doubts(chosen, (PRODUCER_EXPIRATION,))
     for place in chosen:
         on_partition(place)
         yield from _of(place, question, now, on_progress, on_unreadable)
@@ -107,7 +116,7 @@ def _of(
         scan,
         coordinator if isinstance(coordinator, TransactionCoordinatorState) else None,
         now,
-        question.expiration,
+        default_expiration(place.known.release.release) if question.expiration is None else question.expiration,
         _base(scan, place),
         with_events=question.events,
     )

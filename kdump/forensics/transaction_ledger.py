@@ -24,6 +24,7 @@ from kdump.forensics.coordinator_mismatches import CoordinatorMismatches
 from kdump.forensics.partition_scan import BatchObserver, PartitionScan
 from kdump.format.transaction_record import TransactionMetadata as CoordinatorRecord
 from kdump.state.marker import ABORT, COMMIT
+from kdump.state.releases import ABORTS_BY_OFFSET
 from kdump.state.transaction_coordinator import TransactionCoordinatorState
 from kdump.state.transaction_tracker import CompletedTxn, OngoingTxn
 
@@ -219,16 +220,13 @@ class TransactionLedger(BatchObserver):
         producer = self.scan.producers.state.get(producer_id)
         coordinator_epoch = producer.coordinator_epoch if producer else -1
         topic, partition = known.topic, known.partition
+        epoch = running.last_epoch if running.last_epoch >= 0 else running.epoch
+        old = abort_command_before_3(topic, partition, producer_id, epoch, coordinator_epoch)
+        is_old_broker = not ABORTS_BY_OFFSET.applies(known.release.release)
         return row._replace(
             remarks=tuple(remarks),
-            abort=abort_command(topic, partition, running.first_offset),
-            abortBefore3=abort_command_before_3(
-                topic,
-                partition,
-                producer_id,
-                running.last_epoch if running.last_epoch >= 0 else running.epoch,
-                coordinator_epoch,
-            ),
+            abort=old if is_old_broker else abort_command(topic, partition, running.first_offset),
+            abortBefore3=old if ABORTS_BY_OFFSET.is_open(known.release) else None,
         )
 
     def _of_coordinator(self, record: CoordinatorRecord, hanging: bool | None) -> str:

@@ -24,6 +24,7 @@ from kdump.forensics.answers import (
 from kdump.forensics.find_partitions import PartitionInput, find_partitions, is_away
 from kdump.forensics.partition_scan import REPORTED, PartitionScan, certain_answers
 from kdump.forensics.transaction_ledger import TransactionLedger
+from kdump.format.kafka_release import KafkaRelease
 from kdump.log.errors import OnUnreadable, raise_error
 from kdump.log.partition_directory import PartitionDirectory
 from kdump.log.region import Limits
@@ -53,6 +54,8 @@ class TransactionsQuery(NamedTuple):
     transactional_ids: frozenset[str] = frozenset()
     limits: Limits = Limits()
     only_unended: bool = False
+    kafka_version: KafkaRelease | None = None
+    """The release of the brokers; None: what the disk states."""
     on_producer: Callable[[int, str | None], None] = lambda producer_id, transactional_id: None
 
     def wants(self, row: Transaction) -> bool:
@@ -90,6 +93,7 @@ def transactions(
         limits=question.limits,
         now=now,
         transaction_timeout=question.timeout,
+        kafka_version=question.kafka_version,
     )
     found, _ = find_partitions([paths] if isinstance(paths, str) else paths, options, on_unreadable)
     chosen = [place for place in found if place.known.topic is None or question.topic(place.known.topic)]

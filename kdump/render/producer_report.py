@@ -27,10 +27,9 @@ class ProducerReport(Sink[Any]):
     """Receives the answers as they come. If `lists`, or if the first partition was named by the user, each producer is
     a row; else each partition with producers is."""
 
-    def __init__(self, output: Output, tables: StateTables, expiration: int, *, lists: bool) -> None:
+    def __init__(self, output: Output, tables: StateTables, *, lists: bool) -> None:
         self.output = output
         self.tables = tables
-        self.expiration = expiration
         self.lines = SummaryLines(output)
         self.rows: Table | None = None
         self.shown = 0
@@ -98,7 +97,7 @@ class ProducerReport(Sink[Any]):
         if text:
             self.lines.text(text)
         if partition.expired:
-            self.lines.text(f"  expired: idle for {duration_text(self.expiration)} or more")
+            self.lines.text(f"  expired: idle for {duration_text(partition.producerIdExpirationMs)} or more")
         self.lines.damages(partition.damages)
 
     def end(self) -> None:

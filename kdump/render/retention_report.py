@@ -260,11 +260,18 @@ class RetentionReport(Sink[Any]):
             text = count_text(answer.tombstones, "tombstone")
         text += f", {count_text(answer.markers or 0, 'transaction marker')}"
         due = (answer.tombstonesDue or 0) + (answer.markersDue or 0)
+        later = answer.withoutHorizon
         if due:
-            text += f": the next cleaning removes {due}, whose delete horizon has passed"
+            text += f": the next cleaning removes {due}"
+            text += ", whose delete horizon has passed" if later == 0 else ""
         if answer.nextDeleteHorizonMs is not None:
             text += f"{';' if due else ':'} the next delete horizon is {self._iso(answer.nextDeleteHorizonMs)}"
-        if not due and answer.nextDeleteHorizonMs is None:
+        if later:
+            text += (
+                f"; {later:,} have no delete horizon, and are removed once their segment is delete.retention.ms older"
+            )
+            text += " than the last clean one"
+        elif not due and answer.nextDeleteHorizonMs is None:
             text += ", without a delete horizon yet: a cleaning sets it for tombstones, and for markers once nothing is"
             text += " left of their transaction"
         yield text

@@ -155,5 +155,6 @@ class TransactionReport(Sink[Any]):
         if row.abort is not None:
             self.lines.text("    to abort it:")
             self.output.line(f"      {printable(row.abort)}")
+        if row.abortBefore3 is not None:
             self.lines.text("    on brokers before 3.0:")
-            self.output.line(f"      {printable(row.abortBefore3 or '')}")
+            self.output.line(f"      {printable(row.abortBefore3)}")

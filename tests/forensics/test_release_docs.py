@@ -1,26 +1,36 @@
-"""Checks that the table of releases in docs/restart-plan.md equals the declared differences. KDUMP_REWRITE=1 writes it
-again."""
+"""Checks that the tables of releases in docs/restart-plan.md and docs/kafka-releases.md equal the declared differences.
+KDUMP_REWRITE=1 writes them again."""
 
 from __future__ import annotations
 
 import os
 import re
 
-from kdump.state.releases import DIFFERENCES
+import pytest
+
+from kdump.state.releases import DIFFERENCES, RUNNING, Difference
 from tests.conftest import ROOT
 
-PAGE = ROOT / "docs" / "restart-plan.md"
+PAGES = {
+    "restart-plan.md": ("what a startup does", DIFFERENCES),
+    "kafka-releases.md": ("what a broker does", RUNNING),
+}
 TABLE = re.compile(r"(<!-- made from releases\.py [^>]*-->\n)(.*?)(<!-- end of releases -->)", re.DOTALL)
 
 
-def test_the_table_is_that_of_the_declarations() -> None:
-    lines = ["| releases | what a startup does | class | KIP or ticket |", "|---|---|---|---|"]
-    for each in DIFFERENCES.values():
-        lines.append(f"| {each.releases} | {each.does} | {each.where} | {each.ticket} |")
-    text = PAGE.read_text()
+@pytest.mark.parametrize("name", PAGES)
+def test_the_table_is_that_of_the_declarations(name: str) -> None:
+    title, differences = PAGES[name]
+    page = ROOT / "docs" / name
+    lines = [f"| releases | {title} | class | KIP or ticket |", "|---|---|---|---|", *map(row, differences.values())]
+    text = page.read_text()
     found = TABLE.search(text)
     assert found
     made = text[: found.start(2)] + "\n".join(lines) + "\n" + text[found.end(2) :]
     if os.environ.get("KDUMP_REWRITE"):
-        PAGE.write_text(made)
+        page.write_text(made)
     assert text == made or os.environ.get("KDUMP_REWRITE")
+
+
+def row(each: Difference) -> str:
+    return f"| {each.releases} | {each.does} | {each.where} | {each.ticket} |"

@@ -12,6 +12,7 @@ from kdump.check.rules import checkpoints, identity_files, producer_snapshots
 from kdump.check.rules.identity_files import content
 from kdump.check.rules.producer_snapshots import invalid_region
 from kdump.check.totals import CheckTotals
+from kdump.format.kafka_release import NEWEST, KafkaRelease
 from kdump.log import file_kinds
 from kdump.log.entries import Entry, Item, entries
 from kdump.log.errors import SourceError
@@ -45,8 +46,10 @@ def read(target: Target, options: Options, totals: CheckTotals, *, count: bool =
         yield from entries(kind, window, target.name_offset or 0)
 
 
-def file_findings(target: Target, options: Options, totals: CheckTotals) -> Iterator[Finding]:
-    """Yield findings for a checkpoint, a producer snapshot or another small file on its own."""
+def file_findings(
+    target: Target, options: Options, totals: CheckTotals, release: KafkaRelease = NEWEST
+) -> Iterator[Finding]:
+    """Yield findings for a checkpoint, a producer snapshot or another small file on its own, as `release` reads it."""
     properties: dict[str, str] = {}
     is_valid = True
     try:
@@ -62,7 +65,7 @@ def file_findings(target: Target, options: Options, totals: CheckTotals) -> Iter
         totals.add_unreadable(error)
         return  # nothing follows from a file that was not read
     if is_valid:
-        yield from content(target, properties)
+        yield from content(target, properties, release)
 
 
 def file_finding(target: Target, problem: Problem) -> Finding:

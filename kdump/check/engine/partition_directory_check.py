@@ -42,10 +42,10 @@ class PartitionDirectoryCheck:
             yield from self._transaction_indexes()
         if "snapshots" in chosen:
             for target in partition.snapshots:
-                yield from file_findings(target, self.options, self.totals)
+                yield from file_findings(target, self.options, self.totals, self.known.release.release)
         if "checkpoints" in chosen:
             for target in partition.texts:
-                yield from file_findings(target, self.options, self.totals)
+                yield from file_findings(target, self.options, self.totals, self.known.release.release)
             yield from self._topic_id()
             yield from self._checkpoints(log)
         for target in partition.kraft_snapshots:
@@ -55,7 +55,7 @@ class PartitionDirectoryCheck:
             assert partition.segments[0].log is not None
             yield missing_snapshot(partition.segments[0].log, log.log_start)
         if "files" in chosen:
-            yield from partition_directory_findings(partition)
+            yield from partition_directory_findings(partition, self.known.release.release)
 
     def _transaction_indexes(self) -> Iterator[Finding]:
         for segment in self.partition.segments:

@@ -164,7 +164,7 @@ class CheckUnit:
             if file.kind is file_kinds.KRAFT_SNAPSHOT:
                 yield from kraft_snapshot(file, self.known, options, totals)
             elif "checkpoints" in options.chosen:
-                yield from file_findings(file, options, totals)
+                yield from file_findings(file, options, totals, self.known.release.release)
                 # The controllers know the directories of log.dirs alone.
                 metadata = None if directory.only_metadata else self.metadata
                 if file.kind is file_kinds.META_PROPERTIES and metadata is not None:
@@ -203,7 +203,7 @@ class CheckUnit:
         elif kind is file_kinds.TXN_INDEX:
             yield from invalid_entries(target, items(target, options, totals))
         else:
-            yield from file_findings(target, options, totals)
+            yield from file_findings(target, options, totals, self.known.release.release)
 
     def _index(self, index: Target, totals: CheckTotals, on_progress: OnProgress) -> Iterator[Finding]:
         """Check an index: against its segment if that is in the same directory, else on its own."""
@@ -289,7 +289,7 @@ def _of_directory(
                 at = Target(each.path, None, each.topic, each.partition, None, directory.path)
                 duplicates.append((at, sibling.path))
     if not options.headers_only:
-        known = PartitionContext(now=options.now)
+        known = PartitionContext(now=options.now, release=context.release)
         yield CheckUnit(
             directory.path,
             0,

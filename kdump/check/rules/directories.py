@@ -9,11 +9,13 @@ import os
 from collections.abc import Iterable, Iterator
 
 from kdump.check.finding import ERROR, INFO, WARNING, Code, Finding
+from kdump.format.kafka_release import KafkaRelease
 from kdump.format.numbers import parse_long
 from kdump.log import file_kinds
 from kdump.log.log_directory import LogDirectory
 from kdump.log.partition_directory import PartitionDirectory
 from kdump.log.paths import Target, is_live
+from kdump.state.releases import STRAY_NAMES
 
 PARTITION_DUPLICATE = Code(
     code="partition-duplicate",
@@ -53,6 +55,7 @@ DIRECTORY_STRAY = Code(
         "live one, move it away: the broker could exit"
     ),
     source="LogManager.loadLog, addStrayLog, recoverAbandonedFutureLogs",
+    unless="error for -stray up to Kafka 3.6.0, where the broker exits at startup",
 )
 
 COMPACTION_INTERRUPTED = Code(
@@ -133,12 +136,16 @@ def log_directory_findings(directory: LogDirectory, duplicates: Iterable[tuple[T
         yield PARTITION_DUPLICATE.finding(target, message=f"it is also live in {other}")
 
 
-def partition_directory_findings(partition: PartitionDirectory) -> Iterator[Finding]:
+def partition_directory_findings(partition: PartitionDirectory, release: KafkaRelease) -> Iterator[Finding]:
     """Yield findings for the name of a partition directory, and for files in it that are left over."""
     if partition.state:
         what, follows = STATES[partition.state]
         target = Target(partition.path, None, partition.topic, partition.partition, None, partition.source)
-        yield DIRECTORY_STRAY.finding(target, message=f"a -{partition.state} directory: {what}", consequence=follows)
+        severity = None
+        if partition.state == "stray" and not STRAY_NAMES.applies(release):
+            severity, follows = ERROR, f"a broker of Kafka {release.number} exits at startup: move it away"
+        message = f"a -{partition.state} directory: {what}"
+        yield DIRECTORY_STRAY.finding(target, message=message, severity=severity, consequence=follows)
     for target in (*partition.unfinished, *partition.others):
         yield from misnamed(target)
     for target in partition.unfinished:

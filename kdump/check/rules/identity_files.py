@@ -10,11 +10,13 @@ from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING
 
 from kdump.check.finding import ERROR, WARNING, Code, Finding
+from kdump.format.kafka_release import NEWEST, KafkaRelease
 from kdump.format.meta_properties import DIRECTORY_ID, TRIMMED
 from kdump.format.numbers import parse_int
 from kdump.log import file_kinds
 from kdump.log.entries import Entry, Item
 from kdump.log.paths import Target
+from kdump.state.releases import META_VERSION_0, META_VERSION_1, QUORUM_STATE_1
 
 if TYPE_CHECKING:
     from kdump.state.metadata_image import MetadataImage
@@ -71,8 +73,8 @@ UUID = re.compile(r"[\w-]{22}$")
 QUORUM_VERSIONS = ("0", "1")
 
 
-def content(target: Target, values: dict[str, str]) -> Iterator[Finding]:
-    """Yield findings for invalid contents of a file, given as names and values."""
+def content(target: Target, values: dict[str, str], release: KafkaRelease = NEWEST) -> Iterator[Finding]:
+    """Yield findings for contents of a file, given as names and values, that are invalid for `release`."""
     if target.kind is file_kinds.PARTITION_METADATA:
         version, topic_id = values.get("version"), values.get("topic_id")
         if version != "0":
@@ -83,24 +85,28 @@ def content(target: Target, values: dict[str, str]) -> Iterator[Finding]:
         if topic_id is None or not UUID.match(topic_id):
             yield _found(PARTITION_METADATA_INVALID, target, "topic_id", topic_id, "a 22-character ID")
     elif target.kind is file_kinds.META_PROPERTIES:
-        yield from _meta_properties(target, values)
+        yield from _meta_properties(target, values, release)
     elif target.kind is file_kinds.QUORUM_STATE:
         version = values.get("data_version")
-        if version not in QUORUM_VERSIONS:
-            yield _found(QUORUM_STATE_INVALID, target, "data_version", version, "0 or 1")
+        known = QUORUM_VERSIONS if QUORUM_STATE_1.applies(release) else QUORUM_VERSIONS[:1]
+        if version not in known:
+            yield _found(QUORUM_STATE_INVALID, target, "data_version", version, " or ".join(known))
         elif parse_int(values.get("leaderEpoch")) is None:
             yield _found(QUORUM_STATE_INVALID, target, "leaderEpoch", values.get("leaderEpoch"), "a number")
 
 
-def _meta_properties(target: Target, values: dict[str, str]) -> Iterator[Finding]:
+def _meta_properties(target: Target, values: dict[str, str], release: KafkaRelease) -> Iterator[Finding]:
     text = values.get("version")
     version = parse_int("0" if text is None else text.strip(TRIMMED))
-    if version not in (0, 1) or (text is None and "broker.id" not in values):  # without it, the version is 0
-        yield _found(META_PROPERTIES_INVALID, target, "version", text, "0 or 1")
+    known = (0,) if META_VERSION_0.applies(release) else (1,) if META_VERSION_1.applies(release) else (0, 1)
+    if version not in known or (text is None and "broker.id" not in values):  # without it, the version is 0
+        yield _found(META_PROPERTIES_INVALID, target, "version", text, " or ".join(map(str, known)))
         return
     node = "node.id" if version else "broker.id"
     for name in (node, "cluster.id") if version else (node,):
         value = values.get(name)
+        if value is None and META_VERSION_0.applies(release):
+            continue  # the broker takes its own broker.id, and writes it
         if value is None or (name == node and parse_int(value) is None):
             yield _found(META_PROPERTIES_INVALID, target, name, value, "a number" if name == node else "an ID")
     directory = values.get("directory.id")

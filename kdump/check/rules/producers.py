@@ -15,12 +15,12 @@ from kdump.state.producer_state import (
     DUPLICATE,
     EPOCH_DECREASED,
     EPOCH_START,
-    EXPIRATION,
     GAP,
     SequenceBreak,
+    default_expiration,
 )
 
-OLD = "info if the producer's previous batch is older than producer.id.expiration.ms"
+OLD = "info if the producer's previous batch is older than producer.id.expiration.ms (a day; before 3.4 a week)"
 COMPACTED = "info in a compacted log"
 APPENDED = (
     "readers do not check sequence numbers; a broker checks them only in produce requests, where it would reject these "
@@ -122,7 +122,7 @@ class ProducerSequenceRule(Rule):
         message = f"producer {batch.producerId}: "
         message += break_text(broken)
         severity = consequence = None
-        if broken.idle > EXPIRATION:
+        if broken.idle > default_expiration(self.known.release.release):
             severity = INFO
             consequence = "the broker no longer had state for this producer and accepted the batch"
         if broken.kind != DUPLICATE:

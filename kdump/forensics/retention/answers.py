@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Annotated, NamedTuple
 
 from kdump.answer import BYTES, EPOCH_MS, FILE_BYTE, OFFSET, Doc, PathText, answer
-from kdump.forensics.answers import PartitionNumber, SourcePath, TopicName
+from kdump.forensics.answers import KafkaVersion, PartitionNumber, SourcePath, TopicName
 from kdump.forensics.retention.configs import Setting
 
 HELD, FREE, UNKNOWN = "held", "free", "unknown"
@@ -181,6 +181,14 @@ class PartitionRetention(NamedTuple):
     ]
     markersDue: Annotated[int | None, Doc("number of markers whose delete horizon has passed")]
     nextDeleteHorizonMs: Annotated[int | None, Doc("first delete horizon that has not passed", EPOCH_MS)]
+    withoutHorizon: Annotated[
+        int,
+        Doc(
+            "number of tombstones and markers that get no delete horizon (Kafka before 3.1; magic 0 and 1) and are not "
+            "due: their segment has to be delete.retention.ms older than the last clean one"
+        ),
+    ]
+    kafkaVersion: KafkaVersion
     keys: Annotated[int | None, Doc("number of distinct keys in the dirty part; null if not read (--keys)")]
     keysFit: Annotated[bool | None, Doc("whether they all fit into the cleaner's map, so that one cleaning is enough")]
     cleanedRecords: Annotated[int | None, Doc("number of records that the next cleaning would read")]

@@ -16,6 +16,8 @@ from kdump.forensics.retention.configs import Settings
 from kdump.forensics.retention.deletion import HELD, Deletion, LogFacts
 from kdump.forensics.retention.observed_segments import BATCH, FILE, INDEX, ObservedSegment, latest
 from kdump.format.count_text import count_text
+from kdump.format.kafka_release import NEWEST, KafkaRelease
+from kdump.state.releases import TIMESTAMP_AFTER
 
 DELETION, COMPACTION = "deletion", "compaction"
 BYTES = "set retention.bytes, which does not depend on timestamps"
@@ -25,7 +27,7 @@ TRIM_ACTIVE = (
     "once the broker has rolled a new segment, raise the log start offset to that segment's base offset with "
     f"kafka-delete-records.sh, or {BYTES}"
 )
-REFUSE = "; message.timestamp.after.max.ms makes the broker reject such timestamps"
+REFUSE = "; {config} makes the broker reject such timestamps"
 REPLACE = (
     "run kdump verify for details. Stop the broker; if another one with an intact copy then leads, and this one is in "
     "neither Isr nor Elr, move the directory away: after startup, the broker fetches the partition again"
@@ -49,6 +51,7 @@ class RetentionCase:
     """The open transaction that blocks the last stable offset."""
     timeout: int
     options: Options
+    release: KafkaRelease = NEWEST
     state: str = ""
     """Same as Partition.state."""
     notes: tuple[str, ...] = ()
@@ -122,7 +125,7 @@ def _future(case: RetentionCase) -> Iterator[RetentionBlocker]:
         waiting = count_text(len(kept) - 1, "later segment that is due waits", "later segments that are due wait")
         message += f"; {waiting} for it"
     fix = (TRIM if first < len(case.segments) - 1 else TRIM_ACTIVE) + (
-        REFUSE if segment.timestamp_from == BATCH else ""
+        REFUSE.format(config=_limit_of_timestamps(case.release)) if segment.timestamp_from == BATCH else ""
     )
     made = _blocker(case, answers.FUTURE, DELETION, kept, message, at=segment, fix=fix)
     found = latest(segment, case.options) if segment.timestamp_from == BATCH else None
@@ -132,6 +135,10 @@ def _future(case: RetentionCase) -> Iterator[RetentionBlocker]:
         timestamp=segment.timestamp,
         until=case.deletions[first].at,
     )
+
+
+def _limit_of_timestamps(release: KafkaRelease) -> str:
+    return f"message.timestamp.{'after' if TIMESTAMP_AFTER.applies(release) else 'difference'}.max.ms"
 
 
 def _watermark(case: RetentionCase) -> Iterator[RetentionBlocker]:

@@ -86,6 +86,7 @@ def _sum(segments: Iterable[ObservedSegment], name: str) -> Tombstones | None:
         total.due += found.due
         total.pending += found.pending
         total.undecoded += found.undecoded
+        total.legacy += found.legacy
     return total
 
 
@@ -145,6 +146,8 @@ def partition_answer(
         markers=markers.total if markers else None,
         markersDue=markers.due if markers else None,
         nextDeleteHorizonMs=min(horizons, default=None),
+        withoutHorizon=sum(each.legacy for each in (stones, markers) if each) if cleaned is not None else 0,
+        kafkaVersion=case.release.number,
         keys=case.drop.keys if case.drop else None,
         keysFit=case.drop.fits if case.drop else None,
         cleanedRecords=case.drop.records if case.drop else None,

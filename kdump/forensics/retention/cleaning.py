@@ -14,8 +14,10 @@ from typing import NamedTuple
 
 from kdump.check.options import Options
 from kdump.core.record_columns import each_row
+from kdump.forensics.retention.compaction import segment_horizon
 from kdump.forensics.retention.configs import Settings
 from kdump.forensics.retention.observed_segments import ObservedSegment
+from kdump.format.kafka_release import NEWEST, KafkaRelease
 from kdump.log.batch_records import decode_columns, records
 from kdump.log.batch_validity import impossible_count
 from kdump.log.legacy_records import read_wrapper
@@ -24,6 +26,7 @@ from kdump.log.partition_reader import PartitionReader
 from kdump.log.region import Batch, DefaultRecordBatch, LegacyRecordBatch
 from kdump.log.skim import key_digest
 from kdump.state.id_numbers import IdNumbers
+from kdump.state.releases import DELETE_HORIZON
 
 MAX_ABORTED_TRANSACTIONS = 1_000_000
 ENTRY = 24
@@ -70,6 +73,7 @@ def simulate_cleaning(
     aborted: AbortedOffsets,
     options: Options,
     now: int,
+    release: KafkaRelease = NEWEST,
 ) -> CleaningResult:
     """Return what a cleaning from offset `first_dirty` up to offset `stop` (exclusive) would remove. Raises
     SourceError."""
@@ -103,17 +107,28 @@ def simulate_cleaning(
         else:
             reached = upper - 1
     seen = dropped = size = 0
+    has_horizons = DELETE_HORIZON.applies(release)
+    horizon_of_segments = segment_horizon(segments, first_dirty, settings)
+    with_data: set[int] = set()
+    """Producers with data after their last marker: the cleaner keeps the marker of a transaction that has data left."""
     for segment in segments:
         if segment.base > latest:
             break
         for batch in _batches(segment, options):
             horizon = batch.deleteHorizonMs
             is_due = horizon is not None and horizon <= now
+            if not has_horizons or isinstance(batch, LegacyRecordBatch):
+                is_due = segment.modified <= horizon_of_segments
+            producer = -1 if batch.producerId is None else batch.producerId
             if batch.isControlBatch:
+                is_due = is_due and (has_horizons or producer not in with_data)
+                with_data.discard(producer)
                 count = batch.possible_records
                 seen += count
                 dropped += count if is_due else 0
                 continue
+            if batch.isTransactional:
+                with_data.add(producer)
             all_go = _is_aborted(batch, aborted)
             for row in _rows(batch):
                 seen += 1

@@ -4,6 +4,7 @@ whether it would clean this log now.
 Source: org.apache.kafka.storage.internals.log.LogCleanerManager (cleanableOffsets, maxCompactionDelay,
 calculateCleanableBytes, grabFilthiestCompactedLog), LogToClean and LogSegments.values of 4.3.1; for a log that it
 cannot read, LogCleaner.CleanerThread (tryCleanFilthiestLog, cleanFilthiestLog: nothing more is cleaned or deleted).
+What earlier releases do: LogCleaner.clean of 2.8.2.
 """
 
 from __future__ import annotations
@@ -14,6 +15,8 @@ from dataclasses import dataclass
 from kdump.forensics.retention.configs import FOREVER, Settings
 from kdump.forensics.retention.deletion import LogFacts
 from kdump.forensics.retention.observed_segments import ObservedSegment
+from kdump.format.kafka_release import NEWEST, KafkaRelease
+from kdump.state.releases import CLEANS_BELOW_HIGH_WATERMARK, DELETE_HORIZON
 
 CLEAN, DIRTY, UNCLEANABLE = "clean", "dirty", "uncleanable"
 ACTIVE, LAG, STABLE, WATERMARK, DAMAGE = (
@@ -67,14 +70,18 @@ class Compaction:
 
 
 def compaction(
-    segments: Sequence[ObservedSegment], log: LogFacts, settings: Settings, checkpoint: int | None
+    segments: Sequence[ObservedSegment],
+    log: LogFacts,
+    settings: Settings,
+    checkpoint: int | None,
+    release: KafkaRelease = NEWEST,
 ) -> Compaction:
     """Return the cleaning state of the segments, of which there must be at least one; the last one is the active
     segment. `checkpoint`: the offset in cleaner-offset-checkpoint, None if it has none."""
     active = segments[-1]
     first_dirty, reset = _first_dirty(log, settings, checkpoint)
     stable = log.last_stable if log.last_stable is not None else log.log_end
-    if log.high_watermark is not None:
+    if log.high_watermark is not None and CLEANS_BELOW_HIGH_WATERMARK.applies(release):
         stable = min(stable, log.high_watermark)
     lag = max(settings["min.compaction.lag.ms"], 0)
     dirty = _values(segments[:-1], active.base, first_dirty)
@@ -119,6 +126,25 @@ def compaction(
         if segment is active:
             found.segments[-1].because = (ACTIVE,)
     return found
+
+
+def settle_tombstones(
+    segments: Sequence[ObservedSegment], compaction: Compaction, settings: Settings, release: KafkaRelease
+) -> None:
+    """Decide which tombstones and markers are due that have no delete horizon and get none."""
+    has_horizons = DELETE_HORIZON.applies(release)
+    horizon = segment_horizon(segments, compaction.first_dirty, settings)
+    for segment in segments:
+        for found in (segment.tombstones, segment.markers):
+            if found is not None:
+                found.by_segment(is_due=segment.modified <= horizon, has_horizons=has_horizons)
+
+
+def segment_horizon(segments: Sequence[ObservedSegment], first_dirty: int, settings: Settings) -> int:
+    """Return the modification time (epoch ms) up to which a cleaning removes tombstones from a segment, if their
+    batches have no delete horizon: delete.retention.ms before that of the last clean segment."""
+    last = next((segment for segment in reversed(segments) if segment.base < first_dirty), None)
+    return 0 if last is None else int(last.modified - settings["delete.retention.ms"])
 
 
 def unreadable(segments: Sequence[ObservedSegment], compaction: Compaction) -> ObservedSegment | None:

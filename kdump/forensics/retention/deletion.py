@@ -17,6 +17,8 @@ from typing import NamedTuple
 
 from kdump.forensics.retention.configs import Settings
 from kdump.forensics.retention.observed_segments import ObservedSegment
+from kdump.format.kafka_release import NEWEST, KafkaRelease
+from kdump.state.releases import EMPTY_POLICY_OF_TIERED, STARTS_DELETION_AT_LOG_START
 
 NOW, LATER, KEPT, HELD, UNKNOWN = "now", "later", "kept", "held", "unknown"
 STATES = (NOW, LATER, KEPT, HELD, UNKNOWN)
@@ -65,28 +67,36 @@ def stopped(deletions: list[Deletion], why: str) -> None:
             each.state, each.blocked = HELD, why
 
 
-def deletions(segments: Sequence[ObservedSegment], log: LogFacts, settings: Settings) -> list[Deletion]:
+def deletions(
+    segments: Sequence[ObservedSegment], log: LogFacts, settings: Settings, release: KafkaRelease = NEWEST
+) -> list[Deletion]:
     """Return what happens to each segment, in order."""
-    return _Retention(segments, log, settings).run()
+    return _Retention(segments, log, settings, release).run()
 
 
 class _Retention:
-    def __init__(self, segments: Sequence[ObservedSegment], log: LogFacts, settings: Settings) -> None:
+    def __init__(
+        self, segments: Sequence[ObservedSegment], log: LogFacts, settings: Settings, release: KafkaRelease
+    ) -> None:
         self.segments = segments
         self.log = log
         self.found = [Deletion(KEPT) for _ in segments]
         self.first = 0
         """Number of the first segment that is not deleted."""
         # With an empty cleanup.policy, local retention still applies to a tiered log.
-        self.deletes = settings.deletes or (not settings.compacts and settings.is_tiered)
+        is_local = not settings.compacts and settings.is_tiered and EMPTY_POLICY_OF_TIERED.applies(release)
+        self.deletes = settings.deletes or is_local
+        self.starts_at_log_start = STARTS_DELETION_AT_LOG_START.applies(release)
         self.ms, self.ms_name = settings.retention("ms") if self.deletes else (-1, "retention.ms")
         self.bytes, self.bytes_name = settings.retention("bytes") if self.deletes else (-1, "retention.bytes")
         self.is_tiered = settings.is_tiered
 
     def run(self) -> list[Deletion]:
-        self._log_start()
-        self._by_size()
-        self._by_time()
+        steps = [self._log_start, self._by_size, self._by_time]
+        if not self.starts_at_log_start:
+            steps = [self._by_time, self._by_size, self._log_start]
+        for step in steps:
+            step()
         self._mark_kept()
         return self.found
 

@@ -36,15 +36,19 @@ class DamagedRange(NamedTuple):
 @dataclass
 class Tombstones:
     """Numbers of records without a value: in batches with no delete horizon yet (`unstamped`), with one that has passed
-    (`due`) or has not (`pending`); `undecoded`: batches that do not decode completely."""
+    (`due`) or has not (`pending`), or of a format that has none (`legacy`); `undecoded`: batches that do not decode
+    completely."""
 
     unstamped: int = 0
     due: int = 0
     pending: int = 0
     undecoded: int = 0
+    legacy: int = 0
 
-    def add(self, count: int, horizon: int | None, now: int) -> None:
-        if horizon is None:
+    def add(self, count: int, horizon: int | None, now: int, *, is_legacy: bool) -> None:
+        if is_legacy:
+            self.legacy += count
+        elif horizon is None:
             self.unstamped += count
         elif horizon <= now:
             self.due += count
@@ -53,7 +57,16 @@ class Tombstones:
 
     @property
     def total(self) -> int:
-        return self.unstamped + self.due + self.pending
+        return self.unstamped + self.due + self.pending + self.legacy
+
+    def by_segment(self, *, is_due: bool, has_horizons: bool) -> None:
+        """Decide by the segment's modification time: `is_due`. `has_horizons`: only for the formats without a delete
+        horizon."""
+        if not has_horizons:
+            self.legacy += self.unstamped + self.due + self.pending
+            self.unstamped = self.due = self.pending = 0
+        if is_due:
+            self.due, self.legacy = self.due + self.legacy, 0
 
 
 @dataclass
@@ -174,9 +187,10 @@ class RetentionObserver(Watcher):
             facts.empty += 1
         elif batch.isControlBatch:
             assert facts.markers is not None
-            facts.markers.add(1, horizon, self.now)
+            facts.markers.add(1, horizon, self.now, is_legacy=False)
         elif facts.tombstones is not None:
-            facts.tombstones.add(_tombstones(batch), horizon, self.now)
+            is_legacy = isinstance(batch, LegacyRecordBatch)
+            facts.tombstones.add(_tombstones(batch), horizon, self.now, is_legacy=is_legacy)
             facts.tombstones.undecoded += bool(batch.problems)
 
     def region(self, part: SegmentContext, region: Region) -> None:

@@ -14,12 +14,13 @@ from kdump.forensics.retention.blockers import RetentionCase, find_blockers
 from kdump.forensics.retention.build_answers import leftover, partition_answer, segment_answers
 from kdump.forensics.retention.cleaning import MAX_ABORTED_TRANSACTIONS, simulate_cleaning
 from kdump.forensics.retention.clusters import Clusters
-from kdump.forensics.retention.compaction import compaction, unreadable
+from kdump.forensics.retention.compaction import compaction, settle_tombstones, unreadable
 from kdump.forensics.retention.configs import ConfigOverrides, Settings, settings
 from kdump.forensics.retention.deletion import KEPT, Deletion, LogFacts, deletions, stopped
 from kdump.forensics.retention.observed_segments import ObservedSegment, RetentionObserver
 from kdump.forensics.transaction_ledger import TransactionLedger
 from kdump.forensics.transactions import TRANSACTION_TIMEOUT
+from kdump.format.kafka_release import KafkaRelease
 from kdump.log.bundle_tree import has_records
 from kdump.log.directory_listing import length, parent
 from kdump.log.errors import OnUnreadable, SourceError
@@ -49,6 +50,8 @@ class RetentionQuery:
     keys: bool = False
     topic: Callable[[str], bool] = lambda name: True
     limits: Limits = field(default_factory=Limits)
+    kafka_version: KafkaRelease | None = None
+    """The release of the broker; None: what the disk states."""
 
 
 class OnePartition:
@@ -158,7 +161,14 @@ class OnePartition:
             return
         try:
             case.drop = simulate_cleaning(
-                case.segments, found.first_dirty, found.stop, case.settings, self.aborted, self.place.options, self.now
+                case.segments,
+                found.first_dirty,
+                found.stop,
+                case.settings,
+                self.aborted,
+                self.place.options,
+                self.now,
+                case.release,
             )
         except SourceError as error:
             on_unreadable(error)
@@ -194,8 +204,11 @@ class OnePartition:
             remote_end=self._remote_end(config),
         )
         checkpoint = known.checkpoints.get("cleaner-offset")
-        cleaned = compaction(segments, log, config, checkpoint.offset if checkpoint else None)
-        gone = deletions(segments, log, config)
+        release = known.release.release
+        cleaned = compaction(segments, log, config, checkpoint.offset if checkpoint else None, release)
+        if config.compacts:
+            settle_tombstones(segments, cleaned, config, release)
+        gone = deletions(segments, log, config, release)
         moves = self.place.partition.state == "future"
         if moves and config.compacts:
             gone = [Deletion(KEPT) for _ in segments]
@@ -218,4 +231,5 @@ class OnePartition:
             oldest=oldest if oldest is not None and oldest.firstOffset == summary.lastStableOffset else None,
             timeout=self.question.timeout,
             options=self.place.options,
+            release=release,
         )

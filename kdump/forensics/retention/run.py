@@ -9,16 +9,22 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from kdump.check.options import Options
 from kdump.forensics.answers import Note
 from kdump.forensics.find_partitions import PartitionInput, find_partitions, is_away
+from kdump.forensics.release_doubts import release_doubts
 from kdump.forensics.retention.clusters import Clusters
 from kdump.forensics.retention.configs import ConfigOverrides, check, known_names
 from kdump.forensics.retention.partition import NOT_KNOWN, OLD_CONFIGS, OnePartition, RetentionAnswer, RetentionQuery
 from kdump.forensics.transactions import TRANSACTION_TIMEOUT
+from kdump.format.kafka_release import KafkaRelease, parse_release
 from kdump.log import file_system
 from kdump.log.directory_listing import is_url
 from kdump.log.errors import OnUnreadable, raise_error
 from kdump.log.file_kinds import SEGMENT
 from kdump.log.mounts import takes_bundles
 from kdump.log.paths import is_live, target
+from kdump.state.releases import CLEANS_BELOW_HIGH_WATERMARK, DELETE_HORIZON, EMPTY_POLICY_OF_TIERED
+
+RULES = (DELETE_HORIZON, CLEANS_BELOW_HIGH_WATERMARK, EMPTY_POLICY_OF_TIERED)
+"""Where releases differ in what is deleted or cleaned."""
 
 
 @takes_bundles
@@ -33,6 +39,7 @@ def retention(
     deep: bool = True,
     keys: bool = False,
     timeout: int = TRANSACTION_TIMEOUT,
+    kafka_version: KafkaRelease | str | None = None,
     on_unreadable: OnUnreadable = raise_error,
 ) -> Iterator[RetentionAnswer]:
     """Yield what retention and the cleaner do with the partitions that `paths` stand for: segments, partition
@@ -44,10 +51,11 @@ def retention(
     config, which override all others, or of a broker config, which override the broker's but not the topic's own;
     `properties`: the broker's server.properties. `metadata`: path of the KRaft metadata, by default on the same disk.
     `deep=False` does not read records, and counts no tombstones; `keys=True` reads compacted logs twice more, to find
-    what the next cleaning would remove.
+    what the next cleaning would remove. `kafka_version`: the broker's release ("3.6"), by default the one that the disk
+    states.
 
     Raises SourceError for what cannot be read; if `on_unreadable` is given, it is called with the error instead. Raises
-    ValueError for a config that does not exist, or a value that a broker would reject.
+    ValueError for a config or a release that does not exist, or a value that a broker would reject.
     """
     unknown = sorted(set(config or {}) - known_names())
     if unknown:
@@ -66,6 +74,7 @@ def retention(
         deep=deep,
         keys=keys,
         topic=lambda name: not selected or name in selected,
+        kafka_version=parse_release(kafka_version) if isinstance(kafka_version, str) else kafka_version,
     )
     return run_query(paths, question, on_unreadable=on_unreadable)
 
@@ -83,13 +92,18 @@ def run_query(
     they are read, `on_total` with their sum in advance, `on_partition` with each partition."""
     now = round(time.time() * 1000) if question.now is None else question.now
     options = Options(
-        only=frozenset({"transactions"}), limits=question.limits, now=now, transaction_timeout=question.timeout
+        only=frozenset({"transactions"}),
+        limits=question.limits,
+        now=now,
+        transaction_timeout=question.timeout,
+        kafka_version=question.kafka_version,
     )
     named, only = _whole([paths] if isinstance(paths, str) else list(paths))
     places, directories = find_partitions(named, options, on_unreadable, everything=True)
     chosen = [place for place in places if place.known.topic is None or question.topic(place.known.topic)]
     clusters = Clusters(question.metadata, directories, options, on_unreadable)
     yielded: set[Note] = set()
+    yield from release_doubts(chosen, RULES)
     on_total(sum(place.size for place in chosen))
     for place in chosen:
         on_partition(place)
