@@ -20,12 +20,12 @@ from kdump.check.catalogue import CATALOGUE
 from kdump.check.engine import workers
 from kdump.check.engine.units import units
 from kdump.check.finding import Finding, families
-from kdump.check.next_command import next_command
 from kdump.check.options import Options
 from kdump.cli import cli
 from kdump.log.errors import went_away
 from kdump.log.region import Batch
 from kdump.log.shared_counter import SharedCounter
+from kdump.render.next_command import next_command
 from tests import craft
 from tests.command import run, unmatched
 from tests.conftest import DISKS, FIXTURES, numbers_in, read_regions, sample

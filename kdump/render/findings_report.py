@@ -11,7 +11,6 @@ from typing import NamedTuple
 from kdump.answer import Object, answer_object
 from kdump.check.catalogue import CATALOGUE
 from kdump.check.finding import ERROR, INFO, SEVERITIES, WARNING, Code, Finding
-from kdump.check.next_command import next_command
 from kdump.check.rule import LOST
 from kdump.check.rules.offsets import missing_text
 from kdump.check.totals import CheckTotals
@@ -19,6 +18,7 @@ from kdump.format.count_text import count_text, first_of
 from kdump.render.amounts import size_text
 from kdump.render.escape import path_text, printable
 from kdump.render.inspect_objects import summary_object
+from kdump.render.next_command import next_command
 from kdump.render.sink import Sink
 from kdump.render.stdout import Output
 from kdump.render.style import painter
