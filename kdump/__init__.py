@@ -22,6 +22,7 @@ API = {
     "producers": "kdump.forensics.api",
     "retention": "kdump.forensics.retention.run",
     "restart_plan": "kdump.forensics.restart.restart_plan",
+    "restart_cluster": "kdump.forensics.restart.restart_cluster",
     "RestartPlan": "kdump.forensics.restart.plan_values",
     "reindex": "kdump.forensics.reindex.run",
     "Reindexed": "kdump.forensics.reindex.run",
@@ -64,6 +65,7 @@ if TYPE_CHECKING:
     from kdump.forensics.reindex.run import Reindexed as Reindexed
     from kdump.forensics.reindex.run import reindex as reindex
     from kdump.forensics.restart.plan_values import RestartPlan as RestartPlan
+    from kdump.forensics.restart.restart_cluster import restart_cluster as restart_cluster
     from kdump.forensics.restart.restart_plan import restart_plan as restart_plan
     from kdump.forensics.retention.run import retention as retention
     from kdump.forensics.salvage.result import Salvaged as Salvaged

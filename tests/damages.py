@@ -45,6 +45,7 @@ DISK_PATHS = {
     "clean-1": "kafka-4.3/clean-1",
     "crash-1": "kafka-4.3/crash-1",
     "legacy": "kafka-2.8-legacy",
+    "tiered": "kafka-4.3-tiered/disk",
 }
 """Path of each disk below conftest's DISKS. clean-0 is the controller's."""
 

@@ -24,6 +24,7 @@ from tools.trials.disk import files
 from tools.trials.foretell import plan_of, public_directory
 from tools.trials.node import USER, Node
 from tools.trials.restart import differences, done, epochs_of, recorded
+from tools.trials.storage import compile_storage
 
 
 def applied(disks: Path, recipe: Any, work: Path) -> Node:
@@ -41,6 +42,8 @@ def trial(jars: Path, disks: Path, recipe: Any) -> dict[str, Any]:
         node = applied(disks, recipe, work)
         said, before = plan_of(node)
         user = USER if node.user else None
+        if "NoStorage" in node.configs:
+            compile_storage(jars)
         with Cluster(
             jars,
             work,

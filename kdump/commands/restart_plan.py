@@ -1,4 +1,4 @@
-"""`kdump restart-plan`: predicts a broker's next startup."""
+"""`kdump restart-plan`: predicts the next startup of a broker, or of several."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from kdump.commands.reading_options import ReadingOptions, reading_options
 from kdump.commands.release_option import release_option
 from kdump.commands.typed_options import CommandOptions, takes
 from kdump.forensics.restart.plan_values import PartitionPlan
-from kdump.forensics.restart.restart_plan import restart_plan
+from kdump.forensics.restart.restart_cluster import restart_cluster
 from kdump.format.kafka_release import KafkaRelease
 from kdump.render.progress import Progress
 from kdump.render.restart_report import PlanEnd, RestartReport, plan_objects
@@ -53,7 +53,8 @@ class RestartPlanOptions(CommandOptions):
 @click.option("--all", "everything", is_flag=True, help="Also show partitions with nothing to report.")
 @release_option("Predict the startup")
 @output_options(
-    json="Write JSON Lines: one restartPartition per partition, one restartDirectory per directory, one restartPlan.",
+    json="Write JSON Lines: one restartPartition per partition, one restartDirectory per directory, one restartPlan "
+    "per broker; of several brokers also restartReplicas and restartCluster.",
     columns=CSV_COLUMNS_HELP,
     full="Do not truncate values, and show every step.",
     quiet="Print nothing; only set the exit status.",
@@ -62,9 +63,10 @@ class RestartPlanOptions(CommandOptions):
 @reading_options
 @takes(RestartPlanOptions)
 def command(options: RestartPlanOptions) -> None:
-    """Predict what a broker does when it is started on these log directories, which must all belong to one broker:
-    whether it starts, which logs it recovers, where it truncates them, what is lost, which files it rebuilds, completes
-    or deletes, and what to copy first. Reads what the broker would read, and what it would truncate. Nothing is
+    """Predict what a broker does when it is started on these log directories: whether it starts, which logs it
+    recovers, where it truncates them, what is lost, which files it rebuilds, completes or deletes, and what to copy
+    first. Given all log directories of several brokers, also predict what their replicas lose once they have joined,
+    and which broker to start first. Reads what the broker would read, and what it would truncate. Nothing is
     written."""
     exit_with(lambda: _run(options))
 
@@ -89,18 +91,21 @@ def _run(options: RestartPlanOptions) -> int:
         def on_metadata(done: int, total: int) -> None:
             progress.show(f"reading the metadata, {100 * done // total}%" if done < total else "")
 
-        plan = restart_plan(
+        plan = restart_cluster(
             options.paths,
             check,
             kafka_version=options.kafka_version,
             is_selected=of_topic,
             on_plan=sink.add,
+            on_broker=lambda plan: sink.add(PlanEnd(plan, time.monotonic() - began)),
+            on_replicas=sink.add,
             on_progress=progress.more,
             on_metadata=on_metadata,
         )
     if not plan.unread:
         of_topic.refuse_unmatched()
-    sink.add(PlanEnd(plan, time.monotonic() - began))
+    if plan.summary is not None:
+        sink.add(plan.summary)
     sink.end()
     for text in plan.unread if not sink.shows_unread else ():
         print_error(text)

@@ -18,6 +18,7 @@ from kdump.forensics.explain import answers as explain
 from kdump.forensics.explain.message import Message
 from kdump.forensics.reindex import run as reindex
 from kdump.forensics.restart import plan_values as restart
+from kdump.forensics.restart.replica_answer import ClusterSummary, PartitionReplicas
 from kdump.forensics.restart.summary import PlanSummary
 from kdump.forensics.retention import answers as retention
 from kdump.forensics.salvage.byte_outcomes import LedgerHole, LedgerSpan
@@ -78,7 +79,7 @@ TYPES: dict[str, tuple[Key, ...]] = {
     ),
     **keys_by_type(retention.SegmentRetention, retention.RetentionBlocker, retention.PartitionRetention),
     **keys_by_type(diff.CopyDifference, diff.PartitionDiff, diff.DiffSummary),
-    **keys_by_type(restart.PartitionPlan, restart.DirectoryPlan, PlanSummary),
+    **keys_by_type(restart.PartitionPlan, restart.DirectoryPlan, PlanSummary, PartitionReplicas, ClusterSummary),
     **keys_by_type(PartitionStatistics),
     **keys_by_type(FleetSummary),
     **keys_by_type(reindex.Reindexed, reindex.ReindexSummary),

@@ -26,11 +26,13 @@ from kdump.forensics.restart.plan_values import (
     StartupFailure,
     Step,
 )
+from kdump.forensics.restart.replica_answer import ClusterSummary, PartitionReplicas
 from kdump.forensics.restart.summary import summary, totals
 from kdump.format.count_text import count_text
 from kdump.log.internal_topics import METADATA_TOPIC
 from kdump.render.amounts import size_text
 from kdump.render.escape import path_text, printable
+from kdump.render.replicas_report import MAX_PARTITIONS, order_lines, partition_lines, replicas_verdict
 from kdump.render.sink import Sink
 from kdump.render.stdout import Output
 from kdump.render.style import painter
@@ -53,17 +55,21 @@ class PlanEnd(NamedTuple):
     seconds: float
 
 
-def plan_objects(answer: PartitionPlan | PlanEnd) -> Iterator[Object]:
-    """Yield the JSON object of a partition; or at the end those of the directories, and the summary."""
-    if isinstance(answer, PartitionPlan):
+PlanAnswer = PartitionPlan | PlanEnd | PartitionReplicas | ClusterSummary
+
+
+def plan_objects(answer: PlanAnswer) -> Iterator[Object]:
+    """Yield the JSON object of an answer; at the end of a broker's plan those of the directories, and the summary."""
+    if not isinstance(answer, PlanEnd):
         yield answer_object(answer)
         return
     yield from map(answer_object, answer.plan.directories)
     yield answer_object(summary(*answer))
 
 
-class RestartReport(Sink[PartitionPlan | PlanEnd]):
-    """Writes a plan at its end. `of_topics`: whether --topic excludes other partitions."""
+class RestartReport(Sink[PlanAnswer]):
+    """Writes the plans of all brokers at the end; of several, first what their replicas lose. `of_topics`: whether
+    --topic excludes other partitions."""
 
     shows_unread = True
 
@@ -75,10 +81,51 @@ class RestartReport(Sink[PartitionPlan | PlanEnd]):
         self.everything = everything
         self.of_topics = of_topics
         self.paint = painter(output.colour)
+        self.plans: list[RestartPlan] = []
+        self.replicas: list[PartitionReplicas] = []
+        self.summary: ClusterSummary | None = None
 
-    def add(self, answer: PartitionPlan | PlanEnd) -> None:
+    def add(self, answer: PlanAnswer) -> None:
         if isinstance(answer, PlanEnd):
-            self.write(answer.plan)
+            self.plans.append(answer.plan)
+        elif isinstance(answer, PartitionReplicas):
+            self.replicas.append(answer)
+        elif isinstance(answer, ClusterSummary):
+            self.summary = answer
+
+    def end(self) -> None:
+        if self.summary is not None:
+            self._joined(self.summary)
+        for number, plan in enumerate(self.plans):
+            if number or self.summary is not None:
+                self.output.line("")
+            self.write(plan)
+
+    def _joined(self, summary: ClusterSummary) -> None:
+        """Write what the replicas of several brokers lose, the worst first."""
+        head, details = replicas_verdict(summary)
+        names = ", ".join(map(str, summary.nodes))
+        style = (
+            "bad"
+            if summary.worstLost or summary.quorumLoses or summary.hasQuorum is False
+            else "torn"
+            if summary.metadataOffset is None
+            else "name"
+        )
+        self._text(f"nodes {names} together: {head}{details}", head, style)
+        for line in order_lines(summary, everything=self.full):
+            self._text(f"  {line}")
+        ordered = sorted(self.replicas, key=lambda each: each.worst.cost if each.worst else (0, 0, 0), reverse=True)
+        shown = ordered if self.full else ordered[:MAX_PARTITIONS]
+        for each in shown:
+            self.output.line("")
+            for line in partition_lines(each):
+                self._text(line)
+        if len(shown) < len(ordered):
+            self._text(f"… and {len(ordered) - len(shown):,} more partitions whose replicas differ (--full)")
+        self._head("assumed of the cluster")
+        for text in summary.assumptions:
+            self._text(f"  {text}")
 
     def write(self, plan: RestartPlan) -> None:
         names = ", ".join(each.path for each in plan.directories)
@@ -88,6 +135,8 @@ class RestartReport(Sink[PartitionPlan | PlanEnd]):
         style = "bad" if plan.loses else "torn" if plan.withoutMetadata else STYLE[plan.verdict]
         self._text(f"{names}: {head}{details}", head, style)
         for line in release_texts(plan):
+            self._text(line)
+        for line in quorum_lines(plan):
             self._text(line)
         for stop in plan.allStops:
             self._stop(stop)
@@ -189,6 +238,25 @@ class RestartReport(Sink[PartitionPlan | PlanEnd]):
         indent = len(text) - len(text.lstrip()) + 4
         for number, line in enumerate(self.output.wrapped(printable(path_text(text)), indent)):
             self.output.line(line.replace(head, self.paint(head, style), 1) if head and not number else line)
+
+
+STATES = {
+    "leader": "it is the only voter, and leads at once",
+    "resigned": "it led in epoch {0.epoch}, and waits for an election",
+    "candidate": "it asks for votes in epoch {0.epoch}",
+    "follower": "it follows {0.leaderId} in epoch {0.epoch}",
+    "unattached": "it knows no leader",
+}
+
+
+def quorum_lines(plan: RestartPlan) -> Iterator[str]:
+    """Yield a line on the controller quorum, if the node is a voter of several, or of a dynamic quorum."""
+    quorum = plan.quorum
+    if quorum is None or not quorum.isVoter or (len(quorum.voters) == 1 and not quorum.kraftVersion):
+        return
+    voters = ", ".join(str(each.voterId) for each in quorum.voters)
+    several = f"voters {voters}, {quorum.majority} of which elect a leader" if len(quorum.voters) > 1 else "one voter"
+    yield f"quorum: kraft.version {quorum.kraftVersion}, {several}; {STATES[quorum.state].format(quorum)}"
 
 
 def verdict(plan: RestartPlan) -> tuple[str, str]:

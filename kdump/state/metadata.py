@@ -47,7 +47,7 @@ FOR_VERIFY = frozenset(
         "ZkMigrationStateRecord",
     }
 )
-"""The records that a check needs, and those that state which release the node ran."""
+"""The records that a check needs, and those that state which release the node ran; control records always count."""
 
 
 class ReadMetadata(Protocol):
@@ -212,7 +212,7 @@ class _MetadataReader:
             if not record.is_control:
                 value = record.value
                 replay.apply(record, value, metadata_record_name(value))
-            elif control is not None and self.only is None:
+            elif control is not None:
                 metadata_node_handlers.control(replay, control, None, None)
         if first != "SNAPSHOT_HEADER" and os.path.basename(path) != BOOTSTRAP:
             return "the first record is not its header", time
@@ -241,7 +241,7 @@ class _MetadataReader:
             while dropped and dropped[-1][1] < record.offset:
                 dropped.pop()
             if is_control:
-                if self.only is None and not too_large(record):
+                if not too_large(record):
                     replay.offset, replay.timestamp = record.offset, record.timestamp
                     control = decode_control(record.key, record.value)
                     metadata_node_handlers.control(replay, control, record.batch.partitionLeaderEpoch, record.offset)

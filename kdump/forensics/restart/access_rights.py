@@ -128,6 +128,19 @@ def read_only(path: str) -> bool:
         return False
 
 
+def free_space(path: str, *, as_root: bool) -> tuple[int, int | None] | None:
+    """Return the bytes and the inodes that are free on the path's file system (None: it has no limit of inodes); None
+    if unknown. Root may use what is reserved."""
+    if file_system.tree_at(path) is not None:
+        return None
+    try:
+        state = os.statvfs(path)
+    except OSError:
+        return None
+    blocks, inodes = (state.f_bfree, state.f_ffree) if as_root else (state.f_bavail, state.f_favail)
+    return blocks * state.f_frsize, inodes if state.f_files else None
+
+
 def broker_rights(directories: Iterable[str]) -> Rights:
     """Return the rights of the user that the broker with these log directories is assumed to run as."""
     paths = list(directories)

@@ -53,7 +53,7 @@ def load_metadata_log(plan: PartitionPlan, how: LoadParameters, seen: SeenDirect
             f"the metadata is loaded from {os.path.basename(path)}; the rest is fetched from the controllers"
         )
     if newest is not None:
-        _readable(plan, os.path.join(plan.path, newest[1]), how)
+        _readable(plan, os.path.join(plan.path, newest[1]), how, is_bootstrap=newest[0] == 0)
     path = os.path.join(plan.path, "quorum-state")
     try:
         _quorum_state(path, how.release)
@@ -94,9 +94,10 @@ def _snapshots(plan: PartitionPlan, seen: SeenDirectory, release: KafkaRelease) 
     return newest
 
 
-def _readable(plan: PartitionPlan, path: str, how: LoadParameters) -> None:
+def _readable(plan: PartitionPlan, path: str, how: LoadParameters, *, is_bootstrap: bool) -> None:
     """Check a metadata snapshot: it must begin with a control batch, contain other batches, and be valid up to its last
-    complete batch, because a node does not recover snapshots. Raises StartupFailed, SourceError."""
+    complete batch, because a node does not recover snapshots. `is_bootstrap`: it ends at offset 0, written by
+    `kafka-storage format` with the voters alone (KIP-853). Raises StartupFailed, SourceError."""
     window = how.open(target(path))
     remedy = f"move {path} out of the directory: the node uses an older one, or fetches it from the controllers"
     try:
@@ -124,7 +125,7 @@ def _readable(plan: PartitionPlan, path: str, how: LoadParameters) -> None:
         message = "the snapshot does not start with its header"
         exception = "IllegalStateException: First batch is not a control batch with at least one record"
         raise StartupFailed(StartupFailure(EXIT, path, 0, None, message, exception, remedy))
-    if not data:
+    if not data and not is_bootstrap:
         message = "the snapshot contains only its header: the records after it change objects that are missing"
         exception = "IllegalStateException: Tried to change broker"
         raise StartupFailed(StartupFailure(EXIT, path, size, None, message, exception, remedy))

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import Annotated, NamedTuple
 
 from kdump.answer import BYTES, NESTED, OFFSET, Doc, PathText, answer
+from kdump.forensics.restart.quorum_values import Quorum
 from kdump.state.release_evidence import ChosenRelease
 
 EXIT, OFFLINE = "exit", "offline"
@@ -283,6 +284,8 @@ class RestartPlan:
     directories: list[DirectoryPlan] = field(default_factory=list)
     release: ChosenRelease | None = None
     """The release that is started; None only while the plan is being made."""
+    quorum: Quorum | None = None
+    """The controller quorum; None without KRaft."""
     change: ReleaseChange | None = None
     """What the start of another release than the disk's changes; None if it is the disk's own."""
     partitions: list[PartitionPlan] = field(default_factory=list)

@@ -13,10 +13,12 @@ from kdump.forensics.restart.directories import METADATA_LOG, node_directories
 from kdump.forensics.restart.identity import identify, registered
 from kdump.forensics.restart.log_manager import LogManager
 from kdump.forensics.restart.plan_values import PartitionPlan, RestartPlan
+from kdump.forensics.restart.quorum import quorum_warnings, read_quorum
 from kdump.forensics.restart.release_change import refusals, release_change
 from kdump.forensics.restart.release_choice import choose_release
-from kdump.forensics.restart.root_files import read_only_stop
+from kdump.forensics.restart.root_files import full_stop, full_warning, read_only_stop
 from kdump.forensics.restart.stray_partitions import StrayPartitions
+from kdump.forensics.restart.tiered_logs import add_tiered
 from kdump.format.kafka_release import KRAFT, ZOOKEEPER, KafkaRelease, parse_release
 from kdump.log import file_system
 from kdump.log.bundle_bytes import with_bytes
@@ -24,7 +26,6 @@ from kdump.log.internal_topics import METADATA_TOPIC
 from kdump.log.live_files import SeenDirectory
 from kdump.log.log_directory import LogDirectory, directory_at
 from kdump.log.mounts import takes_bundles
-from kdump.state.identity import complete_quorum
 from kdump.state.metadata import ReadMetadata, read_metadata
 from kdump.state.metadata_image import MetadataImage
 from kdump.state.releases import BOOTSTRAP_READ, META_ENSEMBLE
@@ -89,6 +90,9 @@ def predict_startup(
     rights.mounts_count = False
     for directory in plan.directories:
         stop = None if directory.failed else read_only_stop(directory)
+        if stop is None and not directory.failed:
+            stop = full_stop(directory, rights)
+            directory.warnings += filter(None, [full_warning(directory, rights)] if stop is None else [])
         directory.stops += [] if stop is None else [stop]
     if metadata is not None and META_ENSEMBLE.applies(release):
         registered(plan.directories, metadata, plan)
@@ -106,7 +110,10 @@ def predict_startup(
     for each in manager.metadata_logs():
         add(each)
     is_whole = metadata is not None and not _is_cut(plan, metadata)
-    is_alone = metadata is not None and _is_alone(plan, metadata)
+    if release.mode == KRAFT:
+        _add_quorum(plan, metadata)
+    is_alone = metadata is not None and plan.quorum is not None and plan.quorum.isVoter is True
+    is_alone = is_alone and plan.quorum is not None and len(plan.quorum.voters) == 1
     # A broker decides on strays once it has what the controllers have. If they are other nodes, a metadata log without
     # topics next to partitions is not what they have.
     has_topics = metadata is not None and bool(metadata.topics)
@@ -115,6 +122,8 @@ def predict_startup(
     if is_broker:
         for each in manager.logs():
             add(each)
+    if is_broker and metadata is not None:
+        add_tiered(plan, metadata, options.limits)
     known = any(file_system.exists(os.path.join(each.path, METADATA_LOG)) for each in plan.directories)
     lacks_topics = not has_topics and not is_alone and any(each.topic != METADATA_TOPIC for each in plan.partitions)
     plan.withoutTopics = release.mode == KRAFT and known and lacks_topics
@@ -128,13 +137,15 @@ def predict_startup(
     return plan
 
 
-def _is_alone(plan: RestartPlan, metadata: MetadataImage) -> bool:
-    """Return True if the node is the quorum's only voter, so that no other node has metadata that this disk lacks."""
-    quorum = MetadataImage(voters=dict(metadata.voters))
-    for directory in plan.directories:
-        if directory.metadataLogDir:
-            complete_quorum(quorum, os.path.join(directory.path, METADATA_LOG))
-    return set(quorum.voters) == {each.nodeId for each in plan.directories}
+def _add_quorum(plan: RestartPlan, metadata: MetadataImage | None) -> None:
+    """Add the quorum as the files of metadata.log.dir state it, and warnings if this node is not a voter."""
+    directory = next((each for each in plan.directories if each.metadataLogDir), None)
+    if directory is None or directory.failed:
+        return
+    own = next((each for each in plan.partitions if each.topic == METADATA_TOPIC), None)
+    plan.quorum = read_quorum(directory, own, metadata)
+    is_controller = not _is_broker(plan, metadata)
+    directory.warnings += quorum_warnings(plan.quorum, directory, metadata, is_controller=is_controller)
 
 
 def _is_cut(plan: RestartPlan, metadata: MetadataImage) -> bool:

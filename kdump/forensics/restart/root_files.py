@@ -10,7 +10,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator
 
-from kdump.forensics.restart.access_rights import ENTER, READ, WRITE, Rights, read_only
+from kdump.forensics.restart.access_rights import ENTER, READ, WRITE, Rights, free_space, read_only
 from kdump.forensics.restart.directories import METADATA_LOG
 from kdump.forensics.restart.log_files import denied, temporary_file_stop
 from kdump.forensics.restart.plan_values import EXIT, OFFLINE, DirectoryPlan, StartupFailure
@@ -19,6 +19,8 @@ from kdump.log.log_directory import CLEAN_MARK, LOCK
 
 OFFSETS = ("recovery-point-offset-checkpoint", "log-start-offset-checkpoint", "replication-offset-checkpoint")
 CLEANER = "cleaner-offset-checkpoint"
+SMALLEST_FILE = 4096
+"""Bytes that a new small file takes: a block of the usual file systems."""
 
 
 def _lock_error(directory: DirectoryPlan, rights: Rights) -> tuple[str, str] | None:
@@ -93,6 +95,43 @@ def read_only_stop(directory: DirectoryPlan) -> StartupFailure | None:
     return StartupFailure(
         kind, path, None, None, message, f"FileSystemException: {path}: Read-only file system", remedy
     )
+
+
+def full_stop(directory: DirectoryPlan, rights: Rights) -> StartupFailure | None:
+    """Return the stop for a directory on a file system without free space. A node writes leader-epoch-checkpoint and
+    quorum-state in metadata.log.dir before anything else. After an unclean shutdown, recovery rebuilds indexes, which
+    are mapped into memory: the JVM reports a page that cannot be allocated as an InternalError. Either way, the node
+    exits. After a clean shutdown, it starts: see `full_warning`."""
+    what = _lacks(directory, rights)
+    if not what or (not directory.metadataLogDir and directory.clean is not False):
+        return None
+    path = os.path.join(directory.path, METADATA_LOG, "leader-epoch-checkpoint")
+    exception = f"KafkaStorageException: Error while writing to checkpoint file {path}; IOException: No space left on"
+    exception += " device"
+    if not directory.metadataLogDir:
+        path = directory.path
+        exception = "InternalError: a fault occurred in a recent unsafe memory access operation in compiled Java code"
+    message = f"the file system of {directory.path} has no {what}"
+    remedy = "free some of it (not by deleting Kafka's files); the rest of this plan assumes that it is not full"
+    return StartupFailure(EXIT, path, None, None, message, exception, remedy)
+
+
+def full_warning(directory: DirectoryPlan, rights: Rights) -> str:
+    """Return the warning for a log directory without free space, whose broker starts; empty if there is none."""
+    what = _lacks(directory, rights)
+    if not what:
+        return ""
+    return (
+        f"the file system of {directory.path} has no {what}: the broker starts, and takes the log directory offline as "
+        "soon as it appends to a log or a checkpoint grows; free some of it before"
+    )
+
+
+def _lacks(directory: DirectoryPlan, rights: Rights) -> str:
+    free = free_space(directory.path, as_root=rights.is_root)
+    if free is None or (free[0] >= SMALLEST_FILE and (free[1] is None or free[1] > 0)):
+        return ""
+    return "free space" if free[0] < SMALLEST_FILE else "free inodes"
 
 
 def metadata_stops(directory: DirectoryPlan, rights: Rights) -> Iterator[StartupFailure]:

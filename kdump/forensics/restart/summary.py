@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Annotated, NamedTuple
 
-from kdump.answer import BYTES, Doc, PathText, answer
+from kdump.answer import BYTES, NESTED, Doc, PathText, answer
 from kdump.forensics.restart.plan_values import PartitionPlan, RestartPlan, Stops, UnreadTexts
+from kdump.forensics.restart.quorum_values import Quorum
 from kdump.state.release_evidence import ChosenRelease
 
 
@@ -26,6 +27,7 @@ class RestartTotals(NamedTuple):
 class PlanSummary(NamedTuple):
     """The plan of the whole broker."""
 
+    nodeId: Annotated[int | None, Doc("node.id in meta.properties; null if no log directory states it")]
     release: Annotated[
         ChosenRelease | None,
         Doc(
@@ -40,6 +42,12 @@ class PlanSummary(NamedTuple):
     wayBack: Annotated[
         list[PathText],
         Doc("what a return to the older one of the two releases loses, or makes impossible; empty otherwise"),
+    ]
+    quorum: Annotated[
+        Quorum | None,
+        Doc(
+            f"the controller quorum as the files of this node state it, {NESTED}; null with ZooKeeper, or if unreadable"
+        ),
     ]
     verdict: Annotated[
         str,
@@ -74,9 +82,11 @@ class PlanSummary(NamedTuple):
 def summary(plan: RestartPlan, seconds: float) -> PlanSummary:
     """Return the summary of a plan; `seconds` is the time that it took."""
     return PlanSummary(
+        next((each.nodeId for each in plan.directories if each.nodeId is not None), None),
         plan.release,
         plan.change.rewrites if plan.change else [],
         plan.change.wayBack if plan.change else [],
+        plan.quorum,
         plan.verdict,
         plan.loses,
         *totals(plan.partitions),

@@ -1,0 +1,102 @@
+"""Tells the log directories of several brokers apart: by cluster.id and node.id in meta.properties, and by the node
+that has registered a directory.id."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import NamedTuple
+
+from kdump.format.numbers import parse_int
+from kdump.log import file_system
+from kdump.log.directory_listing import is_url
+from kdump.log.errors import SourceError
+from kdump.log.find_directories import find_directories
+from kdump.log.log_directory import LogDirectory, directory_at
+from kdump.log.paths import UnlistedCollector
+from kdump.log.region import Limits
+from kdump.state.metadata import read_metadata
+from kdump.state.metadata_image import MetadataImage
+from kdump.state.siblings import with_node_id
+from kdump.state.small_files import properties
+
+
+class Brokers(NamedTuple):
+    """The paths of each node, by its ID; and the newest cluster metadata on any of them, with the directory that has
+    it. `metadata` is None if there is none, or if all paths are those of one node."""
+
+    paths: dict[int, list[str]]
+    metadata: MetadataImage | None
+    source: str
+
+
+class _Directory(NamedTuple):
+    """What meta.properties states of a log directory."""
+
+    path: str
+    cluster: str | None
+    node: int | None
+    directory: str | None
+
+
+def brokers(paths: Iterable[str], limits: Limits) -> Brokers:
+    """Return the paths by node. Directories of different clusters, or that do not state a node, are not told apart: no
+    broker starts with such a mixture, which is what the plan of one broker says. Raises SourceError for a path that
+    states no node next to paths of several nodes."""
+    found = [_directory(path) for path in dict.fromkeys(paths)]
+    nodes = {each.node for each in found if each.node is not None}
+    if len(nodes) < 2 or len({each.cluster for each in found if each.cluster}) != 1:
+        return Brokers({-1: [each.path for each in found]}, None, "")
+    metadata, source = _newest(found, limits)
+    registered = {} if metadata is None else metadata.broker_directories
+    of_directory = {directory: node for node, each in registered.items() for directory in each}
+    groups: dict[int, list[str]] = {}
+    for each in found:
+        node = of_directory.get(each.directory or "", each.node)
+        if node is None:
+            listed = ", ".join(map(str, sorted(nodes)))
+            raise SourceError(
+                f"{each.path}: no meta.properties states whose it is, next to log directories of nodes {listed}; pass "
+                "those of its node alone"
+            )
+        groups.setdefault(node, []).append(each.path)
+    if len(groups) == 1:
+        metadata, source = None, ""
+    return Brokers(dict(sorted(groups.items())), metadata, source)
+
+
+def _directory(path: str) -> _Directory:
+    nothing = _Directory(path, None, None, None)
+    if path == "-" or is_url(path) or not file_system.isdir(path):
+        return nothing
+    try:
+        place = directory_at(path)
+        if not isinstance(place, LogDirectory):
+            collector = UnlistedCollector(lambda error: None)
+            below = [each for each in find_directories(path, collector) if isinstance(each, LogDirectory)]
+            if len(below) != 1:
+                return nothing
+            place = below[0]
+    except (OSError, SourceError):
+        return nothing
+    ids = with_node_id(properties(place.files.get("meta.properties")))
+    return _Directory(path, ids.get("cluster.id"), parse_int(ids.get("node.id")), ids.get("directory.id"))
+
+
+def _newest(found: list[_Directory], limits: Limits) -> tuple[MetadataImage | None, str]:
+    """Return the metadata with the highest end offset, one at a time in memory, and where it is."""
+    newest: tuple[MetadataImage | None, str] = None, ""
+    for each in found:
+        for place in _places(each.path):
+            metadata = read_metadata(place, limits)
+            if metadata is not None and (newest[0] is None or metadata.end_offset > newest[0].end_offset):
+                newest = metadata, place
+    return newest
+
+
+def _places(path: str) -> list[str]:
+    if not file_system.isdir(path):
+        return []
+    if isinstance(directory_at(path), LogDirectory):
+        return [path]
+    collector = UnlistedCollector(lambda error: None)
+    return [each.path for each in find_directories(path, collector) if isinstance(each, LogDirectory)]

@@ -1,0 +1,136 @@
+"""The controller quorum as a node finds it at startup: the voters, whether it is one, and the state in which it starts.
+
+With kraft.version 1 a voter is a node ID and a directory ID, from the last VotersRecord in the newest metadata snapshot
+or in the log, committed or not (KIP-853). With kraft.version 0 it is a node ID, from controller.quorum.voters.
+
+Source: KRaftControlRecordStateMachine, QuorumState.initialize, KafkaRaftClient.initialize (4.3.1).
+"""
+
+from __future__ import annotations
+
+import os
+from typing import NamedTuple
+
+from kdump.forensics.restart.plan_values import DirectoryPlan, PartitionPlan
+from kdump.forensics.restart.quorum_values import (
+    CANDIDATE,
+    FOLLOWER,
+    LEADER,
+    RESIGNED,
+    UNATTACHED,
+    Quorum,
+    QuorumVoter,
+)
+from kdump.format.numbers import parse_int
+from kdump.log import file_system
+from kdump.log.errors import SourceError
+from kdump.log.internal_topics import METADATA_TOPIC
+from kdump.log.paths import target
+from kdump.state.identity import complete_quorum
+from kdump.state.metadata_image import MetadataImage
+from kdump.state.small_files import properties
+
+NO_DIRECTORY = "AAAAAAAAAAAAAAAAAAAAAA"
+"""The zero UUID: the candidate's directory is unknown (ReplicaKey.NO_DIRECTORY_ID)."""
+
+
+def read_quorum(directory: DirectoryPlan, plan: PartitionPlan | None, metadata: MetadataImage | None) -> Quorum:
+    """Return the quorum. `directory`: metadata.log.dir; `plan`: that of the metadata log, None if there is none."""
+    folder = plan.path if plan is not None else ""
+    known = {} if metadata is None else metadata.voters
+    version = (metadata.kraft_version if metadata is not None else None) or 0
+    if folder and not version:
+        # Static voters are those of the configuration, which quorum-state repeats. The log has those of the time when a
+        # leader was elected.
+        image = MetadataImage()
+        complete_quorum(image, folder)
+        known = image.voters or known
+    voters = [QuorumVoter(each.voterId, each.voterDirectoryId) for each in known.values()]
+    node, own = directory.nodeId, directory.directoryId
+    is_voter, other = _membership(voters, node, own)
+    election = _election(folder)
+    log_epoch = plan.epochsAfter[-1].epoch if plan is not None and plan.epochsAfter else 0
+    leader, epoch = election.leader, max(election.epoch, log_epoch)
+    if is_voter and len(voters) == 1:
+        state = LEADER
+    elif election.epoch < log_epoch:
+        state, leader = UNATTACHED, None
+    elif leader is not None and leader == node:
+        state = RESIGNED
+    elif election.voted == node and node is not None and election.votedDirectory in (None, own):
+        state = CANDIDATE
+    else:
+        state = FOLLOWER if leader is not None and leader in {each.voterId for each in voters} else UNATTACHED
+    return Quorum(version, voters, is_voter, other, state, leader, epoch)
+
+
+def _membership(voters: list[QuorumVoter], node: int | None, own: str | None) -> tuple[bool | None, bool]:
+    """Return whether the node is a voter, and whether only its directory ID is another one."""
+    if not voters or node is None:
+        return None, False
+    same = [each for each in voters if each.voterId == node]
+    if not same:
+        return False, False
+    other = same[0].voterDirectoryId is not None and own is not None and same[0].voterDirectoryId != own
+    return not other, other
+
+
+class _Election(NamedTuple):
+    """What quorum-state states."""
+
+    leader: int | None = None
+    epoch: int = 0
+    voted: int | None = None
+    votedDirectory: str | None = None
+
+
+def _election(folder: str) -> _Election:
+    path = os.path.join(folder, "quorum-state")
+    if not folder or not file_system.isfile(path):
+        return _Election()
+    try:
+        found = properties(target(path))
+    except SourceError:
+        return _Election()
+    leader, epoch, voted = (parse_int(found.get(name)) for name in ("leaderId", "leaderEpoch", "votedId"))
+    directory = found.get("votedDirectoryId")
+    with_leader = leader is not None and leader >= 0
+    return _Election(
+        leader if with_leader else None,
+        epoch or 0,
+        None if voted is None or voted < 0 else voted,
+        None if directory in ("", NO_DIRECTORY) else directory,
+    )
+
+
+def quorum_warnings(
+    quorum: Quorum, directory: DirectoryPlan, metadata: MetadataImage | None, *, is_controller: bool
+) -> list[str]:
+    """Return what the administrator should know before startup."""
+    path = os.path.join(directory.path, f"{METADATA_TOPIC}-0", "quorum-state")
+    led = metadata.leader if metadata is not None else None
+    is_several = quorum.isVoter and len(quorum.voters) > 1
+    if is_several and led is not None and led.leaderId == directory.nodeId and not file_system.exists(path):
+        return [
+            f"{path} is missing, and node {directory.nodeId} led epoch {led.leaderEpoch}: if the other voters still "
+            "name it as the leader, it exits (IllegalStateException: … inconsistent with current leader); start it "
+            "again when they have elected another one"
+        ]
+    if quorum.hasOtherDirectory:
+        known = next(each.voterDirectoryId for each in quorum.voters if each.voterId == directory.nodeId)
+        text = (
+            f"node {directory.nodeId} is no voter: the quorum has it with directory {known}, but {directory.path} is "
+            f"directory {directory.directoryId}, as after formatting a new disk. It neither votes nor leads"
+        )
+        if len(quorum.voters) == 1:
+            text += "; there is no other voter, so no leader is elected"
+        else:
+            text += "; kafka-metadata-quorum.sh remove-controller and add-controller make it a voter again"
+        return [text]
+    if is_controller and quorum.kraftVersion and quorum.isVoter is False:
+        voters = ", ".join(str(each.voterId) for each in quorum.voters)
+        return [
+            f"node {directory.nodeId} is no voter (the voters are {voters}): it neither votes nor leads until "
+            "kafka-metadata-quorum.sh add-controller makes it one"
+        ]
+    return []

@@ -1,0 +1,148 @@
+"""What restart-plan answers about the replicas of a partition on several brokers' disks: who may lead, and what the
+others then lose."""
+
+from __future__ import annotations
+
+from typing import Annotated, NamedTuple
+
+from kdump.answer import NESTED, OFFSET, Doc, PathText, answer
+
+
+class GivenReplica(NamedTuple):
+    """A replica on a disk that was given. Offsets after startup are None if it is unknown how the log is loaded."""
+
+    broker: int
+    path: PathText
+    inSync: bool
+    starts: bool
+    logStartOffset: int | None
+    logEndOffset: int | None
+    leaderEpoch: int | None
+    highWatermark: int | None
+
+
+class ReplicaLoss(NamedTuple):
+    """What one replica has, and the leader has not. `lost`: number of offsets; `acknowledged`: those of them below a
+    high watermark; `possiblyAcknowledged`: those above it that min.insync.replicas replicas had."""
+
+    broker: int
+    truncatesTo: int | None
+    by: str
+    firstOffset: int | None
+    lost: int
+    records: int | None
+    acknowledged: int
+    possiblyAcknowledged: int
+
+
+class LeaderOutcome(NamedTuple):
+    """What happens if a broker leads the partition. Totals count an offset once, whichever replicas had it."""
+
+    leader: int
+    election: str
+    allowed: bool
+    lost: int
+    acknowledged: int
+    possiblyAcknowledged: int
+    replicas: list[ReplicaLoss]
+
+    @property
+    def cost(self) -> tuple[int, int, int]:
+        """The worst first: smaller is better."""
+        return self.acknowledged, self.possiblyAcknowledged, self.lost
+
+
+@answer("restartReplicas")
+class PartitionReplicas(NamedTuple):
+    """A partition whose replicas differ, or lose records at startup."""
+
+    topic: Annotated[PathText, Doc("topic")]
+    partition: Annotated[int, Doc("partition")]
+    leader: Annotated[int | None, Doc("leader in the metadata; null if there is none")]
+    leaderEpoch: Annotated[int, Doc("leader epoch in the metadata")]
+    brokers: Annotated[list[int], Doc("the brokers with replicas, in the metadata")]
+    isr: Annotated[list[int], Doc("in-sync replicas in the metadata")]
+    eligibleLeaderReplicas: Annotated[list[int], Doc("eligible leader replicas (KIP-966) in the metadata")]
+    minInSyncReplicas: Annotated[int, Doc("min.insync.replicas in the metadata, or 1")]
+    uncleanLeaderElection: Annotated[
+        bool, Doc("whether unclean.leader.election.enable is true in the metadata; false if it is not there")
+    ]
+    firstLeads: Annotated[
+        bool,
+        Doc(
+            "whether the first broker to start that may lead the partition leads it; otherwise it is the one that the "
+            "controllers fence last, which no file shows"
+        ),
+    ]
+    given: Annotated[
+        list[GivenReplica],
+        Doc(f"the replicas on the given disks, each {NESTED}; offsets are those after startup, null if unknown"),
+    ]
+    notGiven: Annotated[list[int], Doc("brokers with replicas whose disks were not given")]
+    outcomes: Annotated[
+        list[LeaderOutcome],
+        Doc(
+            f"for each given replica as leader, {NESTED}; election: current, isr, elr, lastKnownLeader, "
+            "unclean, or quorum for __cluster_metadata; "
+            "allowed: whether the controllers elect it without an administrator; lost: number of offsets that are on a "
+            "disk now, and on none once the others follow this leader; replicas: of each replica that loses some, "
+            "truncatesTo (null if the startup alone loses them, or if unknown), by (epochs, highWatermark, logStart or "
+            "startup), and records (null if they were not counted)"
+        ),
+    ]
+    best: Annotated[int | None, Doc("the leader with which least is lost; null if none of the replicas can be loaded")]
+    saved: Annotated[
+        list[int], Doc("brokers that lose records at startup, and then fetch all of them again from any leader")
+    ]
+    notes: Annotated[list[PathText], Doc("other remarks")]
+
+    @property
+    def name(self) -> str:
+        return f"{self.topic}-{self.partition}"
+
+    @property
+    def expected(self) -> list[LeaderOutcome]:
+        """The outcomes of leaders that the controllers elect by themselves."""
+        return [each for each in self.outcomes if each.allowed]
+
+    @property
+    def worst(self) -> LeaderOutcome | None:
+        """The outcome with which most is lost, of those that the controllers may bring about by themselves."""
+        return max(self.expected, key=lambda each: each.cost, default=None)
+
+
+class ChosenLeader(NamedTuple):
+    """A partition whose best leader is not elected without an administrator."""
+
+    topic: PathText
+    partition: int
+    leader: int
+
+
+@answer("restartCluster")
+class ClusterSummary(NamedTuple):
+    """The plan of several brokers together."""
+
+    nodes: Annotated[list[int], Doc("node IDs of the given disks")]
+    metadata: Annotated[PathText, Doc("log directory with the newest cluster metadata; empty if there is none")]
+    metadataOffset: Annotated[int | None, Doc("end offset of that metadata; null if there is none", OFFSET)]
+    partitions: Annotated[int, Doc("number of partitions with replicas on at least two of the given brokers")]
+    hasQuorum: Annotated[
+        bool | None,
+        Doc("whether the voters can elect a controller; null if the disks of fewer than two voters were given"),
+    ]
+    quorumLoses: Annotated[
+        int, Doc("records of the metadata that may have been committed, and that an elected controller may lack")
+    ]
+    differing: Annotated[int, Doc("number of partitions whose replicas differ so that some may be lost")]
+    losing: Annotated[int, Doc("number of partitions that lose records in the best order")]
+    startOrder: Annotated[list[int], Doc("order of starting the brokers with which least is lost")]
+    lost: Annotated[int, Doc("offsets that are lost in that order", "offsets")]
+    acknowledged: Annotated[int, Doc("offsets among them that are below a high watermark", "offsets")]
+    worstLost: Annotated[int, Doc("offsets that are lost in the worst order", "offsets")]
+    worstAcknowledged: Annotated[int, Doc("offsets among them that are below a high watermark", "offsets")]
+    chosen: Annotated[
+        list[ChosenLeader],
+        Doc(f"partitions that lose less with a leader that only an unclean election by you can choose, each {NESTED}"),
+    ]
+    assumptions: Annotated[list[PathText], Doc("what the plan assumes because no disk states it")]

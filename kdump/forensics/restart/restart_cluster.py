@@ -1,0 +1,181 @@
+"""Predicts the next startup of several brokers together, and what their replicas lose once they have joined the
+cluster and follow a leader."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, field
+
+from kdump.check.options import Options
+from kdump.forensics.restart.brokers import Brokers, brokers
+from kdump.forensics.restart.leader_candidates import election_rules
+from kdump.forensics.restart.plan_values import STOPPED, PartitionPlan, RestartPlan
+from kdump.forensics.restart.quorum_replicas import quorum_replicas
+from kdump.forensics.restart.replica_answer import ChosenLeader, ClusterSummary, PartitionReplicas
+from kdump.forensics.restart.replica_lineages import Replica, replica_of
+from kdump.forensics.restart.replica_losses import partition_replicas
+from kdump.forensics.restart.replica_records import RecordCounter
+from kdump.forensics.restart.restart_plan import restart_plan
+from kdump.forensics.restart.start_order import start_orders
+from kdump.format.kafka_release import KafkaRelease
+from kdump.log.internal_topics import METADATA_TOPIC
+from kdump.log.mounts import takes_bundles
+from kdump.state.metadata_image import MetadataImage
+
+ELECTION = "these brokers are down, and all others run"
+
+
+@dataclass
+class ClusterPlan:
+    """The plans of several brokers, by node ID, and of the partitions whose replicas differ. `summary` and `replicas`
+    are empty if all paths belong to one broker."""
+
+    plans: dict[int, RestartPlan] = field(default_factory=dict)
+    replicas: list[PartitionReplicas] = field(default_factory=list)
+    summary: ClusterSummary | None = None
+
+    @property
+    def unread(self) -> list[str]:
+        return [text for plan in self.plans.values() for text in plan.unread]
+
+    @property
+    def status(self) -> int:
+        """Exit status of `kdump restart-plan`: the highest of the brokers'; at least 1 if their replicas lose
+        records."""
+        end = self.summary
+        loses = end is not None and bool(end.worstLost or end.quorumLoses or end.hasQuorum is False)
+        return max([int(loses), *(plan.status for plan in self.plans.values())])
+
+
+@takes_bundles
+def restart_cluster(
+    paths: Iterable[str],
+    options: Options | None = None,
+    *,
+    kafka_version: KafkaRelease | str | None = None,
+    is_selected: Callable[[str], bool] = lambda topic: True,
+    on_plan: Callable[[PartitionPlan], None] = lambda plan: None,
+    on_broker: Callable[[RestartPlan], None] = lambda plan: None,
+    on_replicas: Callable[[PartitionReplicas], None] = lambda found: None,
+    on_progress: Callable[[int], None] = lambda count: None,
+    on_metadata: Callable[[int, int], None] = lambda done, total: None,
+) -> ClusterPlan:
+    """Predict what the brokers of these log directories do at their next startup, each as `kdump.restart_plan` does,
+    and what their replicas lose after that: followers truncate to the leader epochs of their leader.
+
+    `on_broker` is called with the plan of each broker, `on_replicas` then with each partition whose replicas differ;
+    the other parameters are those of `kdump.restart_plan`. Leaders, in-sync replicas and configs are those in the
+    newest metadata on the disks, so pass a controller's disk, too. Raises SourceError and ValueError as it does, and
+    SourceError for a path that states no node next to those of several nodes. Source: see the modules of this
+    package."""
+    options = options or Options()
+    nodes = brokers(paths, options.limits)
+    made = ClusterPlan()
+    for node, own in nodes.paths.items():
+        plan = restart_plan(
+            own,
+            options,
+            kafka_version=kafka_version,
+            is_selected=is_selected,
+            on_plan=on_plan,
+            on_progress=on_progress,
+            on_metadata=on_metadata,
+        )
+        made.plans[node] = plan
+        on_broker(plan)
+    if len(nodes.paths) > 1:
+        _join(made, nodes, options, on_replicas)
+    return made
+
+
+def _join(
+    made: ClusterPlan, nodes: Brokers, options: Options, on_replicas: Callable[[PartitionReplicas], None]
+) -> None:
+    """Add what the replicas lose, and the summary."""
+    several = 0
+    for found in _replicas(made.plans):
+        several += 1
+        each = _examined(found, nodes.metadata, RecordCounter(options))
+        if each is not None and _is_notable(each):
+            made.replicas.append(each)
+            on_replicas(each)
+    quorum = quorum_replicas(made.plans, RecordCounter(options).count)
+    committed = 0
+    if quorum is not None:
+        committed = max((each.acknowledged + each.possiblyAcknowledged for each in quorum.outcomes), default=0)
+        if committed or quorum.notes:
+            on_replicas(quorum)
+    with_logs = [
+        node for node, plan in made.plans.items() if any(each.topic != METADATA_TOPIC for each in plan.partitions)
+    ]
+    able = [node for node in with_logs if made.plans[node].verdict != STOPPED]
+    orders = start_orders(able or with_logs, made.replicas)
+    chosen = [
+        ChosenLeader(each.topic, each.partition, each.best)
+        for each in made.replicas
+        if each.best is not None and _needs_you(each)
+    ]
+    made.summary = ClusterSummary(
+        nodes=list(made.plans),
+        metadata=nodes.source,
+        metadataOffset=None if nodes.metadata is None else nodes.metadata.end_offset,
+        partitions=several,
+        hasQuorum=None if quorum is None else bool(quorum.outcomes),
+        quorumLoses=committed,
+        differing=len(made.replicas),
+        losing=orders.losing,
+        startOrder=orders.best,
+        lost=orders.cost[2],
+        acknowledged=orders.cost[0],
+        worstLost=orders.worst[2],
+        worstAcknowledged=orders.worst[0],
+        chosen=chosen,
+        assumptions=_assumptions(nodes),
+    )
+
+
+def _replicas(plans: dict[int, RestartPlan]) -> Iterator[list[Replica]]:
+    """Yield the replicas of each partition that at least two brokers have."""
+    found: dict[tuple[str, int], list[Replica]] = {}
+    for node, plan in plans.items():
+        for each in plan.partitions:
+            if each.topic != METADATA_TOPIC and not each.state and not each.stray:
+                replica = replica_of(node, each, starts=plan.verdict != STOPPED)
+                found.setdefault((each.topic, each.partition), []).append(replica)
+    return (found[key] for key in sorted(found) if len(found[key]) > 1)
+
+
+def _examined(
+    replicas: list[Replica], metadata: MetadataImage | None, counter: RecordCounter
+) -> PartitionReplicas | None:
+    """Return what the replicas lose; None if the metadata does not have the partition."""
+    topic, number = replicas[0].plan.topic, replicas[0].plan.partition
+    known = None if metadata is None else metadata.topics.get(topic)
+    partition = None if known is None else known.partitions.get(number)
+    if metadata is None or partition is None:
+        return None
+    return partition_replicas(topic, number, partition, election_rules(metadata, topic), replicas, counter.count)
+
+
+def _is_notable(each: PartitionReplicas) -> bool:
+    """Return True if records may be lost, or are lost at a startup and fetched again, or if something is unknown."""
+    diverge = any(outcome.lost for outcome in each.outcomes if outcome.allowed)
+    return diverge or bool(each.saved) or bool(each.notes)
+
+
+def _needs_you(each: PartitionReplicas) -> bool:
+    """Return True if the best leader is not elected for certain without an administrator."""
+    best = next((outcome for outcome in each.outcomes if outcome.leader == each.best), None)
+    costs = [outcome.cost for outcome in each.expected]
+    return best is not None and bool(costs) and best.cost < (min(costs) if each.firstLeads else max(costs))
+
+
+def _assumptions(nodes: Brokers) -> list[str]:
+    if nodes.metadata is None:
+        return ["no cluster metadata could be read here: leaders and in-sync replicas are unknown"]
+    return [
+        f"leaders, in-sync replicas and configs are those in the metadata of {nodes.source}, up to offset "
+        f"{nodes.metadata.end_offset}; the controllers may have newer metadata",
+        "min.insync.replicas and unclean.leader.election.enable are 1 and false where the metadata does not set them",
+        ELECTION,
+    ]

@@ -1,0 +1,57 @@
+"""Topics with remote storage (KIP-405): what the plan of a log that is shorter after startup, or missing, must add.
+Remote storage still has the offsets that were copied, as long as no replica without them leads.
+
+Source: RemoteLogManager (findHighestRemoteOffset, deleteLogSegmentsDueToLeaderEpochCacheTruncation), UnifiedLog.
+"""
+
+from __future__ import annotations
+
+from kdump.forensics.restart.plan_values import PartitionPlan, RestartPlan
+from kdump.log import file_system
+from kdump.log.internal_topics import REMOTE_METADATA_TOPIC
+from kdump.log.region import Limits
+from kdump.state.metadata_image import MetadataImage
+from kdump.state.remote_log import RemoteLog, read_remote_log
+from kdump.state.topic_config import effective
+
+ASSUMPTION = (
+    "remote.log.storage.system.enable is true: otherwise the logs of tiered topics start at their first local offset"
+)
+
+
+def add_tiered(plan: RestartPlan, metadata: MetadataImage, limits: Limits) -> None:
+    """Add a note to each live log of a tiered topic that loses records or is missing, and the assumption that tiered
+    storage is enabled."""
+    tiered = {name for name in metadata.topics if effective(metadata, name, "remote.storage.enable", None) == "true"}
+    found = [each for each in plan.partitions if each.topic in tiered and not each.state]
+    if found:
+        plan.assumptions.append(ASSUMPTION)
+    losing = [each for each in found if each.loses or each.missing]
+    if not losing:
+        return
+    remote = _remote_log(plan, metadata, limits)
+    for each in losing:
+        each.notes.append(_note(each, remote.end_of(metadata.topics[each.topic].id, each.partition)))
+
+
+def _remote_log(plan: RestartPlan, metadata: MetadataImage, limits: Limits) -> RemoteLog:
+    topic = metadata.topics.get(REMOTE_METADATA_TOPIC)
+    count = None if topic is None else len(topic.partitions)
+    here = [each.path for each in plan.partitions if each.topic == REMOTE_METADATA_TOPIC and not each.state]
+    return read_remote_log([path for path in here if file_system.isdir(path)], count, limits)
+
+
+def _note(each: PartitionPlan, last: int | None) -> str:
+    """Return what remote storage has. `last`: the last offset that was ever copied, -1 for none, None if unknown."""
+    if last == -1:
+        return "tiered, but nothing of it is in remote storage"
+    end = each.logEndOffset or 0
+    text = "tiered: what remote storage has of it is unknown (__remote_log_metadata is not whole here)"
+    if last is not None:
+        text = f"tiered: remote storage has it up to offset {last}"
+        if last < end:
+            return text
+    text += f"; while another replica leads, nothing of that is lost, but if this one leads, it goes on at offset {end}"
+    if each.missing or not each.epochsAfter:
+        text += ", and as its leader epochs are gone, it deletes the segments in remote storage"
+    return text

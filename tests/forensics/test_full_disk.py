@@ -1,0 +1,80 @@
+"""restart-plan for log directories without free space or inodes; docs/full-disk-trials.json has what brokers do."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
+
+import kdump
+from kdump.forensics.restart import access_rights
+from kdump.forensics.restart.plan_values import CLEAN, STOPPED
+from tests.conftest import FIXTURES
+
+
+@pytest.fixture
+def two(tmp_path: Path) -> tuple[Path, Path]:
+    """Return the log directory with the metadata log, and another one of the broker with its partition."""
+    first = Path(shutil.copytree(FIXTURES / "clean-2", tmp_path / "first"))
+    second = Path(shutil.copytree(first, tmp_path / "second"))
+    shutil.rmtree(first / "ledger-0")
+    shutil.rmtree(second / "__cluster_metadata-0")
+    meta = (second / "meta.properties").read_text()
+    (second / "meta.properties").write_text(meta.replace("oE8qcd_iUG6Hx2IlmSa0HQ", "yOs7EGq-SHmE9VUF0LhreQ"))
+    return first, second
+
+
+def fill(monkeypatch: pytest.MonkeyPatch, directory: Path, *, free: int = 0, inodes: int = 9) -> None:
+    """Let the file system of a directory have so many free bytes and inodes."""
+    real = os.statvfs
+
+    def statvfs(path: str) -> object:
+        if not os.path.abspath(path).startswith(str(directory)):
+            return real(path)
+        values = {"f_bfree": free // 512, "f_bavail": free // 512, "f_frsize": 512, "f_flag": 0}
+        return SimpleNamespace(**values, f_files=99, f_ffree=inodes, f_favail=inodes)
+
+    monkeypatch.setattr(access_rights.os, "statvfs", statvfs)
+
+
+def plan(*directories: Path) -> tuple[str, list[str], list[str]]:
+    """Return the verdict, the directories of failures because of free space, and the warnings."""
+    found = kdump.restart_plan(map(str, directories))
+    stops = [stop.message for stop in found.allStops if "has no free" in stop.message]
+    warnings = [text for each in found.directories for text in each.warnings if "has no free" in text]
+    return found.verdict, stops, warnings
+
+
+def test_without_space_for_the_metadata_it_does_not_start(
+    two: tuple[Path, Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    fill(monkeypatch, two[0])
+    assert plan(*two)[:2] == (STOPPED, [f"the file system of {two[0]} has no free space"])
+
+
+def test_a_full_log_directory_after_a_clean_shutdown(two: tuple[Path, Path], monkeypatch: pytest.MonkeyPatch) -> None:
+    fill(monkeypatch, two[1])
+    verdict, stops, warnings = plan(*two)
+    assert (verdict, stops) == (CLEAN, [])
+    assert "as soon as it appends" in warnings[0]
+    assert kdump.restart_plan(map(str, two)).status == 1
+
+
+def test_and_after_an_unclean_one(two: tuple[Path, Path], monkeypatch: pytest.MonkeyPatch) -> None:
+    (two[1] / ".kafka_cleanshutdown").unlink()
+    fill(monkeypatch, two[1])
+    verdict, stops, _ = plan(*two)
+    assert (verdict, len(stops)) == (STOPPED, 1)
+
+
+def test_no_inodes(two: tuple[Path, Path], monkeypatch: pytest.MonkeyPatch) -> None:
+    fill(monkeypatch, two[0], free=1 << 30, inodes=0)
+    assert plan(*two)[1] == [f"the file system of {two[0]} has no free inodes"]
+
+
+def test_some_space(two: tuple[Path, Path], monkeypatch: pytest.MonkeyPatch) -> None:
+    fill(monkeypatch, two[0].parent, free=1 << 20)
+    assert plan(*two) == (CLEAN, [], [])

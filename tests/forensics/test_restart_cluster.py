@@ -1,0 +1,304 @@
+"""The plan of several brokers: which replicas lose what, compared with a naive model of replicas as lists of records,
+and with the disks of a real cluster after an unclean election."""
+
+from __future__ import annotations
+
+import json
+import random
+import shutil
+from functools import partial
+from pathlib import Path
+
+import pytest
+
+from kdump.forensics.follower_truncation import EpochLineage
+from kdump.forensics.restart.leader_candidates import ElectionRules, candidates
+from kdump.forensics.restart.plan_values import DirectoryPlan, EpochEntry, PartitionPlan, RestartPlan
+from kdump.forensics.restart.quorum_replicas import quorum_replicas
+from kdump.forensics.restart.quorum_values import Quorum, QuorumVoter
+from kdump.forensics.restart.replica_answer import LeaderOutcome, PartitionReplicas
+from kdump.forensics.restart.replica_lineages import Replica, common_end, replica_of
+from kdump.forensics.restart.replica_losses import partition_replicas
+from kdump.forensics.restart.restart_cluster import restart_cluster
+from kdump.forensics.restart.start_order import start_orders
+from kdump.log.errors import SourceError
+from kdump.render.all_answers import TYPES
+from kdump.state.partition_table import PartitionRegistration
+from tests import command
+from tests.conftest import DISKS, seeded
+
+CLUSTER = [str(DISKS / f"kafka-4.3/clean-{node}") for node in range(3)]
+BROKERS = (1, 2, 3)
+Log = list[int]
+"""The epoch of each record, by offset: in one epoch, one broker appends."""
+run = partial(command.run, "restart-plan")
+
+
+def of_ledger(paths: list[str]) -> PartitionReplicas:
+    return next(each for each in restart_cluster(paths).replicas if each.topic == "ledger")
+
+
+def epochs(log: Log) -> tuple[EpochEntry, ...]:
+    return tuple(EpochEntry(epoch, at) for at, epoch in enumerate(log) if at == 0 or log[at - 1] != epoch)
+
+
+def plan(log: Log, mark: int | None = None, *, clean: bool = True) -> PartitionPlan:
+    found = PartitionPlan("t", 0, "d/t-0", "d", "", clean)
+    found.logStartOffset, found.logEndOffset, found.highWatermark = 0, len(log), mark
+    found.epochsBefore = found.epochsAfter = epochs(log)
+    return found
+
+
+def replicas(logs: dict[int, Log], marks: dict[int, int]) -> list[Replica]:
+    return [replica_of(broker, plan(log, marks.get(broker)), starts=True) for broker, log in logs.items()]
+
+
+def registration(leader: int = -1, isr: tuple[int, ...] = BROKERS, **more: tuple[int, ...]) -> PartitionRegistration:
+    return PartitionRegistration(BROKERS, (), leader, 9, isr, **more)
+
+
+def outcomes(
+    logs: dict[int, Log], marks: dict[int, int] | None = None, least: int = 1, isr: tuple[int, ...] = BROKERS
+) -> dict[int, LeaderOutcome]:
+    found = partition_replicas(
+        "t",
+        0,
+        registration(isr=isr),
+        ElectionRules(least, unclean=False, has_elr=False),
+        replicas(logs, marks or {}),
+        lambda path, first, end: end - first,
+    )
+    return {each.leader: each for each in found.outcomes}
+
+
+def history(source: random.Random) -> tuple[dict[int, Log], set[tuple[int, int]]]:
+    """Return replicas after random elections, and the committed records as (offset, epoch). Whoever is elected appends,
+    some follow and truncate as a set of (offset, epoch) says; a clean follower never has what the leader lacks."""
+    logs: dict[int, Log] = {broker: [] for broker in BROKERS}
+    committed: set[tuple[int, int]] = set()
+    for epoch in range(source.randint(1, 6)):
+        leader = source.choice(BROKERS)
+        logs[leader] = logs[leader] + [epoch] * source.randint(0, 8)
+        led = logs[leader]
+        following = [each for each in BROKERS if each != leader and source.random() < 0.5]
+        for each in following:
+            same = next((at for at, pair in enumerate(zip(logs[each], led)) if pair[0] != pair[1]), None)
+            same = min(len(logs[each]), len(led)) if same is None else same
+            logs[each] = led[: source.randint(same, len(led))]
+        if following:
+            end = min(len(logs[each]) for each in (leader, *following))
+            committed |= {(at, led[at]) for at in range(end)}
+    return logs, committed
+
+
+@pytest.mark.parametrize("seed", range(60))
+def test_what_is_lost_is_what_a_model_loses(seed: int) -> None:
+    source = seeded(seed)
+    logs, _ = history(source)
+    marks = {broker: source.randint(0, len(log)) for broker, log in logs.items()}
+    every = {(at, epoch) for log in logs.values() for at, epoch in enumerate(log)}
+    committed = {(at, logs[broker][at]) for broker, mark in marks.items() for at in range(mark)}
+    found = outcomes(logs, marks)
+    for leader, outcome in found.items():
+        lost = every - set(enumerate(logs[leader]))
+        assert (outcome.lost, outcome.acknowledged) == (len(lost), len(lost & committed)), (leader, logs)
+        by_broker = {loss.broker: loss for loss in outcome.replicas}
+        for broker in set(BROKERS) - {leader}:
+            own = set(enumerate(logs[broker])) - set(enumerate(logs[leader]))
+            assert (by_broker[broker].lost if broker in by_broker else 0) == len(own)
+            if own:
+                assert by_broker[broker].truncatesTo == min(own)[0]
+
+
+@pytest.mark.parametrize("least", [1, 2, 3])
+def test_only_what_enough_replicas_have_can_be_acknowledged(least: int) -> None:
+    outcome = outcomes({1: [0] * 10, 2: [0] * 7, 3: [0] * 4}, {1: 3}, least)[3]
+    had = {1: 10, 2: 7, 3: 4}[least]
+    assert (outcome.lost, outcome.acknowledged, outcome.possiblyAcknowledged) == (6, 0, had - 4)
+
+
+def test_a_disk_that_was_not_given_may_have_everything() -> None:
+    outcome = outcomes({1: [0] * 10, 3: [0] * 4}, {}, 2)[3]
+    assert (outcome.lost, outcome.possiblyAcknowledged) == (6, 6)
+
+
+def test_what_a_startup_truncates_is_fetched_again() -> None:
+    short = plan([0] * 4)
+    whole = replica_of(2, plan([0] * 10, 10), starts=True)
+    damaged = replica_of(1, short, starts=True)._replace(before=EpochLineage(((0, 0),), 0, 10, 10))
+    found = partition_replicas(
+        "t", 0, registration(isr=(1, 2)), ElectionRules(1, False, False), [damaged, whole], lambda *_: 6
+    )
+    by_leader = {each.leader: each for each in found.outcomes}
+    assert by_leader[2].lost == 0
+    assert (by_leader[1].lost, by_leader[1].acknowledged) == (6, 6)
+    assert [(each.broker, each.by) for each in by_leader[1].replicas] == [(1, "startup"), (2, "epochs")]
+    assert found.best == 2
+
+
+def test_a_missing_directory_is_an_empty_log() -> None:
+    gone = plan([])
+    gone.missing, gone.logEndOffset, gone.highWatermark = True, None, 10
+    lost = replica_of(1, gone, starts=True)
+    assert lost.after is not None
+    assert (lost.after.end, common_end(lost.after, plan_lineage([0] * 10))) == (0, 0)
+
+
+def plan_lineage(log: Log) -> EpochLineage:
+    return replica_of(1, plan(log), starts=True).before
+
+
+@pytest.mark.parametrize(
+    ("partition", "rules", "crashed", "expected", "by_order"),
+    [
+        (registration(2, (2, 3)), (1, False, False), {1, 2}, {2: "isr", 3: "isr"}, False),
+        (registration(4, (2, 3, 4)), (1, False, False), {1, 2}, {4: "current"}, True),
+        (registration(-1, (3,)), (1, True, False), set(), {3: "isr", 1: "unclean", 2: "unclean"}, True),
+        (registration(-1, (), eligibleLeaderReplicas=(2, 3)), (2, False, True), set(), {2: "elr", 3: "elr"}, True),
+        (registration(-1, (1,), eligibleLeaderReplicas=(2,)), (2, False, True), set(), {1: "isr", 2: "elr"}, True),
+        (registration(1, (1, 2, 3)), (2, False, True), set(), {1: "isr", 2: "isr", 3: "isr"}, False),
+        (registration(-1, (1,), eligibleLeaderReplicas=(2,)), (2, False, True), {1}, {2: "elr"}, True),
+        (registration(-1, (), lastKnownElr=(3,)), (2, False, True), {1, 2, 3}, {3: "lastKnownLeader"}, True),
+        (registration(1, (1, 2)), (2, False, True), {1, 2}, {1: "lastKnownLeader", 2: "lastKnownLeader"}, False),
+    ],
+)
+def test_who_may_lead(
+    partition: PartitionRegistration,
+    rules: tuple[int, bool, bool],
+    crashed: set[int],
+    expected: dict[int, str],
+    by_order: bool,
+) -> None:
+    assert candidates(partition, ElectionRules(*rules), set(BROKERS), crashed) == (expected, by_order)
+
+
+def test_the_order_is_that_with_which_least_is_lost() -> None:
+    def of(costs: dict[int, int], first: bool = True) -> PartitionReplicas:
+        found = [LeaderOutcome(leader, "isr", True, lost, lost, 0, []) for leader, lost in costs.items()]
+        return PartitionReplicas("t", 0, None, 0, [1, 2, 3], [], [], 1, False, first, [], [], found, None, [], [])
+
+    orders = start_orders([1, 2, 3], [of({1: 5, 2: 0}), of({1: 0, 3: 4}), of({3: 1})])
+    assert (orders.best[0], orders.cost) == (2, (1, 0, 1))
+    assert orders.worst == (10, 0, 10)
+    fenced = start_orders([1, 2, 3], [of({1: 5, 2: 0}, first=False)])
+    assert fenced.cost == fenced.worst == (5, 0, 5)
+    many = start_orders(list(range(9)), [of({4: 0, 2: 9})])
+    assert many.best[0] != 2
+    assert many.cost == (0, 0, 0)
+
+
+# --- the disks of a real cluster ---
+
+
+def test_an_unclean_election() -> None:
+    found = of_ledger(CLUSTER)
+    assert (found.eligibleLeaderReplicas, found.uncleanLeaderElection) == ([2], True)
+    by_leader = {each.leader: (each.election, each.lost, each.replicas[0].truncatesTo) for each in found.outcomes}
+    assert by_leader == {2: ("elr", 20, 50), 1: ("unclean", 15, 50)}
+    assert [loss.records for each in found.outcomes for loss in each.replicas] == [20, 15]
+
+
+def test_text_and_json() -> None:
+    text = run(*CLUSTER)
+    assert text.exit_code == 1
+    assert text.stdout.startswith("nodes 0, 1, 2 together: LOSES RECORDS of 1 partition")
+    assert text.stdout.count("STARTS normally") == 3
+    found = [json.loads(line) for line in run(*CLUSTER, "--json").stdout.splitlines()]
+    for each in found:
+        assert list(each) == ["type", *(key.name for key in TYPES[each["type"]])]
+    assert [each["nodeId"] for each in found if each["type"] == "restartPlan"] == [0, 1, 2]
+    assert found[-1]["type"] == "restartCluster"
+    assert found[-1]["startOrder"] == [1, 2]
+    assert [each["topic"] for each in found if each["type"] == "restartReplicas"] == ["ledger"]
+
+
+def test_without_metadata_nothing_is_compared(tmp_path: Path) -> None:
+    for node in (1, 2):
+        shutil.copytree(CLUSTER[node], tmp_path / str(node))
+        shutil.rmtree(tmp_path / str(node) / "__cluster_metadata-0")
+    found = run(tmp_path / "1", tmp_path / "2")
+    assert "REPLICAS NOT COMPARED" in found.stdout.splitlines()[0]
+    assert found.exit_code
+
+
+def test_a_directory_of_no_node_next_to_two(tmp_path: Path) -> None:
+    with pytest.raises(SourceError, match="states whose it is"):
+        restart_cluster([*CLUSTER, str(tmp_path / "gone")])
+
+
+def test_a_wrong_node_id_does_not_make_another_broker(tmp_path: Path) -> None:
+    """The cluster has registered the directory with node 1, so it is node 1's, whatever its meta.properties says."""
+    first, second = (Path(shutil.copytree(CLUSTER[node], tmp_path / str(node))) for node in (1, 2))
+    meta = second / "meta.properties"
+    own = (first / "meta.properties").read_text()
+    meta.write_text(own.replace("node.id=1", "node.id=7"))
+    shutil.rmtree(second / "__cluster_metadata-0")
+    found = restart_cluster([str(first), str(second)])
+    assert list(found.plans) == [1]
+    assert found.status == 3
+
+
+def test_bundles_give_the_same(tmp_path: Path) -> None:
+    bundles = []
+    for node in range(3):
+        assert not command.run("bundle", CLUSTER[node], "--out", tmp_path / f"b{node}").exit_code
+        bundles.append(str(tmp_path / f"b{node}"))
+    found = of_ledger(bundles)
+    assert [each.cost for each in found.outcomes] == [each.cost for each in of_ledger(CLUSTER).outcomes]
+
+
+# --- controllers ---
+
+
+def controller(log: Log, *, node: int, voters: tuple[int, ...] = BROKERS) -> RestartPlan:
+    own = plan(log)
+    own.topic = "__cluster_metadata"
+    made = RestartPlan([DirectoryPlan("d", None, metadataLogDir=True, nodeId=node)], partitions=[own])
+    of = [QuorumVoter(each, None) for each in voters]
+    made.quorum = Quorum(0, of, node in voters, False, "unattached", None, 0)
+    return made
+
+
+def quorum_of(logs: dict[int, Log]) -> PartitionReplicas:
+    found = quorum_replicas({node: controller(log, node=node) for node, log in logs.items()}, lambda *_: None)
+    assert found is not None
+    return found
+
+
+def test_a_controller_with_a_shorter_log_is_not_elected() -> None:
+    found = quorum_of({1: [1] * 10, 2: [1] * 10, 3: [1] * 6})
+    assert {each.leader: each.cost for each in found.outcomes} == {1: (0, 0, 0), 2: (0, 0, 0)}
+
+
+def test_an_emptied_voter_lets_a_stale_one_win() -> None:
+    found = quorum_of({1: [], 2: [1] * 6, 3: [1] * 10})
+    assert {each.leader: (each.lost, each.possiblyAcknowledged) for each in found.outcomes} == {3: (0, 0), 2: (4, 4)}
+    assert "no metadata at all" in found.notes[0]
+
+
+def test_a_higher_epoch_wins_over_a_longer_log() -> None:
+    found = quorum_of({1: [1] * 10, 2: [1] * 4 + [2], 3: [1] * 4})
+    assert {each.leader for each in found.outcomes} == {1, 2}
+    assert [each.lost for each in found.outcomes if each.leader == 2] == [6]
+
+
+def test_a_voter_that_was_not_given_may_vote_for_anyone() -> None:
+    assert {each.leader for each in quorum_of({1: [1] * 10, 2: [1] * 4}).outcomes} == {1, 2}
+
+
+def test_an_observer_is_no_voter() -> None:
+    plans = {1: controller([1] * 3, node=1, voters=(1, 2)), 2: controller([1] * 3, node=2, voters=(1, 2))}
+    plans[3] = controller([1] * 9, node=3, voters=(1, 2))
+    found = quorum_replicas(plans, lambda *_: None)
+    assert found is not None
+    assert [each.broker for each in found.given] == [1, 2]
+
+
+def test_a_leader_that_does_not_know_that_it_led() -> None:
+    plans = {node: controller([1] * 3, node=node) for node in BROKERS}
+    for node, each in plans.items():
+        assert each.quorum is not None
+        each.quorum = each.quorum._replace(epoch=1, leaderId=1 if node != 1 else None)
+    found = quorum_replicas(plans, lambda *_: None)
+    assert found is not None
+    assert [note[:12] for note in found.notes] == ["node 1 exits"]

@@ -1,0 +1,247 @@
+"""python -m tools.quorum_trials JARS [--only NAME,…] [--out docs/quorum-trials.json]
+
+Formats three real controllers (with static voters, with --initial-controllers, or one with --standalone), lets them
+elect a leader and write metadata, kills them, and changes their disks. Then compares what kdump.restart_plan says of
+the quorum with what each controller logs when it starts: the voters that it finds, whether it is one of them, and its
+first state. docs/restart-plan.md contains the result as a table (its test writes it if KDUMP_REWRITE=1 is set).
+
+JARS is a directory with the jars listed in tools/kafka-jars.xml. Needs Java 17, 1 GB of memory and 10 minutes.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from kdump.forensics.restart.plan_values import STOPPED
+from kdump.forensics.restart.restart_plan import restart_plan
+from tools.trials.cluster import KAFKA, START_SECONDS, Cluster, free_port
+
+Result = dict[str, Any]
+CLUSTER, DIRECTORIES = "FN96DRb6S3GeSIQS03itlw", {1: "iAgH5VBLppbNjuKAyjYpcA", 2: "oE8qcd_iUG6Hx2IlmSa0HQ"}
+DIRECTORIES[3] = "NC0LDPpABlNgsHloSKd7mg"
+OTHER_DIRECTORY = "yOs7EGq-SHmE9VUF0LhreQ"
+SETTLING_SECONDS = 25
+CONFIG = """
+node.id={node}
+process.roles=controller
+controller.listener.names=CONTROLLER
+listeners=CONTROLLER://127.0.0.1:{port}
+log.dirs={disk}
+"""
+STATE = re.compile(r"Completed transition to (\w+)\((.*) from null")
+VOTERS = re.compile(r"Starting voters are VoterSet\(voters=\{(.*)\}\)")
+VOTER = re.compile(r"voterKey=ReplicaKey\(id=(\d+), directoryId=(<undefined>|[\w-]+)\)")
+
+
+class Case(NamedTuple):
+    """`quorum`: static, dynamic or standalone; `change`: what happens to the disk of controller 1; `runs`: whether the
+    controllers run before that."""
+
+    name: str
+    what: str
+    quorum: str
+    change: str = ""
+    runs: bool = True
+
+
+CASES = (
+    Case("dynamic", "three voters, after kill -9", "dynamic"),
+    Case("dynamic-formatted", "three voters, formatted and never started", "dynamic", runs=False),
+    Case("dynamic-new-disk", "the disk of voter 1 is replaced and formatted", "dynamic", "format"),
+    Case("dynamic-snapshot-lost", "voter 1 has lost the first metadata snapshot", "dynamic", "snapshot"),
+    Case("dynamic-quorum-state-lost", "voter 1 has lost quorum-state", "dynamic", "quorum-state"),
+    Case("dynamic-log-lost", "voter 1 has lost its metadata log and keeps meta.properties", "dynamic", "log"),
+    Case("static", "three voters in controller.quorum.voters, after kill -9", "static"),
+    Case("static-new-disk", "the disk of voter 1 of a static quorum is replaced and formatted", "static", "format"),
+    Case("standalone", "one voter, formatted with --standalone, after kill -9", "standalone"),
+    Case("standalone-formatted", "one voter, formatted with --standalone and never started", "standalone", runs=False),
+    Case("standalone-other-directory", "the directory.id of the only voter is another one", "standalone", "id"),
+    Case(
+        "standalone-snapshot-lost",
+        "the only voter was never started, and has lost the first snapshot",
+        "standalone",
+        "snapshot",
+        runs=False,
+    ),
+)
+
+
+class Controllers(Cluster):
+    """The controllers of a case, each with a disk of its own."""
+
+    def __init__(self, jars: Path, work: Path, case: Case) -> None:
+        super().__init__(jars, work, work / "unused", [])
+        self.case = case
+        self.nodes = (1,) if case.quorum == "standalone" else (1, 2, 3)
+        self.ports = {f"controller-{node}": free_port() for node in self.nodes}
+        for node in self.nodes:
+            self.path(node, "properties").write_text(self._configuration(node))
+
+    def __enter__(self) -> Controllers:
+        for node in self.nodes:
+            self.format(node)
+        return self
+
+    def path(self, node: int, kind: str) -> Path:
+        return self.work / (f"disk-{node}" if kind == "disk" else f"controller-{node}.{kind}")
+
+    def _at(self, node: int) -> str:
+        return f"127.0.0.1:{self.ports[f'controller-{node}']}"
+
+    def _configuration(self, node: int) -> str:
+        text = CONFIG.format(node=node, port=self.ports[f"controller-{node}"], disk=self.path(node, "disk"))
+        if self.case.quorum == "static":
+            return text + "controller.quorum.voters=" + ",".join(f"{each}@{self._at(each)}" for each in self.nodes)
+        return text + "controller.quorum.bootstrap.servers=" + ",".join(map(self._at, self.nodes))
+
+    def format(self, node: int, *, again: bool = False) -> None:
+        arguments = ["format", "--cluster-id", CLUSTER, "--config", str(self.path(node, "properties"))]
+        if self.case.quorum != "static":
+            voters = ",".join(f"{each}@{self._at(each)}:{DIRECTORIES[each]}" for each in self.nodes)
+            how = ["--no-initial-controllers"] if again else ["--initial-controllers", voters]
+            arguments += ["--standalone"] if self.case.quorum == "standalone" else how
+        command = self.java("kafka.tools.StorageTool", *arguments, heap="100m")
+        subprocess.run(command, check=True, capture_output=True, timeout=180)
+
+    def start(self) -> None:
+        for node in self.nodes:
+            with self.path(node, "log").open("wb") as log:
+                command = self.java("kafka.Kafka", str(self.path(node, "properties")), heap="150m")
+                self.processes[f"controller-{node}"] = subprocess.Popen(command, stdout=log, stderr=log, cwd=self.work)
+
+    def kill(self) -> None:
+        for process in self.processes.values():
+            process.kill()
+            process.wait()
+
+    def settle(self, pattern: str, seconds: float = 120) -> bool:
+        """Wait until a controller logs the pattern."""
+        until = time.monotonic() + seconds
+        while time.monotonic() < until:
+            if any(re.search(pattern, line) for node in self.nodes for line in self.log(f"controller-{node}")):
+                return True
+            time.sleep(1)
+        return False
+
+    def settle_all(self) -> None:
+        """Wait until each controller has logged its first state, or has exited."""
+        until = time.monotonic() + START_SECONDS
+        waiting = [f"controller-{node}" for node in self.nodes]
+        while waiting and time.monotonic() < until:
+            time.sleep(1)
+            waiting = [each for each in waiting if not self.ended(each) and not any(map(STATE.search, self.log(each)))]
+
+    def change(self) -> None:
+        disk = self.path(1, "disk")
+        log = disk / "__cluster_metadata-0"
+        if self.case.change == "format":
+            shutil.rmtree(disk)
+            self.format(1, again=True)
+        elif self.case.change == "snapshot":
+            (log / "00000000000000000000-0000000000.checkpoint").unlink()
+        elif self.case.change == "quorum-state":
+            (log / "quorum-state").unlink()
+        elif self.case.change == "log":
+            shutil.rmtree(log)
+        elif self.case.change == "id":
+            meta = disk / "meta.properties"
+            meta.write_text(re.sub("directory.id=.*", f"directory.id={OTHER_DIRECTORY}", meta.read_text()))
+
+
+def foretold(disk: Path) -> Result:
+    plan = restart_plan([str(disk)])
+    quorum = plan.quorum
+    facts: Result = {"starts": plan.verdict != STOPPED, "warnings": len(plan.directories[0].warnings)}
+    if quorum is None:
+        return facts
+    voters = sorted([each.voterId, each.voterDirectoryId] for each in quorum.voters)
+    return facts | {"voters": voters, "isVoter": quorum.isVoter, "state": quorum.state, "epoch": quorum.epoch}
+
+
+def done(lines: list[str], exited: bool) -> Result:
+    """Return what a controller logged: the voters that it found, and its first state."""
+    text = "\n".join(lines)
+    facts: Result = {"starts": not exited, "leads": "Completed transition to Leader(" in text}
+    if found := VOTERS.search(text):
+        keys = VOTER.findall(found[1])
+        facts["voters"] = sorted([int(node), None if own == "<undefined>" else own] for node, own in keys)
+    if found := STATE.search(text):
+        epoch = re.search(r"epoch=(\d+)", found[2])
+        facts |= {"state": found[1].removesuffix("State").lower(), "epoch": int(epoch[1]) if epoch else None}
+    if exited:
+        facts["log"] = [line[:200] for line in lines if re.search(r"ERROR|Exception", line)][:5]
+    return facts
+
+
+def differences(said: Result, did: Result, *, static: bool) -> list[str]:
+    """Return the differences. Static voters are on the disk only if quorum-state or the log names them."""
+    found = [] if said["starts"] == did["starts"] else [f"starts: foretold {said['starts']}, then {did['starts']}"]
+    if not did["starts"]:
+        return found
+    if said.get("voters") != did.get("voters") and not (static and not said.get("voters")):
+        found.append(f"voters: foretold {said.get('voters')}, then {did.get('voters')}")
+    if said.get("state") == "leader":
+        if not did["leads"]:
+            found.append("foretold that it leads at once")
+    elif said.get("state") != did.get("state"):
+        found.append(f"state: foretold {said.get('state')}, then {did.get('state')}")
+    elif said.get("epoch") != did.get("epoch"):
+        found.append(f"epoch: foretold {said.get('epoch')}, then {did.get('epoch')}")
+    if said.get("isVoter") is False and did["leads"]:
+        found.append("foretold that it is no voter, but it leads")
+    return found
+
+
+def trial(jars: Path, case: Case) -> Result:
+    with tempfile.TemporaryDirectory(prefix="quorum-") as folder, Controllers(jars, Path(folder), case) as controllers:
+        if case.runs:
+            controllers.start()
+            if not controllers.settle(r"Becoming the active controller at epoch"):
+                raise RuntimeError("no controller became active")
+            time.sleep(SETTLING_SECONDS)
+            controllers.kill()
+        controllers.change()
+        said = {node: foretold(controllers.path(node, "disk")) for node in controllers.nodes}
+        controllers.start()
+        controllers.settle_all()
+        controllers.settle(r"Becoming the active controller at epoch", SETTLING_SECONDS * 2)
+        time.sleep(5)
+        result: Result = {"name": case.name, "what": case.what, "kafka": KAFKA, "nodes": {}, "differences": []}
+        for node in controllers.nodes:
+            role = f"controller-{node}"
+            did = done(controllers.log(role), controllers.ended(role))
+            result["nodes"][str(node)] = {"foretold": said[node], "controller": did}
+            found = differences(said[node], did, static=case.quorum == "static")
+            result["differences"] += [f"{node}: {each}" for each in found]
+        controllers.kill()
+    return result
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("jars", type=Path)
+    parser.add_argument("--only", default="")
+    parser.add_argument("--out", type=Path, default=Path("docs/quorum-trials.json"))
+    options = parser.parse_args()
+    only = set(filter(None, options.only.split(",")))
+    known = {each["name"]: each for each in json.loads(options.out.read_text())} if options.out.exists() else {}
+    for case in CASES:
+        if only and case.name not in only:
+            continue
+        known[case.name] = trial(options.jars.resolve(), case)
+        print(f"{case.name}: {known[case.name]['differences'] or 'agrees'}", file=sys.stderr, flush=True)
+        ordered = [known[each.name] for each in CASES if each.name in known]
+        options.out.write_text(json.dumps(ordered, indent=1) + "\n")
+
+
+if __name__ == "__main__":
+    main()
