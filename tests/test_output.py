@@ -267,7 +267,8 @@ def type_of(param: click.Parameter) -> Any:
     """Return the type that the field of a parameter has."""
     if getattr(param, "is_flag", False):
         return bool if not param.secondary_opts else bool | None
-    plain: dict[str, Any] = {"integer": int, "integer range": int, "text": str, "choice": str, "file": str}
+    numbers: dict[str, Any] = {"integer": int, "integer range": int, "float range": float}
+    plain: dict[str, Any] = {**numbers, "text": str, "choice": str, "file": str}
     kind = plain.get(param.type.name) or get_type_hints(type(param.type).convert)["return"]
     if param.multiple or param.nargs == -1:
         return tuple[kind, ...]

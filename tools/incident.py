@@ -288,6 +288,14 @@ def diverged_replicas(disk: Disk) -> None:
         shutil.copytree(FIXTURES / f"diverged-{number}", disk.root.parent / f"disk-{number}")
 
 
+@incident("recovering-logs")
+def recovering_logs(disk: Disk) -> None:
+    """The broker was killed, and recovery-point-offset-checkpoint is empty, as after a power loss: the next startup
+    recovers all segments of all logs."""
+    disk.file(".kafka_cleanshutdown").unlink(missing_ok=True)
+    disk.file("recovery-point-offset-checkpoint").write_bytes(b"")
+
+
 def leave_out(root: Path, topic: str, partition: int) -> None:
     """Remove a partition as if the broker had never had it: from the checkpoints, too."""
     shutil.rmtree(root / f"{topic}-{partition}")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import click
@@ -13,13 +14,19 @@ from kdump.commands.input_files import print_error
 from kdump.commands.name_options import topic_filter, topic_option
 from kdump.commands.output_options import CSV_COLUMNS_HELP, OutputOptions, output_options
 from kdump.commands.reading_options import ReadingOptions, reading_options
+from kdump.commands.recovery import RecoveryOptions, recovery_options, run_estimate, run_follow
 from kdump.commands.release_option import release_option
 from kdump.commands.typed_options import CommandOptions, takes
-from kdump.forensics.restart.plan_values import PartitionPlan
+from kdump.forensics.recovery.recovery import time_of
+from kdump.forensics.recovery.recovery_work import StartupWorks
+from kdump.forensics.restart.plan_values import CLEAN, PartitionPlan, RestartPlan
 from kdump.forensics.restart.restart_cluster import restart_cluster
-from kdump.format.kafka_release import KafkaRelease
+from kdump.format.kafka_release import NEWEST, KafkaRelease, parse_release
+from kdump.log.region import Limits
 from kdump.render.progress import Progress
 from kdump.render.restart_report import PlanEnd, RestartReport, plan_objects
+from kdump.state.metadata import read_metadata
+from kdump.state.metadata_image import MetadataImage
 
 EXAMPLES = """
 \b
@@ -27,6 +34,7 @@ Examples:
   kdump restart-plan clean-2
   kdump restart-plan clean-2 --topic 'led*' --all
   kdump restart-plan clean-2 --json | jq 'select(.type=="restartPlan") | .verdict'
+  kdump restart-plan clean-2 --estimate
 
 \b
 Exit status: 0 if the broker starts and loses nothing; 1 if it starts, but records are lost, hidden or moved to -stray,
@@ -42,9 +50,18 @@ class RestartPlanOptions(CommandOptions):
     paths: tuple[str, ...]
     output: OutputOptions
     reading: ReadingOptions
+    recovery: RecoveryOptions
     topics: tuple[str, ...]
     everything: bool
     kafka_version: KafkaRelease | None
+
+    def __post_init__(self) -> None:
+        if self.recovery.estimate and self.recovery.follow:
+            raise click.UsageError("choose one of --estimate and --follow")
+        if self.topics and (self.recovery.estimate or self.recovery.follow):
+            raise click.UsageError("--estimate and --follow are about all topics; omit --topic")
+        if self.recovery.interval is not None and not self.recovery.follow:
+            raise click.UsageError("--interval needs --follow")
 
 
 @click.command(epilog=EXAMPLES)
@@ -60,6 +77,7 @@ class RestartPlanOptions(CommandOptions):
     quiet="Print nothing; only set the exit status.",
     zone=False,
 )
+@recovery_options
 @reading_options
 @takes(RestartPlanOptions)
 def command(options: RestartPlanOptions) -> None:
@@ -68,6 +86,10 @@ def command(options: RestartPlanOptions) -> None:
     first. Given all log directories of several brokers, also predict what their replicas lose once they have joined,
     and which broker to start first. Reads what the broker would read, and what it would truncate. Nothing is
     written."""
+    if options.recovery.estimate:
+        exit_with(lambda: run_estimate(options.paths, options.recovery, options.kafka_version, options.output))
+    if options.recovery.follow:
+        exit_with(lambda: run_follow(options.paths, options.recovery, options.output))
     exit_with(lambda: _run(options))
 
 
@@ -86,10 +108,32 @@ def _run(options: RestartPlanOptions) -> int:
     )
     check = options.reading.check_options()
     of_topic = topic_filter(options.topics)
+    works = StartupWorks()
+    metadata: dict[str, MetadataImage] = {}
     with Progress("restart-plan", expected=lambda: segment_bytes(options.paths, of_topic)) as progress:
 
         def on_metadata(done: int, total: int) -> None:
             progress.show(f"reading the metadata, {100 * done // total}%" if done < total else "")
+
+        def metadata_of(
+            directory: str,
+            limits: Limits | None = None,
+            on_progress: Callable[[int, int], None] = lambda done, total: None,
+        ) -> MetadataImage | None:
+            found = read_metadata(directory, limits, on_progress)
+            if found is not None:
+                metadata[directory] = found
+            return found
+
+        def on_broker(plan: RestartPlan) -> None:
+            recovery = None
+            if not (options.topics or options.output.quiet or plan.verdict == CLEAN):
+                release = NEWEST if plan.release is None else parse_release(plan.release.version)
+                own = {each.path for each in plan.directories}
+                known = next((metadata[path] for path in metadata if path in own), None)
+                own_works = [work for work in works.works if work.path in own]
+                recovery, _ = time_of(own_works, options.recovery.query, known, release)
+            sink.add(PlanEnd(plan, time.monotonic() - began, recovery))
 
         plan = restart_cluster(
             options.paths,
@@ -97,10 +141,12 @@ def _run(options: RestartPlanOptions) -> int:
             kafka_version=options.kafka_version,
             is_selected=of_topic,
             on_plan=sink.add,
-            on_broker=lambda plan: sink.add(PlanEnd(plan, time.monotonic() - began)),
+            on_broker=on_broker,
             on_replicas=sink.add,
             on_progress=progress.more,
             on_metadata=on_metadata,
+            on_seen=works.on_seen,
+            metadata_of=metadata_of,
         )
     if not plan.unread:
         of_topic.refuse_unmatched()

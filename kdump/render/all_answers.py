@@ -16,6 +16,8 @@ from kdump.forensics.carve.carved_runs import CarvedRun
 from kdump.forensics.doctor import answers as doctor
 from kdump.forensics.explain import answers as explain
 from kdump.forensics.explain.message import Message
+from kdump.forensics.recovery.recovery_progress import RecoveryProgress
+from kdump.forensics.recovery.recovery_time import RecoveryLog, RecoveryTime
 from kdump.forensics.reindex import run as reindex
 from kdump.forensics.restart import plan_values as restart
 from kdump.forensics.restart.replica_answer import ClusterSummary, PartitionReplicas
@@ -80,6 +82,7 @@ TYPES: dict[str, tuple[Key, ...]] = {
     **keys_by_type(retention.SegmentRetention, retention.RetentionBlocker, retention.PartitionRetention),
     **keys_by_type(diff.CopyDifference, diff.PartitionDiff, diff.DiffSummary),
     **keys_by_type(restart.PartitionPlan, restart.DirectoryPlan, PlanSummary, PartitionReplicas, ClusterSummary),
+    **keys_by_type(RecoveryTime, RecoveryLog, RecoveryProgress),
     **keys_by_type(PartitionStatistics),
     **keys_by_type(FleetSummary),
     **keys_by_type(reindex.Reindexed, reindex.ReindexSummary),

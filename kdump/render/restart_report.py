@@ -10,6 +10,7 @@ from itertools import groupby
 from typing import NamedTuple
 
 from kdump.answer import Object, answer_object
+from kdump.forensics.recovery.recovery_time import RecoveryTime
 from kdump.forensics.restart.plan_text import loss_texts, release_texts
 from kdump.forensics.restart.plan_values import (
     CLEAN,
@@ -32,6 +33,7 @@ from kdump.format.count_text import count_text
 from kdump.log.internal_topics import METADATA_TOPIC
 from kdump.render.amounts import size_text
 from kdump.render.escape import path_text, printable
+from kdump.render.recovery_report import short_line
 from kdump.render.replicas_report import MAX_PARTITIONS, order_lines, partition_lines, replicas_verdict
 from kdump.render.sink import Sink
 from kdump.render.stdout import Output
@@ -49,10 +51,12 @@ GOES = {TRUNCATED: "truncated", DELETED: "deleted", HIDDEN: "left in the file af
 
 
 class PlanEnd(NamedTuple):
-    """The whole plan, which was made in so many seconds."""
+    """The whole plan, which was made in so many seconds, and how long recovery takes (None: nothing is recovered, or
+    only some topics were examined)."""
 
     plan: RestartPlan
     seconds: float
+    recovery: RecoveryTime | None = None
 
 
 PlanAnswer = PartitionPlan | PlanEnd | PartitionReplicas | ClusterSummary
@@ -64,7 +68,9 @@ def plan_objects(answer: PlanAnswer) -> Iterator[Object]:
         yield answer_object(answer)
         return
     yield from map(answer_object, answer.plan.directories)
-    yield answer_object(summary(*answer))
+    if answer.recovery is not None:
+        yield answer_object(answer.recovery)
+    yield answer_object(summary(answer.plan, answer.seconds))
 
 
 class RestartReport(Sink[PlanAnswer]):
@@ -81,13 +87,13 @@ class RestartReport(Sink[PlanAnswer]):
         self.everything = everything
         self.of_topics = of_topics
         self.paint = painter(output.colour)
-        self.plans: list[RestartPlan] = []
+        self.plans: list[PlanEnd] = []
         self.replicas: list[PartitionReplicas] = []
         self.summary: ClusterSummary | None = None
 
     def add(self, answer: PlanAnswer) -> None:
         if isinstance(answer, PlanEnd):
-            self.plans.append(answer.plan)
+            self.plans.append(answer)
         elif isinstance(answer, PartitionReplicas):
             self.replicas.append(answer)
         elif isinstance(answer, ClusterSummary):
@@ -96,10 +102,10 @@ class RestartReport(Sink[PlanAnswer]):
     def end(self) -> None:
         if self.summary is not None:
             self._joined(self.summary)
-        for number, plan in enumerate(self.plans):
+        for number, each in enumerate(self.plans):
             if number or self.summary is not None:
                 self.output.line("")
-            self.write(plan)
+            self.write(each.plan, each.recovery)
 
     def _joined(self, summary: ClusterSummary) -> None:
         """Write what the replicas of several brokers lose, the worst first."""
@@ -127,7 +133,7 @@ class RestartReport(Sink[PlanAnswer]):
         for text in summary.assumptions:
             self._text(f"  {text}")
 
-    def write(self, plan: RestartPlan) -> None:
+    def write(self, plan: RestartPlan, recovery: RecoveryTime | None = None) -> None:
         names = ", ".join(each.path for each in plan.directories)
         head, details = verdict(plan)
         if self.of_topics:
@@ -149,6 +155,9 @@ class RestartReport(Sink[PlanAnswer]):
         self._losses(plan)
         self._table(plan)
         self._steps(plan)
+        if recovery is not None and recovery.segments:
+            self._head("how long it takes")
+            self._text(f"  {short_line(recovery)}")
         for text in plan.unread:
             self._text(f"not read: {text}", "not read", "bad")
         self._head("assumed")

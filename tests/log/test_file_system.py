@@ -26,6 +26,7 @@ OF_THIS_MACHINE = {
     "forensics/bundle/directory_writer.py",
     "forensics/bundle/run.py",
     "forensics/output_directory.py",
+    "forensics/recovery/recovery_threads.py",
     "forensics/restart/access_rights.py",
     "forensics/restart/lock_holder.py",
 }

@@ -15,11 +15,13 @@ from kdump.forensics.restart.replica_answer import ChosenLeader, ClusterSummary,
 from kdump.forensics.restart.replica_lineages import Replica, replica_of
 from kdump.forensics.restart.replica_losses import partition_replicas
 from kdump.forensics.restart.replica_records import RecordCounter
-from kdump.forensics.restart.restart_plan import restart_plan
+from kdump.forensics.restart.restart_plan import predict_startup
 from kdump.forensics.restart.start_order import start_orders
 from kdump.format.kafka_release import KafkaRelease
 from kdump.log.internal_topics import METADATA_TOPIC
+from kdump.log.live_files import SeenDirectory
 from kdump.log.mounts import takes_bundles
+from kdump.state.metadata import ReadMetadata, read_metadata
 from kdump.state.metadata_image import MetadataImage
 
 ELECTION = "these brokers are down, and all others run"
@@ -59,20 +61,22 @@ def restart_cluster(
     on_replicas: Callable[[PartitionReplicas], None] = lambda found: None,
     on_progress: Callable[[int], None] = lambda count: None,
     on_metadata: Callable[[int, int], None] = lambda done, total: None,
+    on_seen: Callable[[str, SeenDirectory], None] = lambda path, seen: None,
+    metadata_of: ReadMetadata = read_metadata,
 ) -> ClusterPlan:
     """Predict what the brokers of these log directories do at their next startup, each as `kdump.restart_plan` does,
     and what their replicas lose after that: followers truncate to the leader epochs of their leader.
 
     `on_broker` is called with the plan of each broker, `on_replicas` then with each partition whose replicas differ;
-    the other parameters are those of `kdump.restart_plan`. Leaders, in-sync replicas and configs are those in the
-    newest metadata on the disks, so pass a controller's disk, too. Raises SourceError and ValueError as it does, and
-    SourceError for a path that states no node next to those of several nodes. Source: see the modules of this
-    package."""
+    `on_seen` and `metadata_of` are as in `predict_startup`, the other parameters those of `kdump.restart_plan`.
+    Leaders, in-sync replicas and configs are those in the newest metadata on the disks, so pass a controller's disk,
+    too. Raises SourceError and ValueError as it does, and SourceError for a path that states no node next to those of
+    several nodes. Source: see the modules of this package."""
     options = options or Options()
     nodes = brokers(paths, options.limits)
     made = ClusterPlan()
     for node, own in nodes.paths.items():
-        plan = restart_plan(
+        plan = predict_startup(
             own,
             options,
             kafka_version=kafka_version,
@@ -80,6 +84,8 @@ def restart_cluster(
             on_plan=on_plan,
             on_progress=on_progress,
             on_metadata=on_metadata,
+            on_seen=on_seen,
+            metadata_of=metadata_of,
         )
         made.plans[node] = plan
         on_broker(plan)

@@ -1,0 +1,108 @@
+"""Estimates the recovery of a broker's log directories, and follows a running one."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import replace
+
+from kdump.forensics.recovery.recovery_progress import ENDS, RecoveryFollower, RecoveryProgress
+from kdump.forensics.recovery.recovery_threads import PROC, process_start
+from kdump.forensics.recovery.recovery_time import (
+    DEFAULT_THREADS,
+    OLD_THREADS,
+    RecoveryLog,
+    RecoveryQuery,
+    RecoveryTime,
+    batch_size_of,
+    estimate,
+)
+from kdump.forensics.recovery.recovery_work import DirectoryWork, directory_work
+from kdump.forensics.restart.directories import node_directories
+from kdump.forensics.restart.lock_holder import lock_holder
+from kdump.format.kafka_release import KafkaRelease, parse_release
+from kdump.format.numbers import parse_int
+from kdump.log.mounts import takes_bundles
+from kdump.log.paths import target
+from kdump.log.region import Limits
+from kdump.state.metadata import read_metadata
+from kdump.state.metadata_image import MetadataImage
+from kdump.state.release_evidence import disk_release
+from kdump.state.small_files import properties
+
+THREADS_CONFIG = "num.recovery.threads.per.data.dir"
+TWO_THREADS_SINCE = (4, 0, 0)
+"""Release since which that is 2 by default (KIP-1030)."""
+
+
+@takes_bundles
+def recovery_time(
+    paths: Iterable[str],
+    query: RecoveryQuery | None = None,
+    *,
+    kafka_version: KafkaRelease | str | None = None,
+    on_listed: Callable[[], None] = lambda: None,
+) -> tuple[RecoveryTime, list[RecoveryLog]]:
+    """Estimate how long a broker needs to load the logs of its log directories, and when it loads each of them.
+    Segments are read only in samples: for the disk's speed, and for the size of batches. `kafka_version`: the release
+    that is started, which decides the default number of threads; by default the one that ran on the disk. `on_listed`
+    is called after each partition. Raises ValueError for a release that is not known, and SourceError for a path that
+    is not a log directory."""
+    works = recovery_works(paths, on_listed)
+    metadata = next(filter(None, (read_metadata(work.path, Limits()) for work in works)), None)
+    release = parse_release(kafka_version) if isinstance(kafka_version, str) else kafka_version
+    if release is None:
+        release = disk_release([work.path for work in works], metadata).release
+    return time_of(works, query or RecoveryQuery(), metadata, release)
+
+
+def time_of(
+    works: Sequence[DirectoryWork], query: RecoveryQuery, metadata: MetadataImage | None, release: KafkaRelease
+) -> tuple[RecoveryTime, list[RecoveryLog]]:
+    """Return the same as `recovery_time`, to callers that know what is to be recovered, and the release."""
+    known = None if metadata is None else _threads_in_metadata(metadata, works)
+    default = DEFAULT_THREADS if release.order >= TWO_THREADS_SINCE else OLD_THREADS
+    return estimate(works, replace(query, threads_in_metadata=known, default_threads=default))
+
+
+def recovery_works(paths: Iterable[str], on_listed: Callable[[], None] = lambda: None) -> list[DirectoryWork]:
+    """Return what is to be recovered in each log directory. Raises SourceError."""
+    chosen = [each.path for each in node_directories(list(paths)) if each.logDir and not each.failed]
+    return [directory_work(path, on_listed) for path in chosen]
+
+
+def follow_recovery(
+    works: Sequence[DirectoryWork],
+    interval: float,
+    *,
+    clock: Callable[[], float] = time.time,
+    sleep: Callable[[float], None] = time.sleep,
+    proc: str = PROC,
+) -> Iterator[RecoveryProgress]:
+    """Yield how far the recovery is, every `interval` seconds, until it has ended. The broker is the process that holds
+    the lock of a log directory; without one, only what changes from now on is seen."""
+    follower = RecoveryFollower(works, since=int(clock() * 1e9), batch_size=batch_size_of(works), proc=proc)
+    is_first = True
+    while True:
+        if follower.process is None:
+            process = next(filter(None, (lock_holder(work.path) for work in works)), None)
+            started = None if process is None else process_start(process)
+            if process is not None and started is not None:
+                follower.process, follower.since = process, started
+        progress = follower.look(clock())
+        yield progress
+        if progress.state in ENDS:
+            return
+        sleep(min(interval, 1.0) if is_first else interval)
+        is_first = False
+
+
+def _threads_in_metadata(metadata: MetadataImage, works: Sequence[DirectoryWork]) -> int | None:
+    """Return the number of threads in the dynamic configs of the broker, or of all brokers; None without one."""
+    metas = (properties(target(os.path.join(work.path, "meta.properties"))) for work in works)
+    for name in (next((meta["node.id"] for meta in metas if "node.id" in meta), ""), ""):
+        value = parse_int(metadata.broker_configs.get(name, {}).get(THREADS_CONFIG))
+        if value is not None and value > 0:
+            return value
+    return None
