@@ -42,7 +42,10 @@ def brokers(paths: Iterable[str], limits: Limits) -> Brokers:
     """Return the paths by node. Directories of different clusters, or that do not state a node, are not told apart: no
     broker starts with such a mixture, which is what the plan of one broker says. Raises SourceError for a path that
     states no node next to paths of several nodes."""
-    found = [_directory(path) for path in dict.fromkeys(paths)]
+    named = list(dict.fromkeys(paths))
+    if len(named) < 2:
+        return Brokers({-1: named}, None, "")
+    found = [_directory(path) for path in named]
     nodes = {each.node for each in found if each.node is not None}
     if len(nodes) < 2 or len({each.cluster for each in found if each.cluster}) != 1:
         return Brokers({-1: [each.path for each in found]}, None, "")

@@ -111,7 +111,7 @@ def predict_startup(
         add(each)
     is_whole = metadata is not None and not _is_cut(plan, metadata)
     if release.mode == KRAFT:
-        _add_quorum(plan, metadata)
+        _add_quorum(plan, metadata, is_broker)
     is_alone = metadata is not None and plan.quorum is not None and plan.quorum.isVoter is True
     is_alone = is_alone and plan.quorum is not None and len(plan.quorum.voters) == 1
     # A broker decides on strays once it has what the controllers have. If they are other nodes, a metadata log without
@@ -137,15 +137,14 @@ def predict_startup(
     return plan
 
 
-def _add_quorum(plan: RestartPlan, metadata: MetadataImage | None) -> None:
+def _add_quorum(plan: RestartPlan, metadata: MetadataImage | None, is_broker: bool) -> None:
     """Add the quorum as the files of metadata.log.dir state it, and warnings if this node is not a voter."""
     directory = next((each for each in plan.directories if each.metadataLogDir), None)
     if directory is None or directory.failed:
         return
     own = next((each for each in plan.partitions if each.topic == METADATA_TOPIC), None)
     plan.quorum = read_quorum(directory, own, metadata)
-    is_controller = not _is_broker(plan, metadata)
-    directory.warnings += quorum_warnings(plan.quorum, directory, metadata, is_controller=is_controller)
+    directory.warnings += quorum_warnings(plan.quorum, directory, metadata, is_controller=not is_broker)
 
 
 def _is_cut(plan: RestartPlan, metadata: MetadataImage) -> bool:
