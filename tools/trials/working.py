@@ -92,6 +92,8 @@ def commands(dirs: list[Path], out: Path) -> list[tuple[str, list[str]]]:
         ("producers", ["producers", *state]),
         ("verify --crc", ["verify", "--crc", *state]),
         ("retention", ["retention", *state]),
+        ("space", ["space", *state]),
+        ("space, text", ["space", *paths]),
         ("groups", ["groups", *state]),
         ("cluster", ["cluster", *state]),
         ("restart-plan", ["restart-plan", *state]),
