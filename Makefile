@@ -161,6 +161,7 @@ trials: $(VENV)/.ready $(JARS) $(DISKS) $(RELEASES:%=$(RELEASE_JARS)/%)
 	$(BIN)/python -m tools.release_trials $(RELEASE_JARS) $(RELEASE_DISKS) --replace
 	$(BIN)/python -m tools.salvage_trials $(JARS) $(DISKS)
 	$(BIN)/python -m tools.coordinator_trials $(JARS)
+	$(BIN)/python -m tools.space_trials $(JARS)
 
 # Builds a wheel for the interpreter of .venv in dist/; cibuildwheel builds those for all (see pyproject.toml).
 wheel: $(VENV)/.ready

@@ -21,6 +21,7 @@ API = {
     "explain": "kdump.forensics.explain.run",
     "producers": "kdump.forensics.api",
     "retention": "kdump.forensics.retention.run",
+    "space": "kdump.forensics.space.run",
     "restart_plan": "kdump.forensics.restart.restart_plan",
     "restart_cluster": "kdump.forensics.restart.restart_cluster",
     "RestartPlan": "kdump.forensics.restart.plan_values",
@@ -71,6 +72,7 @@ if TYPE_CHECKING:
     from kdump.forensics.salvage.result import Salvaged as Salvaged
     from kdump.forensics.salvage.run import salvage as salvage
     from kdump.forensics.salvage.sources import SalvageError as SalvageError
+    from kdump.forensics.space.run import space as space
     from kdump.forensics.stats import Stats as Stats
     from kdump.log.entries import Entry as Entry
     from kdump.log.errors import SourceError as SourceError

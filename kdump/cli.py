@@ -34,6 +34,7 @@ COMMANDS = {
     "transactions": "Show committed, aborted, open and hanging transactions, and what blocks the last stable offset.",
     "producers": "Show producers: epochs, sequences and gaps, and the state that a broker would load at startup.",
     "retention": "Explain why segments are not deleted or compacted, and when they will be.",
+    "space": "Show what may be deleted on a full disk, in which order, what it frees and what it costs.",
     "salvage": "Copy the valid batches of damaged partitions to new directories, with a ledger of what was lost.",
     "reindex": "Rebuild the indexes of segments as a broker does, and report what is wrong with the old ones.",
     "carve": "Find batches in any file: a disk image, a core dump, a truncated backup, freed blocks.",
@@ -51,7 +52,10 @@ WHILE_IMPORTING = (50_000, 20, 20)
 """Thresholds of garbage collection until a command begins: imported objects are never freed, so frequent collections
 would only add a tenth to the startup time."""
 TO_THE_END = frozenset(
-    ("doctor", "verify", "diff", "retention", "restart-plan", "salvage", "reindex", "carve", "report", "bundle", "scan")
+    (
+        *("doctor", "verify", "diff", "retention", "restart-plan", "salvage", "reindex", "carve", "report", "bundle"),
+        *("scan", "space"),
+    )
 )
 """Commands that continue when the reader of their output has gone (`| head`), because their exit status or the files
 that they write are results, too. The other commands then end with status 0."""
@@ -74,6 +78,7 @@ TAKE_BUNDLES = frozenset(
         "explain",
         "report",
         "scan",
+        "space",
     )
 )
 """Commands that take a bundle in place of a log directory."""

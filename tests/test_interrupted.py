@@ -24,6 +24,7 @@ ARGUMENTS = {
     "cluster": (str(FIXTURES / "state-1"),),
     "groups": (str(FIXTURES / "state-1"),),
     "restart-plan": (str(FIXTURES / "disk-1"),),
+    "space": (str(FIXTURES / "disk-1"),),
     "scan": ("--help",),
     "query": ("--help",),
     "salvage": (PAYMENTS, "--out", "OUT"),

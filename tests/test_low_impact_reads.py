@@ -59,6 +59,7 @@ ARGUMENTS: dict[str, tuple[str, ...]] = {
     "transactions": ("{disk}",),
     "producers": ("{disk}",),
     "retention": ("{disk}",),
+    "space": ("{disk}",),
     "restart-plan": ("{disk}",),
     "doctor": ("{disk}",),
     "explain": ("crc-mismatch", "--disk", "{disk}"),
@@ -72,7 +73,7 @@ ARGUMENTS: dict[str, tuple[str, ...]] = {
     "dump-log index": ("--files", "{index}"),
 }
 """Arguments of commands; the words after a command's name only tell its lines apart."""
-SMALL = {"ls", "groups", "cluster", "restart-plan", "inspect --last", "inspect --offset"}
+SMALL = {"ls", "groups", "cluster", "space", "restart-plan", "inspect --last", "inspect --offset"}
 """Those that need only a part of the large log, or none."""
 
 

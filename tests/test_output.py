@@ -20,7 +20,7 @@ from kdump.commands.typed_options import OPTIONS, CommandOptions, fill, option_t
 from kdump.render.csv_rows import csv_cell
 from kdump.render.stdout import ALWAYS, AUTO, NEVER, Output
 from tests.command import run
-from tests.conftest import FIXTURES
+from tests.conftest import DISKS, FIXTURES
 from tools.json_reference import CSV
 
 ESCAPE = re.compile(r"\x1b\[[0-9;]*m")
@@ -49,6 +49,7 @@ ROWS: dict[str, tuple[list[Any], list[str]]] = {
     "retention": ([CLEAN, *NOW], ["retention"]),
     "retention --list": ([LOG, *NOW], ["retentionSegment"]),
     "retention --holds": ([DISK, *NOW], ["retentionHold"]),
+    "space": ([DISKS / "kafka-4.3" / "clean-1", *NOW], ["spaceStep"]),
     "groups": ([CLEAN], ["group"]),
     "groups --offsets": ([CLEAN], ["groupOffset", "groupShare"]),
     "groups --members": ([FIXTURES / "state-1"], ["groupMember"]),

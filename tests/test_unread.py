@@ -47,6 +47,7 @@ FORMS = {
     "report": ["report"],
     "bundle": ["bundle"],
     "restart-plan": ["restart-plan"],
+    "space": ["space", "--now", NOW],
 }
 """The commands that read disks, in the forms that read different files."""
 OTHERS = {"browse", "schema", "scan", "query", "dump-log", "completion"}
@@ -65,6 +66,7 @@ USUAL = {
     "coordinator": "__cluster_metadata-0",
     "producers": "payments-0/00000000000000000120.snapshot",
     "retention": "payments-0/00000000000000000000.timeindex",
+    "space": "replication-offset-checkpoint",
     "salvage": "payments-0/leader-epoch-checkpoint",
     "reindex": "meta.properties",
     "bundle": LEDGER,

@@ -257,6 +257,21 @@ def disk_full(disk: Disk) -> None:
     disk.file("recovery-point-offset-checkpoint.tmp").write_bytes(b"0\n")
 
 
+@incident("disk-full-now")
+def disk_full_now(disk: Disk) -> None:
+    """The broker was killed by a full disk: there is no clean-shutdown file. It had not yet deleted the files of an old
+    segment of payments-0 and of the deleted topic audit; a stray directory of another deleted topic, and a heap dump,
+    are there as well."""
+    disk.crashed(ORDERS, 0)
+    for suffix in ("log", "index", "timeindex"):
+        shutil.copy(disk.file(f"{ORDERS}/{ZERO}.{suffix}"), disk.file(f"{PAYMENTS}/{ZERO}.{suffix}.deleted"))
+    shutil.copytree(disk.file("ledger-0"), disk.file("audit-0.0f1e2d3c4b5a69788796a5b4c3d2e1f0-delete"))
+    stray = disk.file("trades-0.1f1e2d3c4b5a69788796a5b4c3d2e1f0-stray")
+    shutil.copytree(disk.file(ORDERS), stray)
+    (stray / "partition.metadata").write_text("version: 0\ntopic_id: pP1dXJ1nQGmUFh2wsbRm4Q")
+    disk.file("java_pid4711.hprof").write_bytes(b"JAVA PROFILE 1.0.2\0".ljust(1 << 20, b"\1"))
+
+
 @incident("recreated-topic")
 def recreated_topic(disk: Disk) -> None:
     """The topic trimmed was deleted and created again while this broker was down, so that partition.metadata contains

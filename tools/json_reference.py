@@ -64,6 +64,7 @@ CSV: dict[str, tuple[str, ...]] = {
     "retention": ("retention",),
     "retention --list": ("retentionSegment",),
     "retention --holds": ("retentionHold",),
+    "space": ("spaceStep",),
     "restart-plan": ("restartPartition",),
     "explain": ("explanation",),
     "explain --list": ("logMessage",),

@@ -18,7 +18,7 @@ SECTIONS = {
     "explain": "What does this message in a log mean?",
     "diff": "Where do replicas differ?",
     "groups": "What happened to groups, topics, transactions, producers?",
-    "retention": "Why are these segments still there?",
+    "retention": "Why are these segments still there? What may be deleted?",
     "salvage": "What can be saved of damaged or deleted files?",
     "report": "How do I pass on what I found?",
     "scan": "How do I examine a hundred disks?",

@@ -26,6 +26,7 @@ from kdump.forensics.retention import answers as retention
 from kdump.forensics.salvage.byte_outcomes import LedgerHole, LedgerSpan
 from kdump.forensics.salvage.result import Salvaged, SalvageSummary
 from kdump.forensics.scan_answer import FleetSummary
+from kdump.forensics.space import answers as space
 from kdump.forensics.stats_answer import PartitionStatistics
 from kdump.log import inspect_answer
 from kdump.state.lag import CommittedPosition, SharePosition
@@ -80,6 +81,14 @@ TYPES: dict[str, tuple[Key, ...]] = {
         forensic.PartitionProducers,
     ),
     **keys_by_type(retention.SegmentRetention, retention.RetentionBlocker, retention.PartitionRetention),
+    **keys_by_type(
+        space.SpaceDirectory,
+        space.SpaceTopic,
+        space.SpaceCandidate,
+        space.SpaceStep,
+        space.SpaceKept,
+        space.SpaceSummary,
+    ),
     **keys_by_type(diff.CopyDifference, diff.PartitionDiff, diff.DiffSummary),
     **keys_by_type(restart.PartitionPlan, restart.DirectoryPlan, PlanSummary, PartitionReplicas, ClusterSummary),
     **keys_by_type(RecoveryTime, RecoveryLog, RecoveryProgress),

@@ -74,6 +74,14 @@ def deletions(
     return _Retention(segments, log, settings, release).run()
 
 
+def due_now(segments: Sequence[ObservedSegment], log: LogFacts, settings: Settings) -> list[Deletion]:
+    """Return what the next retention check deletes, as `deletions` does, without what happens to the others (KEPT). The
+    timestamp of a segment is read only if all segments before it are deleted."""
+    found = _Retention(segments, log, settings, NEWEST)
+    found.apply()
+    return found.found
+
+
 class _Retention:
     def __init__(
         self, segments: Sequence[ObservedSegment], log: LogFacts, settings: Settings, release: KafkaRelease
@@ -92,13 +100,17 @@ class _Retention:
         self.is_tiered = settings.is_tiered
 
     def run(self) -> list[Deletion]:
+        self.apply()
+        self._mark_kept()
+        return self.found
+
+    def apply(self) -> None:
+        """Apply the rules in the broker's order."""
         steps = [self._log_start, self._by_size, self._by_time]
         if not self.starts_at_log_start:
             steps = [self._by_time, self._by_size, self._log_start]
         for step in steps:
             step()
-        self._mark_kept()
-        return self.found
 
     def _upper(self, number: int) -> int:
         """Return the offset after a segment."""

@@ -1,0 +1,123 @@
+"""`kdump space`: what may be deleted on a full disk."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import click
+
+from kdump.commands.exit_status import exit_with
+from kdump.commands.input_files import report_unreadable, unreadable
+from kdump.commands.name_options import topic_filter, topic_option
+from kdump.commands.output_options import CSV_COLUMNS_HELP, OutputOptions, output_options
+from kdump.commands.params import SizeParam, read_once
+from kdump.commands.reading_options import ReadingOptions, reading_options
+from kdump.commands.retention import CONFIG_HELP, PROPERTIES_HELP, given
+from kdump.commands.state_options import parse_now
+from kdump.commands.typed_options import CommandOptions, takes
+from kdump.forensics.space.answers import SpaceStep, SpaceSummary
+from kdump.forensics.space.run import SpaceQuery, run_space
+from kdump.render.progress import Progress
+from kdump.render.space_report import SpaceReport
+
+EXAMPLES = """
+\b
+Examples:
+  kdump space /var/lib/kafka
+  kdump space /data/1 /data/2 --need 50G
+  kdump space /var/lib/kafka --with broker-2.bundle --with broker-3.bundle
+  kdump space /var/lib/kafka --json | jq -r 'select(.type=="spaceStep").command'
+
+\b
+Exit status: 0 if the steps free enough, 1 if they free less than is needed, 2 for a usage error, or if something could
+not be read.
+"""
+
+
+@dataclass(frozen=True)
+class SpaceOptions(CommandOptions):
+    """The options of the command."""
+
+    paths: tuple[str, ...]
+    output: OutputOptions
+    reading: ReadingOptions
+    topics: tuple[str, ...]
+    need: int | None
+    others: tuple[str, ...]
+    limit: int
+    keys: bool
+    config: tuple[str, ...]
+    properties: str | None
+    now: str | None
+
+
+@click.command(epilog=EXAMPLES)
+@click.argument("paths", metavar="LOGDIR…", nargs=-1, required=True)
+@topic_option("Consider only these topics")
+@click.option(
+    "--need", type=SizeParam(), help="Stop when enough is freed, such as 50G.  [15 % of the file system is free]"
+)
+@click.option(
+    "--with",
+    "others",
+    metavar="PATH",
+    multiple=True,
+    help="Log directory or bundle of another broker, to find replicas that are complete there; repeatable.",
+)
+@click.option(
+    "-n",
+    "--limit",
+    metavar="N",
+    type=click.IntRange(min=1),
+    default=5,
+    help="Examine at most N of the largest topics, and of the largest replicas.  [5]",
+)
+@click.option("--keys", is_flag=True, help="Read the keys of these topics, if compacted, to estimate a cleaning.")
+@click.option("--config", "config", metavar="KEY=VALUE", multiple=True, help=CONFIG_HELP)
+@click.option("--properties", metavar="FILE", help=PROPERTIES_HELP)
+@click.option("--now", metavar="TIME", help="Apply retention as of this time: ISO-8601, epoch ms, -2h.  [current time]")
+@output_options(columns=CSV_COLUMNS_HELP, full="Do not truncate values, and show every path.", quiet="")
+@reading_options
+@takes(SpaceOptions)
+def command(options: SpaceOptions) -> None:
+    """Show what may be deleted on a broker's full disk, in which order, what each step frees and what it costs: first
+    configuration commands, then files. The log directories must all belong to one broker. Reads names, sizes and time
+    indexes. Nothing is written."""
+    read_once(options.paths)
+    exit_with(lambda: _run(options))
+
+
+def _run(options: SpaceOptions) -> int:
+    """Run the command and return its exit status."""
+    now = parse_now(options.now, options.output.zone)
+    output = options.output.output()
+    sink = options.output.sink(output, lambda: SpaceReport(output, full=options.output.full), (SpaceStep,), report=True)
+    of_topic = topic_filter(options.topics)
+    question = SpaceQuery(
+        need=options.need,
+        now=now,
+        others=options.others,
+        limit=options.limit,
+        keys=options.keys,
+        given=given(options.config, options.properties),
+        topic=of_topic,
+        limits=options.reading.limits,
+    )
+    is_enough = True
+    with Progress("space") as progress:
+        count = 0
+
+        def on_partition() -> None:
+            nonlocal count
+            count += 1
+            if not count % 100:
+                progress.show(f"{count:,} partitions")
+
+        for answer in run_space(options.paths, question, on_unreadable=report_unreadable, on_partition=on_partition):
+            if isinstance(answer, SpaceSummary):
+                is_enough = answer.isEnough is not False
+                of_topic.refuse_unmatched()
+            sink.add(answer)
+    sink.end()
+    output.flush()
+    return 2 if unreadable() else int(not is_enough)

@@ -1,0 +1,174 @@
+"""What `kdump.space` answers. Sizes are bytes; `allocated` is what files occupy on the disk, which is less than their
+size if they are sparse (preallocated indexes)."""
+
+from __future__ import annotations
+
+from typing import Annotated, NamedTuple
+
+from kdump.answer import BYTES, EPOCH_MS, MS, NESTED, OFFSET, Doc, PathText, answer
+
+RUNNING, STOPPED, UNKNOWN = "running", "stopped", "unknown"
+"""States of a broker. unknown: the paths are bundles, or it cannot be determined on this system."""
+
+CONFIG, FILES, WAIT = "config", "files", "wait"
+"""How a step frees space. config: a command of Kafka's or of the file system; files: a command that removes files;
+wait: the broker does it by itself."""
+
+NOTHING, DUE, RECORDS, REPLICA, JUDGE = "nothing", "due", "records", "replica", "judge"
+"""What a step costs. nothing: no record that a consumer can read. due: records that retention deletes anyway. records:
+records that retention would have kept. replica: a replica that is complete elsewhere. judge: the files are not Kafka's
+or no longer the cluster's, and only you can say whether they are needed."""
+
+
+class KeptFrom(NamedTuple):
+    """A partition, and the log start offset that it gets."""
+
+    partition: int
+    logStartOffset: int
+
+
+@answer("spaceDirectory")
+class SpaceDirectory(NamedTuple):
+    """A log directory of the broker whose disk is full. The sizes of the file system are None if the path is a bundle,
+    or a URL."""
+
+    path: Annotated[PathText, Doc("log directory")]
+    nodeId: Annotated[int | None, Doc("node.id in meta.properties")]
+    broker: Annotated[str, Doc("running (a process holds the lock), stopped, or unknown (a bundle)")]
+    isClean: Annotated[bool | None, Doc("whether .kafka_cleanshutdown exists; null while the broker is running")]
+    mount: Annotated[PathText | None, Doc("mount point of the file system")]
+    fileSystem: Annotated[str | None, Doc("type of the file system, such as ext4")]
+    device: Annotated[PathText | None, Doc("device that is mounted")]
+    total: Annotated[int | None, Doc("size of the file system", BYTES)]
+    free: Annotated[int | None, Doc("free for any user", BYTES)]
+    reserved: Annotated[int | None, Doc("free for root only", BYTES)]
+    inodesFree: Annotated[int | None, Doc("free inodes; null if the file system does not limit them")]
+    allocated: Annotated[int, Doc("allocated by all files in the log directory", BYTES)]
+    elsewhere: Annotated[
+        int | None,
+        Doc(
+            "used on the file system, but not by files in the given log directories: other directories, and deleted "
+            "files that a process holds open",
+            BYTES,
+        ),
+    ]
+    liveBytes: Annotated[int, Doc("allocated by live partitions", BYTES)]
+    deletedBytes: Annotated[int, Doc("allocated by .deleted and .cleaned files, and -delete directories", BYTES)]
+    strayBytes: Annotated[int, Doc("allocated by -stray directories", BYTES)]
+    futureBytes: Annotated[int, Doc("allocated by -future directories", BYTES)]
+    metadataBytes: Annotated[int, Doc("allocated by __cluster_metadata-0", BYTES)]
+    otherBytes: Annotated[int, Doc("allocated by files and directories that are not Kafka's", BYTES)]
+    linkedBytes: Annotated[
+        int, Doc("allocated by files with further hard links, which nothing else here counts: see spaceKept", BYTES)
+    ]
+    partitions: Annotated[int, Doc("number of live partitions")]
+    neededToStart: Annotated[
+        int | None,
+        Doc("bytes that must be free for a stopped broker to start and to stay up until retention runs", BYTES),
+    ]
+
+
+@answer("spaceTopic")
+class SpaceTopic(NamedTuple):
+    """A topic, with all its live partitions in the log directories. Only the largest are reported."""
+
+    topic: Annotated[str, Doc("topic")]
+    partitions: Annotated[int, Doc("number of partitions here")]
+    segments: Annotated[int, Doc("number of segments")]
+    size: Annotated[int, Doc("size of all files", BYTES)]
+    allocated: Annotated[int, Doc("allocated by them", BYTES)]
+    cleanupPolicy: Annotated[str, Doc("delete, compact, both, or empty")]
+    retentionMs: Annotated[int, Doc("retention.ms in force on this disk (local.retention.ms if tiered); -1: none", MS)]
+    retentionBytes: Annotated[int, Doc("retention.bytes in force, for each partition; -1: none", BYTES)]
+    isConfigKnown: Annotated[bool, Doc("whether the topic's own configs were found")]
+    dueNow: Annotated[int, Doc("allocated by segments that the next retention check deletes", BYTES)]
+    dueIn24h: Annotated[int, Doc("allocated by further segments that retention deletes within 24 h", BYTES)]
+
+
+@answer("spaceCandidate")
+class SpaceCandidate(NamedTuple):
+    """What a lower value of retention.ms or retention.bytes would free. The active segment is not counted."""
+
+    topic: Annotated[str, Doc("topic")]
+    config: Annotated[str, Doc("retention.ms or retention.bytes; local.… if segments are copied to remote storage")]
+    value: Annotated[int, Doc("the lower value")]
+    current: Annotated[int, Doc("value in force; -1: none")]
+    frees: Annotated[int, Doc("allocated by the segments that become due, without those that are due now", BYTES)]
+    segments: Annotated[int, Doc("number of these segments")]
+    leaves: Annotated[int, Doc("allocated by what is left of the topic", BYTES)]
+    logStartOffsets: Annotated[
+        tuple[KeptFrom, ...],
+        Doc(f"log start offset of each partition that loses segments, each {NESTED}"),
+    ]
+    command: Annotated[str, Doc("command that sets the value")]
+    undo: Annotated[str, Doc("command that sets it back")]
+    isRecommended: Annotated[bool, Doc("whether a step sets this value")]
+
+
+@answer("spaceStep")
+class SpaceStep(NamedTuple):
+    """Something to do, in the order of `number`."""
+
+    number: Annotated[int, Doc("position in the order in which to do it")]
+    step: Annotated[
+        str,
+        Doc(
+            "reservedBlocks, retention, retentionDue, compaction, replicas, otherFiles, deleted, stray, oldestSegments"
+        ),
+    ]
+    how: Annotated[str, Doc("config (a command of Kafka's or of the file system), files (removes files), or wait")]
+    source: Annotated[PathText, Doc("log directory; empty if it concerns several")]
+    topic: Annotated[str | None, Doc("topic; null if it concerns several, or none")]
+    frees: Annotated[int, Doc("bytes on the disk that it frees", BYTES)]
+    size: Annotated[int, Doc("size of the files that go", BYTES)]
+    files: Annotated[int, Doc("number of files that go")]
+    isEstimate: Annotated[bool, Doc("whether frees is an estimate")]
+    cost: Annotated[
+        str, Doc("nothing, due (retention deletes it anyway), records, replica (complete elsewhere), judge")
+    ]
+    needs: Annotated[str, Doc("state in which the broker must be: stopped, running, or any")]
+    freesAfter: Annotated[
+        int | None,
+        Doc("ms until the space is free: after the command, or after startup of a stopped broker; null: unknown", MS),
+    ]
+    text: Annotated[PathText, Doc("what it does, and what it costs")]
+    command: Annotated[PathText, Doc("the command, or several lines; empty if there is nothing to do but wait")]
+    undo: Annotated[str, Doc("command that sets a config back; empty if there is none")]
+    paths: Annotated[tuple[PathText, ...], Doc("files and directories that the command removes; none for a config")]
+
+
+@answer("spaceKept")
+class SpaceKept(NamedTuple):
+    """Something on this disk that must not be done, or is not offered."""
+
+    path: Annotated[PathText, Doc("file, directory, or a pattern of such")]
+    allocated: Annotated[int | None, Doc("allocated by it", BYTES)]
+    isForbidden: Annotated[bool, Doc("true: never; false: not offered because something is unknown")]
+    text: Annotated[PathText, Doc("why")]
+
+
+@answer("space")
+class SpaceSummary(NamedTuple):
+    """The whole answer, after the others."""
+
+    verdict: Annotated[
+        str,
+        Doc(
+            "full (on one of the file systems, the broker cannot start, or can no longer write), low, or enough (the "
+            "goal is reached)"
+        ),
+    ]
+    broker: Annotated[str, Doc("running, stopped or unknown")]
+    free: Annotated[int | None, Doc("free now, on all file systems", BYTES)]
+    goal: Annotated[int | None, Doc("bytes to free: --need, or what it takes to have 15 % free", BYTES)]
+    neededToStart: Annotated[int | None, Doc("bytes that must be free for the broker to start", BYTES)]
+    frees: Annotated[int, Doc("what all steps free together", BYTES)]
+    freesStopped: Annotated[int, Doc("what those free that work while the broker is stopped", BYTES)]
+    steps: Annotated[int, Doc("number of steps")]
+    isEnough: Annotated[bool | None, Doc("whether the steps reach the goal; null without one")]
+    now: Annotated[int, Doc("time that ages were computed as of", EPOCH_MS)]
+    metadataOffset: Annotated[
+        int | None, Doc("end offset of the newest metadata among the paths; null without metadata", OFFSET)
+    ]
+    filesOpened: Annotated[int, Doc("number of time indexes and segments that were opened")]
+    unread: Annotated[int, Doc("number of paths that could not be read")]

@@ -1,0 +1,68 @@
+"""What the next cleaning of compacted topics frees: an estimate, because the cleaner's output is compressed anew, and
+records of one batch go one by one.
+
+The largest compacted partitions are read for that (`kdump retention --keys`), if asked for.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from kdump.forensics.retention.answers import PartitionRetention
+from kdump.forensics.retention.partition import RetentionQuery
+from kdump.forensics.retention.run import run_query
+from kdump.forensics.space.answers import CONFIG, NOTHING, SpaceKept, SpaceStep
+from kdump.forensics.space.leftover_steps import step
+from kdump.forensics.space.lower_retention import RetainedTopic, alter_topic
+from kdump.format.count_text import count_text
+from kdump.log.errors import OnUnreadable
+
+RATIO = "min.cleanable.dirty.ratio=0.01"
+ROOM = (
+    "the cleaner first writes the cleaned segment next to the old ones: until it has replaced them, that needs the "
+    "size of one segment"
+)
+
+
+def compaction_steps(
+    topic: RetainedTopic, question: RetentionQuery, on_unreadable: OnUnreadable, *, reads_keys: bool
+) -> Iterator[SpaceStep | SpaceKept]:
+    """Yield the step that makes the cleaner clean a compacted topic, or why its effect is not known."""
+    rolled = sum(log.allocated(0, len(log.segments) - 1) for log in topic.logs)
+    if not topic.settings.compacts or not rolled:
+        return
+    if not reads_keys:
+        text = "compacted: pass --keys to read its keys, and to estimate what the log cleaner would free"
+        yield SpaceKept(topic.name, rolled, False, text)
+        return
+    frees = 0
+    waiting = []
+    for log in topic.logs:
+        for answer in run_query([log.usage.place.path], question, on_unreadable=on_unreadable):
+            if isinstance(answer, PartitionRetention) and answer.cleanedRecords and answer.droppedRecords:
+                reached = (answer.cleanBytes or 0) + (answer.cleanableBytes or 0)
+                frees += min(rolled, reached * answer.droppedRecords // answer.cleanedRecords)
+                if not answer.wouldClean:
+                    waiting.append(answer.partition)
+    if not frees:
+        yield SpaceKept(topic.name, rolled, False, "compacted: the next cleaning would free nothing")
+        return
+    text = f"the log cleaner drops replaced records of {topic.name}; {ROOM}"
+    command = ""
+    if waiting:
+        text += f"; {count_text(len(waiting), 'partition')} below min.cleanable.dirty.ratio"
+        command = alter_topic(topic.name, f"--add-config {RATIO}")
+    yield step(
+        "compaction",
+        CONFIG if command else "wait",
+        "",
+        topic=topic.name,
+        frees=frees,
+        size=frees,
+        isEstimate=True,
+        cost=NOTHING,
+        needs="running",
+        freesAfter=None,
+        text=text,
+        command=command,
+    )

@@ -1,0 +1,98 @@
+"""Which segments retention deletes, from sizes and time indexes alone: `kdump retention` reads every batch header
+instead, which takes too long on a full disk of a thousand partitions.
+
+A broker takes the largest timestamp of a rolled segment from the last entry of its .timeindex, and from the file's
+modification time without one (LogSegment.largestTimestamp). The active segment is never counted: a broker deletes it,
+too, once all its records are due, but not before it has rolled a new one.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from kdump.forensics.retention.configs import OPTION, Setting, Settings
+from kdump.forensics.retention.deletion import NOW, LogFacts, due_now
+from kdump.forensics.retention.observed_segments import ObservedSegment
+from kdump.forensics.space.usage import PartitionUsage
+from kdump.log import file_kinds
+from kdump.log.offset_index_lookup import last_entry
+from kdump.log.paths import Target
+
+
+class OpenedFiles:
+    """Counts the files that were opened."""
+
+    def __init__(self) -> None:
+        self.count = 0
+
+
+class TimedSegment(ObservedSegment):
+    """A rolled segment whose largest timestamp is read from its .timeindex when it is first needed."""
+
+    opened: OpenedFiles
+    _stamp: int | None = None
+
+    @property
+    def timestamp(self) -> int:
+        if self._stamp is None:
+            self.opened.count += 1
+            entry = last_entry(self.target, file_kinds.TIME_INDEX)
+            self._stamp = self.modified if entry is None else entry.timestamp
+        return self._stamp
+
+
+class RetainedLog:
+    """A live partition, for retention. `high_watermark` is the checkpointed one, or None if the log has one replica.
+    `remote_end`: see LogFacts."""
+
+    def __init__(
+        self,
+        usage: PartitionUsage,
+        log_start: int | None,
+        high_watermark: int | None,
+        remote_end: int | None,
+        now: int,
+        opened: OpenedFiles,
+    ) -> None:
+        self.usage = usage
+        self.segments: list[ObservedSegment] = []
+        place = usage.place
+        for number, base in enumerate(usage.bases):
+            path = f"{place.path}/{base:020}.log"
+            target = Target(path, base, place.topic, place.partition, file_kinds.SEGMENT, place.source)
+            segment = TimedSegment(target, base, usage.sizes[number], usage.times[number])
+            segment.opened = opened
+            self.segments.append(segment)
+        active = self.segments[-1]
+        active.is_read = False
+        first = active.base if high_watermark is None else high_watermark
+        self.facts = LogFacts(
+            log_start=max(log_start or 0, self.segments[0].base),
+            log_end=max(active.base, first),
+            high_watermark=high_watermark,
+            last_stable=None,
+            now=now,
+            remote_end=remote_end,
+        )
+
+    def due(self, settings: Settings, later: int = 0) -> int:
+        """Return how many of the first segments the next check deletes, or one that runs `later` ms from now; the
+        active segment is not counted."""
+        if settings.compacts and not settings["log.cleaner.enable"]:
+            return 0
+        found = due_now(self.segments, self.facts._replace(now=self.facts.now + later), settings)
+        count = sum(each.state == NOW for each in found)
+        return min(count, len(self.segments) - 1)
+
+    def allocated(self, first: int, stop: int) -> int:
+        """Return what the segments first..stop - 1 occupy, with their indexes and producer snapshots."""
+        return sum(self.usage.allocs[first:stop])
+
+    def start_after(self, count: int) -> int:
+        """Return the log start offset after the first `count` segments are deleted."""
+        return max(self.facts.log_start, self.segments[count].base)
+
+
+def with_value(settings: Settings, config: str, value: int) -> Settings:
+    """Return the settings with another value of one config."""
+    return replace(settings, values={**settings.values, config: Setting(value, OPTION)})

@@ -1,0 +1,73 @@
+"""The live topics of a broker's log directories, with their configs, for retention."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+
+from kdump.forensics.retention.configs import ConfigOverrides, settings
+from kdump.forensics.space.brokers import BrokerDirectories
+from kdump.forensics.space.due_segments import OpenedFiles, RetainedLog
+from kdump.forensics.space.lower_retention import RetainedTopic
+from kdump.forensics.space.usage import DirectoryUsage
+from kdump.log.internal_topics import REMOTE_METADATA_TOPIC
+from kdump.log.log_directory import LogDirectory
+from kdump.log.region import Limits
+from kdump.state.metadata_image import MetadataImage
+from kdump.state.remote_log import RemoteLog, read_remote_log
+from kdump.state.small_files import Offsets, offsets
+
+CHECKPOINTS = ("log-start-offset", "replication-offset", "cleaner-offset")
+
+
+def checkpointed(directory: LogDirectory, name: str, problems: list[str]) -> Offsets:
+    """Return the offsets in a checkpoint of the log directory."""
+    return offsets(directory.files.get(f"{name}-checkpoint"), problems=problems)
+
+
+def retained_topics(
+    broker: BrokerDirectories,
+    usages: Iterable[DirectoryUsage],
+    metadata: MetadataImage | None,
+    given: ConfigOverrides,
+    now: int,
+    opened: OpenedFiles,
+    problems: list[str],
+    is_selected: Callable[[str], bool],
+    limits: Limits,
+) -> list[RetainedTopic]:
+    """Return the topics, the largest first. `problems` gets what could not be read."""
+    found: dict[str, RetainedTopic] = {}
+    remote: RemoteLog | None = None
+    usages = list(usages)
+    for usage in usages:
+        starts, marks, cleaned = (checkpointed(usage.directory, name, problems) for name in CHECKPOINTS)
+        for each in usage.live():
+            if each.place.topic is None or each.place.partition is None or not each.bases:
+                continue
+            topic, number = each.key
+            if not is_selected(topic):
+                continue
+            if topic not in found:
+                own = settings(topic, metadata, broker.node_id, given, was_cleaned=each.key in cleaned)
+                found[topic] = RetainedTopic(topic, own, [], are_defaults_known=bool(given.properties))
+            end = None
+            if found[topic].settings.is_tiered and metadata is not None:
+                remote = remote or _remote(usages, metadata, limits)
+                described = metadata.topics.get(topic)
+                end = remote.end_of(described.id if described else None, number)
+            mark = None if _is_alone(metadata, topic, number) else marks.get(each.key, 0)
+            found[topic].logs.append(RetainedLog(each, starts.get(each.key), mark, end, now, opened))
+    return sorted(found.values(), key=lambda topic: (-topic.allocated, topic.name))
+
+
+def _is_alone(metadata: MetadataImage | None, topic: str, number: int) -> bool:
+    """Return True if the partition has one replica, so that its high watermark is its log end offset."""
+    described = metadata.topics.get(topic) if metadata is not None else None
+    info = described.partitions.get(number) if described is not None else None
+    return info is not None and len(info.replicas) == 1
+
+
+def _remote(usages: Iterable[DirectoryUsage], metadata: MetadataImage, limits: Limits) -> RemoteLog:
+    paths = [each.place.path for usage in usages for each in usage.live() if each.place.topic == REMOTE_METADATA_TOPIC]
+    topic = metadata.topics.get(REMOTE_METADATA_TOPIC)
+    return read_remote_log(paths, len(topic.partitions) if topic is not None else None, limits)
