@@ -3,7 +3,7 @@
 from pathlib import Path
 
 from kdump.spark.data_source_options import ABOUT
-from kdump.spark.tables import TABLES, SparkColumn
+from kdump.spark.tables import RESULTS, TABLES, SparkColumn, SparkTable
 
 PAGE = Path(__file__).parent.parent / "docs" / "spark.md"
 BEGIN, END = "<!-- made by tools/spark_reference.py -->\n", "<!-- end -->\n"
@@ -15,10 +15,17 @@ def reference() -> str:
     parts += [f"| `{name}` | {about} |\n" for name, about in ABOUT.items()]
     parts.append("\n## Tables\n")
     for table in TABLES.values():
-        parts.append(f"\n### {table.name}\n\nA row is {table.row}.\n\n| column | type | unit | meaning |\n")
-        parts.append("| --- | --- | --- | --- |\n")
-        parts += [_line(column) for column in table.columns]
+        parts += _table(table)
+    parts.append("\n## Tables that only a scan has\n")
+    for name, table in RESULTS.items():
+        if name not in TABLES:
+            parts += _table(table)
     return "".join(parts) + "\n"
+
+
+def _table(table: SparkTable) -> list[str]:
+    heading = f"\n### {table.name}\n\nA row is {table.row}.\n\n| column | type | unit | meaning |\n"
+    return [heading, "| --- | --- | --- | --- |\n", *map(_line, table.columns)]
 
 
 def _line(column: SparkColumn) -> str:

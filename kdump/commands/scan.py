@@ -206,4 +206,4 @@ class ScanCommand:
         return summary
 
 
-ALWAYS = ("segments", "batches", "findings")
+ALWAYS = ("segments", "batches", "producers", "findings")

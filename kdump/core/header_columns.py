@@ -309,3 +309,47 @@ def batch_ages(heads: HeaderColumns, first: cython.Py_ssize_t, stop: cython.Py_s
         if rows[at + BASE_TIMESTAMP] >= 0 and (oldest < 0 or rows[at + BASE_TIMESTAMP] < oldest):
             oldest = rows[at + BASE_TIMESTAMP]
     return BatchAges(oldest, newest, negative)
+
+
+def add_producers(
+    sums: dict[tuple[int, int], list[int]], heads: HeaderColumns, first: cython.Py_ssize_t, stop: cython.Py_ssize_t
+) -> None:
+    """Add the batches first..stop to `sums`: by producer ID and epoch, the number of batches, of records and of bytes,
+    and the smallest and the largest maxTimestamp. Ignores batches without a producer ID, and negative record counts."""
+    rows: cython.longlong[::1] = heads.block
+    row: cython.Py_ssize_t = first
+    at: cython.Py_ssize_t
+    producer: cython.longlong
+    epoch: cython.longlong
+    batches: cython.longlong
+    records: cython.longlong
+    size: cython.longlong
+    oldest: cython.longlong
+    newest: cython.longlong
+    while row < stop:
+        at = row * HEADER_WIDTH
+        producer, epoch = rows[at + PRODUCER_ID], rows[at + PRODUCER_EPOCH]
+        batches = records = size = 0
+        oldest = newest = rows[at + MAX_TIMESTAMP]
+        while row < stop and rows[at + PRODUCER_ID] == producer and rows[at + PRODUCER_EPOCH] == epoch:
+            batches += 1
+            if rows[at + RECORD_COUNT] > 0:
+                records += rows[at + RECORD_COUNT]
+            size += rows[at + BATCH_END] - rows[at + BATCH_START]
+            if rows[at + MAX_TIMESTAMP] < oldest:
+                oldest = rows[at + MAX_TIMESTAMP]
+            if rows[at + MAX_TIMESTAMP] > newest:
+                newest = rows[at + MAX_TIMESTAMP]
+            row += 1
+            at += HEADER_WIDTH
+        if producer < 0:
+            continue
+        found = sums.get((producer, epoch))
+        if found is None:
+            sums[producer, epoch] = [batches, records, size, oldest, newest]
+        else:
+            found[0] += batches
+            found[1] += records
+            found[2] += size
+            found[3] = min(found[3], oldest)
+            found[4] = max(found[4], newest)

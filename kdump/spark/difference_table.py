@@ -26,8 +26,8 @@ CHANGED = """
   select distinct cluster, topic, partition from units where topic is not null and run > '{since}'
   union
   select d.cluster, d.topic, d.partition from replica_differences d
-  left join (select cluster, topic, partition, collect_set(source) as live from segments where state = 'live'
-             group by cluster, topic, partition) l
+  left join (select cluster, topic, partition, collect_set(source) as live from units
+             where state = 'live' and key like 'unit-%' group by cluster, topic, partition) l
   on d.cluster <=> l.cluster and d.topic = l.topic and d.partition = l.partition
   where size(array_except(d.sources, coalesce(l.live, array()))) > 0
 """

@@ -13,7 +13,6 @@ from kdump.forensics.scan_answer import (
     OverdueTopic,
     ReplicaDifference,
 )
-from kdump.spark.possible_records import POSSIBLE_RECORDS
 from kdump.spark.replica_differences import COMPACTED
 from kdump.spark.unit_sums import MAX_ROWS
 
@@ -47,11 +46,11 @@ COMPACTION = f"""
 """
 PRODUCERS = f"""
   select producerId, count(distinct producerEpoch) as epochs, count(distinct topic) as topics,
-         count(distinct topic, partition) as partitions, count(*) as batches,
-         cast(sum({POSSIBLE_RECORDS}) as bigint) as records, cast(sum(size) as bigint) as bytes,
-         min(maxTimestamp) as first, max(maxTimestamp) as last,
-         round(try_divide(sum({POSSIBLE_RECORDS}) * 1000, max(maxTimestamp) - min(maxTimestamp)), 1) as recordsPerSecond
-  from batches where {LIVE} and producerId >= 0 and not isControlBatch and crcValid
+         count(distinct topic, partition) as partitions, cast(sum(batches) as bigint) as batches,
+         cast(sum(records) as bigint) as records, cast(sum(size) as bigint) as bytes,
+         min(firstTimestamp) as first, max(lastTimestamp) as last,
+         round(try_divide(sum(records) * 1000, max(lastTimestamp) - min(firstTimestamp)), 1) as recordsPerSecond
+  from producers where {LIVE}
   group by cluster, producerId order by records desc, producerId limit {MAX_ROWS}
 """
 KEYS = f"""

@@ -15,7 +15,7 @@ from kdump.spark.arrow_types import arrow_schema
 from kdump.spark.batch_rows import BatchColumns
 from kdump.spark.packs import ENTRY, Pack, description, entries, hidden, rows_of
 from kdump.spark.store import Store
-from kdump.spark.tables import BATCHES, TABLES, SparkTable
+from kdump.spark.tables import BATCHES, RESULTS, SparkTable
 
 ROWS = 65_536
 """Number of rows that are held in memory until they are written as a row group."""
@@ -138,7 +138,7 @@ class PackWriter:
         if table is None:
             file = f"{name}/{self.stem}.parquet"
             writing = self.store.writing(file if self.store.is_remote else hidden(file))
-            table = self.tables[name] = TableWriter(TABLES[name], self.stack.enter_context(writing))
+            table = self.tables[name] = TableWriter(RESULTS[name], self.stack.enter_context(writing))
         return table
 
 

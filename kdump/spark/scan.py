@@ -23,7 +23,7 @@ from kdump.spark.task_read_limits import task_read_limits
 from kdump.spark.task_runner import TaskRunner
 
 ALL = (
-    *("segments", "batches", "findings", "index_entries", "producer_states", "checkpoints"),
+    *("segments", "batches", "producers", "findings", "index_entries", "producer_states", "checkpoints"),
     *("group_offsets", "transactions", "metadata_records"),
 )
 """Tables that a scan writes by default; records have to be requested."""

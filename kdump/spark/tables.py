@@ -308,6 +308,20 @@ METADATA_RECORDS = _table(
 _OF_FILES = (SEGMENTS, BATCHES, RECORDS, FINDINGS, INDEX_ENTRIES, PRODUCER_STATES, CHECKPOINTS)
 TABLES = {table.name: table for table in (*_OF_FILES, GROUP_OFFSETS, TRANSACTIONS, METADATA_RECORDS)}
 
+PRODUCERS = _table(
+    "producers",
+    "a producer ID and epoch in a segment, with what its batches add up to, without control batches and batches whose"
+    " checksum does not match; if there are very many producers, one may have several rows",
+    COMMON,
+    columns_of((key for key in TYPES["batch"] if key.name in ("file", "producerId", "producerEpoch")), BATCH_HEADER),
+    [
+        SparkColumn("batches", BIGINT, "", "number of batches"),
+        SparkColumn("records", BIGINT, "", "number of records"),
+        SparkColumn("size", BIGINT, "bytes", "size of the batches"),
+        *with_time(SparkColumn("firstTimestamp", BIGINT, "epoch ms", "smallest maxTimestamp of a batch")),
+        *with_time(SparkColumn("lastTimestamp", BIGINT, "epoch ms", "largest maxTimestamp of a batch")),
+    ],
+)
 REPLICA_DIFFERENCES = _table(
     "replica_differences",
     "a stretch of offsets at which the replicas of a partition differ",
@@ -401,5 +415,7 @@ GROUP_LAG = _table(
 OF_TOPICS = {table.name: table for table in (GROUP_OFFSETS, TRANSACTIONS, METADATA_RECORDS)}
 """Tables of the records of Kafka's own topics."""
 _DERIVED: tuple[SparkTable, ...] = (PARTITIONS, REPLICA_DIFFERENCES, OPEN_TRANSACTIONS, GROUP_LAG)
-RESULTS: dict[str, SparkTable] = {table.name: table for table in (*_OF_FILES, *OF_TOPICS.values(), *_DERIVED)}
+RESULTS: dict[str, SparkTable] = {
+    table.name: table for table in (*_OF_FILES, PRODUCERS, *OF_TOPICS.values(), *_DERIVED)
+}
 """Tables that `kdump scan` writes and `kdump query` reads."""

@@ -36,6 +36,7 @@ from kdump.spark.resume_point import (
     unpack_state,
 )
 from kdump.spark.small_tables import entry_rows, finding_rows, segment_rows, unread_rows
+from kdump.spark.tables import PRODUCERS
 from kdump.spark.unit_observer import UnitObserver
 from kdump.spark.unit_totals import UnitTotals
 from kdump.state.partition_summary import segments_of
@@ -82,6 +83,7 @@ class UnitRead:
         self.totals = CheckTotals()
         self.codes: Counter[tuple[str, str]] = Counter()
         self.tally = UnitTotals()
+        self.observer: UnitObserver | None = None
         self.common = self._common()
         self.is_intact = True
         """Whether no segment so far was unreadable, deleted or growing."""
@@ -117,7 +119,13 @@ class UnitRead:
         if isinstance(unit, CheckUnit):
             state = unpack_state(self.state) if self.kept else None
             batches = (lambda: self.chunk.pack.batch_columns()) if "batches" in self.job.tables else None
-            unit.watcher = UnitObserver(self.tally, self.common, batches, lambda: self.chunk.pack.put_batches())
+            self.observer = unit.watcher = UnitObserver(
+                self.tally,
+                self.common,
+                batches,
+                lambda: self.chunk.pack.put_batches(),
+                lambda row: self.chunk.pack.add(PRODUCERS.name, row),
+            )
             unit.prepare = lambda check: self._prepare(check, state)
         for row in finding_rows(unit, totals):
             self._row("findings", row)
@@ -125,6 +133,8 @@ class UnitRead:
             self.codes[row["code"], row["severity"]] += 1
         for row in unread_rows(unit, totals):
             self._row("findings", row)
+        if self.observer is not None:
+            self.observer.end_segment()
         self._small_files()
 
     def _prepare(self, check: PartitionCheck, state: dict[str, Any] | None) -> None:
@@ -141,6 +151,8 @@ class UnitRead:
 
     def _before(self, check: PartitionCheck, number: int) -> None:
         """Called before a segment is read, after all findings of the segments before it."""
+        assert self.observer is not None
+        self.observer.end_segment()
         is_last = number == len(self.facts) - 1
         if number > self.first and (is_last or self.chunk.is_due):
             self._keep(check, number)

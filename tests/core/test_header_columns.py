@@ -10,7 +10,7 @@ import pytest
 from kdump.core.arrow_buffers import batch_checksums, batch_last_sequences, batch_numbers
 from kdump.core.batch_scan import read_one_header
 from kdump.core.column_numbers import ATTRIBUTES, BASE_TIMESTAMP, BATCH_END, BATCH_START, LAST_OFFSET, RECORD_COUNT
-from kdump.core.header_columns import HeaderColumns, batch_ages, by_codec
+from kdump.core.header_columns import HeaderColumns, add_producers, batch_ages, by_codec
 from kdump.core.record_checks import invalid_header
 from kdump.core.record_columns import RecordColumns, decode
 from kdump.format.batch_header import BATCH_HEADER, BatchHeader
@@ -98,6 +98,28 @@ def test_sums(stretch: bytes) -> None:
     assert seen.oldest == min(header.baseTimestamp for header in timed if header.baseTimestamp >= 0)
     assert seen.negative == sum(header.maxTimestamp < 0 and header.recordCount > 0 for header in headers[2:])
     assert batch_ages(heads, 0, 0) == (-1, -1, 0)
+
+
+def test_sums_by_producer(stretch: bytes) -> None:
+    heads = columns_of(stretch, 0)
+    mine: dict[tuple[int, int], list[BatchHeader]] = {}
+    for header in headers_of(stretch):
+        if header.producerId >= 0:
+            mine.setdefault((header.producerId, header.producerEpoch), []).append(header)
+    assert len(mine) > 2
+    sums: dict[tuple[int, int], list[int]] = {}
+    for first, stop in ((0, 1), (1, 1), (1, 7), (7, len(heads))):
+        add_producers(sums, heads, first, stop)
+    assert sums == {
+        key: [
+            len(own),
+            sum(header.recordCount for header in own),
+            sum(header.size for header in own),
+            min(header.maxTimestamp for header in own),
+            max(header.maxTimestamp for header in own),
+        ]
+        for key, own in mine.items()
+    }
 
 
 def record(key: bytes) -> bytes:

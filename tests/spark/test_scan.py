@@ -18,6 +18,7 @@ from click.testing import CliRunner, Result
 from crc32c import crc32c
 
 from kdump.cli import cli
+from kdump.spark.possible_records import POSSIBLE_RECORDS
 from kdump.spark.result import open_result
 from kdump.spark.scan import ALL, ScanOptions, scan
 from kdump.spark.store import Store, StoreError
@@ -28,7 +29,7 @@ from tests.craft import overwrite, patch, split
 from tests.spark import same
 
 KAFKA = DISKS / "kafka-4.3"
-OF_FILES = [*(name for name in ALL if name not in OF_TOPICS), "records"]
+OF_FILES = [*(name for name in ALL if name in TABLES and name not in OF_TOPICS), "records"]
 
 
 def kdump(*arguments: Any) -> Result:
@@ -138,6 +139,19 @@ def _derived(spark: Any, paths: list[Path], out: Path, said: dict[str, Any]) -> 
     assert known
     for topic, partition, leader, isr, *_ in known:
         assert (leader, isr) == (cluster[topic, partition]["leader"], cluster[topic, partition]["isr"])
+    sums = "cast(sum({}) as bigint), cast(sum({}) as bigint), cast(sum(size) as bigint), min({}), max({})"
+    by_producer = query(
+        f"select source, topic, producerId, producerEpoch,"
+        f" {sums.format('batches', 'records', 'firstTimestamp', 'lastTimestamp')} from producers group by 1, 2, 3, 4"
+    )
+    assert sorted(by_producer) == sorted(
+        query(
+            f"select source, topic, producerId, producerEpoch,"
+            f" {sums.format('1', POSSIBLE_RECORDS, 'maxTimestamp', 'maxTimestamp')} from batches"
+            " where producerId >= 0 and not isControlBatch and crcValid group by 1, 2, 3, 4"
+        )
+    )
+    assert len(by_producer) > 5
     ledger = query("select broker, behind, logEndOffset from partitions where topic = 'ledger' order by broker")
     assert ledger == [("1", 0, 70), ("2", 5, 65)]
     stable = query(

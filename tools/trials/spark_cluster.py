@@ -17,8 +17,8 @@ SETTINGS = ("--conf", "spark.executor.memory=700m")
 
 @contextmanager
 def spark_cluster(work: Path, workers: int = 2) -> Iterator[str]:
-    """Run the cluster inside the `with` block; yields the URL of its master. `work`: an existing directory for its files
-    and logs. Raises RuntimeError if one of them does not start."""
+    """Run the cluster inside the `with` block; yields the URL of its master. `work`: an existing directory for its
+    files and logs. Raises RuntimeError if one of them does not start."""
     import pyspark
 
     home = os.path.dirname(pyspark.__file__)

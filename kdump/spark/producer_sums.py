@@ -1,0 +1,47 @@
+"""Sums of a segment's batches by producer: rows of the table producers, from which the summary of a scan is computed
+without reading the table batches again."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from kdump.core.header_columns import HeaderColumns, add_producers
+from kdump.log.region import Batch
+
+MOST = 50_000
+"""Number of producers of a segment whose sums are held in memory; then they are written."""
+NAMES = ("batches", "records", "size", "firstTimestamp", "lastTimestamp")
+
+
+class ProducerSums:
+    """Sums of one segment, without control batches and batches whose checksum does not match."""
+
+    def __init__(self) -> None:
+        self.sums: dict[tuple[int, int], list[int]] = {}
+
+    @property
+    def is_full(self) -> bool:
+        """Whether the rows should be taken now."""
+        return len(self.sums) >= MOST
+
+    def batch(self, batch: Batch) -> None:
+        """Add one batch."""
+        producer, epoch, time = batch.producerId, batch.producerEpoch, batch.maxTimestamp
+        if producer is None or producer < 0 or epoch is None or time is None or batch.isControlBatch:
+            return
+        if not batch.crcValid:
+            return
+        batches, records, size, first, last = self.sums.get((producer, epoch), (0, 0, 0, time, time))
+        records += batch.possible_records
+        self.sums[producer, epoch] = [batches + 1, records, size + batch.size, min(first, time), max(last, time)]
+
+    def batches(self, heads: HeaderColumns, first: int, stop: int) -> None:
+        """Add the batches first..stop-1: valid, without control batches."""
+        add_producers(self.sums, heads, first, stop)
+
+    def take(self) -> Iterator[dict[str, Any]]:
+        """Yield the rows, and begin again."""
+        sums, self.sums = self.sums, {}
+        for (producer, epoch), values in sums.items():
+            yield {"producerId": producer, "producerEpoch": epoch, **dict(zip(NAMES, values))}
