@@ -14,11 +14,15 @@ from kdump.log.unreadable_paths import note
 
 
 class DirectoryEntry(NamedTuple):
-    """A file or directory in a directory."""
+    """A file or directory in the directory `above`. Its path is not kept: a directory may have 200,000 files."""
 
     name: str
-    path: str
+    above: str
     is_directory: bool
+
+    @property
+    def path(self) -> str:
+        return f"{self.above.rstrip('/')}/{self.name}" if is_url(self.above) else os.path.join(self.above, self.name)
 
 
 def is_url(path: str) -> bool:
@@ -57,9 +61,9 @@ def items(directory: str) -> list[DirectoryEntry]:
         with file_system.scandir(directory) as entries:
             for entry in entries:
                 try:
-                    found.append(DirectoryEntry(entry.name, entry.path, entry.is_dir()))
+                    found.append(DirectoryEntry(entry.name, directory, entry.is_dir()))
                 except OSError:  # a circular link
-                    found.append(DirectoryEntry(entry.name, entry.path, False))
+                    found.append(DirectoryEntry(entry.name, directory, False))
     except OSError as error:
         if not is_missing(error):
             note(directory, listing_error(error, directory))
@@ -131,7 +135,7 @@ def _of_store(url: str) -> list[DirectoryEntry]:
         path = row["name"].rstrip("/")
         name = path.rpartition("/")[2]
         if name and not (name == own and path == inside.rstrip("/")):  # some stores list the directory itself
-            found.append(DirectoryEntry(name, f"{url.rstrip('/')}/{name}", row["type"] == "directory"))
+            found.append(DirectoryEntry(name, url, row["type"] == "directory"))
     return sorted(found)
 
 

@@ -7,6 +7,7 @@ Source: org.apache.kafka.storage.internals.log.LogFileUtils and LocalLog for the
 from __future__ import annotations
 
 import os
+import re
 import zlib
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
@@ -20,6 +21,7 @@ from kdump.log.live_files import identity
 from kdump.log.paths import PARTITION, Target, is_live
 from kdump.log.source import Identity
 
+NAME = re.compile("[^/]+")
 NO_SEGMENT = "no segment (<20 digits>.log) in this directory"
 """Reason why a given partition directory cannot be read."""
 
@@ -95,13 +97,15 @@ class PartitionDirectory:
     @property
     def directories(self) -> list[str]:
         """Paths of the directories in it, which a broker ignores."""
-        return [os.path.join(self.path, name) for name in _unpacked(self.listing.directories)]
+        return [os.path.join(self.path, name) for name in _names(self.listing.directories)]
 
     @property
     def file_names(self) -> list[str]:
         """The names of its files, sorted."""
         return (
-            [os.path.basename(target.path) for target in self.files()] if self.given else _unpacked(self.listing.files)
+            [os.path.basename(target.path) for target in self.files()]
+            if self.given
+            else list(_names(self.listing.files))
         )
 
     @property
@@ -208,15 +212,16 @@ def _packed(names: list[str]) -> bytes:
     return zlib.compress("/".join(names).encode("utf-8", "surrogatepass"), 1) if names else b""
 
 
-def _unpacked(names: bytes) -> list[str]:
-    return zlib.decompress(names).decode("utf-8", "surrogatepass").split("/") if names else []
+def _names(packed: bytes) -> Iterator[str]:
+    text = zlib.decompress(packed).decode("utf-8", "surrogatepass") if packed else ""
+    return (found.group() for found in NAME.finditer(text))
 
 
 @lru_cache(8)
 def _grouped(path: str, source: str, topic: str | None, number: int | None, names: bytes) -> PartitionFiles:
     found = PartitionFiles()
     segments: dict[str, SegmentFiles] = {}
-    for name in _unpacked(names):
+    for name in _names(names):
         kind, offset = by_name(name)
         target = Target(os.path.join(path, name), offset, topic, number, kind, source)
         _sort_in(found, segments, name, target)

@@ -15,7 +15,7 @@ from kdump.log.fault_tolerant import FaultTolerantSource, fault_tolerant
 from kdump.log.header_totals import HeaderTotals
 from kdump.log.live_files import open_target
 from kdump.log.partition_directory import PartitionDirectory, SegmentFiles
-from kdump.log.paths import Target
+from kdump.log.paths import Target, is_live
 from kdump.log.region import TORN
 from kdump.log.segment_summary import OnProgress, summarize_headers
 from kdump.log.source import FileSource, Source, open_source
@@ -220,17 +220,16 @@ def partition_summary(place: PartitionDirectory, clean: bool | None = None) -> P
     logs = {segment.log: number for number, segment in enumerate(place.segments)}
     facts.segment_sizes = array("q", bytes(8 * len(logs)))
     facts.first_offset = place.segments[0].offset if place.segments else None
-    others, unfinished = set(place.others), set(place.unfinished)
     for target in place.files():
         length, occupied = sizes_of(target.path)
         facts.on_disk += occupied
         if target in logs:
             facts.segment_sizes[logs[target]] = length
             facts.size += length
-        elif target in unfinished:
-            facts.unfinished += length
-        elif target in others and target.path.endswith(".deleted"):
+        elif target.path.endswith(".deleted"):
             facts.deleted += length
+        elif not is_live(target.path):
+            facts.unfinished += length
         else:
             facts.others_size += length
     return facts
