@@ -28,14 +28,16 @@ import zstandard
 
 import kdump
 from kdump.cli import TAKE_BUNDLES
+from kdump.forensics.bundle import directory_writer, sorted_rows
 from kdump.forensics.bundle import run as bundle_run
 from kdump.forensics.bundle.directory_writer import DirectoryWriter
 from kdump.forensics.restart.access_rights import Rights
 from kdump.format.bundle_container import MAGIC as CONTAINER_MAGIC
 from kdump.format.bundle_container import ContainerReader, ContainerWriter, Frame
 from kdump.format.index import INDEX_ENTRY, TIME_INDEX_ENTRY
+from kdump.format.row_tree import RowTreeReader, RowTreeWriter, Tree
 from kdump.log import file_system
-from kdump.log.bundle_index import Block
+from kdump.log.bundle_index import MAX_FILES, Block
 from kdump.log.bundle_names import CONTAINER, MANIFEST, container_name
 from kdump.log.bundle_tree import open_bundle
 from kdump.log.mounts import unmount_bundles
@@ -162,7 +164,7 @@ def assert_totals(bundle: Path) -> None:
     tree = open_bundle(str(bundle), 1)
     for path in bundle.glob("0/*" + CONTAINER):
         inside = unquote(path.name.removesuffix(CONTAINER)) if path.name != "%" + CONTAINER else ""
-        for name in tree.directory(inside).files:
+        for name in [file.name for file in tree.directory(inside).files()]:
             if re.fullmatch(r"\d{20}\.log", name):
                 source = tree.open(f"{inside}/{name}".lstrip("/"), name)
                 totals = RegionTotals(int(name[:20]))
@@ -617,7 +619,10 @@ def written(disk: Path, out: Path) -> int:
     return int(summary["written"])
 
 
-def test_a_broker_that_appends_while_files_are_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("options", [(), ("--redact",)])
+def test_a_broker_that_appends_while_files_are_read(
+    options: tuple[str, ...], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Before each file is read, it appends a batch, and entries about it to both indexes."""
     partition = tmp_path / "orders-0"
     partition.mkdir()
@@ -645,9 +650,11 @@ def test_a_broker_that_appends_while_files_are_read(tmp_path: Path, monkeypatch:
         return read(self, *args)
 
     monkeypatch.setattr(DirectoryWriter, "_written", written)
-    bundle = bundled(partition, tmp_path / "b")
+    bundle = bundled(partition, tmp_path / "b", *options)
     assert end > 3
     monkeypatch.undo()
+    files = open_bundle(str(bundle), 1).directory("").files()
+    assert {file.name.rpartition(".")[2]: file.error for file in files} == dict.fromkeys(("index", "log", "timeindex"))
     assert [
         row["code"] for row in objects("verify", bundle) if row["type"] == "finding" and row["severity"] == "error"
     ] == []
@@ -661,8 +668,8 @@ def test_a_follower_that_truncates_while_files_are_read(tmp_path: Path, monkeypa
     read = DirectoryWriter._written
     seen = []
 
-    def written(self: DirectoryWriter, file: Any, container: Any) -> Any:
-        found = read(self, file, container)
+    def written(self: DirectoryWriter, name: str, file: Any, container: Any) -> Any:
+        found = read(self, name, file, container)
         seen.append(file.name)
         if seen.count(times.name) == 1 and file.name == times.name:
             log.write_bytes(b"".join(batches[:1]))
@@ -703,6 +710,24 @@ def test_a_file_that_changes_again_at_once_is_read_again(tmp_path: Path) -> None
     disk = copy_disk(FIXTURES / "clean-1" / "payments-0", tmp_path / "payments-0")
     assert written(disk, tmp_path / "b") == 1
     assert written(disk, tmp_path / "b") == 1
+
+
+@pytest.mark.usefixtures("_no_clock")
+@pytest.mark.parametrize("options", [(), ("--redact", "--hash-key", str(ROOT / "LICENSE"))])
+def test_a_file_that_is_left_out_is_no_change(options: tuple[str, ...], tmp_path: Path) -> None:
+    """It is left out for what is in it, and named each time."""
+    partition = copy_disk(FIXTURES / "clean-1" / "payments-0", tmp_path / "payments-0")
+    (partition / f"{7:020}.index").write_bytes(one(b"value"))
+    aged(partition)
+    out = tmp_path / "b"
+    runs = [run("bundle", partition, "--out", out, "--json", *options) for _ in range(3)]
+    summaries = [json.loads(done.stdout) for done in runs]
+    assert [summary["written"] for summary in summaries] == [1, 0, 0]
+    assert [summary["unread"] + summary["leftOut"] for summary in summaries] == [1, 1, 1]
+    assert len({(done.exit_code, done.stderr) for done in runs}) == 1
+    (partition / f"{7:020}.index").write_bytes(b"")
+    [summary] = objects("bundle", partition, "--out", out, *options)
+    assert (summary["written"], summary["unread"], summary["leftOut"]) == (1, 0, 0)
 
 
 def test_the_status_of_a_directory_is_brought_up_to_date(tmp_path: Path) -> None:
@@ -821,12 +846,19 @@ def rewritten(path: Path, change: Callable[[dict[str, Any], Callable[[bytes], Fr
     """Change the index of a container; `change` gets it, and what adds a frame."""
     data = path.read_bytes()
     reader = ContainerReader(lambda position, count: data[position : position + count], len(data))
+    index = dict(reader.head)
+    height, count, root = index["files"]
+    rows = RowTreeReader(reader, Tree(height, count, Frame(*root)))
+    index["files"] = [{"name": name, **row} for name, row in rows]
     with path.open("wb") as file:
         writer = ContainerWriter(file)
         file.write(data[len(CONTAINER_MAGIC) :])
         writer._position = len(data)
-        change(reader.index, writer.add)
-        writer.finish(reader.index)
+        change(index, writer.add)
+        tree = RowTreeWriter(writer)
+        for row in index["files"]:
+            tree.add(row.pop("name"), row)
+        writer.finish({**index, "files": tree.finish()})
 
 
 def segment_of(index: dict[str, Any]) -> dict[str, Any]:
@@ -834,7 +866,7 @@ def segment_of(index: dict[str, Any]) -> dict[str, Any]:
 
 
 def with_block(index: dict[str, Any], **fields: Any) -> None:
-    block = segment_of(index)["log"][1][0]
+    block = segment_of(index)["log"][1][1][0]
     for name, value in fields.items():
         block[Block._fields.index(name)] = value
 
@@ -849,20 +881,21 @@ IMPOSSIBLE: dict[str, Callable[[dict[str, Any], Callable[[bytes], Frame]], objec
         index, kind="regions", frame=add(b"\n" * 8_000_000 + NOISE.replace(b"\n", b""))
     ),
     "an empty block": lambda index, add: with_block(index, size=0),
-    "no blocks": lambda index, add: segment_of(index)["log"].__setitem__(1, []),
+    "no blocks": lambda index, add: segment_of(index)["log"].__setitem__(1, [[], []]),
     "a longer segment": lambda index, add: segment_of(index)["log"].__setitem__(0, 1 << 62),
     "a negative mode": lambda index, add: segment_of(index)["status"].__setitem__(0, -5),
     "a mode of 2^40": lambda index, add: segment_of(index)["status"].__setitem__(0, 1 << 40),
     "a negative size": lambda index, add: segment_of(index)["status"].__setitem__(1, -5),
     "half a surrogate in an error": lambda index, add: index.update(error="\ud800"),
+    "a name of 256 bytes": lambda index, add: segment_of(index).update(name="0" * 256),
     "half a surrogate": lambda index, add: segment_of(index).update(name="\ud800"),
 }
 
 
 WRONG_TOTALS: dict[str, Callable[[dict[str, Any], Callable[[bytes], Frame]], object]] = {
-    "totals without numbers": lambda index, add: segment_of(index)["log"].__setitem__(7, []),
-    "a codec that is a number": lambda index, add: segment_of(index)["log"][7].__setitem__(8, [5]),
-    "a negative number of batches": lambda index, add: segment_of(index)["log"][7].__setitem__(0, -1),
+    "totals without numbers": lambda index, add: segment_of(index)["log"].__setitem__(9, []),
+    "a codec that is a number": lambda index, add: segment_of(index)["log"][9].__setitem__(8, [5]),
+    "a negative number of batches": lambda index, add: segment_of(index)["log"][9].__setitem__(0, -1),
 }
 IMPOSSIBLE |= WRONG_TOTALS
 
@@ -889,7 +922,7 @@ def deep(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def frames_of(index: dict[str, Any], field: int) -> Any:
-    """Return what the log of a segment with records has in its field: 5 for KnownRecords, 6 for KnownHashes."""
+    """Return what the log of a segment with records has in its field: 7 for KnownRecords, 8 for KnownHashes."""
     return next(file["log"][field] for file in index["files"] if "log" in file and file["log"][field])
 
 
@@ -934,11 +967,11 @@ def test_what_no_kdump_knows_about_records(command: str, data: bytes, deep: Path
 
     def change(index: dict[str, Any], add: Callable[[bytes], Frame]) -> None:
         if command == "verify":
-            frames_of(index, 5)[1] = [[0, add(data)]]
+            frames_of(index, 7)[1] = [[], [[0, add(data)]]]
         elif command == "stats":
-            frames_of(index, 5)[2] = add(data)
+            frames_of(index, 7)[2] = add(data)
         else:
-            frames_of(index, 6)[1] = [[0, add(data)]]
+            frames_of(index, 8)[1] = [[], [[0, add(data)]]]
 
     rewritten(copy / "0" / container_name(partition), change)
     cleaned = copy_disk(FIXTURES / "clean-1", tmp_path / "disk")
@@ -952,6 +985,94 @@ def test_what_no_kdump_knows_about_records(command: str, data: bytes, deep: Path
         tracemalloc.stop()
     assert done.exit_code == 2
     assert "the bundle is damaged" in " ".join((done.stderr + done.stdout).split())
+
+
+GOOD_HEAD: dict[str, Any] = {"path": "", "status": [0o40755] + [0] * 7, "error": None, "files": [0, 0, None]}
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"files": None},
+        {"files": []},
+        {"files": [0, 0]},
+        {"files": [1, 0, None]},
+        {"files": [0, 0, [8, 1, 1, 1]]},
+        {"files": [1, 1, [8, 1, 1]]},
+        {"files": [1, 1, [8, 1, 1, "1"]]},
+        {"files": [1, 1, [-8, 1, 1, 1]]},
+        {"files": [1, 1, [8, 1, 1 << 40, 1]]},
+        {"files": [1, 1, [1 << 62, 1, 1, 1]]},
+        {"files": [1 << 70, 1, [8, 1, 1, 1]]},
+        {"files": [1, -1, [8, 1, 1, 1]]},
+        {"files": {"a": 1}},
+        {"files": [1, MAX_FILES + 1, [8, 1, 1, 1]]},
+        {"path": "/etc"},
+        {"path": "a/../b"},
+        {"path": "a"},
+        {"path": 5},
+        {"status": [0] * 8},
+        {"status": [0o100644] + [0] * 7},
+        {"status": [0o40755] + [0] * 6},
+        {"status": None},
+        {"error": 5},
+    ],
+)
+def test_a_head_that_no_kdump_wrote(change: dict[str, Any], small: Path, tmp_path: Path) -> None:
+    copy = tmp_path / "b"
+    shutil.copytree(small, copy)
+    for head, status in ((GOOD_HEAD, (0, 1, 2)), (GOOD_HEAD | change, (2,))):
+        with (copy / "0" / container_name("")).open("wb") as file:
+            ContainerWriter(file).finish(head)
+        done = run("ls", copy)
+        assert done.exit_code in status
+        assert ("the bundle is damaged" in done.stderr) == (2 in status and len(status) == 1), done.stderr
+        assert done.exit_code == 0 or str(copy) in done.stderr
+
+
+def test_a_directory_with_many_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Neither a run, nor the next one, nor what reads the bundle has all of its files in memory."""
+    monkeypatch.setattr(sorted_rows, "MAX_HELD", 1 << 16)
+    monkeypatch.setattr(sorted_rows, "READ", 1 << 12)
+    disk, out = tmp_path / "disk", tmp_path / "b"
+    disk.mkdir()
+    place = copy_disk(FIXTURES / "clean-1" / "payments-0", disk / "payments-0")
+    for number in range(4000):
+        (place / f"{number * 7:020}.deleted").touch()
+    aged(place)
+    run("bundle", FIXTURES / "clean-1", "--out", tmp_path / "first")  # imports
+    peaks = []
+
+    def measured(function: Callable[[], object]) -> object:
+        before = tracemalloc.get_traced_memory()[0]
+        tracemalloc.reset_peak()
+        found = function()
+        peaks.append((tracemalloc.get_traced_memory()[1] - before) / len(os.listdir(place)))
+        return found
+
+    tracemalloc.start()
+    try:
+        measured(lambda: bundled(disk, out))
+        assert measured(lambda: written(disk, out)) == 0
+        tree: Any = measured(lambda: open_bundle(str(out), 1))
+        assert measured(lambda: sum(1 for _ in tree.entries("payments-0", "x"))) == len(os.listdir(place))
+        assert measured(lambda: tree.stat(f"payments-0/{3999 * 7:020}.deleted").st_size) == 0
+    finally:
+        tracemalloc.stop()
+    assert max(peaks) < 300, peaks
+
+
+def test_a_directory_with_too_many_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(directory_writer, "MAX_FILES", 3)
+    disk, out = tmp_path / "disk", tmp_path / "b"
+    disk.mkdir()
+    copy_disk(FIXTURES / "clean-1" / "payments-0", disk / "payments-0")
+    done = run("bundle", disk, "--out", out)
+    assert done.exit_code == 2
+    assert f"{disk / 'payments-0'}: it has more than 3 files" in done.stderr
+    done = run("ls", out)
+    assert done.exit_code == 2
+    assert "more than 3 files" in done.stderr
 
 
 def packed(*members: tuple[str, bytes, bytes]) -> bytes:

@@ -594,7 +594,7 @@ def test_impossible_sizes(size: int, tmp_path: Path) -> None:
     payload = struct.pack("<i", size) + bytes(20)
 
     def change(index: dict[str, Any], add: Callable[[bytes], Frame]) -> None:
-        assert segment_of(index)["log"][1][0][0] == "redacted"
+        assert segment_of(index)["log"][1][1][0][0] == "redacted"
         with_block(index, payload=[add(payload)])
 
     rewritten(container, change)

@@ -154,7 +154,7 @@ class StatsReader:
     def begin(self, target: Target, source: Source) -> None:
         """Take what a bundle knows about the records of a segment that are not in it. Raises SourceError for a damaged
         bundle."""
-        self.hidden = isinstance(source, BundleLog) and (PAYLOADS in source.lacks or source.log.is_redacted)
+        self.hidden = isinstance(source, BundleLog) and (PAYLOADS in source.lacks or source.log.redacted)
         if not self.hidden:
             return
         assert isinstance(source, BundleLog)

@@ -1,5 +1,5 @@
-"""A container: compressed frames, and an index of them at its end. A bundle has one for each directory
-(docs/bundle.md).
+"""A container: compressed frames, and at its end a head that says where the first of them are. A bundle has one for
+each directory (docs/bundle.md).
 
 It comes from another host, so nothing in it is believed: no frame expands to more than 100 times its size, nor to more
 than a few MiB, and each has a checksum.
@@ -20,11 +20,11 @@ STRUCT = "BundleContainer"
 MAGIC = b"KDUMPBN1"
 """The last character is the version of the format."""
 FOOTER = Struct("<QIII8s")
-"""Position, size and expanded size of the index, its CRC-32C, and the magic again."""
+"""Position, size and expanded size of the head, its CRC-32C, and the magic again."""
 MAX_FRAME = 8 << 20
 """Maximum bytes of a frame, expanded."""
-MAX_INDEX = 256 << 20
-"""Maximum bytes of an index, expanded: a directory with a million files."""
+MAX_HEAD = 64 << 10
+"""Maximum bytes of the head, expanded."""
 MAX_EXPANSION = 100
 LEVEL = 3
 """zstd's default level: higher ones take several times as long for a few percent."""
@@ -43,7 +43,7 @@ class Frame(NamedTuple):
 
 
 class ContainerWriter:
-    """Writes frames to a file, and the index at the end."""
+    """Writes frames to a file, and the head at the end."""
 
     def __init__(self, file: BinaryIO) -> None:
         self._file = file
@@ -69,10 +69,10 @@ class ContainerWriter:
         self._position += len(stored)
         return frame
 
-    def finish(self, index: Any) -> None:
-        """Write the index: an object of JSON's types."""
-        data = json.dumps(index, separators=(",", ":")).encode()
-        position, stored, size, crc = self.add(data, MAX_INDEX)
+    def finish(self, head: Any) -> None:
+        """Write the head: an object of JSON's types."""
+        data = json.dumps(head, separators=(",", ":")).encode()
+        position, stored, size, crc = self.add(data, MAX_HEAD)
         self._file.write(FOOTER.pack(position, stored, size, crc, MAGIC))
 
 
@@ -90,11 +90,11 @@ class ContainerReader:
         position, stored, expanded, crc, magic = FOOTER.unpack(read_at(size - FOOTER.size, FOOTER.size))
         if magic != MAGIC:
             raise DecodeError(STRUCT, "magic", size - len(MAGIC), "the container is not complete")
-        data = self.read(Frame(position, stored, expanded, crc), MAX_INDEX)
+        data = self.read(Frame(position, stored, expanded, crc), MAX_HEAD)
         try:
-            self.index: Any = json.loads(data)
+            self.head: Any = json.loads(data)
         except (ValueError, RecursionError) as error:
-            raise DecodeError(STRUCT, "index", position, str(error)) from error
+            raise DecodeError(STRUCT, "head", position, str(error)) from error
 
     def stored(self, frame: Frame, limit: int = MAX_FRAME) -> bytes:
         """Return a frame as it is stored. Raises DecodeError."""
@@ -117,7 +117,7 @@ class ContainerReader:
         try:
             # The library allocates what the frame's own header states.
             if zstd.frame_content_size(data) != frame.size:
-                raise DecodeError(STRUCT, "frame", frame.position, "its size differs from that in the index")
+                raise DecodeError(STRUCT, "frame", frame.position, "its size differs from that in the container")
             return bytes(zstd.ZstdDecompressor().decompress(data, max_output_size=frame.size))
         except zstd.ZstdError as error:
             raise DecodeError(STRUCT, "frame", frame.position, str(error)) from error

@@ -100,8 +100,8 @@ class BundleBytes(BundleLog):
             return
         self._parts, self._whole, self._padding, self._views = [], {}, [], {}
         try:
-            block = next((each for each in self.log.blocks if each.position <= position < each.end), None)
-            if block is None:
+            block = self.blocks.find(position)
+            if block is None or position >= block.end:
                 raise DecodeError("Block", "position", 0, f"no block has byte {position}")
             for region in self.block_regions(block, Limits()):
                 self._add(region)

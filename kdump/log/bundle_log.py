@@ -16,7 +16,9 @@ from kdump.format.batch_header import BATCH_HEADER, MIN_BATCH_LENGTH, BatchHeade
 from kdump.format.bundle_container import ContainerReader
 from kdump.format.errors import DecodeError
 from kdump.format.header_planes import decode_headers
+from kdump.log.bundle_directory import block_of
 from kdump.log.bundle_index import RECORDS, REDACTED, REGIONS, SIZE, Block, FileStatus, Log
+from kdump.log.bundle_rows import RowsReader
 from kdump.log.errors import SourceError, damaged_bundle
 from kdump.log.hash_key import RecordHash
 from kdump.log.header_totals import HeaderTotals
@@ -109,6 +111,7 @@ class BundleLog:
         """What of the segment is not in the bundle."""
         self._container = container
         self.log = log
+        self.blocks: RowsReader[Block] = RowsReader(container, log.blocks, block_of)
         self._verdicts = None if log.records is None else StoredVerdicts(container, log.records)
         self._hashes = None if log.hashes is None else StoredHashes(container, log.hashes)
         self._headers: dict[int, bytes] = {}
@@ -204,10 +207,14 @@ class BundleLog:
     def _regions(self, start: int, limits: Limits) -> Iterator[Region]:
         """Yield the regions of the blocks that end after position `start`. Raises DecodeError."""
         position = 0
-        for block in self.log.blocks:
+        for number, block in enumerate(self.blocks.after(start)):
+            if not number and block.position <= start:
+                position = block.position
             if block.position != position:
                 raise DecodeError("Block", "position", 0, f"byte {block.position} follows {position}")
-            position += block.size
+            if block.is_incomplete > self.log.incomplete or (block.kind == REDACTED) > self.log.redacted:
+                raise DecodeError("Block", "kind", 0, "its records are not those that the index has")
+            position = block.end
             if position > start:
                 yield from self.block_regions(block, limits)
         if position != self.log.size:

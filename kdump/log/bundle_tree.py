@@ -6,21 +6,15 @@ from __future__ import annotations
 import errno
 import os
 import stat
+from collections.abc import Iterator
 from functools import lru_cache, partial
 from typing import Any
 
 from kdump.format.bundle_container import ContainerReader
 from kdump.format.errors import DecodeError
+from kdump.log.bundle_directory import StoredDirectory
 from kdump.log.bundle_file import BundleFile
-from kdump.log.bundle_index import (
-    RECORDS,
-    Bytes,
-    FileStatus,
-    Log,
-    StoredDirectory,
-    StoredFile,
-    read_index,
-)
+from kdump.log.bundle_index import RECORDS, Bytes, FileStatus, Log, StoredFile
 from kdump.log.bundle_log import BundleLog
 from kdump.log.bundle_manifest import read_manifest
 from kdump.log.bundle_members import ReadMember, packed_members, read_member
@@ -31,7 +25,7 @@ from kdump.log.source import Source
 from kdump.log.unreadable_paths import note
 
 OPEN = 8
-"""Number of directories whose indexes are kept."""
+"""Number of directories of which a part of the index is kept."""
 MOUNTS = 1 << 48
 """Added to device numbers: a bundle's files are not those of this machine, even if it was made here."""
 
@@ -39,19 +33,23 @@ MOUNTS = 1 << 48
 class _BundleEntry:
     """What is in a directory of a bundle, as os.DirEntry."""
 
-    def __init__(self, bundle: Bundle, file: StoredFile, path: str) -> None:
+    def __init__(self, bundle: Bundle, file: StoredFile, above: str) -> None:
         self.name = file.name
-        self.path = path
+        self._above = above
         self._bundle = bundle
-        self._file = file
+        self._seen = file.seen
+
+    @property
+    def path(self) -> str:
+        return os.path.join(self._above, self.name)
 
     def is_dir(self) -> bool:
-        return self._file.is_directory
+        return self._seen is not None and stat.S_ISDIR(self._seen.mode)
 
     def stat(self) -> os.stat_result:
-        if self._file.seen is None:
+        if self._seen is None:
             raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), self.path)
-        return self._bundle.status_of(self._file.seen)
+        return self._bundle.status_of(self._seen)
 
 
 class Bundle:
@@ -84,22 +82,28 @@ class Bundle:
             return self.status_of(self._root)
         above, _, name = inside.rpartition("/")
         if not inside or (not above and not self._is_single):
-            return self.status_of(self._container(inside)[0].status)
+            return self.status_of(self.directory(inside).status)
         file = self._file(above, name, inside)
         seen = file.seen if follow else file.status
         if seen is None:
             raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), inside)
         return self.status_of(seen)
 
-    def entries(self, inside: str, path: str) -> list[Any]:
+    def entries(self, inside: str, path: str) -> Iterator[Any]:
         if not inside and not self._is_single:
-            files = [StoredFile(name, self._root) for name in self.manifest.names]
+            files = iter([StoredFile(name, self._root) for name in self.manifest.names])
         else:
-            directory = self._container(inside)[0]
+            directory = self.directory(inside)
             if directory.error is not None:
                 raise OSError(errno.EIO, f"{directory.error} (when the bundle was made)", path)
-            files = list(directory.files.values())
-        return [_BundleEntry(self, file, os.path.join(path, file.name)) for file in files]
+            files = self._files(directory, inside)
+        return (_BundleEntry(self, file, path) for file in files)
+
+    def _files(self, directory: StoredDirectory, inside: str) -> Iterator[StoredFile]:
+        try:
+            yield from directory.files()
+        except DecodeError as error:
+            raise _damaged(*self._place(inside), error) from error
 
     def readlink(self, inside: str) -> str:
         above, _, name = inside.rpartition("/")
@@ -111,9 +115,8 @@ class Bundle:
     def open(self, inside: str, path: str) -> Source:
         above, _, name = inside.rpartition("/")
         try:
-            directory, container = self._container(above)
-            file = directory.files[name]
-        except (FileNotFoundError, KeyError):
+            file, container = self._file(above, name, inside), self.directory(above).container
+        except FileNotFoundError:
             raise SourceNotFound(f"{path}: no such file in the bundle") from None
         except OSError as error:
             text = f"{path}: {error.strerror}"
@@ -130,10 +133,6 @@ class Bundle:
             return BundleFile(path, container, file.contents, size)
         return BundleLog(path, container, file.contents, file.seen, self.manifest.redacted)
 
-    def directory(self, inside: str) -> StoredDirectory:
-        """Return a directory. Raises OSError."""
-        return self._container(inside)[0]
-
     def status_of(self, status: FileStatus) -> os.stat_result:
         """Return what stat returns for a file of the bundle."""
         seconds, rest = divmod(status.mtimeNs, 1_000_000_000)
@@ -147,22 +146,35 @@ class Bundle:
         return os.stat_result(numbers, more)
 
     def _file(self, above: str, name: str, inside: str) -> StoredFile:
-        found = self._container(above)[0].files.get(name)
+        """Return a file by its name in the directory `above`. Raises OSError."""
+        found = self._found(*self._place(above), name)
         if found is None:
             raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), inside)
         return found
 
-    def _container(self, inside: str) -> tuple[StoredDirectory, ContainerReader]:
-        """Return a directory and its container. Raises OSError."""
+    def _found(self, number: int, above: str, name: str) -> StoredFile | None:
+        """Return a file by its name in the directory `above`; None if there is none. Raises OSError."""
+        directory = self._directory(number, above)
+        try:
+            return directory.find(name)
+        except DecodeError as error:
+            raise _damaged(number, above, error) from error
+
+    def directory(self, inside: str) -> StoredDirectory:
+        """Return a directory. Raises OSError."""
+        return self._directory(*self._place(inside))
+
+    def _place(self, inside: str) -> tuple[int, str]:
+        """Return the number of the directory that was bundled, and the path in it. Raises OSError."""
         number = 0
         if not self._is_single:
             name, _, inside = inside.partition("/")
             if name not in self.manifest.names:
                 raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), name)
             number = self.manifest.names.index(name)
-        return self._directory(number, inside)
+        return number, inside
 
-    def _opened(self, number: int, inside: str) -> tuple[StoredDirectory, ContainerReader]:
+    def _opened(self, number: int, inside: str) -> StoredDirectory:
         try:
             read, size = self._read(f"{number}/{container_name(inside)}")
         except FileNotFoundError:
@@ -170,35 +182,35 @@ class Bundle:
             if looped is not None:
                 return looped
             above, _, name = inside.rpartition("/")
-            if not inside or name not in self._directory(number, above)[0].files:
+            if not inside or self._found(number, above, name) is None:
                 raise
             text = "not in the bundle, which is not complete, or from which it was removed"
             raise OSError(errno.EIO, text, inside) from None  # a missing directory would look deleted
         try:
-            container = ContainerReader(read, size)
-            directory = read_index(container.index)
-            container.index = None  # it has been read
+            directory = StoredDirectory(ContainerReader(read, size))
             if directory.path != inside:
-                raise DecodeError("BundleIndex", "path", 0, f"it is that of {directory.path!r}")
+                raise DecodeError("BundleIndex", "path", 0, f"it is that of {directory.path[:40]!r}")
         except DecodeError as error:
-            text = f"the bundle is damaged: {number}/{container_name(inside)}: {error}"
-            raise OSError(errno.EIO, text, inside) from error
-        return directory, container
+            raise _damaged(number, inside, error) from error
+        return directory
 
-    def _through_loop(self, number: int, inside: str) -> tuple[StoredDirectory, ContainerReader] | None:
+    def _through_loop(self, number: int, inside: str) -> StoredDirectory | None:
         """Return the directory above a link to which this leads; None if it is no such link."""
         above, _, name = inside.rpartition("/")
-        link = self._directory(number, above)[0].files.get(name) if inside else None
+        link = self._found(number, above, name) if inside else None
         if link is None or link.target is None or link.followed is None:
             return None
         while True:
             found = self._directory(number, above)
-            status = found[0].status
-            if (status.device, status.inode) == (link.followed.device, link.followed.inode):
+            if (found.status.device, found.status.inode) == (link.followed.device, link.followed.inode):
                 return found
             if not above:
                 return None
             above = above.rpartition("/")[0]
+
+
+def _damaged(number: int, inside: str, error: DecodeError) -> OSError:
+    return OSError(errno.EIO, f"the bundle is damaged: {number}/{container_name(inside)}: {error}", inside)
 
 
 def has_records(directory: str) -> bool:
@@ -207,10 +219,10 @@ def has_records(directory: str) -> bool:
     if found is None or not isinstance(found[0], Bundle):
         return True
     try:
-        files = found[0].directory(found[1]).files.values()
-    except OSError:
+        files = found[0].directory(found[1]).files()
+        return not any(isinstance(file.contents, Log) and RECORDS in file.contents.lacks for file in files)
+    except (OSError, DecodeError):
         return False
-    return not any(isinstance(file.contents, Log) and RECORDS in file.contents.lacks for file in files)
 
 
 def open_bundle(path: str, number: int) -> Bundle:

@@ -29,8 +29,8 @@ class FileTree(Protocol):
     method raises OSError as the system call does."""
 
     def stat(self, inside: str, *, follow: bool = True) -> os.stat_result: ...
-    def entries(self, inside: str, path: str) -> list[Entry]:
-        """Return what is in a directory whose path the user sees as `path`."""
+    def entries(self, inside: str, path: str) -> Iterator[Entry]:
+        """Return what is in a directory whose path the user sees as `path`. Iterating raises OSError, too."""
         ...
 
     def readlink(self, inside: str) -> str: ...
@@ -115,7 +115,7 @@ def readlink(path: str) -> str:
 
 def scandir(path: str) -> AbstractContextManager[Iterator[Any]]:
     found = tree_at(path)
-    return os.scandir(path) if found is None else nullcontext(iter(found[0].entries(found[1], path)))
+    return os.scandir(path) if found is None else nullcontext(found[0].entries(found[1], path))
 
 
 def listdir(path: str) -> list[str]:

@@ -5,11 +5,11 @@ from __future__ import annotations
 
 import sys
 from array import array
-from bisect import bisect_right
 
-from kdump.format.bundle_container import ContainerReader, ContainerWriter, Frame
+from kdump.format.bundle_container import ContainerReader, ContainerWriter
 from kdump.format.errors import DecodeError
 from kdump.log.bundle_index import KnownHashes
+from kdump.log.bundle_rows import Located, RowsReader, RowsWriter, located_of
 from kdump.log.hash_key import HASH_SIZE, RecordHash
 
 STRUCT = "RecordHashes"
@@ -31,7 +31,7 @@ class HashesWriter:
     def __init__(self, container: ContainerWriter, key: str) -> None:
         self.container = container
         self.key = key
-        self._frames: list[tuple[int, Frame]] = []
+        self._frames = RowsWriter(container)
         self._begin()
 
     def _begin(self) -> None:
@@ -52,13 +52,13 @@ class HashesWriter:
         if self._positions:
             parts = (array("i", [len(self._positions)]), self._positions, self._counts, self._deltas)
             data = b"".join(map(_little, parts)) + self._hashes
-            self._frames.append((self._positions[0], self.container.add(data)))
+            self._frames.add(Located(self._positions[0], self.container.add(data)))
         self._begin()
 
     def end(self) -> KnownHashes:
         """Write what is left, and return what the index has to have."""
         self._write()
-        return KnownHashes(self.key, tuple(self._frames))
+        return KnownHashes(self.key, self._frames.end())
 
 
 class StoredHashes:
@@ -67,9 +67,8 @@ class StoredHashes:
     def __init__(self, container: ContainerReader, known: KnownHashes) -> None:
         self._container = container
         self._key = known.key
-        self._frames = [frame for _, frame in known.frames]
-        self._firsts = [position for position, _ in known.frames]
-        self._held = -1
+        self._frames: RowsReader[Located] = RowsReader(container, known.frames, located_of)
+        self._held: Located | None = None
         self._batches: dict[int, tuple[int, int]] = {}
         self._deltas = array("i")
         self._hashes = b""
@@ -77,11 +76,11 @@ class StoredHashes:
     def of_batch(self, position: int) -> list[tuple[int, RecordHash]] | None:
         """Return offset delta and hash of each record of the batch at a position; None if there are none. Raises
         DecodeError."""
-        number = bisect_right(self._firsts, position) - 1
-        if number < 0:
+        located = self._frames.find(position)
+        if located is None:
             return None
-        if number != self._held:
-            self._read(number)
+        if located != self._held:
+            self._read(located)
         found = self._batches.get(position)
         if found is None:
             return None
@@ -90,8 +89,8 @@ class StoredHashes:
             for row in range(*found)
         ]
 
-    def _read(self, number: int) -> None:
-        data = self._container.read(self._frames[number])
+    def _read(self, located: Located) -> None:
+        data = self._container.read(located.frame)
         at = 0
 
         def column(kind: str, count: int) -> array[int]:
@@ -118,4 +117,4 @@ class StoredHashes:
         for position, count in zip(positions, counts):
             self._batches[position] = (start, start + count)
             start += count
-        self._held = number
+        self._held = located

@@ -5,12 +5,13 @@ from __future__ import annotations
 
 import io
 import json
-from bisect import bisect_left, bisect_right
+from bisect import bisect_left
 from typing import Any
 
-from kdump.format.bundle_container import ContainerReader, Frame
+from kdump.format.bundle_container import ContainerReader
 from kdump.format.errors import DecodeError
 from kdump.log.bundle_index import KnownRecords
+from kdump.log.bundle_rows import Located, RowsReader, located_of
 from kdump.log.region import RecordVerdict, StoredFinding
 from kdump.log.stored_regions import problem_of, problem_row
 from kdump.log.untrusted_json import integer, natural, optional_long, text
@@ -58,32 +59,33 @@ class StoredVerdicts:
 
     def __init__(self, container: ContainerReader, known: KnownRecords) -> None:
         self._container = container
-        self._frames: list[Frame] = [frame for _, frame in known.verdicts]
-        self._firsts = [position for position, _ in known.verdicts]
-        self._held = -1
+        self._frames: RowsReader[Located] = RowsReader(container, known.verdicts, located_of)
+        self._held: Located | None = None
         self._positions: list[int] = []
         self._verdicts: dict[int, RecordVerdict] = {}
 
     def on(self, position: int) -> RecordVerdict:
         """Return the verdict on the batch at a position. Raises DecodeError."""
-        self._hold(bisect_right(self._firsts, position) - 1)
+        self._hold(self._frames.find(position))
         return self._verdicts.get(position, NOTHING)
 
     def positions(self, start: int, stop: int) -> list[int]:
         """Return the positions from `start` to before `stop` of batches with a verdict. Raises DecodeError."""
         found: list[int] = []
-        for number in range(max(0, bisect_right(self._firsts, start) - 1), bisect_left(self._firsts, stop)):
-            self._hold(number)
+        for located in self._frames.after(start):
+            if located.position >= stop:
+                break
+            self._hold(located)
             found += self._positions[bisect_left(self._positions, start) : bisect_left(self._positions, stop)]
         return found
 
-    def _hold(self, number: int) -> None:
-        if number in (self._held, -1):
+    def _hold(self, located: Located | None) -> None:
+        if located is None or located == self._held:
             return
-        data = self._container.read(self._frames[number])
+        data = self._container.read(located.frame)
         try:
             self._verdicts = dict(verdict_of(json.loads(line)) for line in io.BytesIO(data))
         except (ValueError, RecursionError) as error:
             raise DecodeError(STRUCT, "", 0, str(error)) from error
         self._positions = sorted(self._verdicts)
-        self._held = number
+        self._held = located

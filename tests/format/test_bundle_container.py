@@ -33,7 +33,7 @@ def test_what_was_written_is_read() -> None:
     index = {"name": "a\udcff", "numbers": [1, -1, 1 << 63]}
     data, frames = container(index)
     found = reader(data)
-    assert found.index == index
+    assert found.head == index
     assert tuple(map(found.read, frames)) == PARTS
     assert all(frame.size <= 100 * max(frame.stored, 1) for frame in frames), "zeros are stored as they are"
     assert frames[3].stored < frames[3].size
@@ -82,9 +82,9 @@ def test_a_frame_that_expands_to_more_than_the_index_states(stated: int | None) 
         reader(data).read(Frame(8, len(packed), stated or 5000, castagnoli(packed)))
 
 
-def test_an_index_that_expands_too_far() -> None:
-    packed = zstandard.ZstdCompressor().compress(json.dumps(["x" * (1 << 22)]).encode())
-    data = MAGIC + packed + FOOTER.pack(8, len(packed), (1 << 22) + 4, castagnoli(packed), MAGIC)
+def test_a_head_that_expands_too_far() -> None:
+    packed = zstandard.ZstdCompressor().compress(json.dumps(["x" * (1 << 15)]).encode())
+    data = MAGIC + packed + FOOTER.pack(8, len(packed), (1 << 15) + 4, castagnoli(packed), MAGIC)
     with pytest.raises(DecodeError, match="more than 100 to 1"):
         reader(data)
 

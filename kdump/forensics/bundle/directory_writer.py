@@ -6,13 +6,14 @@ import json
 import os
 import re
 import stat
-from collections.abc import Callable
-from contextlib import closing
+from collections.abc import Callable, Iterator
+from contextlib import closing, suppress
 from dataclasses import dataclass
-from typing import Any, BinaryIO
+from typing import Any, BinaryIO, NamedTuple
 
 from kdump.check.options import Options
 from kdump.check.partition_context import PartitionContext
+from kdump.forensics.bundle.copied_file import copied_file
 from kdump.forensics.bundle.log_writer import (
     KEEP_ALL,
     KEEP_CONTROL,
@@ -26,11 +27,15 @@ from kdump.forensics.bundle.records_writer import RecordsWriter
 from kdump.forensics.bundle.redact.batches import redacted_batch
 from kdump.forensics.bundle.redact.files import redacted_file
 from kdump.forensics.bundle.redact.pseudonyms import Pseudonyms
+from kdump.forensics.bundle.sorted_rows import SortedRows
 from kdump.forensics.carve.search import Search
 from kdump.forensics.record_sums import newest, newest_before
 from kdump.format.bundle_container import ContainerReader, ContainerWriter, Frame
 from kdump.format.errors import DecodeError
-from kdump.log.bundle_index import MAX_FILE, PIECE, Bytes, FileStatus, Log, StoredDirectory, StoredFile, index_of
+from kdump.format.row_tree import RowTreeWriter, fits
+from kdump.log.bundle_directory import StoredDirectory, head_of, row_of
+from kdump.log.bundle_index import MAX_FILE, MAX_FILES, PIECE, Bytes, FileStatus, Log, StoredFile
+from kdump.log.bundle_rows import TooManyRows
 from kdump.log.errors import SourceError
 from kdump.log.file_kinds import BATCHES, INDEXES, KRAFT_SNAPSHOT, PRODUCER_SNAPSHOT, FileKind, by_name
 from kdump.log.hash_key import HashKey
@@ -44,11 +49,17 @@ from kdump.log.window import Window
 MAX_SMALL_FILE = 16 << 20
 """Maximum bytes of a checkpoint or another small text file; a broker with 100,000 partitions has half as many."""
 COMPRESSED = (".gz", ".zst")
+SEGMENTS = (".log", ".log.swap", ".log.cleaned", ".log.deleted")
+"""Ends of the names of segments to which an index may belong."""
 MAX_REDACTED = 64 << 20
 """Maximum bytes of a file that is redacted: they are in memory, and indexes have 10 MiB at most by default."""
 LEFT_OUT = "it is not in the bundle, because there may be a name in it"
 YOUNG = 2_000_000_000
 """Nanoseconds after a change in which a file may change again without its times showing it."""
+
+
+class Refused(SourceError):
+    """A file is left out whenever it is read, unless it changes."""
 
 
 @dataclass(frozen=True)
@@ -68,16 +79,24 @@ class BundleOptions:
     hash_key: HashKey | None = None
 
 
+class Before(NamedTuple):
+    """A directory as it was when its container was written at `written` (epoch ns)."""
+
+    directory: StoredDirectory
+    written: int
+
+
 class DirectoryWriter:
-    """Writes one container. `inside`: the path of the directory in the bundle; `before`: the directory as it was there,
-    with its container, when that was written at `written` (epoch ns): what has not changed since is copied."""
+    """Writes one container. `inside`: the path of the directory in the bundle; `out`: where there is room for temporary
+    files; `before`: the directory as it is in the bundle: what has not changed since is copied. To be closed."""
 
     def __init__(
         self,
         path: str,
         inside: str,
+        out: str,
         options: BundleOptions,
-        before: tuple[StoredDirectory, ContainerReader, int] | None,
+        before: Before | None,
         known: Callable[[str], PartitionContext],
         on_progress: Callable[[int], None],
     ) -> None:
@@ -95,25 +114,42 @@ class DirectoryWriter:
         """The largest timestamp of a record in the segments so far."""
         self.left_out = 0
         """Number of files and batches in which a name might be that cannot be found."""
-        self._named: dict[str, str] = {}
-        """Names of the files on the disk, by those in the bundle."""
-        self.files = self._listed()
+        self.segment_bytes = 0
+        """Bytes of the segments."""
+        self._out = out
+        self._listing = SortedRows(out)
+        """Files as _Listed, segments last: a broker at work appends a batch before what its indexes have about it."""
+        self._list()
 
-    def _listed(self) -> list[StoredFile]:
-        found = []
+    def close(self) -> None:
+        self._listing.close()
+
+    def _list(self) -> None:
+        for name, file in self._scanned():
+            if len(self._listing) == MAX_FILES:
+                self.error = f"it has more than {MAX_FILES:,} files, and no more are in the bundle"
+                self.unread.append(f"{self.path}: {self.error}")
+                break
+            if file.name.endswith(".log") and file.seen is not None:
+                self.segment_bytes += file.seen.size
+            order = "1" if by_name(file.name)[0] in BATCHES else "0"
+            self._listing.add(order + file.name, (name, *file[:4]))
+
+    def _scanned(self) -> Iterator[tuple[str, StoredFile]]:
         try:
             with os.scandir(self.path) as entries:
                 for entry in entries:
-                    try:
-                        file = self._renamed(_stored(entry))
-                    except FileNotFoundError:
-                        continue
-                    self._named[file.name] = entry.name
-                    found.append(file)
+                    with suppress(FileNotFoundError):
+                        yield entry.name, self._renamed(_stored(entry))
         except OSError as error:
             self.error = error.strerror
             self.unread.append(f"{self.path}: {error.strerror}")
-        return sorted(found, key=lambda file: file.name)
+
+    def _files(self) -> Iterator[tuple[str, StoredFile]]:
+        """Yield the files as they were listed, each with its name on the disk."""
+        for _, (name, *file) in self._listing:
+            shown, status, target, followed = file
+            yield name, StoredFile(shown, FileStatus(*status), target, followed and FileStatus(*followed))
 
     def _renamed(self, file: StoredFile) -> StoredFile:
         """Return the file with the names that the bundle is to have."""
@@ -124,23 +160,33 @@ class DirectoryWriter:
 
     def is_unchanged(self, status: os.stat_result) -> bool:
         """Return True if the container in the bundle is still true. `status`: that of the directory."""
-        if self.before is None or self.error is not None or self.before[0].error is not None:
+        if self.before is None or self.error is not None:
             return False
-        if self.before[0].status != FileStatus.of(status):
+        there = self.before.directory
+        if there.error is not None or there.status != FileStatus.of(status) or len(there) != len(self._listing):
             return False
-        there = self.before[0].files
-        if len(there) != len(self.files):
+        refused = []
+        try:
+            for name, file in self._files():
+                kept = self._kept(file)
+                if kept is None:
+                    return False
+                if kept.refused:
+                    refused.append((name, kept))
+        except DecodeError:
             return False
-        return all(self._kept(file) is not None for file in self.files)
+        for name, kept in refused:
+            self._refused(name, kept)
+        return True
 
     def has_shrunk(self) -> bool:
         """Return True if a file is now smaller than when it was listed, or gone: what was read of the others may be
         from before."""
-        for file in self.files:
+        for name, file in self._files():
             if file.seen is None or not stat.S_ISREG(file.seen.mode):
                 continue
             try:
-                size = os.stat(os.path.join(self.path, self._named[file.name])).st_size
+                size = os.stat(os.path.join(self.path, name)).st_size
             except OSError:
                 return True
             if size < file.seen.size:
@@ -148,41 +194,51 @@ class DirectoryWriter:
         return False
 
     def _kept(self, file: StoredFile) -> StoredFile | None:
-        """Return the file in the bundle if it has not changed since."""
+        """Return the file in the bundle if it has not changed since. Raises DecodeError."""
         if self.before is None:
             return None
-        old = self.before[0].files.get(file.name)
-        if old is None or old.error is not None or (old.status, old.target, old.followed) != (
-            file.status, file.target, file.followed
-        ):  # fmt: skip
+        old = self.before.directory.find(file.name)
+        if old is None or (old.error is not None and not old.refused):
             return None
-        is_old = file.seen is None or file.is_directory or file.seen.mtimeNs + YOUNG < self.before[2]
+        if (old.status, old.target, old.followed) != (file.status, file.target, file.followed):
+            return None
+        is_old = file.seen is None or file.is_directory or file.seen.mtimeNs + YOUNG < self.before.written
         return old if is_old else None
 
     def write(self, out: BinaryIO, status: os.stat_result) -> None:
         """Write the container."""
         container = ContainerWriter(out)
-        files = {}
-        # Segments last: a broker at work appends a batch before what its indexes have about it.
-        for file in sorted(self.files, key=lambda file: by_name(file.name)[0] in BATCHES):
-            files[file.name] = self._copied(file, container) or self._written(file, container)
-        container.finish(index_of(StoredDirectory(self.inside, FileStatus.of(status), files, self.error)))
+        with closing(SortedRows(self._out)) as rows:
+            for name, file in self._files():
+                found = self._copied(name, file, container) or self._written(name, file, container)
+                rows.add(found.name, row_of(found))
+            tree = RowTreeWriter(container)
+            for name, row in rows:
+                tree.add(name, row)
+        container.finish(head_of(self.inside, FileStatus.of(status), self.error, tree.finish()))
 
-    def _copied(self, file: StoredFile, container: ContainerWriter) -> StoredFile | None:
+    def _copied(self, name: str, file: StoredFile, container: ContainerWriter) -> StoredFile | None:
         """Return the file as it is in the bundle, with its frames copied; None if it has changed since, or if they are
         damaged."""
-        old = self._kept(file)
-        if old is None or self.before is None:
+        if self.before is None:
             return None
         try:
-            sums = self._sums(old, self.before[1])
+            old = self._kept(file)
+            if old is None:
+                return None
+            reader = self.before.directory.container
+            sums = self._sums(old, reader)
             if sums is not None and newest_before(sums) != self._newest_before(file):
                 return None
-            copied = self._copy(old, self.before[1], container)
+            copied = copied_file(old, reader, container)
+            if isinstance(copied.contents, Log):
+                self.on_progress(copied.contents.size)
             if sums is not None and _is_live_segment(file):
                 self.newest = newest(sums)
+            if old.refused:
+                self._refused(name, old)
             return copied
-        except (DecodeError, OSError, ValueError):
+        except (DecodeError, OSError, ValueError, TooManyRows):
             return None
 
     def _sums(self, old: StoredFile, reader: ContainerReader) -> Any:
@@ -195,37 +251,8 @@ class DirectoryWriter:
         """Return the largest timestamp of a record in the segments before a file."""
         return self.newest if _is_live_segment(file) else -1
 
-    def _copy(self, old: StoredFile, reader: ContainerReader, container: ContainerWriter) -> StoredFile:
-
-        def copy(frame: Frame) -> Frame:
-            return container.copy(reader.stored(frame), frame.size)
-
-        contents = old.contents
-        if isinstance(contents, Bytes):
-            contents = contents._replace(frames=tuple(map(copy, contents.frames)))
-        elif isinstance(contents, Log):
-            blocks = tuple(
-                block._replace(
-                    frame=copy(block.frame),
-                    complete=block.complete and copy(block.complete),
-                    payload=tuple(map(copy, block.payload)),
-                )
-                for block in contents.blocks
-            )
-            known = contents.records
-            if known is not None:
-                verdicts = tuple((position, copy(frame)) for position, frame in known.verdicts)
-                known = known._replace(verdicts=verdicts, sums=copy(known.sums))
-            hashes = contents.hashes
-            if hashes is not None:
-                hashes = hashes._replace(frames=tuple((position, copy(frame)) for position, frame in hashes.frames))
-            contents = contents._replace(blocks=blocks, records=known, hashes=hashes)
-            self.on_progress(contents.size)
-        return old._replace(contents=contents)
-
-    def _written(self, file: StoredFile, container: ContainerWriter) -> StoredFile:
+    def _written(self, name: str, file: StoredFile, container: ContainerWriter) -> StoredFile:
         """Return the file with its contents, which are written to the container."""
-        name = self._named[file.name]
         kind, _ = by_name(name)
         if kind is None or file.seen is None or not stat.S_ISREG(file.seen.mode):
             return file
@@ -234,33 +261,50 @@ class DirectoryWriter:
         at = target(os.path.join(self.path, name), source=self.path)
         try:
             if kind in BATCHES:
-                records = self._records_writer(file, at, container)
-                contents = write_log(
-                    at,
-                    self.options.reading.open(at),
-                    container,
-                    self._keep(kind is KRAFT_SNAPSHOT),
-                    checksums=self.options.checksums,
-                    limits=self.options.reading.limits,
-                    records=records,
-                    hashes=self._record_hasher(container),
-                    on_progress=self.on_progress,
-                )
-                if records is not None and _is_live_segment(file):
-                    self.newest = records.newest
-                # What stat showed may be older than what was read.
-                return file._replace(contents=self._without_error(contents))
+                return self._segment(file, at, kind is KRAFT_SNAPSHOT, container)
             limit = MAX_FILE if kind in INDEXES or kind is PRODUCER_SNAPSHOT else MAX_SMALL_FILE
             if file.seen.size > limit:
-                raise SourceError(f"{at.path}: {file.seen.size} bytes are too many for such a file")
+                raise Refused(f"{at.path}: {file.seen.size} bytes are too many for such a file")
             source = self.options.reading.open(at).source
             if self.options.names is not None:
                 return self._redacted(file, kind, source, container)
             found, size = self._bytes(source, container)
             return _with_size(file, size)._replace(contents=found)
         except SourceError as error:
+            reason = self._error(str(error).removeprefix(f"{at.path}: "))
             self.unread.append(str(error))
-            return file._replace(error=self._error(str(error).removeprefix(f"{at.path}: ")))
+            return file._replace(contents=None, error=reason, refused=isinstance(error, Refused))
+
+    def _segment(self, file: StoredFile, at: Target, is_snapshot: bool, container: ContainerWriter) -> StoredFile:
+        records = self._records_writer(file, at, container)
+        try:
+            contents = write_log(
+                at,
+                self.options.reading.open(at),
+                container,
+                self._keep(is_snapshot),
+                checksums=self.options.checksums,
+                limits=self.options.reading.limits,
+                records=records,
+                hashes=self._record_hasher(container),
+                on_progress=self.on_progress,
+            )
+            # What stat showed may be older than what was read.
+            found = file._replace(contents=self._without_error(contents))
+            if not fits(row_of(found)):
+                raise TooManyRows
+        except TooManyRows:
+            raise Refused(f"{at.path}: it is damaged in more places than a bundle can describe") from None
+        if records is not None and _is_live_segment(file):
+            self.newest = records.newest
+        return found
+
+    def _refused(self, name: str, file: StoredFile) -> None:
+        """Say again that a file is left out, in a run that does not read it."""
+        if file.error == LEFT_OUT:
+            self.left_out += 1
+        else:
+            self.unread.append(f"{os.path.join(self.path, name)}: {file.error}")
 
     def _error(self, text: str) -> str:
         return text if self.options.names is None else self.options.names.error(text)
@@ -274,21 +318,25 @@ class DirectoryWriter:
         with closing(source):
             data = source.read_at(0, MAX_REDACTED + 1)
             if len(data) <= MAX_REDACTED and not _has_batch(source, self.options.reading.limits):
-                contents = redacted_file(kind, data, self._segment_size(file.name), self.options.names)
+                contents = redacted_file(kind, data, self._segment_size(source.name), self.options.names)
             else:
                 contents = None
         if contents is None:
             self.left_out += 1
-            return file._replace(error=LEFT_OUT)
+            return file._replace(error=LEFT_OUT, refused=True)
         pieces = [contents[at : at + PIECE].rstrip(b"\0") for at in range(0, len(contents), PIECE)]
         frames = tuple(map(container.add, pieces))
         return _with_size(file, len(data))._replace(contents=Bytes(frames, len(contents)))
 
     def _segment_size(self, index: str) -> int:
-        """Return the size of the segment that an index is one of."""
-        segment = index.partition(".")[0] + ".log"
-        sizes = [file.seen.size for file in self.files if file.seen is not None and file.name.startswith(segment)]
-        return max(sizes, default=0)
+        """Return the size of the segment that an index is one of, as it is now: a broker at work appends to it before
+        the index, which has been read."""
+        base = os.path.basename(index).partition(".")[0]
+        sizes = [0]
+        for ending in SEGMENTS:
+            with suppress(OSError):
+                sizes.append(os.stat(os.path.join(self.path, base + ending)).st_size)
+        return max(sizes)
 
     def _record_hasher(self, container: ContainerWriter) -> RecordHasher | None:
         key = self.options.hash_key
@@ -333,7 +381,7 @@ class DirectoryWriter:
         size = 0
         with closing(source):
             if _has_batch(source, self.options.reading.limits):
-                raise SourceError(f"{source.name}: contains record batches, which is not what its name says")
+                raise Refused(f"{source.name}: contains record batches, which is not what its name says")
             while data := source.read_at(size, PIECE):
                 pieces.append(container.add(data.rstrip(b"\0")))
                 size += len(data)

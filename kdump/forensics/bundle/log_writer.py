@@ -19,6 +19,7 @@ from kdump.format.header_planes import MAX_HEADERS, encode_headers
 from kdump.format.varint import Bytes
 from kdump.log.bundle_bytes import broker_view
 from kdump.log.bundle_index import BATCHES, MAX_KEPT, REDACTED, REGIONS, SIZE, Block, Log
+from kdump.log.bundle_rows import RowsWriter
 from kdump.log.paths import Target
 from kdump.log.region import Batch, BatchRun, DefaultRecordBatch, Limits, Region, copy_of
 from kdump.log.region_reader import CHECKED, WALKED, regions
@@ -73,7 +74,7 @@ def write_log(
 ) -> Log:
     """Write the segment in `window`, which is closed. `checksums`: verify them; otherwise batches are taken for valid
     as far as their headers are. `records` decodes their records, `hashes` hashes those that are left out.
-    Raises SourceError if the device fails."""
+    Raises SourceError if the device fails, and TooManyRows."""
     source = window.source
     totals = RegionTotals(target.name_offset, checksums=checksums)
     if hashes is not None:
@@ -98,9 +99,11 @@ def write_log(
     hashed = None if hashes is None else hashes.writer.end()
     return Log(
         writer.position,
-        tuple(writer.blocks),
+        writer.blocks.end(),
         source.error,
         unreadable,
+        writer.is_incomplete,
+        writer.is_redacted,
         checksums,
         known,
         hashed,
@@ -113,7 +116,8 @@ class _LogWriter:
         self.container = container
         self.keep = keep
         self.checksums = checksums
-        self.blocks: list[Block] = []
+        self.blocks = RowsWriter(container)
+        self.is_incomplete = self.is_redacted = False
         self.position = 0
         """End of the last region."""
         self._start = 0
@@ -206,5 +210,8 @@ class _LogWriter:
             parts = [part for each in self._payload for part in (SIZE.pack(len(each)), each)]
         view = memoryview(b"".join(parts))
         payload = tuple(self.container.add(view[at : at + MAX_PAYLOAD]) for at in range(0, len(view), MAX_PAYLOAD))
-        self.blocks.append(Block(kind, self._start, self.position - self._start, frame, complete, payload))
+        block = Block(kind, self._start, self.position - self._start, frame, complete, payload)
+        self.blocks.add(block)
+        self.is_incomplete |= block.is_incomplete
+        self.is_redacted |= kind == REDACTED
         self._start = self.position

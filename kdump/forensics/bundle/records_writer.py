@@ -16,10 +16,11 @@ from kdump.core.header_columns import is_plain_batch
 from kdump.forensics.read_stats import StatsReader
 from kdump.forensics.record_sums import sums_row
 from kdump.forensics.stats import Stats
-from kdump.format.bundle_container import ContainerWriter, Frame
+from kdump.format.bundle_container import ContainerWriter
 from kdump.log.batch_records import records
 from kdump.log.batch_validity import is_intact
 from kdump.log.bundle_index import KnownRecords
+from kdump.log.bundle_rows import Located, RowsWriter
 from kdump.log.legacy_records import read_wrapper
 from kdump.log.paths import Target
 from kdump.log.region import (
@@ -51,7 +52,7 @@ class RecordsWriter:
         self.stats = Stats(target.path)
         self.stats.sums[NEWEST] = before
         self._reader = StatsReader(self.stats, options)
-        self._frames: list[tuple[int, Frame]] = []
+        self._frames = RowsWriter(container)
         self._rows: list[str] = []
         self._size = self._first = 0
 
@@ -95,7 +96,7 @@ class RecordsWriter:
 
     def _write(self) -> None:
         if self._rows:
-            self._frames.append((self._first, self.container.add("\n".join(self._rows).encode())))
+            self._frames.add(Located(self._first, self.container.add("\n".join(self._rows).encode())))
         self._rows, self._size = [], 0
 
     def end(self) -> KnownRecords:
@@ -103,5 +104,5 @@ class RecordsWriter:
         self._write()
         row: dict[str, Any] = sums_row(self.stats, self.before)
         return KnownRecords(
-            self.keyed, tuple(self._frames), self.container.add(json.dumps(row, separators=(",", ":")).encode())
+            self.keyed, self._frames.end(), self.container.add(json.dumps(row, separators=(",", ":")).encode())
         )

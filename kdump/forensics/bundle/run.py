@@ -9,14 +9,14 @@ import socket
 import tarfile
 import time
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass
 from typing import Annotated, NamedTuple
 
 from kdump.answer import BYTES, Doc, PathText, answer
 from kdump.check.log_dir_context import Surroundings
 from kdump.check.partition_context import PartitionContext
-from kdump.forensics.bundle.directory_writer import BundleOptions, DirectoryWriter
+from kdump.forensics.bundle.directory_writer import Before, BundleOptions, DirectoryWriter
 from kdump.forensics.output_directory import (
     PASSING,
     OutputError,
@@ -28,7 +28,7 @@ from kdump.forensics.output_directory import (
 )
 from kdump.format.bundle_container import ContainerReader
 from kdump.format.errors import DecodeError
-from kdump.log.bundle_index import StoredDirectory, read_index
+from kdump.log.bundle_directory import StoredDirectory
 from kdump.log.bundle_manifest import FORMAT
 from kdump.log.bundle_members import read_member
 from kdump.log.bundle_names import CONTAINER, MANIFEST, container_name, is_bundle
@@ -278,45 +278,56 @@ class _BundleWriter:
         name = container_name(inside)
         member = f"{number}/{name}"
         before = self._before(member, inside) if self.is_again else None
-        writer = DirectoryWriter(path, inside, self.options, before, self._known, self.on_progress)
-        if inside and not os.path.isdir(path):
-            return None
-        sizes = [file.seen.size for file in writer.files if file.name.endswith(".log") and file.seen is not None]
-        self.summary.segmentBytes += sum(sizes)
-        if writer.is_unchanged(status):
-            self.on_progress(sum(sizes))
-        else:
-            with replacing(os.path.join(self.out, member)) as file:
-                writer.write(file, status)
+        place = os.path.dirname(os.path.join(self.out, member))
+        with explained(place), closing(self._writer(path, inside, place, before, self.on_progress)) as writer:
+            if inside and not os.path.isdir(path):
+                return None
+            self.summary.segmentBytes += writer.segment_bytes
+            if writer.is_unchanged(status):
+                self.on_progress(writer.segment_bytes)
+                self._count(writer, member)
+                return name
+            self._write(writer, member, status)
             self.summary.written += 1
-            for pause in PAUSES:  # a broker at work may have truncated the log between two files
-                if not writer.has_shrunk():
-                    break
-                time.sleep(pause)
-                writer = DirectoryWriter(path, inside, self.options, None, self._known, lambda count: None)
-                with replacing(os.path.join(self.out, member)) as file:
-                    writer.write(file, status)
+            has_shrunk = writer.has_shrunk()
+        for pause in PAUSES:  # a broker at work may have truncated the log between two files
+            if not has_shrunk:
+                break
+            time.sleep(pause)
+            with explained(place), closing(self._writer(path, inside, place, None, lambda count: None)) as writer:
+                self._write(writer, member, status)
+                has_shrunk = writer.has_shrunk()
+        self._count(writer, member)
+        return name
+
+    def _writer(
+        self, path: str, inside: str, place: str, before: Before | None, on_progress: Callable[[int], None]
+    ) -> DirectoryWriter:
+        return DirectoryWriter(path, inside, place, self.options, before, self._known, on_progress)
+
+    def _write(self, writer: DirectoryWriter, member: str, status: os.stat_result) -> None:
+        with replacing(os.path.join(self.out, member)) as file:
+            writer.write(file, status)
+
+    def _count(self, writer: DirectoryWriter, member: str) -> None:
         for problem in writer.unread:
             self.summary.unread += 1
             self.on_unreadable(SourceError(problem))
         self.summary.directories += 1
         self.summary.leftOut += writer.left_out
         self.summary.bundleBytes += os.path.getsize(os.path.join(self.out, member))
-        return name
 
     def _known(self, path: str) -> PartitionContext:
         return self._surroundings.of_partition(partition(path))
 
-    def _before(self, member: str, inside: str) -> tuple[StoredDirectory, ContainerReader, int] | None:
+    def _before(self, member: str, inside: str) -> Before | None:
         """Return the directory as it is in the bundle."""
         try:
             written = os.stat(os.path.join(self.out, member)).st_mtime_ns
-            read, size = read_member(self.out, member)
-            container = ContainerReader(read, size)
-            directory = read_index(container.index)
+            directory = StoredDirectory(ContainerReader(*read_member(self.out, member)))
         except (OSError, DecodeError):
             return None
-        return (directory, container, written) if directory.path == inside else None
+        return Before(directory, written) if directory.path == inside else None
 
 
 @contextmanager
