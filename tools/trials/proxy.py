@@ -1,4 +1,4 @@
-"""A TCP proxy on 127.0.0.1 between a broker and its controller, which can be cut as a network is."""
+"""A TCP proxy on 127.0.0.1 to a broker, which can be cut as a network is."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class Proxy:
             except OSError:
                 if self.listening.fileno() < 0:
                     return
-                near.close()  # the controller is not up yet
+                near.close()  # the broker is not up yet
                 continue
             self.open += [near, far]
             if self.is_cut:

@@ -5,8 +5,12 @@ from __future__ import annotations
 import subprocess
 import time
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from tools.trials.cluster import COMMON, LISTENERS, START_SECONDS, Cluster, free_port
+
+if TYPE_CHECKING:
+    from typing_extensions import Self
 
 BROKERS = ("broker-1", "broker-2", "broker-3")
 WARMING_SECONDS = 8
@@ -26,7 +30,7 @@ class Replicas(Cluster):
     def bootstrap(self) -> str:
         return ",".join(f"127.0.0.1:{self.ports[role]}" for role in BROKERS)
 
-    def __enter__(self) -> Replicas:
+    def __enter__(self) -> Self:
         cluster = self._run("kafka.tools.StorageTool", "random-uuid").split()[-1]
         for role in self.ports:
             self.configure(role)

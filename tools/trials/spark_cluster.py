@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-START_SECONDS = 60
+START_SECONDS = 240
 SETTINGS = ("--conf", "spark.executor.memory=700m")
 """Options of kdump for a cluster whose workers have 1 GiB."""
 
