@@ -164,7 +164,7 @@ trials: $(VENV)/.ready $(JARS) $(DISKS) $(RELEASES:%=$(RELEASE_JARS)/%)
 	$(BIN)/python -m tools.space_trials $(JARS)
 	$(BIN)/python -m tools.replica_trials $(JARS)
 	$(BIN)/python -m tools.quorum_trials $(JARS)
-	$(BIN)/python -m tools.full_disk_trials $(JARS)
+	$(BIN)/python -m tools.full_disk_trials $(JARS) $(DISKS)
 	$(BIN)/python -m tools.fleet_trial $(JARS)
 
 # Builds a wheel for the interpreter of .venv in dist/; cibuildwheel builds those for all (see pyproject.toml).
