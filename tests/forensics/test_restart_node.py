@@ -185,7 +185,7 @@ def test_a_disk_of_zookeeper(disk: Path) -> None:
     own = command.run("restart-plan", disk)
     assert own.exit_code == 0
     assert "STARTS normally" in own.stdout
-    assert "started: Kafka 3.9 with ZooKeeper" in own.stdout
+    assert "release: Kafka 3.9 with ZooKeeper" in own.stdout
     result = command.run("restart-plan", disk, "--kafka-version", "4.3")
     head = result.stdout.splitlines()[0]
     assert result.exit_code == 1

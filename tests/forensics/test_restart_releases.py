@@ -207,9 +207,9 @@ def _with_zookeeper() -> Iterator[str]:
 
 def test_the_second_line(disk: Path) -> None:
     lines = command.run("restart-plan", disk).stdout.splitlines()
-    assert lines[1].startswith("started: Kafka 4.3.1, because broker 2 registered with metadata.version up to 4.3-IV0")
+    assert lines[1].startswith("release: Kafka 4.3.1, because broker 2 registered with metadata.version up to 4.3-IV0")
     lines = command.run("restart-plan", disk, "--kafka-version", "cp-8.2").stdout.splitlines()
-    assert lines[1] == "started: Kafka 4.2 (--kafka-version); the disk is that of 4.3.1; rules as of 4.2, untried"
+    assert lines[1] == "release: Kafka 4.2 (--kafka-version); the disk is that of 4.3.1; rules as of 4.2, untried"
     result = command.run("restart-plan", disk, "--kafka-version", "1.1")
     assert result.exit_code == 2
     assert "does not know Kafka 1.1" in result.stderr

@@ -184,7 +184,7 @@ class StartupExamination:
                 "warning",
                 "startup-other-release",
                 broker.paths[0],
-                f"the startup of another release; {_release(first)}",
+                f"the startup of another release; {first}",
                 evidence=tuple(text.strip() for text in changes),
                 commands=(self._command(broker),),
                 actions=("copy the log directories, if you may have to return to the older release",),
@@ -292,8 +292,4 @@ def answer(plan: RestartPlan) -> str:
     else:
         text += f"; {', '.join(parts)}" if parts else "; nothing is lost"
     text += "; as far as the files could be read" if plan.unread else ""
-    return "; ".join((text, *(_release(each) for each in islice(release_texts(plan), 1))))
-
-
-def _release(text: str) -> str:
-    return text.replace("started:", "release:", 1)
+    return "; ".join((text, *islice(release_texts(plan), 1)))

@@ -43,13 +43,13 @@ def release_texts(plan: RestartPlan) -> Iterator[str]:
     if release is None:
         return
     name = f"Kafka {release.version}{' with ZooKeeper' if release.mode == ZOOKEEPER else ''}"
-    text = f"started: {name}, because {release.reason}"
+    text = f"release: {name}, because {release.reason}"
     if release.source == OPTION:
-        text = f"started: {name} (--kafka-version)"
+        text = f"release: {name} (--kafka-version)"
         stated = release.diskVersion or "a release that no file states"
         text += f"; the disk is that of {stated}" if plan.change is not None else ""
     elif release.source == DEFAULT:
-        text = f"started: {name}; {release.reason} (--kafka-version)"
+        text = f"release: {name}; {release.reason} (--kafka-version)"
     if release.doubt:
         text += f"; {release.doubt} (--kafka-version)"
     if not release.tried:
