@@ -260,7 +260,7 @@ class RetentionReport(Sink[Any]):
             text = count_text(answer.tombstones, "tombstone")
         text += f", {count_text(answer.markers or 0, 'transaction marker')}"
         due = (answer.tombstonesDue or 0) + (answer.markersDue or 0)
-        later = answer.withoutHorizon
+        later = answer.withoutHorizon or 0
         if due:
             text += f": the next cleaning removes {due}"
             text += ", whose delete horizon has passed" if later == 0 else ""

@@ -182,10 +182,11 @@ class PartitionRetention(NamedTuple):
     markersDue: Annotated[int | None, Doc("number of markers whose delete horizon has passed")]
     nextDeleteHorizonMs: Annotated[int | None, Doc("first delete horizon that has not passed", EPOCH_MS)]
     withoutHorizon: Annotated[
-        int,
+        int | None,
         Doc(
             "number of tombstones and markers that get no delete horizon (Kafka before 3.1; magic 0 and 1) and are not "
-            "due: their segment has to be delete.retention.ms older than the last clean one"
+            "due: their segment has to be delete.retention.ms older than the last clean one; null if not compacted or "
+            "not counted"
         ),
     ]
     kafkaVersion: KafkaVersion

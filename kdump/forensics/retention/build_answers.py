@@ -146,7 +146,7 @@ def partition_answer(
         markers=markers.total if markers else None,
         markersDue=markers.due if markers else None,
         nextDeleteHorizonMs=min(horizons, default=None),
-        withoutHorizon=sum(each.legacy for each in (stones, markers) if each) if cleaned is not None else 0,
+        withoutHorizon=stones.legacy + (markers.legacy if markers else 0) if stones else None,
         kafkaVersion=case.release.number,
         keys=case.drop.keys if case.drop else None,
         keysFit=case.drop.fits if case.drop else None,
