@@ -38,6 +38,11 @@ REBUILD = (
     "truncate the segment at the damage; without the last segment's recovery, an offset gap after this segment would "
     "make the broker lose its producer state, including open transactions"
 )
+LEFT_OVER = (
+    "none, if they are left from before a truncation of the log: the broker that wrote them knows that they are no "
+    "entries any more (AbstractIndex.truncateToEntries), overwrites them, and a recovery rebuilds the index"
+)
+LEFT_OVER_INFO = "info in a preallocated index if most entries from there on are wrong, as a truncation leaves them"
 UNCHECKED = "reads that use this index fail or return wrong results; a clean startup does not check it"
 IGNORED = "the broker ignores the extra bytes; whatever wrote them may have caused other damage"
 PUT_BACK = (
@@ -62,6 +67,7 @@ INDEX_NOT_SORTED = Code(
     consequence=UNCHECKED,
     fix=REBUILD,
     source="OffsetIndex.sanityCheck, OffsetIndex.append",
+    unless=LEFT_OVER_INFO,
 )
 
 INDEX_MISMATCH = Code(
@@ -75,6 +81,7 @@ INDEX_MISMATCH = Code(
     consequence=UNCHECKED,
     fix=REBUILD,
     source="OffsetIndex.lookup, LogSegment.translateOffset, FileRecords.searchForOffsetFromPosition",
+    unless=LEFT_OVER_INFO,
 )
 
 INDEX_BEYOND_LOG = Code(
@@ -88,6 +95,7 @@ INDEX_BEYOND_LOG = Code(
     ),
     fix=REBUILD,
     source="OffsetIndex.lookup, LogSegment.translateOffset, LogSegment.readNextOffset",
+    unless=LEFT_OVER_INFO,
 )
 
 INDEX_PADDING = Code(
@@ -169,12 +177,15 @@ class IndexRule(Rule):
         self.entry: Entry | None = None
         self.before: Entry | None = None
         self.reported: dict[str, tuple[Finding, int]] = {}
+        self.confirmed = 0
+        """Number of entries after the first wrong one that the segment confirms."""
 
     def begin(self, part: SegmentContext) -> Iterable[Finding]:
         self.target = part.segment.indexes.get(self.kind)
         self.before = self.entry = None
         self.run, self.number, self.numbers = None, 0, ()
         self.reported = {}
+        self.confirmed = 0
         self.reset()
         if self.target is not None:
             self.runs = self.read(self.target, self.kind)
@@ -229,6 +240,11 @@ class IndexRule(Rule):
         if count and self.run is not None:
             self.number += count
             self.before = self.run.entry(self.number - 1, self.numbers)
+            self.confirm(count)
+
+    def confirm(self, count: int = 1) -> None:
+        """Count entries that the segment confirms."""
+        self.confirmed += count if self.reported else 0
 
     def advance(self, part: SegmentContext) -> None:
         """Move to the next entry, to check an index without its segment."""
@@ -250,7 +266,13 @@ class IndexRule(Rule):
 
     def finish(self, part: SegmentContext) -> Iterable[Finding]:
         self.rest(part)
+        others = (INDEX_PADDING.code, self.size_invalid.code)
+        is_open = part.last and part.recovers is not False and INDEX_PADDING.code in self.reported
+        # Behind a truncation, entries fit only by chance: most of the rest is wrong.
+        is_rest_wrong = self.confirmed < sum(n for code, (_, n) in self.reported.items() if code not in others)
         for finding, count in self.reported.values():
+            if is_open and is_rest_wrong and finding.code not in others:
+                finding = finding._replace(severity=INFO, consequence=LEFT_OVER)
             more = f"; {count_text(count - 1, 'more such entry', 'more such entries')}" if count > 1 else ""
             yield finding._replace(message=finding.message + more)
         self.reported = {}
@@ -335,6 +357,8 @@ class OffsetIndexRule(IndexRule):
         elif ended >= offset:
             message = f"offset {offset} points to byte {position}, but earlier batches reach offset {ended}"
             self.note(INDEX_MISMATCH, entry, message=message, offset=offset, expected=last, actual=offset)
+        else:
+            self.confirm()
 
     def rest(self, part: SegmentContext) -> None:
         while self.entry is not None:

@@ -11,7 +11,7 @@ from collections.abc import Iterable
 
 from kdump.check.finding import ERROR, WARNING, Code, Finding
 from kdump.check.rule import NONE, BatchContext, SegmentContext
-from kdump.check.rules.indexes import IGNORED, REBUILD, IndexRule
+from kdump.check.rules.indexes import IGNORED, LEFT_OVER_INFO, REBUILD, IndexRule
 from kdump.core.column_numbers import BASE_OFFSET, LAST_OFFSET, MAX_TIMESTAMP
 from kdump.core.header_columns import HeaderColumns, largest
 from kdump.core.index_entries import matching_timestamps
@@ -40,6 +40,7 @@ TIME_INDEX_NOT_SORTED = Code(
     ),
     fix=REBUILD,
     source="TimeIndex.sanityCheck, TimeIndex.maybeAppend",
+    unless=LEFT_OVER_INFO,
 )
 
 TIME_INDEX_MISMATCH = Code(
@@ -56,6 +57,7 @@ TIME_INDEX_MISMATCH = Code(
     ),
     fix=REBUILD,
     source="TimeIndex.lookup, LogSegment.findOffsetByTimestamp, LogSegment.largestTimestamp",
+    unless=LEFT_OVER_INFO,
 )
 
 
@@ -120,6 +122,8 @@ class TimeIndexRule(IndexRule):
         elif newest > stored:
             message = f"timestamp {stored} at offset {offset}, but an earlier batch has maxTimestamp {newest}"
             self.note(TIME_INDEX_MISMATCH, entry, message=message, offset=offset, expected=newest, actual=stored)
+        else:
+            self.confirm()
 
     def rest(self, part: SegmentContext) -> None:
         while self.entry is not None:
