@@ -33,6 +33,7 @@ ROWS: dict[str, tuple[list[Any], list[str]]] = {
     "schema": ([], ["struct"]),
     "schema of one": (["BatchHeader"], ["structField"]),
     "doctor": ([DISK, *NOW], ["doctorItem"]),
+    "doctor --log": ([EXPLAINED, DISK, *NOW], ["doctorItem"]),
     "ls": ([CLEAN], ["partitionLog"]),
     "ls of a partition": ([LOG], ["logSegment"]),
     "ls --by topic": ([CLEAN], ["topicLogs"]),

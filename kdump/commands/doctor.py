@@ -26,6 +26,7 @@ EXAMPLES = """
 \b
 Examples:
   kdump doctor /var/lib/kafka
+  kdump doctor /var/lib/kafka --log /var/log/kafka/server.log
   kdump doctor /disk1/kafka /disk2/kafka --budget 10m
   kdump doctor /var/lib/kafka --json | jq 'select(.type=="doctorItem") | .title'
 
@@ -33,6 +34,10 @@ Examples:
 Exit status: 0 if there is nothing to do in what was examined, 1 if there is, 2 for a usage error, or if something
 could not be read, 3 if the broker does not start.
 """
+LOG_HELP = (
+    "Also explain this log of the broker (server.log, also compressed, or - for standard input), next to what is on "
+    "the disks; repeatable. Times without a zone are in that of --tz."
+)
 BUDGET = "Spend at most this long on each question; what was not examined then is named.  [60s]"
 
 
@@ -47,11 +52,13 @@ class DoctorOptions(CommandOptions):
     now: str | None
     transaction_timeout: int
     kafka_version: KafkaRelease | None
+    logs: tuple[str, ...]
 
 
 @click.command(epilog=EXAMPLES)
 @click.argument("paths", metavar="LOGDIR…", nargs=-1, required=True)
 @click.option("--budget", type=DurationParam(), default="60s", metavar="TIME", help=BUDGET)
+@click.option("--log", "logs", metavar="FILE", multiple=True, help=LOG_HELP)
 @click.option("--now", metavar="TIME", help=NOW_HELP)
 @timeout_option(OLD_TRANSACTION)
 @release_option("Predict the startup")
@@ -67,9 +74,10 @@ class DoctorOptions(CommandOptions):
 def command(options: DoctorOptions) -> None:
     """Examine disks in an incident: whether the broker starts and what that loses, which partitions lack a leader or
     replicas, which transactions hold read_committed consumers, which groups are behind or were reset, what fills the
-    disk, what is damaged, and with the disks of several brokers where replicas diverge. Ends with what to do, in order,
-    with evidence, commands that show more, and what not to do. May be interrupted at any time. Nothing is written."""
-    read_once(options.paths)
+    disk, what is damaged, with the disks of several brokers where replicas diverge, and what a log is about. Ends with
+    what to do, in order, with evidence, commands that show more, and what not to do. May be interrupted at any time.
+    Nothing is written."""
+    read_once((*options.paths, *options.logs))
     exit_with(lambda: _run(options))
 
 
@@ -90,6 +98,8 @@ def _run(options: DoctorOptions) -> int:
         now=parse_now(options.now, options.output.zone),
         timeout=options.transaction_timeout,
         release=options.kafka_version,
+        logs=options.logs,
+        zone=options.output.zone,
     )
     ended: BaseException | None = None
     with Progress("doctor") as progress:

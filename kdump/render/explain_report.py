@@ -129,11 +129,7 @@ class ExplainReport(Sink[Any]):
             self._text(f"  … and {count_text(len(exceptions) - len(shown), 'more exception')} (--full)", "", "")
 
     def _evidence(self, evidence: Evidence, label: str) -> None:
-        text = printable(evidence.text)
-        name = "/".join(path_text(evidence.path).rstrip("/").split("/")[-2:])
-        if name and name.rsplit("/", 1)[-1] not in evidence.text and evidence.kind in WITH_FILE:
-            text = f"{printable(name)}" + (f" at byte {evidence.position}" if evidence.position else "") + f": {text}"
-        self._labelled(label, text)
+        self._labelled(label, printable(path_text(evidence.shown)))
 
     def _unknown(self, found: list[Explanation], summary: ExplanationSummary) -> None:
         kinds = len(found)
@@ -192,10 +188,6 @@ class ExplainReport(Sink[Any]):
             lines = wrap(text, width, subsequent_indent=indent + "  ", break_on_hyphens=False) or [text]
         for number, line in enumerate(lines):
             self.output.line(line.replace(head, self.paint(head, style), 1) if head and number == 0 else line)
-
-
-WITH_FILE = ("finding", "startup", "batch", "producer")
-"""Kinds of evidence that are shown with the file."""
 
 
 class MessageTable(Sink[Message]):

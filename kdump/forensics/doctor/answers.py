@@ -7,7 +7,7 @@ from typing import Annotated, NamedTuple
 
 from kdump.answer import BYTES, FILE_BYTE, OFFSET, Doc, PathText, answer
 
-STARTUP, REPLICAS, TRANSACTIONS, GROUPS, SPACE, DAMAGE, DIVERGENCE = QUESTIONS = (
+STARTUP, REPLICAS, TRANSACTIONS, GROUPS, SPACE, DAMAGE, DIVERGENCE, LOG = QUESTIONS = (
     "startup",
     "replicas",
     "transactions",
@@ -15,8 +15,9 @@ STARTUP, REPLICAS, TRANSACTIONS, GROUPS, SPACE, DAMAGE, DIVERGENCE = QUESTIONS =
     "space",
     "damage",
     "divergence",
+    "log",
 )
-"""The questions, in the order in which they are examined."""
+"""The questions, in the order in which they are answered."""
 
 STOPS, LOSES, ACT, NOTHING = "stops", "loses", "act", "nothing"
 """Verdicts: the broker does not start; a startup loses something; something else is to be done; nothing is."""
@@ -28,14 +29,15 @@ class Priority:
 
     STOPS = 1
     LOSES = 2
-    NO_LEADER = 3
-    DAMAGE = 4
-    DIVERGENCE = 5
-    READ_COMMITTED = 6
-    MIN_ISR = 7
-    GROUPS = 8
-    SPACE = 9
-    WARNING = 10
+    LOG = 3
+    NO_LEADER = 4
+    DAMAGE = 5
+    DIVERGENCE = 6
+    READ_COMMITTED = 7
+    MIN_ISR = 8
+    GROUPS = 9
+    SPACE = 10
+    WARNING = 11
 
 
 @answer("doctorDisk")
@@ -59,8 +61,10 @@ class Item(NamedTuple):
     priority: Annotated[int, Doc("the page is ordered by it: 1 is to be done first")]
     question: Annotated[str, Doc(", ".join(QUESTIONS))]
     severity: Annotated[str, Doc("error or warning")]
-    code: Annotated[str, Doc("what it is; for damage, the code of the finding, as in findings.md")]
-    source: Annotated[PathText, Doc("log directory, or the path that was passed")]
+    code: Annotated[
+        str, Doc("what it is; for damage, the code of the finding, as in findings.md; for log, the name of the message")
+    ]
+    source: Annotated[PathText, Doc("log directory, or the path that was passed; for log, the log")]
     topic: Annotated[str | None, Doc("topic; null if it is not about one")]
     partition: Annotated[int | None, Doc("partition; null if it is not about one")]
     group: Annotated[str | None, Doc("consumer group; null if it is not about one")]
@@ -70,13 +74,17 @@ class Item(NamedTuple):
     file: Annotated[PathText | None, Doc("file that shows it")]
     position: Annotated[int | None, Doc("where in that file", FILE_BYTE)]
     offset: Annotated[int | None, Doc("first offset that it is about", OFFSET)]
-    findings: Annotated[int, Doc("for damage: number of findings of this kind in the partition; else 1")]
-    commands: Annotated[tuple[PathText, ...], Doc("kdump commands that show more")]
+    findings: Annotated[
+        int, Doc("for damage: number of findings of this kind in the partition; for log: of messages; else 1")
+    ]
+    commands: Annotated[tuple[PathText, ...], Doc("commands that show more")]
     actions: Annotated[tuple[PathText, ...], Doc("what to do")]
     never: Annotated[tuple[PathText, ...], Doc("what not to do")]
     commandForAll: Annotated[PathText, Doc("kdump command that shows more of all items of the same entry")] = ""
     titleForAll: str = ""
     """Title of an entry of several such items, if their titles differ."""
+    logged: str = ""
+    """The exception that the broker's log shows, if its startup fails."""
 
     @property
     def name(self) -> str:

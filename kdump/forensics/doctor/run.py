@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import os
 import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
+from datetime import timezone, tzinfo
 from typing import Any, NamedTuple
 
 from kdump.check.options import Options
@@ -14,6 +16,7 @@ from kdump.forensics.doctor.answers import (
     DAMAGE,
     DIVERGENCE,
     GROUPS,
+    LOG,
     LOSES,
     NOTHING,
     QUESTIONS,
@@ -33,6 +36,7 @@ from kdump.forensics.doctor.disk_space import SpaceExamination
 from kdump.forensics.doctor.disks import Disks
 from kdump.forensics.doctor.divergence import examine_divergence
 from kdump.forensics.doctor.group_offsets import GroupsExamination
+from kdump.forensics.doctor.log_messages import LogMessages
 from kdump.forensics.doctor.read_committed_stops import TransactionsExamination
 from kdump.forensics.doctor.replicas import ReplicasExamination
 from kdump.forensics.doctor.report_to import Examination
@@ -50,7 +54,8 @@ BUDGET = 60.0
 @dataclass
 class DoctorQuery:
     """What to examine. `budget`: seconds for each question; `now`: epoch ms that ages are computed from; `timeout`: ms
-    after which an open transaction is old; `release`: that is started, by default the one that ran on the disk."""
+    after which an open transaction is old; `release`: that is started, by default the one that ran on the disk.
+    `logs`: files that the broker logged to; `zone`: time zone of a log whose times have none."""
 
     paths: Sequence[str]
     options: Options = field(default_factory=Options)
@@ -58,6 +63,8 @@ class DoctorQuery:
     now: int | None = None
     timeout: int = TRANSACTION_TIMEOUT
     release: KafkaRelease | None = None
+    logs: Sequence[str] = ()
+    zone: tzinfo = timezone.utc
 
 
 class Doctor:
@@ -79,13 +86,16 @@ class Doctor:
         self._on_progress = on_progress
         self._on_total = on_total
         self._began = time.monotonic()
-        self.questions = [Question(name) for name in QUESTIONS]
+        self.questions = [Question(name) for name in QUESTIONS if name != LOG or query.logs]
         self.found: Counter[str] = Counter()
         """Number of items by severity."""
         self._startup: StartupExamination | None = None
         self._pending: list[Question] = list(self.questions)
         self._unread: list[str] = []
         self._hanging: set[str] = set()
+        self._log = LogMessages(query.logs, query.zone)
+        self._reading = 0.0
+        """Seconds that were spent on reading the logs."""
 
     def run(self) -> None:
         """Examine everything. Raises SourceError if there is nothing of Kafka's; a signal may end it at any time, and
@@ -97,6 +107,8 @@ class Doctor:
         if len(disks.brokers) < 2:
             self.questions = [each for each in self.questions if each.question != DIVERGENCE]
             self._pending = list(self.questions)
+        if self.query.logs:
+            self._read_logs(disks, self.questions[-1])
         parts: dict[str, Callable[[Disks, Examination], None]] = {
             STARTUP: self._examine_startup,
             REPLICAS: lambda disks, on: ReplicasExamination(disks, on).run(),
@@ -105,6 +117,7 @@ class Doctor:
             SPACE: lambda disks, on: SpaceExamination(disks, on).run(),
             DAMAGE: lambda disks, on: DamageExamination(disks, on, self._hanging).run(),
             DIVERGENCE: examine_divergence,
+            LOG: lambda disks, on: self._log.report(disks, on),
         }
         for question in self.questions:
             self._on_question(question.question)
@@ -112,9 +125,22 @@ class Doctor:
                 _ = disks.units, disks.places  # before its time begins: the following questions need them, too
             self._examine(question, parts[question.question])
 
+    def _read_logs(self, disks: Disks, question: Question) -> None:
+        """Read the logs first: what the other questions find may be what a message is about."""
+        self._on_question(LOG)
+        began = time.monotonic()
+        try:
+            self._log.read(question, TimeLimit(self.query.budget), self._on_progress)
+        finally:
+            self._reading = time.monotonic() - began
+        self._log.several_brokers = len(disks.brokers) > 1
+
     def page(self, *, interrupted: bool = False) -> Page:
         """Return the end of the page. The questions that were not examined, or not to their end, come first."""
         for question in list(self._pending):
+            if question.question == LOG and self._log.logs:  # what it says is known without the disks, too
+                self._log.report(self.disks, self._on(question), looks=False)
+                question.notExamined.append("not looked up on the disks: the run was ended")
             if not question.notExamined:
                 was = "not examined to the end" if question.answer or question.items else "not examined"
                 question.notExamined.append(f"{was}: the run was ended")
@@ -133,25 +159,21 @@ class Doctor:
         )
 
     def _examine(self, question: Question, part: Callable[[Disks, Examination], None]) -> None:
-        began = time.monotonic()
-        on = Examination(
-            question,
-            self._take,
-            self._on_progress,
-            self._on_total,
-            TimeLimit(self.query.budget),
-            self.now,
-            self.query.timeout,
-        )
+        began = time.monotonic() - (self._reading if question.question == LOG else 0.0)
         try:
-            part(self.disks, on)
+            part(self.disks, self._on(question))
         except ReadingStopped:
             question.notExamined.append("the time was over")
         except SourceError as error:
-            on.unread(str(error))
+            question.unread.append(str(error))
         finally:
             question.seconds = round(time.monotonic() - began, 3)
         self._end(question)
+
+    def _on(self, question: Question) -> Examination:
+        budget = self.query.budget - (self._reading if question.question == LOG else 0.0)
+        limit = TimeLimit(max(0.0, budget))
+        return Examination(question, self._take, self._on_progress, self._on_total, limit, self.now, self.query.timeout)
 
     def _end(self, question: Question) -> None:
         self._pending.remove(question)
@@ -159,6 +181,8 @@ class Doctor:
 
     def _take(self, answer: Any) -> None:
         if isinstance(answer, Item):
+            if answer.question != LOG:
+                answer = self._log.joined(answer)
             self.found[answer.severity] += 1
         self._emit(answer)
 
@@ -192,15 +216,16 @@ def doctor(
     now: int | None = None,
     timeout: int = TRANSACTION_TIMEOUT,
     kafka_version: KafkaRelease | str | None = None,
+    logs: Iterable[str | os.PathLike[str]] = (),
     on_answer: Callable[[Any], None] = lambda answer: None,
 ) -> DoctorResult:
     """Examine log directories, of one broker or of several: what `kdump doctor` says.
 
     `budget`: seconds for each question; `now`: epoch ms that ages are computed from, by default the current time;
     `timeout`: ms after which an open transaction is old; `kafka_version`: the release whose startup is predicted, by
-    default the one that ran on the disk. `on_answer` is called with each answer as soon as it is known. Raises
-    SourceError if there is nothing of Kafka's, and ValueError for a release that is not known; what cannot be read is
-    in the page's `unread`."""
+    default the one that ran on the disk; `logs`: files that the broker logged to, also compressed. `on_answer` is
+    called with each answer as soon as it is known. Raises SourceError if there is nothing of Kafka's, and ValueError
+    for a release that is not known; what cannot be read is in the page's `unread`."""
     if isinstance(kafka_version, str):
         kafka_version = parse_release(kafka_version)
     found: dict[type, list[Any]] = {ExaminedDisk: [], Item: [], Question: [], LargestTopic: []}
@@ -209,7 +234,10 @@ def doctor(
         found[type(answer)].append(answer)
         on_answer(answer)
 
-    examination = Doctor(DoctorQuery(list(paths), options or Options(), budget, now, timeout, kafka_version), take)
+    query = DoctorQuery(
+        list(paths), options or Options(), budget, now, timeout, kafka_version, [os.fspath(each) for each in logs]
+    )
+    examination = Doctor(query, take)
     examination.run()
     page = examination.page()
     items = sorted(found[Item], key=lambda each: each.priority)

@@ -216,6 +216,7 @@ class StartupExamination:
             commands=(self._command(broker),),
             actions=(stop.remedy,),
             never=NEVER_STOPPED,
+            logged=stop.exception,
         )
 
     def _partition(self, each: PartitionPlan, broker: Broker) -> None:

@@ -23,6 +23,8 @@ FILE, PARTITION, DIRECTORY, BATCH, FINDING, STARTUP, PRODUCER, TRANSACTION, GROU
     "identity",
 )
 """Kinds of evidence."""
+WITH_FILE = (FINDING, STARTUP, BATCH, PRODUCER)
+"""Kinds of evidence that are shown with the file."""
 
 
 class MessagePart(NamedTuple):
@@ -40,6 +42,14 @@ class Evidence(NamedTuple):
     position: int | None
     offset: int | None
     text: PathText
+
+    @property
+    def shown(self) -> str:
+        """The text, after the file and the byte if it does not name them."""
+        name = "/".join(self.path.rstrip("/").split("/")[-2:])
+        if not name or name.rsplit("/", 1)[-1] in self.text or self.kind not in WITH_FILE:
+            return self.text
+        return f"{name}{f' at byte {self.position}' if self.position else ''}: {self.text}"
 
 
 @answer("explanation")

@@ -80,6 +80,12 @@ def family_of(message: Message) -> str:
 
 
 @cache
+def by_name() -> dict[str, Message]:
+    """Return the messages by name."""
+    return {message.name: message for message in messages()}
+
+
+@cache
 def by_exception() -> dict[str, Message]:
     """Return the messages that an exception class, or an error code, means without a text."""
     return {name: message for message in messages() for name in message.exceptions}
@@ -87,9 +93,8 @@ def by_exception() -> dict[str, Message]:
 
 def find(name: str) -> Message | None:
     """Return the message with that name, exception class or error code, None if there is none."""
-    named = {message.name: message for message in messages()}
     simple = name.rsplit(".", 1)[-1]
-    return named.get(name) or by_exception().get(simple)
+    return by_name().get(name) or by_exception().get(simple)
 
 
 def without_context(text: str) -> tuple[str, dict[str, str]]:

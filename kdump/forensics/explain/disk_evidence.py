@@ -9,8 +9,10 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Callable, Iterator
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
+from typing import NamedTuple
 
 from kdump.check.engine.units import CheckUnit, each_unit, units
 from kdump.check.finding import ERROR, INFO, SEVERITIES, Code, Finding
@@ -32,6 +34,7 @@ from kdump.log.errors import OnUnreadable, SourceError, raise_error
 from kdump.log.log_directory import LogDirectory
 from kdump.log.partition_directory import PartitionDirectory
 from kdump.log.paths import PARTITION as NAME
+from kdump.state.metadata import ReadMetadata, read_metadata
 from kdump.state.partition_summary import PartitionSummary, partition_summary
 
 MOST_PARTITIONS = 100
@@ -60,10 +63,22 @@ IDS = ("topicId", "otherTopicId")
 NODES = ("nodeId", "otherNodeId")
 
 
+class _Checked(NamedTuple):
+    """What a check found: the first findings of each kind in each file, the number of all by severity and code."""
+
+    findings: list[Finding]
+    counts: Counter[tuple[str, str]]
+    totals: CheckTotals
+
+
 class DiskEvidence:
     """Looks messages up on the disk at `paths`: log directories of one broker, or partition directories. Raises
     SourceError for a path without Kafka files, unless `on_unreadable` is given. `on_progress` is called with numbers of
-    bytes as they are read, `on_total` before all of a disk is read, with its size."""
+    bytes as they are read, `on_total` before all of a disk is read, with its size.
+
+    `places`: what was listed at the paths, `checks`: the units of their check, `metadata_of`: reads a log directory's
+    metadata, if the caller has them.
+    `whole`: whether to look for what concerns no single partition, too: the next startup, and damage anywhere."""
 
     def __init__(
         self,
@@ -73,17 +88,23 @@ class DiskEvidence:
         on_unreadable: OnUnreadable = raise_error,
         on_progress: Callable[[int], None] = lambda count: None,
         on_total: Callable[[int], None] = lambda size: None,
+        places: DiskPlaces | None = None,
+        checks: Iterable[CheckUnit] = (),
+        metadata_of: ReadMetadata = read_metadata,
+        whole: bool = True,
     ) -> None:
         self.options = options or Options(now=round(time.time() * 1000))
-        self.places = DiskPlaces(paths, on_unreadable)
-        self.state = DiskState(self.places, self.options.limits)
+        self.places = places or DiskPlaces(paths, on_unreadable)
+        self.state = DiskState(self.places, self.options.limits, metadata_of)
+        self._units = {unit.name: unit for unit in checks}
+        self.whole = whole
         self.on_progress = on_progress
         self.on_total = on_total
         self._topics: set[str] = set()
         self._large: bool | None = None
         self._every: list[Finding] | None = None
         self._plan: RestartPlan | SourceError | None = None
-        self._findings: dict[str, tuple[list[Finding], CheckTotals]] = {}
+        self._findings: dict[str, _Checked] = {}
         self._summaries: dict[str, PartitionSummary] = {}
 
     def expect(self, found: list[Explanation]) -> None:
@@ -125,7 +146,7 @@ class DiskEvidence:
         concerns_disk = message is None or message.plan or message.codes or family_of(message) not in OF_NETWORK
         if directory is not None and place is None and concerns_disk:
             yield from self._of_directory(directory, about, message)
-        if message is not None and message.plan:
+        if message is not None and message.plan and self.whole:
             yield from self._startup(place, directory)
 
     def _partition(self, found: Explanation) -> PartitionDirectory | None:
@@ -241,7 +262,7 @@ class DiskEvidence:
         yield Evidence(DIRECTORY, directory.path, None, None, text)
         if message is not None and (message.plan or message.codes):
             yield from self._damage(directory.path, directory, message, about)
-            if message.codes and "partition" not in about:
+            if message.codes and "partition" not in about and self.whole:
                 yield from self._anywhere(directory, message.codes)
 
     def _anywhere(self, directory: LogDirectory, codes: tuple[str, ...]) -> Iterator[Evidence]:
@@ -280,7 +301,7 @@ class DiskEvidence:
             text = f"not checked: more than {MOST_PARTITIONS} partitions; run kdump verify {path}"
             yield Evidence(FINDING, path, None, None, text)
             return
-        findings, totals = checked
+        findings, counts, totals = checked
         codes = () if message is None else message.codes
         named = os.path.basename(about.get("file", ""))
 
@@ -294,8 +315,9 @@ class DiskEvidence:
         for each in shown:
             text = f"{each.severity} {each.code}: {each.message}"
             yield Evidence(FINDING, each.file, each.position, each.offset, text)
-        if len(real) > len(shown):
-            more = count_text(len(real) - len(shown), "more finding" if shown else "warning")
+        found = sum(count for (severity, code), count in counts.items() if severity != INFO or code in codes)
+        if found > len(shown):
+            more = count_text(found - len(shown), "more finding" if shown else "warning")
             yield Evidence(FINDING, path, None, None, f"{'and ' if shown else ''}{more}: kdump verify {path}")
         for problem in totals.unread[:MOST_FINDINGS]:
             yield Evidence(FINDING, path, None, None, f"not read: {problem}")
@@ -311,22 +333,33 @@ class DiskEvidence:
                 text += "; the records are not in the bundle and were not checked"
             yield Evidence(FINDING, path, None, None, text)
 
-    def _check(self, path: str, place: PartitionDirectory | LogDirectory) -> tuple[list[Finding], CheckTotals] | None:
+    def _check(self, path: str, place: PartitionDirectory | LogDirectory) -> _Checked | None:
         known = self._findings.get(path)
         if known is not None or len(self._findings) >= MOST_PARTITIONS:
             return known
         totals = CheckTotals()
-        unit: CheckUnit | None
+        findings: list[Finding] = []
+        counts: Counter[tuple[str, str]] = Counter()
+        of_file: Counter[tuple[str, str, str]] = Counter()
+        unit = self._unit(path, place)
+        for each in () if unit is None else unit.run(totals, self.on_progress):
+            counts[each.severity, each.code] += 1
+            of_file[each.severity, each.code, each.file] += 1
+            if of_file[each.severity, each.code, each.file] <= MOST_FINDINGS:
+                findings.append(each)
+        checked = self._findings[path] = _Checked(findings, counts, totals)
+        return checked
+
+    def _unit(self, path: str, place: PartitionDirectory | LogDirectory) -> CheckUnit | None:
+        known = self._units.get(path)
         if isinstance(place, LogDirectory):
             every = each_unit(list(self.places.directories), self.options)
-            unit = next((each for each in every if each.directory is place), None)
-        else:
-            headers_only = self._summary(place).size > LARGEST
-            options = Options(now=self.options.now, headers_only=headers_only, limits=self.options.limits)
-            unit = next(iter(units((path,), options, totals.add_unreadable)), None)
-        findings = [] if unit is None else list(unit.run(totals, self.on_progress))
-        self._findings[path] = findings, totals
-        return findings, totals
+            return known or next((each for each in every if each.directory is place), None)
+        headers_only = self._summary(place).size > LARGEST
+        if known is not None:
+            return replace(known, options=replace(known.options, headers_only=headers_only))
+        options = Options(now=self.options.now, headers_only=headers_only, limits=self.options.limits)
+        return next(each_unit([place], options), None)
 
     # --- State and startup ---------------------------------------------------------------------------------------
 

@@ -9,7 +9,7 @@ from datetime import timezone, tzinfo
 from kdump.check.catalogue import CATALOGUE
 from kdump.check.options import Options
 from kdump.forensics.explain.answers import Explanation, ExplanationSummary, FindingExplanation
-from kdump.forensics.explain.catalogue import find, messages
+from kdump.forensics.explain.catalogue import by_name, find, messages
 from kdump.forensics.explain.commands import fill
 from kdump.forensics.explain.disk_evidence import DiskEvidence
 from kdump.forensics.explain.grouping import Groups
@@ -38,6 +38,31 @@ def explain(
     return explain_log(os.fspath(log), DiskEvidence(paths, options) if paths else None)
 
 
+class ReadLog:
+    """What the log at `path` contains, as far as `read` has got. `error`: why it could not be read to its end."""
+
+    def __init__(self, path: str, zone: tzinfo = timezone.utc) -> None:
+        self.path = path
+        self.groups = Groups()
+        self.error: str | None = None
+        self._reader = LogReader(literals(), zone)
+
+    @property
+    def lines(self) -> int:
+        return self._reader.lines
+
+    def read(self, on_progress: Callable[[int], None] = lambda count: None) -> None:
+        """Read the log. Raises SourceError if it cannot be opened, and what `on_progress` raises."""
+        source = careful_source(self.path)
+        try:
+            source.keep = False
+            for entry in self._reader.entries(_blocks(source, on_progress)):
+                self.groups.add(entry)
+        finally:
+            self.error = source.error
+            source.close()
+
+
 def explain_log(
     path: str,
     disk: DiskEvidence | None = None,
@@ -51,15 +76,9 @@ def explain_log(
     `disk`: looks up what the messages are about; `zone`: time zone of the log, if its times have none. `on_progress` is
     called with numbers of bytes read. Raises SourceError if the log cannot be opened; if it cannot be read to its end,
     the summary contains the error."""
-    source = careful_source(path)
-    try:
-        source.keep = False
-        reader, groups = LogReader(literals(), zone), Groups()
-        for entry in reader.entries(_blocks(source, on_progress)):
-            groups.add(entry)
-        yield from _answers(groups, reader.lines, path, disk, source.error)
-    finally:
-        source.close()
+    log = ReadLog(path, zone)
+    log.read(on_progress)
+    yield from _answers(log.groups, log.lines, path, disk, log.error)
 
 
 def explain_text(
@@ -132,20 +151,27 @@ def _blocks(source: Source, on_progress: Callable[[int], None]) -> Iterator[byte
         yield data
 
 
+def look_up(found: Explanation, disk: DiskEvidence | None) -> dict[str, str]:
+    """Fill in the evidence on the disk and the commands. Returns the paths there of what it is about: path (of the
+    partition), file, otherFile."""
+    message = by_name().get(found.message or "")
+    on_disk: dict[str, str] = {}
+    if disk is not None:
+        found.evidence, on_disk = disk.look(found, message)
+    if message is not None:
+        directory = None if disk is None else disk.directory_of(found)
+        found.commands = fill(message.commands, found.about, directory, on_disk)
+    return on_disk
+
+
 def _answers(
     groups: Groups, lines: int, path: str, disk: DiskEvidence | None, error: str | None
 ) -> Iterator[Explanation | ExplanationSummary]:
     found = groups.explanations()
-    by_name = {message.name: message for message in messages()}
     if disk is not None:
         disk.expect(found)
     for each in found:
-        on_disk: dict[str, str] = {}
-        if disk is not None:
-            each.evidence, on_disk = disk.look(each, by_name.get(each.message or ""))
-        if each.message is not None:
-            commands = by_name[each.message].commands
-            each.commands = fill(commands, each.about, None if disk is None else disk.directory_of(each), on_disk)
+        look_up(each, disk)
         yield each
     yield ExplanationSummary(
         path, lines, groups.known, groups.unknown, groups.unknown_more, groups.first, groups.last, error

@@ -19,7 +19,7 @@ from kdump.state.directory_summary import META
 from kdump.state.find_state_logs import logs_in
 from kdump.state.groups import GroupCoordinatorState
 from kdump.state.identity import complete_quorum
-from kdump.state.metadata import read_metadata
+from kdump.state.metadata import ReadMetadata, read_metadata
 from kdump.state.metadata_image import Endpoint, MetadataImage
 from kdump.state.read_groups import read_groups
 from kdump.state.small_files import properties
@@ -31,17 +31,18 @@ ID_KEYS = ("cluster.id", "node.id", "broker.id", "directory.id", "version")
 
 
 class DiskState:
-    """State of the cluster in the files of `places`."""
+    """State of the cluster in the files of `places`. `metadata_of` reads the metadata of a log directory."""
 
-    def __init__(self, places: DiskPlaces, limits: Limits) -> None:
+    def __init__(self, places: DiskPlaces, limits: Limits, metadata_of: ReadMetadata = read_metadata) -> None:
         self.places = places
         self.limits = limits
+        self.metadata_of = metadata_of
 
     @cached_property
     def metadata(self) -> tuple[str, MetadataImage] | None:
         """The cluster's metadata and the path of the metadata log; None if no directory has one."""
         for directory in self.places.directories:
-            found = read_metadata(directory.path, self.limits)
+            found = self.metadata_of(directory.path, self.limits)
             if found is not None:
                 path = f"{directory.path.rstrip('/')}/{METADATA_TOPIC}-0"
                 complete_quorum(found, path)
