@@ -120,6 +120,13 @@ def test_a_partition() -> None:
     assert "log end offset 300" in found["partition"][0]
 
 
+def test_an_offset_that_was_deleted() -> None:
+    """The log start offset is the one in the checkpoint; the records below it are still in the segment."""
+    found = evidence_for("Fetch position FetchPosition{offset=5, x} is out of range for partition trimmed-0", CLEAN)
+    assert "log start offset 17" in found["partition"][0]
+    assert found["batch"][0].startswith("offset 5: below the log start offset 17; on the disk a batch with offsets")
+
+
 def test_a_partition_of_another_disk() -> None:
     found = evidence_for(
         "Deleted log for partition nowhere-7 in /d/nowhere-7.0123456789abcdef0123456789abcdef-delete", CLEAN

@@ -16,9 +16,10 @@ from kdump.log.region_scan import RegionScan
 from kdump.log.selection import Range, Selection
 
 
-def at_offset(place: PartitionDirectory, offset: int, limits: Limits) -> Evidence | None:
-    """Return what a partition has at an offset: a batch, damage, or nothing. Reads the segment's batches near it only,
-    as far as the offset index is valid. None without segments."""
+def at_offset(place: PartitionDirectory, offset: int, log_start: int | None, limits: Limits) -> Evidence | None:
+    """Return what a partition has at an offset: a batch, damage, or nothing, and whether the offset is below the log
+    start offset, so that no consumer gets it. Reads the segment's batches near it only, as far as the offset index is
+    valid. None without segments."""
     segments = [each for each in place.segments if each.log is not None]
     if not segments:
         return None
@@ -27,7 +28,9 @@ def at_offset(place: PartitionDirectory, offset: int, limits: Limits) -> Evidenc
         return Evidence(BATCH, place.path, None, offset, text)
     log = [each for each in segments if each.offset <= offset][-1].log
     assert log is not None
-    return _first(log, Selection(offsets=Range(offset, offset)), limits, f"offset {offset}: ", None, offset)
+    below = f"below the log start offset {log_start}; on the disk " if offset < (log_start or 0) else ""
+    head = f"offset {offset}: {below}"
+    return _first(log, Selection(offsets=Range(offset, offset)), limits, head, None, offset)
 
 
 def at_position(path: str, position: int, limits: Limits) -> Evidence | None:

@@ -34,8 +34,9 @@ from kdump.log.errors import OnUnreadable, SourceError, raise_error
 from kdump.log.log_directory import LogDirectory
 from kdump.log.partition_directory import PartitionDirectory
 from kdump.log.paths import PARTITION as NAME
+from kdump.state.directory_summary import LogDirectoryStates, single_partition_summary
 from kdump.state.metadata import ReadMetadata, read_metadata
-from kdump.state.partition_summary import PartitionSummary, partition_summary
+from kdump.state.partition_summary import PartitionSummary
 
 MOST_PARTITIONS = 100
 """Maximum number of partitions whose bytes are checked."""
@@ -106,6 +107,7 @@ class DiskEvidence:
         self._plan: RestartPlan | SourceError | None = None
         self._findings: dict[str, _Checked] = {}
         self._summaries: dict[str, PartitionSummary] = {}
+        self._states: LogDirectoryStates = {}
 
     def expect(self, found: list[Explanation]) -> None:
         """Note what will be asked for, so that the startup is predicted once, and for these topics alone."""
@@ -232,7 +234,7 @@ class DiskEvidence:
                 yield at
         for part in OFFSETS:
             if part in about and int(about[part]) >= 0:
-                found = at_offset(place, int(about[part]), limits)
+                found = at_offset(place, int(about[part]), facts.log_start, limits)
                 if found is not None:
                     yield found
                 break
@@ -241,9 +243,7 @@ class DiskEvidence:
     def _summary(self, place: PartitionDirectory) -> PartitionSummary:
         facts = self._summaries.get(place.path)
         if facts is None:
-            above = self.places.directory(place.path)
-            clean = above.is_clean if above is not None else None
-            facts = partition_summary(place, clean)
+            facts = single_partition_summary(place, self._states)
             if facts.size <= LARGEST:
                 facts.read(quick=True)
             self._summaries[place.path] = facts
