@@ -26,6 +26,7 @@ ORDERS = "orders-none-0"
 ORDERS_ZSTD = "orders-zstd-0"
 PAYMENTS = "payments-0"
 DAY = 86_400_000
+CLUSTER = "FN96DRb6S3GeSIQS03itlw"
 
 Damage = Callable[["Disk"], None]
 INCIDENTS: dict[str, Damage] = {}
@@ -309,6 +310,36 @@ def recovering_logs(disk: Disk) -> None:
     recovers all segments of all logs."""
     disk.file(".kafka_cleanshutdown").unlink(missing_ok=True)
     disk.file("recovery-point-offset-checkpoint").write_bytes(b"")
+
+
+@incident("offsets-reset")
+def offsets_reset(disk: Disk) -> None:
+    """Group group-classic was at offset 300 of orders-zstd-0, and its offset of payments-0 is gone. In addition, the
+    records of orders-none-0 below offset 120 were deleted, while tx-group was at 70."""
+    start = disk.file("log-start-offset-checkpoint")
+    version, count, *lines = start.read_text().splitlines()
+    start.write_text("\n".join([version, str(int(count) + 1), *lines, "orders-none 0 120", ""]))
+
+
+@incident("inconsistent-cluster-id")
+def inconsistent_cluster_id(disk: Disk) -> None:
+    """The broker has two log directories. After a reboot, the volume that was mounted as disk-2 belongs to broker 1 of
+    another cluster."""
+    other = Disk(disk.root.parent / "disk-2")
+    shutil.copytree(FIXTURES / "clean-2", other.root)
+    shutil.rmtree(other.file("__cluster_metadata-0"))
+    other.file("bootstrap.checkpoint").unlink()
+    other.file("ledger-0").rename(other.file("carts-0"))
+    other.file("carts-0/partition.metadata").write_text("version: 0\ntopic_id: pP1dXJ1nQGmUFh2wsbRm4Q")
+    for path in other.root.glob("*-checkpoint"):
+        path.write_text(path.read_text().replace("ledger 0", "carts 0"))
+    path = other.file("meta.properties")
+    path.write_text(
+        path.read_text()
+        .replace(CLUSTER, "q0eGNDWzT3mZ8kZ6sXn1Lw")
+        .replace("node.id=2", "node.id=1")
+        .replace("oE8qcd_iUG6Hx2IlmSa0HQ", "Zw2mV8eJQXq3kq8m0u1yXg")
+    )
 
 
 def leave_out(root: Path, topic: str, partition: int) -> None:

@@ -32,7 +32,7 @@ KNOWN: dict[str, tuple[str, str]] = {
     "kafka-configs.sh": ("kafka.admin.ConfigCommand", "--bootstrap-server --alter --topic --add-config"),
     "kafka-consumer-groups.sh": (
         f"{TOOLS}consumer.group.ConsumerGroupCommand",
-        "--bootstrap-server --group --topic --reset-offsets --to-offset --execute",
+        "--bootstrap-server --group --topic --reset-offsets --to-offset --from-file --execute",
     ),
     "kafka-delete-records.sh": (f"{TOOLS}DeleteRecordsCommand", "--bootstrap-server --offset-json-file"),
     "kafka-transactions.sh find-hanging": (f"{TOOLS}TransactionsCommand find-hanging", "--bootstrap-server --topic"),
@@ -40,6 +40,8 @@ KNOWN: dict[str, tuple[str, str]] = {
         f"{TOOLS}TransactionsCommand abort",
         "--bootstrap-server --topic --partition --start-offset",
     ),
+    "kafka-cluster.sh": (f"{TOOLS}ClusterTool cluster-id", "--bootstrap-server"),
+    "kafka-storage.sh": ("kafka.tools.StorageTool format", "--cluster-id"),
     "kafka-metadata-quorum.sh describe": (
         f"{TOOLS}MetadataQuorumCommand describe",
         "--bootstrap-controller --status --replication",

@@ -76,7 +76,34 @@ class StartupExamination:
         done = 0
         for broker in self.disks.brokers:
             done += self._broker(broker)
+        self._mixed_clusters()
         question.isComplete = done == len(self.disks.brokers) and not question.unread
+
+    def _mixed_clusters(self) -> None:
+        """Report directories with one node ID and different cluster IDs: those of one broker, if a volume of another
+        cluster is mounted, or those of two brokers, if clusters are compared."""
+        found: dict[str, dict[str, str]] = {}
+        for broker in self.disks.brokers:
+            node, cluster = broker.ids.get("node.id"), broker.ids.get("cluster.id")
+            if node and cluster:
+                found.setdefault(node, {}).setdefault(cluster, broker.paths[0])
+        for node, clusters in found.items():
+            if len(clusters) > 1:
+                paths = [*clusters.values()]
+                self.on.item(
+                    Priority.WARNING,
+                    "warning",
+                    "startup-clusters-differ",
+                    paths[0],
+                    f"node {node} of {len(clusters)} clusters: if these are the log directories of one broker, it does "
+                    "not start",
+                    impact="they are examined here as those of different brokers",
+                    evidence=tuple(f"{path}: cluster.id {cluster}" for cluster, path in clusters.items()),
+                    file=None,
+                    commands=(command("restart-plan", *paths, *self._of_release),),
+                    actions=("if one broker has both in log.dirs, mount its own volume in place of the foreign one",),
+                    never=("do not edit cluster.id or delete meta.properties to make the broker start",),
+                )
 
     def _broker(self, broker: Broker) -> bool:
         """Predict the startup of a broker. Returns False if there is no prediction."""
@@ -168,6 +195,7 @@ class StartupExamination:
                 broker.paths[0],
                 "there is no cluster metadata with topics here: if the controllers have none either, a startup makes "
                 "all partitions stray",
+                evidence=tuple(broker.paths),
                 commands=(self._command(broker),),
                 actions=("check that the controllers still have their metadata before you start the broker",),
                 never=("do not format metadata.log.dir again to make the broker start",),

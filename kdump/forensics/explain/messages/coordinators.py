@@ -161,6 +161,7 @@ OFFSETS_EXPIRED = Message(
     action="groups --history shows the last committed offsets, as long as compaction has not removed them; set them "
     "again with kafka-consumer-groups.sh --reset-offsets --to-offset",
     never="Do not restart the consumers before that: they would commit new offsets",
+    incident="offsets-reset",
     at_info=True,
 )
 
@@ -195,5 +196,6 @@ OFFSETS_RESET = Message(
     action="Look with groups --history what the group had committed, and when. If the offset is in the log, set it "
     "again with the group stopped: kafka-consumer-groups.sh --reset-offsets --to-offset N --execute",
     never="Do not let the group run on while you decide: it commits over the offsets that you need",
+    incident="offsets-reset",
     at_info=True,
 )

@@ -28,6 +28,7 @@ INCONSISTENT_CLUSTER_ID = Message(
     never="Do not delete meta.properties and do not edit cluster.id to get it started: the broker would serve another "
     "cluster's records, delete topics that this cluster does not have, or mark them stray",
     codes=("meta-properties-invalid",),
+    incident="inconsistent-cluster-id",
     plan=True,
 )
 

@@ -120,6 +120,7 @@ OFFSET_OUT_OF_RANGE = Message(
     action="Compare the offset with the log start and log end offset. Below the start, the consumer was slower than "
     "retention; above the end, records are lost",
     never="Do not change auto.offset.reset to latest to silence it: records are then skipped silently",
+    incident="offsets-reset",
     at_info=True,
 )
 
