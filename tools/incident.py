@@ -16,6 +16,7 @@ from crc32c import crc32c
 
 from kdump.format.batch_header import BATCH_HEADER, BatchHeader
 from kdump.format.index import INDEX_ENTRY, TIME_INDEX_ENTRY
+from kdump.format.varint import read_varint, read_varlong, varint
 
 ROOT = Path(__file__).parent.parent
 FIXTURES = ROOT / "fixtures"
@@ -120,6 +121,26 @@ def changed(batch: bytes, **fields: int) -> bytes:
     header = BATCH_HEADER.read(batch)._replace(**fields)
     data = BATCH_HEADER.struct.pack(*header) + batch[BATCH_HEADER.size :]
     return data[:17] + crc32c(data[21:]).to_bytes(4, "big") + data[21:]
+
+
+def with_values(batch: bytes, values: dict[int, Callable[[bytes], bytes]]) -> bytes:
+    """Return an uncompressed batch in which functions have changed the values of records, by their offset delta."""
+    out, position = b"", BATCH_HEADER.size
+    while position < len(batch):
+        length, start = read_varint(batch, position, len(batch), "Record", "length")
+        end = start + length
+        _, at = read_varlong(batch, start + 1, end, "Record", "timestampDelta")
+        delta, at = read_varint(batch, at, end, "Record", "offsetDelta")
+        size, at = read_varint(batch, at, end, "Record", "keySize")
+        before = at + max(size, 0)
+        size, at = read_varint(batch, before, end, "Record", "valueSize")
+        body = batch[start:end]
+        if delta in values:
+            value = values[delta](batch[at : at + size])
+            body = batch[start:before] + varint(len(value)) + value + batch[at + max(size, 0) : end]
+        out += varint(len(body)) + body
+        position = end
+    return changed(batch[: BATCH_HEADER.size] + out, batchLength=BATCH_HEADER.size + len(out) - 12)
 
 
 @incident("torn-tail")
@@ -340,6 +361,29 @@ def inconsistent_cluster_id(disk: Disk) -> None:
         .replace("node.id=2", "node.id=1")
         .replace("oE8qcd_iUG6Hx2IlmSa0HQ", "Zw2mV8eJQXq3kq8m0u1yXg")
     )
+
+
+@incident("undecodable-record")
+def undecodable_record(disk: Disk) -> None:
+    """In the last batch of orders-none-0, whose values are JSON, the producer wrote NaN as a price at offset 271, and
+    another producer wrote Avro in the framing of Confluent's clients at offset 285, with schema ID 4711. Group tx-group
+    stops at offset 271."""
+    avro = (FIXTURES / "framed" / "orders-avro-0" / f"{ZERO}.log").read_bytes()
+    framed = b"\0" + (4711).to_bytes(4, "big") + avro[80:102]  # data of its first record, after the schema ID
+    position, header = disk.batches(ORDERS)[-1]
+    values = {
+        271 - header.baseOffset: lambda value: value.replace(b'"price":628.35', b'"price":NaN'),
+        285 - header.baseOffset: lambda value: framed,
+    }
+    batch = with_values(disk.batch(ORDERS, -1), values)
+    os.truncate(disk.log(ORDERS), position)
+    disk.append(disk.log(ORDERS), batch)
+    commits = "__consumer_offsets-0"
+    for number, (position, _) in enumerate(disk.batches(commits)):
+        commit = disk.batch(commits, number)
+        if b"orders-none" in commit and b"round 7" in commit:
+            moved = commit.replace((70).to_bytes(8, "big"), (271).to_bytes(8, "big"))
+            disk.write(disk.log(commits), position, changed(moved))
 
 
 def leave_out(root: Path, topic: str, partition: int) -> None:

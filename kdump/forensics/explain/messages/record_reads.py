@@ -95,7 +95,7 @@ DESERIALIZATION_FAILED = Message(
     action="Look at the bytes. Then let the application skip the record (seek to the offset after it), or write it "
     "to a dead letter topic",
     never="Do not treat this as damage on the broker's disk: restoring a replica changes nothing",
-    incident="stuck-consumer",
+    incident="undecodable-record",
 )
 
 INVALID_RECORD = Message(
