@@ -9,6 +9,7 @@ from __future__ import annotations
 import argparse
 import os
 import shutil
+from base64 import urlsafe_b64decode
 from collections.abc import Callable
 from pathlib import Path
 
@@ -27,6 +28,8 @@ ORDERS = "orders-none-0"
 ORDERS_ZSTD = "orders-zstd-0"
 PAYMENTS = "payments-0"
 DAY = 86_400_000
+DIRECTORY = "NC0LDPpABlNgsHloSKd7mg"
+SECOND_DIRECTORY = "Zw2mV8eJQXq3kq8m0u1yXg"
 CLUSTER = "FN96DRb6S3GeSIQS03itlw"
 
 Damage = Callable[["Disk"], None]
@@ -123,8 +126,8 @@ def changed(batch: bytes, **fields: int) -> bytes:
     return data[:17] + crc32c(data[21:]).to_bytes(4, "big") + data[21:]
 
 
-def with_values(batch: bytes, values: dict[int, Callable[[bytes], bytes]]) -> bytes:
-    """Return an uncompressed batch in which functions have changed the values of records, by their offset delta."""
+def with_values(batch: bytes, change: Callable[[int, bytes], bytes]) -> bytes:
+    """Return an uncompressed batch in which a function of the offset delta has changed the values of records."""
     out, position = b"", BATCH_HEADER.size
     while position < len(batch):
         length, start = read_varint(batch, position, len(batch), "Record", "length")
@@ -135,9 +138,9 @@ def with_values(batch: bytes, values: dict[int, Callable[[bytes], bytes]]) -> by
         before = at + max(size, 0)
         size, at = read_varint(batch, before, end, "Record", "valueSize")
         body = batch[start:end]
-        if delta in values:
-            value = values[delta](batch[at : at + size])
-            body = batch[start:before] + varint(len(value)) + value + batch[at + max(size, 0) : end]
+        if size >= 0:
+            value = change(delta, batch[at : at + size])
+            body = batch[start:before] + varint(len(value)) + value + batch[at + size : end]
         out += varint(len(body)) + body
         position = end
     return changed(batch[: BATCH_HEADER.size] + out, batchLength=BATCH_HEADER.size + len(out) - 12)
@@ -359,7 +362,7 @@ def inconsistent_cluster_id(disk: Disk) -> None:
         path.read_text()
         .replace(CLUSTER, "q0eGNDWzT3mZ8kZ6sXn1Lw")
         .replace("node.id=2", "node.id=1")
-        .replace("oE8qcd_iUG6Hx2IlmSa0HQ", "Zw2mV8eJQXq3kq8m0u1yXg")
+        .replace("oE8qcd_iUG6Hx2IlmSa0HQ", SECOND_DIRECTORY)
     )
 
 
@@ -371,11 +374,12 @@ def undecodable_record(disk: Disk) -> None:
     avro = (FIXTURES / "framed" / "orders-avro-0" / f"{ZERO}.log").read_bytes()
     framed = b"\0" + (4711).to_bytes(4, "big") + avro[80:102]  # data of its first record, after the schema ID
     position, header = disk.batches(ORDERS)[-1]
-    values = {
-        271 - header.baseOffset: lambda value: value.replace(b'"price":628.35', b'"price":NaN'),
-        285 - header.baseOffset: lambda value: framed,
-    }
-    batch = with_values(disk.batch(ORDERS, -1), values)
+
+    def change(delta: int, value: bytes) -> bytes:
+        offset = header.baseOffset + delta
+        return framed if offset == 285 else value.replace(b":628.35", b":NaN") if offset == 271 else value
+
+    batch = with_values(disk.batch(ORDERS, -1), change)
     os.truncate(disk.log(ORDERS), position)
     disk.append(disk.log(ORDERS), batch)
     commits = "__consumer_offsets-0"
@@ -384,6 +388,35 @@ def undecodable_record(disk: Disk) -> None:
         if b"orders-none" in commit and b"round 7" in commit:
             moved = commit.replace((70).to_bytes(8, "big"), (271).to_bytes(8, "big"))
             disk.write(disk.log(commits), position, changed(moved))
+
+
+@incident("future-directory")
+def future_directory(disk: Disk) -> None:
+    """The broker has two log directories, and orders-none-0 was to be moved from disk-1 to disk-2. The move has stopped
+    for days after three of five batches: in the fourth batch on disk-1, a bit flipped."""
+    other = disk.root.parent / "disk-2"
+    other.mkdir()
+    meta = disk.file("meta.properties").read_text().replace(DIRECTORY, SECOND_DIRECTORY)
+    (other / "meta.properties").write_text(meta)
+    shutil.copy(disk.file(".kafka_cleanshutdown"), other)
+    for path in disk.root.glob("*-checkpoint"):
+        (other / path.name).write_text("0\n0\n")
+    shutil.copytree(disk.file(ORDERS), other / ORDERS)
+    future = Disk(other)
+    future.truncate(ORDERS, 3)
+    (other / ORDERS).rename(other / f"{ORDERS}.9d1c2b3a4f5e60718293a4b5c6d7e8f9-future")
+    disk.flip(disk.log(ORDERS), disk.batches(ORDERS)[3][0] + 200)
+    snapshot = next(disk.file("__cluster_metadata-0").glob("*.checkpoint"))
+    one, two = (urlsafe_b64decode(each + "==") for each in (DIRECTORY, SECOND_DIRECTORY))
+    data, made = snapshot.read_bytes(), b""
+
+    def change(_: int, value: bytes) -> bytes:  # in a RegisterBrokerRecord, logDirs: bytes, elements + 1, elements
+        return value.replace(b"\x11\2" + one, b"\x21\3" + one + two) if value[1] == 0 else value
+
+    while data:
+        size = BATCH_HEADER.read(data).size
+        made, data = made + with_values(data[:size], change), data[size:]
+    snapshot.write_bytes(made)
 
 
 def leave_out(root: Path, topic: str, partition: int) -> None:

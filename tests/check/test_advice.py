@@ -40,6 +40,10 @@ KNOWN: dict[str, tuple[str, str]] = {
         f"{TOOLS}TransactionsCommand abort",
         "--bootstrap-server --topic --partition --start-offset",
     ),
+    "kafka-reassign-partitions.sh": (
+        f"{TOOLS}reassign.ReassignPartitionsCommand",
+        "--bootstrap-server --reassignment-json-file --execute --verify --cancel --replica-alter-log-dirs-throttle",
+    ),
     "kafka-cluster.sh": (f"{TOOLS}ClusterTool cluster-id", "--bootstrap-server"),
     "kafka-storage.sh": ("kafka.tools.StorageTool format", "--cluster-id"),
     "kafka-metadata-quorum.sh describe": (

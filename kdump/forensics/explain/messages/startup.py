@@ -127,6 +127,7 @@ FUTURE_RENAME = Message(
     action="Move the directory that is in the way out of log.dirs",
     never="Do not move the directory without the suffix before you have compared both with kdump diff",
     codes=("directory-stray",),
+    incident="future-directory",
     plan=True,
 )
 
