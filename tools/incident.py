@@ -406,13 +406,35 @@ def future_directory(disk: Disk) -> None:
     future.truncate(ORDERS, 3)
     (other / ORDERS).rename(other / f"{ORDERS}.9d1c2b3a4f5e60718293a4b5c6d7e8f9-future")
     disk.flip(disk.log(ORDERS), disk.batches(ORDERS)[3][0] + 200)
-    snapshot = next(disk.file("__cluster_metadata-0").glob("*.checkpoint"))
     one, two = (urlsafe_b64decode(each + "==") for each in (DIRECTORY, SECOND_DIRECTORY))
-    data, made = snapshot.read_bytes(), b""
 
     def change(_: int, value: bytes) -> bytes:  # in a RegisterBrokerRecord, logDirs: bytes, elements + 1, elements
         return value.replace(b"\x11\2" + one, b"\x21\3" + one + two) if value[1] == 0 else value
 
+    change_metadata(disk, change)
+
+
+@incident("record-too-large")
+def record_too_large(disk: Disk) -> None:
+    """In the last batch of orders-none-0, the record at offset 290 has a note of 6,000 bytes. After that,
+    max.message.bytes of the topic was lowered to 5,600 bytes, as on the cluster to which it is mirrored."""
+    position, header = disk.batches(ORDERS)[-1]
+
+    def lengthen(delta: int, value: bytes) -> bytes:
+        is_it = header.baseOffset + delta == 290
+        return value.replace("étoile ".encode(), ("étoile " * 750).encode()) if is_it else value
+
+    batch = with_values(disk.batch(ORDERS, -1), lengthen)
+    os.truncate(disk.log(ORDERS), position)
+    disk.append(disk.log(ORDERS), batch)
+    large, lowered = b"\x06large\x12max.message.bytes\x088000000", b"\x0corders-none\x12max.message.bytes\x055600"
+    change_metadata(disk, lambda _, value: value.replace(large, lowered))
+
+
+def change_metadata(disk: Disk, change: Callable[[int, bytes], bytes]) -> None:
+    """Change values in the metadata snapshot."""
+    snapshot = next(disk.file("__cluster_metadata-0").glob("*.checkpoint"))
+    data, made = snapshot.read_bytes(), b""
     while data:
         size = BATCH_HEADER.read(data).size
         made, data = made + with_values(data[:size], change), data[size:]

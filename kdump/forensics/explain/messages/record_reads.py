@@ -165,6 +165,7 @@ RECORD_TOO_LARGE = Message(
     never="Do not raise max.message.bytes without the memory of brokers and consumers in mind: each fetch must hold a "
     "whole batch",
     codes=("size-over-limit",),
+    incident="record-too-large",
 )
 
 SEGMENT_READ = Message(
