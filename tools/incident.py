@@ -431,6 +431,26 @@ def record_too_large(disk: Disk) -> None:
     change_metadata(disk, lambda _, value: value.replace(large, lowered))
 
 
+@incident("deleted-topic")
+def deleted_topic(disk: Disk) -> None:
+    """The topic users was deleted by mistake, and the broker was stopped before the minute was over after which it
+    deletes the files."""
+    metadata = "__cluster_metadata-0"
+    topic = disk.file("users-0/partition.metadata").read_text().split()[-1]
+    removal = b"\1\x09\0" + urlsafe_b64decode(topic + "==") + b"\0"  # RemoveTopicRecord, version 0
+    headers = [header for _, header in disk.batches(metadata)]
+    single = max(n for n, each in enumerate(headers) if each.recordCount == 1 and not each.isControlBatch)
+    batch = with_values(disk.batch(metadata, single), lambda *_: removal)
+    time = headers[-1].maxTimestamp + 20_000
+    times = {"baseTimestamp": time, "maxTimestamp": time}
+    disk.append(disk.log(metadata), changed(batch, baseOffset=disk.end(metadata), **times))
+    disk.file("users-0").rename(disk.file("users-0.5d0c1b2a394857667584938271605f4e-delete"))
+    for path in disk.root.glob("*-checkpoint"):
+        version, _, *lines = path.read_text().splitlines()
+        left = [line for line in lines if not line.startswith("users 0 ")]
+        path.write_text("\n".join([version, str(len(left)), *left, ""]))
+
+
 def change_metadata(disk: Disk, change: Callable[[int, bytes], bytes]) -> None:
     """Change values in the metadata snapshot."""
     snapshot = next(disk.file("__cluster_metadata-0").glob("*.checkpoint"))

@@ -32,7 +32,7 @@ KNOWN: dict[str, tuple[str, str]] = {
     "kafka-configs.sh": ("kafka.admin.ConfigCommand", "--bootstrap-server --alter --topic --add-config"),
     "kafka-consumer-groups.sh": (
         f"{TOOLS}consumer.group.ConsumerGroupCommand",
-        "--bootstrap-server --group --topic --reset-offsets --to-offset --from-file --execute",
+        "--bootstrap-server --group --topic --reset-offsets --to-offset --to-datetime --from-file --execute",
     ),
     "kafka-delete-records.sh": (f"{TOOLS}DeleteRecordsCommand", "--bootstrap-server --offset-json-file"),
     "kafka-transactions.sh find-hanging": (f"{TOOLS}TransactionsCommand find-hanging", "--bootstrap-server --topic"),

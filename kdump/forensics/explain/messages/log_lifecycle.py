@@ -140,6 +140,6 @@ DIRECTORY_DELETED = Message(
     action="If the topic was deleted by mistake: stop this broker with kill -9 within a minute, and copy the directory "
     "that ends in -delete",
     never="Do not create the topic again first: brokers that come back then delete or set aside their old copies",
-    incident="recreated-topic",
+    incident="deleted-topic",
     at_info=True,
 )
