@@ -46,7 +46,17 @@ def contents() -> dict[str, list[str]]:
     return {
         "Begin": ["install", "carry", "cli", INCIDENTS],
         "Commands": commands(),
-        "Reference": ["findings", "format", "messages", "json", "decoders", "api", "api-reference", "performance"],
+        "Reference": [
+            "findings",
+            "format",
+            "messages",
+            "json",
+            "decoders",
+            "api",
+            "api-reference",
+            "kafka-releases",
+            "performance",
+        ],
         "The project": ["contributing", "changelog", "fixtures", "corpus", "release"],
     }
 
