@@ -495,6 +495,49 @@ def test_every_path_of_a_command_is_quoted(tmp_path: Path, monkeypatch: pytest.M
         assert "; touch" not in text.replace(f"'{root}", "").replace("a disk; touch x", "")
 
 
+def compacted_disk(root: Path, sizes: list[tuple[int, int]], lone: int = 0) -> Path:
+    """Return a disk with a topic of a segment for each number and size of records with the same key, with `lone` bytes
+    under a key of its own in each, and an active one."""
+    copy_disk(CLEAN, root)
+    made, offset = [], 0
+    for index, (count, size) in enumerate(sizes):
+        data = b""
+        if lone:
+            data += keyed(offset, CLOCK - DAY, 1, key=b"lone%d" % index, value=b"l" * lone)
+            offset += 1
+        made.append(data + keyed(offset, CLOCK - DAY, count, value=b"v" * size))
+        offset += count
+    end = write(root / "orders-none-0", Made([*made, keyed(offset, CLOCK, 1)]))
+    checkpoint(root / "replication-offset-checkpoint", {"orders-none": end})
+    checkpoint(root / "recovery-point-offset-checkpoint", {"orders-none": end})
+    return root
+
+
+COMPACTED = ("--topic", "orders-none", "--config", "cleanup.policy=compact", "--keys")
+
+
+def test_what_compaction_frees_is_estimated_by_bytes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Many small records that are replaced free little: most bytes are those of a few records that stay."""
+    root = compacted_disk(tmp_path / "disk", [(400, 50)] * 3, lone=200_000)
+    full_at(monkeypatch)
+    (found,) = steps_of(rows(root, *COMPACTED, status=None), "compaction")
+    rolled = sum(path.stat().st_size for path in sorted((root / "orders-none-0").glob("*.log"))[:-1])
+    assert abs(found["frees"] - 0.1 * rolled) < 0.05 * rolled, (found["frees"], rolled)
+    assert found["isEstimate"]
+
+
+def test_compaction_states_how_to_set_the_ratio_back(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    root = compacted_disk(tmp_path / "disk", [(400, 50)] * 3)
+    full_at(monkeypatch)
+    ratio = ("--config", "min.cleanable.dirty.ratio=1")
+    (found,) = steps_of(rows(root, *COMPACTED, *ratio, status=None), "compaction")
+    assert found["command"].endswith("--add-config min.cleanable.dirty.ratio=0.01")
+    assert found["undo"].endswith("--delete-config min.cleanable.dirty.ratio")
+    assert "--bootstrap-controller" in found["text"], "the broker is down"
+    (found,) = steps_of(rows(root, *COMPACTED, status=None), "compaction")
+    assert (found["how"], found["command"], found["undo"]) == ("wait", "", "")
+
+
 def test_the_trials_brought_every_disk_back() -> None:
     """What real brokers did (tools/space_trials.py)."""
     trials = json.loads(TRIALS.read_text())

@@ -1,12 +1,13 @@
 """python -m tools.space_trials JARS [--only NAME,…] [--out docs/space-trials.json] [--compare]
 
-Fills the disk of a real broker to 100 % in six ways, tries to start the broker, follows the steps of `kdump space`
+Fills the disk of a real broker to 100 % in ten ways, tries to start the broker, follows the steps of `kdump space`
 alone, in their order, starts the broker, and reads every acknowledged record: all must be served, but for those below
-the log start offsets that a step that costs records has stated.
+the log start offsets that a step that costs records has stated. Of a compacted topic whose keys are written again, the
+last acknowledged record of each key must be served; of a topic whose segments become due, what retention keeps.
 
 JARS is a directory with the jars listed in tools/kafka-jars.xml. Each disk is a file system of its own, of 2.5 GiB;
 where none can be mounted (which takes root), nothing is tried, and the status is 0. --compare writes nothing, and exits
-with 1 if a trial does not end as in OUT. Needs Java 17, 10 GiB and 30 minutes.
+with 1 if a trial does not end as in OUT. Needs Java 17, 10 GiB and an hour.
 """
 
 from __future__ import annotations
@@ -32,6 +33,8 @@ RECORD = 50_000
 Result = dict[str, Any]
 REST = "rest.of.the.disk"
 """File next to the log directory that takes what a dying broker has left free."""
+KEYS = 4000
+"""Number of keys of a topic that is compacted."""
 EXTRA_SECONDS = 25
 """Seconds to wait in addition to what a step states."""
 
@@ -39,7 +42,8 @@ EXTRA_SECONDS = 25
 class Filling(NamedTuple):
     """A way to fill the disk. `fill` leaves it full, with the broker down; `topic`: written to until then; `brokers`:
     how many there are; `keys`: number of different keys, 0 for none; `seconds`: how much longer the broker takes until
-    it has deleted everything."""
+    it has deleted everything; `with_bundle`: the other broker's disk is given as a bundle; `compacted`: the topic whose
+    keys are written again, and how many there are; `options`: those of kdump."""
 
     what: str
     fill: Callable[[FullDisk, Path], None]
@@ -48,6 +52,9 @@ class Filling(NamedTuple):
     configs: str = ""
     keys: int = 0
     seconds: int = 0
+    with_bundle: bool = False
+    compacted: tuple[str, int] = ("", 0)
+    options: tuple[str, ...] = ()
 
 
 def write(cluster: FullDisk, acked: Path, *topics: str) -> None:
@@ -137,6 +144,35 @@ def cleaner(cluster: FullDisk, acked: Path) -> None:
         cluster.kill(FULL)
 
 
+def due_while_down(cluster: FullDisk, acked: Path) -> None:
+    """Fill the disk with records that become due only once the broker is down, and with others, and wait until then."""
+    cluster.create("clicks", 3, configs={"retention.ms": str(DAY)})
+    seconds = 170
+    until = time.monotonic() + seconds
+    due = f"clicks:{1200 * MB}:{RECORD}:0:{DAY - seconds * 1000}"
+    write(cluster, acked.with_name("of-due"), due)
+    to_the_end(cluster, acked, "clicks")
+    if any(cluster.root.glob("*/*.deleted")):
+        raise RuntimeError("segments were deleted before the disk was full")
+    time.sleep(max(0, until - time.monotonic()) + 10)
+
+
+def retention_bytes(cluster: FullDisk, acked: Path) -> None:
+    """Fill the disk with records that are all new: a lower retention.ms would free nothing."""
+    cluster.create("clicks", 3, configs={"retention.ms": "-1"})
+    to_the_end(cluster, acked, "clicks")
+
+
+def compaction(cluster: FullDisk, acked: Path) -> None:
+    configs = {"cleanup.policy": "compact", "min.cleanable.dirty.ratio": "1"}
+    cluster.create("users", 2, configs=configs)
+    cluster.create("events", 1)
+    for size in (RECORD, RECORD // 2):
+        write(cluster, acked, f"users:{600 * MB}:{size}:{KEYS}")
+    cluster.disk.fill("kafka/core.4711", leave=cluster.disk.free - (200 << 20))
+    to_the_end(cluster, acked, "events")
+
+
 FILLINGS = {
     "long-retention": Filling("one topic with too long retention; nothing else on the disk", long_retention, "clicks"),
     "deleted": Filling(
@@ -160,6 +196,25 @@ FILLINGS = {
         "users",
         keys=2_000_000,
         seconds=90,
+    ),
+    "due": Filling("one topic, half of which became due while the broker was down", due_while_down, "clicks"),
+    "retention-bytes": Filling(
+        "one topic of new records, on which only retention.bytes has an effect", retention_bytes, "clicks"
+    ),
+    "bundle": Filling(
+        "replicas that are complete on broker 2, of which there is a bundle only; a topic without any other replica",
+        replicas,
+        "local",
+        2,
+        with_bundle=True,
+    ),
+    "compaction": Filling(
+        "a compacted topic that was never cleaned, and a core dump",
+        compaction,
+        "events",
+        seconds=120,
+        compacted=("users", KEYS),
+        options=("--keys",),
     ),
 }
 
@@ -196,6 +251,29 @@ def run_command(cluster: FullDisk, command: str, away: Path) -> None:
         cluster.java_run(name, *words)
 
 
+def bundle(disk: Path, out: Path) -> Path:
+    """Write a bundle of the disk of a broker that is up."""
+    command = [sys.executable, "-m", "kdump", "bundle", str(disk), "--out", str(out), "--quiet"]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    if done.returncode not in (0, 1):
+        raise RuntimeError(done.stderr)
+    return out
+
+
+def keep_last(acked: Path, topic: str, keys: int) -> None:
+    """Of the topic's acknowledged records, keep the last of each key."""
+    last: dict[tuple[str, int], tuple[int, str]] = {}
+    others = []
+    for line in acked.read_text().splitlines():
+        name, partition, offset, number = line.split()
+        if name != topic:
+            others.append(line)
+        else:
+            key = (partition, int(number) % keys)
+            last[key] = max(last.get(key, (-1, "")), (int(offset), line))
+    acked.write_text("\n".join([*others, *(line for _, line in last.values())]) + "\n")
+
+
 def first_error(lines: list[str]) -> str:
     found = next((line for line in lines if "ERROR" in line or "No space left" in line), "")
     return re.sub(r"\S*/small/", "…/", found)[:200]
@@ -220,8 +298,12 @@ def trial(jars: Path, work: Path, name: str) -> Result:
                 cluster.kill(FULL)
             disk.fill(REST)
             before = disk.free
-            others = ["--with", str(work / "other-disk")] if filling.brokers > 1 else []
-            rows, status = kdump(str(cluster.root), *others, "--properties", str(cluster.properties(FULL)))
+            other = work / "other-disk"
+            if filling.with_bundle:
+                other = bundle(other, work / "broker-2.bundle")
+            others = ["--with", str(other)] if filling.brokers > 1 else []
+            properties = ("--properties", str(cluster.properties(FULL)))
+            rows, status = kdump(str(cluster.root), *others, *properties, *filling.options)
             steps = [row for row in rows if row["type"] == "spaceStep"]
             (summary,) = (row for row in rows if row["type"] == "space")
             room = before
@@ -237,6 +319,8 @@ def trial(jars: Path, work: Path, name: str) -> Result:
             time.sleep(wait)
             up = up and not cluster.ended(FULL)
             after = disk.free
+            if filling.compacted[0]:
+                keep_last(acked, *filling.compacted)
             served = cluster.check(acked) if up else {}
             writes = up and cluster.fill(work / "more", f"{filling.topic}:{MB}:{RECORD}:{filling.keys}") == "done"
     # What counts as said: a step that costs records states the log start offset of each partition.
@@ -249,7 +333,9 @@ def trial(jars: Path, work: Path, name: str) -> Result:
     lost = {
         partition: counts
         for partition, counts in served.items()
-        if counts["wrong"] or counts["missing"] or counts["logStart"] != said.get(partition, 0)
+        if counts["wrong"]
+        or counts["missing"]
+        or (counts["logStart"] != said[partition] if partition in said else counts["served"] < counts["acknowledged"])
     }
     freed = after - before
     return {

@@ -36,7 +36,7 @@ TITLES = {
     "reservedBlocks": "hand over the blocks reserved for root",
     "retention": "lower retention",
     "retentionDue": "wait for retention",
-    "compaction": "compact",
+    "compaction": "compaction",
     "replicas": "give up replicas that are complete elsewhere",
     "otherFiles": "move away files that are not Kafka's",
     "deleted": "remove deleted files",

@@ -151,6 +151,7 @@ def partition_answer(
         keys=case.drop.keys if case.drop else None,
         keysFit=case.drop.fits if case.drop else None,
         cleanedRecords=case.drop.records if case.drop else None,
+        cleanedBytes=case.drop.records_bytes if case.drop else None,
         droppedRecords=case.drop.dropped if case.drop else None,
         droppedBytes=case.drop.bytes if case.drop else None,
         damages=sum(segment.damages for segment in case.segments),

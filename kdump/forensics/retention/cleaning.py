@@ -37,14 +37,15 @@ AbortedOffsets = Mapping[int, Sequence[tuple[int, int]]]
 
 class CleaningResult(NamedTuple):
     """Result of a cleaning. `keys`: different keys in the dirty part; `capacity`: how many the cleaner's map can hold;
-    `fits`: whether it holds all of them, so that one cleaning is enough. `records`: records that it reads; `dropped`:
-    how many of these it removes, with `bytes` uncompressed bytes; `end`: the offset up to which it cleans
+    `fits`: whether it holds all of them, so that one cleaning is enough. `records`: records that it reads, with
+    `records_bytes` uncompressed bytes; `dropped`: how many of these it removes, with `bytes`; `end`: the offset up to which it cleans
     (exclusive)."""
 
     keys: int
     capacity: int
     fits: bool
     records: int
+    records_bytes: int
     dropped: int
     bytes: int
     end: int
@@ -106,7 +107,7 @@ def simulate_cleaning(
             reached = batch.lastOffset
         else:
             reached = upper - 1
-    seen = dropped = size = 0
+    seen = seen_size = dropped = size = 0
     has_horizons = DELETE_HORIZON.applies(release)
     horizon_of_segments = segment_horizon(segments, first_dirty, settings)
     with_data: set[int] = set()
@@ -132,10 +133,11 @@ def simulate_cleaning(
             all_go = _is_aborted(batch, aborted)
             for row in _rows(batch):
                 seen += 1
+                seen_size += row.size
                 if all_go or (row.offset <= latest and _goes(row, newest, is_due)):
                     dropped += 1
                     size += row.size
-    return CleaningResult(len(newest), capacity, not full, seen, dropped, size, latest + 1)
+    return CleaningResult(len(newest), capacity, not full, seen, seen_size, dropped, size, latest + 1)
 
 
 def _goes(row: _Row, newest: IdNumbers, is_due: bool) -> bool:

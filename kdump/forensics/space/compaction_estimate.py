@@ -11,13 +11,13 @@ from collections.abc import Iterator
 from kdump.forensics.retention.answers import PartitionRetention
 from kdump.forensics.retention.partition import RetentionQuery
 from kdump.forensics.retention.run import run_query
-from kdump.forensics.space.answers import CONFIG, NOTHING, SpaceKept, SpaceStep
+from kdump.forensics.space.answers import CONFIG, NOTHING, RUNNING, SpaceKept, SpaceStep
 from kdump.forensics.space.leftover_steps import step
-from kdump.forensics.space.lower_retention import RetainedTopic, alter_topic
+from kdump.forensics.space.lower_retention import BY_CONTROLLER, RetainedTopic, alter_topic, undo
 from kdump.format.count_text import count_text
 from kdump.log.errors import OnUnreadable
 
-RATIO = "min.cleanable.dirty.ratio=0.01"
+RATIO = "min.cleanable.dirty.ratio"
 ROOM = (
     "the cleaner first writes the cleaned segment next to the old ones: until it has replaced them, that needs the "
     "size of one segment"
@@ -25,7 +25,7 @@ ROOM = (
 
 
 def compaction_steps(
-    topic: RetainedTopic, question: RetentionQuery, on_unreadable: OnUnreadable, *, reads_keys: bool
+    topic: RetainedTopic, question: RetentionQuery, on_unreadable: OnUnreadable, *, reads_keys: bool, broker: str
 ) -> Iterator[SpaceStep | SpaceKept]:
     """Yield the step that makes the cleaner clean a compacted topic, or why its effect is not known."""
     rolled = sum(log.allocated(0, len(log.segments) - 1) for log in topic.logs)
@@ -39,9 +39,9 @@ def compaction_steps(
     waiting = []
     for log in topic.logs:
         for answer in run_query([log.usage.place.path], question, on_unreadable=on_unreadable):
-            if isinstance(answer, PartitionRetention) and answer.cleanedRecords and answer.droppedRecords:
+            if isinstance(answer, PartitionRetention) and answer.cleanedBytes and answer.droppedBytes:
                 reached = (answer.cleanBytes or 0) + (answer.cleanableBytes or 0)
-                frees += min(rolled, reached * answer.droppedRecords // answer.cleanedRecords)
+                frees += min(rolled, reached * answer.droppedBytes // answer.cleanedBytes)
                 if not answer.wouldClean:
                     waiting.append(answer.partition)
     if not frees:
@@ -50,8 +50,10 @@ def compaction_steps(
     text = f"the log cleaner drops replaced records of {topic.name}; {ROOM}"
     command = ""
     if waiting:
-        text += f"; {count_text(len(waiting), 'partition')} below min.cleanable.dirty.ratio"
-        command = alter_topic(topic.name, f"--add-config {RATIO}")
+        text += f"; {count_text(len(waiting), 'partition')} below {RATIO}"
+        command = alter_topic(topic.name, f"--add-config {RATIO}=0.01")
+        if broker != RUNNING:
+            text += f"; {BY_CONTROLLER}"
     yield step(
         "compaction",
         CONFIG if command else "wait",
@@ -65,4 +67,5 @@ def compaction_steps(
         freesAfter=None,
         text=text,
         command=command,
+        undo=undo(topic, RATIO) if command else "",
     )

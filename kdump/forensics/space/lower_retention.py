@@ -17,6 +17,7 @@ AGES = tuple(HOUR * each for each in (1, 2, 3, 6, 12)) + tuple(
 """Values of retention.ms that are tried, in ms."""
 SHARES = (0.75, 0.5, 0.25, 0.1)
 """Values of retention.bytes that are tried, as shares of the topic's largest partition."""
+BY_CONTROLLER = "while no broker is up, use --bootstrap-controller in place of --bootstrap-server"
 SHOWN = 4
 """Maximum number of values of retention.ms that are reported for a topic."""
 

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from kdump.forensics.space.answers import CONFIG, DUE, NOTHING, RECORDS, RUNNING, WAIT, SpaceCandidate, SpaceStep
 from kdump.forensics.space.file_systems import FileSystem
 from kdump.forensics.space.leftover_steps import DELETE_DELAY_MS, step
-from kdump.forensics.space.lower_retention import RetainedTopic
+from kdump.forensics.space.lower_retention import BY_CONTROLLER, RetainedTopic
 from kdump.format.count_text import count_text
 
 INITIAL_DELAY_MS, CHECK_MS = 30_000, 300_000
@@ -84,7 +84,7 @@ def lower_step(chosen: SpaceCandidate, broker: str) -> SpaceStep:
         "lose these records"
     )
     if broker != RUNNING:
-        text += "; while no broker is up, use --bootstrap-controller in place of --bootstrap-server"
+        text += f"; {BY_CONTROLLER}"
     return step(
         "retention",
         CONFIG,

@@ -355,7 +355,9 @@ class _SpaceRun:
             now=self.now, given=self.question.given, deep=False, keys=True, limits=self.question.limits
         )
         for topic in topics[: self.question.limit]:
-            for found in compaction_steps(topic, query, self.count_unread, reads_keys=self.question.keys):
+            for found in compaction_steps(
+                topic, query, self.count_unread, reads_keys=self.question.keys, broker=self.state
+            ):
                 (steps if isinstance(found, SpaceStep) else kept).append(found)  # type: ignore[arg-type]
         if self.has_others:
             for found in replica_steps(topics, self.copies, self.broker.node_id, self.question.limit, self.state):
