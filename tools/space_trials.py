@@ -338,6 +338,9 @@ def trial(jars: Path, work: Path, name: str) -> Result:
         or (counts["logStart"] != said[partition] if partition in said else counts["served"] < counts["acknowledged"])
     }
     freed = after - before
+    is_back = bool(up and writes and served and not lost and freed > 0)
+    if not is_back:
+        print(json.dumps(rows), *cluster.log(FULL)[-30:], sep="\n", file=sys.stderr)
     return {
         "name": name,
         "what": filling.what,
@@ -362,7 +365,7 @@ def trial(jars: Path, work: Path, name: str) -> Result:
             each["acknowledged"] - each["served"] for name, each in served.items() if name in said and name not in lost
         ),
         "lost": lost,
-        "isBack": bool(up and writes and served and not lost and freed > 0),
+        "isBack": is_back,
     }
 
 

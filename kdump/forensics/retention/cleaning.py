@@ -38,8 +38,8 @@ AbortedOffsets = Mapping[int, Sequence[tuple[int, int]]]
 class CleaningResult(NamedTuple):
     """Result of a cleaning. `keys`: different keys in the dirty part; `capacity`: how many the cleaner's map can hold;
     `fits`: whether it holds all of them, so that one cleaning is enough. `records`: records that it reads, with
-    `records_bytes` uncompressed bytes; `dropped`: how many of these it removes, with `bytes`; `end`: the offset up to which it cleans
-    (exclusive)."""
+    `records_bytes` uncompressed bytes; `dropped`: how many of these it removes, with `bytes`; `end`: the offset up to
+    which it cleans (exclusive)."""
 
     keys: int
     capacity: int
