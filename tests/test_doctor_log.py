@@ -292,16 +292,18 @@ def test_nothing_is_listed_or_read_again_for_a_log(tmp_path: Path) -> None:
     log.write_text("".join(lines) + RECORD_SIZE.read_text())
     for place in (disk, *(each for each in disk.iterdir() if each.is_dir())):
         os.utime(place, (1, 1))  # a directory that changed just now is not trusted
-    seen, often = [], []
+    seen, often, roots = [], [], []
     for arguments in ([], ["--log", log]):
         with CALLS.count():
             run("doctor", disk, *arguments, *NOW)
         listed = {path: number for path, number in CALLS.listed.items() if path.startswith(str(disk))}
         seen_again = listed.pop(f"{disk}/__cluster_metadata-0")  # to see whether a broker has written to it
+        roots.append(listed.pop(str(disk)))  # for the log start offsets of the partitions that the log names
         opened = {path: number for path, number in CALLS.opened.items() if "__cluster_metadata-0/0" in path}
         seen.append((listed, opened))
         often.append(seen_again)
     assert seen[0] == seen[1]
     assert len(seen[0][1]) > 1
     assert often[1] <= often[0] + 1
+    assert roots[1] <= roots[0] + 1
     assert len(names) == 20
