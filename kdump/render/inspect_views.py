@@ -23,7 +23,7 @@ from kdump.render.decoded_values import lines
 from kdump.render.escape import path_text, printable
 from kdump.render.hexdump import Hexdump
 from kdump.render.inspect_columns import DECODED, TableDecoder, columns_of, header_pieces, refuse_unknown
-from kdump.render.inspect_objects import batch_object, entry_object, record_object, region_object
+from kdump.render.inspect_objects import Object, batch_object, entry_object, record_object, region_object
 from kdump.render.long_record import record_line
 from kdump.render.long_value import LARGE, bytes_text_pieces
 from kdump.render.record_template import Part, render
@@ -242,7 +242,7 @@ class JsonView:
     def entry(self, target: Target, entry: Entry) -> int:
         if not entry.type:
             return 0
-        self.output.line(jsonl.line(entry_object(target, entry)))
+        self._write(entry_object(target, entry))
         return 1
 
     def finding(self, finding: Finding) -> None:
@@ -250,7 +250,7 @@ class JsonView:
 
     def batch(self, target: Target, batch: Batch, records: Iterable[Record]) -> int:
         if not self.records:
-            self.output.line(jsonl.line(batch_object(target, batch)))
+            self._write(batch_object(target, batch))
             self._findings(noted_and_count_findings(target, batch))
             return 1
         noted = list(noted_findings(target, batch))
@@ -258,14 +258,7 @@ class JsonView:
         rows = 0
         decoding = self.decoding if self.decoding and self.decoding.decoder(target) else None
         for record in records:
-            reading = decoding.read(target, record) if decoding else None
-            if record.end - record.start > LARGE:
-                for part in record_line(target, record, reading):
-                    self.output.write(part)
-            elif reading is not None and (line := self.decoded_lines.line(target, record, reading)) is not None:
-                self.output.write(line + b"\n")
-            else:
-                self.output.line(jsonl.line(record_object(target, record, reading)))
+            self._record(target, record, decoding)
             if record.is_control or record.crc is not None:
                 self._findings(record_findings(target, record))
             rows += 1
@@ -273,11 +266,24 @@ class JsonView:
         return rows
 
     def region(self, target: Target, region: Region, window: Window) -> None:
-        self.output.line(jsonl.line(region_object(target, region)))
+        self._write(region_object(target, region))
 
     def _findings(self, findings: Iterable[Finding]) -> None:
         for finding in findings:
-            self.output.line(jsonl.line(answer_object(finding)))
+            self._write(answer_object(finding))
+
+    def _record(self, target: Target, record: Record, decoding: RecordDecoder | None) -> None:
+        reading = decoding.read(target, record) if decoding else None
+        if record.end - record.start > LARGE:
+            for part in record_line(target, record, reading):
+                self.output.write(part)
+        elif reading is not None and (line := self.decoded_lines.line(target, record, reading)) is not None:
+            self.output.write(line + b"\n")
+        else:
+            self._write(record_object(target, record, reading))
+
+    def _write(self, answer: Object) -> None:
+        self.output.line(jsonl.line(answer))
 
     def tick(self) -> None:
         self.output.tick()

@@ -2,18 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-
-from kdump import jsonl
-from kdump.answer import Object, answer_object
-from kdump.check.finding import Finding
-from kdump.check.rules.records import noted_and_count_findings, noted_findings, record_findings
-from kdump.log.entries import Entry
+from kdump.answer import Object
+from kdump.decode.record_decoder import RecordDecoder
 from kdump.log.paths import Target
 from kdump.log.record import Record
-from kdump.log.region import Batch, Region
-from kdump.log.window import Window
-from kdump.render.inspect_objects import batch_object, entry_object, region_object
+from kdump.render.inspect_views import JsonView
 from kdump.render.redaction import Redaction, redacted_record
 from kdump.render.stdout import Output
 
@@ -21,57 +14,20 @@ PATHS = ("file", "source")
 """Keys whose values are paths."""
 
 
-class RedactedView:
-    """As JsonView, in the same order."""
+class RedactedView(JsonView):
+    """JSON Lines in which the redaction replaces what it applies to. Nothing is decoded."""
 
     def __init__(self, output: Output, redaction: Redaction, *, records: bool) -> None:
-        self.output, self.redaction, self.records = output, redaction, records
+        super().__init__(output, records=records)
+        self.redaction = redaction
 
-    def file(self, target: Target) -> None:
-        pass
+    def _record(self, target: Target, record: Record, decoding: RecordDecoder | None) -> None:
+        super()._write(redacted_record(self.redaction, target, record))
 
-    def entry(self, target: Target, entry: Entry) -> int:
-        if not entry.type:
-            return 0
-        self._write(entry_object(target, entry))
-        return 1
-
-    def finding(self, finding: Finding) -> None:
-        self._findings([finding])
-
-    def batch(self, target: Target, batch: Batch, records: Iterable[Record]) -> int:
-        if not self.records:
-            self._write(batch_object(target, batch))
-            self._findings(noted_and_count_findings(target, batch))
-            return 1
-        noted = list(noted_findings(target, batch))
-        self._findings(noted)
-        rows = 0
-        for record in records:
-            self.output.line(jsonl.line(redacted_record(self.redaction, target, record)))
-            if record.is_control or record.crc is not None:
-                self._findings(record_findings(target, record))
-            rows += 1
-        self._findings(finding for finding in noted_and_count_findings(target, batch) if finding not in noted)
-        return rows
-
-    def region(self, target: Target, region: Region, window: Window) -> None:
-        self._write(region_object(target, region))
-
-    def _findings(self, findings: Iterable[Finding]) -> None:
-        for finding in findings:
-            self._write(answer_object(finding))
-
-    def _write(self, out: Object) -> None:
+    def _write(self, answer: Object) -> None:
         for name in PATHS:
-            if name in out:
-                out[name] = self.redaction.path(out[name])
-        if isinstance(out.get("topic"), str):
-            out["topic"] = self.redaction.topic(out["topic"])
-        self.output.line(jsonl.line(out))
-
-    def tick(self) -> None:
-        self.output.tick()
-
-    def end(self) -> None:
-        self.output.flush()
+            if name in answer:
+                answer[name] = self.redaction.path(answer[name])
+        if isinstance(answer.get("topic"), str):
+            answer["topic"] = self.redaction.topic(answer["topic"])
+        super()._write(answer)
