@@ -38,7 +38,7 @@ LOG_HELP = (
     "Also explain this log of the broker (server.log, also compressed, or - for standard input), next to what is on "
     "the disks; repeatable. Times without a zone are in that of --tz."
 )
-BUDGET = "Spend at most this long on each question; what was not examined then is named.  [60s]"
+BUDGET = "Spend at most this long on each question; what was not examined is listed.  [60s]"
 
 
 @dataclass(frozen=True)

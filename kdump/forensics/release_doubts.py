@@ -11,12 +11,12 @@ from kdump.state.releases import Difference
 
 def release_doubts(places: Iterable[PartitionInput], rules: tuple[Difference, ...]) -> Iterator[Note]:
     """Yield a note for each log directory on which several releases are possible that differ in one of `rules`."""
-    told: set[tuple[str, str]] = set()
+    reported: set[tuple[str, str]] = set()
     for place in places:
         applied, source = place.known.release, place.partition.source
         if not applied.doubt or not any(rule.is_open(applied) for rule in rules):
             continue
         text = f"the rules of Kafka {applied.release} are applied, but {applied.doubt} (--kafka-version)"
-        if (source, text) not in told:
-            told.add((source, text))
+        if (source, text) not in reported:
+            reported.add((source, text))
             yield Note(source, text)

@@ -92,7 +92,9 @@ class DoctorReport(Sink[DoctorAnswer]):
         of = f"broker {disk.nodeId} of cluster {disk.clusterId}" if disk.nodeId else "no broker known"
         shut = {True: "clean shutdown", False: "UNCLEAN SHUTDOWN", None: "no broker has run here"}[disk.clean]
         if disk.process is not None:
-            shut = f"A BROKER IS RUNNING on it (process {disk.process}): what is said about its startup is for a start "
+            shut = (
+                f"A BROKER IS RUNNING on it (process {disk.process}): what is stated about its startup is for a start "
+            )
             shut += "after a kill"
         self._text(f"{disk.path}: {of}, {count_text(disk.partitions, 'partition')}; {shut}", disk.path, "head")
 

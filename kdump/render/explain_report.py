@@ -23,7 +23,7 @@ SHORT = 300
 LEVEL_STYLE = {"FATAL": "bad", "ERROR": "bad", "WARN": "torn"}
 MOST_EXCEPTIONS = 3
 """Maximum number of exceptions that are shown of a message without --full."""
-MOST_UNKNOWN = 20
+MAX_UNKNOWN = 20
 """Maximum number of unknown messages that are shown without --full."""
 
 
@@ -135,7 +135,7 @@ class ExplainReport(Sink[Any]):
         kinds = len(found)
         title = f"unknown: {count_text(summary.unknown, 'message')} of {count_text(kinds, 'kind')}"
         self._text(f"{title}, which kdump does not explain; the first of each:", title, "torn")
-        shown = found if self.full else found[:MOST_UNKNOWN]
+        shown = found if self.full else found[:MAX_UNKNOWN]
         for each in shown:
             logger = f"{printable(each.logger)}: " if each.logger else ""
             text = each.text if self.full or len(each.text) <= SHORT else each.text[:SHORT] + "…"

@@ -47,12 +47,12 @@ def width(text: str) -> int:
 
 
 def cut_start(text: str, room: int) -> str:
-    """Truncate the text to at most `room` columns, and keep its end, which tells paths apart."""
+    """Truncate the text to at most `room` columns, and keep its end, in which paths differ."""
     return text if width(text) <= room else "…" + _end(text, room - 1) if room > 0 else ""
 
 
 def cut_middle(text: str, room: int) -> str:
-    """Truncate the text to at most `room` columns, and keep both ends, which tell names apart."""
+    """Truncate the text to at most `room` columns, and keep both ends, in which names differ."""
     if width(text) <= room:
         return text
     kept = (room - 1) // 2

@@ -9,7 +9,7 @@ from typing import Any
 from kdump.core.header_columns import HeaderColumns, add_producers
 from kdump.log.region import Batch
 
-MOST = 50_000
+MAX_PRODUCERS = 50_000
 """Number of producers of a segment whose sums are held in memory; then they are written."""
 NAMES = ("batches", "records", "size", "firstTimestamp", "lastTimestamp")
 
@@ -23,7 +23,7 @@ class ProducerSums:
     @property
     def is_full(self) -> bool:
         """Whether the rows should be taken now."""
-        return len(self.sums) >= MOST
+        return len(self.sums) >= MAX_PRODUCERS
 
     def batch(self, batch: Batch) -> None:
         """Add one batch."""

@@ -1,4 +1,4 @@
-"""Entries that a truncation leaves in a preallocated index, behind those that count: AbstractIndex.truncateToEntries
+"""Entries that a truncation leaves in a preallocated index, after those that count: AbstractIndex.truncateToEntries
 changes only the number of entries that the running broker knows."""
 
 from __future__ import annotations

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from kdump.forensics.explain.answers import Explanation, ExplanationSummary
-from kdump.forensics.explain.grouping import MOST_UNKNOWN, Groups
+from kdump.forensics.explain.grouping import MAX_UNKNOWN, Groups
 from kdump.forensics.explain.log_entries import LONGEST_LINE, SEVERE, Entry, LogReader
 from kdump.forensics.explain.run import explain_log, explain_text, literals
 from tests.forensics.explaining import LOGS, whole_logs
@@ -149,13 +149,13 @@ def test_hostile_input(data: bytes, tmp_path: Path) -> None:
 
 def test_unknown_kinds_are_bounded(tmp_path: Path) -> None:
     path = tmp_path / "x.log"
-    words = ("".join(chr(97 + int(digit)) for digit in str(number)) for number in range(3 * MOST_UNKNOWN))
+    words = ("".join(chr(97 + int(digit)) for digit in str(number)) for number in range(3 * MAX_UNKNOWN))
     path.write_text("".join(f"ERROR {word} happened (a.B)\n" for word in words))
     *found, summary = explain_log(str(path))
     assert isinstance(summary, ExplanationSummary)
-    assert len(found) == MOST_UNKNOWN
-    assert summary.unknown == 3 * MOST_UNKNOWN
-    assert summary.notListed == 2 * MOST_UNKNOWN
+    assert len(found) == MAX_UNKNOWN
+    assert summary.unknown == 3 * MAX_UNKNOWN
+    assert summary.notListed == 2 * MAX_UNKNOWN
 
 
 def test_repeated_messages_are_one() -> None:

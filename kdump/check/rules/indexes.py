@@ -268,7 +268,7 @@ class IndexRule(Rule):
         self.rest(part)
         others = (INDEX_PADDING.code, self.size_invalid.code)
         is_open = part.last and part.recovers is not False and INDEX_PADDING.code in self.reported
-        # Behind a truncation, entries fit only by chance: most of the rest is wrong.
+        # After a truncation, old entries match only by chance: most of the rest is wrong.
         is_rest_wrong = self.confirmed < sum(n for code, (_, n) in self.reported.items() if code not in others)
         for finding, count in self.reported.values():
             if is_open and is_rest_wrong and finding.code not in others:

@@ -11,9 +11,9 @@ from kdump.forensics.explain.commands import partition_of
 from kdump.forensics.explain.log_entries import LEVELS, SEVERE, Entry
 from kdump.forensics.explain.message import CAUSE, Message
 
-MOST_GROUPS = 2000
+MAX_GROUPS = 2000
 """Maximum number of explanations. Further entries are added to one explanation for each message."""
-MOST_UNKNOWN = 500
+MAX_UNKNOWN = 500
 """Maximum number of kinds of unknown entries. Further ones are only counted."""
 LONGEST_TEXT = 2000
 LONGEST_EXCEPTION = 1000
@@ -98,7 +98,7 @@ class Groups:
         self.known += 1
         subject = "" if entry.level in ROUTINE else _subject(reading.parts)
         key = (reading.message.name, subject)
-        if key not in self._known and len(self._known) >= MOST_GROUPS:
+        if key not in self._known and len(self._known) >= MAX_GROUPS:
             key = (reading.message.name, "")
         found = self._known.get(key)
         if found is None:
@@ -123,7 +123,7 @@ class Groups:
         shape = entry.logger + _VARIABLE.sub("#", without_context(entry.text)[0][:200])
         found = self._unknown.get(shape)
         if found is None:
-            if len(self._unknown) >= MOST_UNKNOWN:
+            if len(self._unknown) >= MAX_UNKNOWN:
                 self.unknown_more += 1
                 return
             found = self._unknown[shape] = _explanation(entry, None, without_context(entry.text)[1])

@@ -71,7 +71,7 @@ def explain_log(
     on_progress: Callable[[int], None] = lambda count: None,
 ) -> Iterator[Explanation | ExplanationSummary]:
     """Yield the explanations of a log: a file, also compressed with gzip or zstd, or - for standard input; then the
-    summary. Reads it once, with memory for the explanations alone (at most MOST_GROUPS and MOST_UNKNOWN of them).
+    summary. Reads it once, with memory for the explanations alone (at most MAX_GROUPS and MAX_UNKNOWN of them).
 
     `disk`: looks up what the messages are about; `zone`: time zone of the log, if its times have none. `on_progress` is
     called with numbers of bytes read. Raises SourceError if the log cannot be opened; if it cannot be read to its end,

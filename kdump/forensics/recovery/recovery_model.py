@@ -35,7 +35,7 @@ PER_LOG = 0.002
 WARM_UP = 0.55
 """Seconds until the JVM has compiled what recovery executes."""
 OVERLAP = 0.1
-"""Part of the shorter of reading and computing that is not hidden behind the longer."""
+"""Part of the shorter of reading and computing that does not run in parallel with the longer."""
 PROCESSOR_SHARE = 1.3
 """Seconds of all processors per second that a recovery thread computes: the JVM also collects garbage and compiles."""
 PAGE = 4096

@@ -13,7 +13,7 @@ from kdump.log.region import Batch
 from kdump.log.segment_summary import summarize_headers
 
 MOST_OFFSETS = 10_000_000
-"""Records are counted in at most so many offsets: a terabyte of headers takes minutes."""
+"""Maximum number of offsets in which records are counted: a terabyte of headers takes minutes."""
 
 
 class RecordCounter:
@@ -24,7 +24,7 @@ class RecordCounter:
         self._known: dict[tuple[str, int, int], int | None] = {}
 
     def count(self, path: str, first: int, end: int) -> int | None:
-        """Return the number of records at the offsets first..end-1; None if it cannot be told."""
+        """Return the number of records at the offsets first..end-1; None if it is unknown."""
         if end - first > MOST_OFFSETS:
             return None
         key = path, first, end

@@ -1,4 +1,4 @@
-"""What the next cleaning of compacted topics frees: an estimate, because the cleaner's output is compressed anew, and
+"""What the next cleaning of compacted topics frees: an estimate, because the cleaner's output is compressed again, and
 records of one batch go one by one.
 
 The largest compacted partitions are read for that (`kdump retention --keys`), if asked for.

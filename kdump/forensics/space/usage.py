@@ -123,7 +123,7 @@ def partition_usage(place: PartitionDirectory, on_unreadable: OnUnreadable) -> P
     """Return what occupies a partition directory."""
     found = PartitionUsage(place)
     logs: dict[int, tuple[int, int, int]] = {}
-    beside: dict[int, int] = {}
+    of_indexes: dict[int, int] = {}
     for name, path, is_directory, size, allocated, linked, modified in _stats(place.path, on_unreadable):
         found.allocated += allocated
         found.linked += linked
@@ -153,12 +153,12 @@ def partition_usage(place: PartitionDirectory, on_unreadable: OnUnreadable) -> P
         elif offset is not None and kind is file_kinds.SEGMENT and name.endswith(".log"):
             logs[offset] = (size, allocated, modified)
         elif offset is not None and kind in WITH_SEGMENT:
-            beside[offset] = beside.get(offset, 0) + allocated
+            of_indexes[offset] = of_indexes.get(offset, 0) + allocated
     for offset in sorted(logs):
         size, allocated, modified = logs[offset]
         found.bases.append(offset)
         found.sizes.append(size)
-        found.allocs.append(allocated + beside.get(offset, 0))
+        found.allocs.append(allocated + of_indexes.get(offset, 0))
         found.times.append(modified)
     return found
 
