@@ -28,6 +28,9 @@ SHELL = frozenset("|&;<>$`*?")
 """Characters of a command that only a shell understands."""
 PATIENCE = 0.2
 """Maximum seconds for which lines wait to be followed by more than fit on the screen."""
+MAX_HELD = 1 << 20
+"""Maximum bytes of output that are kept to be shown in the pager, too: more than any screen has. A value without line
+breaks may be longer than memory."""
 STDOUT = 1
 
 _started: list[Pager] = []
@@ -99,6 +102,8 @@ class Pager:
         self._lock = threading.RLock()
         self._all: list[bytes] = []
         """The output so far, until the pager starts."""
+        self._size = 0
+        """Its size in bytes."""
         self._held: list[bytes] = []
         """Its end that has not been written."""
         self._timer: threading.Timer | None = None
@@ -114,8 +119,9 @@ class Pager:
             text = bytes(data)
             self._all.append(text)
             self._held.append(text)
+            self._size += len(text)
             self._left -= self._lines(text)
-            if self._left < 0:
+            if self._left < 0 or self._size > MAX_HELD:
                 self._overflow()
             elif self._timer is None:
                 self._timer = threading.Timer(PATIENCE, self.release)

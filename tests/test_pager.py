@@ -200,3 +200,18 @@ def test_a_signal_ends_the_pager_too(in_less: Run) -> None:
     os.kill(in_less.process.pid, signal.SIGTERM)
     status, _ = in_less.end()
     assert status == -signal.SIGTERM
+
+
+def test_a_value_without_line_breaks_is_not_held(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What is kept for the pager is bounded, however long a line is."""
+    written: list[int] = []
+    monkeypatch.setattr(pager, "_put", lambda data: written.append(len(data)))
+    monkeypatch.setattr(pager.Pager, "_start", lambda self: True)
+    one = pager.Pager(["true"])
+    piece = b"x" * 65536
+    for count in range(1, 100):
+        one.write(piece)
+        assert sum(map(len, one._all)) <= pager.MAX_HELD
+        assert sum(written) >= count * len(piece) - pager.MAX_HELD - len(piece)
+    one.release()
+    assert sum(written) == 99 * len(piece)
