@@ -30,12 +30,13 @@ class Brokers(NamedTuple):
 
 
 class _Directory(NamedTuple):
-    """What meta.properties states of a log directory."""
+    """A path, the log directories at or below it, and what meta.properties states if there is one of them."""
 
     path: str
-    cluster: str | None
-    node: int | None
-    directory: str | None
+    places: list[str]
+    cluster: str | None = None
+    node: int | None = None
+    directory: str | None = None
 
 
 def brokers(paths: Iterable[str], limits: Limits) -> Brokers:
@@ -68,38 +69,27 @@ def brokers(paths: Iterable[str], limits: Limits) -> Brokers:
 
 
 def _directory(path: str) -> _Directory:
-    nothing = _Directory(path, None, None, None)
     if path == "-" or is_url(path) or not file_system.isdir(path):
-        return nothing
+        return _Directory(path, [])
     try:
         place = directory_at(path)
-        if not isinstance(place, LogDirectory):
-            collector = UnlistedCollector(lambda error: None)
-            below = [each for each in find_directories(path, collector) if isinstance(each, LogDirectory)]
-            if len(below) != 1:
-                return nothing
-            place = below[0]
+        collector = UnlistedCollector(lambda error: None)
+        found = [place] if isinstance(place, LogDirectory) else list(find_directories(path, collector))
     except (OSError, SourceError):
-        return nothing
-    ids = with_node_id(properties(place.files.get("meta.properties")))
-    return _Directory(path, ids.get("cluster.id"), parse_int(ids.get("node.id")), ids.get("directory.id"))
+        return _Directory(path, [])
+    here = [each for each in found if isinstance(each, LogDirectory)]
+    places = [each.path for each in here]
+    if len(here) != 1:
+        return _Directory(path, places)
+    ids = with_node_id(properties(here[0].files.get("meta.properties")))
+    return _Directory(path, places, ids.get("cluster.id"), parse_int(ids.get("node.id")), ids.get("directory.id"))
 
 
 def _newest(found: list[_Directory], limits: Limits) -> tuple[MetadataImage | None, str]:
     """Return the metadata with the highest end offset, one at a time in memory, and where it is."""
     newest: tuple[MetadataImage | None, str] = None, ""
-    for each in found:
-        for place in _places(each.path):
-            metadata = read_metadata(place, limits)
-            if metadata is not None and (newest[0] is None or metadata.end_offset > newest[0].end_offset):
-                newest = metadata, place
+    for place in (place for each in found for place in each.places):
+        metadata = read_metadata(place, limits)
+        if metadata is not None and (newest[0] is None or metadata.end_offset > newest[0].end_offset):
+            newest = metadata, place
     return newest
-
-
-def _places(path: str) -> list[str]:
-    if not file_system.isdir(path):
-        return []
-    if isinstance(directory_at(path), LogDirectory):
-        return [path]
-    collector = UnlistedCollector(lambda error: None)
-    return [each.path for each in find_directories(path, collector) if isinstance(each, LogDirectory)]
