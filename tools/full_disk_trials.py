@@ -11,9 +11,7 @@ with what OUT records of the broker.
 
 from __future__ import annotations
 
-import argparse
 import importlib
-import json
 import os
 import re
 import shutil
@@ -30,6 +28,7 @@ from kdump.forensics.restart.restart_plan import restart_plan
 from tools.trials.cluster import KAFKA, Cluster
 from tools.trials.foretell import public_directory
 from tools.trials.node import Node
+from tools.trials.recorded_results import RecordedResults, chosen, trial_options
 from tools.trials.restart import OFFLINE, _tells
 
 Result = dict[str, Any]
@@ -138,23 +137,16 @@ def _offline(lines: list[str]) -> list[str]:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("jars", type=Path)
+    parser = trial_options(__doc__, "docs/full-disk-trials.json")
     parser.add_argument("disks", type=Path)
-    parser.add_argument("--only", default="")
     parser.add_argument("--again", action="store_true")
-    parser.add_argument("--out", type=Path, default=Path("docs/full-disk-trials.json"))
     options = parser.parse_args()
-    only = set(filter(None, options.only.split(",")))
-    known = {each["name"]: each for each in json.loads(options.out.read_text())} if options.out.exists() else {}
-    for case in CASES:
-        if only and case.name not in only:
-            continue
-        recorded = known[case.name] if options.again else None
-        known[case.name] = trial(options.jars.resolve(), options.disks.resolve(), case, recorded)
-        print(f"{case.name}: {known[case.name]['differences'] or 'agrees'}", file=sys.stderr, flush=True)
-        ordered = [known[each.name] for each in CASES if each.name in known]
-        options.out.write_text(json.dumps(ordered, indent=1) + "\n")
+    record = RecordedResults(options.out, CASES)
+    for case in chosen(CASES, options.only):
+        recorded = record.by_name[case.name][0] if options.again else None
+        result = trial(options.jars.resolve(), options.disks.resolve(), case, recorded)
+        print(f"{case.name}: {result['differences'] or 'agrees'}", file=sys.stderr, flush=True)
+        record.keep(case.name, [result])
 
 
 if __name__ == "__main__":

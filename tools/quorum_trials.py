@@ -10,8 +10,6 @@ JARS is a directory with the jars listed in tools/kafka-jars.xml. Needs Java 17,
 
 from __future__ import annotations
 
-import argparse
-import json
 import re
 import shutil
 import subprocess
@@ -24,6 +22,7 @@ from typing import Any, NamedTuple
 from kdump.forensics.restart.plan_values import STOPPED
 from kdump.forensics.restart.restart_plan import restart_plan
 from tools.trials.cluster import KAFKA, START_SECONDS, Cluster, free_port
+from tools.trials.recorded_results import RecordedResults, chosen, trial_options
 
 Result = dict[str, Any]
 CLUSTER, DIRECTORIES = "FN96DRb6S3GeSIQS03itlw", {1: "iAgH5VBLppbNjuKAyjYpcA", 2: "oE8qcd_iUG6Hx2IlmSa0HQ"}
@@ -227,20 +226,12 @@ def trial(jars: Path, case: Case) -> Result:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("jars", type=Path)
-    parser.add_argument("--only", default="")
-    parser.add_argument("--out", type=Path, default=Path("docs/quorum-trials.json"))
-    options = parser.parse_args()
-    only = set(filter(None, options.only.split(",")))
-    known = {each["name"]: each for each in json.loads(options.out.read_text())} if options.out.exists() else {}
-    for case in CASES:
-        if only and case.name not in only:
-            continue
-        known[case.name] = trial(options.jars.resolve(), case)
-        print(f"{case.name}: {known[case.name]['differences'] or 'agrees'}", file=sys.stderr, flush=True)
-        ordered = [known[each.name] for each in CASES if each.name in known]
-        options.out.write_text(json.dumps(ordered, indent=1) + "\n")
+    options = trial_options(__doc__, "docs/quorum-trials.json").parse_args()
+    record = RecordedResults(options.out, CASES)
+    for case in chosen(CASES, options.only):
+        result = trial(options.jars.resolve(), case)
+        print(f"{case.name}: {result['differences'] or 'agrees'}", file=sys.stderr, flush=True)
+        record.keep(case.name, [result])
 
 
 if __name__ == "__main__":

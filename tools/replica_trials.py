@@ -11,7 +11,6 @@ JARS is a directory with the jars listed in tools/kafka-jars.xml. Needs Java 17,
 
 from __future__ import annotations
 
-import argparse
 import json
 import re
 import shutil
@@ -25,6 +24,7 @@ from typing import Any, NamedTuple
 from kdump.forensics.restart.replica_answer import PartitionReplicas
 from kdump.forensics.restart.restart_cluster import ClusterPlan, restart_cluster
 from tools.trials.cluster import KAFKA
+from tools.trials.recorded_results import RecordedResults, chosen, trial_options
 from tools.trials.replicas import BROKERS, Replicas
 
 Result = dict[str, Any]
@@ -311,20 +311,10 @@ def told(plan: ClusterPlan, order: tuple[int, ...]) -> Result:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("jars", type=Path)
-    parser.add_argument("--only", default="")
-    parser.add_argument("--out", type=Path, default=Path("docs/replica-trials.json"))
-    options = parser.parse_args()
-    only = set(filter(None, options.only.split(",")))
-    known = json.loads(options.out.read_text()) if options.out.exists() else []
-    for case in CASES:
-        if only and case.name not in only:
-            continue
-        known = [each for each in known if each["name"] != case.name] + trial(options.jars.resolve(), case)
-        names = [each.name for each in CASES]
-        known.sort(key=lambda each: names.index(each["name"]))
-        options.out.write_text(json.dumps(known, indent=1) + "\n")
+    options = trial_options(__doc__, "docs/replica-trials.json").parse_args()
+    record = RecordedResults(options.out, CASES)
+    for case in chosen(CASES, options.only):
+        record.keep(case.name, trial(options.jars.resolve(), case))
 
 
 if __name__ == "__main__":
