@@ -48,6 +48,25 @@ def test_standard_input() -> None:
     assert objects(stdin=text)[0] == objects("-", stdin=text)[0] == objects(LOG)[0]
 
 
+BARE = "Record size 0 is less than the minimum record overhead (14)"
+
+
+def test_messages_without_a_level() -> None:
+    """As jq or grep -o print them."""
+    found, unknown, summary = objects("-", stdin=f"{BARE}\n\nno such message\n\tat kafka.log.Log(Log.scala)\n".encode())
+    assert (found["message"], found["line"]) == ("record-size-below-minimum", 1)
+    assert (unknown["message"], unknown["line"], unknown["text"]) == (None, 3, "no such message")
+    assert (summary["lines"], summary["known"], summary["unknown"]) == (4, 1, 1)
+
+
+@pytest.mark.parametrize(
+    "text", [b"[2026-11-24 10:00:00,000] INFO fine (kafka.log)\nline two\n", b"\0binary\n", b"a\n" * 40_000]
+)
+def test_lines_that_are_no_messages_are_not_unknown(text: bytes) -> None:
+    (summary,) = objects("-", stdin=text)
+    assert (summary["known"], summary["unknown"]) == (0, 0)
+
+
 def test_several_logs(tmp_path: Path) -> None:
     done = run("explain", LOG, tmp_path / "gone.log")
     assert done.exit_code == 2

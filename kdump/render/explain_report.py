@@ -137,9 +137,10 @@ class ExplainReport(Sink[Any]):
         self._text(f"{title}, which kdump does not explain; the first of each:", title, "torn")
         shown = found if self.full else found[:MAX_UNKNOWN]
         for each in shown:
+            level = f"{each.level} " if each.level else ""
             logger = f"{printable(each.logger)}: " if each.logger else ""
             text = each.text if self.full or len(each.text) <= SHORT else each.text[:SHORT] + "…"
-            self._text(f"  {each.level} {logger}{printable(text)}{self._when(each)}", each.level, "torn")
+            self._text(f"  {level}{logger}{printable(text)}{self._when(each)}", each.level, "torn")
             for exception in each.exceptions[:1]:
                 self._text(f"    {printable(exception[:SHORT])}", "", "")
         if kinds > len(shown):

@@ -75,6 +75,11 @@ def _without_prefix(line: str) -> str:
     return line if prefix is None else line[prefix.end() :]
 
 
+def is_frame(line: str) -> bool:
+    """Return True for a line of a stack trace that names a place in the code."""
+    return _FRAME.match(line) is not None
+
+
 def parse_head(line: str, zone: tzinfo = timezone.utc) -> Entry | None:
     """Return the entry that a line begins, None if it does not look like one. `zone`: that of times without one."""
     line = _without_prefix(line)

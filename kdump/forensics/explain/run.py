@@ -13,7 +13,7 @@ from kdump.forensics.explain.catalogue import by_name, find, messages
 from kdump.forensics.explain.commands import fill
 from kdump.forensics.explain.disk_evidence import DiskEvidence
 from kdump.forensics.explain.grouping import Groups
-from kdump.forensics.explain.log_entries import Entry, LogReader, parse_head
+from kdump.forensics.explain.log_entries import Entry, LogReader, is_frame, parse_head
 from kdump.log.fault_tolerant import careful_source
 from kdump.log.mounts import mount_bundles
 from kdump.log.source import Source
@@ -21,6 +21,8 @@ from kdump.log.source import Source
 BLOCK = 1 << 20
 """Bytes read at a time."""
 SHORTEST_LITERAL = 12
+MAX_BARE = 1 << 16
+"""Bytes of a log without a level in any line that are read as messages, one on each line."""
 
 
 def explain(
@@ -54,13 +56,35 @@ class ReadLog:
     def read(self, on_progress: Callable[[int], None] = lambda count: None) -> None:
         """Read the log. Raises SourceError if it cannot be opened, and what `on_progress` raises."""
         source = careful_source(self.path)
+        kept = bytearray()
         try:
             source.keep = False
-            for entry in self._reader.entries(_blocks(source, on_progress)):
+            for entry in self._reader.entries(_keep(_blocks(source, on_progress), kept)):
                 self.groups.add(entry)
+            if not (self.groups.known or self.groups.unknown):
+                self._read_bare(kept)
         finally:
             self.error = source.error
             source.close()
+
+    def _read_bare(self, data: bytes) -> None:
+        """Explain messages without time and level, as grep -o or jq prints them. A log with a level is not read so: its
+        lines of level INFO are not unknown."""
+        is_text = len(data) <= MAX_BARE and b"\0" not in data
+        lines = data.decode("utf-8", "surrogateescape").split("\n") if is_text else []
+        if any(parse_head(line, self._reader.zone) for line in lines):
+            return
+        for number, line in enumerate(lines, 1):
+            if line.strip() and not is_frame(line):
+                self.groups.add(Entry(line.strip(), number=number), anywhere=True)
+
+
+def _keep(blocks: Iterable[bytes], kept: bytearray) -> Iterator[bytes]:
+    """Yield the blocks, and add them to `kept` until it is longer than MAX_BARE."""
+    for block in blocks:
+        if len(kept) <= MAX_BARE:
+            kept += block[: MAX_BARE + 1 - len(kept)]
+        yield block
 
 
 def explain_log(
