@@ -50,7 +50,7 @@ from tests.craft import batch, one, patch, record, split
 from tests.damages import DAMAGES, DISK_PATHS, OLD, Damage, aged, copy_disk
 from tests.state.test_cluster import TOKEN, int32
 from tests.state.test_metadata import config, framed, text
-from tools.trials.foretell import public_directory
+from tools.trials.predict import public_directory
 
 NOT_RECORDS = "indexes,snapshots,checkpoints,files,offsets,producers,transactions,timestamps"
 COMMANDS = (

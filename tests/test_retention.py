@@ -353,7 +353,7 @@ def test_what_a_real_broker_did(case: Case, tmp_path: Path) -> None:
     assert result.exit_code == trial["kdump"]["exit"]
 
 
-def test_every_trial_is_as_foretold() -> None:
+def test_every_trial_is_as_predicted() -> None:
     assert [each["name"] for each in TRIALS] == [case.name for case in CASES]
     assert [each["name"] for each in TRIALS if not each["agrees"]] == []
 

@@ -26,8 +26,8 @@ from typing import Any, NamedTuple
 from kdump.forensics.restart.plan_values import STOPPED
 from kdump.forensics.restart.restart_plan import restart_plan
 from tools.trials.cluster import KAFKA, Cluster
-from tools.trials.foretell import public_directory
 from tools.trials.node import Node
+from tools.trials.predict import public_directory
 from tools.trials.recorded_results import RecordedResults, chosen, trial_options
 from tools.trials.restart import OFFLINE, _tells
 
@@ -111,12 +111,14 @@ def trial(jars: Path, disks: Path, case: Case, known: Result | None = None) -> R
             plan = restart_plan(map(str, node.paths))
             said = {"starts": plan.verdict != STOPPED, "offline": sorted(map(os.path.basename, plan.offline))}
             did = _started(jars, work, controller, node) if known is None else known["broker"]
-    differences = [f"{fact}: foretold {said[fact]}, the broker {did[fact]}" for fact in said if said[fact] != did[fact]]
+    differences = [
+        f"{fact}: predicted {said[fact]}, the broker {did[fact]}" for fact in said if said[fact] != did[fact]
+    ]
     if not did["starts"] and not said["starts"]:
         differences = []
     reasons = [stop.exception.replace(f"{work}/", "…/") for stop in plan.allStops]
     result: Result = {"name": case.name, "disk": case.disk, "what": case.what, "kafka": KAFKA}
-    return result | {"foretold": said | {"reasons": reasons}, "broker": did, "differences": differences}
+    return result | {"predicted": said | {"reasons": reasons}, "broker": did, "differences": differences}
 
 
 def _started(jars: Path, work: Path, controller: Path, node: Node) -> Result:

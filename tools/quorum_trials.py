@@ -156,7 +156,7 @@ class Controllers(Cluster):
             meta.write_text(re.sub("directory.id=.*", f"directory.id={OTHER_DIRECTORY}", meta.read_text()))
 
 
-def foretold(disk: Path) -> Result:
+def predicted(disk: Path) -> Result:
     plan = restart_plan([str(disk)])
     quorum = plan.quorum
     facts: Result = {"starts": plan.verdict != STOPPED, "warnings": len(plan.directories[0].warnings)}
@@ -183,20 +183,20 @@ def done(lines: list[str], exited: bool) -> Result:
 
 def differences(said: Result, did: Result, *, static: bool) -> list[str]:
     """Return the differences. Static voters are on the disk only if quorum-state or the log names them."""
-    found = [] if said["starts"] == did["starts"] else [f"starts: foretold {said['starts']}, then {did['starts']}"]
+    found = [] if said["starts"] == did["starts"] else [f"starts: predicted {said['starts']}, then {did['starts']}"]
     if not did["starts"]:
         return found
     if said.get("voters") != did.get("voters") and not (static and not said.get("voters")):
-        found.append(f"voters: foretold {said.get('voters')}, then {did.get('voters')}")
+        found.append(f"voters: predicted {said.get('voters')}, then {did.get('voters')}")
     if said.get("state") == "leader":
         if not did["leads"]:
-            found.append("foretold that it leads at once")
+            found.append("predicted that it leads at once")
     elif said.get("state") != did.get("state"):
-        found.append(f"state: foretold {said.get('state')}, then {did.get('state')}")
+        found.append(f"state: predicted {said.get('state')}, then {did.get('state')}")
     elif said.get("epoch") != did.get("epoch"):
-        found.append(f"epoch: foretold {said.get('epoch')}, then {did.get('epoch')}")
+        found.append(f"epoch: predicted {said.get('epoch')}, then {did.get('epoch')}")
     if said.get("isVoter") is False and did["leads"]:
-        found.append("foretold that it is no voter, but it leads")
+        found.append("predicted that it is no voter, but it leads")
     return found
 
 
@@ -209,7 +209,7 @@ def trial(jars: Path, case: Case) -> Result:
             time.sleep(SETTLING_SECONDS)
             controllers.kill()
         controllers.change()
-        said = {node: foretold(controllers.path(node, "disk")) for node in controllers.nodes}
+        said = {node: predicted(controllers.path(node, "disk")) for node in controllers.nodes}
         controllers.start()
         controllers.settle_all()
         controllers.settle(r"Becoming the active controller at epoch", SETTLING_SECONDS * 2)
@@ -218,7 +218,7 @@ def trial(jars: Path, case: Case) -> Result:
         for node in controllers.nodes:
             role = f"controller-{node}"
             did = done(controllers.log(role), controllers.ended(role))
-            result["nodes"][str(node)] = {"foretold": said[node], "controller": did}
+            result["nodes"][str(node)] = {"predicted": said[node], "controller": did}
             found = differences(said[node], did, static=case.quorum == "static")
             result["differences"] += [f"{node}: {each}" for each in found]
         controllers.kill()

@@ -244,16 +244,16 @@ def differences(name: str, facts: Result, order: tuple[int, ...], plan: ClusterP
     allowed = [outcome.leader for outcome in each.expected]
     expected = [predicted_leader(each, order)] if each.firstLeads else allowed
     if facts["leader"] not in expected:
-        found.append(f"{name}: leader: foretold {expected}, the cluster {facts['leader']}")
+        found.append(f"{name}: leader: predicted {expected}, the cluster {facts['leader']}")
     outcome = next((it for it in each.outcomes if it.leader == facts["leader"]), None)
     if outcome is None:
         return [*found, *([f"{name}: no outcome for leader {facts['leader']}"] if facts["leader"] else [])]
     if outcome.lost != facts["lost"]:
-        found.append(f"{name}: lost: foretold {outcome.lost}, the cluster {facts['lost']}")
+        found.append(f"{name}: lost: predicted {outcome.lost}, the cluster {facts['lost']}")
     told = {loss.broker: loss.truncatesTo for loss in outcome.replicas if loss.by != "startup" and loss.lost}
     for broker, offset in told.items():
         if facts["truncated"].get(broker) != offset:
-            found.append(f"{name}: {broker} truncates: foretold {offset}, broker {facts['truncated'].get(broker)}")
+            found.append(f"{name}: {broker} truncates: predicted {offset}, broker {facts['truncated'].get(broker)}")
     return found
 
 

@@ -21,8 +21,8 @@ from typing import Any
 
 from tools.trials.cluster import KAFKA, Cluster
 from tools.trials.disk import files
-from tools.trials.foretell import plan_of, public_directory
 from tools.trials.node import USER, Node
+from tools.trials.predict import plan_of, public_directory
 from tools.trials.restart import differences, done, epochs_of, recorded
 from tools.trials.storage import compile_storage
 
@@ -75,9 +75,9 @@ def again(disks: Path, recipe: Any, known: dict[str, Any]) -> dict[str, Any]:
         said, _ = plan_of(applied(disks, recipe, work))
     result = known | {"what": recipe.what, "verdict": said.pop("verdict"), "status": said.pop("status")}
     result["differences"] = differences(said, recorded(known))
-    result["foretold"] = {name: said[name] for name in known["foretold"]}
+    result["predicted"] = {name: said[name] for name in known["predicted"]}
     result["partitions"] = {
-        key: facts | {"foretold": said["partitions"].get(key)} for key, facts in known["partitions"].items()
+        key: facts | {"predicted": said["partitions"].get(key)} for key, facts in known["partitions"].items()
     }
     if not result["differences"]:
         result.pop("explained", None)
@@ -93,10 +93,10 @@ def _short(said: dict[str, Any], did: dict[str, Any]) -> dict[str, Any]:
         if other is None and not did["starts"]:
             continue
         if other is None or other["truncated"] or other["stray"] or facts["truncated"] or not _plain(facts, other):
-            told[key] = {"foretold": facts, "broker": other}
+            told[key] = {"predicted": facts, "broker": other}
     rest = {name: did[name] for name in ("starts", "offline", "log", "cleaned")}
     ends = {key: facts["logEnd"] for key, facts in did["partitions"].items()}
-    return {"foretold": {name: said[name] for name in ("starts", "offline", "reasons")}, "broker": rest} | {
+    return {"predicted": {name: said[name] for name in ("starts", "offline", "reasons")}, "broker": rest} | {
         "partitions": told,
         "logEnds": ends,
     }

@@ -117,7 +117,7 @@ def cleanings(text: str) -> dict[str, int]:
 TELLING = r"Deleting segment|uncleanable|Beginning cleaning|Found \d+ invalid|future timestamp|dirty offset|Rolled new"
 
 
-def foretold(disk: Path, topic: str, metadata: Path, properties: Path, now: int) -> Result:
+def predicted(disk: Path, topic: str, metadata: Path, properties: Path, now: int) -> Result:
     """Return what kdump predicts for the partition."""
     command = [
         sys.executable,
@@ -189,7 +189,7 @@ def trial(jars: Path, disks: Path, work: Path) -> list[Result]:
     results = []
     for topic, case in hosts.items():
         did = observed(topic, lines, starts[f"{topic}-0"], reached.get(f"{topic} 0"), stats.get(f"{topic}-0"))
-        said = foretold(work / "before", topic, work / "metadata", work / "broker.properties", now + 60_000)
+        said = predicted(work / "before", topic, work / "metadata", work / "broker.properties", now + 60_000)
         did["lines"] = [line.replace(f"{topic}-0", "t-0").replace(str(work), "…") for line in did["lines"]]
         agrees = all(did[what] == said[what] for what in FACTS)
         results.append(

@@ -26,7 +26,7 @@ class DiskCopy(NamedTuple):
 
 
 class ReplicaDifference(NamedTuple):
-    """A stretch of offsets at which the replicas of a partition differ: a row of the table replica_differences."""
+    """A range of offsets at which the replicas of a partition differ: a row of the table replica_differences."""
 
     cluster: str | None
     topic: str
@@ -188,7 +188,7 @@ class FleetSummary(NamedTuple):
     replicas: Annotated[
         list[ReplicaDifference], Doc(f"where replicas differ at the same offsets, the worst first, each {{…}}; {FIRST}")
     ]
-    replicaDifferences: Annotated[int, Doc("number of stretches of offsets at which replicas differ")]
+    replicaDifferences: Annotated[int, Doc("number of ranges of offsets at which replicas differ")]
     compactedReplicas: Annotated[int, Doc("number of partitions whose replicas differ only because of compaction")]
     openTransactions: Annotated[
         list[FleetTransaction],

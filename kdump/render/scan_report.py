@@ -23,7 +23,7 @@ from kdump.render.times import iso
 Object = dict[str, Any]
 CellText = Callable[[Object], str]
 MAX_REPLICAS = 50
-"""Maximum number of stretches to print at which replicas differ."""
+"""Maximum number of ranges of offsets to print at which replicas differ."""
 LOST = {"diverged": "lost when a follower truncates them", "missing": "missing in a replica"}
 SHOWN = 5
 """Maximum rows of the lists that describe the fleet; summary.json has more."""

@@ -324,7 +324,7 @@ PRODUCERS = _table(
 )
 REPLICA_DIFFERENCES = _table(
     "replica_differences",
-    "a stretch of offsets at which the replicas of a partition differ",
+    "a range of offsets at which the replicas of a partition differ",
     [IDENTITY[0]],
     PLACE,
     [

@@ -18,7 +18,7 @@ def row(result: dict[str, Any], ground: dict[str, int]) -> str:
     """Return a line of the table. `ground`: the log end offsets without damage."""
     did, told = result["broker"], []
     if not did["starts"]:
-        names = [name for x in result["foretold"]["reasons"] for name in re.findall(r"\w+Exception", x)]
+        names = [name for x in result["predicted"]["reasons"] for name in re.findall(r"\w+Exception", x)]
         told.append("does not start" + (f": {names[0]}" if names else ""))
     elif did["offline"]:
         told.append("takes a log directory offline")

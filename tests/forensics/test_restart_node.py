@@ -26,8 +26,8 @@ from kdump.state.metadata import read_metadata
 from tests import command, craft
 from tests.conftest import FIXTURES, numbers_in, sample
 from tests.format.test_java_properties import java
-from tools.trials.foretell import as_user, public_directory
 from tools.trials.node import USER
+from tools.trials.predict import as_user, public_directory
 
 ZERO = f"{0:020}"
 MARK = ".kafka_cleanshutdown"

@@ -14,8 +14,8 @@ from tests import restart_damages
 from tests.conftest import ROOT, sample
 from tests.damages import DAMAGES, DOUBTS
 from tests.restored_disk import RestoredDisks, served
-from tools.trials.foretell import plan_of as plan_of_node
-from tools.trials.foretell import public_directory
+from tools.trials.predict import plan_of as plan_of_node
+from tools.trials.predict import public_directory
 from tools.trials.restart import differences, recorded, renamed
 
 TRIALS = {each["name"]: each for each in json.loads((ROOT / "docs" / "broker-trials.json").read_text())}

@@ -13,7 +13,7 @@ import kdump
 from kdump.format.kafka_release import parse_release
 from tools.trials.disk import files
 from tools.trials.release import RELEASES
-from tools.trials.restart import Facts, differences, foretold
+from tools.trials.restart import Facts, differences, predicted_facts
 from tools.trials.wording import once
 
 Result = dict[str, Any]
@@ -128,7 +128,7 @@ def predicted(start: Start, disks: Path) -> Facts:
         root = damages.copy_disk(disks / start.release / start.recipe.disk, Path(name) / "broker")
         start.recipe.apply(root)
         plan = kdump.restart_plan([str(root)], kafka_version=parse_release(start.started_by))
-        return foretold(plan, {"broker": files(root)}) | {"verdict": plan.verdict, "status": plan.status}
+        return predicted_facts(plan, {"broker": files(root)}) | {"verdict": plan.verdict, "status": plan.status}
 
 
 def compared(start: Start, disks: Path, result: Result, results: dict[str, Result]) -> list[str]:

@@ -29,7 +29,7 @@ LINES = 8
 CLEANED = re.compile(r"Cleaning log (\S+)-(\d+)")
 
 
-def foretold(plan: RestartPlan, before: dict[str, Files]) -> Facts:
+def predicted_facts(plan: RestartPlan, before: dict[str, Files]) -> Facts:
     """Return the predicted facts. `before`: the files of each log directory, by its name."""
     facts: Facts = {"starts": plan.verdict != STOPPED, "offline": sorted(map(os.path.basename, plan.offline))}
     work = os.path.dirname(plan.directories[0].path)
@@ -167,11 +167,11 @@ def epochs_of(path: Path) -> list[list[int]]:
     return [[int(word) for word in line.split()] for line in lines if line]
 
 
-def elected(foretold: list[list[int]], found: list[list[int]]) -> list[list[int]]:
+def elected(predicted: list[list[int]], found: list[list[int]]) -> list[list[int]]:
     """Return the predicted epochs, plus that of the leader elected after startup, which is the last one in the file."""
     cache = LeaderEpochFileCache()
-    cache.load([EpochEntry(*entry) for entry in foretold])
-    if found and found[-1] not in foretold:
+    cache.load([EpochEntry(*entry) for entry in predicted])
+    if found and found[-1] not in predicted:
         cache.assign(*found[-1])
     return [list(entry) for entry in cache.entries]
 
@@ -180,21 +180,21 @@ def differences(said: Facts, did: Facts) -> list[str]:
     """Return the differences between prediction and broker; empty if there are none."""
     found = []
     if said["starts"] != did["starts"]:
-        found.append(f"starts: foretold {said['starts']}, the broker {did['starts']}")
+        found.append(f"starts: predicted {said['starts']}, the broker {did['starts']}")
     if not did["starts"]:
         shown = "\n".join(did["log"])
         names = {name for reason in said["reasons"] for name in re.findall(r"\b(\w+Exception)\b", reason)}
         if names and not any(name in shown for name in names):
-            found.append(f"reason: foretold {sorted(names)}, not in the broker's log")
+            found.append(f"reason: predicted {sorted(names)}, not in the broker's log")
         return found
     if said["offline"] != did["offline"]:
-        found.append(f"offline: foretold {said['offline']}, the broker {did['offline']}")
+        found.append(f"offline: predicted {said['offline']}, the broker {did['offline']}")
     for name in sorted({*said["partitions"], *did["partitions"]}):
         one, other = said["partitions"].get(name), did["partitions"].get(name)
         if name.partition("/")[0] in did["offline"]:
             continue
         if one is None or other is None:
-            found.append(f"{name}: only {'the broker' if one is None else 'foretold'}")
+            found.append(f"{name}: only {'the broker' if one is None else 'predicted'}")
             continue
         deleted = name.endswith("-delete")
         for fact in (
@@ -221,10 +221,10 @@ def differences(said: Facts, did: Facts) -> list[str]:
                 continue  # if an index is missing, its segment is recovered without that line
             if fact == "epochs":
                 if elected(one[fact], other[fact]) != other[fact]:
-                    found.append(f"{name}: epochs: foretold {one[fact]}, the broker {other[fact]}")
+                    found.append(f"{name}: epochs: predicted {one[fact]}, the broker {other[fact]}")
                 continue
             if one[fact] != other[fact] and not changed:
-                found.append(f"{name}: {fact}: foretold {one[fact]}, the broker {other[fact]}")
+                found.append(f"{name}: {fact}: predicted {one[fact]}, the broker {other[fact]}")
     return found
 
 

@@ -78,7 +78,7 @@ def _files(path: str, on_unreadable: OnUnreadable) -> Iterator[Target]:
 
     def unlistable(error: OSError) -> None:
         nonlocal found
-        found = True  # or nobody knows
+        found = True  # or it is unknown
         on_unreadable(SourceError(listing_error(error, str(error.filename))))
 
     for folder, below, names in file_system.walk(path, onerror=unlistable):

@@ -26,7 +26,7 @@ PARTITIONS = 20
 """Number of partitions whose retention is examined."""
 NEVER = (
     "do not delete segments by hand, least of all those of topics whose names begin with __",
-    "do not set a short retention.ms on a topic before you have checked that nobody needs its records",
+    "do not set a short retention.ms on a topic before you have checked that no one needs its records",
 )
 
 

@@ -95,7 +95,7 @@ class ReplicasExamination:
             candidates = info.isr or info.eligibleLeaderReplicas or info.lastKnownElr
             first = (f"start broker {_ids(candidates)} again: it has all committed records",) if candidates else ()
             how = Priority.NO_LEADER, "error", "partition-offline"
-            title = "the partition has no leader: nobody can read or write it"
+            title = "the partition has no leader: no client can read or write it"
             actions = (*first, "if it cannot be started, copy its disk, and compare the replicas with kdump diff")
             never = NEVER_UNCLEAN
         elif "under-min-isr" in problems:

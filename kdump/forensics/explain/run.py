@@ -62,7 +62,7 @@ class ReadLog:
             for entry in self._reader.entries(_keep(_blocks(source, on_progress), kept)):
                 self.groups.add(entry)
             if not (self.groups.known or self.groups.unknown):
-                self._read_bare(kept)
+                self._read_bare(bytes(kept))
         finally:
             self.error = source.error
             source.close()

@@ -21,7 +21,7 @@ ANONYMOUS = "ANONYMOUS"
 USER = "User"
 LISTENERS = frozenset((*SECURITY_PROTOCOL.values(), "CONTROLLER", "BROKER", "INTERNAL", "EXTERNAL", "REPLICATION"))
 KEPT_NAMES = ("", ".", "..", "lost+found", ".lock", "remote-log-index-cache")
-"""Parts of paths that are nobody's names."""
+"""Parts of paths that are not names."""
 SUFFIXES = (".deleted", ".swap", ".cleaned")
 """Suffixes that a broker appends to a file, and that say what becomes of it."""
 LISTENER_CONFIG = re.compile(r"(?<=^listener\.name\.)[^.]+")

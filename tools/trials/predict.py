@@ -13,7 +13,7 @@ from typing import TypeVar
 import kdump
 from tools.trials.disk import Files, files
 from tools.trials.node import USER, Node
-from tools.trials.restart import Facts, foretold
+from tools.trials.restart import Facts, predicted_facts
 
 T = TypeVar("T")
 
@@ -60,7 +60,7 @@ def plan_of(node: Node) -> tuple[Facts, dict[str, Files]]:
 
     def act() -> Facts:
         plan = kdump.restart_plan(map(str, node.paths))
-        return foretold(plan, before) | {"verdict": plan.verdict, "status": plan.status}
+        return predicted_facts(plan, before) | {"verdict": plan.verdict, "status": plan.status}
 
     if node.user:
         act()  # to import everything before the user changes
