@@ -183,7 +183,7 @@ class InspectOptions(CommandOptions):
     help="Decode values; takes the same formats as --key-format.",
 )
 @click.option("--schema", metavar="FILE", type=FILE, help=SCHEMA_HELP)
-@click.option("--key-schema", metavar="FILE", type=FILE, help="Use this schema for keys, if values need one, too.")
+@click.option("--key-schema", metavar="FILE", type=FILE, help="Use this schema for keys, if values need another one.")
 @redact_options("With --json: ")
 @reading_options
 @click.option("--as", "kind", type=click.Choice(list(KINDS)), metavar="KIND", help=AS_HELP)
