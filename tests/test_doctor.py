@@ -22,6 +22,7 @@ import pytest
 import kdump
 from kdump.check.catalogue import CATALOGUE
 from kdump.check.options import Options
+from kdump.forensics.doctor import leftovers
 from kdump.forensics.doctor import run as doctor_run
 from kdump.forensics.doctor.answers import Item, Page, Question
 from kdump.forensics.doctor.damage import NEVER, DamageExamination
@@ -30,6 +31,7 @@ from kdump.forensics.doctor.replicas import ReplicasExamination
 from kdump.forensics.doctor.report_to import Examination
 from kdump.forensics.doctor.run import Doctor, DoctorQuery
 from kdump.forensics.doctor.time_limit import TimeLimit
+from kdump.forensics.space.file_systems import FileSystem
 from kdump.log.errors import SourceError
 from kdump.render.all_answers import TYPES
 from kdump.render.doctor_report import DoctorReport
@@ -162,6 +164,7 @@ STATUSES = {
     "inspect": (0,),
     "diff": (1,),
     "ls": (0,),
+    "space": (0,),
 }
 """What a command exits with that shows more of an item. verify: 0 for a warning."""
 
@@ -192,6 +195,32 @@ def test_each_command_of_an_incident_runs(name: str, tmp_path: Path) -> None:
             if command == "verify" and item["severity"] == "error":
                 assert result.exit_code == 1
             assert result.stdout
+
+
+def test_what_belongs_to_no_log(tmp_path: Path) -> None:
+    (item,) = (
+        each
+        for each in items_in(answers(*incident("disk-full-now", tmp_path / "disks"), *NOW))
+        if each["code"] == "space-leftovers"
+    )
+    assert re.search(
+        r"[\d.]+ KiB deleted \(.deleted, -delete\) and 1.0 MiB that is not Kafka's \(java_pid4711", item["title"]
+    )
+    assert item["file"].endswith(".hprof")
+
+
+@pytest.mark.parametrize(
+    ("free", "code"),
+    [(0, "disk-full"), (9, "disk-full"), (10, "disk-nearly-full"), (49, "disk-nearly-full"), (50, None)],
+)
+def test_a_full_file_system(free: int, code: str | None, disk: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    system = FileSystem(1, "/var/lib", "ext4", "/dev/sdb", 1000 << 20, 0, free << 20, 0)
+    monkeypatch.setattr(leftovers, "file_system_of", lambda path: system)
+    found = {each["code"]: each for each in items_in(answers(disk, *NOW))}
+    assert found.keys() & {"disk-full", "disk-nearly-full"} == ({code} if code else set())
+    if code:
+        assert f"of {1000} MiB are free" in found[code]["title"].replace("1,000", "1000").replace(".0 MiB", " MiB")
+        assert found[code]["commands"] == [f"kdump space {disk}"]
 
 
 @pytest.mark.parametrize(
@@ -374,6 +403,7 @@ def test_files_that_go_away_meanwhile(disk: Path) -> None:
     page = doctor.page()
     assert not places
     assert page.unread == []
+    before.add(("space-leftovers", None, None))  # the directories of the deleted topics
     assert {(each.code, each.topic, each.partition) for each in found if isinstance(each, Item)} <= before
     assert page.verdict in ("act", "nothing")
 

@@ -44,7 +44,7 @@ AT_ROOT = 8
 """The log directory may be listed for several questions, but not once per partition."""
 READ_AT_ROOT = 3
 """A small file there is read for the partitions, for the release, and for the cluster, each time once."""
-ALL_QUESTIONS = 12
+ALL_QUESTIONS = 13
 """The same for doctor, which asks the questions of several commands."""
 
 

@@ -110,6 +110,7 @@ class LogDirContext:
         described = self.metadata.topics.get(topic) if self.metadata else None
         if self.metadata is None or described is None:
             return known
+        from kdump.state.other_replicas import other_replicas
         from kdump.state.topic_config import effective
 
         node_id = parse_int(self.ids.get("node.id"))
@@ -120,6 +121,7 @@ class LogDirContext:
             compacted=known.compacted or ("compact" in policy if policy is not None else None),
             max_message_bytes=known.max_message_bytes or max_bytes,
             topic_id=described.id if not partition.state else None,
+            replicas=other_replicas(self.metadata, topic, number, node_id),
         )
 
 

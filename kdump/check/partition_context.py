@@ -10,6 +10,7 @@ from typing import NamedTuple, Protocol
 from kdump.format.kafka_release import NEWEST_APPLIES, AppliedRelease
 from kdump.log.internal_topics import INTERNAL_TOPICS
 from kdump.log.paths import Target
+from kdump.state.other_replicas import OtherReplicas
 
 
 class CheckpointOffset(NamedTuple):
@@ -57,6 +58,7 @@ class PartitionContext:
     epochs_at: Target | None = None
     topic_id: str | None = None
     """Topic ID in the cluster's metadata."""
+    replicas: OtherReplicas | None = None
     coordinator: TransactionView | None = None
     transaction_timeout: int = 900_000
     """Age in ms above which an open transaction is a warning."""

@@ -90,7 +90,7 @@ class DoctorReport(Sink[DoctorAnswer]):
 
     def _disk(self, disk: ExaminedDisk) -> None:
         of = f"broker {disk.nodeId} of cluster {disk.clusterId}" if disk.nodeId else "no broker known"
-        shut = {True: "clean shutdown", False: "UNCLEAN SHUTDOWN", None: "no broker has run here"}[disk.clean]
+        shut = {True: "clean shutdown", False: "UNCLEAN SHUTDOWN", None: "shutdown unknown"}[disk.clean]
         if disk.process is not None:
             shut = (
                 f"A BROKER IS RUNNING on it (process {disk.process}): what is stated about its startup is for a start "

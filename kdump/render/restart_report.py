@@ -39,6 +39,7 @@ from kdump.render.sink import Sink
 from kdump.render.stdout import Output
 from kdump.render.style import painter
 from kdump.render.table import NAME, TEXT, Column, Table
+from kdump.state.other_replicas import who_has_it
 
 NAMED = 20
 """Maximum number of missing partitions that are shown; --full and JSON show all."""
@@ -408,7 +409,7 @@ def losses(each: PartitionPlan) -> Iterator[str]:
         offsets = count_text(each.acknowledged, "of these offsets is", "of these offsets are")
         below = f"{offsets} below the high watermark {each.highWatermark}"
 
-        yield f"    {below}: consumers may have read them, and another replica may have them"
+        yield f"    {below}: consumers may have read them; {who_has_it(each.replicas)}"
 
 
 def _records(cuts: list[RemovedBytes]) -> str:

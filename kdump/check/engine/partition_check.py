@@ -37,6 +37,7 @@ from kdump.log.region_reader import CHECKED, regions
 from kdump.log.source import FileSource
 from kdump.log.window import Window
 from kdump.state.marker import EndTxnMarker, marker_of
+from kdump.state.other_replicas import who_has_it
 from kdump.state.transaction_tracker import OngoingTxn
 
 MAX_HELD = 1000
@@ -316,7 +317,7 @@ class PartitionCheck(Resumable):
             if mark is not None and mark.offset > (end or 0):
                 below = count_text(mark.offset - (end or 0), "offset")
                 cut += f"; the log then ends {below} below the last checkpointed high watermark {mark.offset}: "
-                cut += "consumers may have read these records, and another replica may have them"
+                cut += f"consumers may have read these records; {who_has_it(self.known.replicas)}"
             if number:
                 cut = "on restart the broker truncates the log at the first damage above, which removes this, too"
             yield finding._replace(consequence=cut) if finding.severity != INFO else finding

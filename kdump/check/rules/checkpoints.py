@@ -8,6 +8,7 @@ from kdump.check.finding import ERROR, INFO, WARNING, Code, Finding
 from kdump.check.partition_context import PartitionContext
 from kdump.format.count_text import first_of
 from kdump.log.paths import Target
+from kdump.state.other_replicas import who_has_it
 
 CHECKPOINT_INVALID = Code(
     code="checkpoint-invalid",
@@ -56,7 +57,7 @@ def beyond_log(known: PartitionContext, log_end: int) -> Iterator[Finding]:
         consequence = "at startup the broker deletes every segment of the log: back it up first" if start else None
         if name == "replication-offset":
             gone = f"offsets {log_end}..{noted.offset - 1}, which consumers may have read, are lost here"
-            consequence = f"{gone}; another replica may have them, but the broker continues from the log's own end"
+            consequence = f"{gone}; the broker continues from the log's own end; {who_has_it(known.replicas)}"
         yield CHECKPOINT_BEYOND_LOG.finding(
             noted.target._replace(topic=known.topic, partition=known.partition),
             message=message,

@@ -16,6 +16,7 @@ from kdump.check.engine.units import CheckUnit
 from kdump.check.finding import ERROR, INFO, Finding
 from kdump.check.totals import CheckTotals
 from kdump.forensics.doctor.answers import Priority
+from kdump.forensics.doctor.damage_actions import damage_actions
 from kdump.forensics.doctor.disks import Disks
 from kdump.forensics.doctor.report_to import Examination, command
 from kdump.forensics.doctor.startup import NEVER_MISSING
@@ -211,7 +212,7 @@ class DamageExamination:
             commands=tuple(commands),
             commandForAll=command("verify", first.source or name),
             titleForAll=code.meaning,
-            actions=(code.fix,),
+            actions=damage_actions(code.fix, first.topic, first.partition),
             never=NEVER.get(first.code) or NEVER[code.family],
         )
 

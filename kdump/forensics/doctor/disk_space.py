@@ -7,6 +7,7 @@ from typing import NamedTuple
 
 from kdump.forensics.doctor.answers import LargestTopic, Priority
 from kdump.forensics.doctor.disks import Disks
+from kdump.forensics.doctor.leftovers import Leftovers
 from kdump.forensics.doctor.report_to import Examination, command
 from kdump.forensics.doctor.time_limit import OutOfTime
 from kdump.forensics.find_partitions import PartitionInput, is_away
@@ -49,10 +50,12 @@ class SpaceExamination:
         self.disks = disks
         self.on = on
         self.total = Size()
+        self.leftovers = Leftovers(disks, on)
 
     def run(self) -> None:
         question = self.on.question
         sizes = self._sizes()
+        self.leftovers.report(self.total.bytes)
         examined = self._retention(sizes)
         left = len(sizes) - examined
         if left > 0:
@@ -75,6 +78,7 @@ class SpaceExamination:
                 key = (place.source, place.topic or place.name)
                 by_topic[key] = by_topic.get(key, Size()) + size
                 self.total += size
+                self.leftovers.add(place.source, length if place.state == "delete" else facts.deleted)
                 found.append((size.bytes, place))
                 self.on.question.partitions += 1
                 self.on.limit.raise_if_over()

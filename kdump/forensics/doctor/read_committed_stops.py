@@ -88,28 +88,27 @@ class TransactionsExamination:
         idle = row.idle if row.idle is not None else row.age or 0
         if not hangs and idle <= self.on.timeout:
             return
+        waits = row.abort is None
+        """For its coordinator, whose broker does not run."""
         name = row.transactionalId or f"producer {row.producerId}"
-        title = (
-            f"a hanging transaction of {name}: no coordinator will end it"
-            if hangs
-            else f"the transaction of {name} has been open for longer than the transaction timeout"
-        )
-        every = (
-            "hanging transactions: no coordinator will end them"
-            if hangs
-            else "transactions have been open for longer than the transaction timeout"
-        )
+        if hangs:
+            title = f"a hanging transaction of {name}: no coordinator will end it"
+            every = "hanging transactions: no coordinator will end them"
+        elif waits:
+            title = f"the transaction of {name} is open: its coordinator ends it once that broker runs"
+            every = "open transactions, which their coordinators end once their brokers run"
+        else:
+            title = f"the transaction of {name} has been open for longer than the transaction timeout"
+            every = "transactions have been open for longer than the transaction timeout"
         begins = f"it begins at byte {row.position} of {row.file}, producer {row.producerId}, epoch {row.producerEpoch}"
-        actions = [ASK_FIRST.format(topic=row.topic)]
+        actions = ["wait until the broker of its coordinator runs and its timeout has expired"]
         if row.abort is not None:
-            actions.append(f"abort it: {row.abort}")
+            actions = [ASK_FIRST.format(topic=row.topic), f"abort it: {row.abort}"]
             if row.abortBefore3 is not None:
                 actions.append(f"on brokers before 3.0: {row.abortBefore3}")
-        else:
-            actions.append("its coordinator ends it when its timeout expires, once that broker runs")
         self.reported.add(place.partition.path)
         self.on.item(
-            Priority.READ_COMMITTED,
+            Priority.WARNING if waits else Priority.READ_COMMITTED,
             "error" if hangs else "warning",
             "transaction-hanging" if hangs else "transaction-open",
             row.source,

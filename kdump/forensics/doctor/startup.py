@@ -285,14 +285,26 @@ class StartupExamination:
             if cut is not None:
                 more |= {"file": cut.file, "position": cut.position, "offset": cut.offset}
             copy = tuple(f"copy {path} elsewhere before you start the broker" for path in each.copyFirst)
-            then = "then decide between the truncation, another replica, and kdump salvage on the copy"
-            more |= {"evidence": tuple(_evidence(each)), "actions": (*copy, then)}
+            more |= {"evidence": tuple(_evidence(each)), "actions": (*copy, _choice(each))}
             self._lose("startup-loses", each, title, NEVER_LOSES, more)
 
     def _lose(
         self, code: str, each: PartitionPlan, title: str, never: tuple[str, ...], more: dict[str, object]
     ) -> None:
         self.on.item(Priority.LOSES, "error", code, each.source, title, never=never, **more)
+
+
+def _choice(each: PartitionPlan) -> str:
+    """Return what to decide about records that a startup loses, once the directory is copied."""
+    salvage = f"kdump salvage COPY-OF-{each.name} --out NEW-DIRECTORY saves the valid batches after the damage"
+    others = each.replicas
+    if others is None:
+        return f"then decide: if another replica has the records, the truncation costs nothing; otherwise {salvage}"
+    if not others.brokers:
+        return f"{others.text}, so a truncation is final: {salvage}"
+    return (
+        f"then decide: {others.text}; if the records are there, the truncation costs nothing; otherwise {salvage}"
+    )
 
 
 def _evidence(each: PartitionPlan) -> list[str]:

@@ -57,6 +57,7 @@ from kdump.log.log_directory import CLEAN_MARK, REMOTE_CACHE
 from kdump.log.paths import natural
 from kdump.log.source import Identity
 from kdump.state.metadata_image import MetadataImage
+from kdump.state.other_replicas import other_replicas
 from kdump.state.releases import (
     DIRECTORIES_ASSIGNED,
     FUTURE_BESIDE,
@@ -193,6 +194,7 @@ class LogManager:
             key = (topic, partition)
             plan = PartitionPlan(topic, partition, item.path, directory.path, state, clean, points.get(key))
             plan.highWatermark = None if state else marks.get(key)
+            plan.replicas = other_replicas(self.metadata, topic, partition, directory.nodeId)
             work = WorkProgress(0, self.on_progress)
             how = LoadParameters(
                 self.options.open,
@@ -225,6 +227,7 @@ class LogManager:
         is_created = not self.strays.of_zookeeper and not self._is_any_offline()
         for plan in missing_logs(directory, others, checkpoints, metadata, is_created=is_created):
             if plan.name not in names and self.is_selected(plan.topic):  # or it was deleted in the meantime
+                plan.replicas = other_replicas(self.metadata, plan.topic, plan.partition, directory.nodeId)
                 yield plan
 
     def _is_any_offline(self) -> bool:

@@ -8,6 +8,7 @@ from typing import Annotated, NamedTuple
 
 from kdump.answer import BYTES, NESTED, OFFSET, Doc, PathText, answer
 from kdump.forensics.restart.quorum_values import Quorum
+from kdump.state.other_replicas import OtherReplicas
 from kdump.state.release_evidence import ChosenRelease
 
 EXIT, OFFLINE = "exit", "offline"
@@ -166,6 +167,7 @@ class PartitionPlan:
     coveredTo: int | None = None
     """End offset of the metadata snapshot at which an emptied metadata log starts again: what is lost below it is in
     the snapshot."""
+    replicas: OtherReplicas | None = None
     openTransactions: int = 0
     """Number of open transactions in the producer state at the log end."""
     stray: Annotated[
@@ -215,6 +217,18 @@ class PartitionPlan:
         if self.highWatermark is None or self.state or self.stray or (self.logEndOffset is None and not self.missing):
             return 0
         return max(0, self.highWatermark - (self.logEndOffset or 0))
+
+    @property
+    def otherReplicas(
+        self,
+    ) -> Annotated[
+        tuple[int, ...] | None,
+        Doc(
+            "IDs of the other brokers with a replica, by the metadata on the disk; null if it does not state them",
+            after="acknowledged",
+        ),
+    ]:
+        return None if self.replicas is None else self.replicas.brokers
 
     @property
     def bytesCut(self) -> Annotated[int, Doc("bytes that are no longer part of the log", BYTES, after="bytesRead")]:

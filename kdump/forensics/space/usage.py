@@ -92,6 +92,15 @@ def read_usage(
     directory: LogDirectory, on_unreadable: OnUnreadable, on_partition: Callable[[], None] = lambda: None
 ) -> DirectoryUsage:
     """Return what occupies the log directory. Calls `on_partition` for each partition directory."""
+    found = root_usage(directory, on_unreadable)
+    for place in directory.partitions:
+        found.partitions.append(partition_usage(place, on_unreadable))
+        on_partition()
+    return found
+
+
+def root_usage(directory: LogDirectory, on_unreadable: OnUnreadable) -> DirectoryUsage:
+    """Return what occupies the log directory besides its partitions."""
     found = DirectoryUsage(directory)
     candidates = {each.path for each in directory.partitions}
     for name, path, is_directory, size, allocated, linked, _ in _stats(directory.path, on_unreadable):
@@ -113,9 +122,6 @@ def read_usage(
             below = _below(path, on_unreadable)
             found.linked += below.linked
             found.others.append((path, below.size, below.allocated + allocated, below.files))
-    for place in directory.partitions:
-        found.partitions.append(partition_usage(place, on_unreadable))
-        on_partition()
     return found
 
 

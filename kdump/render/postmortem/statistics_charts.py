@@ -126,7 +126,7 @@ def top_keys(stats: Stats, names: PageLabels) -> Chart | None:
 
 def top_producers(stats: Stats) -> Chart | None:
     """Draw the producers with the most records."""
-    rows = [(f"producer {each.item}", each) for each in stats.producers.top(TOP) if each.records]
+    rows = [(f"producer {each.item}", each) for each in stats.producers.top(TOP) if each.times]
     return _top("top-producers", "Producers with the most records", rows, stats.producers)
 
 

@@ -1,0 +1,47 @@
+"""The other brokers with a replica of a partition, according to the cluster's metadata on a disk."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+if TYPE_CHECKING:
+    from kdump.state.metadata_image import MetadataImage
+
+
+class OtherReplicas(NamedTuple):
+    """The brokers other than this one that have a replica of a partition, and which of them are in the ISR. Both are as
+    of the end of the metadata on the disk, which may be out of date."""
+
+    brokers: tuple[int, ...]
+    in_sync: tuple[int, ...]
+
+    @property
+    def text(self) -> str:
+        """Who has a replica, as the end of a sentence."""
+        if not self.brokers:
+            return "by the metadata on the disk no other broker has a replica"
+        names = " and ".join(filter(None, [", ".join(map(str, self.brokers[:-1])), str(self.brokers[-1])]))
+        what = f"brokers {names} have replicas" if len(self.brokers) > 1 else f"broker {names} has a replica"
+        if not self.in_sync:
+            return f"{what}, not in sync"
+        if self.in_sync == self.brokers:
+            return f"{what}, in sync"
+        return f"{what} (in sync: {', '.join(map(str, self.in_sync))})"
+
+
+def other_replicas(
+    metadata: MetadataImage | None, topic: str, partition: int, node: int | None
+) -> OtherReplicas | None:
+    """Return the other replicas of a partition of the broker `node`; None if the metadata does not assign it to the
+    broker, or there is none."""
+    described = metadata.topics.get(topic) if metadata is not None else None
+    found = described.partitions.get(partition) if described is not None else None
+    if found is None or node not in found.replicas:
+        return None
+    others = tuple(each for each in found.replicas if each != node)
+    return OtherReplicas(others, tuple(each for each in others if each in found.isr))
+
+
+def who_has_it(others: OtherReplicas | None) -> str:
+    """Return who may have what is lost on this broker, as the end of a sentence."""
+    return "another replica may have it" if others is None else others.text
