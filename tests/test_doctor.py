@@ -197,6 +197,20 @@ def test_each_command_of_an_incident_runs(name: str, tmp_path: Path) -> None:
             assert result.stdout
 
 
+def test_what_happened_to_committed_offsets(tmp_path: Path) -> None:
+    """Reset, removed, and below the log start offset: each names its group and its record."""
+    found = items_in(answers(*incident("offsets-reset", tmp_path / "disks"), *NOW))
+    by_code = {(each["code"], each["group"]): each for each in found if each["group"]}
+    assert by_code.keys() == {
+        ("group-offsets-went-back", "group-classic"),
+        ("group-offsets-went-back", "group-consumer"),
+        ("group-offsets-removed", "group-classic"),
+        ("group-offsets-unusable", "tx-group"),
+    }
+    removed = by_code["group-offsets-removed", "group-classic"]
+    assert removed["evidence"] == ["payments-0: offset 120, removed by the record at offset 89 of __consumer_offsets"]
+
+
 def test_what_belongs_to_no_log(tmp_path: Path) -> None:
     (item,) = (
         each
@@ -240,7 +254,10 @@ def test_the_first_item_is_the_incident(
     items = items_in(answers(*incident(name, tmp_path / "disks"), *NOW))
     found = next(each for each in items if each["code"] == code)
     assert (found["position"], found["offset"]) == (position, offset)
-    usual = ("group-offsets-went-back", "transaction-open", "broker-fenced", "group-offsets-unusable")
+    usual = (
+        *("group-offsets-went-back", "group-offsets-removed", "group-offsets-unusable"),
+        *("transaction-open", "broker-fenced"),
+    )
     assert found["priority"] == min(each["priority"] for each in items if each["code"] not in usual)
 
 

@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 
 from kdump.render.all_answers import TYPES
+from kdump.render.stdout import Output
 from kdump.state.lag import ABOVE_END, BELOW_START, NO_PARTITION, OTHER_TOPIC, TOPIC_DELETED, TOPIC_UNKNOWN
 from tests import command
 from tests.conftest import DISKS, FIXTURES, numbers_in
@@ -150,6 +151,28 @@ def test_filters_and_order(tmp_path: Path) -> None:
     assert rows == ["group", "g0", "g1", "g2"]
     rows = [line.split() for line in run(root, "--offsets", "--columns", "lag,groupId").stdout.splitlines()]
     assert rows == [["lag", "group"], ["10", "g0"], ["9", "g1"], ["8", "g2"]]
+
+
+def test_a_history_shows_whose_offset_went_back(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """At 80 columns, too: the group and the move are what one looks for."""
+    root = disk(tmp_path, commit("reader", "t", 0, 300), commit("reader", "t", 0, 42), commit("reader", "t", 0, 50))
+    monkeypatch.setattr(Output, "width", 80)
+    _, first, second, third = run(root, "--history").stdout.splitlines()[:4]
+    assert all("reader" in line for line in (first, second, third))
+    assert "BACK by 258: " in second
+    assert "BACK" not in first + third
+
+
+def test_the_summary_shows_remarks_below_their_group(tmp_path: Path) -> None:
+    root = disk(tmp_path, commit("a", "t", 0, 3), *(commit("b", "t", n, 900) for n in range(5)))
+    for n in range(5):
+        with_partition(root, f"t-{n}", 0, 9)
+    for arguments in ((), ("--sort", "lag")):
+        lines = run(root, *arguments).stdout.splitlines()
+        (at,) = (number for number, line in enumerate(lines) if line.startswith("b "))
+        assert [line.split(":")[0].strip() for line in lines[at + 1 : at + 4]] == ["t-0", "t-1", "t-2"]
+        assert lines[at + 4].strip() == "… and 2 more: kdump groups --offsets"
+        assert all("above the log end offset" in line for line in lines[at + 1 : at + 4])
 
 
 def test_as_of() -> None:

@@ -68,6 +68,8 @@ def group_parts(each: GroupDescription, *, members: bool, offsets: bool) -> Iter
         yield from each.shares
 
 
+REMARKS = 3
+"""Maximum number of remarks that are shown below a group of the summary."""
 SUMMARY, MEMBERS, OFFSETS, DETAILS = "summary", "members", "offsets", "details"
 """What a GroupReport shows: a table of groups, of members or of offsets, or groups one by one."""
 
@@ -83,6 +85,8 @@ class GroupReport(Sink[GroupDescription]):
         self.sort = sort
         self.is_now = is_now
         self.paint = painter(output.colour)
+        self._remarks: dict[str, list[str]] = {}
+        """Lines below the row of a group in the summary."""
         self._kept: list[Object] = []
         """Rows that have to be sorted, or to be in a later table."""
         self._shares: list[Object] = []
@@ -95,6 +99,14 @@ class GroupReport(Sink[GroupDescription]):
                 self.output.line("")
             self.details(answer)
         elif self.shown == SUMMARY:
+            remarks = [
+                f"    {printable(each['topic'])}-{each['partition']}: {printable(each['remark'])}"
+                for each in (*answer.offsets, *answer.shares)
+                if each["remark"] and each.get("startOffset") != -1
+            ]
+            if len(remarks) > REMARKS:
+                remarks[REMARKS:] = [f"    … and {len(remarks) - REMARKS:,} more: kdump groups --offsets"]
+            self._remarks[answer.group["groupId"]] = remarks
             self._rows("group", (answer.group,), () if self.is_now else ("lagUnknown",))
         elif self.shown == MEMBERS:
             self._rows("groupMember", answer.members)
@@ -110,14 +122,18 @@ class GroupReport(Sink[GroupDescription]):
         if self.sort is not None:
             self._kept += rows
             return
+        self._write(self._table, rows)
+
+    def _write(self, table: Table, rows: Iterable[Object]) -> None:
         for row in rows:
-            self._table.add(row, style(row))
+            table.add(row, style(row))
+            for text in self._remarks.pop(row["groupId"], ()):
+                table.line(text, "torn")
 
     def end(self) -> None:
         if self._table is None:
             return
-        for row in sorted(self._kept, key=sort_key(self.sort)):
-            self._table.add(row, style(row))
+        self._write(self._table, sorted(self._kept, key=sort_key(self.sort)))
         self._table.flush()
         # The offsets of share groups are in another table, if it has the selected columns.
         names = self.tables.names

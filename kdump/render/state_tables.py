@@ -82,10 +82,10 @@ TABLES: dict[str, tuple[ColumnSpec, ...]] = {
     ),
     "change": (
         ColumnSpec("offset"),
-        ColumnSpec("timestamp", "time", 8),
+        ColumnSpec("timestamp", "time", 7),
         ColumnSpec("record", "", 3, 14),
-        ColumnSpec("groupId", "group", 7, 10),
-        ColumnSpec("entity", "", 5),
+        ColumnSpec("groupId", "group", 8, 10),
+        ColumnSpec("entity", "", 4),
         ColumnSpec("name", "", 9, 12),
         ColumnSpec("action"),
         ColumnSpec("fields", "", 9, 20),
@@ -198,6 +198,8 @@ def style(value: Object) -> str:
         return retention_style(value)
     if kind in FORENSIC_TABLES:
         return forensic_style(value)
+    if kind == "change" and _moved_back(value):
+        return "torn"
     return "dim" if value.get("action") == "aborted" else ""
 
 
@@ -221,7 +223,17 @@ def _text(key: Key, zone: tzinfo, value: Object) -> str:
     shown = value[key.name]
     if (shown == 0 and key.name in NO_ZERO) or (shown == -1 and key.name in NO_MINUS_ONE):
         return ""
+    if key.name == "fields":
+        return _moved_back(value) + cell(key, shown, zone)
     return "none" if key.name == "isr" and not shown else cell(key, shown, zone)
+
+
+def _moved_back(value: Object) -> str:
+    """Return a remark on a committed offset that went back, which is what one looks for in a history."""
+    if value.get("entity") != "offset" or value.get("action") != "changed":
+        return ""
+    old, new = next(((each["old"], each["new"]) for each in value["fields"] if each["name"] == "offset"), (None, None))
+    return f"BACK by {old - new}: " if isinstance(old, int) and isinstance(new, int) and new < old else ""
 
 
 class StateTables:

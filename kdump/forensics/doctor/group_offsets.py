@@ -43,6 +43,14 @@ class Rewind(NamedTuple):
     timestamp: int | None
 
 
+class Removal(NamedTuple):
+    """A committed offset that was removed, with the offset of the record that did it."""
+
+    name: str
+    before: int | None
+    record: int
+
+
 class GroupsExamination:
     """Reads the coordinators' logs once, and compares offsets with the partitions on the same disks."""
 
@@ -51,6 +59,8 @@ class GroupsExamination:
         self.on = on
         self._rewinds: dict[tuple[str, str], Rewind] = {}
         """The largest by group and partition."""
+        self._removed: dict[tuple[str, str], Removal] = {}
+        """By group and partition, unless an offset was committed again."""
         self._deleted = 0
         """Number of committed offsets that were deleted, most of them because they expired."""
 
@@ -88,13 +98,18 @@ class GroupsExamination:
         return log_end(partition(os.path.dirname(log.segments[-1])), self.disks.options.limits, []) or 0
 
     def _change(self, change: Change) -> None:
-        if change.entity != "offset" or change.group is None or change.action not in ("changed", "removed"):
+        if change.entity != "offset" or change.group is None:
             return
         before, after = change.fields.get("offset", (None, None))
-        self._deleted += change.action == "removed"
-        if before is None or after is None or after >= before:
-            return
         key = (change.group, change.name)
+        if change.action == "removed":
+            self._deleted += 1
+            if len(self._removed) < MAX_MOVES:
+                self._removed[key] = Removal(change.name, before, change.offset)
+        elif change.action in ("created", "changed"):
+            self._removed.pop(key, None)
+        if change.action != "changed" or before is None or after is None or after >= before:
+            return
         known = self._rewinds.get(key)
         if (known is None or before - after > known.before - known.after) and (
             known is not None or len(self._rewinds) < MAX_MOVES
@@ -120,6 +135,7 @@ class GroupsExamination:
             if bad:
                 self._out_of_range(group, bad)
             self._went_back(group, groups.offsets.get(group, {}))
+            self._gone(group, context)
         lags.sort(key=lambda each: (-each[0], each[1]))
         text = count_text(len(groups.groups), "group")
         behind = [f"{group} ({lag:,})" for lag, group in lags[:BEHIND] if lag]
@@ -187,6 +203,46 @@ class GroupsExamination:
             actions=("find out who did it: the history shows which record changed which offset, and when",),
             never=NEVER,
         )
+
+    def _gone(self, group: str, context: LagContext) -> None:
+        """Report offsets that were removed of a group that still exists, and of topics that do."""
+        gone = [
+            each for (name, _), each in self._removed.items() if name == group and _partition_exists(each.name, context)
+        ]
+        if not gone:
+            return
+        evidence = [
+            f"{each.name}: offset {each.before}, removed by the record at offset {each.record} of {OFFSETS_TOPIC}"
+            for each in gone[:3]
+        ]
+        if len(gone) > len(evidence):
+            evidence.append(f"and {count_text(len(gone) - len(evidence), 'more partition')}")
+        self.on.item(
+            Priority.GROUPS,
+            "warning",
+            "group-offsets-removed",
+            self._source(),
+            f"{count_text(len(gone), 'committed offset was', 'committed offsets were')} removed: expired or deleted",
+            group=group,
+            impact="auto.offset.reset decides where it continues there",
+            evidence=tuple(evidence),
+            offset=gone[0].before,
+            commands=(command("groups", *self.disks.paths, "--group", group, "--history"),),
+            commandForAll=command("groups", *self.disks.paths, "--history"),
+            titleForAll="committed offsets were removed: expired or deleted",
+            actions=(
+                "compare with offsets.retention.minutes: they expire if the group is empty, or not subscribed to the "
+                "topic, for that long",
+                "with the group stopped, set the offsets that it should continue from: kafka-consumer-groups.sh "
+                f"--bootstrap-server HOST:PORT --group {group} --reset-offsets … --dry-run first",
+            ),
+            never=NEVER,
+        )
+
+
+def _partition_exists(name: str, context: LagContext) -> bool:
+    topic, _, number = name.rpartition("-")
+    return not context.missing(topic, int(number), None)
 
 
 def _offset(each: CommittedPosition | SharePosition) -> int | None:

@@ -302,9 +302,7 @@ def _choice(each: PartitionPlan) -> str:
         return f"then decide: if another replica has the records, the truncation costs nothing; otherwise {salvage}"
     if not others.brokers:
         return f"{others.text}, so a truncation is final: {salvage}"
-    return (
-        f"then decide: {others.text}; if the records are there, the truncation costs nothing; otherwise {salvage}"
-    )
+    return f"then decide: {others.text}; if the records are there, the truncation costs nothing; otherwise {salvage}"
 
 
 def _evidence(each: PartitionPlan) -> list[str]:
