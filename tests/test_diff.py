@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import random
 import re
+import shlex
 import shutil
 import subprocess
 import sys
@@ -17,6 +18,7 @@ import pytest
 
 from kdump.commands.diff import EXAMPLES
 from kdump.render.all_answers import TYPES
+from kdump.render.stdout import Output
 from tests import command, craft
 from tests.conftest import DISKS, FIXTURES, sample, seeded
 from tests.test_damaged_disks import DAMAGES
@@ -184,3 +186,17 @@ def test_damage_shows_though_no_record_is_lost(tmp_path: Path) -> None:
     result = run(tmp_path / "a", tmp_path / "b")
     assert result.exit_code == 0
     assert "B is damaged: 40 bytes at" in result.stdout
+
+
+def test_the_report_says_whose_log_is_the_later_leaders(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """And how to save what each copy has: on one line, which runs."""
+    copies = FIXTURES / "diverged-1" / "ledger-0", FIXTURES / "diverged-2" / "ledger-0"
+    monkeypatch.setattr(Output, "width", 80)
+    text = run(*copies).stdout
+    assert "from there on, B has the log of the later leader (epoch 2)" in text
+    assert "whether the records of A were committed is unknown" in text
+    assert "… and 12 more records" in text
+    commands = [line.strip() for line in text.splitlines() if line.startswith("    kdump inspect ")]
+    assert [line[-7:] for line in commands] == ["A.jsonl", "B.jsonl"]
+    saved = [command.run(*shlex.split(line)[1:-2]).stdout.splitlines() for line in commands]
+    assert list(map(len, saved)) == [20, 15]

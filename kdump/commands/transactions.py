@@ -153,7 +153,7 @@ class TransactionsCommand:
             return TableRows(self.output, tables)
         if shown.names is not None:
             return OneTable(tables, Transaction, note_outside_columns)
-        selected = bool(options.producer_ids or options.names)
+        selected = bool(options.producer_ids or options.names or options.only_open or options.states)
         return TransactionReport(self.output, tables, ledger=options.asks_for_rows, selected=selected)
 
     def run(self) -> None:

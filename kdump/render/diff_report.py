@@ -9,7 +9,7 @@ from datetime import tzinfo
 from kdump.forensics.comparable_records import ComparableRecord
 from kdump.forensics.copy_damage import UnreadableSpan
 from kdump.forensics.copy_facts import CopyFacts
-from kdump.forensics.diff import Diff, FollowerOutcome
+from kdump.forensics.diff import Diff
 from kdump.forensics.diff_answer import DiffSummary
 from kdump.forensics.differences import (
     CLEANED,
@@ -28,7 +28,7 @@ from kdump.forensics.differences import (
     Sample,
 )
 from kdump.format.count_text import count_text
-from kdump.log import bundle_index
+from kdump.render.diff_next_steps import letter, next_steps, save_commands
 from kdump.render.diff_objects import epoch_at
 from kdump.render.escape import bytes_text, path_text, printable
 from kdump.render.sink import Sink
@@ -40,6 +40,8 @@ from kdump.render.times import iso
 STYLE = {SAME: "name", PREFIX: "torn", DIVERGENT: "bad", None: "torn"}
 MAX_SHOWN = 3
 """Differences per pair that are printed unless --full is given, and damaged byte ranges per copy that are printed."""
+SAMPLES = 3
+"""Records that differ which are printed of a difference unless --full is given."""
 CELL = 40
 """Bytes of a sample's key or value that are shown."""
 
@@ -102,12 +104,14 @@ class DiffReport(Sink["Diff | DiffSummary"]):
             self.output.line("")
         for line in lines:
             self._text(line)
-        following = list(_next(diff))
+        following = list(next_steps(diff))
         if following:
             self.output.line("")
             self.output.line(self.paint("next steps", "head"))
             for line in following:
                 self._text("  " + line)
+            for line in save_commands(diff):
+                self.output.line(printable(path_text("    " + line)))  # on one line, so that it can be copied
 
     def short(self, diff: Diff) -> None:
         """Write one line."""
@@ -155,6 +159,7 @@ class DiffReport(Sink["Diff | DiffSummary"]):
         if text:
             yield text
         yield from _epoch_start_text(diff, offset)
+        yield from _later_leader(diff, offset)
         marks = [(letter(n), diff.copies[n].highWatermark) for n in numbers]
         above = [f"{mark} of {name}" for name, mark in marks if mark is not None and mark > offset]
         if diff.cause != DAMAGE and above:
@@ -217,8 +222,12 @@ class DiffReport(Sink["Diff | DiffSummary"]):
             for number, place in zip(pair, (each.left, each.right)):
                 if place is not None and (each.kind != MISSING or pair[1 - (each.lacking or 0)] == number):
                     yield f"    {letter(number)}  batch at byte {place.position}, {place.size} bytes, of {place.file}"
-        for sample in each.samples[: None if self.full else 3]:
+        shown = each.samples[: None if self.full else SAMPLES]
+        for sample in shown:
             yield from self._sample(sample, pair)
+        if shown and len(shown) < each.records:
+            more = count_text(each.records - len(shown), "more record")
+            yield f"    … and {more}, which kdump inspect --records shows"
 
     def _sample(self, sample: Sample, pair: tuple[int, int]) -> Iterator[str]:
         yield f"    record {sample.offset}"
@@ -237,11 +246,6 @@ class DiffReport(Sink["Diff | DiffSummary"]):
         if name == "headers":
             return f"{row.headers[0]} headers, {bytes_text(row.headers[1], limit)}"
         return f"{name} {getattr(row, name)}"
-
-
-def letter(number: int) -> str:
-    """Return the letter that identifies a copy in the report: A, B, C …"""
-    return chr(ord("A") + number) if number < 26 else f"#{number + 1}"
 
 
 def name_of(diff: Diff) -> str:
@@ -303,6 +307,24 @@ def _epoch_start_text(diff: Diff, offset: int) -> Iterator[str]:
             return
 
 
+def _later_leader(diff: Diff, offset: int) -> Iterator[str]:
+    """Say which copy has the later leader's log. Whether the other's records were acknowledged, only a high watermark
+    shows."""
+    epochs = [epoch_at(diff, number) for number in range(len(diff.copies))]
+    known = [each for each in epochs if each is not None]
+    if diff.first is None or diff.first[1].kind == DAMAGE or len(known) < len(epochs) or len(set(known)) < 2:
+        return
+    latest = max(known)
+    later = [letter(number) for number, epoch in enumerate(epochs) if epoch == latest]
+    earlier = [number for number, epoch in enumerate(epochs) if epoch != latest]
+    names = " and ".join(later)
+    yield f"from there on, {names} {'have' if len(later) > 1 else 'has'} the log of the later leader (epoch {latest})"
+    unknown = [letter(number) for number in earlier if diff.copies[number].highWatermark is None]
+    if unknown:
+        whose = " and ".join(unknown)
+        yield f"whether the records of {whose} were committed is unknown: there is no high watermark of {whose} here"
+
+
 def _end(copy: CopyFacts) -> str:
     return "unknown" if copy.logEndOffset is None else str(copy.logEndOffset)
 
@@ -347,48 +369,3 @@ def _bytes(damage: UnreadableSpan) -> str:
 
 def _tail(damage: UnreadableSpan) -> str:
     return "zeros" if damage.kind == "padding" else "an incomplete batch"
-
-
-def _next(diff: Diff) -> Iterator[str]:
-    """Yield what a broker would do, and what you should do."""
-    choices = diff.choices
-    if diff.relation == SAME:
-        choices = [each for each in choices if each.does.loses]
-    if diff.majority:
-        choices = [each for each in choices if each.leader == diff.majority[0]]
-    for each in choices:
-        yield _choice(diff, each)
-    damaged = [number for number, copy in enumerate(diff.copies) if copy.damaged]
-    for number in damaged:
-        yield (
-            f"{letter(number)} is damaged: run kdump verify {diff.copies[number].path}; with its broker stopped, you"
-            " can replace it with an intact copy that ends no earlier"
-        )
-    if diff.history is not None:
-        lost = [f"kdump inspect --records --offset {diff.history}.. {copy.path}" for copy in diff.copies]
-        where = "on its broker, " if bundle_index.RECORDS in diff.copies[0].lacks else ""
-        yield f"before you delete one, save what it has from offset {diff.history} on: {where}{lost[0]}"
-
-
-def _choice(diff: Diff, each: FollowerOutcome) -> str:
-    leader, follower, does = letter(each.leader), letter(each.follower), each.does
-    text = f"{leader} elected: {follower} "
-    if does.by == "logStart":
-        return text + f"deletes all its records and restarts at offset {does.offset}, the log start offset of {leader}"
-    if does.offset is None:
-        return text + "has no leader epochs and truncates to its high watermark, which is unknown here"
-    if does.loses:
-        text += f"truncates to offset {does.offset} and loses its offsets {does.offset}..{does.offset + does.loses - 1}"
-    else:
-        text += f"truncates nothing and fetches from offset {does.offset}"
-    if does.by == "highWatermark":
-        text += " (by its high watermark: it has no leader epochs)"
-    pair = diff.pairs[(min(each.leader, each.follower), max(each.leader, each.follower))]
-    if each.mends is False and pair.first is not None:
-        offset = pair.first.first
-        if pair.first.kind == DAMAGE:
-            text += f"; the damage at offset {offset} stays: no broker repairs it by itself"
-        else:
-            text += f"; the copies still differ at offset {offset}, and no broker detects it"
-
-    return text

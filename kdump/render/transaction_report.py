@@ -41,7 +41,7 @@ class TransactionReport(Sink[Any]):
         self.lines = SummaryLines(output)
         self.rows: Table | None = None
         self.shown = 0
-        self._begun = False
+        self._begun = self._was_named = False
         self._summary: list[PartitionTransactions] = []
         self._details: list[tuple[PartitionTransactions, list[Transaction]]] = []
         self._open: list[Transaction] = []
@@ -49,6 +49,7 @@ class TransactionReport(Sink[Any]):
     def part(self, name: str, *, was_named: bool = False) -> None:
         self.ledger = self.ledger or (was_named and not self._begun)
         self._begun = True
+        self._was_named = was_named
 
     def add(self, answer: Any) -> None:
         if isinstance(answer, Transaction):
@@ -66,6 +67,8 @@ class TransactionReport(Sink[Any]):
                 if self.shown:
                     self.output.line("")
                 self.rows = self.tables.open("transaction")
+                if not self._was_named and row.topic is not None:
+                    self.rows.title = place_text(row)
             value = answer_object(row)
             if self._open and self._open[-1] is row:
                 value["remarks"] = []  # shown after the table
@@ -153,7 +156,7 @@ class TransactionReport(Sink[Any]):
         for remark in row.remarks:
             self.lines.text(f"    {printable(remark)}")
         if row.abort is not None:
-            self.lines.text("    to abort it:")
+            self.lines.text("    to abort it, with the brokers running:")
             self.output.line(f"      {printable(row.abort)}")
         if row.abortBefore3 is not None:
             self.lines.text("    on brokers before 3.0:")
