@@ -217,10 +217,20 @@ class RestartReport(Sink[PlanAnswer]):
             table.flush()
         listed = {id(each) for each in shown}
         left = [each for each in plan.partitions if id(each) not in listed]
-        recovered = sum(1 for each in left if each.recovered)
-        if left:
-            text = f"{count_text(len(left), 'more partition')}, with no losses"
-            self._text(text + (f", {recovered:,} of them recovered" if recovered else "") + " (--all)")
+        others = [each for each in left if each.topic != METADATA_TOPIC]
+        recovered = sum(1 for each in others if each.recovered)
+        parts = [count_text(len(others), "more partition" if shown else "partition")] if others else []
+        parts[0:] = [f"{parts[0]} ({recovered:,} recovered)"] if parts and recovered else parts
+        if len(others) < len(left):
+            parts.append("the metadata log")
+        if parts:
+            self._text(f"{' and '.join(parts)}: no losses (--all)")
+        new = sum(each.newPartitions for each in plan.directories)
+        if new:
+            text = (
+                f"{count_text(new, 'partition')} that the metadata assigns to the broker and that it did not have yet"
+            )
+            self._text(f"{text}: created with empty logs")
 
     def _steps(self, plan: RestartPlan) -> None:
         listed = [step for each in plan.directories for step in each.steps if step.kind != "delete"]

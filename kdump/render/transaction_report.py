@@ -77,7 +77,7 @@ class TransactionReport(Sink[Any]):
     def _partition(self, partition: PartitionTransactions) -> None:
         has = partition.committed + partition.aborted + partition.open + partition.hanging + partition.emptyMarkers
         if self.ledger:
-            has = has and not (self.selected and self.rows is None)
+            has = has and (not self.selected or self.rows is not None or bool(partition.damages))
             if self.rows is not None:
                 self.rows.flush()
                 self.rows = None

@@ -566,7 +566,7 @@ def test_a_torn_tail_below_the_high_watermark(disk: Path) -> None:
         assert {each["position"] for each in found if each["code"] == "batch-truncated"} == {ledger.cuts[0].position}
         beyond = [each for each in found if each["code"] == "checkpoint-beyond-log" and each["topic"] == "ledger"]
         assert (50, 65) in [(each["expected"], each["actual"]) for each in beyond]
-        assert [50, 64] in [numbers_in(each["consequence"]) for each in beyond]
+        assert [50, 64] in [numbers_in(each["consequence"])[:2] for each in beyond]
 
 
 def test_a_disk_that_is_mounted_read_only(disk: Path, monkeypatch: pytest.MonkeyPatch) -> None:

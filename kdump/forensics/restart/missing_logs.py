@@ -39,15 +39,16 @@ def missing_logs(
     *,
     is_created: bool,
 ) -> Iterator[PartitionPlan]:
-    """Yield the plans of the partitions that the log directory had and that are gone. `others`: the paths of the node's
-    other log directories; `checkpoints`: the offsets in the checkpoints, by file name; `is_created`: whether the
-    cluster may have the partitions, so that the broker creates them."""
+    """Yield the plans of the partitions that the log directory had and that are gone; count those that are new.
+    `others`: the paths of the node's other log directories; `checkpoints`: the offsets in the checkpoints, by file
+    name; `is_created`: whether the cluster may have the partitions, so that the broker creates them."""
     paths = {name: os.path.join(directory.path, name) for name in checkpoints}
     known = checkpointed_partitions(
         {name: target(path, source=directory.path) for name, path in paths.items() if file_system.lexists(path)}
     )
     expected = Expected(directory.path, tuple(others), directory.nodeId, directory.directoryId, known, metadata)
     missing = missing_partitions(expected)
+    directory.newPartitions = len(missing.never) if is_created else 0
     for key in missing.lost:
         path = os.path.join(directory.path, name_of(key))
         plan = PartitionPlan(*key, path, directory.path, "", bool(directory.clean), checkpoints[OFFSETS[0]].get(key))

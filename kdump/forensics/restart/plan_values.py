@@ -278,6 +278,13 @@ class DirectoryPlan:
         field(default_factory=list)
     )
     unread: UnreadTexts = field(default_factory=list)
+    newPartitions: Annotated[
+        int,
+        Doc(
+            "number of partitions that the metadata assigns to the directory, and that it did not have by its "
+            "checkpoints: the broker creates them with empty logs"
+        ),
+    ] = 0
     unlisted: list[str] = field(default_factory=list)
     """Other directories below the path that was given, which cannot be listed: each may be a log directory."""
 
