@@ -227,9 +227,7 @@ class RestartReport(Sink[PlanAnswer]):
             self._text(f"{' and '.join(parts)}: no losses (--all)")
         new = sum(each.newPartitions for each in plan.directories)
         if new:
-            text = (
-                f"{count_text(new, 'partition')} that the metadata assigns to the broker and that it did not have yet"
-            )
+            text = f"{count_text(new, 'partition')} that the metadata assigns to the broker and that it never had"
             self._text(f"{text}: created with empty logs")
 
     def _steps(self, plan: RestartPlan) -> None:
