@@ -1,5 +1,5 @@
-"""Draws the screenshots of docs/browse.md: the browser on real bytes. Run `python -m tools.browse_capture` in the root
-of the repository."""
+"""Draws the screenshots of docs/browse.md, the browser on real bytes, and writes its table of commands. Run
+`python -m tools.browse_capture` in the root of the repository."""
 
 from __future__ import annotations
 
@@ -13,9 +13,10 @@ from datetime import timezone
 from pathlib import Path
 from typing import NamedTuple
 
-from kdump.browse.app import BrowseApp, PromptParsers
+from kdump.browse.app import BrowseApp
 from kdump.browse.browser import Browser
-from kdump.commands.browse import typed_selection, typed_time
+from kdump.browse.command_list import markdown_table
+from kdump.commands.browse import prompt_parsers
 from tools.capture import FONT_FACE
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -66,7 +67,7 @@ def _disk(flip: int | None) -> Iterator[None]:
 
 
 async def _drawn(picture: Picture) -> str:
-    app = BrowseApp(Browser(picture.path), PromptParsers(typed_selection(timezone.utc), typed_time(timezone.utc)))
+    app = BrowseApp(Browser(picture.path), prompt_parsers(timezone.utc))
     async with app.run_test(size=picture.size) as pilot:
         for key in ("", *picture.keys):
             if key:
@@ -79,6 +80,19 @@ async def _drawn(picture: Picture) -> str:
         return FONT_FACE.sub("", drawn)  # no font is downloaded
 
 
+BEGIN, END = "<!-- commands -->\n", "<!-- end -->\n"
+"""Lines around the table of commands."""
+
+
+def with_table(page: str) -> str:
+    """Return the page with the table of commands as they are declared."""
+    before, _, rest = page.partition(BEGIN)
+    _, _, after = rest.partition(END)
+    return f"{before}{BEGIN}{markdown_table()}\n{END}{after}"
+
+
 if __name__ == "__main__":
     for name in PICTURES:
         (ROOT / "docs" / name).write_text(draw(name))
+    page = ROOT / "docs" / "browse.md"
+    page.write_text(with_table(page.read_text()))

@@ -1,47 +1,44 @@
-"""The `kdump browse` application: key bindings, prompts and their actions."""
+"""The `kdump browse` application: the keys and what the commands do."""
 
 from __future__ import annotations
 
 from typing import ClassVar
 
+from textual import events
 from textual.binding import Binding, BindingType
-from textual.widgets import Input
 
+from kdump.browse.command_line import CommandLine
+from kdump.browse.command_list import COMMANDS, help_text
 from kdump.browse.export import row_commands, row_json
-from kdump.browse.finding_actions import FindingActions
 from kdump.browse.pane_layout import PromptParsers as PromptParsers
 from kdump.browse.panes import Pane
-from kdump.browse.screens import HELP, TextScreen
+from kdump.browse.screens import TextScreen
 from kdump.format.numbers import parse_long
 
 
-class BrowseApp(FindingActions):
-    """The complete application: binds keys to actions, and handles the prompts."""
+class BrowseApp(CommandLine):
+    """The complete application: binds keys to commands, and runs them."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("question_mark,f1", "help", "help", show=False),
-        Binding("left,backspace,h", "out", "out", show=False),
+        *(
+            Binding(",".join(command.keys), f"run('{command.name}')", command.name, show=False, priority=False)
+            for command in COMMANDS
+            if command.keys
+        ),
         Binding("escape", "stop", "stop, or out", show=False),
-        Binding("g", "ask('go')", "go to", show=False),
-        Binding("slash", "ask('find')", "search", show=False),
-        Binding("f", "ask('filter')", "filter", show=False),
-        Binding("n", "finding(1)", "next finding", show=False),
-        Binding("N", "finding(-1)", "previous finding", show=False),
-        Binding("v", "findings", "findings", show=False),
-        Binding("t", "transactions", "transactions", show=False),
-        Binding("y", "copy", "copy", show=False),
-        Binding("c", "command", "command", show=False),
-        Binding("x", "full", "in full", show=False),
-        Binding("r", "again", "read again", show=False),
-        Binding("z", "zoom", "zoom", show=False),
-        Binding("q,ctrl+c,ctrl+q", "quit", "quit", show=False, priority=False),
         Binding("ctrl+z", "suspend_process", "suspend", show=False),
     ]
-    PROMPTS: ClassVar[dict[str, str]] = {
-        "go": "go to: offset, @position, time (-2h, 2026-11-21T07:58)",
-        "find": "search (regular expression)",
-        "filter": "filter: options of kdump inspect, such as --key a --offset 10..",
-    }
+
+    async def on_event(self, event: events.Event) -> None:
+        """Take the key that answers a question; pass on all other events."""
+        if isinstance(event, events.Key) and self.confirms is not None:
+            then, self.confirms = self.confirms, None
+            self.message = ("", "")
+            self._show_place()
+            if event.character in ("y", "Y"):
+                then()
+            return
+        await super().on_event(event)
 
     def on_mount(self) -> None:
         panes = self.query_one("#panes")
@@ -56,8 +53,8 @@ class BrowseApp(FindingActions):
         self.call_after_refresh(self._redraw)
 
     def action_stop(self) -> None:
-        if self.query_one("#prompt", Input).display:
-            self._close_prompt()
+        if self.prompt.display:
+            self.close_prompt()
         elif self.jobs.cancel("look"):
             self.trouble("stopped")
         elif self.check is not None and self.jobs.cancel("check"):
@@ -66,10 +63,16 @@ class BrowseApp(FindingActions):
         else:
             self.action_out()
 
-    def action_help(self) -> None:
-        self.push_screen(TextScreen("kdump browse: keys", HELP, copies=False))
+    def run_out(self, argument: str) -> None:
+        self.action_out()
 
-    def action_zoom(self) -> None:
+    def run_quit(self, argument: str) -> None:
+        self.exit()
+
+    def run_help(self, argument: str) -> None:
+        self.push_screen(TextScreen("kdump browse: keys and commands", help_text(self.size.width), copies=False))
+
+    def run_zoom(self, argument: str) -> None:
         pane = self.focused if isinstance(self.focused, Pane) else self.table_pane
         zoomed = not self.screen.has_class("zoomed")
         for each in (self.tree_pane, self.table_pane, self.hex_pane):
@@ -79,11 +82,11 @@ class BrowseApp(FindingActions):
         self.screen.set_class(zoomed, "zoomed")
         self.call_after_refresh(self._redraw)
 
-    def action_full(self) -> None:
+    def run_full(self, argument: str) -> None:
         self.full = not self.full
         self._draw()
 
-    def action_copy(self) -> None:
+    def run_copy(self, argument: str) -> None:
         browser = self.browser
         if not browser.levels or browser.level.row is None:
             return
@@ -98,61 +101,37 @@ class BrowseApp(FindingActions):
 
         self.jobs.start("say", "JSON", lambda job: row_json(browser, level, row), done)
 
-    def action_command(self) -> None:
-        if self.browser.levels:
-            self.push_screen(
-                TextScreen("commands that show the same", "\n".join(row_commands(self.browser, self.options)))
-            )
+    def run_shell(self, argument: str) -> None:
+        self.push_screen(TextScreen("commands that show the same", "\n".join(row_commands(self.browser, self.options))))
 
-    def action_ask(self, purpose: str) -> None:
-        prompt = self.query_one("#prompt", Input)
-        self.asked = purpose
-        prompt.placeholder = self.PROMPTS[purpose]
-        prompt.value = self.options if purpose == "filter" else ""
-        prompt.cursor_position = len(prompt.value)
-        prompt.display = True
-        self.status.show((" " + self.PROMPTS[purpose] + "  (Enter confirms, Esc cancels)", "dim"))
-        prompt.focus()
-
-    def _close_prompt(self) -> None:
-        prompt = self.query_one("#prompt", Input)
-        prompt.display = False
-        self.table_pane.focus()
-        self._show_place()
-
-    def on_input_submitted(self, message: Input.Submitted) -> None:
-        text = message.value.strip()
-        self._close_prompt()
-        if not self.browser.levels:
-            return
-        try:
-            if self.asked == "filter":
-                self._filter(text)
-            elif self.asked == "go" and text:
-                self._go(text)
-            elif self.asked == "find":
-                self._find(text or self.searched)
-        except ValueError as error:
-            self.trouble(str(error))
-
-    def _go(self, text: str) -> None:
+    def run_go(self, text: str) -> None:
         browser = self.browser
         word = text.removeprefix("offset").removeprefix("--offset").strip()
         offset, position = parse_long(word), parse_long(text[1:].strip()) if text[0] == "@" else None
         if offset is not None and offset >= 0:
-            self._look(f"looking for offset {word}", lambda job: browser.to_offset(offset, job.report_progress))
+            self.run_offset(word)
         elif position is not None and position >= 0:
             self._look(f"looking for byte {text[1:]}", lambda job: browser.to_position(position, job.report_progress))
         else:
-            time = self.typed.time(text)
-            self._look(f"looking for {text}", lambda job: browser.to_time(time, job.report_progress))
+            self.run_time(text)
 
-    def _find(self, text: str) -> None:
+    def run_offset(self, text: str) -> None:
+        offset = parse_long(text)
+        if offset is None or offset < 0:
+            raise ValueError(f"{text!r} is not an offset")
+        self._look(f"looking for offset {text}", lambda job: self.browser.to_offset(offset, job.report_progress))
+
+    def run_time(self, text: str) -> None:
+        time = self.typed.time(text)
+        self._look(f"looking for {text}", lambda job: self.browser.to_time(time, job.report_progress))
+
+    def run_search(self, text: str) -> None:
+        text = text or self.searched
         if text:
             self.searched = text
             self._look(f"searching for {text}", lambda job: self.browser.search(text, job.report_progress))
 
-    def _filter(self, text: str) -> None:
+    def run_filter(self, text: str) -> None:
         self.browser.places.selection = self.typed.selection(text)
         self.options = text
         self.dumped = None

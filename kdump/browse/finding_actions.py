@@ -58,10 +58,13 @@ class FindingActions(Navigation):
         self.jobs.start("check", f"checking {printable(path_text(path))}", work, done)
         return check
 
-    def action_finding(self, direction: int) -> None:
-        if self.browser.levels:
-            self._checked()
-            self._step(direction)
+    def run_next(self, argument: str) -> None:
+        self._checked()
+        self._step(1)
+
+    def run_previous(self, argument: str) -> None:
+        self._checked()
+        self._step(-1)
 
     def _step(self, direction: int) -> None:
         check = self.check
@@ -102,9 +105,7 @@ class FindingActions(Navigation):
             then,
         )
 
-    def action_findings(self) -> None:
-        if not self.browser.levels:
-            return
+    def run_findings(self, argument: str) -> None:
         check = self._checked()
 
         def chosen(number: int | None) -> None:
@@ -114,9 +115,7 @@ class FindingActions(Navigation):
 
         self.push_screen(FindingsScreen(check), chosen)
 
-    def action_transactions(self) -> None:
-        if not self.browser.levels:
-            return
+    def run_transactions(self, argument: str) -> None:
         places = self.browser.places
 
         def chosen(found: Transaction | None) -> None:

@@ -51,10 +51,9 @@ class Navigation(HexPane):
             browser.depth -= 1
             self._draw()
 
-    def action_again(self) -> None:
-        if self.browser.levels:
-            self.dumped = None
-            self._look("reading again", lambda job: self.browser.again(job.report_progress))
+    def run_reload(self, argument: str) -> None:
+        self.dumped = None
+        self._look("reading again", lambda job: self.browser.again(job.report_progress))
 
     def on_pane_moved(self, message: Pane.Moved) -> None:
         browser = self.browser

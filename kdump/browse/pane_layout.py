@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 from textual.app import App, ComposeResult
 from textual.containers import Horizontal
-from textual.widgets import Input
+from textual.widget import Widget
 
 from kdump.browse.background_jobs import Jobs
 from kdump.browse.background_verify import BackgroundVerify
@@ -23,15 +23,16 @@ from kdump.render.amounts import size_text
 from kdump.render.escape import path_text, printable
 from kdump.render.style import width
 
-KEYS = " ? help  ⏎ in  ← out  ⇥ pane  g go  / find  f filter  n finding  t txns  q quit"
+KEYS = " ? help  : command  ⏎ in  ← out  ⇥ pane  g go  / search  f filter  s sort  q quit"
 
 
 class PromptParsers(NamedTuple):
-    """Parsers of typed text; each raises ValueError with the reason. `selection` parses options of inspect; `time`
-    returns epoch ms."""
+    """Parsers of typed text; each raises ValueError with the reason. `selection` parses options of inspect, whose
+    names are `options`; `time` returns epoch ms."""
 
     selection: Callable[[str], Selection]
     time: Callable[[str], int]
+    options: Sequence[str] = ()
 
 
 class PaneLayout(App[None]):
@@ -69,7 +70,6 @@ class PaneLayout(App[None]):
         self.options = ""
         """The filter options, as typed."""
         self.searched = ""
-        self.asked = ""
         self.message = ("", "")
         self.full = False
         self.dumped: tuple[Any, HexDump] | None = None
@@ -88,9 +88,13 @@ class PaneLayout(App[None]):
             yield self.tree_pane
         yield self.hex_bar
         yield self.hex_pane
-        yield Input(id="prompt", compact=True)
+        yield self.make_prompt()
         yield self.status
         yield KeyHints(self.status, KEYS, id="keys")
+
+    def make_prompt(self) -> Widget:
+        """Return the line in which commands are typed."""
+        raise NotImplementedError
 
     def _draw_lists(self) -> None:
         browser = self.browser

@@ -12,36 +12,6 @@ from kdump.browse.hexdump_lines import HexLine
 from kdump.browse.panes import Bar, Pane
 from kdump.browse.row_lines import wrapped
 
-HELP = """\
-Move
-  ↑ ↓ PgUp PgDn Home End   move within the focused pane (also j k, Space, G)
-  Tab, Shift+Tab           switch panes: tree, table, hexdump
-  Enter →                  open a partition, segment, batch, record or field
-  Backspace ← Esc          go back to the level above
-  z                        show only the focused pane, or all again
-
-Go
-  g   go to an offset (42), a byte position (@306) or a time
-      (2026-11-21T07:58, -2h: the first record that is not older)
-  /   search keys, values and headers from here on for a regular expression
-      (in lists of partitions and files: their rows); / Enter repeats it
-  n N go to the next or previous finding of kdump verify. The first n starts
-      the check of the current partition, or of all; Esc stops it
-  v   list the findings
-  t   list the transactions of the current partition, or of all. There,
-      a shows aborted, o open, c committed, * all; Enter goes to the first batch
-
-Show
-  f   filter batches and records with options of kdump inspect:
-      --key a --time -2h.. --producer-id 9 --control …; empty: no filter
-  x   show values in full, or truncated again
-  r   read the files again: a broker may have written to them
-  y   show the selected row as JSON, and copy it (in terminals with OSC 52)
-  c   show the kdump commands that print what is on the screen
-  q   quit
-
-Nothing is written to the disk."""
-
 
 class Overlay(ModalScreen[Any]):
     """A screen over the browser; Esc closes it."""

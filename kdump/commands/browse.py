@@ -56,7 +56,7 @@ def command(options: BrowseOptions) -> None:
     if options.path == "-":
         raise click.UsageError("browse cannot read a pipe; use kdump inspect, or browse a file")
     try:
-        from kdump.browse.app import BrowseApp, PromptParsers
+        from kdump.browse.app import BrowseApp
     except ModuleNotFoundError as error:
         if (error.name or "").partition(".")[0] != "textual":
             raise
@@ -65,7 +65,7 @@ def command(options: BrowseOptions) -> None:
     if not (sys.stdin.isatty() and sys.stdout.isatty()):
         print_error("browse needs a terminal; to write to a pipe or a file, use kdump ls or kdump inspect")
         sys.exit(2)
-    app = BrowseApp(browser(options), PromptParsers(typed_selection(options.zone), typed_time(options.zone)))
+    app = BrowseApp(browser(options), prompt_parsers(options.zone))
     app.run(mouse=options.mouse)
     if app.return_code:
         sys.exit(app.return_code)
@@ -91,6 +91,23 @@ def browser(options: BrowseOptions) -> Any:
         print_error(f"{path}: {error.strerror}")
         sys.exit(2)
     return Browser(path, RowFactory(options.zone), options.reading.limits)
+
+
+def prompt_parsers(zone: tzinfo) -> Any:
+    """Return what parses the text that is typed into the browser."""
+    from kdump.browse.pane_layout import PromptParsers
+
+    return PromptParsers(typed_selection(zone), typed_time(zone), filter_names())
+
+
+def filter_names() -> list[str]:
+    """Return the names of inspect's options that restrict batches and records."""
+    from kdump.commands.inspect import FilterOptions
+    from kdump.commands.inspect import command as inspect
+
+    filters = option_types(FilterOptions)
+    params = [param for param in inspect.params if param.name in filters]
+    return sorted(option for param in params for option in param.opts if option.startswith("--"))
 
 
 class typed_selection:

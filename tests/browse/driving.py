@@ -11,10 +11,10 @@ from typing import Any
 from textual import events
 from textual.pilot import Pilot
 
-from kdump.browse.app import BrowseApp, PromptParsers
+from kdump.browse.app import BrowseApp
 from kdump.browse.browser import Browser
 from kdump.browse.row_factory import RowFactory
-from kdump.commands.browse import typed_selection, typed_time
+from kdump.commands.browse import prompt_parsers
 
 NAMES = {" ": "space", "/": "slash", "?": "question_mark", "@": "at", "-": "minus", ".": "full_stop", "*": "asterisk"}
 NAMES |= {"[": "left_square_bracket", ":": "colon"}
@@ -87,7 +87,7 @@ class Driver:
 
 
 def app_of(path: Path | str) -> BrowseApp:
-    typed = PromptParsers(typed_selection(timezone.utc), typed_time(timezone.utc))
+    typed = prompt_parsers(timezone.utc)
     return BrowseApp(Browser(str(path), RowFactory()), typed)
 
 
