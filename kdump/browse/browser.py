@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import re
 from collections.abc import Iterator
 from contextlib import closing
@@ -10,6 +9,7 @@ from contextlib import closing
 from kdump.browse.hierarchy import Level
 from kdump.browse.level_stack import Levels, NotFound
 from kdump.browse.row_listings import BrowseRow, FullListing, ListingSlice, OnProgress
+from kdump.log import file_system
 from kdump.log.file_kinds import BATCHES, TIME_INDEX
 from kdump.log.offset_index_lookup import last_entry
 from kdump.log.partition_directory import partition
@@ -66,7 +66,7 @@ class Browser(Levels):
         path = file.target.path if file is not None else row.key if row is not None and row.type == "file" else None
         if path is None:
             raise NotFound("no file is selected; select one to go to a position")
-        size = os.stat(path).st_size if "://" not in path else position + 1
+        size = file_system.getsize(path) if "://" not in path else position + 1
         if position >= size:
             raise NotFound(f"position {position} is after the end of the file ({size} bytes)")
         return self.reach(path, position=position, on_progress=on_progress)

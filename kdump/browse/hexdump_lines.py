@@ -8,10 +8,12 @@ from typing import NamedTuple
 
 from kdump.check.finding import Finding
 from kdump.decode.record_decoder import RecordDecoder
+from kdump.format.batch_header import BATCH_HEADER
 from kdump.format.varint import Bytes
 from kdump.log.record import Record
-from kdump.log.region import Batch
-from kdump.render.field_meanings import FieldMeaning
+from kdump.log.region import Batch, DefaultRecordBatch
+from kdump.render.field_meanings import BatchFieldMeanings, FieldMeaning
+from kdump.render.field_meanings import title as batch_title
 from kdump.render.hexdump import WIDE, Hexdump
 from kdump.render.stdout import Output
 from kdump.render.style import cut
@@ -109,6 +111,15 @@ class AnnotatedDump(Hexdump):
         """Write the header, then these records."""
         self.batch(batch, chosen)
         self.captured.record, self.captured.field = HEADER, None
+
+    def header_of(self, batch: Batch, why: str) -> None:
+        """Write the header alone, of a batch whose records are not there; `why` says so."""
+        self._text(batch_title(batch), "head")
+        if isinstance(batch, DefaultRecordBatch):
+            self._labels()
+            data = BATCH_HEADER.struct.pack(*batch.header)
+            self._walk(BATCH_HEADER, data, batch.position, BatchFieldMeanings(batch, self.zone))
+        self._text(why, "dim")
 
     def dump(self, title: str, shown: tuple[int, int] = (0, -1)) -> HexDump:
         return HexDump(title, self.captured.lines, self.fields, shown)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from itertools import islice
@@ -15,6 +14,8 @@ from kdump.browse.row_listings import BrowseRow, CountedListing, FullListing, Li
 from kdump.browse.segment_pages import Pages
 from kdump.check.engine.check_small_files import file_finding
 from kdump.check.finding import Finding
+from kdump.log import file_system
+from kdump.log.bundle_log import has_payload
 from kdump.log.entries import Entry, entries
 from kdump.log.errors import SourceError
 from kdump.log.file_kinds import BATCHES
@@ -34,6 +35,7 @@ FULL = 64 * 1024
 """Size in bytes of the largest item that can be shown in full."""
 BEFORE, BEHIND = 5, 25
 """Records of a batch to dump: before the selected one, and from it on."""
+NO_RECORDS = "the records of this batch are not in the bundle"
 SAMPLE = 20
 """Entries to dump when a file is selected."""
 
@@ -99,7 +101,7 @@ class Places:
             return self._directory(place, None)
         if isinstance(place, PartitionDirectory):
             return self._partition(single_partition_summary(place), None)
-        if "://" not in place.path and not os.path.exists(place.path):
+        if "://" not in place.path and not file_system.exists(place.path):
             raise SourceError(f"{place.path}: no such file or directory")
         return self._file(place, None)
 
@@ -172,6 +174,9 @@ class Places:
 
         def items(on_progress: OnProgress) -> Iterator[Any]:
             yield batch
+            if not has_payload(batch):
+                yield NO_RECORDS
+                return
             for record in self.selection.records(batch):
                 on_progress(batch.position)
                 yield record
@@ -182,6 +187,8 @@ class Places:
                 return self.maker.header(batch)
             if isinstance(item, Record):
                 return self.maker.record(number, item, columns)
+            if item is NO_RECORDS:
+                return BrowseRow("note", number, item, "…", (), NO_RECORDS, "dim")
             return self.maker.problem(number, item)
 
         return Level(CountedListing(items, row, columns), owner, level.file, path=level.path)
@@ -233,6 +240,9 @@ class Places:
         return show.dump("")
 
     def _batch_dump(self, show: AnnotatedDump, batch: Batch, first: int, count: int) -> HexDump:
+        if not has_payload(batch):
+            show.header_of(batch, NO_RECORDS)
+            return show.dump(f"bytes {batch.position}..{batch.end - 1}")
         chosen = (record for record in self.selection.records(batch) if record.index >= first)
         show.records_of(batch, islice(chosen, count))
         return show.dump(f"bytes {batch.position}..{batch.end - 1}", (first, first + count - 1))
@@ -248,7 +258,9 @@ class Places:
                 assert level.file is not None
                 part = level.listing.head(1, lambda position: None)
                 for row in part.rows:
-                    if row.type == "batch":
+                    if row.type == "batch" and not has_payload(row.item):
+                        show.header_of(row.item, NO_RECORDS)
+                    elif row.type == "batch":
                         show.records_of(row.item, islice(self.selection.records(row.item), 1))
                     else:
                         show.region(row.item, level.file.window)

@@ -12,6 +12,7 @@ from kdump.browse.hexdump_lines import HexField
 from kdump.browse.row_listings import BrowseRow
 from kdump.browse.segment_pages import as_if_valid, is_unchecked
 from kdump.decode.record_decoder import DecodeOptions, RecordDecoder
+from kdump.log import file_system
 from kdump.log.batch_validity import impossible_count
 from kdump.log.entries import Entry
 from kdump.log.legacy_records import read_wrapper
@@ -120,7 +121,7 @@ class RowFactory:
         size: int | None = None
         modified: int | None = None
         with suppress(OSError):
-            status = os.stat(target.path)
+            status = file_system.stat(target.path)
             size, modified = status.st_size, status.st_mtime_ns // 1_000_000
         description = target.kind.title.removeprefix("a ").removeprefix("an ") if target.kind else "not a file of Kafka"
         style = "" if target.kind is not None and target.kind.name in ("segment", "kraft-snapshot") else "dim"

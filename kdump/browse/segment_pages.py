@@ -10,11 +10,12 @@ from bisect import bisect_left, bisect_right
 from collections import deque
 from collections.abc import Callable, Iterator
 from itertools import chain, islice
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from kdump.browse.open_file import OpenFile
 from kdump.browse.row_listings import BrowseRow, ListingSlice, OnProgress
 from kdump.format.batch_header import BatchHeader
+from kdump.log.bundle_log import BundleLog
 from kdump.log.offset_index_lookup import IndexLookup, begins_batch, open_index_lookup
 from kdump.log.region import Batch, DefaultRecordBatch, Limits, Region
 from kdump.log.region_reader import WALKED, Reader
@@ -114,6 +115,9 @@ class Pages:
         """Return the matching regions from a mark onward."""
         self._on_progress = on_progress
         window, target = self.file.window, self.file.target
+        if isinstance(window.source, BundleLog):
+            stream = window.source.stored_regions(mark.position, self.limits, runs=False)
+            return self._scan().chosen(target, window, mark.position, stream)
         reader = Reader(window, target.name_offset, self.limits, "" if self.selection.is_all else WALKED)
         reader.latest, reader.last_good, reader.contradicting_offset = (
             mark.latest,
@@ -193,9 +197,22 @@ class Pages:
 
     def _kept(self, region: Region) -> Region:
         """Return the same region without the buffer that it was read in."""
+        if isinstance(self.file.window.source, BundleLog):
+            return _alone(region)
         if isinstance(region, DefaultRecordBatch) and isinstance(region.window, BufferWindow):
             return DefaultRecordBatch(self.file.window, region.position, region.size, self.limits, region.header)
         return region
+
+
+def _alone(region: Region) -> Region:
+    """Return a batch of a bundle with a copy of its bytes, without those of the batches around it."""
+    if type(region) is not DefaultRecordBatch or not isinstance(region.window, BufferWindow):
+        return region
+    data = b"".join(region.window.chunks(region.position, region.size))
+    window: Any = BufferWindow(data, region.position)
+    batch = DefaultRecordBatch(window, region.position, region.size, region.limits, region.header)
+    batch._computed, batch.known_records = region._computed, region.known_records
+    return batch
 
 
 def is_unchecked(batch: Batch) -> bool:

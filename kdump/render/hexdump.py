@@ -19,6 +19,7 @@ from kdump.format.legacy_message import MESSAGES
 from kdump.format.record import RECORD
 from kdump.format.varint import Bytes
 from kdump.log.batch_records import unpacked
+from kdump.log.bundle_log import BundleLog
 from kdump.log.entries import Entry
 from kdump.log.errors import SourceError
 from kdump.log.legacy_records import messages, value_bounds
@@ -92,7 +93,12 @@ class Hexdump:
             if rest < region.size:
                 self._text(f"{'':11}… {region.size - rest} more bytes (--full)", "dim")
         except SourceError:
-            self._text(f"{'':11}these bytes cannot be shown: a stream cannot be read twice", "dim")
+            why = (
+                "they are not in the bundle"
+                if isinstance(window.source, BundleLog)
+                else "a stream cannot be read twice"
+            )
+            self._text(f"{'':11}these bytes cannot be shown: {why}", "dim")
         self.output.line("")
 
     def batch(self, batch: Batch, chosen: Iterable[Record]) -> None:
