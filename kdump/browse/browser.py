@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator
 from contextlib import closing
 
-from kdump.browse.hierarchy import Level
+from kdump.browse.level import Level
 from kdump.browse.level_stack import Levels, NotFound
 from kdump.browse.row_listings import BrowseRow, FullListing, ListingSlice, OnProgress
 from kdump.log import file_system

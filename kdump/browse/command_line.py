@@ -9,6 +9,7 @@ from textual.widgets import Input
 
 from kdump.browse.command_list import (
     COLUMN,
+    DIRECTION,
     KEY,
     MARK,
     NAMED,
@@ -19,11 +20,11 @@ from kdump.browse.command_list import (
     parse_command,
 )
 from kdump.browse.completion import candidates
-from kdump.browse.finding_actions import FindingActions
 from kdump.browse.prompt import Prompt
+from kdump.browse.sort_actions import SortActions
 
 
-class CommandLine(FindingActions):
+class CommandLine(SortActions):
     """Asks for commands and for their arguments. Each command has a method: `run_` and its name."""
 
     asked: BrowseCommand = NAMED["command"]
@@ -111,6 +112,7 @@ class CommandLine(FindingActions):
     def _complete(self, text: str) -> list[str]:
         words = {
             COLUMN: self.column_names,
+            DIRECTION: lambda: ["asc", "desc"],
             OPTION: lambda: list(self.typed.options),
             MARK: self.mark_letters,
             KEY: self.keys_shown,
@@ -120,7 +122,8 @@ class CommandLine(FindingActions):
 
     def column_names(self) -> list[str]:
         """Return the columns of the table."""
-        return [column.name for column in self.browser.level.listing.columns] if self.browser.levels else []
+        columns = self.browser.level.listing.columns if self.browser.levels else []
+        return [*(column.name for column in columns), "off"] if columns else []
 
     def mark_letters(self) -> list[str]:
         return []

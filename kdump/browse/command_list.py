@@ -8,7 +8,8 @@ from typing import NamedTuple
 
 MOVE, GO, SHOW = "Move", "Go", "Show"
 """Groups of the help screen."""
-COLUMN, FILE, OPTION, KEY, MARK, SCOPE, COMMAND = "column", "file", "option", "key", "mark", "scope", "command"
+COLUMN, DIRECTION, FILE, OPTION = "column", "direction", "file", "option"
+KEY, MARK, SCOPE, COMMAND = "key", "mark", "scope", "command"
 """What the argument of a command is completed with."""
 
 
@@ -103,6 +104,17 @@ COMMANDS = (
         "OPTIONS",
         OPTION,
     ),
+    BrowseCommand(
+        "sort",
+        "sort the table by a column, which a list offers: the largest number first, or the smallest text or time; "
+        "`:sort COLUMN desc` and `:sort off` need no list",
+        SHOW,
+        ("s",),
+        "s",
+        "[COLUMN]",
+        f"{COLUMN} {DIRECTION}",
+    ),
+    BrowseCommand("reverse", "sort the other way round", SHOW, ("S",), "S"),
     BrowseCommand("full", "show values in full (up to 64 KiB), or truncated again", SHOW, ("x",), "x"),
     BrowseCommand(
         "reload",

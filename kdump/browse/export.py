@@ -8,7 +8,7 @@ from typing import Any
 from kdump import jsonl
 from kdump.answer import answer_object
 from kdump.browse.browser import Browser
-from kdump.browse.hierarchy import Level
+from kdump.browse.level import Level
 from kdump.browse.row_listings import BrowseRow
 from kdump.check.engine.check_small_files import file_finding
 from kdump.log.entries import Entry

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from kdump.browse.hexdump_lines import HexDump, HexField
-from kdump.browse.hierarchy import Level
+from kdump.browse.level import Level
 from kdump.browse.pane_layout import PaneLayout
 from kdump.browse.row_listings import BrowseRow
 from kdump.check.finding import Finding

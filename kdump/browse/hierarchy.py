@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import replace
 from itertools import islice
 from typing import Any
 
 from kdump.browse.hexdump_lines import HEADER, AnnotatedDump, HexDump
+from kdump.browse.level import Level
 from kdump.browse.open_file import OpenFile
 from kdump.browse.row_factory import FileRow, RowFactory
-from kdump.browse.row_listings import BrowseRow, CountedListing, FullListing, Listing, ListingSlice, OnProgress
+from kdump.browse.row_listings import BrowseRow, CountedListing, FullListing, OnProgress
 from kdump.browse.segment_pages import Pages
+from kdump.browse.sorting import SortOrder, sorted_listing
 from kdump.check.engine.check_small_files import file_finding
 from kdump.check.finding import Finding
 from kdump.log import file_system
@@ -40,42 +42,6 @@ SAMPLE = 20
 """Entries to dump when a file is selected."""
 
 
-@dataclass
-class Level:
-    """A listing, its loaded rows, and the cursor. `file`: the file that is listed, or that contains what is listed;
-    `owner`: the row that was entered, None at the top."""
-
-    listing: Listing
-    owner: BrowseRow | None
-    file: OpenFile | None = None
-    rows: list[BrowseRow] = field(default_factory=list)
-    first: bool = True
-    last: bool = True
-    cursor: int = 0
-    path: str = ""
-    about: str = ""
-    """Summary of a log directory, for the status line."""
-    is_partition: bool = False
-    """Whether this is the level of a partition directory."""
-
-    def put(self, part: ListingSlice, cursor: int = 0) -> Level:
-        self.rows, self.first, self.last = part.rows, part.first, part.last
-        self.cursor = max(0, min(cursor, len(self.rows) - 1))
-        return self
-
-    @property
-    def row(self) -> BrowseRow | None:
-        return self.rows[self.cursor] if 0 <= self.cursor < len(self.rows) else None
-
-    def select(self, key: Any) -> bool:
-        """Select the row with that key. Returns False if it is not loaded."""
-        for number, row in enumerate(self.rows):
-            if row.key == key and row.type not in ("note",):
-                self.cursor = number
-                return True
-        return False
-
-
 class Places:
     """Enters rows and dumps their bytes. `selection` restricts batches and records, like inspect's options."""
 
@@ -85,10 +51,23 @@ class Places:
         self.limits = limits or Limits()
         self.selection = Selection()
         self.unread: list[str] = []
+        self.orders: dict[str, SortOrder] = {}
+        """Orders of lists of directories, partitions and files, by the path that they list."""
         self._facts: dict[str, PartitionSummary] = {}
 
     def top(self) -> Level:
         """Return the top level. Raises SourceError if the path contains no Kafka files."""
+        return self._in_order(self._top())
+
+    def _in_order(self, level: Level) -> Level:
+        """Return the level in the order that was chosen for its path."""
+        order = self.orders.get(level.path)
+        if order is None or level.file is not None or order.column not in (each.name for each in level.listing.columns):
+            return level
+        listing = sorted_listing(level.listing, order, lambda position: None)
+        return replace(level, listing=listing, unsorted=level.listing, order=order)
+
+    def _top(self) -> Level:
         self.unread = []
         found = list(find_directories(self.path, lambda error: self.unread.append(str(error))))
         if not found:
@@ -107,6 +86,10 @@ class Places:
 
     def into(self, row: BrowseRow, level: Level) -> Level | None:
         """Return the contents of a row of `level`; None for a field or a note. Raises SourceError."""
+        inside = self._into(row, level)
+        return None if inside is None else self._in_order(inside)
+
+    def _into(self, row: BrowseRow, level: Level) -> Level | None:
         item = row.item
         if row.type == "directory":
             return self._directory(item, row)

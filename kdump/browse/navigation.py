@@ -7,7 +7,7 @@ from collections.abc import Callable
 from kdump.browse.background_jobs import Job
 from kdump.browse.hex_pane import HexPane, same
 from kdump.browse.hexdump_lines import HEADER, HexDump, HexLine
-from kdump.browse.hierarchy import Level
+from kdump.browse.level import Level
 from kdump.browse.panes import Pane
 from kdump.browse.row_listings import BrowseRow, ListingSlice
 
@@ -17,8 +17,8 @@ class Navigation(HexPane):
 
     def _look(
         self, description: str, work: Callable[[Job], list[Level] | None], then: Callable[[], None] | None = None
-    ) -> None:
-        """Read levels in the background, then make them current."""
+    ) -> Job:
+        """Read levels in the background, then make them current. Returns the job."""
 
         def arrived(levels: list[Level] | None) -> None:
             if levels is None:
@@ -31,7 +31,7 @@ class Navigation(HexPane):
                 then()
             self._draw()
 
-        self.jobs.start("look", description, work, arrived)
+        return self.jobs.start("look", description, work, arrived)
 
     def _enter(self) -> None:
         browser = self.browser

@@ -13,15 +13,18 @@ from kdump.browse.background_jobs import Jobs
 from kdump.browse.background_verify import BackgroundVerify
 from kdump.browse.browser import Browser
 from kdump.browse.hexdump_lines import HexDump, HexLine
+from kdump.browse.level import Level
 from kdump.browse.panes import Bar, KeyHints, Pane
 from kdump.browse.row_lines import table, tree
 from kdump.browse.row_listings import BrowseRow
 from kdump.browse.segment_pages import Pages
+from kdump.browse.sorting import SortedListing
 from kdump.check.finding import Finding
 from kdump.log.selection import Selection
 from kdump.render.amounts import size_text
 from kdump.render.escape import path_text, printable
 from kdump.render.style import width
+from kdump.render.table import Column
 
 KEYS = " ? help  : command  ⏎ in  ← out  ⇥ pane  g go  / search  f filter  s sort  q quit"
 
@@ -101,7 +104,7 @@ class PaneLayout(App[None]):
         level = browser.level
         room = max(20, self.table_pane.size.width)
         if self.laid is None or self.laid[0] is not level.rows or self.laid[1] != room:
-            self.laid = (level.rows, room, table(level.listing.columns, level.rows, room))
+            self.laid = (level.rows, room, table(_with_arrow(level), level.rows, room))
         head, lines = self.laid[2]
         self.table_pane.show(lines, level.cursor, head if lines else None, keep=True)
         top = printable(path_text(browser.places.path))
@@ -134,7 +137,11 @@ class PaneLayout(App[None]):
             self.status.show((f" {wrong}{field.name} = {field.value}  {field.meaning}", "bad" if wrong else ""))
             return
         text = ""
-        if isinstance(level.listing, Pages) and level.file is not None:
+        if isinstance(level.listing, SortedListing):
+            text = f" {level.listing.about}"
+            remark = level.file.remark() if level.file is not None else ""
+            text += f"; {remark}" if remark else ""
+        elif isinstance(level.listing, Pages) and level.file is not None:
             size = level.file.length
             at = row.item.position
             text = (
@@ -143,7 +150,8 @@ class PaneLayout(App[None]):
             remark = level.file.remark()
             text += f"; {remark}" if remark else ""
         elif level.last and level.first:
-            text = f" {level.cursor + 1} of {len(level.rows)}" + (f"; {level.about}" if level.about else "")
+            words = [f"{level.cursor + 1} of {len(level.rows)}", level.order.text if level.order else "", level.about]
+            text = " " + "; ".join(filter(None, words))
         else:
             text = f" {row.key}"
         self.status.show((printable(path_text(text)), ""))
@@ -172,3 +180,14 @@ class PaneLayout(App[None]):
             found = f", {self.check.serious} found" if group == "check" and self.check else ""
             self.status.show((f" {job.description} …{far}{found}  (Esc stops)", "dim"))
             return
+
+
+def _with_arrow(level: Level) -> list[Column]:
+    """Return the columns of a level; the one that it is sorted by is marked, and never left out."""
+    if level.order is None:
+        return level.listing.columns
+    arrow = "▼" if level.order.descending else "▲"
+    return [
+        column._replace(label=f"{column.label} {arrow}", rank=9) if column.name == level.order.column else column
+        for column in level.listing.columns
+    ]

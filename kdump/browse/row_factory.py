@@ -34,16 +34,16 @@ LABEL = 40
 
 
 class FileRow(NamedTuple):
-    """A directory, partition or file as the table shows it: its name, and data from the directory and the checkpoints.
-    Sizes in bytes, times in epoch ms."""
+    """A directory, partition or file as the table shows it: its name, and data from the directory and the checkpoints,
+    by the names of their columns. Sizes in bytes, times in epoch ms."""
 
     name: str
-    description: str
+    what: str
     size: int | None
     modified: int | None = None
     segments: int | None = None
-    start: int | None = None
-    watermark: int | None = None
+    logStartOffset: int | None = None
+    highWatermark: int | None = None
 
 
 def _number(value: int | None) -> str:
@@ -56,9 +56,9 @@ def file_columns(zone: tzinfo) -> list[Column]:
         Column("name", "name", lambda t: t.name, least=24, cuts=NAME),
         Column("segments", "segments", lambda t: _number(t.segments), right=True, rank=5),
         Column("size", "size", lambda t: "" if t.size is None else size_text(t.size), right=True),
-        Column("logStartOffset", "logStart", lambda t: _number(t.start), right=True, rank=6),
-        Column("highWatermark", "highWatermark", lambda t: _number(t.watermark), right=True, rank=7),
-        Column("what", "what", lambda t: t.description, rank=3, least=12),
+        Column("logStartOffset", "logStart", lambda t: _number(t.logStartOffset), right=True, rank=6),
+        Column("highWatermark", "highWatermark", lambda t: _number(t.highWatermark), right=True, rank=7),
+        Column("what", "what", lambda t: t.what, rank=3, least=12),
         Column("modified", "modified", lambda t: "" if t.modified is None else iso(t.modified, zone), rank=4),
     ]
 
@@ -102,11 +102,9 @@ class RowFactory:
 
     def file_row(self, type_name: str, key: str, item: Any, facts: FileRow, style: str = "") -> BrowseRow:
         """Return the row of a directory, partition or file; `key` is its path."""
-        shown = facts._replace(
-            name=printable(path_text(facts.name)), description=printable(path_text(facts.description))
-        )
+        shown = facts._replace(name=printable(path_text(facts.name)), what=printable(path_text(facts.what)))
         cells = tuple(column.cell(shown) for column in self.file_columns)
-        return BrowseRow(type_name, key, item, shown.name, cells, style=style)
+        return BrowseRow(type_name, key, item, shown.name, cells, style=style, facts=facts)
 
     def directory(self, place: LogDirectory | PartitionDirectory | Target) -> BrowseRow:
         """Return the row of one of several places below a path."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from operator import itemgetter
 
 from kdump.browse.hexdump_lines import CapturedLines, HexLine
-from kdump.browse.hierarchy import Level
+from kdump.browse.level import Level
 from kdump.browse.row_listings import BrowseRow
 from kdump.render.style import cut
 from kdump.render.style import width as width_of

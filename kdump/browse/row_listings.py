@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator
 from itertools import chain, islice
 from typing import Any, NamedTuple, Protocol
 
+from kdump.log.entries import Entry
 from kdump.render.table import Column
 
 OnProgress = Callable[[int], None]
@@ -20,7 +21,7 @@ class Cancelled(Exception):
 class BrowseRow(NamedTuple):
     """A row. `type`: directory, partition, file, batch, region, header, record, entry, note or field (in lists: finding
     or transaction); `key` is unique in its listing; `cells` are its columns, empty if `text` replaces all of them;
-    `label` is its text in the tree. All text is escaped."""
+    `label` is its text in the tree. `facts`: what the columns show, if not the item. All text is escaped."""
 
     type: str
     key: Any
@@ -29,6 +30,7 @@ class BrowseRow(NamedTuple):
     cells: tuple[str, ...] = ()
     text: str = ""
     style: str = ""
+    facts: Any = None
 
 
 class ListingSlice(NamedTuple):
@@ -107,6 +109,24 @@ class CountedListing:
     def tail(self, count: int, on_progress: OnProgress) -> ListingSlice:
         kept = deque(enumerate(self.items(on_progress)), maxlen=count)
         return ListingSlice([self._row(*each) for each in kept], not kept or kept[0][0] == 0, True)
+
+    def each(self, on_progress: OnProgress) -> Iterator[tuple[Any, Any]]:
+        """Yield the keys and items of all rows."""
+        yield from enumerate(self.items(on_progress))
+
+    def may_keep(self, item: Any) -> bool:
+        """Return True if an item is small, so that thousands of them may be kept in memory."""
+        return isinstance(item, Entry)
+
+    def row_of(self, key: Any, item: Any) -> BrowseRow:
+        return self._row(key, item)
+
+    def rows_at(self, keys: list[Any], on_progress: OnProgress) -> dict[Any, BrowseRow]:
+        """Return the rows with these keys, by key, in one pass."""
+        requested = set(keys)
+        last = max(requested)
+        items = islice(enumerate(self.items(on_progress)), last + 1)
+        return {number: self._row(number, item) for number, item in items if number in requested}
 
     def from_number(self, start: int, count: int, on_progress: OnProgress) -> ListingSlice:
         """Return `count` rows from that number on."""

@@ -72,10 +72,37 @@ class Pages:
         self._on_progress: OnProgress = lambda position: None
 
     def head(self, count: int, on_progress: OnProgress) -> ListingSlice:
+        return self._take(self._from_start(on_progress), count, first=True)
+
+    def _from_start(self, on_progress: OnProgress) -> Iterator[Region]:
         start = 0
         if not self.selection.is_all:
             start = start_position(self.selection, self.file.target, self.file.window)
-        return self._take(self._begin(RegionMark(start), on_progress), count, first=True)
+        return self._begin(RegionMark(start), on_progress)
+
+    def each(self, on_progress: OnProgress) -> Iterator[tuple[int, Region]]:
+        """Yield the keys and items of all rows."""
+        for region in self._from_start(on_progress):
+            yield region.position, self._kept(region)
+
+    def may_keep(self, region: Region) -> bool:
+        """Return True if a region is small, so that thousands of them may be kept: one without its bytes."""
+        is_light = isinstance(region, DefaultRecordBatch) or not isinstance(region, Batch)
+        return is_light and not isinstance(self.file.window.source, BundleLog)
+
+    def row_of(self, key: int, region: Region) -> BrowseRow:
+        return self._row(region)
+
+    def rows_at(self, keys: list[int], on_progress: OnProgress) -> dict[int, BrowseRow]:
+        """Return the rows with these keys, by key."""
+        found = {}
+        is_bundle = isinstance(self.file.window.source, BundleLog)
+        for key in keys:
+            stream = self._begin(RegionMark(key) if is_bundle else self._anchor(key + 1), on_progress)
+            region = next((each for each in stream if each.position >= key), None)
+            if region is not None and region.position == key:
+                found[key] = self._row(self._kept(region))
+        return found
 
     def after(self, row: BrowseRow, count: int, on_progress: OnProgress) -> ListingSlice:
         if self._stream is not None and self._at == row.key:

@@ -18,7 +18,7 @@ from kdump.browse import level_stack as browsing
 from kdump.browse import segment_pages as paging
 from kdump.browse.browser import Browser
 from kdump.browse.export import row_commands, row_json
-from kdump.browse.hierarchy import Level
+from kdump.browse.level import Level
 from kdump.browse.level_stack import NotFound
 from kdump.browse.row_listings import BrowseRow, Cancelled
 from kdump.browse.segment_pages import Pages
