@@ -31,12 +31,13 @@ class BrowseApp(CommandLine):
 
     async def on_event(self, event: events.Event) -> None:
         """Take the key that answers a question; pass on all other events."""
-        if isinstance(event, events.Key) and self.confirms is not None:
-            then, self.confirms = self.confirms, None
+        if isinstance(event, events.Key) and self.takes_key is not None:
+            then, self.takes_key = self.takes_key, None
             self.message = ("", "")
-            self._show_place()
-            if event.character in ("y", "Y"):
-                then()
+            if self.browser.levels:
+                self._show_place()
+            if event.character and event.is_printable:
+                then(event.character)
             return
         await super().on_event(event)
 

@@ -20,17 +20,15 @@ from kdump.browse.command_list import (
     parse_command,
 )
 from kdump.browse.completion import candidates
+from kdump.browse.mark_actions import MarkActions
 from kdump.browse.prompt import Prompt
-from kdump.browse.sort_actions import SortActions
 
 
-class CommandLine(SortActions):
+class CommandLine(MarkActions):
     """Asks for commands and for their arguments. Each command has a method: `run_` and its name."""
 
     asked: BrowseCommand = NAMED["command"]
     """The command whose argument is being typed."""
-    confirms: Callable[[], None] | None = None
-    """What to do if the next key is y, while a question is shown."""
 
     def make_prompt(self) -> Prompt:
         return Prompt(self._complete, self._announce, id="prompt")
@@ -63,11 +61,6 @@ class CommandLine(SortActions):
             method(argument)
         except ValueError as error:
             self.trouble(str(error))
-
-    def question(self, text: str, then: Callable[[], None]) -> None:
-        """Ask a question; the key y answers it with yes, and any other key with no."""
-        self.trouble(f"{text} (y: yes, any other key: no)")
-        self.confirms = then
 
     def close_prompt(self) -> None:
         self.prompt.display = False
@@ -124,9 +117,6 @@ class CommandLine(SortActions):
         """Return the columns of the table."""
         columns = self.browser.level.listing.columns if self.browser.levels else []
         return [*(column.name for column in columns), "off"] if columns else []
-
-    def mark_letters(self) -> list[str]:
-        return []
 
     def keys_shown(self) -> list[str]:
         """Return the keys of the records in the table, as far as they can be typed."""

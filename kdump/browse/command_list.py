@@ -94,6 +94,17 @@ COMMANDS = (
     BrowseCommand("previous", "go to the previous finding", GO, ("N",), "N"),
     BrowseCommand("findings", "list all findings", GO, ("v",), "v", aliases=("verify",)),
     BrowseCommand("transactions", "list transactions", GO, ("t",), "t"),
+    BrowseCommand("mark", "set a mark here: a letter or digit, for this session", GO, ("m",), "m LETTER", "[LETTER]"),
+    BrowseCommand(
+        "jump",
+        "go to a mark, in whatever segment or partition it is; `''` goes back to where the last jump began",
+        GO,
+        ("apostrophe",),
+        "' LETTER",
+        "[LETTER]",
+        MARK,
+    ),
+    BrowseCommand("marks", "list the marks", GO, ("M",), "M"),
     BrowseCommand(
         "filter",
         "filter batches and records with the filter options of kdump inspect, typed as on the command line: "

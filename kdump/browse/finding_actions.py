@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from kdump.browse import background_verify as checks
 from kdump.browse.background_jobs import Job
 from kdump.browse.background_verify import BackgroundVerify
@@ -16,6 +18,15 @@ from kdump.render.escape import path_text, printable
 
 class FindingActions(Navigation):
     """Runs the checks of kdump verify and the analysis of kdump transactions."""
+
+    takes_key: Callable[[str], None] | None = None
+    """What takes the next key, while a question is shown."""
+
+    def next_key(self, text: str, then: Callable[[str], None]) -> None:
+        """Show a question, and call `then` with the character of the next key, unless that is Esc or has none."""
+        self.message = (printable(path_text(f" {text}  (Esc cancels)")), "")
+        self.status.show(self.message)
+        self.takes_key = then
 
     def _unfilter(self) -> str:
         """Switch the filter off, because it may hide the target of a jump. Returns a note for the status line."""
