@@ -58,6 +58,8 @@ class BrowseApp(CommandLine):
             self.close_prompt()
         elif self.jobs.cancel("look"):
             self.trouble("stopped")
+        elif self.jobs.cancel("save"):
+            self.trouble("stopped; nothing was saved")
         elif self.check is not None and self.jobs.cancel("check"):
             self.check.running, self.awaited = False, 0
             self.trouble(f"check stopped: {self.check.summary()}")

@@ -14,17 +14,19 @@ from kdump.browse.command_list import (
     MARK,
     NAMED,
     OPTION,
+    PART,
     SCOPE,
     TYPED,
     BrowseCommand,
     parse_command,
 )
 from kdump.browse.completion import candidates
-from kdump.browse.mark_actions import MarkActions
 from kdump.browse.prompt import Prompt
+from kdump.browse.save import PARTS
+from kdump.browse.save_actions import SaveActions
 
 
-class CommandLine(MarkActions):
+class CommandLine(SaveActions):
     """Asks for commands and for their arguments. Each command has a method: `run_` and its name."""
 
     asked: BrowseCommand = NAMED["command"]
@@ -108,6 +110,7 @@ class CommandLine(MarkActions):
             DIRECTION: lambda: ["asc", "desc"],
             OPTION: lambda: list(self.typed.options),
             MARK: self.mark_letters,
+            PART: lambda: list(PARTS),
             KEY: self.keys_shown,
             SCOPE: lambda: ["segment", "partition", "topic", "all"],
         }

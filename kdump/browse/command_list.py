@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 MOVE, GO, SHOW = "Move", "Go", "Show"
 """Groups of the help screen."""
-COLUMN, DIRECTION, FILE, OPTION = "column", "direction", "file", "option"
+COLUMN, DIRECTION, FILE, OPTION, PART = "column", "direction", "file", "option", "part"
 KEY, MARK, SCOPE, COMMAND = "key", "mark", "scope", "command"
 """What the argument of a command is completed with."""
 
@@ -30,7 +30,7 @@ class BrowseCommand(NamedTuple):
     @property
     def needs_argument(self) -> bool:
         """Whether it cannot run without an argument."""
-        return bool(self.argument) and not self.argument.startswith("[")
+        return bool(self.argument) and not (self.argument.startswith("[") and self.argument.endswith("]"))
 
     @property
     def usage(self) -> str:
@@ -136,6 +136,17 @@ COMMANDS = (
     ),
     BrowseCommand(
         "copy", "copy the batch, record, entry, segment or partition as JSON, and show it", SHOW, ("y",), "y"
+    ),
+    BrowseCommand(
+        "save",
+        "save the value of the record, the bytes of the field or batch, or what is named (`value`, `key`, "
+        "`header:NAME`, `batch`, `bytes`, `json`) to a file; asks before it overwrites one",
+        SHOW,
+        ("w",),
+        "w",
+        "[PART] FILE",
+        f"{PART} {FILE}",
+        aliases=("write",),
     ),
     BrowseCommand("shell", "show the kdump commands that print the current view", SHOW, ("c",), "c"),
     BrowseCommand("help", "show the keys and commands", SHOW, ("question_mark", "f1"), "?, F1"),

@@ -169,7 +169,7 @@ class PaneLayout(App[None]):
         self.status.show(self.message)
 
     def _progress(self) -> None:
-        for group in ("look", "check"):
+        for group in ("look", "save", "check"):
             job = self.jobs.running.get(group)
             if job is None or (job.description == "reading" and not job.done):
                 continue

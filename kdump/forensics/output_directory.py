@@ -86,18 +86,23 @@ class OutputDirectory:
 
 
 class OutputFile:
-    """A single new file, under the rules of OutputDirectory; its directory may contain other files. Raises
-    OutputError."""
+    """A single new file, under the rules of OutputDirectory; its directory may contain other files. `replaces`: it may
+    take the place of an existing one. Raises OutputError."""
 
-    def __init__(self, path: str, sources: Iterable[str]) -> None:
+    def __init__(self, path: str, sources: Iterable[str], *, replaces: bool = False) -> None:
         refuse_output(path, sources)
         self.path = os.path.abspath(path)
-        if os.path.lexists(self.path):
+        self.replaces = replaces
+        if not os.path.lexists(self.path):
+            return
+        if os.path.islink(self.path) or not os.path.isfile(self.path):
+            raise OutputError(f"{path} exists and is not a regular file; choose another name")
+        if not replaces:
             raise OutputExists(f"{path} exists and is not overwritten; choose another name")
 
     def writing(self) -> AbstractContextManager[BinaryIO]:
         """Like OutputDirectory.writing."""
-        return _writing(self.path)
+        return replacing(self.path) if self.replaces else _writing(self.path)
 
 
 @contextmanager

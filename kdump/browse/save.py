@@ -1,0 +1,168 @@
+"""Saves the selected value, key, header, or raw bytes to a file: in pieces, without a second copy in memory."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Iterator
+from contextlib import closing
+from typing import NamedTuple
+
+from kdump.browse.browser import Browser
+from kdump.browse.export import row_json
+from kdump.browse.level import Level
+from kdump.browse.level_stack import NotFound
+from kdump.browse.row_listings import BrowseRow, OnProgress
+from kdump.forensics.output_directory import OutputError, OutputExists, OutputFile
+from kdump.format.count_text import count_text
+from kdump.log.bundle_log import BundleLog, RedactedBatch
+from kdump.log.entries import Entry
+from kdump.log.record import Record
+from kdump.log.region import Batch
+from kdump.state.partition_summary import open_window
+
+PIECE = 1 << 20
+"""Bytes to write at a time."""
+VALUE, KEY, HEADER, BATCH, BYTES, JSON = "value", "key", "header:", "batch", "bytes", "json"
+PARTS = (VALUE, KEY, HEADER, BATCH, BYTES, JSON)
+"""What can be saved of a row."""
+
+
+class Exists(Exception):
+    """Raised if there is a file of that name; `str` of it is the reason."""
+
+
+class Saved(NamedTuple):
+    """What is written: pieces of bytes, their total size, what they are, and a warning about them, or an empty text."""
+
+    pieces: Iterable[bytes | memoryview]
+    size: int
+    what: str
+    warning: str = ""
+
+
+def parse_saved(text: str) -> tuple[str, str]:
+    """Return what is to be saved (empty: what the row is about), and the path. Raises ValueError."""
+    part, _, path = text.partition(" ")
+    is_part = part in PARTS or (part.startswith(HEADER) and part != HEADER)
+    if not is_part or part == HEADER:
+        part, path = "", text
+    if not path.strip():
+        raise ValueError(f"type a file name after {part!r}; for a file of that name, ./{part}")
+    return part, os.path.expanduser(path.strip())
+
+
+def save(
+    browser: Browser, level: Level, row: BrowseRow, part: str, path: str, on_progress: OnProgress, *, replaces: bool
+) -> str:
+    """Write a part of the row to a new file, or with `replaces` to an existing one, and return what was written.
+    Nothing is written next to what is read, or on a Kafka disk. Raises Exists, SourceError and NotFound."""
+    sources = [browser.places.path, *([level.path] if level.file is not None else [])]
+    try:
+        output = OutputFile(path, sources, replaces=replaces)
+        saved = part_of(browser, level, row, part)
+        written = 0
+        with output.writing() as file:
+            for piece in saved.pieces:
+                file.write(piece)
+                written += len(piece)
+                on_progress(written)
+            if written != saved.size:
+                raise NotFound(f"the file was truncated: {written} of {saved.size} bytes could be read; nothing saved")
+    except OutputExists as error:
+        raise Exists(str(error)) from None
+    except OutputError as error:
+        raise NotFound(str(error)) from None
+    text = f"saved {saved.what}, {count_text(written, 'byte')}, to {path}"
+    return text + (f"; {saved.warning}" if saved.warning else "")
+
+
+def part_of(browser: Browser, level: Level, row: BrowseRow, part: str) -> Saved:
+    """Return what is saved of a row. Raises NotFound if it does not have that part."""
+    if part == JSON:
+        text = row_json(browser, level, row)
+        if text is None:
+            raise NotFound("this row has no JSON")
+        data = text.encode("utf-8", "surrogateescape") + b"\n"
+        return Saved(_in_pieces(memoryview(data)), len(data), "the JSON of the row")
+    if row.type == "field" and level.owner is not None and not part:
+        return _field(level, level.owner, row)
+    if row.type in ("field", "note") and level.owner is not None:
+        row = level.owner
+    if row.type == "record":
+        record: Record = row.item
+        return _raw(level, record.batch) if part == BATCH else _record(record, part or VALUE)
+    if part not in ("", BATCH, BYTES):
+        raise NotFound(f"this row has no {part.removesuffix(':')}; select a record")
+    if row.type in ("batch", "header"):
+        return _raw(level, row.item)
+    if part != BATCH and isinstance(row.item, Entry) and row.item.size:
+        return Saved((row.item.data,), len(row.item.data), f"the entry at byte {row.item.position}")
+    if part != BATCH and row.type == "region":
+        return _range(level, row.item.position, row.item.size, f"the bytes at {row.item.position}")
+    raise NotFound("this row has no bytes of its own; select a record, a batch or a field, or save json")
+
+
+def _record(record: Record, part: str) -> Saved:
+    offset = record.offset
+    warning = "" if record.batch.crcValid else "the batch does not match its checksum: the bytes may be damaged"
+    if isinstance(record.batch, RedactedBatch):
+        warning = "names were replaced when the bundle was made"
+    if part.startswith(HEADER):
+        name = part.removeprefix(HEADER).encode("utf-8", "surrogateescape")
+        values = [value for key, value in record.headers if key == name]
+        if not name or not values:
+            known = b", ".join(dict(record.headers)).decode("utf-8", "backslashreplace") or "none"
+            raise NotFound(f"the record has no header {name.decode('utf-8', 'replace')!r}; its headers: {known}")
+        if values[-1] is None:
+            raise NotFound(f"the header {part.removeprefix(HEADER)} of offset {offset} is null")
+        last = "the last header" if len(values) > 1 else "the header"
+        return Saved((values[-1],), len(values[-1]), f"{last} {part.removeprefix(HEADER)} of offset {offset}", warning)
+    start, size = {
+        VALUE: (record.value_start, record.valueSize),
+        KEY: (record.key_start, record.keySize),
+        BYTES: (record.start, record.end - record.start),
+    }[part]
+    if size < 0:
+        raise NotFound(f"the {part} of offset {offset} is null")
+    what = f"the record at offset {offset}" if part == BYTES else f"the {part} of offset {offset}"
+    return Saved(_in_pieces(memoryview(record.data)[start : start + size]), size, what, warning)
+
+
+def _field(level: Level, owner: BrowseRow, row: BrowseRow) -> Saved:
+    field, what = row.item, f"the field {row.item.name}"
+    if owner.type == "record":
+        record: Record = owner.item
+        start = record.start + field.position - record.space_position
+        return Saved(_in_pieces(memoryview(record.data)[start : start + field.size]), field.size, what)
+    if field.inner:
+        raise NotFound("this field is in compressed data; select it in its record")
+    return _range(level, field.position, field.size, what)
+
+
+def _raw(level: Level, batch: Batch) -> Saved:
+    """Return the bytes of a batch as they are in the file."""
+    what = f"the batch at byte {batch.position}"
+    if isinstance(batch, RedactedBatch):
+        raise NotFound(f"{what} is not in the bundle as it was: names were replaced")
+    assert level.file is not None
+    if isinstance(level.file.window.source, BundleLog):
+        return Saved(batch.chunks(0, batch.size), batch.size, what)
+    return _range(level, batch.position, batch.size, what, "" if batch.crcValid else "it does not match its checksum")
+
+
+def _range(level: Level, position: int, size: int, what: str, warning: str = "") -> Saved:
+    """Return bytes of the file, which is opened again: reading them does not stop the browser."""
+    assert level.file is not None
+    target = level.file.target
+
+    def pieces() -> Iterator[memoryview]:
+        window = open_window(target)
+        with closing(window.source):
+            yield from window.chunks(position, size)
+
+    return Saved(pieces(), size, what, warning)
+
+
+def _in_pieces(data: memoryview) -> Iterator[memoryview]:
+    for start in range(0, len(data), PIECE):
+        yield data[start : start + PIECE]

@@ -1,0 +1,149 @@
+"""Tests of saving: what is in the file, and where none may be written."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+from pathlib import Path
+
+import pytest
+
+from kdump.browse.save import parse_saved
+from tests.browse.driving import Driver, drive
+from tests.browse.test_model import PAYMENTS, ZERO
+from tests.conftest import FIXTURES
+from tests.craft import batch, flip, record, split
+
+
+@pytest.mark.parametrize(
+    ("text", "parsed"),
+    [
+        *(("x.bin", ("", "x.bin")), ("value x.bin", ("value", "x.bin")), ("header:a b c", ("header:a", "b c"))),
+        *(("./value", ("", "./value")), ("a b", ("", "a b")), ("json  x", ("json", "x"))),
+    ],
+)
+def test_what_is_typed(text: str, parsed: tuple[str, str]) -> None:
+    assert parse_saved(text) == parsed
+
+
+@pytest.mark.parametrize("text", ["value", "header:a", "value "])
+def test_a_missing_file_name(text: str) -> None:
+    with pytest.raises(ValueError, match="type a file name"):
+        parse_saved(text)
+
+
+async def saved(at: Driver, what: str) -> None:
+    at.press("w")
+    await at.settled()
+    at.app.query_one("#prompt").value = what  # type: ignore[attr-defined]
+    await at.keys("enter")
+
+
+def test_every_part(tmp_path: Path) -> None:
+    large = os.urandom(3 << 20)
+    parts = [record(0, b"k1", large, [(b"h", b"one"), (b"h", b"two"), (b"n", None)]), record(1, None, None)]
+    disk = tmp_path / "disk"
+    path = disk / "t-0" / ZERO
+    path.parent.mkdir(parents=True)
+    data = batch(b"".join(parts), recordCount=2, lastOffsetDelta=1)
+    path.write_bytes(data + b"garbage")
+
+    async def script(at: Driver) -> None:
+        out = tmp_path / "out"
+        await saved(at, f"{out}/batch")
+        assert (out / "batch").read_bytes() == data
+        await at.keys("enter")
+        for part, expected in (("value", large), ("key", b"k1"), ("header:h", b"two"), ("bytes", parts[0])):
+            await saved(at, f"{part} {out}/{part}")
+            assert (out / part).read_bytes() == expected, part
+        assert f"saved the record at offset 0, {len(parts[0]):,} bytes, to {out}/bytes" in at.status
+        await saved(at, f"{out}/default")
+        assert (out / "default").read_bytes() == large
+        await saved(at, f"json {out}/json")
+        assert json.loads((out / "json").read_text())["offset"] == 0
+        await saved(at, f"header:n {out}/none")
+        assert "is null" in at.status
+        await saved(at, f"header:z {out}/none")
+        assert "has no header 'z'; its headers: h, n" in at.status
+        await at.keys("enter", "end")
+        await at.keys(*["up"] * 20)
+        row = at.app.browser.level.row
+        assert row is not None
+        await saved(at, f"{out}/field")
+        assert (out / "field").read_bytes() == row.item.data[: row.item.size]
+        await at.keys("escape", "down")
+        await saved(at, f"{out}/none")
+        assert "the value of offset 1 is null" in at.status
+        await at.keys("escape", "down")
+        await saved(at, f"{out}/junk")
+        assert (out / "junk").read_bytes() == b"garbage"
+        await saved(at, f"value {out}/none")
+        assert "select a record" in at.status
+        assert not (out / "none").exists()
+        assert [each.name for each in out.iterdir() if each.name.endswith("part")] == []
+
+    drive(path, script)
+
+
+def test_a_file_is_overwritten_only_after_a_yes(tmp_path: Path) -> None:
+    path = tmp_path / "out"
+    path.write_text("mine")
+    (tmp_path / "link").symlink_to(path)
+
+    async def script(at: Driver) -> None:
+        await saved(at, str(path))
+        assert "exists: overwrite it? y: yes" in at.status
+        await at.keys("n")
+        assert "not saved" in at.status
+        await saved(at, str(path))
+        await at.keys("escape")
+        assert path.read_text() == "mine"
+        await saved(at, str(tmp_path / "link"))
+        assert "not a regular file" in at.status
+        await saved(at, str(tmp_path))
+        assert "not a regular file" in at.status
+        await saved(at, str(path))
+        await at.keys("y")
+        assert path.read_bytes() == split((PAYMENTS / ZERO).read_bytes())[0]
+        await saved(at, "/proc/nowhere/x")
+        assert "cannot be written" in at.status
+
+    drive(PAYMENTS / ZERO, script)
+
+
+def test_nothing_is_written_next_to_the_source(tmp_path: Path) -> None:
+    disk = tmp_path / "disk"
+    shutil.copytree(FIXTURES / "clean-1", disk)
+    before = sorted(str(each) for each in disk.rglob("*"))
+
+    async def script(at: Driver) -> None:
+        await at.keys("/")
+        await at.typed("^payments-0")
+        await at.keys("enter", "enter")
+        for place in (disk, disk / "payments-0", disk / "new", disk / "payments-0" / ZERO):
+            await saved(at, str(place / "x" if place.suffix == "" else place))
+            assert "refusing to write" in at.status or "not a directory" in at.status.lower(), place
+        await at.keys("y")
+        assert sorted(str(each) for each in disk.rglob("*")) == before
+
+    drive(disk, script)
+
+
+def test_a_damaged_batch_is_saved_with_a_warning(tmp_path: Path) -> None:
+    path = tmp_path / "payments-0" / ZERO
+    path.parent.mkdir()
+    path.write_bytes(flip((PAYMENTS / ZERO).read_bytes(), (502 + 100) * 8))
+
+    async def script(at: Driver) -> None:
+        await at.keys("g")
+        await at.typed("@502")
+        await saved(at, str(tmp_path / "out" / "b"))
+        assert "does not match its checksum" in at.status
+        assert (tmp_path / "out" / "b").read_bytes() == split(path.read_bytes())[3]
+        os.truncate(path, 600)
+        await saved(at, str(tmp_path / "out" / "c"))
+        assert "truncated" in at.status
+        assert not (tmp_path / "out" / "c").exists()
+
+    drive(path, script)
