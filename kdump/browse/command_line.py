@@ -23,10 +23,11 @@ from kdump.browse.command_list import (
 from kdump.browse.completion import candidates
 from kdump.browse.prompt import Prompt
 from kdump.browse.save import PARTS
-from kdump.browse.save_actions import SaveActions
+from kdump.browse.scope_actions import ScopeActions
+from kdump.browse.scopes import SCOPES
 
 
-class CommandLine(SaveActions):
+class CommandLine(ScopeActions):
     """Asks for commands and for their arguments. Each command has a method: `run_` and its name."""
 
     asked: BrowseCommand = NAMED["command"]
@@ -112,7 +113,7 @@ class CommandLine(SaveActions):
             MARK: self.mark_letters,
             PART: lambda: list(PARTS),
             KEY: self.keys_shown,
-            SCOPE: lambda: ["segment", "partition", "topic", "all"],
+            SCOPE: lambda: list(SCOPES),
         }
         return candidates(text, self.asked, words)
 

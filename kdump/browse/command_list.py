@@ -94,6 +94,16 @@ COMMANDS = (
     BrowseCommand("previous", "go to the previous finding", GO, ("N",), "N"),
     BrowseCommand("findings", "list all findings", GO, ("v",), "v", aliases=("verify",)),
     BrowseCommand("transactions", "list transactions", GO, ("t",), "t"),
+    BrowseCommand(
+        "histogram",
+        "show records or bytes per time bin, of the segment or partition at hand, or of what is named (`segment`, "
+        "`partition`, `topic`, `all`); Enter goes to the first batch of a bin",
+        GO,
+        ("H",),
+        "H",
+        "[SCOPE]",
+        SCOPE,
+    ),
     BrowseCommand("mark", "set a mark here: a letter or digit, for this session", GO, ("m",), "m LETTER", "[LETTER]"),
     BrowseCommand(
         "jump",

@@ -17,7 +17,7 @@ from kdump.browse.row_factory import RowFactory
 from kdump.commands.browse import prompt_parsers
 
 NAMES = {" ": "space", "/": "slash", "?": "question_mark", "@": "at", "-": "minus", ".": "full_stop", "*": "asterisk"}
-NAMES |= {"[": "left_square_bracket", ":": "colon", "'": "apostrophe", "<": "less_than_sign"}
+NAMES |= {"[": "left_square_bracket", ":": "colon", "'": "apostrophe", "+": "plus"}
 CHARACTERS = {name: character for character, name in NAMES.items()}
 
 

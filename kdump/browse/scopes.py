@@ -1,0 +1,119 @@
+"""What a histogram or a search for a key covers: a segment, a partition, a topic, or everything below the path."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from kdump.browse.browser import Browser
+from kdump.browse.level_stack import NotFound
+from kdump.log import file_system
+from kdump.log.directory_listing import is_url
+from kdump.log.find_directories import find_directories
+from kdump.log.log_directory import LogDirectory
+from kdump.log.partition_directory import PartitionDirectory, partition
+from kdump.log.paths import Target
+
+SEGMENT, PARTITION, TOPIC, ALL = "segment", "partition", "topic", "all"
+SCOPES = (SEGMENT, PARTITION, TOPIC, ALL)
+
+
+class ScopePart(NamedTuple):
+    """A partition directory, or a file of its own: its name, topic, number, and segments in offset order."""
+
+    name: str
+    topic: str | None
+    number: int | None
+    segments: list[Target]
+    directory: str = ""
+
+
+class Scope(NamedTuple):
+    """Partitions to read. `title` describes them; `unlisted`: why directories could not be listed."""
+
+    title: str
+    parts: list[ScopePart]
+    unlisted: list[str]
+
+    @property
+    def size(self) -> int:
+        """Bytes of all segments, as far as they are known."""
+        total = 0
+        for part in self.parts:
+            for target in part.segments:
+                try:
+                    total += 0 if is_url(target.path) else file_system.getsize(target.path)
+                except OSError:
+                    continue
+        return total
+
+
+class Here(NamedTuple):
+    """The place of the browser, as the app's thread sees it: what is read, and the segment and partition at hand."""
+
+    path: str
+    segment: Target | None
+    directory: str | None
+
+    @classmethod
+    def of(cls, browser: Browser) -> Here:
+        level = browser.level
+        row = level.row
+        segment = level.file.target if level.file is not None else None
+        if segment is None and row is not None and row.type == "file":
+            segment = row.item
+        if segment is not None and segment.kind is not None and segment.kind.name not in ("segment", "kraft-snapshot"):
+            segment = None
+        return cls(browser.places.path, segment, browser.directory())
+
+    @property
+    def scope(self) -> str:
+        """The smallest scope at hand."""
+        return SEGMENT if self.segment is not None else PARTITION if self.directory is not None else ALL
+
+
+def scope_of(here: Here, name: str) -> Scope:
+    """Return the partitions of a scope. Raises NotFound if there is nothing of the kind at hand, and SourceError."""
+    if name == SEGMENT:
+        if here.segment is None:
+            raise NotFound("no segment is selected")
+        target = here.segment
+        part = ScopePart(_file_name(target), target.topic, target.partition, [target])
+        return Scope(f"segment {part.name}", [part], [])
+    if name == ALL:
+        parts, unlisted = _below(here.path, None)
+        return Scope(f"everything in {here.path}", parts, unlisted)
+    if here.directory is None:
+        if name == PARTITION or here.segment is None:
+            raise NotFound(f"no {name} is selected; select a partition first")
+        return scope_of(here, SEGMENT)
+    place = partition(here.directory)
+    if name == PARTITION or place.topic is None:
+        return Scope(f"partition {place.name}", [_part(place)], list(place.listing_errors))
+    parts, unlisted = _below(here.path, place.topic)
+    if not parts:
+        parts = [_part(place)]
+    return Scope(f"topic {place.topic}", parts, unlisted)
+
+
+def _below(path: str, topic: str | None) -> tuple[list[ScopePart], list[str]]:
+    """Return the partitions below a path, of a topic or all of them, and what could not be listed."""
+    unlisted: list[str] = []
+    found = []
+    for place in find_directories(path, lambda error: unlisted.append(str(error))):
+        if isinstance(place, LogDirectory):
+            found += [each for each in place.partitions if topic in (None, each.topic)]
+        elif isinstance(place, PartitionDirectory) and topic in (None, place.topic):
+            found.append(place)
+        elif isinstance(place, Target) and topic in (None, place.topic):
+            return [ScopePart(_file_name(place), place.topic, place.partition, [place])], unlisted
+    unlisted += [text for place in found for text in place.listing_errors]
+    return [_part(each) for each in found], unlisted
+
+
+def _part(place: PartitionDirectory) -> ScopePart:
+    segments = [segment.log for segment in place.segments if segment.log is not None]
+    return ScopePart(place.name, place.topic, place.partition, segments, place.path)
+
+
+def _file_name(target: Target) -> str:
+    return target.path.rstrip("/").rpartition("/")[2]

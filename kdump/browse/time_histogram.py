@@ -1,0 +1,182 @@
+"""A histogram of time from the headers of batches: records and bytes per time bin, and where each bin begins.
+
+A batch counts in the bin of its maxTimestamp. Only headers are read, and memory is bounded: if there are more than
+MAX_BINS bins with batches, bins are made wider.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextlib import closing
+from datetime import datetime, timedelta, timezone, tzinfo
+from threading import Lock
+from typing import NamedTuple
+
+from kdump.browse.scopes import ScopePart
+from kdump.core.column_numbers import BATCH_END, BATCH_START, MAX_TIMESTAMP, RECORD_COUNT
+from kdump.forensics.postmortem.buckets import of_time
+from kdump.log.errors import SourceError
+from kdump.log.fault_tolerant import FaultTolerantSource
+from kdump.log.paths import Target
+from kdump.log.region import PADDING, Batch, BatchRun, Limits, Region
+from kdump.log.region_reader import WALKED, regions
+from kdump.log.region_scan import HEADERS, LARGE
+from kdump.state.partition_summary import open_window
+
+MAX_BINS = 4096
+"""Maximum number of bins with batches."""
+
+
+class Bin(NamedTuple):
+    """A time bin of `width` ms from `start` (epoch ms) on. `path` and `position`: its first batch, in the order of
+    partitions, segments and bytes."""
+
+    start: int
+    width: int
+    records: int
+    bytes: int
+    batches: int
+    path: str
+    position: int
+
+
+class TimeBins:
+    """Counts by time, from one thread, while another one takes snapshots. `shift`: ms to add to a time, so that bins
+    begin at full hours and days of the time zone."""
+
+    def __init__(self, zone: tzinfo) -> None:
+        self.zone = zone
+        self.shift: int | None = None
+        self.step = 0
+        self.width = of_time(0)
+        self._bins: dict[int, list[int]] = {}
+        """By number: records, bytes, batches, number of the file, position."""
+        self._paths: list[str] = []
+        self._lock = Lock()
+        self.batches = self.records = self.bytes = 0
+        self.untimed = 0
+        """Batches without a timestamp."""
+        self.uncounted = 0
+        """Compressed messages of magic 0 or 1, whose records are not known from the header."""
+        self.others = 0
+        """Bytes that belong to no batch."""
+        self.unread: list[str] = []
+        """Why something could not be read."""
+
+    def begin(self, path: str) -> None:
+        """State that the following batches are in this file."""
+        with self._lock:
+            self._paths.append(path)
+
+    def add_run(self, run: BatchRun) -> None:
+        """Count the batches of a run."""
+        headers, shift = run.headers, run.position - run.start
+        times, counts = headers.column(MAX_TIMESTAMP), headers.column(RECORD_COUNT)
+        starts, ends = headers.column(BATCH_START), headers.column(BATCH_END)
+        with self._lock:
+            for time, count, start, end in zip(times, counts, starts, ends):
+                self._add(time, count, end - start, start + shift)
+
+    def add(self, region: Region) -> None:
+        """Count a batch, or bytes that are none."""
+        with self._lock:
+            if isinstance(region, Batch):
+                self.uncounted += region.recordCount is None
+                time = region.maxTimestamp
+                self._add(-1 if time is None else time, region.possible_records, region.size, region.position)
+            elif region.kind != PADDING:
+                self.others += region.size
+
+    def _add(self, time: int, records: int, size: int, position: int) -> None:
+        self.batches += 1
+        self.records += records
+        self.bytes += size
+        if time < 0:
+            self.untimed += 1
+            return
+        if self.shift is None:
+            self.shift = _shift(time, self.zone)
+        number = (time + self.shift) // self.width
+        counted = self._bins.get(number)
+        if counted is None:
+            self._bins[number] = [records, size, 1, len(self._paths) - 1, position]
+            while len(self._bins) > MAX_BINS:
+                self._widen()
+            return
+        counted[0] += records
+        counted[1] += size
+        counted[2] += 1
+
+    def _widen(self) -> None:
+        self._bins = _merged(self._bins, of_time(self.step + 1) // self.width)
+        self.step += 1
+        self.width = of_time(self.step)
+
+    def snapshot(self, step: int) -> list[Bin]:
+        """Return the bins so far in order of time, at least as wide as those of `step`."""
+        with self._lock:
+            step = max(step, self.step)
+            width, shift = of_time(step), self.shift or 0
+            bins = _merged(self._bins, width // self.width)
+            return [
+                Bin(number * width - shift, width, records, size, batches, self._paths[file], position)
+                for number, (records, size, batches, file, position) in sorted(bins.items())
+            ]
+
+    def fitting_step(self, count: int) -> int:
+        """Return the smallest step with at most `count` bins."""
+        with self._lock:
+            step = self.step
+            while len({number // (of_time(step) // self.width) for number in self._bins}) > count:
+                step += 1
+            return step
+
+
+def _merged(bins: dict[int, list[int]], factor: int) -> dict[int, list[int]]:
+    found: dict[int, list[int]] = {}
+    for number, values in bins.items():
+        into = found.get(number // factor)
+        if into is None:
+            found[number // factor] = list(values)
+            continue
+        for column in range(3):
+            into[column] += values[column]
+        into[3:] = min(into[3:], values[3:])
+    return found
+
+
+def _shift(time: int, zone: tzinfo) -> int:
+    """Return the offset of the time zone from UTC at a time, in ms; 0 if the time is beyond the calendar."""
+    try:
+        offset = datetime.fromtimestamp(time / 1000, timezone.utc).astimezone(zone).utcoffset()
+    except (OverflowError, ValueError, OSError):
+        offset = None
+    return int((offset or timedelta()).total_seconds() * 1000)
+
+
+def read_times(parts: list[ScopePart], bins: TimeBins, limits: Limits, on_progress: Callable[[int], None]) -> None:
+    """Count all batches of these partitions. Calls `on_progress` with numbers of bytes; raises Cancelled from it."""
+    for part in parts:
+        for target in part.segments:
+            try:
+                _read(target, bins, limits, on_progress)
+            except SourceError as error:
+                bins.unread.append(str(error))
+
+
+def _read(target: Target, bins: TimeBins, limits: Limits, on_progress: Callable[[int], None]) -> None:
+    on_progress(0)
+    window = open_window(target)
+    with closing(window.source):
+        bins.begin(target.path)
+        for region in regions(window, name_offset=target.name_offset, limits=limits, run_mode=WALKED):
+            if isinstance(region, BatchRun):
+                bins.add_run(region)
+                window.ahead = HEADERS if region.size >= LARGE * region.run.batches else window.size
+            else:
+                bins.add(region)
+            on_progress(region.size)
+        if isinstance(window.source, FaultTolerantSource) and window.source.unreadable:
+            bins.unread.append(window.source.unreadable_text)
+        elif window.source.error:
+            bins.unread.append(window.source.error)
