@@ -60,6 +60,9 @@ class BrowseApp(CommandLine):
             self.trouble("stopped")
         elif self.jobs.cancel("save"):
             self.trouble("stopped; nothing was saved")
+        elif self.search is not None and self.jobs.cancel("find"):
+            self.search.running = False
+            self.trouble(self.search.summary())
         elif self.check is not None and self.jobs.cancel("check"):
             self.check.running, self.awaited = False, 0
             self.trouble(f"check stopped: {self.check.summary()}")

@@ -75,7 +75,7 @@ class CommandLine(ScopeActions):
         self.prompt.note(text)
         self.close_prompt()
         if self.asked.name != "command":
-            if text or self.asked.name in ("filter", "search"):
+            if text or self.asked.name in ("filter", "search", "find"):
                 self.run_command(self.asked, text)
             return
         try:

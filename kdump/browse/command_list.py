@@ -95,6 +95,16 @@ COMMANDS = (
     BrowseCommand("findings", "list all findings", GO, ("v",), "v", aliases=("verify",)),
     BrowseCommand("transactions", "list transactions", GO, ("t",), "t"),
     BrowseCommand(
+        "find",
+        "search all partitions of the topic for records with exactly this key (or its bytes, `0x…`), in the "
+        "background; without KEY, show what the last search has found",
+        GO,
+        ("K",),
+        "K",
+        "KEY",
+        KEY,
+    ),
+    BrowseCommand(
         "histogram",
         "show records or bytes per time bin, of the segment or partition at hand, or of what is named (`segment`, "
         "`partition`, `topic`, `all`); Enter goes to the first batch of a bin",

@@ -11,7 +11,7 @@ from kdump.browse.background_jobs import Job, Jobs
 from kdump.browse.hexdump_lines import HexLine
 from kdump.browse.scopes import SCOPES, Here, Scope, scope_of
 from kdump.browse.screens import Overlay
-from kdump.browse.time_histogram import Bin, TimeBins, read_times
+from kdump.browse.time_histogram import WIDEST_STEP, Bin, TimeBins, read_times
 from kdump.forensics.postmortem.buckets import of_time
 from kdump.format.count_text import count_text
 from kdump.log.region import Limits
@@ -20,8 +20,6 @@ from kdump.render.escape import path_text, printable
 from kdump.render.style import cut
 from kdump.render.times import iso
 
-WIDEST_STEP = 12
-"""Step of the widest bins that + leads to: 3,000 years."""
 EIGHTHS = " ▏▎▍▌▋▊▉"
 
 

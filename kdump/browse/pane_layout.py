@@ -169,11 +169,11 @@ class PaneLayout(App[None]):
         self.status.show(self.message)
 
     def _progress(self) -> None:
-        for group in ("look", "save", "check"):
+        for group in ("look", "save", "find", "check"):
             job = self.jobs.running.get(group)
             if job is None or (job.description == "reading" and not job.done):
                 continue
-            if group == "check" and self.message[0] and not self.awaited:
+            if group in ("find", "check") and self.message[0] and not self.awaited:
                 continue
             far = f" {100 * min(job.done, job.total) // job.total}%" if job.total else ""
             far = far or (f" at byte {job.done}" if job.done else "")

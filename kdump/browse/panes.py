@@ -169,7 +169,14 @@ class Bar(Widget):
         super().__init__(id=id)
         self._parts: tuple[tuple[str, str], ...] = ()
         self._style = style
+        self._lines: list[str] = []
         self.below: KeyHints | None = None
+
+    def show_lines(self, lines: list[str], style: str) -> None:
+        """Show several lines, if the bar is as high."""
+        self._lines = lines
+        self.show((lines[0] if lines else "", style))
+        self.refresh()
 
     def show(self, *parts: tuple[str, str]) -> None:
         if parts != self._parts:
@@ -188,6 +195,8 @@ class Bar(Widget):
         return self._parts[-1][1] if self._parts else ""
 
     def render_line(self, y: int) -> Strip:
+        if 0 < y < len(self._lines):
+            return _strip(HexLine(((self._lines[y], self.style),)), self.size.width)
         base = Style(reverse=True) if self._style == "reverse" else None
         return _strip(HexLine(self._parts), self.size.width, base)
 

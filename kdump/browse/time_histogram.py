@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from contextlib import closing
 from datetime import datetime, timedelta, timezone, tzinfo
+from itertools import pairwise
 from threading import Lock
 from typing import NamedTuple
 
@@ -25,6 +26,8 @@ from kdump.state.partition_summary import open_window
 
 MAX_BINS = 4096
 """Maximum number of bins with batches."""
+WIDEST_STEP = 12
+"""Step of the widest bins that are shown: 2,700 years."""
 
 
 class Bin(NamedTuple):
@@ -123,11 +126,16 @@ class TimeBins:
                 for number, (records, size, batches, file, position) in sorted(bins.items())
             ]
 
-    def fitting_step(self, count: int) -> int:
-        """Return the smallest step with at most `count` bins."""
+    def fitting_step(self, lines: int) -> int:
+        """Return the smallest step with which the bins, and the gaps between them, take at most so many lines."""
         with self._lock:
             step = self.step
-            while len({number // (of_time(step) // self.width) for number in self._bins}) > count:
+            while step < WIDEST_STEP:
+                factor = of_time(step) // self.width
+                numbers = sorted({number // factor for number in self._bins})
+                gaps = sum(later - earlier > 1 for earlier, later in pairwise(numbers))
+                if len(numbers) + gaps <= lines:
+                    break
                 step += 1
             return step
 

@@ -1,0 +1,214 @@
+"""Searches all partitions of a topic for records with a key, and notes what could not be searched."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import closing, suppress
+from dataclasses import dataclass, field
+from itertools import islice
+from typing import NamedTuple
+
+from kdump.browse.marks import Mark
+from kdump.browse.scopes import Scope, ScopePart
+from kdump.format.count_text import count_text
+from kdump.format.murmur2 import partition_of
+from kdump.format.size_text import size_text
+from kdump.log.batch_records import decode_columns, records
+from kdump.log.bundle_log import RedactedBatch, has_payload
+from kdump.log.errors import SourceError
+from kdump.log.fault_tolerant import FaultTolerantSource
+from kdump.log.paths import Target
+from kdump.log.record import Record
+from kdump.log.region import PADDING, Batch, BatchRun, DefaultRecordBatch, Limits, Region
+from kdump.log.region_reader import CHECKED, regions
+from kdump.log.selection import Selection
+from kdump.state.partition_summary import open_window
+
+MAX_HITS = 10_000
+"""Maximum number of records that are listed; further ones are counted."""
+MAX_REASONS = 100
+"""Maximum number of reasons that are kept for what was not searched."""
+MAX_PARTITIONS = 1_000_000
+"""Number of partitions of a topic above which no likely partition is computed."""
+
+
+class Hit(NamedTuple):
+    """A record with the key. `size`: of its value in bytes, -1 for a tombstone; `doubtful`: the checksum of its batch
+    does not match."""
+
+    name: str
+    offset: int | None
+    timestamp: int | None
+    size: int
+    doubtful: bool
+    path: str
+    position: int
+    index: int
+
+    @property
+    def mark(self) -> Mark:
+        label = f"{self.name}, offset {self.offset}"
+        return Mark(self.path, self.position, self.index, self.offset, label)
+
+
+@dataclass
+class KeySearch:
+    """A search for `text`, which stands for the bytes of `keys`. A thread fills it, and another one shows it."""
+
+    text: str
+    keys: frozenset[bytes]
+    title: str = ""
+    hits: list[Hit] = field(default_factory=list)
+    left_out: int = 0
+    partitions: int = 0
+    """Partitions to search; `done` of them have been searched."""
+    done: int = 0
+    bytes: int = 0
+    records: int = 0
+    likely: str = ""
+    """The partition that is searched first, and why."""
+    missing: str = ""
+    """Partitions of the topic that are not below the path."""
+    unsearched: list[str] = field(default_factory=list)
+    """What could not be searched, and why; at most MAX_REASONS."""
+    unsearched_count: int = 0
+    running: bool = True
+
+    def note(self, reason: str) -> None:
+        self.unsearched_count += 1
+        if len(self.unsearched) < MAX_REASONS:
+            self.unsearched.append(reason)
+
+    @property
+    def found(self) -> int:
+        return len(self.hits) + self.left_out
+
+    def summary(self) -> str:
+        """Return what is known so far; never that there is no such record before everything was searched."""
+        read = f"{size_text(self.bytes)} with {count_text(self.records, 'record')}"
+        is_complete = not self.running and self.done == self.partitions
+        where = count_text(self.partitions, "partition")
+        if not is_complete:
+            where = f"{self.done} of {where}"
+        words = [f"{count_text(self.found, 'record')} with key {self.text!r} in {where}, {read} read"]
+        if is_complete and not self.found:
+            words = [f"no record with key {self.text!r} in {where}, {read} read"]
+            if self.unsearched_count:
+                words = [f"no record with key {self.text!r} in what could be read of {where}, {read} read"]
+        elif not self.running and not is_complete:
+            words.insert(0, "stopped")
+        if self.unsearched_count:
+            words.append(f"NOT SEARCHED, {count_text(self.unsearched_count, 'reason')}: {self.unsearched[0]}")
+        if self.left_out:
+            words.append(f"{self.left_out} more are not listed")
+        words += [each for each in (self.missing, self.likely) if each]
+        return "; ".join(words)
+
+
+def typed_key(text: str) -> frozenset[bytes]:
+    """Return the keys that a text stands for: its UTF-8 bytes; for 0x and hex digits, those bytes, too."""
+    keys = {text.encode("utf-8", "surrogateescape")}
+    if text[:2].lower() == "0x" and len(text) > 2:
+        with suppress(ValueError):
+            keys.add(bytes.fromhex(text[2:]))
+    return frozenset(keys)
+
+
+def plan(search: KeySearch, scope: Scope) -> list[ScopePart]:
+    """Return the partitions in the order in which they are searched: first that in which the default partitioner puts
+    the key, if the number of partitions is known."""
+    search.title, search.partitions = scope.title, len(scope.parts)
+    for error in scope.unlisted:
+        search.note(error)
+    topics = {part.topic for part in scope.parts}
+    numbers = {part.number for part in scope.parts if part.number is not None}
+    if len(topics) != 1 or None in topics or not numbers:
+        return scope.parts
+    count = max(numbers) + 1
+    if len(numbers) < count:
+        absent = list(islice((number for number in range(count) if number not in numbers), 6))
+        names = ", ".join(map(str, absent[:5])) + (", …" if len(absent) > 5 else "")
+        search.missing = f"not on this disk: {'partition' if len(absent) == 1 else 'partitions'} {names} of the topic"
+        return scope.parts
+    if count == 1 or count > MAX_PARTITIONS:
+        return scope.parts
+    likely = partition_of(min(search.keys, key=len), count)
+    search.likely = f"default partitioner: partition {likely} of {count}, searched first"
+    return sorted(scope.parts, key=lambda part: part.number != likely)
+
+
+def run_search(search: KeySearch, parts: list[ScopePart], limits: Limits, on_progress: Callable[[int], None]) -> None:
+    """Search these partitions, and add what is found. Calls `on_progress` with numbers of bytes; raises Cancelled from
+    it."""
+    for part in parts:
+        for target in part.segments:
+            try:
+                for record in _hits(search, target, limits, on_progress):
+                    if len(search.hits) >= MAX_HITS:
+                        search.left_out += 1
+                        continue
+                    batch = record.batch
+                    values = record.offset, record.timestamp, record.valueSize, not batch.crcValid
+                    search.hits.append(Hit(part.name, *values, target.path, batch.position, record.index))
+            except SourceError as error:
+                search.note(str(error))
+        search.done += 1
+
+
+def _hits(search: KeySearch, target: Target, limits: Limits, on_progress: Callable[[int], None]) -> Iterator[Record]:
+    """Yield the records of a segment with the key."""
+    on_progress(0)
+    selection = Selection(keys=search.keys)
+    name = "/".join(target.path.rstrip("/").split("/")[-2:])
+    window = open_window(target)
+    absent = replaced = 0
+    with closing(window.source):
+        stream = regions(window, name_offset=target.name_offset, limits=limits, run_mode=CHECKED)
+        for region in stream:
+            for batch in _batches(region):
+                if batch.isControlBatch:
+                    continue
+                if not has_payload(batch):
+                    absent += 1
+                    continue
+                replaced += isinstance(batch, RedactedBatch)
+                yield from _in_batch(search, batch, selection)
+                if batch.problems:
+                    search.note(f"{name}, batch at byte {batch.position}: {batch.problems[0].reason}")
+                elif not batch.crcValid:
+                    search.note(f"{name}, batch at byte {batch.position}: its checksum does not match")
+            if not isinstance(region, (Batch, BatchRun)) and region.kind != PADDING:
+                search.note(f"{name}, {region.size} bytes at byte {region.position} belong to no batch ({region.kind})")
+            search.bytes += region.size
+            on_progress(region.size)
+        if absent:
+            search.note(f"{name}: the records of {count_text(absent, 'batch', 'batches')} are not in the bundle")
+        if replaced:
+            search.note(f"{name}: keys of {count_text(replaced, 'batch', 'batches')} were replaced in the bundle")
+        if isinstance(window.source, FaultTolerantSource) and window.source.unreadable:
+            search.note(window.source.unreadable_text)
+        elif window.source.error:
+            search.note(window.source.error)
+
+
+def _batches(region: Region) -> Iterator[Batch]:
+    if isinstance(region, BatchRun):
+        yield from region.batches()
+    elif isinstance(region, Batch):
+        yield region
+
+
+def _in_batch(search: KeySearch, batch: Batch, selection: Selection) -> Iterator[Record]:
+    """Yield the records of a batch with the key. Most batches have none, which the compiled core finds out."""
+    if isinstance(batch, DefaultRecordBatch):
+        has_hit = False
+        for columns, _ in decode_columns(batch, values=False):
+            search.records += len(columns)
+            selection.keep(batch, columns)
+            has_hit = has_hit or len(columns) > 0
+        if not has_hit:
+            return
+    for record in records(batch, values=False):
+        search.records += not isinstance(batch, DefaultRecordBatch)
+        if selection.record(record):
+            yield record

@@ -1,0 +1,31 @@
+"""The partition that Kafka's default partitioner chooses for a key.
+
+Source: org.apache.kafka.common.utils.Utils.murmur2 and toPositive, and
+org.apache.kafka.clients.producer.internals.BuiltInPartitioner.partitionForKey. The hash is MurmurHash2.
+"""
+
+from __future__ import annotations
+
+SEED, FACTOR, SHIFT = 0x9747B28C, 0x5BD1E995, 24
+MASK = 0xFFFFFFFF
+
+
+def murmur2(data: bytes) -> int:
+    """Return the 32-bit hash of a key, as a signed integer."""
+    size = len(data)
+    found = SEED ^ size
+    whole = size & ~3
+    for at in range(0, whole, 4):
+        part = int.from_bytes(data[at : at + 4], "little") * FACTOR & MASK
+        part = (part ^ part >> SHIFT) * FACTOR & MASK
+        found = (found * FACTOR & MASK) ^ part
+    if whole < size:
+        found = (found ^ int.from_bytes(data[whole:], "little")) * FACTOR & MASK
+    found = (found ^ found >> 13) * FACTOR & MASK
+    found ^= found >> 15
+    return found - (1 << 32) if found >> 31 else found
+
+
+def partition_of(key: bytes, partitions: int) -> int:
+    """Return the partition of a key in a topic with so many partitions."""
+    return (murmur2(key) & 0x7FFFFFFF) % partitions

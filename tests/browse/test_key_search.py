@@ -1,0 +1,176 @@
+"""Tests of the search for a key in all partitions of a topic."""
+
+from __future__ import annotations
+
+import random
+import shutil
+from pathlib import Path
+
+import pytest
+
+from kdump.browse import key_search
+from kdump.browse.key_search import KeySearch, plan, run_search, typed_key
+from kdump.browse.row_listings import Cancelled
+from kdump.browse.scopes import Here, scope_of
+from kdump.format.murmur2 import partition_of
+from kdump.log.region import Limits
+from tests.browse.driving import Driver, drive
+from tests.browse.test_bundle import bundle as bundle
+from tests.browse.test_model import PAYMENTS, ZERO, listed
+from tests.conftest import FIXTURES
+from tests.craft import batch, flip, record, split
+
+CLEAN = FIXTURES / "clean-1"
+
+
+def found_in(directory: Path, path: Path, text: str, scope: str = "topic") -> KeySearch:
+    search = KeySearch(text, typed_key(text))
+    parts = plan(search, scope_of(Here(str(path), None, str(directory)), scope))
+    run_search(search, parts, Limits(), lambda count: None)
+    search.running = False
+    return search
+
+
+def test_the_records_are_those_that_inspect_finds() -> None:
+    keys = sorted(
+        {value["key"] for value in listed(PAYMENTS / ZERO, "--records") if value["key"] and "control" not in value}
+    )
+    for key in keys[:20]:
+        search = found_in(PAYMENTS, CLEAN, key)
+        expected = listed(PAYMENTS / ZERO, "--records", "--key", key)
+        assert [(hit.offset, hit.position) for hit in search.hits] == [
+            (value["offset"], value["batchPosition"] if "batchPosition" in value else value["position"])
+            for value in expected
+        ]
+        assert not search.unsearched
+
+
+@pytest.fixture
+def topic(tmp_path: Path) -> Path:
+    """A log directory with the partitions 0 to 5 of a topic, and one of another; keys are where the default
+    partitioner puts them, and some are not."""
+    disk = tmp_path / "disk"
+    dice = random.Random(7)
+    for number in range(6):
+        path = disk / f"many-{number}" / ZERO
+        path.parent.mkdir(parents=True)
+        keys = [key for key in (b"key-%d" % n for n in range(60)) if partition_of(key, 6) == number]
+        data = b""
+        for offset in range(20):
+            data += batch([record(0, dice.choice(keys), b"v"), record(1, b"every", None)], "gzip", offset=2 * offset)
+        path.write_bytes(data)
+    other = disk / "other-0" / ZERO
+    other.parent.mkdir()
+    other.write_bytes(batch(record(0, b"every", b"x")))
+    return disk
+
+
+def test_the_likely_partition_is_searched_first(topic: Path) -> None:
+    search = KeySearch("key-7", typed_key("key-7"))
+    parts = plan(search, scope_of(Here(str(topic), None, str(topic / "many-0")), "topic"))
+    likely = partition_of(b"key-7", 6)
+    assert parts[0].number == likely
+    assert sorted(part.name for part in parts) == [f"many-{n}" for n in range(6)]
+    assert f"partition {likely} of 6" in search.likely
+    shutil.rmtree(topic / "many-3")
+    search = KeySearch("key-7", typed_key("key-7"))
+    plan(search, scope_of(Here(str(topic), None, str(topic / "many-0")), "topic"))
+    assert search.likely == ""
+    assert search.missing == "not on this disk: partition 3 of the topic"
+
+
+def test_all_partitions_of_the_topic_and_no_other(topic: Path) -> None:
+    search = found_in(topic / "many-2", topic, "every")
+    assert sorted({hit.name for hit in search.hits}) == [f"many-{n}" for n in range(6)]
+    assert len(search.hits) == 120
+    assert {hit.size for hit in search.hits} == {-1}
+    assert "120 records with key 'every' in 6 partitions" in search.summary()
+    assert "no record with key 'nope' in 6 partitions" in found_in(topic / "many-2", topic, "nope").summary()
+    assert len(found_in(topic / "many-2", topic, "0x6576657279").hits) == 120
+
+
+def test_damage_is_not_called_not_found(topic: Path) -> None:
+    path = topic / "many-1" / ZERO
+    batches = split(path.read_bytes())
+    batches[3] = flip(batches[3], 8 * (len(batches[3]) - 12))
+    path.write_bytes(b"".join(batches[:5]) + b"garbage of no batch" + b"".join(batches[5:]))
+    search = found_in(topic / "many-0", topic, "nope")
+    assert "in what could be read of 6 partitions" in search.summary()
+    assert "NOT SEARCHED, 2 reasons: many-1/" in search.summary()
+    path.unlink()
+    path.symlink_to("/nowhere")
+    search = found_in(topic / "many-0", topic, "nope")
+    assert "in what could be read" in search.summary()
+
+
+def test_a_search_that_was_stopped_never_says_not_found(topic: Path) -> None:
+    search = KeySearch("nope", typed_key("nope"))
+    parts = plan(search, scope_of(Here(str(topic), None, str(topic / "many-0")), "topic"))
+    count = 0
+
+    def on_progress(size: int) -> None:
+        nonlocal count
+        count += 1
+        if count == 5:
+            raise Cancelled
+
+    with pytest.raises(Cancelled):
+        run_search(search, parts, Limits(), on_progress)
+    assert "no record" not in search.summary()
+    search.running = False
+    assert search.summary().startswith("stopped; 0 records with key 'nope' in 2 of 6 partitions")
+
+
+def test_hits_are_bounded(topic: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(key_search, "MAX_HITS", 50)
+    search = found_in(topic / "many-2", topic, "every")
+    assert (len(search.hits), search.left_out) == (50, 70)
+    assert "70 more are not listed" in search.summary()
+
+
+def test_a_bundle_says_what_it_cannot_search(bundle: Path) -> None:
+    search = found_in(bundle / "payments-0", bundle, "a1")
+    assert "in what could be read of 1 partition" in search.summary()
+    assert any("are not in the bundle" in reason for reason in search.unsearched)
+
+
+def test_searching_with_keys(topic: Path) -> None:
+    async def script(at: Driver) -> None:
+        await at.keys("down", "K")
+        shown = await at.typed("every")
+        assert "key 'every' in topic many" in shown.splitlines()[0]
+        shown = await at.keys("up")
+        assert "120 records with key 'every' in 6 partitions" in " ".join(at.shown.split())
+        await at.keys("down", "down", "enter")
+        row = at.app.browser.level.row
+        assert row is not None
+        assert row.type == "record"
+        assert row.item.key == b"every"
+        assert "key 'every': many-" in at.status
+        await at.keys("K", "enter", "down", "enter")
+        assert at.app.browser.level.row is not None
+        assert at.app.browser.level.row.item.key == b"every", "the last search again"
+        await at.keys("K")
+        await at.typed("\x1b[31mnope")
+        assert "nothing" in await at.keys("u")
+        await at.keys("escape", "escape")
+        assert "no record with key" in at.status
+        assert not any(ord(letter) < 32 for line in at.lines for letter in line)
+        await at.keys(*["escape"] * 4, "home", ":")
+        await at.typed("find")
+        await at.keys("escape")
+        assert at.app.is_running
+
+    drive(topic, script)
+
+
+def test_without_a_topic() -> None:
+    async def script(at: Driver) -> None:
+        await at.keys("K", "enter")
+        assert "type a key" in at.status
+        await at.keys("end", ":")
+        await at.typed("find x")
+        await at.keys("escape")
+        assert at.app.is_running
+
+    drive(CLEAN, script)
