@@ -58,6 +58,8 @@ class CommandLine(ScopeActions):
     def run_command(self, command: BrowseCommand, argument: str) -> None:
         """Run a command. A wrong argument is reported in the status line."""
         if not self.browser.levels and command.name not in ("quit", "help"):
+            if "look" in self.jobs.running:
+                self.trouble(f"still opening; {command.usage} needs something to work on")
             return
         method: Callable[[str], Any] = getattr(self, command.method)
         try:

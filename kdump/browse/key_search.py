@@ -43,12 +43,12 @@ class Hit(NamedTuple):
     doubtful: bool
     path: str
     position: int
-    index: int
+    record_index: int
 
     @property
     def mark(self) -> Mark:
         label = f"{self.name}, offset {self.offset}"
-        return Mark(self.path, self.position, self.index, self.offset, label)
+        return Mark(self.path, self.position, self.record_index, self.offset, label)
 
 
 @dataclass

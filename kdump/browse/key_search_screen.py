@@ -4,18 +4,22 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from datetime import tzinfo
+from textwrap import wrap
 from typing import Any, ClassVar
 
 from textual.binding import Binding, BindingType
 
 from kdump.browse.background_jobs import Jobs
 from kdump.browse.key_search import Hit, KeySearch
-from kdump.browse.row_lines import table, wrapped
+from kdump.browse.row_lines import table
 from kdump.browse.row_listings import BrowseRow
 from kdump.browse.screens import Overlay, TextScreen
 from kdump.render.escape import path_text, printable
 from kdump.render.table import NAME, Column
 from kdump.render.times import iso
+
+MAX_NOTE = 4
+"""Maximum number of lines of the note above the list."""
 
 
 class KeySearchScreen(Overlay):
@@ -64,9 +68,9 @@ class KeySearchScreen(Overlay):
         self.pane.show(lines, self.pane.cursor, head if lines else None, keep=True)
         self.above.show((printable(path_text(f" key {search.text!r} in {search.title or '…'}")), ""))
         text = f" {self.progress()}{search.summary()}"
-        lines_of = wrapped(printable(path_text(text)), max(10, self.size.width))
-        self.note.styles.height = min(4, len(lines_of))
-        self.note.show_lines(lines_of[:4], "torn" if search.unsearched_count else "dim")
+        note = wrap(printable(path_text(text)), max(10, self.size.width - 1), initial_indent=" ", subsequent_indent=" ")
+        self.note.styles.height = min(MAX_NOTE, len(note))
+        self.note.show_lines(note[:MAX_NOTE], "torn" if search.unsearched_count else "dim")
 
     def _row(self, number: int, hit: Hit) -> BrowseRow:
         cells = tuple(column.cell(hit) for column in self.columns)

@@ -15,7 +15,7 @@ from kdump.browse.open_file import OpenFile
 from kdump.browse.row_factory import RowFactory
 from kdump.browse.row_listings import BrowseRow, CountedListing, FullListing, ListingSlice, OnProgress
 from kdump.browse.segment_pages import Pages
-from kdump.browse.sorting import SortOrder, sorted_listing
+from kdump.browse.sorting import SortedListing, SortOrder, sorted_listing
 from kdump.log.paths import Target
 from kdump.log.record import Record
 from kdump.log.region import Batch, Limits
@@ -156,6 +156,7 @@ class Levels:
                 return levels
             if before.order.column in names and isinstance(level.listing, (Pages, CountedListing)):
                 found = sorted_listing(level.listing, before.order, on_progress)
+                assert isinstance(found, SortedListing)
                 made = replace(level, listing=found, order=before.order, unsorted=level.listing)
                 levels[-1] = made.put(found.around(level.row, ROWS, on_progress))
                 if level.row is not None:

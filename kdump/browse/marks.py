@@ -16,12 +16,12 @@ LAST = "'"
 
 class Mark(NamedTuple):
     """A place. `path`: the file, or the directory of a row; within a file, the byte `position` of the batch or entry,
-    and the `index` of the record in its batch. `offset`: of the record or batch, to see whether it is still there.
-    `label`: the names of the rows down to it, escaped."""
+    and the `record_index` of the record in its batch. `offset`: of the record or batch, to see whether it is still
+    there. `label`: the names of the rows down to it, escaped."""
 
     path: str
     position: int | None
-    index: int | None
+    record_index: int | None
     offset: int | None
     label: str
 
@@ -49,11 +49,11 @@ def mark_of(browser: Browser) -> Mark | None:
 
 def to_mark(browser: Browser, mark: Mark, on_progress: OnProgress) -> tuple[list[Level], str]:
     """Return the levels down to a mark, and a note if the bytes there have changed. Raises SourceError and NotFound."""
-    levels = browser.reach(mark.path, position=mark.position, index=mark.index, on_progress=on_progress)
+    levels = browser.reach(mark.path, position=mark.position, index=mark.record_index, on_progress=on_progress)
     row = levels[-1].row
     if mark.offset is None or row is None:
         return levels, ""
     offset = row.item.offset if row.type == "record" else getattr(row.item, "baseOffset", None)
-    if offset == mark.offset and (row.type == "record") == (mark.index is not None):
+    if offset == mark.offset and (row.type == "record") == (mark.record_index is not None):
         return levels, ""
     return levels, f"the file has changed: offset {mark.offset} is no longer at byte {mark.position}"

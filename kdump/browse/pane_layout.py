@@ -26,7 +26,7 @@ from kdump.render.escape import path_text, printable
 from kdump.render.style import width
 from kdump.render.table import Column
 
-KEYS = " ? help  : command  ⏎ in  ← out  ⇥ pane  g go  / search  f filter  s sort  q quit"
+KEYS = " ? help  : command  ⏎ in  ← out  ⇥ pane  g go  / find  f filter  s sort  q quit"
 
 
 class PromptParsers(NamedTuple):

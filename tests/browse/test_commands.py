@@ -9,6 +9,7 @@ import pytest
 from kdump.browse.app import BrowseApp
 from kdump.browse.command_list import COMMANDS, NAMED, TYPED, find_command, help_text, parse_command
 from kdump.browse.completion import Cycle, file_names
+from kdump.browse.pane_layout import KEYS
 from tests.browse.driving import Driver, drive
 from tests.browse.test_model import PAYMENTS, ZERO
 from tests.conftest import FIXTURES, ROOT
@@ -27,6 +28,10 @@ def test_every_command_can_be_run_and_is_described() -> None:
     assert len(keys) == len(set(keys))
     bound = {key for binding in BrowseApp.BINDINGS for key in binding.key.split(",")}  # type: ignore[union-attr]
     assert set(keys) <= bound
+
+
+def test_the_hints_fit_a_line() -> None:
+    assert len(KEYS) <= 80
 
 
 def test_the_table_in_the_documentation() -> None:
