@@ -35,7 +35,7 @@ class Picture(NamedTuple):
 
 PICTURES = {
     "browse.svg": Picture("payments-0", (140, 40), ("t", "a", "enter", "enter", "enter", *["down"] * 5)),
-    "browse-histogram.svg": Picture("payments-0", (80, 14), ("H",)),
+    "browse-histogram.svg": Picture(".", (80, 18), ("H", "s", "s")),
     "browse-finding.svg": Picture("payments-0", (80, 24), ("n",), flip=602),
 }
 

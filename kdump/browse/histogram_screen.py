@@ -53,7 +53,8 @@ class HistogramScreen(Overlay):
     def _start(self) -> None:
         self.bins = TimeBins(self.zone)
         self.scope: Scope | None = None
-        self.trouble = ""
+        self.left_out = 0
+        """Directories that are being deleted or moved, or are strays; they are not counted."""
         self.job: Job | None = None
         self.done = False
 
@@ -71,8 +72,10 @@ class HistogramScreen(Overlay):
         def work(job: Job) -> None:
             scope = scope_of(here, name)
             job.total = scope.size
+            live = [part for part in scope.parts if not part.state or len(scope.parts) == 1]
+            self.left_out = len(scope.parts) - len(live)
             self.scope = scope
-            read_times(scope.parts, bins, self.limits, job.add)
+            read_times(live, bins, self.limits, job.add)
 
         def done(_: None) -> None:
             self.done = True
@@ -134,7 +137,7 @@ class HistogramScreen(Overlay):
         bins, job = self.bins, self.job
         read = f"{count_text(bins.records, 'record')} in {count_text(bins.batches, 'batch', 'batches')}"
         if self.done and job is not None and self.scope is None:
-            return f" {self.trouble or 'stopped'}"
+            return " nothing could be read"
         if self.done:
             words = [f"{read}, {size_text(bins.bytes)}"]
         else:
@@ -146,6 +149,8 @@ class HistogramScreen(Overlay):
             words.append(f"records of {count_text(bins.uncounted, 'compressed message')} not counted")
         if bins.others:
             words.append(f"{count_text(bins.others, 'byte')} in no batch")
+        if self.left_out:
+            words.append(f"{count_text(self.left_out, 'directory', 'directories')} not live, not counted")
         unread = [*bins.unread, *(self.scope.unlisted if self.scope is not None else [])]
         if unread:
             words.append(f"not read: {unread[0]}" + (f" and {len(unread) - 1} more" if len(unread) > 1 else ""))

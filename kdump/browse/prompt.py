@@ -36,6 +36,10 @@ class Prompt(Input):
         self._history: list[str] = []
         self._at = 0
 
+    def validate_value(self, value: str) -> str:
+        """Return the text without control characters, which pasted text may contain."""
+        return "".join(letter for letter in value if letter.isprintable())
+
     def open(self, command: BrowseCommand, text: str, hint: str) -> None:
         """Show the line, to type an argument of the command."""
         self._history = self._lines.setdefault(command.name, [])

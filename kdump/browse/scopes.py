@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from typing import NamedTuple
 
 from kdump.browse.browser import Browser
@@ -18,13 +19,15 @@ SCOPES = (SEGMENT, PARTITION, TOPIC, ALL)
 
 
 class ScopePart(NamedTuple):
-    """A partition directory, or a file of its own: its name, topic, number, and segments in offset order."""
+    """A partition directory, or a file of its own: its name (its path, if several have that name), topic, number, and
+    segments in offset order."""
 
     name: str
     topic: str | None
     number: int | None
     segments: list[Target]
-    directory: str = ""
+    state: str | None = None
+    """delete, future or stray, if the directory is not live."""
 
 
 class Scope(NamedTuple):
@@ -107,12 +110,13 @@ def _below(path: str, topic: str | None) -> tuple[list[ScopePart], list[str]]:
         elif isinstance(place, Target) and topic in (None, place.topic):
             return [ScopePart(_file_name(place), place.topic, place.partition, [place])], unlisted
     unlisted += [text for place in found for text in place.listing_errors]
-    return [_part(each) for each in found], unlisted
+    names = Counter(each.name for each in found)
+    return [_part(each)._replace(name=each.path if names[each.name] > 1 else each.name) for each in found], unlisted
 
 
 def _part(place: PartitionDirectory) -> ScopePart:
     segments = [segment.log for segment in place.segments if segment.log is not None]
-    return ScopePart(place.name, place.topic, place.partition, segments, place.path)
+    return ScopePart(place.name, place.topic, place.partition, segments, place.state)
 
 
 def _file_name(target: Target) -> str:

@@ -26,7 +26,7 @@ Examples:
   kdump browse --tz local payments-0
 
 \b
-Keys: arrows, Enter and Backspace; press ? for all of them.
+Keys: arrows, Enter and Backspace; press ? for all of them, and : to type a command.
 
 \b
 Exit status: 0 on success, 2 for a usage error, or if nothing could be read.
@@ -52,7 +52,7 @@ class BrowseOptions(CommandOptions):
 def command(options: BrowseOptions) -> None:
     """Browse partitions, segments, batches, records and fields in the terminal: a tree, a table and annotated bytes,
     kept in sync. PATH is a log directory, a partition directory, a file, or a parent directory.
-    Reads only what is displayed, and writes nothing."""
+    Reads only what is displayed, and writes nothing but the files that you save."""
     if options.path == "-":
         raise click.UsageError("browse cannot read a pipe; use kdump inspect, or browse a file")
     try:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from textual import events
 
 from kdump.browse.app import BrowseApp
 from kdump.browse.command_list import COMMANDS, NAMED, TYPED, find_command, help_text, parse_command
@@ -139,6 +140,17 @@ def test_completion_and_history() -> None:
         await at.keys("escape", ":")
         await at.keys(*"nope", "tab")
         assert "no completion" in at.status
+
+    drive(PAYMENTS, script)
+
+
+def test_pasted_control_characters() -> None:
+    async def script(at: Driver) -> None:
+        await at.keys(":")
+        at.app.post_message(events.Paste("off\x1b[31mset\x07 3"))
+        await at.settled()
+        assert prompt(at) == "off[31mset 3"
+        await at.keys("escape")
 
     drive(PAYMENTS, script)
 

@@ -175,6 +175,21 @@ def test_a_bundle_has_the_histogram_of_its_disk(bundle: Path) -> None:
         assert one.others == other.others
 
 
+def test_directories_that_are_not_live_are_not_counted(tmp_path: Path) -> None:
+    for name in ("t-0", "t-1", f"t-1.{'0' * 32}-delete"):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / ZERO).write_bytes(batch(record()))
+
+    async def script(at: Driver) -> None:
+        await at.keys("H")
+        shown = await at.keys("s")
+        assert "topic t" in shown
+        assert "2 records in 2 batches" in shown
+        assert "1 directory not live, not counted" in shown
+
+    drive(tmp_path, script)
+
+
 def test_what_cannot_be_read_is_named(tmp_path: Path) -> None:
     bins = TimeBins(timezone.utc)
     missing = ScopePart("", None, None, [target(str(tmp_path / "t-0" / f"{5:020}.log"))])

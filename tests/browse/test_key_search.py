@@ -121,6 +121,15 @@ def test_a_search_that_was_stopped_never_says_not_found(topic: Path) -> None:
     assert search.summary().startswith("stopped; 0 records with key 'nope' in 2 of 6 partitions")
 
 
+def test_replicas_are_told_apart(topic: Path) -> None:
+    shutil.copytree(topic, topic.parent / "second")
+    search = found_in(topic / "many-2", topic.parent, "every")
+    assert len(search.hits) == 240
+    assert {hit.name for hit in search.hits} == {
+        str(topic.parent / disk / f"many-{n}") for disk in ("disk", "second") for n in range(6)
+    }
+
+
 def test_hits_are_bounded(topic: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(key_search, "MAX_HITS", 50)
     search = found_in(topic / "many-2", topic, "every")
