@@ -19,9 +19,6 @@ from kdump.render.escape import path_text, printable
 class FindingActions(Navigation):
     """Runs the checks of kdump verify and the analysis of kdump transactions."""
 
-    takes_key: Callable[[str], None] | None = None
-    """What takes the next key, while a question is shown."""
-
     def next_key(self, text: str, then: Callable[[str], None]) -> None:
         """Show a question, and call `then` with the character of the next key, unless that is Esc or has none."""
         self.message = (printable(path_text(f" {text}  (Esc cancels)")), "")

@@ -59,7 +59,8 @@ class Navigation(HexPane):
         browser = self.browser
         if not browser.levels or message.is_stale:
             return
-        self.message = ("", "")
+        if self.takes_key is None:
+            self.message = ("", "")
         if message.pane is self.table_pane:
             self._select(browser.depth, message.number)
         elif message.pane is self.tree_pane:

@@ -58,6 +58,9 @@ class PaneLayout(App[None]):
     .zoomed .empty { display: none; }
     """
 
+    takes_key: Callable[[str], None] | None = None
+    """What takes the next key, while a question is shown."""
+
     def __init__(self, browser: Browser, typed: PromptParsers) -> None:
         super().__init__(ansi_color=True)
         self.browser = browser

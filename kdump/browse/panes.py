@@ -65,6 +65,8 @@ class Pane(Widget, can_focus=True):
         self.cursor = 0
         self.top = 0
         self.marked: frozenset[int] = frozenset()
+        self.is_text = False
+        """Whether the lines are a text, which scrolls by pages from the first key on."""
 
     @property
     def room(self) -> int:
@@ -119,6 +121,8 @@ class Pane(Widget, can_focus=True):
         step = max(1, self.room - 1)
         requested = self.cursor + direction * step
         beyond = max(-requested, requested - len(self.lines) + 1)
+        if self.is_text:
+            self.top += direction * step
         self._go(requested)
         if beyond > 0:
             self.post_message(self.Beyond(self, beyond, down=direction > 0))

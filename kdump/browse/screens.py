@@ -82,6 +82,7 @@ class TextScreen(Overlay):
     def __init__(self, title: str, text: str, *, copies: bool = True) -> None:
         super().__init__(f" {title}", " Esc closes   y copies" if copies else " Esc closes")
         self.words = text
+        self.pane.is_text = True
         self.copies = copies
 
     def fill(self) -> None:

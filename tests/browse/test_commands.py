@@ -155,6 +155,21 @@ def test_pasted_control_characters() -> None:
     drive(PAYMENTS, script)
 
 
+def test_the_help_scrolls_by_pages() -> None:
+    async def script(at: Driver) -> None:
+        first = (await at.keys("?")).splitlines()
+        second = (await at.keys("pagedown")).splitlines()
+        assert second[1] == first[-2], "one line is repeated"
+        for _ in range(5):
+            shown = await at.keys("pagedown")
+        assert "Nothing is written to the disk that is read." in shown
+        for _ in range(6):
+            shown = await at.keys("pageup")
+        assert shown.splitlines()[:-1] == first[:-1]
+
+    drive(PAYMENTS, script)
+
+
 def test_candidates_fit_the_screen() -> None:
     cycle = Cycle([f"name-{number:03}" for number in range(200)])
     assert cycle.step(-1) == "name-199"
