@@ -1,14 +1,17 @@
-"""Navigation to an offset, a byte position or a time, and search."""
+"""Navigation to an offset, a byte position or a time, search, and sorting."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterator
 from contextlib import closing
+from dataclasses import replace
 
 from kdump.browse.level import Level
-from kdump.browse.level_stack import Levels, NotFound
-from kdump.browse.row_listings import BrowseRow, FullListing, ListingSlice, OnProgress
+from kdump.browse.level_stack import ROWS, Levels, NotFound
+from kdump.browse.row_listings import BrowseRow, CountedListing, FullListing, ListingSlice, OnProgress
+from kdump.browse.segment_pages import Pages
+from kdump.browse.sorting import SortedListing, SortOrder, sorted_listing
 from kdump.log import file_system
 from kdump.log.file_kinds import BATCHES, TIME_INDEX
 from kdump.log.offset_index_lookup import last_entry
@@ -22,7 +25,7 @@ from kdump.state.partition_summary import open_window
 
 
 class Browser(Levels):
-    """Adds navigation and search to Levels. The methods that navigate return the levels down to their target."""
+    """Adds navigation, search and sorting to Levels. The methods return the levels down to the new place."""
 
     def directory(self) -> str | None:
         """Return the directory of the selected partition, or of the one that contains the current level; None if there
@@ -44,6 +47,52 @@ class Browser(Levels):
         if here is not None and here.target.path not in [target.path for target in found] and here.kind in BATCHES:
             return [here.target]  # a snapshot, or a segment that is being deleted
         return found
+
+    def sort(self, depth: int, order: SortOrder | None, on_progress: OnProgress) -> list[Level]:
+        """Return the levels down to the one at `depth`, sorted; in the order of the file if `order` is None. Reads all
+        rows. Raises SourceError."""
+        with self.lock:
+            level = self.levels[depth]
+            row, listing = level.row, level.source
+            if level.file is None:
+                self.places.orders.pop(level.path, None)
+                if order is not None:
+                    self.places.orders[level.path] = order
+            if order is not None:
+                found = sorted_listing(listing, order, on_progress)
+                made = replace(level, listing=found, order=order, unsorted=listing)
+                return [*self.levels[:depth], made.put(found.head(ROWS, on_progress))]
+            made = replace(level, listing=listing, order=None, unsorted=None)
+            if isinstance(listing, Pages) and row is not None and row.type in ("batch", "region"):
+                made.put(listing.at(row.key, ROWS, on_progress))
+            elif isinstance(listing, CountedListing) and row is not None and isinstance(row.key, int):
+                made.put(listing.from_number(max(0, row.key - ROWS // 2), ROWS, on_progress))
+            elif isinstance(listing, FullListing):
+                made.put(listing.head(len(listing.rows), on_progress))
+            else:
+                made.put(listing.head(ROWS, on_progress))
+            if row is not None:
+                made.select(row.key)
+            return [*self.levels[:depth], made]
+
+    def again(self, on_progress: OnProgress) -> list[Level]:
+        """Read the current place again, because the filter has changed or a broker may have written; a sorted table is
+        sorted again. Raises SourceError and NotFound."""
+        with self.lock:
+            before = self.level
+            levels = super().again(on_progress)
+            level = levels[-1]
+            names = [column.name for column in level.listing.columns]
+            if before.order is None or level.order is not None or len(levels) != self.depth + 1:
+                return levels
+            if before.order.column in names and isinstance(level.listing, (Pages, CountedListing)):
+                found = sorted_listing(level.listing, before.order, on_progress)
+                assert isinstance(found, SortedListing)
+                made = replace(level, listing=found, order=before.order, unsorted=level.listing)
+                levels[-1] = made.put(found.around(level.row, ROWS, on_progress))
+                if level.row is not None:
+                    made.select(level.row.key)
+            return levels
 
     def to_offset(self, offset: int, on_progress: OnProgress) -> list[Level]:
         """Go to the record with that offset, or the next one. Raises SourceError and NotFound."""

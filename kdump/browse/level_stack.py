@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import os
 from contextlib import closing
-from dataclasses import replace
 from threading import RLock
 
 from kdump.browse.hexdump_lines import HexDump
@@ -15,7 +14,6 @@ from kdump.browse.open_file import OpenFile
 from kdump.browse.row_factory import RowFactory
 from kdump.browse.row_listings import BrowseRow, CountedListing, FullListing, ListingSlice, OnProgress
 from kdump.browse.segment_pages import Pages
-from kdump.browse.sorting import SortedListing, SortOrder, sorted_listing
 from kdump.log.paths import Target
 from kdump.log.record import Record
 from kdump.log.region import Batch, Limits
@@ -117,53 +115,9 @@ class Levels:
         with self.lock:
             return level.listing.tail(ROWS, on_progress) if down else level.listing.head(ROWS, on_progress)
 
-    def sort(self, depth: int, order: SortOrder | None, on_progress: OnProgress) -> list[Level]:
-        """Return the levels down to the one at `depth`, sorted; in the order of the file if `order` is None. Reads all
-        rows. Raises SourceError."""
-        with self.lock:
-            level = self.levels[depth]
-            row, listing = level.row, level.source
-            if level.file is None:
-                self.places.orders.pop(level.path, None)
-                if order is not None:
-                    self.places.orders[level.path] = order
-            if order is not None:
-                found = sorted_listing(listing, order, on_progress)
-                made = replace(level, listing=found, order=order, unsorted=listing)
-                return [*self.levels[:depth], made.put(found.head(ROWS, on_progress))]
-            made = replace(level, listing=listing, order=None, unsorted=None)
-            if isinstance(listing, Pages) and row is not None and row.type in ("batch", "region"):
-                made.put(listing.at(row.key, ROWS, on_progress))
-            elif isinstance(listing, CountedListing) and row is not None and isinstance(row.key, int):
-                made.put(listing.from_number(max(0, row.key - ROWS // 2), ROWS, on_progress))
-            elif isinstance(listing, FullListing):
-                made.put(listing.head(len(listing.rows), on_progress))
-            else:
-                made.put(listing.head(ROWS, on_progress))
-            if row is not None:
-                made.select(row.key)
-            return [*self.levels[:depth], made]
-
     def again(self, on_progress: OnProgress) -> list[Level]:
-        """Read the current place again, because the filter has changed or a broker may have written; a sorted table is
-        sorted again. Raises SourceError and NotFound."""
-        with self.lock:
-            before = self.level
-            levels = self._again(on_progress)
-            level = levels[-1]
-            names = [column.name for column in level.listing.columns]
-            if before.order is None or level.order is not None or len(levels) != self.depth + 1:
-                return levels
-            if before.order.column in names and isinstance(level.listing, (Pages, CountedListing)):
-                found = sorted_listing(level.listing, before.order, on_progress)
-                assert isinstance(found, SortedListing)
-                made = replace(level, listing=found, order=before.order, unsorted=level.listing)
-                levels[-1] = made.put(found.around(level.row, ROWS, on_progress))
-                if level.row is not None:
-                    made.select(level.row.key)
-            return levels
-
-    def _again(self, on_progress: OnProgress) -> list[Level]:
+        """Read the current place again, because the filter has changed or a broker may have written. Raises SourceError
+        and NotFound."""
         with self.lock:
             if not any(isinstance(level.source, Pages) for level in self.levels):
                 return (
