@@ -200,16 +200,15 @@ def test_a_command_before_there_is_anything(tmp_path: Path) -> None:
     drive(tmp_path / "empty", script)
 
 
-@pytest.mark.parametrize("path", [FIXTURES / "clean-1", PAYMENTS])
-def test_every_key_on_every_level(path: Path) -> None:
+def test_every_key_on_every_level() -> None:
     keys = [key for command in COMMANDS for key in command.keys if command.name not in ("quit", "out")]
 
     async def script(at: Driver) -> None:
-        for _ in range(4):
+        for _ in range(2):
             for key in keys:
                 await at.keys(key, "escape")
                 while len(at.app.screen_stack) > 1:
                     await at.keys("escape")
-            await at.keys("enter", "enter")
+            await at.keys("end", "enter", "enter", "enter")
 
-    drive(path, script)
+    drive(FIXTURES / "clean-1", script)

@@ -130,6 +130,18 @@ def test_replicas_are_told_apart(topic: Path) -> None:
     }
 
 
+@pytest.mark.parametrize("codec", ["none", "gzip"])
+def test_the_key_of_a_large_record(codec: str, tmp_path: Path) -> None:
+    """Its value is not kept in memory."""
+    parts = [record(0, b"small", b"v"), record(1, b"large", bytes(5 << 20)), record(2, b"large", b"v")]
+    path = tmp_path / "t-0" / ZERO
+    path.parent.mkdir()
+    path.write_bytes(batch(parts, codec) + batch(parts[:1], offset=3))
+    search = found_in(path.parent, tmp_path, "large")
+    assert [(hit.offset, hit.size, hit.record_index) for hit in search.hits] == [(1, 5 << 20, 1), (2, 1, 2)]
+    assert [hit.offset for hit in found_in(path.parent, tmp_path, "small").hits] == [0, 3]
+
+
 def test_hits_are_bounded(topic: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(key_search, "MAX_HITS", 50)
     search = found_in(topic / "many-2", topic, "every")

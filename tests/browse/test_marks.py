@@ -88,7 +88,7 @@ def test_a_random_walk() -> None:
             key = (row.item.batch.position, row.item.index) if row.type == "record" else row.key
             assert (level.path, key) == (path, inside), letter
 
-        for _ in range(120):
+        for _ in range(80):
             roll = dice.random()
             row = at.app.browser.level.row
             if roll < 0.15 and row is not None and row.type not in ("note", "entry"):

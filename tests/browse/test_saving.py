@@ -41,7 +41,7 @@ async def saved(at: Driver, what: str) -> None:
 
 
 def test_every_part(tmp_path: Path) -> None:
-    large = os.urandom(3 << 20)
+    large = os.urandom((1 << 20) + 5)
     parts = [record(0, b"k1", large, [(b"h", b"one"), (b"h", b"two"), (b"n", None)]), record(1, None, None)]
     disk = tmp_path / "disk"
     path = disk / "t-0" / ZERO
