@@ -43,7 +43,7 @@ from kdump.render.style import painter
 from kdump.render.times import iso
 
 CUT = 64
-"""Maximum number of bytes of a key, a value or junk that are shown, unless everything is shown."""
+"""Number of bytes that are shown of a key, a value or junk of more than twice as many, unless everything is shown."""
 LARGEST_BROKEN = 64 * 1024
 """Maximum number of bytes of a record, before the point at which decoding fails, that are read again to show them."""
 NAME = 20
@@ -314,14 +314,14 @@ class Hexdump:
             self.output.line((start + (right or "")).rstrip())
 
     def _rows(self, position: int, data: Bytes, inner: bool) -> Iterator[tuple[str, str, str]]:
-        cut_at = len(data) if self.full or len(data) <= CUT else CUT
+        cut_at = len(data) if self.full or len(data) <= 2 * CUT else CUT
         for at in range(0, cut_at, self.per_line):
             row = data[at : at + self.per_line]
             place = f"+{position + at}" if inner else str(position + at)
             text = "".join(chr(byte) if 0x20 <= byte < 0x7F else "." for byte in row)
             yield place, row.hex(" "), text
         if cut_at < len(data):
-            yield "", f"… {len(data) - cut_at} more bytes", ""
+            yield "", f"… {len(data) - cut_at} more bytes (--full)", ""
 
     def _words(self, name: str, words: FieldMeaning) -> Iterator[str]:
         """Yield the right-hand side: name, value and meaning in columns if there is room, else as running text."""
