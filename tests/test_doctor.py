@@ -43,7 +43,8 @@ from tests.damages import DAMAGES, DISK_PATHS, DOUBTS, copy_disk
 from tests.restart_damages import chosen
 from tests.restart_recipe import second
 from tests.test_verdicts import leave_out_the_unchanged
-from tools.incident import INCIDENTS, lay_out, leave_out
+from tools.incident import INCIDENTS, lay_out
+from tools.incident.disk import leave_out
 
 DISK, NOW = FIXTURES / "disk-1", ("--now", "2026-11-21T09:00Z")
 AT = 1_795_251_600_000

@@ -28,7 +28,8 @@ from kdump.render.all_answers import TYPES
 from tests import command, craft
 from tests.conftest import DISKS, FIXTURES, sample, seeded
 from tests.test_damaged_disks import DAMAGES, LARGE
-from tools.incident import Disk, lay_out
+from tools.incident import lay_out
+from tools.incident.disk import Disk
 
 ZERO = f"{0:020}"
 FIRST = ZERO + ".log"

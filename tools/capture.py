@@ -15,7 +15,8 @@ import termios
 from pathlib import Path
 from typing import NamedTuple
 
-from tools.incident import FIXTURES, ROOT, lay_out
+from tools.incident import lay_out
+from tools.incident.disk import FIXTURES, ROOT
 
 FONT_FACE = re.compile(r"\s*@font-face \{.*?\n\s*\}", re.DOTALL)
 

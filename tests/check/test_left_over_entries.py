@@ -14,7 +14,7 @@ from kdump.format.batch_header import BATCH_HEADER
 from kdump.format.index import INDEX_ENTRY, TIME_INDEX_ENTRY
 from tests.command import run
 from tests.conftest import FIXTURES
-from tools.incident import changed
+from tools.incident.batches import changed
 
 PREALLOCATED = 4096
 CLEAN = ".kafka_cleanshutdown"

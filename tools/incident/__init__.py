@@ -1,0 +1,28 @@
+"""Disks of the pages in docs/incidents: real bytes of brokers, from fixtures/, damaged as each page describes."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from pathlib import Path
+
+from tools.incident import damaged_bytes, producers, startups, topics
+from tools.incident.disk import FIXTURES, Disk, leave_out
+from tools.incident.registry import INCIDENTS
+
+__all__ = ["INCIDENTS", "damaged_bytes", "lay_out", "producers", "startups", "topics"]
+
+MADE = 1_795_248_012.345
+"""Modification time of the disk's files in epoch seconds: 2026-11-21T08:00:12.345Z."""
+
+
+def lay_out(name: str, directory: Path) -> None:
+    """Create the disk of an incident in `directory`/disk-1. Raises FileExistsError."""
+    directory.mkdir(parents=True)
+    root = directory / "disk-1"
+    shutil.copytree(FIXTURES / "disk-1", root)
+    if name != "future-timestamp":
+        leave_out(root, "future", 0)
+    INCIDENTS[name](Disk(root))
+    for path in directory.rglob("*"):
+        os.utime(path, (MADE, MADE))

@@ -1,0 +1,81 @@
+"""Topics and replicas that were deleted, created again, moved, or that diverge; offsets that were reset."""
+
+from __future__ import annotations
+
+import shutil
+from base64 import urlsafe_b64decode
+
+from tools.incident.batches import changed, with_values
+from tools.incident.disk import DIRECTORY, FIXTURES, METADATA, ORDERS, SECOND_DIRECTORY, Disk, change_metadata
+from tools.incident.registry import incident
+
+
+@incident("recreated-topic")
+def recreated_topic(disk: Disk) -> None:
+    """The topic trimmed was deleted and created again while this broker was down, so that partition.metadata contains
+    the ID of the old topic. A -stray directory of a deleted topic is there as well."""
+    disk.file("trimmed-0/partition.metadata").write_text("version: 0\ntopic_id: pP1dXJ1nQGmUFh2wsbRm4Q")
+    stray = disk.file("audit-0.0f1e2d3c4b5a69788796a5b4c3d2e1f0-stray")
+    shutil.copytree(disk.file("ledger-0"), stray)
+
+
+@incident("deleted-topic")
+def deleted_topic(disk: Disk) -> None:
+    """The topic users was deleted by mistake, and the broker was stopped before the minute was over after which it
+    deletes the files."""
+    topic = disk.file("users-0/partition.metadata").read_text().split()[-1]
+    removal = b"\1\x09\0" + urlsafe_b64decode(topic + "==") + b"\0"  # RemoveTopicRecord, version 0
+    headers = [header for _, header in disk.batches(METADATA)]
+    single = max(n for n, each in enumerate(headers) if each.recordCount == 1 and not each.isControlBatch)
+    batch = with_values(disk.batch(METADATA, single), lambda *_: removal)
+    time = headers[-1].maxTimestamp + 20_000
+    times = {"baseTimestamp": time, "maxTimestamp": time}
+    disk.append(disk.log(METADATA), changed(batch, baseOffset=disk.end(METADATA), **times))
+    disk.file("users-0").rename(disk.file("users-0.5d0c1b2a394857667584938271605f4e-delete"))
+    for path in disk.root.glob("*-checkpoint"):
+        version, _, *lines = path.read_text().splitlines()
+        left = [line for line in lines if not line.startswith("users 0 ")]
+        path.write_text("\n".join([version, str(len(left)), *left, ""]))
+
+
+@incident("diverged-replicas")
+def diverged_replicas(disk: Disk) -> None:
+    """Nothing is changed: disk-1 and disk-2 contain the two replicas of ledger-0, as brokers 1 and 2 left them after an
+    unclean leader election."""
+    for name in ("disk-1", "disk-2"):
+        shutil.rmtree(disk.root.parent / name, ignore_errors=True)
+    for number in (1, 2):
+        shutil.copytree(FIXTURES / f"diverged-{number}", disk.root.parent / f"disk-{number}")
+
+
+@incident("future-directory")
+def future_directory(disk: Disk) -> None:
+    """The broker has two log directories, and orders-none-0 was to be moved from disk-1 to disk-2. The move has stopped
+    for days after three of five batches: in the fourth batch on disk-1, a bit flipped."""
+    other = disk.root.parent / "disk-2"
+    other.mkdir()
+    meta = disk.file("meta.properties").read_text().replace(DIRECTORY, SECOND_DIRECTORY)
+    (other / "meta.properties").write_text(meta)
+    shutil.copy(disk.file(".kafka_cleanshutdown"), other)
+    for path in disk.root.glob("*-checkpoint"):
+        (other / path.name).write_text("0\n0\n")
+    shutil.copytree(disk.file(ORDERS), other / ORDERS)
+    future = Disk(other)
+    future.truncate(ORDERS, 3)
+    (other / ORDERS).rename(other / f"{ORDERS}.9d1c2b3a4f5e60718293a4b5c6d7e8f9-future")
+    disk.flip(disk.log(ORDERS), disk.batches(ORDERS)[3][0] + 200)
+    one, two = (urlsafe_b64decode(each + "==") for each in (DIRECTORY, SECOND_DIRECTORY))
+
+    def change(_: int, value: bytes) -> bytes:  # in a RegisterBrokerRecord, logDirs: bytes, elements + 1, elements
+        return value.replace(b"\x11\2" + one, b"\x21\3" + one + two) if value[1] == 0 else value
+
+    change_metadata(disk, change)
+
+
+@incident("offsets-reset")
+def offsets_reset(disk: Disk) -> None:
+    """Group group-classic was at offset 300 of orders-zstd-0, and its offset of payments-0 is gone. In addition, the
+    records of orders-none-0 below offset 120 were deleted, while tx-group was at 70."""
+    start = disk.file("log-start-offset-checkpoint")
+    version, count, *lines = start.read_text().splitlines()
+    start.write_text("\n".join([version, str(int(count) + 1), *lines, "orders-none 0 120", ""]))
