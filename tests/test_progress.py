@@ -227,7 +227,7 @@ def test_a_search_without_a_match_on_a_terminal() -> None:
     assert process.returncode == 1, text
     assert f"{0:020}.log  " in text
     assert "% " in text
-    assert text.endswith("\r\x1b[Kkdump: nothing matches\r\n")
+    assert text.endswith("\r\x1b[Kkdump: nothing matches in 1 file, 5 batches\r\n")
 
 
 class Context:

@@ -11,10 +11,12 @@ from kdump.format.count_text import count_text
 from kdump.log import file_system
 from kdump.log.command_line_paths import missing
 from kdump.log.errors import SourceError, is_gone
-from kdump.log.file_kinds import BATCHES, INDEXES, PRODUCER_SNAPSHOT, TXN_INDEX, FileKind, by_content
+from kdump.log.file_kinds import BATCHES, INDEXES, PRODUCER_SNAPSHOT, TXN_INDEX, FileKind, by_content, by_name
 from kdump.log.live_files import open_target
-from kdump.log.paths import Target, targets
+from kdump.log.paths import Target, is_live, targets
+from kdump.log.paths import target as target_of
 from kdump.log.region_scan import RegionScan
+from kdump.log.search_coverage import SearchCoverage
 from kdump.log.source import FileSource
 from kdump.log.unreadable_paths import failures, same_failure
 from kdump.log.window import Window
@@ -130,7 +132,8 @@ def print_unreadable() -> bool:
 
 class Files:
     """The files that the given paths stand for, of topics for which `of_topic` is true, as far as the name of their
-    directory contains one. `failed`: whether one could not be read; `follow`: whether growth is expected."""
+    directory contains one. `failed`: whether one could not be read; `follow`: whether growth is expected; `all_files`:
+    whether those that no broker serves are read, too; `coverage` counts the files that are left out of a search."""
 
     def __init__(
         self,
@@ -140,8 +143,12 @@ class Files:
         of_topic: Callable[[str], bool],
         *,
         follow: bool,
+        all_files: bool = False,
+        coverage: SearchCoverage | None = None,
     ) -> None:
         self.paths = paths
+        self.all_files = all_files
+        self.coverage = coverage
         self.kind = kind
         self.scan = scan
         self.of_topic = of_topic
@@ -157,10 +164,27 @@ class Files:
                 self.report_unreadable(missing(path))
                 continue
             try:
-                found = targets(path, self.kind, self.report_unreadable)
+                found = targets(
+                    path,
+                    self.kind,
+                    self.report_unreadable,
+                    all_files=self.all_files,
+                    on_other=self._left_out if self.coverage is not None else None,
+                )
                 yield from self._in_range([each for each in found if each.topic is None or self.of_topic(each.topic)])
             except SourceError as error:
                 self.report_unreadable(error)
+
+    def _left_out(self, path: str) -> None:
+        """Count a file in a directory that is not read, if it may contain what is searched."""
+        assert self.coverage is not None
+        if not self.of_topic(target_of(path).topic or ""):
+            return
+        kind = by_name(path)[0]
+        if kind in BATCHES and not is_live(path) and not self.all_files:
+            self.coverage.left_over += 1
+        elif kind is None and self.all_files:
+            self.coverage.other(path_text(path))
 
     def _in_range(self, files: list[Target]) -> list[Target]:
         """Leave out segments that are outside the selected offsets according to the names of their neighbors."""
@@ -173,7 +197,8 @@ class Files:
         chosen = []
         for target, following in zip(files, [*files[1:], None]):
             end = None
-            if following is not None and os.path.dirname(following.path) == os.path.dirname(target.path):
+            is_next = following is not None and is_live(following.path) and is_live(target.path)
+            if following is not None and is_next and os.path.dirname(following.path) == os.path.dirname(target.path):
                 end = following.name_offset
             if end is not None and target.name_offset is not None and end <= target.name_offset:
                 end = None  # two copies of one segment, as in remote storage
@@ -235,7 +260,7 @@ class Files:
     def notes(self) -> None:
         """Print notes at the end of the run."""
         scan = self.scan
-        if scan.unshown:
+        if scan.unshown and self.coverage is None:
             regions = "region is" if scan.unshown == 1 else "regions are"
             print_error(
                 f"{scan.unshown} {regions} not shown ({scan.unshown_bytes} bytes without a readable batch);"

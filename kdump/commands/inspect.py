@@ -56,7 +56,8 @@ Examples:
 
 \b
 Exit status: 0 on success; 1 if no record or batch matches; 2 for a usage error, an offset outside the log, or if
-something could not be read (the rest is shown).
+something could not be read (the rest is shown). A search for keys, values or headers without a match also ends with 2
+if damage kept it from comparing all records.
 """
 
 
@@ -100,6 +101,7 @@ class InspectOptions(CommandOptions):
     filters: FilterOptions
     redaction: RedactOptions
     topics: tuple[str, ...]
+    all_files: bool
     records: bool
     as_hex: bool
     template: str | None
@@ -140,6 +142,7 @@ class InspectOptions(CommandOptions):
     "--extract", type=click.Choice(["key", "value"]), help="Write the raw key or value of the single matching record."
 )
 @topic_option("In directories, show only partitions of these topics")
+@click.option("--all-files", is_flag=True, help="In directories, also read .deleted, .swap and .cleaned segments.")
 @click.option(
     "-o", "--offset", "offsets", type=RangeParam(), help="Show only offsets N, A..B, A.. or ..B, both ends included."
 )
@@ -336,6 +339,7 @@ def _show_options(options: InspectOptions) -> ShowOptions:
         limit=options.limit,
         last=options.last,
         follow=options.follow,
+        all_files=options.all_files,
         window=options.reading.window,
         use_index=not options.no_index,
         jobs=options.jobs or usual_jobs(),

@@ -25,6 +25,7 @@ from kdump.log.paths import Target
 from kdump.log.record import Record
 from kdump.log.region import Batch, BatchRun, Limits, Problem, Region
 from kdump.log.region_scan import RegionScan
+from kdump.log.search_coverage import SearchCoverage
 from kdump.log.selection import Selection
 from kdump.log.source import FileSource
 from kdump.log.window import Window
@@ -67,6 +68,7 @@ class ShowOptions:
     color: str = AUTO
     pager: bool = False
     jobs: int = 1
+    all_files: bool = False
     kind: str | None = None
     """Name of the file kind to assume for all files; None to detect it."""
     decode: DecodeOptions = AS_USUAL
@@ -106,7 +108,17 @@ class InspectRun:
             self.committed = ReadCommitted(limits, print_error)
             self.selection = replace(selection, gate=self.committed)
         self.scan = RegionScan(self.selection, limits, options.records, options.window, options.use_index)
-        self.files = Files(paths, KINDS.get(options.kind or ""), self.scan, of_topic, follow=options.follow)
+        self.coverage = SearchCoverage(self.selection) if self.selection.looks_at_content else None
+        """What a search for keys, values or headers has read; None for everything else."""
+        self.files = Files(
+            paths,
+            KINDS.get(options.kind or ""),
+            self.scan,
+            of_topic,
+            follow=options.follow,
+            all_files=options.all_files,
+            coverage=self.coverage,
+        )
         self.quick: FastRecordWriter | FastRows | None = None
         """Writes the records of the current file directly from their columns; None if that is not possible."""
         self._quick: FastRecordWriter | FastRows | None = None
@@ -119,7 +131,11 @@ class InspectRun:
     def status(self) -> int:
         """The exit status: 2 if something selected by name, path or offset could not be shown; 1 if a filter leaves
         nothing, which is then reported (--read-committed is a view of the log and not a filter)."""
-        if self._nothing or self.files.failed:
+        if self._nothing:
+            return 2
+        if self.coverage is not None:
+            return self._search_status(self.coverage)
+        if self.files.failed:
             return 2
         self.output.flush()
         is_empty = self.output.is_empty if self._csv is None else self._csv.rows.is_empty
@@ -128,6 +144,26 @@ class InspectRun:
         outside = self._outside()
         print_error(outside or "nothing matches")
         return 2 if outside else 1
+
+    def _search_status(self, coverage: SearchCoverage) -> int:
+        """The exit status of a search for content: 1 if nothing matches in all that was to be searched, 2 if nothing
+        matches in the part of it that could be."""
+        coverage.regions, coverage.region_bytes = self.scan.unshown, self.scan.unshown_bytes
+        is_all = coverage.is_complete and not self.files.failed
+        outside = "" if coverage.matched else self._outside()
+        gaps = coverage.gaps()
+        if gaps:
+            print_error(gaps)
+        if not coverage.matched:
+            # With --last, batches are read more than once, so their number would be wrong.
+            batches = None if self.options.last else self.scan.batches
+            print_error(outside or coverage.result(batches, is_complete=is_all))
+        left_out = coverage.left_out()
+        if left_out:
+            print_error(left_out)
+        if self.files.failed or outside:
+            return 2
+        return 0 if coverage.matched else 1 if is_all else 2
 
     def _outside(self) -> str:
         """Return a message if the selected offsets are outside the log, with the log's first or end offset; else an
@@ -214,6 +250,7 @@ class InspectRun:
             raise click.UsageError(
                 "--extract writes raw bytes, which may contain terminal control sequences; redirect it to a file"
             )
+        self.coverage = self.files.coverage = None
         first, more = self._first_two()
         if first is None:
             return
@@ -311,12 +348,12 @@ class InspectRun:
             return
         if options.form == JSON and options.records:
             other = partial(JsonView, records=True)
-            self._quick = FastRecordWriter(self.output, self.selection, options.jobs, other)
+            self._quick = FastRecordWriter(self.output, self.selection, options.jobs, other, self.coverage)
             return
         if (options.form == JSON or (options.form == TABLE and in_table)) and (
             options.records or self.selection.is_all
         ):
-            self._quick = FastRows(self.output, view, self.selection, records=options.records)
+            self._quick = FastRows(self.output, view, self.selection, self.coverage, records=options.records)
 
     def _begin(self, target: Target) -> None:
         """Choose for this file whether records are written directly from columns."""
@@ -359,6 +396,7 @@ class InspectRun:
         window, kind = opened
         target = target._replace(kind=kind)
         self._begin(target)
+        self._counted(kind)
         before, shown = self.scan.batches, 0
         try:
             with Progress(target.path) as progress:
@@ -387,6 +425,10 @@ class InspectRun:
         finally:
             window.source.close()
 
+    def _counted(self, kind: FileKind) -> None:
+        if self.coverage is not None and kind in BATCHES:
+            self.coverage.files += 1
+
     def _show(self, view: View, target: Target, item: Item | EntryRun, window: Window, skip: int = 0) -> None:
         if isinstance(item, BatchRun):
             assert self.quick is not None
@@ -406,11 +448,15 @@ class InspectRun:
             rows = view.entry(target, item)
         elif self.quick is not None and isinstance(item, Batch) and not item.isControlBatch:
             rows = self.quick.batch(target, item)
+            if self.coverage is not None:
+                self.coverage.batch(target.path, item, rows)
         elif isinstance(item, Batch):
             records = self.selection.records(item)
             if self.options.records:
                 records = islice(records, skip, None if self.left is None else skip + self.left)
             rows = view.batch(target, item, records)
+            if self.coverage is not None:
+                self.coverage.batch(target.path, item, rows)
         else:
             view.region(target, item, window)
             rows = 0
@@ -427,6 +473,7 @@ class InspectRun:
             if opened is None:
                 continue
             window, kind = opened
+            self._counted(kind)
             try:
                 with Progress(target.path) as progress:
                     # Positions decrease where the last rows are read again.

@@ -11,7 +11,7 @@ from kdump.log import file_system
 from kdump.log.command_line_paths import no_kafka_files
 from kdump.log.directory_listing import is_inside, is_no_file, is_url, items, names
 from kdump.log.errors import OnUnreadable, SourceError, Unlisted, is_gone, listing_error
-from kdump.log.file_kinds import SEGMENT, FileKind, by_name
+from kdump.log.file_kinds import BATCHES, SEGMENT, FileKind, by_name
 
 # topic-partition, with the suffix that a broker appends to a directory that is being deleted or moved, or is a stray.
 PARTITION = re.compile(
@@ -54,10 +54,19 @@ def reject_pipe(target: Target) -> None:
         raise SourceError(f"{target.path}: not a file")
 
 
-def targets(path: str, kind: FileKind | None = None, on_unreadable: OnUnreadable | None = None) -> Iterator[Target]:
+def targets(
+    path: str,
+    kind: FileKind | None = None,
+    on_unreadable: OnUnreadable | None = None,
+    *,
+    all_files: bool = False,
+    on_other: Callable[[str], None] | None = None,
+) -> Iterator[Target]:
     """Yield the files that `path` denotes: a file itself (with the given `kind`), a directory's live segments in offset
-    order, then those of the directories below it, in order of their names. Calls `on_unreadable` for a directory that
-    cannot be read. Raises SourceError if there are no segments, and all directories could be read."""
+    order, then those of the directories below it, in order of their names. With `all_files`, the live segments of a
+    directory are followed by its other files with batches: .deleted, .swap and .cleaned segments, and metadata
+    snapshots. Calls `on_unreadable` for a directory that cannot be read, and `on_other` with the path of each other
+    file in the directories. Raises SourceError if there are no segments, and all directories could be read."""
     if path == "-" or "://" in path or not file_system.isdir(path):
         yield target(path, kind)
         return
@@ -65,9 +74,18 @@ def targets(path: str, kind: FileKind | None = None, on_unreadable: OnUnreadable
     collector = UnlistedCollector(on_unreadable)
     for directory in directories(path, collector):
         try:
-            chosen = segments_in(directory)
+            there = items(directory)
         except OSError:  # already reported, or it went away
             continue
+        chosen = _segments(each.name for each in there)
+        if all_files:
+            live = set(chosen)
+            chosen += [each.name for each in there if by_name(each.name)[0] in BATCHES and each.name not in live]
+        if on_other is not None:
+            known = set(chosen)
+            for each in there:
+                if not each.is_directory and each.name not in known:
+                    on_other(each.path)
         found = found or bool(chosen)
         for name in chosen:
             yield target(os.path.join(directory, name), source=path)
@@ -77,7 +95,11 @@ def targets(path: str, kind: FileKind | None = None, on_unreadable: OnUnreadable
 
 def segments_in(directory: str) -> list[str]:
     """Return the names of the live segments in a directory, in offset order."""
-    return sorted(name for name in names(directory) if by_name(name)[0] is SEGMENT and is_live(name))
+    return _segments(names(directory))
+
+
+def _segments(found: Iterable[str]) -> list[str]:
+    return sorted(name for name in found if by_name(name)[0] is SEGMENT and is_live(name))
 
 
 def is_live(name: str) -> bool:

@@ -25,6 +25,7 @@ from kdump.format.codec.decompress_small import decompress_small
 from kdump.log.batch_records import decode_columns, rows_of
 from kdump.log.paths import Target
 from kdump.log.region import Batch, BatchRun, DefaultRecordBatch, LegacyRecordBatch
+from kdump.log.search_coverage import SearchCoverage
 from kdump.log.selection import NO, Selection
 from kdump.render.line_parts import object_start, own_header
 from kdump.render.long_record import record_line
@@ -89,11 +90,15 @@ def record_lines(
 
 
 class FastRecordLines:
-    """Writes the lines of the batches' matching records. `plain` writes a control batch."""
+    """Writes the lines of the batches' matching records. `plain` writes a control batch; `coverage` counts the batches
+    of a search."""
 
-    def __init__(self, output: Output, selection: Selection, plain: PlainBatchWriter) -> None:
+    def __init__(
+        self, output: Output, selection: Selection, plain: PlainBatchWriter, coverage: SearchCoverage | None = None
+    ) -> None:
         self.output = output
         self.plain = plain
+        self.coverage = coverage
         self.selection = selection
         self.chooses = selection.chooses_records
         self.room = bytearray(ROOM)
@@ -112,8 +117,13 @@ class FastRecordLines:
         look = self.selection.batch if not self.selection.is_all else None
         for batch in run.batches():
             if look is None or look(batch) != NO:
-                write_batch = self.plain if batch.isControlBatch else self.batch
-                write_batch(target, batch)
+                self._one(target, batch)
+
+    def _one(self, target: Target, batch: Batch) -> None:
+        """Write a batch of a run that is a special case."""
+        rows = (self.plain if batch.isControlBatch else self.batch)(target, batch)
+        if self.coverage is not None:
+            self.coverage.batch(target.path, batch, rows)
 
     def _checked_run(self, target: Target, run: BatchRun) -> None:
         """Write a checked batch run, most batches without creating an object."""
@@ -133,8 +143,7 @@ class FastRecordLines:
                 continue
             if not self._compressed(target, run, row, plan):
                 self._flush()
-                batch = run.batch(heads.of(row, BATCH_START))
-                (self.plain if batch.isControlBatch else self.batch)(target, batch)
+                self._one(target, run.batch(heads.of(row, BATCH_START)))
             row += 1
         self._flush()
 
@@ -148,6 +157,8 @@ class FastRecordLines:
         if self.used:
             self.output.write_now(memoryview(self.room)[: self.used])
             self.used = 0
+            if self.coverage is not None:
+                self.coverage.matched = True
 
     def _compressed(self, target: Target, run: BatchRun, number: int, plan: RowPlan) -> bool:
         """Write the lines of the run's batch with that number, which is compressed, into `room`. Returns False, without
@@ -180,6 +191,8 @@ class FastRecordLines:
                 batch = run.batch(place)
                 for part in record_lines(target, batch, rest, 0, plan, own_header(batch), self.room):
                     self.output.write_now(part)
+                    if self.coverage is not None:
+                        self.coverage.matched = True
                 break
         return True
 
@@ -233,8 +246,16 @@ class FastRecordWriter:
     """Writes matching records as JSON, in order. If `jobs` is above 1, batch runs are processed in threads, and
     everything else in the calling thread. `other` creates a view that writes special cases to an output."""
 
-    def __init__(self, output: Output, selection: Selection, jobs: int, other: Callable[[Output], View]) -> None:
+    def __init__(
+        self,
+        output: Output,
+        selection: Selection,
+        jobs: int,
+        other: Callable[[Output], View],
+        coverage: SearchCoverage | None = None,
+    ) -> None:
         self.selection = selection
+        self.coverage = coverage
         self.other = other
         self.here = self._lines(output)
         self.ordered = OrderedPool(output, jobs) if jobs > 1 else None
@@ -242,7 +263,7 @@ class FastRecordWriter:
         self._idle: list[FastRecordLines] = []
 
     def _lines(self, output: Output) -> FastRecordLines:
-        return FastRecordLines(output, self.selection, self._plain(output))
+        return FastRecordLines(output, self.selection, self._plain(output), self.coverage)
 
     def _plain(self, output: Output) -> PlainBatchWriter:
         view = self.other(output)

@@ -21,6 +21,7 @@ from kdump.log.legacy_records import messages_of, read_wrapper
 from kdump.log.paths import Target
 from kdump.log.record import Record
 from kdump.log.region import Batch, BatchRun, DefaultRecordBatch, LegacyRecordBatch
+from kdump.log.search_coverage import SearchCoverage
 from kdump.log.selection import NO, Selection
 from kdump.render.inspect_views import TableView, View
 from kdump.render.line_parts import object_start, own_header
@@ -55,12 +56,21 @@ def table_plan(placed: SizedColumns, kinds: dict[str, int]) -> RowPlan | None:
 
 class FastRows:
     """Writes rows of the selected batches (`records`: of their records). `view` writes special cases, and the first
-    rows of a table."""
+    rows of a table; `coverage` counts the batches of a search."""
 
-    def __init__(self, output: Output, view: View, selection: Selection, *, records: bool) -> None:
+    def __init__(
+        self,
+        output: Output,
+        view: View,
+        selection: Selection,
+        coverage: SearchCoverage | None = None,
+        *,
+        records: bool,
+    ) -> None:
         self.output = output
         self.view = view
         self.selection = selection
+        self.coverage = coverage
         self.records = records
         self.chooses = selection.chooses_records
         self.room = bytearray(ROOM)
@@ -73,7 +83,9 @@ class FastRows:
         if not run.checked or not self.selection.is_all:
             for batch in run.batches():
                 if self.selection.batch(batch) != NO:
-                    self.batch(target, batch)
+                    rows = self.batch(target, batch)
+                    if self.coverage is not None:
+                        self.coverage.batch(target.path, batch, rows)
             return
         heads = run.headers
         own = RecordColumns(run.buffer)

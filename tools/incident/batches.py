@@ -35,3 +35,10 @@ def with_values(batch: bytes, change: Callable[[int, bytes], bytes]) -> bytes:
         out += varint(len(body)) + body
         position = end
     return changed(batch[: BATCH_HEADER.size] + out, batchLength=BATCH_HEADER.size + len(out) - 12)
+
+
+def record(key: bytes, value: bytes | None) -> bytes:
+    """Return the first record of a batch, without headers, with the batch's base timestamp."""
+    written = varint(-1) if value is None else varint(len(value)) + value
+    body = bytes(3) + varint(len(key)) + key + written + varint(0)
+    return varint(len(body)) + body

@@ -5,8 +5,20 @@ from __future__ import annotations
 import shutil
 from base64 import urlsafe_b64decode
 
-from tools.incident.batches import changed, with_values
-from tools.incident.disk import DIRECTORY, FIXTURES, METADATA, ORDERS, SECOND_DIRECTORY, Disk, change_metadata
+from kdump.format.batch_header import BATCH_HEADER
+from kdump.format.index import TIME_INDEX_ENTRY
+from tools.incident.batches import changed, record, with_values
+from tools.incident.disk import (
+    DIRECTORY,
+    FIXTURES,
+    METADATA,
+    ORDERS,
+    ORDERS_ZSTD,
+    SECOND_DIRECTORY,
+    USERS,
+    Disk,
+    change_metadata,
+)
 from tools.incident.registry import incident
 
 
@@ -36,6 +48,28 @@ def deleted_topic(disk: Disk) -> None:
         version, _, *lines = path.read_text().splitlines()
         left = [line for line in lines if not line.startswith("users 0 ")]
         path.write_text("\n".join([version, str(len(left)), *left, ""]))
+
+
+@incident("key-is-gone")
+def key_is_gone(disk: Disk) -> None:
+    """The user u7 is to be forgotten, and a tombstone for this key was written to users-0, at offset 255 in the active
+    segment. The broker was stopped before it deleted a segment that the log cleaner had replaced. In addition, a bit
+    flipped in orders-zstd-0, and somebody left a heap dump in the log directory."""
+    end, header = disk.end(USERS), disk.batches(USERS)[-1][1]
+    time = header.maxTimestamp + 1_000
+    tombstone = disk.batch(USERS, -1)[: BATCH_HEADER.size] + record(b"u7", None)
+    size = len(tombstone) - 12
+    times = {"baseTimestamp": time, "maxTimestamp": time}
+    producer = {"producerId": -1, "producerEpoch": -1, "baseSequence": -1}
+    disk.append(disk.log(USERS), changed(tombstone, baseOffset=end, batchLength=size, **times, **producer))
+    disk.append(disk.log(USERS).with_suffix(".timeindex"), TIME_INDEX_ENTRY.struct.pack(time, end - header.baseOffset))
+    disk.file(f"{USERS}/{end:020}.snapshot").rename(disk.file(f"{USERS}/{end + 1:020}.snapshot"))
+    for name in ("recovery-point-offset-checkpoint", "replication-offset-checkpoint"):
+        disk.checkpoint(name, USERS, end + 1)
+    for path in (FIXTURES / "cleaned-1" / USERS).iterdir():
+        shutil.copy(path, disk.file(USERS))
+    disk.flip(disk.log(ORDERS_ZSTD), disk.batches(ORDERS_ZSTD)[2][0] + 300)
+    disk.file("java_pid4711.hprof").write_bytes(b"JAVA PROFILE 1.0.2\0".ljust(1 << 16, b"\1"))
 
 
 @incident("diverged-replicas")

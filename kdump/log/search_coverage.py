@@ -1,0 +1,88 @@
+"""What a search for keys, values or headers has read, and what it could not: "not found" is only as good as that."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from kdump.format.count_text import count_text
+from kdump.format.size_text import size_text
+from kdump.log.region import Batch
+from kdump.log.selection import Selection
+
+MAX_LISTED = 3
+"""Maximum number of files that are listed by name."""
+
+
+@dataclass
+class SearchCoverage:
+    """Counts of one search."""
+
+    selection: Selection
+    matched: bool = False
+    files: int = 0
+    """Files with batches that were read."""
+    damaged: int = 0
+    damaged_bytes: int = 0
+    """Batches that are damaged, so that not all of their records could be compared."""
+    damaged_at: str = ""
+    """The first of them, as "FILE at byte N"."""
+    regions: int = 0
+    region_bytes: int = 0
+    """Regions without a readable batch."""
+    left_over: int = 0
+    """.deleted, .swap and .cleaned segments that were not asked for."""
+    others: int = 0
+    """Files that are not Kafka's, in directories whose other files were all asked for."""
+    others_listed: list[str] = field(default_factory=list)
+    """Paths of the first MAX_LISTED + 1 of them."""
+
+    def other(self, path: str) -> None:
+        """Count a file that is not Kafka's."""
+        self.others += 1
+        if len(self.others_listed) <= MAX_LISTED:
+            self.others_listed.append(path)
+
+    def batch(self, path: str, batch: Batch, rows: int) -> None:
+        """Count a batch that was compared; `rows`: how many rows were shown of it."""
+        if not batch.problems:
+            self.matched = self.matched or rows > 0
+            return
+        if not self.matched:
+            self.matched = any(True for _ in self.selection.records(batch))
+        self.damaged += 1
+        self.damaged_bytes += batch.size
+        self.damaged_at = self.damaged_at or f"{path} at byte {batch.position}"
+
+    @property
+    def is_complete(self) -> bool:
+        """True if all that was asked for was searched, apart from files that cannot be opened."""
+        return not (self.damaged or self.regions or self.others)
+
+    def result(self, batches: int | None, *, is_complete: bool) -> str:
+        """Return the sentence for a search without a match in this number of batches, if it is known."""
+        read = count_text(self.files, "file")
+        if batches is not None:
+            read += f", {count_text(batches, 'batch', 'batches')}"
+        return f"nothing matches in {read}" if is_complete else f"nothing matches in what could be searched: {read}"
+
+    def gaps(self) -> str:
+        """Return what could not be searched; an empty string if there is nothing."""
+        found = []
+        if self.damaged:
+            many = count_text(self.damaged, "damaged batch", "damaged batches")
+            first = "the first in " if self.damaged > 1 else ""
+            found.append(f"{many} of {size_text(self.damaged_bytes)} ({first}{self.damaged_at})")
+        if self.regions:
+            many = count_text(self.regions, "region")
+            found.append(f"{many} of {size_text(self.region_bytes)} without a readable batch")
+        if self.others:
+            more = f" and {self.others - MAX_LISTED:,} more" if self.others > MAX_LISTED else ""
+            many = count_text(self.others, "file that is", "files that are")
+            found.append(f"{many} not Kafka's ({', '.join(self.others_listed[:MAX_LISTED])}{more})")
+        return f"NOT SEARCHED: {'; '.join(found)}" if found else ""
+
+    def left_out(self) -> str:
+        """Return what was not to be searched; an empty string if there is nothing."""
+        if not self.left_over:
+            return ""
+        return f"{count_text(self.left_over, '.deleted, .swap or .cleaned segment')} not searched; add --all-files"

@@ -1,0 +1,109 @@
+"""`kdump inspect` as a search for keys, values and headers: what "nothing matches" is worth."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from pathlib import Path
+
+import pytest
+
+from tests import craft
+from tests.command import run
+from tests.conftest import segment
+from tools.incident import lay_out
+
+OLD = f"{194:020}.log.deleted"
+FORMS = [[], ["--records"], ["--json"], ["--records", "--json"], ["--records", "--limit", "9"], ["-f", "%o\n"]]
+"""Each is written by other code: tables, JSON from columns, JSON of batches, row by row, templates."""
+
+
+@pytest.fixture
+def disk(tmp_path: Path) -> Path:
+    lay_out("key-is-gone", tmp_path / "it")
+    return tmp_path / "it" / "disk-1"
+
+
+def test_all_files_are_searched(disk: Path) -> None:
+    """The segment that is being deleted has values that the live ones do not have."""
+    result = run("inspect", disk / "users-0", "--records", "--json", "--key", "u7", "--all-files")
+    found = [(Path(row["file"]).name, row["offset"]) for row in map(json.loads, result.stdout.splitlines())]
+    assert found == [
+        (f"{0:020}.log", 246),
+        (f"{254:020}.log", 255),
+        *((OLD, offset) for offset in (201, 216, 231, 246)),
+    ]
+    assert (result.exit_code, result.stderr) == (0, "")
+
+
+def test_what_is_left_out_is_noted(disk: Path) -> None:
+    """Files of other topics are not."""
+    note = "kdump: 1 .deleted, .swap or .cleaned segment not searched; add --all-files"
+    for arguments in (["--key", "u7"], ["--key", "nobody"], ["--key", "u7", "--topic", "users"]):
+        assert run("inspect", disk, *arguments).stderr.splitlines()[-1] == note
+    assert ".deleted" not in run("inspect", disk, "--key", "u7", "--topic", "pay*").stderr
+    assert ".deleted" not in run("inspect", disk, "--offset", "0").stderr, "no search"
+
+
+@pytest.mark.parametrize("form", FORMS, ids=" ".join)
+def test_damage_is_not_taken_for_absence(disk: Path, form: list[str]) -> None:
+    result = run("inspect", disk, "--key", "nobody", *form)
+    assert result.exit_code == 2
+    assert "kdump: nothing matches in what could be searched: 10 files, 415 batches" in result.stderr
+    gap = f"NOT SEARCHED: 1 damaged batch of 1.4 KiB ({disk}/orders-zstd-0/{0:020}.log at byte 3189)"
+    assert gap in result.stderr
+    found = run("inspect", disk, "--key", "u7", *form)
+    assert found.exit_code == 0
+    assert gap in found.stderr, "there may be more"
+    intact = run("inspect", disk / "users-0", "--key", "nobody", *form)
+    assert (intact.exit_code, intact.stdout) == (1, "")
+    assert "kdump: nothing matches in 2 files, 11 batches" in intact.stderr
+    assert "NOT SEARCHED" not in intact.stderr
+
+
+@pytest.mark.parametrize("form", FORMS, ids=" ".join)
+def test_bytes_without_a_batch_are_not_searched(tmp_path: Path, form: list[str]) -> None:
+    data = segment("clean-1/users-0").read_bytes()
+    (tmp_path / "users-0").mkdir()
+    log = tmp_path / "users-0" / f"{0:020}.log"
+    log.write_bytes(data[:540] + bytes(61) + data[601:])
+    result = run("inspect", log, "--key", "nobody", *form)
+    assert result.exit_code == 2
+    assert "without a readable batch" in result.stderr
+    log.write_bytes(data)
+    assert run("inspect", log, "--key", "nobody", *form).exit_code == 1
+
+
+def test_a_foreign_file_is_not_searched(disk: Path) -> None:
+    shutil.copytree(disk / "users-0", disk.parent / "one" / "users-0")
+    one = disk.parent / "one"
+    assert run("inspect", one, "--key", "nobody", "--all-files").exit_code == 1
+    for number in range(5):
+        (one / "users-0" / f"copy-{number}.bak").write_bytes(b"x")
+    result = run("inspect", one, "--key", "nobody", "--all-files")
+    assert result.exit_code == 2
+    assert "NOT SEARCHED: 5 files that are not Kafka's" in result.stderr
+    assert result.stderr.count(".bak") == 3
+    assert "and 2 more" in result.stderr
+
+
+def test_a_file_that_cannot_be_opened(disk: Path) -> None:
+    """A directory in place of a segment: its result is not that of a complete search."""
+    (disk / "users-0" / f"{900:020}.log").mkdir()
+    result = run("inspect", disk / "users-0", "--key", "nobody")
+    assert result.exit_code == 2
+    assert "nothing matches in what could be searched: 2 files" in result.stderr
+
+
+def test_an_offset_range_reads_all_generations(tmp_path: Path) -> None:
+    """A segment that is being deleted ends anywhere, whatever the name of the next one."""
+    place = tmp_path / "t-0"
+    place.mkdir()
+    for name, first in ((f"{0:020}.log", 0), (f"{5:020}.log.deleted", 5), (f"{8:020}.log", 8)):
+        batch = craft.batch([craft.record(n, key=b"k") for n in range(4)])
+        (place / name).write_bytes(craft.rebase(batch, first))
+    result = run("inspect", place, "--records", "--json", "--all-files", "--offset", "8..8")
+    assert [Path(json.loads(line)["file"]).name for line in result.stdout.splitlines()] == [
+        f"{8:020}.log",
+        f"{5:020}.log.deleted",
+    ]
