@@ -15,10 +15,12 @@ from click.testing import CliRunner
 from kdump.cli import cli
 from kdump.render.all_answers import TYPES
 from kdump.render.amounts import duration_text
-from tests.command import run
+from tests.command import objects, run
 from tests.conftest import FIXTURES
 from tests.craft import flip
 from tests.forensics.disks import PAYMENTS, coordinator, data, marker, partition
+from tools.incident import lay_out
+from tools.incident.disk import Disk
 
 NOW = ("--now", "2026-11-21T08:00")
 CLEAN, CRASH = FIXTURES / "clean-1", FIXTURES / "crash-1"
@@ -196,3 +198,22 @@ def test_import_kdump_is_light() -> None:
     assert not re.search(r"kdump\.(log|state|check|forensics|format)", done.stdout)
     with pytest.raises(AttributeError):
         __import__("kdump").nothing  # noqa: B018
+
+
+@pytest.mark.parametrize(
+    ("start", "state"), [(0, "live"), (120, "live"), (239, "live"), (299, "live"), (300, "unknown")]
+)
+def test_a_replay_begins_at_the_log_start(start: int, state: str, tmp_path: Path) -> None:
+    """UnifiedLog.rebuildProducerState reads from the batch that contains the log start offset, and truncateAndReload
+    deletes snapshots up to it: of a log whose records are all deleted, a broker that starts knows no producer."""
+    lay_out("unknown-producer-id", tmp_path / "it")
+    disk = Disk(tmp_path / "it" / "disk-1")
+    disk.checkpoint("log-start-offset-checkpoint", "orders-zstd-0", start)
+    if start < 300:
+        (disk.root / "orders-zstd-0" / f"{300:020}.snapshot").unlink()
+        (disk.root / "orders-zstd-0" / f"{0:020}.snapshot").write_bytes(b"")
+    (producer, place) = objects("producers", disk.root / "orders-zstd-0", "--now", "2026-11-21T09:00Z")
+    assert (producer["state"], place["stateFrom"]) == (state, "log")
+    assert bool(producer["remarks"]) == (state == "unknown")
+    text = run("producers", disk.root / "orders-zstd-0", "--now", "2026-11-21T09:00Z").stdout
+    assert {0: "replays the whole log", 300: "replays nothing"}.get(start, f"from offset {start}") in text

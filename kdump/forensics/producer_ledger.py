@@ -32,6 +32,7 @@ LOG, NOTHING = "log", "nothing"
 NOT_IN_SNAPSHOT = "not in {name}, which the broker loads: it had expired, or its state was lost"
 ONLY_SNAPSHOT = "it has no batches on this disk: it is only in {name}"
 PART = "its current state in a broker depends on later segments, which were not selected"
+BELOW_START = "its batches are below the log start offset {start}, where the replay begins without a valid .snapshot"
 NO_STATE = "the broker was shut down cleanly, and there is no valid .snapshot: it starts without producer state"
 
 
@@ -170,11 +171,12 @@ class ProducerLedger(BatchObserver):
         """Return the row of a producer: from its `life` in the log, its `entry` in the snapshot at byte `position`, or
         both."""
         base = self.base
-        since = -1 if base is None else base.name_offset or 0
+        log_start = -1 if self.known.log_start is None else self.known.log_start
+        since = log_start if base is None else base.name_offset or 0
         remarks: list[str] = []
         name = "" if base is None else base.path.rpartition("/")[2]
         now: dict[str, int] | None = None
-        is_replayed = life is not None and (base is None or life.last_seen >= since)
+        is_replayed = life is not None and life.last_seen >= since
         if self.is_part:
             remarks.append(PART)
         elif life is not None and is_replayed and not self.starts_empty:
@@ -189,6 +191,8 @@ class ProducerLedger(BatchObserver):
             remarks.append(NOT_IN_SNAPSHOT.format(name=name))
         elif self.starts_empty:
             remarks.append(NO_STATE)
+        elif not self.is_part:
+            remarks.append(BELOW_START.format(start=log_start))
         if life is None:
             remarks.append(ONLY_SNAPSHOT.format(name=name))
             self.snapshot_only += 1

@@ -91,7 +91,7 @@ class ProducerReport(Sink[Any]):
             if partition.logEndOffset is not None and partition.logEndOffset > partition.stateOffset:
                 text += f" and replays offsets {partition.stateOffset}..{partition.logEndOffset - 1}"
         elif partition.stateFrom == "log":
-            text = "  at startup, a broker replays the whole log: there is no valid .snapshot"
+            text = _replay(partition)
         else:
             text = "  these files do not contain a broker's producer state" if partition.unknown else ""
         if text:
@@ -110,3 +110,15 @@ class ProducerReport(Sink[Any]):
         if self.lines.waiting and self.shown:
             self.output.line("")
         self.shown += self.lines.write()
+
+
+def _replay(partition: PartitionProducers) -> str:
+    """Return what a broker does at startup without a snapshot that it can load."""
+    start, end = partition.logStartOffset, partition.logEndOffset
+    if start and end is not None and start >= end:
+        return (
+            f"  at startup, a broker replays nothing: the log starts at its end, {end}, and there is no newer .snapshot"
+        )
+    if start:
+        return f"  at startup, a broker replays the log from offset {start}: there is no valid .snapshot above it"
+    return "  at startup, a broker replays the whole log: there is no valid .snapshot"

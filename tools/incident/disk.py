@@ -77,6 +77,12 @@ class Disk:
         lines = self.file(name).read_text().splitlines()
         self.file(name).write_text("".join(f"{start}{offset}\n" if x.startswith(start) else f"{x}\n" for x in lines))
 
+    def starts_at(self, topic: str, partition: int, offset: int) -> None:
+        """Set the log start offset of a partition that has none in the checkpoint."""
+        path = self.file("log-start-offset-checkpoint")
+        version, count, *lines = path.read_text().splitlines()
+        path.write_text("\n".join([version, str(int(count) + 1), *lines, f"{topic} {partition} {offset}", ""]))
+
     def truncate(self, partition: str, number: int) -> None:
         """Remove batch `number` of the newest segment, everything after it, and what was written later in other
         files."""

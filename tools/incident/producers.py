@@ -65,6 +65,13 @@ def out_of_order_sequence(disk: Disk) -> None:
         disk.checkpoint(name, ORDERS_ZSTD, disk.end(ORDERS_ZSTD))
 
 
+@incident("unknown-producer-id")
+def unknown_producer_id(disk: Disk) -> None:
+    """All records of orders-zstd-0 were deleted with kafka-delete-records.sh, up to its end, after which the broker was
+    shut down cleanly. The producers of payments-0 have written nothing since."""
+    disk.starts_at("orders-zstd", 0, 300)
+
+
 @incident("future-timestamp")
 def future_timestamp(disk: Disk) -> None:
     """Nothing is changed: a client wrote a record with a timestamp in the year 2100 to future-0."""

@@ -110,6 +110,4 @@ def future_directory(disk: Disk) -> None:
 def offsets_reset(disk: Disk) -> None:
     """Group group-classic was at offset 300 of orders-zstd-0, and its offset of payments-0 is gone. In addition, the
     records of orders-none-0 below offset 120 were deleted, while tx-group was at 70."""
-    start = disk.file("log-start-offset-checkpoint")
-    version, count, *lines = start.read_text().splitlines()
-    start.write_text("\n".join([version, str(int(count) + 1), *lines, "orders-none 0 120", ""]))
+    disk.starts_at("orders-none", 0, 120)

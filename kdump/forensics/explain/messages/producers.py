@@ -48,19 +48,24 @@ UNKNOWN_PRODUCER_ID = Message(
         "producerId in question. This could happen if, for instance, the producer's records were deleted because "
         "their retention time had elapsed. Once the last records of the producerId are removed, the producer's "
         "metadata is removed from the broker, and future appends by the producer will return this exception.",
+        "Invalid sequence number for producer {producerId} at offset {offset} in partition {partition}: {sequence} "
+        "(incoming seq. number). Expected sequence 0 for transactions v2 idempotent producer with no existing state.",
         "Broker: Unknown Producer Id",
     ),
     exceptions=("UnknownProducerIdException", "UNKNOWN_PRODUCER_ID", "UnknownProducerId"),
-    source="ProducerAppendInfo (to 3.x), Errors",
-    releases="2.8 to 4.3 (since 2.5 rarely by brokers)",
+    source="ProducerAppendInfo, Errors",
+    releases="UnknownProducerId: brokers before 2.5; Expected sequence 0: 4.1 to 4.3",
     meaning="The partition's leader has no state of this producer",
-    cause="All its batches were deleted by retention, its state expired (producer.id.expiration.ms), or the log lost "
-    "them",
-    impact="The batch is not written. Clients since 2.5 begin a new sequence by themselves; older ones fail",
+    cause="The producer was idle for producer.id.expiration.ms (1 day; before 3.4 a week); or its records were deleted "
+    "(retention, kafka-delete-records.sh) and the leader was restarted, or changed; or the log, or its snapshots, are "
+    "lost",
+    impact="Brokers before 2.5 reject the batch, and brokers from 4.1 on that of a transactional client with "
+    "transaction version 2. All others accept any sequence: a batch that was lost, or is sent twice, goes unnoticed",
     commands=(PRODUCERS, "kdump retention {path}"),
-    action="Look whether the producer's batches are on the disk. If retention deleted them, raise it above the longest "
-    "pause of the producer, or update the client",
+    action="Look whether the producer's batches are on the disk, and above the log start offset. Raise retention or "
+    "producer.id.expiration.ms above the longest pause of the producer, or update the client",
     never="Do not lower transactional.id.expiration.ms or producer.id.expiration.ms below the pauses of producers",
+    incident="unknown-producer-id",
 )
 
 PRODUCER_FENCED = Message(
@@ -204,4 +209,5 @@ TRANSACTION_MAPPING = Message(
     impact="The producer must call initTransactions again",
     commands=(TRANSACTIONS, "kdump ls {disk} --topic __transaction_state"),
     action="Restart the producer. If it happens to many at once, check __transaction_state with verify",
+    incident="unknown-producer-id",
 )
