@@ -621,3 +621,12 @@ def test_declared_answers(disk: Path) -> None:
 def test_options() -> None:
     assert Options().jobs == 1  # doctor checks in one process: it may run next to a broker
     assert "is not a duration" in run("doctor", DISK, "--budget", "soon").stderr
+
+
+def test_remote_storage_is_not_examined(tmp_path: Path) -> None:
+    """No disk shows whether remote storage has the segments of a tiered topic, and doctor does not say that everything
+    was read."""
+    found = answers(*incident("missing-remote-segment", tmp_path / "disks"), *NOW)
+    (damage,) = [each for each in found if each["type"] == "doctorQuestion" and each["question"] == "damage"]
+    assert damage["notExamined"] == ["1 partition has older offsets only in remote storage: tiered-0 110377..215208"]
+    assert not damage["isComplete"]

@@ -6,9 +6,10 @@ import os
 import shutil
 from pathlib import Path
 
+from tools.corpus import unpack
 from tools.incident import damaged_bytes, producers, startups, topics
 from tools.incident.disk import FIXTURES, Disk, leave_out
-from tools.incident.registry import INCIDENTS
+from tools.incident.registry import BASES, INCIDENTS
 
 __all__ = ["INCIDENTS", "damaged_bytes", "lay_out", "producers", "startups", "topics"]
 
@@ -20,8 +21,8 @@ def lay_out(name: str, directory: Path) -> None:
     """Create the disk of an incident in `directory`/disk-1. Raises FileExistsError."""
     directory.mkdir(parents=True)
     root = directory / "disk-1"
-    shutil.copytree(FIXTURES / "disk-1", root)
-    if name != "future-timestamp":
+    shutil.copytree(unpack() / BASES[name] if name in BASES else FIXTURES / "disk-1", root)
+    if name not in (*BASES, "future-timestamp"):
         leave_out(root, "future", 0)
     INCIDENTS[name](Disk(root))
     for path in directory.rglob("*"):

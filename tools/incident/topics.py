@@ -7,6 +7,7 @@ from base64 import urlsafe_b64decode
 
 from kdump.format.batch_header import BATCH_HEADER
 from kdump.format.index import TIME_INDEX_ENTRY
+from tools.corpus import unpack
 from tools.incident.batches import changed, record, with_values
 from tools.incident.disk import (
     DIRECTORY,
@@ -111,3 +112,14 @@ def offsets_reset(disk: Disk) -> None:
     """Group group-classic was at offset 300 of orders-zstd-0, and its offset of payments-0 is gone. In addition, the
     records of orders-none-0 below offset 120 were deleted, while tx-group was at 70."""
     disk.starts_at("orders-none", 0, 120)
+
+
+@incident("missing-remote-segment", "disks/kafka-4.3-tiered/disk")
+def missing_remote_segment(disk: Disk) -> None:
+    """The topic tiered is in remote storage, of which the directory tier is a copy. A lifecycle rule of the bucket has
+    deleted the objects of one of its two segments, that with offsets 162793 to 215208."""
+    shutil.copytree(unpack() / "disks" / "kafka-4.3-tiered" / "tier", disk.root.parent / "tier")
+    for path in disk.root.parent.glob(f"tier/*/*/{162793:020}-*"):
+        path.unlink()
+    for path in disk.root.glob("tiered-0/*.deleted"):
+        path.unlink()

@@ -20,9 +20,10 @@ from kdump.forensics.doctor.damage_actions import damage_actions
 from kdump.forensics.doctor.disks import Disks
 from kdump.forensics.doctor.report_to import Examination, command
 from kdump.forensics.doctor.startup import NEVER_MISSING
-from kdump.format.count_text import count_text
+from kdump.format.count_text import count_text, first_of
 from kdump.log.directory_listing import length
 from kdump.state.partition_summary import partition_summary
+from kdump.state.topic_config import effective
 
 LITTLE = 256 << 20
 """Total size in bytes of segments up to which they are checked in one go."""
@@ -32,6 +33,7 @@ SHOWN = 2
 """Number of findings of a kind and partition that are shown as evidence."""
 MAX_REMEMBERED = 100_000
 """Maximum number of findings in newest segments that are recognized when their partition is checked."""
+REMOTE_STORAGE = "remote.storage.enable"
 OF_TRANSACTIONS = ("transaction-open", "transaction-hanging")
 NEVER: dict[str, tuple[str, ...]] = {
     "partition-missing": NEVER_MISSING,
@@ -267,4 +269,25 @@ class DamageExamination:
         lacks = [what for what, count in self.totals.not_in_bundle.items() if count]
         for what in sorted(lacks):
             question.notExamined.append(f"{what} are not in the bundle")
-        question.isComplete = not (self._left or question.unread or lacks)
+        remote = self._in_remote_storage()
+        if remote:
+            many = count_text(len(remote), "partition has older offsets", "partitions have older offsets")
+            question.notExamined.append(f"{many} only in remote storage: {first_of(remote, SHOWN)}")
+        question.isComplete = not (self._left or question.unread or lacks or remote)
+
+    def _in_remote_storage(self) -> list[str]:
+        """Return the partitions whose log starts below their first segment here, with these offsets: no segment is
+        missing here, and whether remote storage has its segments, no disk shows."""
+        _, metadata = self.disks.metadata()
+        if metadata is None:
+            return []
+        tiered = {name for name in metadata.topics if effective(metadata, name, REMOTE_STORAGE, None) == "true"}
+        found = []
+        for unit in self.disks.units if tiered else ():
+            place, start = unit.partition, unit.known.log_start
+            if place is None or place.state or start is None or place.topic not in tiered or not place.segments:
+                continue
+            first = place.segments[0].offset
+            if start < first:
+                found.append(f"{place.topic}-{place.partition} {start}..{first - 1}")
+        return found

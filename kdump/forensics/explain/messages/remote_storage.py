@@ -50,6 +50,7 @@ READ_FAILED = Message(
     action="Look up the segment in __remote_log_metadata, and whether the store has its object. If it is lost, "
     "delete up to the next offset with kafka-delete-records.sh",
     never="Do not delete __remote_log_metadata: without it no remote segment is found",
+    incident="missing-remote-segment",
 )
 
 RLMM = Message(
