@@ -569,3 +569,32 @@ def test_what_goes_with_deleted_segments_is_not_called_sound(crashed: Path) -> N
     said = run(crashed).output
     assert "VALID" not in said
     assert re.search(r"\(.*from headers alone\) (is|are) lost with", said)
+
+
+@pytest.mark.parametrize(
+    ("disk", "release", "way_down"),
+    [
+        (
+            "disk-1",
+            "4.2",
+            "the controllers refuse to lower metadata.version to that of 4.2, because 4.3-IV0 changed the",
+        ),
+        (
+            "disk-1",
+            "3.6",
+            "the controllers refuse to lower metadata.version to that of 3.6, because 4.3-IV0 changed the",
+        ),
+        ("disk-2", "4.0", "kafka-features.sh downgrade --release-version 4.0 lowers metadata.version to 4.0-IV3"),
+        (
+            "disk-2",
+            "3.9",
+            "the controllers refuse to lower metadata.version to that of 3.9, because 4.0-IV1 changed the",
+        ),
+    ],
+)
+def test_the_way_down_to_an_older_release(disk: str, release: str, way_down: str, tmp_path: Path) -> None:
+    """A controller lowers metadata.version unless a level in between changed the metadata (didMetadataChange)."""
+    lay_out("downgrade", tmp_path / "it")
+    result = run("restart-plan", tmp_path / "it" / disk, "--kafka-version", release)
+    assert result.exit_code == 3
+    assert f"{way_down}" in result.stdout

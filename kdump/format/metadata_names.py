@@ -79,6 +79,9 @@ METADATA_VERSION = dict(
     )
 )
 """Release of each level of the feature metadata.version."""
+METADATA_CHANGED = frozenset({1, 3, 5, 6, 7, 8, 11, 13, 14, 15, 17, 23, 30})
+"""Levels that changed the metadata: a controller refuses to lower metadata.version from one of them, or across one
+(MetadataVersion.didMetadataChange and checkIfMetadataChanged)."""
 
 
 def enum_name(names: dict[int, str], number: int) -> str:

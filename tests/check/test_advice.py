@@ -32,7 +32,7 @@ KNOWN: dict[str, tuple[str, str]] = {
     "kafka-configs.sh": ("kafka.admin.ConfigCommand", "--bootstrap-server --alter --topic --add-config"),
     "kafka-consumer-groups.sh": (
         f"{TOOLS}consumer.group.ConsumerGroupCommand",
-        "--bootstrap-server --group --topic --reset-offsets --to-offset --to-datetime --from-file --execute",
+        "--bootstrap-server --group --topic --reset-offsets --to-offset --to-datetime --from-file --execute --delete",
     ),
     "kafka-delete-records.sh": (f"{TOOLS}DeleteRecordsCommand", "--bootstrap-server --offset-json-file"),
     "kafka-transactions.sh find-hanging": (f"{TOOLS}TransactionsCommand find-hanging", "--bootstrap-server --topic"),
@@ -43,6 +43,10 @@ KNOWN: dict[str, tuple[str, str]] = {
     "kafka-reassign-partitions.sh": (
         f"{TOOLS}reassign.ReassignPartitionsCommand",
         "--bootstrap-server --reassignment-json-file --execute --verify --cancel --replica-alter-log-dirs-throttle",
+    ),
+    "kafka-features.sh": (
+        "org.apache.kafka.tools.FeatureCommand downgrade",
+        "--bootstrap-server --release-version --metadata --dry-run",
     ),
     "kafka-cluster.sh": (f"{TOOLS}ClusterTool cluster-id", "--bootstrap-server"),
     "kafka-storage.sh": ("kafka.tools.StorageTool format", "--cluster-id"),
@@ -91,10 +95,10 @@ def test_a_command_of_an_incident_has_its_options(page: Path) -> None:
 def test_kafka_has_these_options(name: str) -> None:
     command, options = KNOWN[name]
     jars = os.path.join(os.environ["KDUMP_JARS"], "*")
-    said = subprocess.run(
-        ["java", "-cp", jars, *command.split(), "--help"], capture_output=True, text=True, check=False
-    )
-    there = set(re.findall(r"--[a-z][a-z-]*", said.stdout + said.stderr))
+    there = set()
+    for words in {tuple(command.split()), tuple(command.split()[:1])}:  # options of the tool, and of its subcommand
+        said = subprocess.run(["java", "-cp", jars, *words, "--help"], capture_output=True, text=True, check=False)
+        there |= set(re.findall(r"--[a-z][a-z-]*", said.stdout + said.stderr))
     assert set(options.split()) <= there
 
 

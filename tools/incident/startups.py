@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shutil
 
+from tools.corpus import unpack
 from tools.incident.disk import CLUSTER, FIXTURES, METADATA, ORDERS, PAYMENTS, SECOND_DIRECTORY, ZERO, Disk
 from tools.incident.registry import incident
 
@@ -34,6 +35,13 @@ def disk_full_now(disk: Disk) -> None:
     shutil.copytree(disk.file(ORDERS), stray)
     (stray / "partition.metadata").write_text("version: 0\ntopic_id: pP1dXJ1nQGmUFh2wsbRm4Q")
     disk.file("java_pid4711.hprof").write_bytes(b"JAVA PROFILE 1.0.2\0".ljust(1 << 20, b"\1"))
+
+
+@incident("downgrade", "releases/4.3.1-kraft/clean")
+def downgrade(disk: Disk) -> None:
+    """Nothing is changed: disk-1 is that of a broker that was upgraded to 4.3.1, with metadata.version 4.3-IV0. disk-2
+    is that of a broker of another cluster, with Kafka 4.1.0 and metadata.version 4.1-IV1."""
+    shutil.copytree(unpack() / "releases" / "4.1.0-kraft" / "clean", disk.root.parent / "disk-2")
 
 
 @incident("recovering-logs")

@@ -1,4 +1,4 @@
-"""Topics and replicas that were deleted, created again, moved, or that diverge; offsets that were reset."""
+"""Topics and replicas that were deleted, created again, moved, or that diverge; keys that were deleted."""
 
 from __future__ import annotations
 
@@ -105,13 +105,6 @@ def future_directory(disk: Disk) -> None:
         return value.replace(b"\x11\2" + one, b"\x21\3" + one + two) if value[1] == 0 else value
 
     change_metadata(disk, change)
-
-
-@incident("offsets-reset")
-def offsets_reset(disk: Disk) -> None:
-    """Group group-classic was at offset 300 of orders-zstd-0, and its offset of payments-0 is gone. In addition, the
-    records of orders-none-0 below offset 120 were deleted, while tx-group was at 70."""
-    disk.starts_at("orders-none", 0, 120)
 
 
 @incident("missing-remote-segment", "disks/kafka-4.3-tiered/disk")

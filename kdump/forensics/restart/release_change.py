@@ -13,9 +13,9 @@ from collections.abc import Iterator
 from kdump.forensics.restart.directories import METADATA_LOG
 from kdump.forensics.restart.plan_values import EXIT, ReleaseChange, RestartPlan, StartupFailure
 from kdump.format.kafka_release import KRAFT, ZOOKEEPER, KafkaRelease
-from kdump.format.metadata_names import METADATA_VERSION
+from kdump.format.metadata_names import METADATA_CHANGED, METADATA_VERSION
 from kdump.state.metadata_image import MetadataImage
-from kdump.state.release_evidence import FEATURE_SINCE, LEVEL, DiskRelease, line_of_level
+from kdump.state.release_evidence import FEATURE_SINCE, LEVEL, DiskRelease, Line, line_of_level
 from kdump.state.releases import (
     META_ENSEMBLE,
     METADATA_MINIMUM,
@@ -44,10 +44,7 @@ def refusals(
     if level is not None and line is not None and line > release.line:
         name = METADATA_VERSION[level]
         message = f"the cluster's {LEVEL} is {name}, which Kafka {release.number} does not support"
-        remedy = (
-            f"start Kafka {line[0]}.{line[1]} or later; kafka-features.sh downgrade --release-version {release.major}."
-            f"{release.minor} lowers it on a running cluster, if no metadata is lost by that"
-        )
+        remedy = f"start Kafka {line[0]}.{line[1]} or later; {_way_down(level, line, release)}"
         yield StartupFailure(EXIT, file, None, None, message, _unknown_level(level, release), remedy)
         return
     if level is not None and level < MINIMUM_LEVEL and METADATA_MINIMUM.applies(release):
@@ -70,6 +67,19 @@ def refusals(
                 f"start Kafka {since[0]}.{since[1]} or later, or lower the feature with kafka-features.sh downgrade"
             )
             yield StartupFailure(EXIT, file, None, None, message, exception, remedy)
+
+
+def _way_down(level: int, line: Line, release: KafkaRelease) -> str:
+    """Return how metadata.version is lowered on a running cluster to what the release supports, or why it is not
+    (FeatureControlManager.updateMetadataVersion)."""
+    lower = max((each for each in METADATA_VERSION if (line_of_level(each) or line) <= release.line), default=0)
+    changed = [each for each in range(lower + 1, level + 1) if each in METADATA_CHANGED]
+    if changed:
+        why = f"{METADATA_VERSION[changed[-1]]} changed the metadata"
+        return f"the controllers refuse to lower {LEVEL} to that of {release.number}, because {why}"
+    option = "--release-version" if line >= (4, 0) else "--metadata"
+    text = f"on the running cluster, kafka-features.sh downgrade {option} {release.major}.{release.minor}"
+    return f"{text} lowers {LEVEL} to {METADATA_VERSION[lower]}"
 
 
 def _unknown_level(level: int, release: KafkaRelease) -> str:

@@ -103,6 +103,7 @@ FEATURES = Message(
         "downgrade.",
         "Refusing to perform the requested downgrade because it might delete metadata information.",
         "Unsafe metadata downgrade is not supported in this version.",
+        "Failed to deserialize record with type {}",
         "No FeatureLevelRecord for metadata.version was found in the bootstrap metadata from {}",
     ),
     exceptions=("UnsupportedVersionException", "UNSUPPORTED_VERSION", "InvalidUpdateVersionException"),
@@ -110,11 +111,13 @@ FEATURES = Message(
     releases="3.3 to 4.3",
     meaning="This release does not support the metadata.version, or another feature level, that the cluster or the "
     "disk has; or a request needs a newer broker",
-    cause="A downgrade of the software after metadata.version was raised, or a node that was not upgraded",
+    cause="A downgrade of the software after metadata.version was raised, or a node that was not upgraded. With "
+    "'Failed to deserialize record', the metadata may also be damaged",
     impact="The node does not start, or is not registered",
     commands=(CLUSTER, "kafka-features.sh --bootstrap-server HOST:9092 describe"),
     action="Start the release that wrote the disk, or a newer one. Before a downgrade, lower metadata.version first, "
-    "where that is supported",
+    "where that is supported: restart-plan --kafka-version says so",
+    incident="downgrade",
     never="Do not edit the metadata log or bootstrap.checkpoint",
     plan=True,
 )
