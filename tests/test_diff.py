@@ -22,6 +22,7 @@ from kdump.render.stdout import Output
 from tests import command, craft
 from tests.conftest import DISKS, FIXTURES, sample, seeded
 from tests.test_damaged_disks import DAMAGES
+from tools.incident import lay_out
 
 FIRST = f"{0:020}.log"
 ONE, OTHER = FIXTURES / "diverged-1" / "ledger-0", FIXTURES / "diverged-2" / "ledger-0"
@@ -200,3 +201,19 @@ def test_the_report_says_whose_log_is_the_later_leaders(tmp_path: Path, monkeypa
     assert [line[-7:] for line in commands] == ["A.jsonl", "B.jsonl"]
     saved = [command.run(*shlex.split(line)[1:-2]).stdout.splitlines() for line in commands]
     assert list(map(len, saved)) == [20, 15]
+
+
+def test_what_cannot_be_replicas(tmp_path: Path) -> None:
+    """A mirror has another name or is in another cluster: no broker truncates one to match the other."""
+    lay_out("compare-with-mirror", tmp_path / "it")
+    source, mirror = tmp_path / "it/disk-1/orders-none-0", tmp_path / "it/disk-2/a.orders-none-0"
+    text = command.run("diff", source, mirror)
+    assert "note: orders-none-0 and a.orders-none-0 are not replicas of one partition" in text.stdout
+    assert "elected" not in text.stdout
+    assert text.exit_code == 1
+    mirror.rename(mirror.with_name("orders-none-0"))
+    text = command.run("diff", tmp_path / "it/disk-1", tmp_path / "it/disk-2", "--topic", "orders-none")
+    assert "of clusters FN96DRb6S3GeSIQS03itlw and q0eGNDWzT3mZ8kZ6sXn1Lw: a mirror has other offsets" in text.stdout
+    assert "elected" not in text.stdout
+    (tmp_path / "it/disk-2/meta.properties").unlink()
+    assert "elected" in command.run("diff", source, mirror.with_name("orders-none-0")).stdout

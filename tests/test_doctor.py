@@ -45,6 +45,7 @@ from tests.restart_recipe import second
 from tests.test_verdicts import leave_out_the_unchanged
 from tools.incident import INCIDENTS, lay_out
 from tools.incident.disk import leave_out
+from tools.incident.registry import BASES
 
 DISK, NOW = FIXTURES / "disk-1", ("--now", "2026-11-21T09:00Z")
 AT = 1_795_251_600_000
@@ -179,7 +180,8 @@ def incident(name: str, directory: Path) -> list[Path]:
 def test_each_command_of_an_incident_runs(name: str, tmp_path: Path) -> None:
     """Each shows more, with the exit status of its kind; and so it does for all items of an entry."""
     ran = set()
-    for item in items_in(answers(*incident(name, tmp_path / "disks"), *NOW)):
+    now = NOW if name not in BASES else ("--now", "2026-11-24T09:00Z")  # after all that is on their disks
+    for item in items_in(answers(*incident(name, tmp_path / "disks"), *now)):
         assert item["commands"]
         assert item["title"]
         assert item["evidence"]

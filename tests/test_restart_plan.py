@@ -597,4 +597,4 @@ def test_the_way_down_to_an_older_release(disk: str, release: str, way_down: str
     lay_out("downgrade", tmp_path / "it")
     result = run("restart-plan", tmp_path / "it" / disk, "--kafka-version", release)
     assert result.exit_code == 3
-    assert f"{way_down}" in result.stdout
+    assert way_down in result.stdout

@@ -29,8 +29,10 @@ from kdump.log.command_line_paths import no_kafka_files
 from kdump.log.errors import OnUnreadable, SourceError, is_gone, raise_error
 from kdump.log.hash_key import HashKey
 from kdump.log.live_files import PAUSES
+from kdump.log.log_directory import log_directory_above
 from kdump.log.mounts import takes_bundles
 from kdump.log.partition_directory import NO_SEGMENT
+from kdump.state.identity import meta_properties
 
 LITTLE = frozenset({"offsets"})
 """Rule families for which as little as possible is read from the files around a partition."""
@@ -203,8 +205,9 @@ def diff_copies(
     first = min((each.first.first for each in pairs.values() if each.first), default=None)
     topic, partition = copies[0].key or (None, None)
     made = Diff(topic, partition, facts, pairs, _relation(pairs), first, _votes(facts, pairs, first), [])
-    made.choices = list(_choices(made))
-    made.notes = list(_notes(made))
+    apart = _not_replicas(copies)
+    made.choices = [] if apart else list(_choices(made))
+    made.notes = [*([apart] if apart else []), *_notes(made)]
     return made
 
 
@@ -249,6 +252,24 @@ def _choices(made: Diff) -> Iterator[FollowerOutcome]:
             if divergence is not None and divergence.kind == DAMAGE and divergence.lacking != int(follower > leader):
                 mends = False  # the leader is damaged, or both are
         yield FollowerOutcome(leader, follower, does, mends)
+
+
+def _not_replicas(copies: list[Copy]) -> str:
+    """Return why no broker replicates one of the copies from another; empty if they may be replicas."""
+    names = list(dict.fromkeys(f"{copy.key[0]}-{copy.key[1]}" for copy in copies if copy.key is not None))
+    clusters = list(dict.fromkeys(filter(None, map(_cluster, copies))))
+    if len(names) < 2 and len(clusters) < 2:
+        return ""
+    what = f"{' and '.join(names)} are not replicas of one partition"
+    if len(names) < 2:
+        what = f"these are not replicas of one partition, but of clusters {' and '.join(clusters)}"
+    return f"{what}: a mirror has other offsets, so compare its records by key, value and timestamp"
+
+
+def _cluster(copy: Copy) -> str:
+    """Return the cluster.id next to a copy; empty if it is not known."""
+    place = log_directory_above(copy.path)
+    return meta_properties(place).get("cluster.id", "") if place is not None else ""
 
 
 def _notes(made: Diff) -> Iterator[str]:
