@@ -107,3 +107,16 @@ def test_an_offset_range_reads_all_generations(tmp_path: Path) -> None:
         f"{8:020}.log",
         f"{5:020}.log.deleted",
     ]
+
+
+@pytest.mark.parametrize("form", FORMS, ids=" ".join)
+def test_zeros_contain_no_key(tmp_path: Path, form: list[str]) -> None:
+    """The zeros at the end of a preallocated segment do not make a search incomplete; half a batch does."""
+    (tmp_path / "users-0").mkdir()
+    log = tmp_path / "users-0" / f"{0:020}.log"
+    data = segment("clean-1/users-0").read_bytes()
+    log.write_bytes(data + bytes(4096))
+    assert run("inspect", log, "--key", "nobody", *form).exit_code == 1
+    for offsets, status in (([], 2), (["--offset", "250.."], 2), (["--offset", "..60"], 1)):
+        log.write_bytes(data + data[540:600])
+        assert run("inspect", log, "--key", "nobody", *form, *offsets).exit_code == status

@@ -11,7 +11,7 @@ from kdump.log.legacy_records import read_wrapper
 from kdump.log.live_files import open_target
 from kdump.log.offset_index_lookup import begins_batch, open_index_lookup
 from kdump.log.paths import Target
-from kdump.log.region import Batch, BatchRun, LegacyRecordBatch, Limits, Region
+from kdump.log.region import PADDING, Batch, BatchRun, LegacyRecordBatch, Limits, Region
 from kdump.log.region_reader import CHECKED, WALKED, Reader, regions
 from kdump.log.selection import MAYBE, NO, Range, Selection
 from kdump.log.source import FileSource
@@ -39,6 +39,9 @@ class RegionScan:
     unshown: int = 0
     """Torn, junk and padding regions that a filter has omitted."""
     unshown_bytes: int = 0
+    zeros: int = 0
+    zero_bytes: int = 0
+    """Those of them that contain only zeros."""
     batches: int = 0
     """Number of batches read, matching or not."""
     lowest: int | None = None
@@ -173,6 +176,9 @@ class RegionScan:
     def _leave_out(self, region: Region) -> None:
         self.unshown += 1
         self.unshown_bytes += region.size
+        if region.kind == PADDING:
+            self.zeros += 1
+            self.zero_bytes += region.size
 
     def last(self, target: Target, window: Window, count: int) -> list[tuple[Region, int]]:
         """Return the regions that contain the last `count` rows of the file, each with its number of rows; the first

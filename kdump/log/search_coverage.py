@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 
 from kdump.format.count_text import count_text
 from kdump.format.size_text import size_text
-from kdump.log.region import Batch
+from kdump.log.region import PADDING, Batch, Region
 from kdump.log.selection import Selection
 
 MAX_LISTED = 3
@@ -28,7 +28,7 @@ class SearchCoverage:
     """The first of them, as "FILE at byte N"."""
     regions: int = 0
     region_bytes: int = 0
-    """Regions without a readable batch."""
+    """Regions without a readable batch, except for zeros."""
     left_over: int = 0
     """.deleted, .swap and .cleaned segments that were not asked for."""
     others: int = 0
@@ -52,6 +52,12 @@ class SearchCoverage:
         self.damaged += 1
         self.damaged_bytes += batch.size
         self.damaged_at = self.damaged_at or f"{path} at byte {batch.position}"
+
+    def region(self, region: Region) -> None:
+        """Count bytes that belong to no batch."""
+        if region.kind != PADDING:
+            self.regions += 1
+            self.region_bytes += region.size
 
     @property
     def is_complete(self) -> bool:

@@ -73,8 +73,8 @@ COORDINATOR_UNAVAILABLE = Message(
         "kafka-topics.sh --bootstrap-server HOST:9092 --describe --topic __consumer_offsets",
         "kdump groups {disk} --group {group}",
     ),
-    action="If it lasts, look who leads the partition of __consumer_offsets, for 'Failed to load' in that broker's log, "
-    "and how large the partition is",
+    action="If it lasts, look who leads the partition of __consumer_offsets, for 'Failed to load' in that broker's "
+    "log, and how large the partition is",
     incident="consumer-offsets-grows",
     at_info=True,
 )
