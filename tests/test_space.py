@@ -15,13 +15,14 @@ import pytest
 
 import kdump
 from kdump.check.options import Options
-from kdump.forensics.space import run as space_run
+from kdump.forensics.space import broker_disks
 from kdump.forensics.space.brokers import read_brokers
 from kdump.forensics.space.file_systems import FileSystem
 from kdump.forensics.space.replica_copies import ReplicaCopies
 from kdump.forensics.space.startup_room import needed_to_start
 from kdump.forensics.space.usage import PartitionUsage, partition_usage
-from kdump.log import offset_index_lookup
+from kdump.format.index import TIME_INDEX_ENTRY
+from kdump.log import indexed_timestamp
 from kdump.log.errors import raise_error
 from kdump.log.region import Limits
 from tests import command
@@ -53,7 +54,7 @@ def rows(*args: str | Path, status: int | None = 0) -> dict[str, list[dict[str, 
 def full_at(monkeypatch: pytest.MonkeyPatch, *, total: int = 10 << 20, free: int = 0, reserved: int = 0) -> None:
     """Make every directory one of a file system with so many bytes free."""
     made = FileSystem(1, "/disk", "ext4", "/dev/sdb1", total, total - free - reserved, free, reserved)
-    monkeypatch.setattr(space_run, "file_system_of", lambda path: made)
+    monkeypatch.setattr(broker_disks, "file_system_of", lambda path: made)
 
 
 def steps_of(found: dict[str, list[dict[str, Any]]], name: str) -> list[dict[str, Any]]:
@@ -109,10 +110,7 @@ def test_what_is_offered_can_go(number: int, tmp_path: Path, monkeypatch: pytest
         if type(answer).__name__ == "SegmentRetention" and answer.topic in HOSTS and answer.deletion != "now":
             first_kept.setdefault(answer.topic, answer.baseOffset)
     found = rows(root, status=None)
-    for step in found.get("spaceStep", []):
-        for pattern in step["paths"]:
-            for path in glob.glob(pattern):
-                shutil.rmtree(path) if Path(path).is_dir() else Path(path).unlink()
+    take(found.get("spaceStep", []))
     after = kdump.restart_plan([str(root)])
     assert not any(each.stops for each in after.partitions), after
     said = {f"{row['topic']}": row for row in found.get("spaceCandidate", []) if row["isRecommended"]}
@@ -132,6 +130,118 @@ def live(plan: Any) -> list[Any]:
 
 def stated(said: dict[str, Any], topic: str) -> list[int]:
     return [each["logStartOffset"] for each in said.get(topic, {}).get("logStartOffsets", ())]
+
+
+def take(steps: list[dict[str, Any]]) -> None:
+    """Remove what the steps name."""
+    for step in steps:
+        for pattern in step["paths"]:
+            for path in glob.glob(pattern):
+                shutil.rmtree(path) if Path(path).is_dir() else Path(path).unlink()
+
+
+def occupied(root: Path) -> int:
+    return sum(path.lstat().st_blocks * 512 for path in root.rglob("*"))
+
+
+def without_metadata(root: Path) -> None:
+    """Empty the metadata log, as a startup of 4.x does whose recovery of it fails with an IOException."""
+    for path in (root / "__cluster_metadata-0").glob("0*"):
+        path.write_bytes(b"") if path.suffix == ".log" else path.unlink()
+
+
+@pytest.mark.parametrize("number", range(16))
+def test_enough_is_said_only_if_the_broker_can_start(
+    number: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Model: what is free after the file steps is compared with what the broker needs."""
+    dice = seeded(f"space room {number}")
+    root = random_disk(tmp_path / "disk", dice)
+    free = dice.choice((0, 100_000, 900_000, 1_000_000, 1_100_000))
+    if dice.random() < 0.4:
+        without_metadata(root)
+    if dice.random() < 0.4:
+        (root / "heap.hprof").write_bytes(bytes(1 << 20))
+    full_at(monkeypatch, total=dice.choice((1000, 1 << 20, 10 << 20)) + free, free=free)
+    need = dice.choice(((), ("--need", "1"), ("--need", "60k")))
+    before = occupied(root)
+    found = rows(root, *need, status=None)
+    (summary,) = found["space"]
+    text = run(root, *need, *NOW, *DEFAULTS).stdout
+    assert ("NOT ENOUGH TO START" in text) == (summary["missingToStart"] > 0)
+    take([each for each in found.get("spaceStep", []) if each["needs"] != "running"])
+    missing = summary["neededToStart"] - free - (before - occupied(root))
+    assert abs(summary["missingToStart"] - max(0, missing)) <= 64 << 10, "directories that are gone have a size, too"
+    if missing > 64 << 10:
+        assert summary["isEnough"] is False
+        assert summary["missingToStart"] > 0
+
+
+def test_what_is_due_under_unknown_configs_is_not_offered(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The metadata log of a broker may be empty, after it was started on a full disk: another disk has it."""
+    root = copy_disk(CLUSTER / "clean-1", tmp_path / "disk")
+    end = write(root / "ledger-0", segments([20, 19, 18, 1], CLOCK))
+    for name in ("recovery-point-offset", "replication-offset"):
+        checkpoint(root / f"{name}-checkpoint", {"ledger": end})
+    full_at(monkeypatch, total=1 << 20)
+    assert steps_of(rows(root, status=None), "oldestSegments")
+    without_metadata(root)
+    own = tmp_path / "server.properties"
+    own.write_text("log.retention.ms=86400000\nlog.cleanup.policy=delete\n")
+    for properties in (DEFAULTS, ("--properties", own)):
+        values = [json.loads(line) for line in run(root, "--json", *NOW, *properties).stdout.splitlines()]
+        assert not [each for each in values if each.get("step") == "oldestSegments"], "the topic may have its own"
+        (summary,) = (each for each in values if each["type"] == "space")
+        assert summary["isEnough"] is False
+        assert summary["unknownTopics"] > 0
+        assert any(each["type"] == "spaceKept" and "--with" in each["text"] for each in values)
+    text = run(root, *NOW, *DEFAULTS).stdout
+    assert "UNKNOWN CONFIGS of" in text
+    assert "NOT ENOUGH TO START" in text
+    found = rows(root, "--with", CLUSTER / "clean-2", status=None)
+    assert steps_of(found, "oldestSegments")
+    assert not found["space"][0]["unknownTopics"]
+
+
+TIMES = (b"", bytes(12), bytes(36), None, "padded", "cut", "unsorted")
+
+
+def damaged_time_index(path: Path, dice: random.Random) -> None:
+    kind = dice.choice(TIMES)
+    data = path.read_bytes()
+    if kind is None:
+        path.unlink()
+    elif isinstance(kind, bytes):
+        path.write_bytes(kind)
+    elif kind == "unsorted":
+        path.write_bytes(data + TIME_INDEX_ENTRY.struct.pack(5, 7))
+    else:
+        path.write_bytes(data + bytes(24) if kind == "padded" else data + b"\1\2\3")
+
+
+@pytest.mark.parametrize("number", range(30))
+def test_damaged_time_indexes_count_as_they_do_for_retention(number: int, tmp_path: Path) -> None:
+    """Twins: `retention` reads every batch. Each knows which segments the broker recovers."""
+    dice = seeded(f"space times {number}")
+    folder = tmp_path / "t-0"
+    ages = sorted((dice.randrange(20) for _ in range(6)), reverse=True)
+    end = write(folder, segments(ages, CLOCK))
+    for path in folder.glob("*.log"):
+        os.utime(path, ((CLOCK - dice.randrange(20) * DAY) / 1000,) * 2)
+        if dice.random() < 0.6:
+            damaged_time_index(path.with_suffix(".timeindex"), dice)
+        if dice.random() < 0.1:
+            path.with_suffix(".index").unlink()
+    checkpoint(tmp_path / "replication-offset-checkpoint", {"t": end})
+    if dice.random() < 0.8:
+        checkpoint(tmp_path / "recovery-point-offset-checkpoint", {"t": dice.randrange(end + 1)})
+    if dice.random() < 0.5:
+        (tmp_path / ".kafka_cleanshutdown").write_text('{"version":0,"brokerEpoch":1}')
+    lines = command.run("retention", tmp_path, "--json", *NOW).stdout.splitlines()
+    told = [value for value in map(json.loads, lines) if value["type"] == "retentionSegment"]
+    due = [each for each in told if each["deletion"] == "now" and not each["isActive"]]
+    found = steps_of(rows(tmp_path, status=None), "retentionDue")
+    assert sum(each["files"] for each in found) == len(due)
 
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
@@ -367,14 +477,14 @@ def test_few_files_are_opened(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
     root = copy_disk(CLEAN, tmp_path / "disk")
     write(root / "orders-none-0", segments([1] * 50, CLOCK))
     counts = 0
-    before = offset_index_lookup.last_entry
+    before = indexed_timestamp.open_index
 
-    def counted(*args: Any) -> Any:
+    def counted(path: str) -> Any:
         nonlocal counts
         counts += 1
-        return before(*args)
+        return before(path)
 
-    monkeypatch.setattr("kdump.forensics.space.due_segments.last_entry", counted)
+    monkeypatch.setattr(indexed_timestamp, "open_index", counted)
     found = rows(root, "--need", "1")
     assert counts == found["space"][0]["filesOpened"] <= len(list(root.glob("*-0"))) + 60
 
@@ -385,7 +495,7 @@ def two_file_systems(monkeypatch: pytest.MonkeyPatch, free: dict[str, int], tota
         name: FileSystem(number, f"/{name}", "ext4", f"/dev/{name}", total, total - room, room, 0)
         for number, (name, room) in enumerate(free.items())
     }
-    monkeypatch.setattr(space_run, "file_system_of", lambda path: made[Path(path).name])
+    monkeypatch.setattr(broker_disks, "file_system_of", lambda path: made[Path(path).name])
 
 
 def two_directories(tmp_path: Path, ages: dict[str, list[int]]) -> tuple[Path, Path]:
@@ -477,8 +587,8 @@ def test_a_disk_without_inodes_is_full(tmp_path: Path, monkeypatch: pytest.Monke
     root = copy_disk(CLEAN, tmp_path / "disk")
     size = 100 << 20
     made = FileSystem(1, "/disk", "ext4", "/dev/sdb1", size, size // 10, size - size // 10, 0, 6000, 3)
-    monkeypatch.setattr(space_run, "file_system_of", lambda path: made)
-    assert rows(root)["space"][0]["verdict"] == "full"
+    monkeypatch.setattr(broker_disks, "file_system_of", lambda path: made)
+    assert rows(root, status=1)["space"][0]["verdict"] == "full"
     assert "DISK FULL: 90.0 MiB free of 100.0 MiB at /disk (ext4)" in run(root, *NOW).stdout
     assert "3 inodes free at /disk" in run(root, *NOW).stdout
 

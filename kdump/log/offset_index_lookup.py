@@ -24,7 +24,7 @@ from kdump.log.header_candidate import candidate_at
 from kdump.log.paths import Target
 from kdump.log.region import Limits
 from kdump.log.resync import Resync
-from kdump.log.source import FileSource, open_source
+from kdump.log.source import FileSource, Source, open_source
 from kdump.log.unreadable_paths import note
 from kdump.log.window import Window
 
@@ -135,6 +135,11 @@ def begins_batch(window: Window, position: int, offset: int, name_offset: int | 
     return resync.checksum_matches(position, claim.size, claim.header.magic, claim.header.crc)
 
 
+def open_index(path: str) -> Source:
+    """Open an index on the local disk, or in a bundle. Raises OSError, SourceError."""
+    return open_source(path) if tree_at(path) else _opened(path)
+
+
 def _opened(path: str) -> FileSource:
     """Open an index on the local disk. Raises OSError; SourceError for a pipe of that name, which does not block."""
     try:
@@ -164,7 +169,7 @@ def last_entry(target: Target, kind: file_kinds.FileKind) -> LastEntry | None:
     size = layout.size
     try:
         path = stem + name + ending
-        with closing(open_source(path) if tree_at(path) else _opened(path)) as source:
+        with closing(open_index(path)) as source:
             length = source.size or 0
             if length % size or length > LARGEST:
                 return None

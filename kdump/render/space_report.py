@@ -15,6 +15,7 @@ from kdump.forensics.space.answers import (
     SpaceTopic,
 )
 from kdump.forensics.space.startup_room import needed_inodes
+from kdump.forensics.space.startup_steps import UNKNOWN_CONFIGS
 from kdump.format.count_text import count_text
 from kdump.render.amounts import duration_text, size_text
 from kdump.render.escape import path_text, printable
@@ -97,21 +98,32 @@ class SpaceReport(Sink[Any]):
             for mount, each in sizes.items()
         ]
         text = f"{where}: {verdict}" + (f": {', '.join(rooms)}" if rooms else "")
-        node = next((str(each.nodeId) for each in directories if each.nodeId is not None), "?")
+        nodes = (f"broker {each.nodeId}" for each in directories if each.nodeId is not None)
         if summary.broker == answers.UNKNOWN:
             text += "; the free space and whether the broker runs are unknown: this is a bundle"
         else:
-            text += f"; broker {node} is {summary.broker}"
+            text += f"; {next(nodes, 'the broker')} is {summary.broker}"
         if summary.verdict == "full":
             text += self._full_text(summary, sizes)
         if summary.unread:
             text += f"; {count_text(summary.unread, 'path')} could not be read"
+        if summary.metadataProblem is not None:
+            text += f"; the metadata here is damaged, so that configs may be outdated: {summary.metadataProblem}"
         style = "bad" if summary.verdict == "full" else "torn" if summary.verdict == "low" else "head"
         self._line(text, style, indent=2)
-        if summary.goal:
+        if summary.unknownTopics:
+            text = (
+                f"UNKNOWN CONFIGS of {count_text(summary.unknownTopics, 'topic')}: they are not in the metadata here, "
+                f"and Kafka's defaults are assumed: {UNKNOWN_CONFIGS}"
+            )
+            self._line(text, "torn", indent=2)
+        if summary.goal or summary.isEnough is False:
             is_enough = "enough" if summary.isEnough else "NOT ENOUGH: see below what else takes space"
+            if summary.missingToStart:
+                is_enough = f"NOT ENOUGH TO START: {size_text(summary.missingToStart)} more must be free first"
             steps = count_text(summary.steps, "step")
-            self._line(f"{size_text(summary.goal)} to free; {steps} below: {size_text(summary.frees)}, {is_enough}")
+            text = f"{size_text(summary.goal or 0)} to free; {steps} below: {size_text(summary.frees)}, {is_enough}"
+            self._line(text, "" if summary.isEnough else "bad")
 
     def _full_text(self, summary: SpaceSummary, sizes: dict[str, SpaceDirectory]) -> str:
         """Return what follows from the full file systems."""

@@ -155,13 +155,13 @@ def test_what_the_tier_lacks_stays() -> None:
 def test_the_time_of_a_segment() -> None:
     found = segment(0, 10, 5, 7)
     assert (found.timestamp, found.timestamp_from) == (7, "batch")
-    found.has_index, found.indexed, found.recovers = True, 9, False
+    found.indexed, found.recovers = 9, False
     assert (found.timestamp, found.timestamp_from) == (9, "timeIndex")
     found.recovers = True  # it is read again
     assert (found.timestamp, found.timestamp_from) == (7, "batch")
     found.indexed, found.recovers = None, False
     assert (found.timestamp, found.timestamp_from) == (CLOCK, "file")
-    found.has_index = False  # a segment without its .timeindex is read again
+    found.recovers = None  # the broker is running
     assert found.timestamp_from == "batch"
     found.largest = -1
     assert (found.timestamp, found.timestamp_from) == (CLOCK, "file")

@@ -14,7 +14,7 @@ from kdump.forensics.retention.cleaning import CleaningResult
 from kdump.forensics.retention.compaction import CLEAN, DIRTY, STABLE, WATERMARK, Compaction, unreadable
 from kdump.forensics.retention.configs import Settings
 from kdump.forensics.retention.deletion import HELD, Deletion, LogFacts
-from kdump.forensics.retention.observed_segments import BATCH, FILE, INDEX, ObservedSegment, latest
+from kdump.forensics.retention.observed_segments import BATCH, FILE, TIMES, ObservedSegment, latest
 from kdump.format.count_text import count_text
 from kdump.format.kafka_release import NEWEST, KafkaRelease
 from kdump.state.releases import TIMESTAMP_AFTER
@@ -119,7 +119,7 @@ def _future(case: RetentionCase) -> Iterator[RetentionBlocker]:
     message = "its timestamp is in the future, and retention.ms counts from it"
     if segment.timestamp_from == FILE:
         message = "no record has a timestamp, and the file's modification time, which counts instead, is in the future"
-    elif segment.timestamp_from == INDEX:
+    elif segment.timestamp_from == TIMES:
         message = "its .timeindex ends with a timestamp in the future, which a broker uses after startup"
     if len(kept) > 1:
         waiting = count_text(len(kept) - 1, "later segment that is due waits", "later segments that are due wait")

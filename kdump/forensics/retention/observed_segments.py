@@ -11,14 +11,14 @@ from kdump.check.rule import BatchContext, SegmentContext, Watcher, may_hide_bat
 from kdump.log.batch_records import decode_columns, records
 from kdump.log.batch_validity import CHECKSUM, damage_of, impossible_count
 from kdump.log.errors import SourceError
-from kdump.log.file_kinds import TIME_INDEX
+from kdump.log.file_kinds import INDEX
+from kdump.log.indexed_timestamp import indexed_timestamp
 from kdump.log.legacy_records import read_wrapper
-from kdump.log.offset_index_lookup import last_entry
 from kdump.log.paths import Target
 from kdump.log.region import PADDING, TORN, Batch, DefaultRecordBatch, LegacyRecordBatch, Region
 from kdump.log.region_reader import regions
 
-BATCH, INDEX, FILE = "batch", "timeIndex", "file"
+BATCH, TIMES, FILE = "batch", "timeIndex", "file"
 """Sources of a segment's largest timestamp: a batch header, the last entry of its .timeindex or, if no record has one,
 the file's modification time (LogSegment.largestTimestamp)."""
 
@@ -92,8 +92,7 @@ class ObservedSegment:
     largest_at: int = 0
     largest_offsets: tuple[int, int] = (0, 0)
     indexed: int | None = None
-    """The largest timestamp according to the .timeindex; None without an entry, or an index."""
-    has_index: bool = False
+    """The largest timestamp according to the .timeindex, as a broker reads it; None without an entry, or an index."""
     recovers: bool | None = None
     """Whether startup re-reads the segment and rebuilds its indexes; None if unknown."""
     damage: DamagedRange | None = None
@@ -116,15 +115,15 @@ class ObservedSegment:
     def timestamp(self) -> int:
         """The largest timestamp as a broker has it. After a clean shutdown it is that of the .timeindex or, without an
         entry, of the file; for a segment that the broker re-reads, or has written itself, it is that of the batches."""
-        if self.timestamp_from == INDEX:
+        if self.timestamp_from == TIMES:
             assert self.indexed is not None
             return self.indexed
         return self.largest if self.timestamp_from == BATCH else self.modified
 
     @property
     def timestamp_from(self) -> str:
-        if self.recovers is False and self.has_index and self.indexed != (self.largest if self.largest >= 0 else None):
-            return FILE if self.indexed is None else INDEX
+        if self.recovers is False and self.indexed != (self.largest if self.largest >= 0 else None):
+            return FILE if self.indexed is None else TIMES
         return BATCH if self.largest >= 0 else FILE
 
 
@@ -140,12 +139,11 @@ class RetentionObserver(Watcher):
         self._is_stream = False
 
     def begin(self, part: SegmentContext) -> None:
-        entry = last_entry(part.target, TIME_INDEX)
         facts = ObservedSegment(part.target, part.segment.offset, part.size or 0, part.modified)
         self._is_stream = part.size is None
-        facts.has_index = TIME_INDEX in part.segment.indexes
-        facts.indexed = entry.timestamp if entry is not None else None
-        facts.recovers = part.recovers
+        facts.indexed = indexed_timestamp(part.target)
+        # Without an .index, a broker recovers the segment, wherever it is.
+        facts.recovers = True if INDEX not in part.segment.indexes and part.recovers is False else part.recovers
         facts.tombstones = Tombstones() if self.deep else None
         facts.markers = Tombstones()
         self.found[part.target.path] = self._now = facts

@@ -162,10 +162,28 @@ class SpaceSummary(NamedTuple):
     free: Annotated[int | None, Doc("free now, on all file systems", BYTES)]
     goal: Annotated[int | None, Doc("bytes to free: --need, or what it takes to have 15 % free", BYTES)]
     neededToStart: Annotated[int | None, Doc("bytes that must be free for the broker to start", BYTES)]
+    missingToStart: Annotated[
+        int | None,
+        Doc(
+            "bytes that a stopped broker still lacks to start, after the steps that work before it starts; null if it "
+            "is not stopped",
+            BYTES,
+        ),
+    ]
     frees: Annotated[int, Doc("what all steps free together", BYTES)]
     freesStopped: Annotated[int, Doc("what those free that work while the broker is stopped", BYTES)]
     steps: Annotated[int, Doc("number of steps")]
-    isEnough: Annotated[bool | None, Doc("whether the steps reach the goal; null without one")]
+    isEnough: Annotated[
+        bool | None,
+        Doc("whether a stopped broker can start after the steps, and they reach the goal; null without one"),
+    ]
+    unknownTopics: Annotated[
+        int, Doc("number of topics whose own configs were not found, so that Kafka's defaults are assumed")
+    ]
+    metadataProblem: Annotated[
+        PathText | None,
+        Doc("first problem in the metadata, whose configs may therefore be outdated; null if there is none"),
+    ]
     now: Annotated[int, Doc("time that ages were computed as of", EPOCH_MS)]
     metadataOffset: Annotated[
         int | None, Doc("end offset of the newest metadata among the paths; null without metadata", OFFSET)

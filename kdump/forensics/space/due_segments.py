@@ -2,21 +2,26 @@
 instead, which takes too long on a full disk of a thousand partitions.
 
 A broker takes the largest timestamp of a rolled segment from the last entry of its .timeindex, and from the file's
-modification time without one (LogSegment.largestTimestamp). The active segment is never counted: a broker deletes it,
-too, once all its records are due, but not before it has rolled a new one.
+modification time without one (LogSegment.largestTimestamp). Of a segment that it recovers, it is that of the batches:
+these are read only if the .timeindex is not as it was when the segment was rolled. The active segment is never counted:
+a broker deletes it, too, once all its records are due, but not before it has rolled a new one.
 """
 
 from __future__ import annotations
 
+from contextlib import closing
 from dataclasses import replace
 
+from kdump.check.options import Options
 from kdump.forensics.retention.configs import OPTION, Setting, Settings
 from kdump.forensics.retention.deletion import NOW, LogFacts, due_now
 from kdump.forensics.retention.observed_segments import ObservedSegment
 from kdump.forensics.space.usage import PartitionUsage
-from kdump.log import file_kinds
-from kdump.log.offset_index_lookup import last_entry
+from kdump.log import file_kinds, file_system
+from kdump.log.errors import SourceError
+from kdump.log.indexed_timestamp import complete_timestamp, indexed_timestamp
 from kdump.log.paths import Target
+from kdump.log.segment_summary import summarize_headers
 
 
 class OpenedFiles:
@@ -27,7 +32,8 @@ class OpenedFiles:
 
 
 class TimedSegment(ObservedSegment):
-    """A rolled segment whose largest timestamp is read from its .timeindex when it is first needed."""
+    """A rolled segment whose largest timestamp is determined when it is first needed. `recovers`: whether startup
+    re-reads it."""
 
     opened: OpenedFiles
     _stamp: int | None = None
@@ -35,15 +41,32 @@ class TimedSegment(ObservedSegment):
     @property
     def timestamp(self) -> int:
         if self._stamp is None:
-            self.opened.count += 1
-            entry = last_entry(self.target, file_kinds.TIME_INDEX)
-            self._stamp = self.modified if entry is None else entry.timestamp
+            self._stamp = self._newest()
         return self._stamp
+
+    def _newest(self) -> int:
+        self.opened.count += 1
+        is_read = self.recovers or not file_system.exists(self.target.path.removesuffix(".log") + ".index")
+        stamp = complete_timestamp(self.target) if is_read else indexed_timestamp(self.target)
+        if stamp is None and is_read:
+            stamp = self._of_batches()
+        return self.modified if stamp is None else stamp
+
+    def _of_batches(self) -> int | None:
+        """Return the largest timestamp of the batches; None if they have none, or cannot be read."""
+        self.opened.count += 1
+        try:
+            window = Options().open(self.target)
+            with closing(window.source):
+                newest = summarize_headers(self.target, window).newest
+        except SourceError:
+            return None
+        return newest if newest is not None and newest >= 0 else None
 
 
 class RetainedLog:
     """A live partition, for retention. `high_watermark` is the checkpointed one, or None if the log has one replica.
-    `remote_end`: see LogFacts."""
+    `remote_end`: see LogFacts. `recovery_point`: offset from which on startup recovers the log; None if it does not."""
 
     def __init__(
         self,
@@ -53,6 +76,7 @@ class RetainedLog:
         remote_end: int | None,
         now: int,
         opened: OpenedFiles,
+        recovery_point: int | None = None,
     ) -> None:
         self.usage = usage
         self.segments: list[ObservedSegment] = []
@@ -62,6 +86,8 @@ class RetainedLog:
             target = Target(path, base, place.topic, place.partition, file_kinds.SEGMENT, place.source)
             segment = TimedSegment(target, base, usage.sizes[number], usage.times[number])
             segment.opened = opened
+            after = usage.bases[number + 1] if number + 1 < len(usage.bases) else None
+            segment.recovers = recovery_point is not None and (after is None or after > recovery_point)
             self.segments.append(segment)
         active = self.segments[-1]
         active.is_read = False

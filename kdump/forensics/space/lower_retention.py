@@ -6,7 +6,7 @@ import shlex
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from kdump.forensics.retention.configs import ASSUMED, DEFAULT, TOPIC, Settings
+from kdump.forensics.retention.configs import ASSUMED, DEFAULT, OPTION, TOPIC, Settings
 from kdump.forensics.space.answers import KeptFrom, SpaceCandidate
 from kdump.forensics.space.due_segments import RetainedLog, with_value
 
@@ -34,9 +34,16 @@ class RetainedTopic:
 
     def is_certain(self, *names: str) -> bool:
         """Return whether the values of these configs are those in force: given, the topic's own, or the default of a
-        broker whose server.properties is known."""
+        broker whose server.properties is known. If the topic's own are unknown, they may differ from any other."""
         sources = {self.settings.values[name].source for name in names}
+        if not self.settings.is_known:
+            return sources == {OPTION}
         return ASSUMED not in sources and (self.are_defaults_known or DEFAULT not in sources)
+
+    @property
+    def is_unknown(self) -> bool:
+        """Whether it depends on configs that are unknown what the broker deletes."""
+        return not self.settings.is_known and not self.is_certain("cleanup.policy", "retention.ms")
 
     @property
     def allocated(self) -> int:

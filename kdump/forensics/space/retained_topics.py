@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 
 from kdump.forensics.retention.configs import ConfigOverrides, settings
+from kdump.forensics.space.answers import RUNNING
 from kdump.forensics.space.brokers import BrokerDirectories
 from kdump.forensics.space.due_segments import OpenedFiles, RetainedLog
 from kdump.forensics.space.lower_retention import RetainedTopic
@@ -16,7 +17,7 @@ from kdump.state.metadata_image import MetadataImage
 from kdump.state.remote_log import RemoteLog, read_remote_log
 from kdump.state.small_files import Offsets, offsets
 
-CHECKPOINTS = ("log-start-offset", "replication-offset", "cleaner-offset")
+CHECKPOINTS = ("log-start-offset", "replication-offset", "cleaner-offset", "recovery-point-offset")
 
 
 def checkpointed(directory: LogDirectory, name: str, problems: list[str]) -> Offsets:
@@ -40,7 +41,7 @@ def retained_topics(
     remote: RemoteLog | None = None
     usages = list(usages)
     for usage in usages:
-        starts, marks, cleaned = (checkpointed(usage.directory, name, problems) for name in CHECKPOINTS)
+        starts, marks, cleaned, points = (checkpointed(usage.directory, name, problems) for name in CHECKPOINTS)
         for each in usage.live():
             if each.place.topic is None or each.place.partition is None or not each.bases:
                 continue
@@ -56,7 +57,9 @@ def retained_topics(
                 described = metadata.topics.get(topic)
                 end = remote.end_of(described.id if described else None, number)
             mark = None if _is_alone(metadata, topic, number) else marks.get(each.key, 0)
-            found[topic].logs.append(RetainedLog(each, starts.get(each.key), mark, end, now, opened))
+            # A running broker has recovered its logs, and has written their indexes.
+            point = points.get(each.key, 0) if broker.state != RUNNING and not usage.directory.is_clean else None
+            found[topic].logs.append(RetainedLog(each, starts.get(each.key), mark, end, now, opened, point))
     return sorted(found.values(), key=lambda topic: (-topic.allocated, topic.name))
 
 

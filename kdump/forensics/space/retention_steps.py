@@ -76,13 +76,15 @@ def due_step(topics: list[RetainedTopic], due: dict[str, list[int]], broker: str
     )
 
 
-def lower_step(chosen: SpaceCandidate, broker: str) -> SpaceStep:
-    """Return the step that sets a lower value."""
+def lower_step(chosen: SpaceCandidate, broker: str, *, is_unknown: bool) -> SpaceStep:
+    """Return the step that sets a lower value. `is_unknown`: whether the topic's configs are."""
     what = "older than the value" if chosen.config.endswith(".ms") else "above the value, for each partition"
     text = (
         f"deletes {count_text(chosen.segments, 'segment')} of {chosen.topic} {what}: consumers that have not read them "
         "lose these records"
     )
+    if is_unknown:
+        text += "; the topic's configs are unknown: if it is compacted, this deletes nothing"
     if broker != RUNNING:
         text += f"; {BY_CONTROLLER}"
     return step(
@@ -99,4 +101,5 @@ def lower_step(chosen: SpaceCandidate, broker: str) -> SpaceStep:
         text=text,
         command=chosen.command,
         undo=chosen.undo,
+        isEstimate=is_unknown,
     )

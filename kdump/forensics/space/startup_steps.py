@@ -10,6 +10,13 @@ from kdump.forensics.space.leftover_steps import DueSegments, oldest_segments
 from kdump.forensics.space.lower_retention import RetainedTopic
 from kdump.forensics.space.shortage import segments_below
 from kdump.forensics.space.usage import DirectoryUsage
+from kdump.format.count_text import count_text
+
+UNKNOWN_CONFIGS = (
+    "pass the log directory or a bundle of a controller, or of another broker, with --with; or the topics' configs "
+    "with --config"
+)
+"""What to do if configs are not in the metadata of the broker."""
 
 
 def room_of(steps: Sequence[SpaceStep], sources: frozenset[str], costs: Collection[str]) -> int:
@@ -90,19 +97,36 @@ def _logs(
 def uncertain_segments(
     room: Room, topics: Sequence[RetainedTopic], due: Mapping[str, list[int]]
 ) -> Iterator[SpaceKept]:
-    """Yield why segments are not offered that are due only if the broker has Kafka's defaults."""
+    """Yield why segments are not offered: those of topics whose configs are unknown, and those that are due only if the
+    broker has Kafka's defaults."""
+    path = ", ".join(sorted(room.sources))
+    unknown = [topic for topic in topics if topic.is_unknown and not topic.settings.compacts]
+    allocated = sum(_allocated(topic, room, [len(log.segments) - 1 for log in topic.logs]) for topic in unknown)
+    if allocated:
+        yield SpaceKept(
+            path,
+            allocated,
+            False,
+            f"segments of {count_text(len(unknown), 'topic')} whose configs are not in the metadata here, so that it "
+            f"is unknown which are due: {UNKNOWN_CONFIGS}",
+        )
     allocated = sum(
-        log.allocated(0, count)
+        _allocated(topic, room, due[topic.name])
         for topic in topics
-        if not topic.is_certain("cleanup.policy", "retention.ms") and not topic.settings.compacts
-        for log, count in zip(topic.logs, due[topic.name])
-        if log.usage.place.source in room.sources
+        if topic.settings.is_known and not may_be_removed(topic) and not topic.settings.compacts
     )
     if allocated:
         yield SpaceKept(
-            ", ".join(sorted(room.sources)),
+            path,
             allocated,
             False,
             "segments that are due if the broker has Kafka's default retention: pass its server.properties with "
             "--properties, and they are offered to make room for the startup",
         )
+
+
+def _allocated(topic: RetainedTopic, room: Room, counts: Sequence[int]) -> int:
+    """Return what the first segments of a topic's partitions occupy there."""
+    return sum(
+        log.allocated(0, count) for log, count in zip(topic.logs, counts) if log.usage.place.source in room.sources
+    )
