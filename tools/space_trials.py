@@ -1,6 +1,6 @@
 """python -m tools.space_trials JARS [--only NAME,…] [--out docs/space-trials.json] [--compare]
 
-Fills the disk of a real broker to 100 % in ten ways, tries to start the broker, follows the steps of `kdump space`
+Fills the disk of a real broker to 100 % in eleven ways, tries to start the broker, follows the steps of `kdump space`
 alone, in their order, starts the broker, and reads every acknowledged record: all must be served, but for those below
 the log start offsets that a step that costs records has stated. Of a compacted topic whose keys are written again, the
 last acknowledged record of each key must be served; of a topic whose segments become due, what retention keeps.
@@ -173,6 +173,21 @@ def compaction(cluster: FullDisk, acked: Path) -> None:
     to_the_end(cluster, acked, "events")
 
 
+def first_cleaning(cluster: FullDisk, acked: Path) -> None:
+    """Fill most of the disk with a topic that the cleaner has to clean once the broker is up, and frees nothing of."""
+    seconds = 150
+    until = time.monotonic() + seconds
+    configs = {"cleanup.policy": "compact", "min.cleanable.dirty.ratio": "0.01"}
+    cluster.create("users", 2, configs={**configs, "min.compaction.lag.ms": str(seconds * 1000)})
+    cluster.create("events", 1)
+    write(cluster, acked, f"users:{1500 * MB}:{RECORD}:2000000")
+    cluster.disk.fill("kafka/core.4711", leave=cluster.disk.free - (200 << 20))
+    to_the_end(cluster, acked, "events")
+    if time.monotonic() > until:
+        raise RuntimeError("the cleaner may have begun before the disk was full")
+    time.sleep(until - time.monotonic() + 60)  # until all of it may be cleaned
+
+
 FILLINGS = {
     "long-retention": Filling("one topic with too long retention; nothing else on the disk", long_retention, "clicks"),
     "deleted": Filling(
@@ -196,6 +211,12 @@ FILLINGS = {
         "users",
         keys=2_000_000,
         seconds=90,
+    ),
+    "first-cleaning": Filling(
+        "a core dump, and a compacted topic that takes the rest of the disk once it is cleaned",
+        first_cleaning,
+        "events",
+        seconds=120,
     ),
     "due": Filling("one topic, half of which became due while the broker was down", due_while_down, "clicks"),
     "retention-bytes": Filling(
@@ -304,6 +325,10 @@ def trial(jars: Path, work: Path, name: str) -> Result:
             others = ["--with", str(other)] if filling.brokers > 1 else []
             properties = ("--properties", str(cluster.properties(FULL)))
             rows, status = kdump(str(cluster.root), *others, *properties, *filling.options)
+            has_configs = not rows[-1]["unknownTopics"]
+            if not has_configs:  # then kdump asks for the disk of a controller
+                others += ["--with", str(cluster.dirs["controller"][0])]
+                rows, status = kdump(str(cluster.root), *others, *properties, *filling.options)
             steps = [row for row in rows if row["type"] == "spaceStep"]
             (summary,) = (row for row in rows if row["type"] == "space")
             room = before
@@ -350,6 +375,7 @@ def trial(jars: Path, work: Path, name: str) -> Result:
         "takesRecordsAsItIs": survives,
         "error": error,
         "neededToStart": summary["neededToStart"],
+        "hasConfigs": has_configs,
         "status": status,
         "steps": [
             {key: step[key] for key in ("step", "how", "cost", "frees", "files", "freedAtOnce")} for step in steps

@@ -35,6 +35,7 @@ COSTS = {
 }
 TITLES = {
     "reservedBlocks": "hand over the blocks reserved for root",
+    "postponeCleaning": "postpone the log cleaner's work",
     "retention": "lower retention",
     "retentionDue": "wait for retention",
     "compaction": "compaction",
@@ -176,10 +177,13 @@ class SpaceReport(Sink[Any]):
         for each in steps:
             about = f" of {each.topic}" if each.topic else ""
             frees = ("about " if each.isEstimate else "") + size_text(each.frees)
-            title = f"{each.number}. {TITLES[each.step]}{about}: frees {frees}, {COSTS[each.cost]}"
+            frees = f"frees {frees}, " if each.frees else ""
+            title = f"{each.number}. {TITLES[each.step]}{about}: {frees}{COSTS[each.cost]}"
             self._line(f"  {title}", "name", indent=5)
-            when = f"{NEEDS[each.needs]}; "
-            if each.freesAfter is None:
+            when = NEEDS[each.needs] + ("; " if each.frees else "")
+            if not each.frees:
+                pass
+            elif each.freesAfter is None:
                 when += "free once the log cleaner has cleaned it"
             elif each.freesAfter == 0:
                 when += "free at once"

@@ -113,7 +113,8 @@ class SpaceStep(NamedTuple):
     step: Annotated[
         str,
         Doc(
-            "reservedBlocks, retention, retentionDue, compaction, replicas, otherFiles, deleted, stray, oldestSegments"
+            "reservedBlocks, postponeCleaning, retention, retentionDue, compaction, replicas, otherFiles, deleted, "
+            "stray, oldestSegments"
         ),
     ]
     how: Annotated[str, Doc("config (a command of Kafka's or of the file system), files (removes files), or wait")]

@@ -98,6 +98,12 @@ class BrokerDisks:
         )
         return sum(max(0, each) for each in lacks)
 
+    def left_at_start(self, steps: Sequence[SpaceStep]) -> Iterator[tuple[frozenset[str], int]]:
+        """Yield the log directories of each file system, and what is free there when a stopped broker starts."""
+        for device, sources in self.sources.items():
+            freed = sum(each.frees for each in _before_start(steps, sources))
+            yield sources, self.systems[device].free + freed
+
     def inodes_missing(self, steps: Sequence[SpaceStep], state: str) -> int:
         """Return how many inodes a stopped broker still lacks to start after these steps."""
         if state != STOPPED:

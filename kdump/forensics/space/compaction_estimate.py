@@ -12,16 +12,12 @@ from kdump.forensics.retention.answers import PartitionRetention
 from kdump.forensics.retention.partition import RetentionQuery
 from kdump.forensics.retention.run import run_query
 from kdump.forensics.space.answers import CONFIG, NOTHING, RUNNING, SpaceKept, SpaceStep
+from kdump.forensics.space.first_cleaning import LOW_RATIO, RATIO
 from kdump.forensics.space.leftover_steps import step
 from kdump.forensics.space.lower_retention import BY_CONTROLLER, RetainedTopic, alter_topic, undo
 from kdump.format.count_text import count_text
+from kdump.format.size_text import size_text
 from kdump.log.errors import OnUnreadable
-
-RATIO = "min.cleanable.dirty.ratio"
-ROOM = (
-    "the cleaner first writes the cleaned segment next to the old ones: until it has replaced them, that needs the "
-    "size of one segment"
-)
 
 
 def compaction_steps(
@@ -35,23 +31,28 @@ def compaction_steps(
         text = "compacted: pass --keys to read its keys, and to estimate what the log cleaner would free"
         yield SpaceKept(topic.name, rolled, False, text)
         return
-    frees = 0
+    frees = writes = 0
     waiting = []
     for log in topic.logs:
         for answer in run_query([log.usage.place.path], question, on_unreadable=on_unreadable):
             if isinstance(answer, PartitionRetention) and answer.cleanedBytes and answer.droppedBytes:
                 reached = (answer.cleanBytes or 0) + (answer.cleanableBytes or 0)
-                frees += min(rolled, reached * answer.droppedBytes // answer.cleanedBytes)
+                dropped = min(rolled, reached * answer.droppedBytes // answer.cleanedBytes)
+                frees += dropped
+                writes += reached - dropped
                 if not answer.wouldClean:
                     waiting.append(answer.partition)
     if not frees:
         yield SpaceKept(topic.name, rolled, False, "compacted: the next cleaning would free nothing")
         return
-    text = f"the log cleaner drops replaced records of {topic.name}; {ROOM}"
+    text = (
+        f"the log cleaner drops replaced records of {topic.name}. It first writes the cleaned segments next to the old "
+        f"ones, which go 1 min later: until then, that takes about {size_text(writes)}"
+    )
     command = ""
     if waiting:
         text += f"; {count_text(len(waiting), 'partition')} below {RATIO}"
-        command = alter_topic(topic.name, f"--add-config {RATIO}=0.01")
+        command = alter_topic(topic.name, f"--add-config {RATIO}={LOW_RATIO}")
         if broker != RUNNING:
             text += f"; {BY_CONTROLLER}"
     yield step(

@@ -66,7 +66,8 @@ class TimedSegment(ObservedSegment):
 
 class RetainedLog:
     """A live partition, for retention. `high_watermark` is the checkpointed one, or None if the log has one replica.
-    `remote_end`: see LogFacts. `recovery_point`: offset from which on startup recovers the log; None if it does not."""
+    `remote_end`: see LogFacts. `recovery_point`: offset from which on startup recovers the log; None if it does not.
+    `cleaned`: the offset in cleaner-offset-checkpoint."""
 
     def __init__(
         self,
@@ -77,8 +78,10 @@ class RetainedLog:
         now: int,
         opened: OpenedFiles,
         recovery_point: int | None = None,
+        cleaned: int | None = None,
     ) -> None:
         self.usage = usage
+        self.cleaned = cleaned
         self.segments: list[ObservedSegment] = []
         place = usage.place
         for number, base in enumerate(usage.bases):
@@ -119,6 +122,6 @@ class RetainedLog:
         return max(self.facts.log_start, self.segments[count].base)
 
 
-def with_value(settings: Settings, config: str, value: int) -> Settings:
+def with_value(settings: Settings, config: str, value: float) -> Settings:
     """Return the settings with another value of one config."""
     return replace(settings, values={**settings.values, config: Setting(value, OPTION)})

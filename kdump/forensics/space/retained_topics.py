@@ -59,7 +59,9 @@ def retained_topics(
             mark = None if _is_alone(metadata, topic, number) else marks.get(each.key, 0)
             # A running broker has recovered its logs, and has written their indexes.
             point = points.get(each.key, 0) if broker.state != RUNNING and not usage.directory.is_clean else None
-            found[topic].logs.append(RetainedLog(each, starts.get(each.key), mark, end, now, opened, point))
+            found[topic].logs.append(
+                RetainedLog(each, starts.get(each.key), mark, end, now, opened, point, cleaned.get(each.key))
+            )
     return sorted(found.values(), key=lambda topic: (-topic.allocated, topic.name))
 
 

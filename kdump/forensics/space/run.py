@@ -26,6 +26,7 @@ from kdump.forensics.space.choose_retention import LowerRetention
 from kdump.forensics.space.choose_steps import ordered, steps_for_goal
 from kdump.forensics.space.compaction_estimate import compaction_steps
 from kdump.forensics.space.due_segments import OpenedFiles
+from kdump.forensics.space.first_cleaning import first_cleanings, postponed, room_for_cleanings
 from kdump.forensics.space.kept_files import kept_files
 from kdump.forensics.space.leftover_steps import deleted_steps, other_steps, stray_steps
 from kdump.forensics.space.lower_retention import RetainedTopic
@@ -145,9 +146,13 @@ class _SpaceRun:
     def answers(self) -> Iterator[SpaceAnswer]:
         disks = BrokerDisks(self.broker, self.count_unread, self.on_partition)
         topics = self._topics(disks)
+        wanted = {topic.name for topic in topics[: self.question.limit]} if self.question.keys else set()
+        cleanings = first_cleanings(topics, wanted)
         if self.state != RUNNING:
             for usage in disks.usages:
-                disks.need(usage, needed_to_start(list(usage.live()), is_clean=usage.directory.is_clean))
+                cleaned = room_for_cleanings(cleanings, frozenset((usage.directory.path,)))
+                needed = needed_to_start(list(usage.live()), is_clean=usage.directory.is_clean, cleaned=cleaned)
+                disks.need(usage, needed)
         for usage in disks.usages:
             yield directory_answer(disks, usage, self.broker.node_id, self.state)
         short = disks.shortages(self.question.need)
@@ -176,6 +181,10 @@ class _SpaceRun:
             steps += makes_room
             if sum(each.frees for each in makes_room) < room.missing:
                 kept += uncertain_segments(room, topics, due)
+        if self.state == STOPPED:
+            compacted = frozenset(each.topic or "" for each in steps if each.step == "compaction")
+            for sources, left in disks.left_at_start(steps):
+                steps += postponed(cleanings, sources, left, compacted)
         if self.question.need is not None:
             steps = steps_for_goal(steps, self.question.need, sum(room.missing for room in rooms))
         steps = ordered(steps)

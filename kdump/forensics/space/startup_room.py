@@ -30,8 +30,7 @@ def needed_inodes(logs: int) -> int:
     return 64 + logs
 
 
-def needed_to_start(logs: Sequence[PartitionUsage], *, is_clean: bool) -> int:
-    """Return the number of bytes that must be free. `logs`: live partitions. Where the log cleaner was interrupted, it
-    begins again at once, and first writes a segment."""
-    cleaned = max((max(each.allocs, default=0) for each in logs if each.cleaned_files), default=0)
+def needed_to_start(logs: Sequence[PartitionUsage], *, is_clean: bool, cleaned: int = 0) -> int:
+    """Return the number of bytes that must be free. `logs`: live partitions; `cleaned`: what the log cleaner writes
+    before it deletes anything, in bytes."""
     return BASE + len(logs) * (PER_LOG if is_clean else PER_RECOVERED_LOG) + cleaned
