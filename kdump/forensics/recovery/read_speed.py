@@ -1,9 +1,16 @@
-"""How fast a disk is read, measured with a few reads of the segments that a recovery will read."""
+"""How fast a disk is read, measured with a few reads of the segments that a recovery will read.
+
+They are read as a broker reads them if they are not in the page cache. Otherwise, or if that cannot be determined
+(Linux before 6.5), they are read past the page cache (O_DIRECT), which some file systems refuse.
+"""
 
 from __future__ import annotations
 
+import fcntl
+import mmap
+import os
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from itertools import islice
@@ -30,6 +37,7 @@ CHUNK = 1 << 20
 """Bytes of one read: the kernel reads ahead of a broker, which reads batch by batch."""
 SMALLEST = 16 << 20
 """Bytes below which nothing is known about the disk."""
+DIRECT: int = getattr(os, "O_DIRECT", 0)
 
 
 class ReadSpeed(NamedTuple):
@@ -67,25 +75,41 @@ def cached_bytes(path: str) -> int:
 
 def measure(paths: Iterable[str], streams: int = 1) -> ReadSpeed:
     """Measure with a read at the end of several files that are not in the page cache, `streams` at a time, as the
-    threads of a recovery read; leave the page cache as it was. A speed is assumed if too little can be read, or if the
-    reads of this process are limited (--max-rate)."""
+    threads of a recovery read, or past the page cache; leave the page cache as it was. A speed is assumed if too little
+    can be read, or if the reads of this process are limited (--max-rate)."""
     found = list(islice(paths if max_rate() is None else (), MAX_TRIED))
     sample = max(SAMPLE_BYTES, SAMPLES * SAMPLE_BYTES // max(1, len(found)))
+    read_end = _read_end
+    chosen = _chosen(found, lambda path: _uncached_end(path, sample))
+    if not chosen:
+        read_end = _read_direct
+        chosen = _chosen(found, lambda path: _sample_size(path, sample))
+    began = time.monotonic()
+    with ThreadPoolExecutor(max(1, min(streams, MAX_STREAMS))) as pool:
+        read = sum(pool.map(lambda path: read_end(path, sample), chosen))
+    seconds = time.monotonic() - began
+    if read < SMALLEST:
+        return ReadSpeed(ASSUMED_SPEED, ASSUMED)
+    return ReadSpeed(max(1, int(read / seconds)), MEASURED, read)
+
+
+def _chosen(paths: Iterable[str], size_of: Callable[[str], int]) -> list[str]:
+    """Return enough of the files to measure with; none if they contain too little. `size_of`: size of a sample."""
     chosen, size = [], 0
-    for path in found:
-        count = _uncached_end(path, sample)
+    for path in paths:
+        count = size_of(path)
         if count:
             chosen.append(path)
             size += count
         if size >= SAMPLES * SAMPLE_BYTES:
             break
-    if size < SMALLEST:
-        return ReadSpeed(ASSUMED_SPEED, ASSUMED)
-    began = time.monotonic()
-    with ThreadPoolExecutor(max(1, min(streams, MAX_STREAMS))) as pool:
-        read = sum(pool.map(lambda path: _read_end(path, sample), chosen))
-    seconds = time.monotonic() - began
-    return ReadSpeed(max(1, int(read / seconds)), MEASURED, read) if read > 0 else ReadSpeed(ASSUMED_SPEED, ASSUMED)
+    return chosen if size >= SMALLEST else []
+
+
+def _sample_size(path: str, sample: int) -> int:
+    with _opened(path) as source:
+        size = 0 if source is None else source.size or 0
+        return size - _begin(size, sample)
 
 
 def _begin(size: int, sample: int) -> int:
@@ -121,3 +145,21 @@ def _read_end(path: str, sample: int) -> int:
         except (OSError, SourceError):
             return 0
         return max(0, read - cached)
+
+
+def _read_direct(path: str, sample: int) -> int:
+    """Read a sample past the page cache, and return its bytes; 0 if the file system refuses that, or the device
+    fails."""
+    with _opened(path) as source:
+        size = 0 if source is None else source.size or 0
+        if source is None or not size or not DIRECT:
+            return 0
+        read = 0
+        try:
+            fcntl.fcntl(source.fd, fcntl.F_SETFL, fcntl.fcntl(source.fd, fcntl.F_GETFL) | DIRECT)
+            with mmap.mmap(-1, CHUNK) as buffer:  # its address is a multiple of the page size, as O_DIRECT requires
+                for at in range(_begin(size, sample), size, CHUNK):
+                    read += os.preadv(source.fd, [buffer], at)
+        except OSError:
+            return 0
+        return read
