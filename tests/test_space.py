@@ -307,11 +307,14 @@ def test_a_stopped_broker_first_needs_room_to_start(tmp_path: Path, monkeypatch:
     assert step["cost"] == "due"
     assert [Path(path).name for path in step["paths"][::3]] == [f"{n * 4:020}.log" for n in range(3)]
     assert found["space"][0]["verdict"] == "full"
+    assert any("do not start" in each["text"] for each in found["spaceKept"])
     text = run(root, *NOW, *DEFAULTS).stdout
     assert text.startswith(f"{root}: DISK FULL: 0 bytes free")
     assert "rm -f" in text
     full_at(monkeypatch, free=9 << 20)
-    assert not steps_of(rows(root), "oldestSegments")
+    found = rows(root)
+    assert not steps_of(found, "oldestSegments")
+    assert not any("do not start" in each["text"] for each in found["spaceKept"])
 
 
 def test_what_is_due_only_by_assumed_defaults_is_not_offered(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -272,6 +272,15 @@ EPOCHS_AT_LOAD = Difference(
     "",
     "recovery of a segment without an index adds its leader epochs to the checkpoint",
 )
+IO_ERROR_EMPTIES = Difference(
+    (4, 0, 0),
+    None,
+    None,
+    "LogLoader.recoverLog",
+    "KAFKA-14482",
+    "a segment whose recovery ends with an IOException, for example because a full disk does not take its producer "
+    "snapshot, is emptied, and those after it are deleted; earlier releases fail instead, and keep them",
+)
 EPOCHS_FROM_CHECKPOINT = Difference(
     (3, 0, 0),
     None,

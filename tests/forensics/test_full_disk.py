@@ -78,3 +78,15 @@ def test_no_inodes(two: tuple[Path, Path], monkeypatch: pytest.MonkeyPatch) -> N
 def test_some_space(two: tuple[Path, Path], monkeypatch: pytest.MonkeyPatch) -> None:
     fill(monkeypatch, two[0].parent, free=1 << 20)
     assert plan(*two) == (CLEAN, [], [])
+
+
+def test_since_4_0_a_recovery_without_space_loses_records(
+    two: tuple[Path, Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """LogLoader.recoverLog treats every IOException as an invalid offset."""
+    (two[1] / ".kafka_cleanshutdown").unlink()
+    fill(monkeypatch, two[1])
+    for version, is_warned in (("3.9", False), ("4.0", True), ("4.3", True)):
+        found = kdump.restart_plan(map(str, two), kafka_version=version)
+        (stop,) = (stop for stop in found.allStops if "has no free" in stop.message)
+        assert ("Do not start it before" in stop.remedy) == is_warned, version

@@ -91,7 +91,7 @@ def predict_startup(
     for directory in plan.directories:
         stop = None if directory.failed else read_only_stop(directory)
         if stop is None and not directory.failed:
-            stop = full_stop(directory, rights)
+            stop = full_stop(directory, rights, release)
             directory.warnings += filter(None, [full_warning(directory, rights)] if stop is None else [])
         directory.stops += [] if stop is None else [stop]
     if metadata is not None and META_ENSEMBLE.applies(release):

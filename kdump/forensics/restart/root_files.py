@@ -14,8 +14,10 @@ from kdump.forensics.restart.access_rights import ENTER, READ, WRITE, Rights, fr
 from kdump.forensics.restart.directories import METADATA_LOG
 from kdump.forensics.restart.log_files import denied, temporary_file_stop
 from kdump.forensics.restart.plan_values import EXIT, OFFLINE, DirectoryPlan, StartupFailure
+from kdump.format.kafka_release import KafkaRelease
 from kdump.log import file_system
 from kdump.log.log_directory import CLEAN_MARK, LOCK
+from kdump.state.releases import IO_ERROR_EMPTIES
 
 OFFSETS = ("recovery-point-offset-checkpoint", "log-start-offset-checkpoint", "replication-offset-checkpoint")
 CLEANER = "cleaner-offset-checkpoint"
@@ -97,11 +99,14 @@ def read_only_stop(directory: DirectoryPlan) -> StartupFailure | None:
     )
 
 
-def full_stop(directory: DirectoryPlan, rights: Rights) -> StartupFailure | None:
+def full_stop(directory: DirectoryPlan, rights: Rights, release: KafkaRelease) -> StartupFailure | None:
     """Return the stop for a directory on a file system without free space. A node writes leader-epoch-checkpoint and
     quorum-state in metadata.log.dir before anything else. After an unclean shutdown, recovery rebuilds indexes, which
     are mapped into memory: the JVM reports a page that cannot be allocated as an InternalError. Either way, the node
-    exits. After a clean shutdown, it starts: see `full_warning`."""
+    exits. After a clean shutdown, it starts: see `full_warning`.
+
+    With a little free space, but too little for a producer snapshot, the exception is an IOException: see
+    IO_ERROR_EMPTIES."""
     what = _lacks(directory, rights)
     if not what or (not directory.metadataLogDir and directory.clean is not False):
         return None
@@ -112,7 +117,12 @@ def full_stop(directory: DirectoryPlan, rights: Rights) -> StartupFailure | None
         path = directory.path
         exception = "InternalError: a fault occurred in a recent unsafe memory access operation in compiled Java code"
     message = f"the file system of {directory.path} has no {what}"
-    remedy = "free some of it (not by deleting Kafka's files); the rest of this plan assumes that it is not full"
+    remedy = "free some of it (kdump space says how); the rest of this plan assumes that it is not full"
+    if IO_ERROR_EMPTIES.applies(release):
+        remedy += (
+            ". Do not start it before: a recovery that cannot write a producer snapshot empties the segment, and "
+            "deletes those after it"
+        )
     return StartupFailure(EXIT, path, None, None, message, exception, remedy)
 
 

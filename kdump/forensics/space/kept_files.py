@@ -16,10 +16,17 @@ SHARE = 0.05
 OFFSETS_TOPIC, TRANSACTIONS_TOPIC = "__consumer_offsets", "__transaction_state"
 
 
-def kept_files(usage: DirectoryUsage, broker: str) -> Iterator[SpaceKept]:
-    """Yield what must stay in a log directory."""
+def kept_files(usage: DirectoryUsage, broker: str, *, is_full: bool) -> Iterator[SpaceKept]:
+    """Yield what must stay in a log directory. `is_full`: whether a stopped broker lacks space to start."""
     path = usage.directory.path
     live = list(usage.live())
+    if is_full and broker != RUNNING:
+        yield _never(
+            path,
+            None,
+            "do not start the broker before there is room: since 4.0, recovery empties a segment whose producer "
+            "snapshot the disk does not take, and deletes those after it; it recovers the metadata log at every start",
+        )
     if any(each.bases for each in live):
         yield _never(
             f"{path}/*/",

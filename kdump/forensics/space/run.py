@@ -190,7 +190,7 @@ class _SpaceRun:
         steps = ordered(steps)
         yield from steps
         for usage in disks.usages:
-            yield from kept_files(usage, self.state)
+            yield from kept_files(usage, self.state, is_full=disks.is_full())
         yield from disks.kept_elsewhere()
         yield from kept
         yield summary_answer(
