@@ -17,7 +17,7 @@ from kdump.forensics.retention.configs import OPTION, Setting, Settings
 from kdump.forensics.retention.deletion import NOW, LogFacts, due_now
 from kdump.forensics.retention.observed_segments import ObservedSegment
 from kdump.forensics.space.usage import PartitionUsage
-from kdump.log import file_kinds, file_system
+from kdump.log import file_kinds
 from kdump.log.errors import SourceError
 from kdump.log.indexed_timestamp import complete_timestamp, indexed_timestamp
 from kdump.log.paths import Target
@@ -46,9 +46,8 @@ class TimedSegment(ObservedSegment):
 
     def _newest(self) -> int:
         self.opened.count += 1
-        is_read = self.recovers or not file_system.exists(self.target.path.removesuffix(".log") + ".index")
-        stamp = complete_timestamp(self.target) if is_read else indexed_timestamp(self.target)
-        if stamp is None and is_read:
+        stamp = complete_timestamp(self.target) if self.recovers else indexed_timestamp(self.target)
+        if stamp is None and self.recovers:
             stamp = self._of_batches()
         return self.modified if stamp is None else stamp
 
@@ -90,7 +89,8 @@ class RetainedLog:
             segment = TimedSegment(target, base, usage.sizes[number], usage.times[number])
             segment.opened = opened
             after = usage.bases[number + 1] if number + 1 < len(usage.bases) else None
-            segment.recovers = recovery_point is not None and (after is None or after > recovery_point)
+            is_above = recovery_point is not None and (after is None or after > recovery_point)
+            segment.recovers = is_above or base in usage.unindexed
             self.segments.append(segment)
         active = self.segments[-1]
         active.is_read = False

@@ -31,6 +31,8 @@ class PartitionUsage:
     allocs: array[int] = field(default_factory=lambda: array("q"))
     times: array[int] = field(default_factory=lambda: array("q"))
     """Modification time of each .log in epoch ms."""
+    unindexed: frozenset[int] = frozenset()
+    """Base offsets of the segments without an .index."""
     size: int = 0
     allocated: int = 0
     files: int = 0
@@ -130,6 +132,7 @@ def partition_usage(place: PartitionDirectory, on_unreadable: OnUnreadable) -> P
     found = PartitionUsage(place)
     logs: dict[int, tuple[int, int, int]] = {}
     of_indexes: dict[int, int] = {}
+    indexed: set[int] = set()
     for name, path, is_directory, size, allocated, linked, modified in _stats(place.path, on_unreadable):
         found.allocated += allocated
         found.linked += linked
@@ -160,6 +163,9 @@ def partition_usage(place: PartitionDirectory, on_unreadable: OnUnreadable) -> P
             logs[offset] = (size, allocated, modified)
         elif offset is not None and kind in WITH_SEGMENT:
             of_indexes[offset] = of_indexes.get(offset, 0) + allocated
+            if kind is file_kinds.INDEX:
+                indexed.add(offset)
+    found.unindexed = frozenset(logs.keys() - indexed)
     for offset in sorted(logs):
         size, allocated, modified = logs[offset]
         found.bases.append(offset)
