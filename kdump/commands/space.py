@@ -29,8 +29,8 @@ Examples:
   kdump space /var/lib/kafka --json | jq -r 'select(.type=="spaceStep").command'
 
 \b
-Exit status: 0 if the steps free enough, 1 if they free less than is needed, 2 for a usage error, or if something could
-not be read.
+Exit status: 0 if the steps free enough, 1 if they free less than is needed, or a stopped broker could still not start,
+2 for a usage error, or if something could not be read.
 """
 
 
@@ -62,7 +62,8 @@ class SpaceOptions(CommandOptions):
     "others",
     metavar="PATH",
     multiple=True,
-    help="Log directory or bundle of another broker, to find replicas that are complete there; repeatable.",
+    help="Log directory or bundle of another broker, to find replicas that are complete there, or of a controller, "
+    "whose metadata is newer; repeatable.",
 )
 @click.option(
     "-n",

@@ -12,10 +12,7 @@ from kdump.forensics.space.shortage import segments_below
 from kdump.forensics.space.usage import DirectoryUsage
 from kdump.format.count_text import count_text
 
-UNKNOWN_CONFIGS = (
-    "pass the log directory or a bundle of a controller, or of another broker, with --with; or the topics' configs "
-    "with --config"
-)
+UNKNOWN_CONFIGS = "pass the log directory or a bundle of a controller with --with, or the topics' configs with --config"
 """What to do if configs are not in the metadata of the broker."""
 
 
