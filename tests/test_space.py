@@ -203,6 +203,22 @@ def test_what_is_due_under_unknown_configs_is_not_offered(tmp_path: Path, monkey
     assert not found["space"][0]["unknownTopics"]
 
 
+def test_damaged_metadata_is_stated(tmp_path: Path) -> None:
+    root = copy_disk(CLUSTER / "clean-1", tmp_path / "disk")
+    assert rows(root)["space"][0]["metadataProblem"] is None
+    (log,) = (root / "__cluster_metadata-0").glob("*.log")
+    whole = log.read_bytes()
+    log.write_bytes(whole[:-5])
+    assert "torn" in rows(root)["space"][0]["metadataProblem"]
+    assert "configs may be outdated: " in run(root, *NOW).stdout.splitlines()[0]
+    # A start on a full disk empties the log, but no snapshot: configs may have been changed after that.
+    log.write_bytes(b"")
+    found = rows(root)
+    assert "is empty" in found["space"][0]["metadataProblem"]
+    assert found["space"][0]["unknownTopics"] > 0
+    assert not steps_of(found, "oldestSegments")
+
+
 TIMES = (b"", bytes(12), bytes(36), None, "padded", "cut", "unsorted")
 
 

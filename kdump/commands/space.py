@@ -16,7 +16,8 @@ from kdump.commands.retention import CONFIG_HELP, PROPERTIES_HELP, given
 from kdump.commands.state_options import parse_now
 from kdump.commands.typed_options import CommandOptions, takes
 from kdump.forensics.space.answers import SpaceStep, SpaceSummary
-from kdump.forensics.space.run import SpaceQuery, run_space
+from kdump.forensics.space.query import SpaceQuery
+from kdump.forensics.space.run import run_space
 from kdump.render.progress import Progress
 from kdump.render.space_report import SpaceReport
 

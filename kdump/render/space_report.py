@@ -109,13 +109,13 @@ class SpaceReport(Sink[Any]):
         if summary.unread:
             text += f"; {count_text(summary.unread, 'path')} could not be read"
         if summary.metadataProblem is not None:
-            text += f"; the metadata here is damaged, so that configs may be outdated: {summary.metadataProblem}"
+            text += f"; configs may be outdated: {summary.metadataProblem}"
         style = "bad" if summary.verdict == "full" else "torn" if summary.verdict == "low" else "head"
         self._line(text, style, indent=2)
         if summary.unknownTopics:
             text = (
-                f"UNKNOWN CONFIGS of {count_text(summary.unknownTopics, 'topic')}: they are not in the metadata here, "
-                f"and Kafka's defaults are assumed: {UNKNOWN_CONFIGS}"
+                f"UNKNOWN CONFIGS of {count_text(summary.unknownTopics, 'topic')}: the metadata here does not have "
+                f"them, or not the newest: {UNKNOWN_CONFIGS}"
             )
             self._line(text, "torn", indent=2)
         if summary.goal or summary.isEnough is False:

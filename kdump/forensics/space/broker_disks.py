@@ -17,6 +17,8 @@ from kdump.forensics.space.startup_room import LEAST, needed_inodes
 from kdump.forensics.space.startup_steps import Room, room_of
 from kdump.forensics.space.usage import DirectoryUsage, read_usage
 from kdump.log.errors import OnUnreadable
+from kdump.log.internal_topics import METADATA_TOPIC
+from kdump.state.metadata_image import MetadataImage
 
 GOAL = 0.15
 """Share of the file system that is free once the goal is reached, unless --need states another."""
@@ -123,6 +125,17 @@ class BrokerDisks:
             or each.free < (self._need(device) if self._needs else LEAST)
             for device, each in self.systems.items()
         )
+
+    def emptied_metadata(self, metadata: MetadataImage) -> str | None:
+        """Return what is missing if the log of the broker's own metadata has been emptied, as by a recovery on a full
+        disk (IO_ERROR_EMPTIES): it is then that of the last snapshot. None if it has not."""
+        end = metadata.snapshot
+        for usage in self.usages:
+            for each in usage.in_state(""):
+                is_empty = each.place.topic == METADATA_TOPIC and each.bases and not any(each.sizes)
+                if is_empty and end is not None and each.bases[0] < end:
+                    return f"{each.place.path} is empty, and what came after its snapshot at offset {end} is missing"
+        return None
 
     def _on(self, device: int) -> list[DirectoryUsage]:
         return [each for each in self.usages if each.directory.path in self.sources[device]]

@@ -9,7 +9,7 @@ LeaderEpochFileCache.endOffsetFor), and a log end offset at or after this one's.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 from kdump.check.log_dir_context import alone
@@ -48,7 +48,7 @@ class ReplicaCopies:
 
     def __init__(
         self,
-        others: list[BrokerDirectories],
+        others: Sequence[BrokerDirectories],
         metadata: MetadataImage | None,
         options: Options,
         properties: Mapping[str, str],

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from kdump.forensics.space.answers import CONFIG, REPLICA, RUNNING, SpaceKept, SpaceStep
 from kdump.forensics.space.leftover_steps import DELETE_DELAY_MS, step
@@ -14,7 +14,7 @@ from kdump.format.count_text import count_text
 
 
 def replica_steps(
-    topics: list[RetainedTopic], copies: ReplicaCopies, node_id: int | None, limit: int, broker: str
+    topics: Sequence[RetainedTopic], copies: ReplicaCopies, node_id: int | None, limit: int, broker: str
 ) -> Iterator[SpaceStep | SpaceKept]:
     """Yield the steps for the largest replicas that may go, at most `limit`, one for each log directory, and why others
     of the largest may not. Kafka's own topics are left alone."""

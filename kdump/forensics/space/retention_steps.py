@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 
 from kdump.forensics.space.answers import CONFIG, DUE, NOTHING, RECORDS, RUNNING, WAIT, SpaceCandidate, SpaceStep
 from kdump.forensics.space.file_systems import FileSystem
@@ -42,7 +42,7 @@ def reserved_step(system: FileSystem, source: str) -> Iterator[SpaceStep]:
     )
 
 
-def due_step(topics: list[RetainedTopic], due: dict[str, list[int]], broker: str) -> SpaceStep | None:
+def due_step(topics: Sequence[RetainedTopic], due: Mapping[str, list[int]], broker: str) -> SpaceStep | None:
     """Return the step in which the broker deletes what is due now; None if nothing is."""
     frees = size = files = partitions = 0
     is_assumed = False

@@ -4,11 +4,8 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
 
-from kdump.check.options import Options
 from kdump.forensics.retention.configs import ConfigOverrides
-from kdump.forensics.retention.partition import RetentionQuery
 from kdump.forensics.space.answers import (
     RUNNING,
     STOPPED,
@@ -24,41 +21,22 @@ from kdump.forensics.space.brokers import newest_metadata, read_brokers
 from kdump.forensics.space.build_answers import directory_answer, summary_answer, topic_answer
 from kdump.forensics.space.choose_retention import LowerRetention
 from kdump.forensics.space.choose_steps import ordered, steps_for_goal
-from kdump.forensics.space.compaction_estimate import compaction_steps
+from kdump.forensics.space.costless_steps import costless_steps
 from kdump.forensics.space.due_segments import OpenedFiles
 from kdump.forensics.space.first_cleaning import first_cleanings, postponed, room_for_cleanings
 from kdump.forensics.space.kept_files import kept_files
-from kdump.forensics.space.leftover_steps import deleted_steps, other_steps, stray_steps
 from kdump.forensics.space.lower_retention import RetainedTopic
-from kdump.forensics.space.replica_copies import ReplicaCopies
-from kdump.forensics.space.replica_steps import replica_steps
+from kdump.forensics.space.query import SpaceQuery
 from kdump.forensics.space.retained_topics import retained_topics
-from kdump.forensics.space.retention_steps import due_step, lower_step, reserved_step
+from kdump.forensics.space.retention_steps import lower_step
 from kdump.forensics.space.shortage import largest_first
 from kdump.forensics.space.startup_room import needed_to_start
 from kdump.forensics.space.startup_steps import startup_steps, uncertain_segments
 from kdump.log.errors import OnUnreadable, SourceError, raise_error
 from kdump.log.mounts import mount_bundles, takes_bundles
-from kdump.log.region import Limits
 from kdump.state.metadata_image import MetadataImage
 
 SpaceAnswer = SpaceDirectory | SpaceTopic | SpaceCandidate | SpaceStep | SpaceKept | SpaceSummary
-
-
-@dataclass
-class SpaceQuery:
-    """The query. `need`: bytes to free, None for 15 % of each file system; `now`: epoch ms, None for the current time;
-    `others`: paths of other brokers; `limit`: how many topics and replicas are examined in detail; `keys`: read the
-    keys of compacted topics; `topic`: returns True for the topics to include."""
-
-    need: int | None = None
-    now: int | None = None
-    others: tuple[str, ...] = ()
-    limit: int = 5
-    keys: bool = False
-    given: ConfigOverrides = field(default_factory=ConfigOverrides)
-    topic: Callable[[str], bool] = lambda name: True
-    limits: Limits = field(default_factory=Limits)
 
 
 @takes_bundles
@@ -163,7 +141,17 @@ class _SpaceRun:
             yield topic_answer(topic, due[topic.name])
         steps: list[SpaceStep] = []
         kept: list[SpaceKept] = []
-        for found in self._costless(disks, topics, due):
+        for found in costless_steps(
+            self.broker,
+            self.others,
+            self.metadata,
+            disks,
+            topics,
+            due,
+            self.question,
+            self.now,
+            self.count_unread,
+        ):
             (steps if isinstance(found, SpaceStep) else kept).append(found)  # type: ignore[arg-type]
         for shortage in short:
             shortage.take_steps(steps, topics, due)
@@ -193,6 +181,9 @@ class _SpaceRun:
             yield from kept_files(usage, self.state, is_full=disks.is_full())
         yield from disks.kept_elsewhere()
         yield from kept
+        problem = self._emptied(disks)
+        if problem is None and self.metadata is not None:
+            problem = next(iter(self.metadata.problems), None)
         yield summary_answer(
             disks,
             self.state,
@@ -202,7 +193,7 @@ class _SpaceRun:
             topics,
             now=self.now,
             metadataOffset=self.metadata.end_offset if self.metadata is not None else None,
-            metadataProblem=next(iter(self.metadata.problems), None) if self.metadata is not None else None,
+            metadataProblem=problem,
             filesOpened=self.opened.count,
             unread=self.unread,
         )
@@ -223,26 +214,12 @@ class _SpaceRun:
         )
         for text in problems:
             self.count_unread(SourceError(text))
+        if self._emptied(disks) is not None:
+            for topic in found:
+                topic.settings.is_known = False
         return found
 
-    def _costless(
-        self, disks: BrokerDisks, topics: list[RetainedTopic], due: dict[str, list[int]]
-    ) -> Iterator[SpaceStep | SpaceKept]:
-        """Yield the steps that cost no record that retention keeps, and what is not offered."""
-        question, state, node = self.question, self.state, self.broker.node_id
-        options = Options(limits=question.limits, now=self.now)
-        copies = ReplicaCopies(self.others, self.metadata, options, question.given.properties)
-        for device, system in disks.systems.items():
-            yield from reserved_step(system, min(disks.sources[device]))
-        for usage in disks.usages:
-            yield from deleted_steps(usage, state, question.topic)
-            yield from other_steps(usage)
-            yield from stray_steps(usage, copies, node, question.topic)
-        step = due_step(topics, due, state)
-        if step is not None:
-            yield step
-        query = RetentionQuery(now=self.now, given=question.given, deep=False, keys=True, limits=question.limits)
-        for topic in topics[: question.limit]:
-            yield from compaction_steps(topic, query, self.count_unread, reads_keys=question.keys, broker=state)
-        if self.others:
-            yield from replica_steps(topics, copies, node, question.limit, state)
+    def _emptied(self, disks: BrokerDisks) -> str | None:
+        """Return what is missing if the metadata is only that of a snapshot, so that no config is certain."""
+        is_own = self.metadata is not None and self.metadata is self.broker.metadata
+        return disks.emptied_metadata(self.metadata) if self.metadata is not None and is_own else None
