@@ -3,7 +3,8 @@
 Fills the disk of a real broker to 100 % in eleven ways, tries to start the broker, follows the steps of `kdump space`
 alone, in their order, starts the broker, and reads every acknowledged record: all must be served, but for those below
 the log start offsets that a step that costs records has stated. Of a compacted topic whose keys are written again, the
-last acknowledged record of each key must be served; of a topic whose segments become due, what retention keeps.
+last acknowledged record of each key must be served; of a topic whose segments become due, what retention keeps. If the
+first start has emptied the metadata log (IO_ERROR_EMPTIES), `kdump space` is run again with the controller's disk.
 
 JARS is a directory with the jars listed in tools/kafka-jars.xml. Each disk is a file system of its own, of 2.5 GiB;
 where none can be mounted (which takes root), nothing is tried, and the status is 0. --compare writes nothing, and exits
