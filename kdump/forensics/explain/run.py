@@ -53,15 +53,16 @@ class ReadLog:
     def lines(self) -> int:
         return self._reader.lines
 
-    def read(self, on_progress: Callable[[int], None] = lambda count: None) -> None:
-        """Read the log. Raises SourceError if it cannot be opened, and what `on_progress` raises."""
+    def read(self, on_progress: Callable[[int], None] = lambda count: None, *, takes_messages: bool = False) -> None:
+        """Read the log; with `takes_messages`, each line is a message if none has a level. Raises SourceError if it
+        cannot be opened, and what `on_progress` raises."""
         source = careful_source(self.path)
         kept = bytearray()
         try:
             source.keep = False
             for entry in self._reader.entries(_keep(_blocks(source, on_progress), kept)):
                 self.groups.add(entry)
-            if not (self.groups.known or self.groups.unknown):
+            if takes_messages and not (self.groups.known or self.groups.unknown):
                 self._read_bare(bytes(kept))
         finally:
             self.error = source.error
@@ -101,7 +102,7 @@ def explain_log(
     called with numbers of bytes read. Raises SourceError if the log cannot be opened; if it cannot be read to its end,
     the summary contains the error."""
     log = ReadLog(path, zone)
-    log.read(on_progress)
+    log.read(on_progress, takes_messages=True)
     yield from _answers(log.groups, log.lines, path, disk, log.error)
 
 
