@@ -206,4 +206,4 @@ class ScanCommand:
         return summary
 
 
-ALWAYS = ("segments", "batches", "producers", "findings")
+ALWAYS = ("segments", "batches", "producers", "findings", "checkpoints", "transactions")

@@ -1,14 +1,15 @@
-"""Tables of a result that are derived from the others in SQL, and written anew after each scan: partitions and
-open_transactions."""
+"""Tables of a result that are derived from the others in SQL, and written anew after each scan: partitions,
+open_transactions and group_lag."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
 from kdump.spark.arrow import FIRST, LAST
-from kdump.spark.result import view, view_clusters, view_entries
+from kdump.spark.group_lag import COMMITS, OWNER
+from kdump.spark.result import view
 from kdump.spark.store import Store
-from kdump.spark.tables import OPEN_TRANSACTIONS, PARTITIONS, SparkColumn, SparkTable
+from kdump.spark.tables import GROUP_LAG, OPEN_TRANSACTIONS, PARTITIONS, SparkColumn, SparkTable
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -53,24 +54,30 @@ def _partitions() -> str:
 
 
 OPEN = f"""
-  select {IDENTITY}, u.o.*, t.transactionalId, t.state as coordinatorState
+  select {IDENTITY}, u.unit, u.o.*, t.transactionalId, t.coordinatorState
   from (select *, explode(open) as o from units) u
   left join (
-    select cluster, if(cluster is null, source, null) as source, producerId,
-           max_by(transactionalId, recordOffset) as transactionalId, max_by(state, recordOffset) as state
-    from transactions where producerId >= 0 group by 1, 2, 3) t
+    select cluster, source, producerId, max_by(transactionalId, recordOffset) as transactionalId,
+           max_by(state, recordOffset) as coordinatorState
+    from (
+      select {OWNER}, transactionalId, max_by(producerId, recordOffset) as producerId,
+             max_by(state, recordOffset) as state, max_by(tombstone, recordOffset) as tombstone,
+             max(recordOffset) as recordOffset
+      from transactions where transactionalId is not null and problem is null group by 1, 2, 3)
+    where not tombstone and producerId >= 0 group by 1, 2, 3) t
   on u.cluster <=> t.cluster and coalesce(t.source, u.source) = u.source and u.o.producerId = t.producerId
 """
+"""With what the newest record of a transactional ID with that producer ID says."""
 QUERIES: tuple[tuple[SparkTable, str], ...] = (
     (PARTITIONS, _partitions()),
     (OPEN_TRANSACTIONS, OPEN),
+    (GROUP_LAG, COMMITS),
 )
 
 
 def derive_tables(spark: SparkSession, store: Store) -> None:
-    """Write the tables, from the views of the others. Raises what Spark raises."""
-    view_entries(spark, store)
-    view_clusters(spark, store)
+    """Write the tables, from the views of the others, of the units' entries, of the clusters' metadata and of the
+    coordinators' logs. Raises what Spark raises."""
     for table, sql in QUERIES:
         frame = spark.sql(f"select {', '.join(map(_value, table.columns))} from ({sql})")
         writer = frame.coalesce(1).write.mode("overwrite").option("compression", "zstd")

@@ -2,24 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
 from kdump.check.finding import ERROR, WARNING
 from kdump.forensics.scan_answer import (
     DirtyPartition,
+    FleetGroup,
     FleetProducer,
+    FleetTransaction,
     FrequentKey,
     OverdueTopic,
     ReplicaDifference,
 )
+from kdump.spark.derived_tables import OPEN
+from kdump.spark.group_lag import GROUPS
 from kdump.spark.replica_differences import COMPACTED
-from kdump.spark.unit_sums import MAX_ROWS
+from kdump.spark.unit_sums import MAX_ROWS, MAX_TEXTS
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
-
-    from kdump.spark.coordinators import ClusterFacts
 
 LIVE = "copyOf is null and state = 'live'"
 
@@ -30,7 +31,7 @@ CLOSED = f"""
 """Live segments, with what is known about the others of their partitions."""
 RETENTION = f"""
   select s.topic, count(*) as segments, sum(size) as bytes, max(retentionMs) as retentionMs
-  from ({CLOSED}) s join retention r
+  from ({CLOSED}) s join (select distinct cluster, source, topic, retentionMs from clusters) r
   on s.topic = r.topic and s.cluster <=> r.cluster and (r.source is null or s.source = r.source)
   where not is_active and newestTimestamp < newest - retentionMs
   group by s.topic order by bytes desc, s.topic limit {MAX_ROWS}
@@ -59,6 +60,11 @@ KEYS = f"""
     from records where {LIVE} and key is not null and not isControlBatch group by topic, key)
   where records > 1 order by records desc, topic, key limit {MAX_ROWS}
 """
+OPENED = f"""
+  select cluster, topic, partition, unit as source, producerId, producerEpoch, firstOffset, timestamp, records,
+         transactionalId, coordinatorState as state
+  from ({OPEN}) where copyOf is null order by timestamp, topic, partition, unit, producerId limit {MAX_TEXTS}
+"""
 
 
 MAX_DIFFERENCES = 200
@@ -78,12 +84,14 @@ def rows(spark: SparkSession, sql: str) -> list[dict[str, Any]]:
     return [row.asDict(recursive=True) for row in spark.sql(sql).collect()]
 
 
-def fleet_sums(spark: SparkSession, facts: Iterable[ClusterFacts], *, records: bool) -> dict[str, Any]:
+def fleet_sums(spark: SparkSession, *, records: bool) -> dict[str, Any]:
     """Return fields of the summary (kdump.forensics.scan_answer.FleetSummary) by name."""
     return {
+        "openTransactions": [FleetTransaction(**row) for row in rows(spark, OPENED)],
+        "groups": [FleetGroup(**row) for row in rows(spark, GROUPS)],
         "producers": [FleetProducer(**row) for row in rows(spark, PRODUCERS)],
         "keys": [FrequentKey(**row) for row in rows(spark, KEYS)] if records else [],
-        "retention": _overdue(spark, facts),
+        "retention": [OverdueTopic(**row) for row in rows(spark, RETENTION)],
         "compaction": [DirtyPartition(**row) for row in rows(spark, COMPACTION)],
     }
 
@@ -93,18 +101,3 @@ def difference_sums(spark: SparkSession) -> dict[str, Any]:
     found = rows(spark, DIFFERENCES)
     (counts,) = rows(spark, DIFFERENCE_COUNTS)
     return {"replicas": [ReplicaDifference(**row) for row in found], **counts}
-
-
-def _overdue(spark: SparkSession, facts: Iterable[ClusterFacts]) -> list[OverdueTopic]:
-    """Return the topics with segments that are older than retention.ms."""
-    known = [
-        (each.cluster, path, topic, milliseconds)
-        for each in facts
-        for path in ([None] if each.cluster is not None else each.paths)
-        for topic, milliseconds in each.retention.items()
-    ]
-    if not known:
-        return []
-    frame = spark.createDataFrame(known, "cluster string, source string, topic string, retentionMs bigint")
-    frame.createOrReplaceTempView("retention")
-    return [OverdueTopic(**row) for row in rows(spark, RETENTION)]

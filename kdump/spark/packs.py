@@ -23,7 +23,7 @@ from kdump.spark.arrow_types import TYPES
 from kdump.spark.store import OWN, Store, StoreError
 from kdump.spark.tables import IDENTITY, RESULTS
 
-LAYOUT = "4"
+LAYOUT = "5"
 """Version of the layout of a result's files: units written with another version are read again."""
 UNITS = f"{OWN}/units"
 LIST = f"{OWN}/packs.json"

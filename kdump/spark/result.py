@@ -4,9 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+import pyarrow as pa
+
 from kdump.log.directory_listing import is_directory, is_url
 from kdump.spark.arrow_types import spark_type
-from kdump.spark.coordinators import ASSIGNMENT, CLUSTERS
+from kdump.spark.cluster_metadata import ASSIGNMENT, CLUSTERS
+from kdump.spark.coordinator_logs import COORDINATORS, STATE
 from kdump.spark.packs import ENTRY, LIST, committed, finish_commit
 from kdump.spark.session import reason
 from kdump.spark.store import OWN, Store, StoreError
@@ -15,7 +18,7 @@ from kdump.spark.tables import RESULTS, SparkTable
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-CLUSTER_VIEW = "clusters"
+CLUSTER_VIEW, COORDINATOR_VIEW = "clusters", "coordinators"
 UNIT_VIEW = "units"
 """View of the entries of all units (kdump.spark.packs.ENTRY)."""
 
@@ -43,14 +46,17 @@ def open_result(spark: SparkSession, store: Store) -> None:
 
 def view_entries(spark: SparkSession, store: Store) -> None:
     """Create the view of the units' entries."""
-    ddl = ", ".join(f"`{field.name}` {spark_type(field.type)}" for field in ENTRY)
-    _view(spark, UNIT_VIEW, ddl, [store.path(each.entries) for each in committed(store)])
+    _view(spark, UNIT_VIEW, _ddl(ENTRY), [store.path(each.entries) for each in committed(store)])
 
 
 def view_clusters(spark: SparkSession, store: Store) -> None:
-    """Create the view of what the metadata of each cluster says of its partitions."""
-    ddl = ", ".join(f"`{field.name}` {spark_type(field.type)}" for field in ASSIGNMENT)
-    _view(spark, CLUSTER_VIEW, ddl, [store.path(f"{CLUSTERS}/{name}") for name in store.list(CLUSTERS)])
+    """Create the views of what the metadata of each cluster says of its partitions, and the coordinators of groups."""
+    for name, schema, directory in ((CLUSTER_VIEW, ASSIGNMENT, CLUSTERS), (COORDINATOR_VIEW, STATE, COORDINATORS)):
+        _view(spark, name, _ddl(schema), [store.path(f"{directory}/{file}") for file in store.list(directory)])
+
+
+def _ddl(schema: pa.Schema) -> str:
+    return ", ".join(f"`{field.name}` {spark_type(field.type)}" for field in schema)
 
 
 def _view(spark: SparkSession, name: str, ddl: str, files: list[str]) -> None:

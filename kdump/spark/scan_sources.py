@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 from kdump.check.options import Options
 from kdump.log.directory_listing import is_url, length, parent, real_path
-from kdump.log.internal_topics import METADATA_TOPIC, OFFSETS_TOPIC, TRANSACTION_TOPIC
+from kdump.log.internal_topics import METADATA_TOPIC, OFFSETS_TOPIC, SHARE_TOPIC, TRANSACTION_TOPIC
 from kdump.log.log_directory import LogDirectory, Place, directory_at
 from kdump.log.mounts import unmount_bundles
 from kdump.log.partition_directory import PartitionDirectory, partition
@@ -21,6 +21,8 @@ from kdump.spark.store import StoreError
 from kdump.spark.task_read_limits import TaskReadLimits
 
 DECODED = (OFFSETS_TOPIC, TRANSACTION_TOPIC, METADATA_TOPIC)
+"""Topics whose records are rows of a table."""
+LISTED = (*DECODED, SHARE_TOPIC)
 DIRECTORY, PARTITION, FILE = "log directory", "partition", "file"
 
 
@@ -99,11 +101,11 @@ def _source(place: Place, identity: DiskIdentity) -> ScanSource:
     if isinstance(place, LogDirectory):
         names = live_partitions(place) if identity.logDirectory is None else ()
         recorded = recorded_place(place.path) if identity.identifiedBy == BY_BUNDLE else None
-        logs = tuple(_log(each) for each in place.partitions if each.topic in DECODED and not each.state)
+        logs = tuple(_log(each) for each in place.partitions if each.topic in LISTED and not each.state)
         on_host = place_on_host(place.path) if identity.cluster is None else None
         return ScanSource(place.path, real, DIRECTORY, place.path, identity, names, logs, (), recorded, on_host)
     if isinstance(place, PartitionDirectory):
-        logs = (_log(place),) if place.topic in DECODED and not place.state else ()
+        logs = (_log(place),) if place.topic in LISTED and not place.state else ()
         return ScanSource(place.path, real, PARTITION, place.source, identity, logs=logs)
     return ScanSource(place.path, real, FILE, place.path, identity)
 
@@ -152,6 +154,8 @@ def _choose_decoded(sources: list[ScanSource]) -> None:
     best: dict[tuple[str, str], tuple[tuple[int, int], int]] = {}
     for number, each in enumerate(sources):
         for name, base, size in each.logs if each.identity.copyOf is None else ():
+            if name.rpartition("-")[0] not in DECODED:
+                continue
             key = (each.identity.cluster or f"at {each.above}", name)
             if key not in best or best[key][0] < (base, size):
                 best[key] = (base, size), number

@@ -14,23 +14,23 @@ from kdump.check.finding import INFO, SEVERITIES, Finding
 from kdump.forensics.scan_answer import (
     DiskCopy,
     FleetSummary,
-    FleetTransaction,
     ScannedBroker,
     ScannedUnits,
 )
-from kdump.spark.coordinators import CLUSTERS, ClusterFacts, ClusterTask, by_lag, read_cluster
+from kdump.spark.cluster_metadata import CLUSTERS, ClusterTask, read_cluster
+from kdump.spark.coordinator_logs import COORDINATORS, CoordinatorTask, coordinator_logs, divided, read_coordinators
 from kdump.spark.derived_tables import derive_tables
 from kdump.spark.difference_table import update_differences
 from kdump.spark.fleet_sums import difference_sums, fleet_sums
 from kdump.spark.packs import LIST
-from kdump.spark.result import open_result
-from kdump.spark.scan import ScanOptions, ScanResult
+from kdump.spark.result import open_result, view_clusters, view_entries
+from kdump.spark.scan import CHUNKS_PER_CORE, ScanOptions, ScanResult
 from kdump.spark.scan_sources import DIRECTORY
 from kdump.spark.store import OWN, SUMMARY, Store
-from kdump.spark.tables import GROUP_LAG, RESULTS
+from kdump.spark.tables import RESULTS
 from kdump.spark.task_read_limits import task_read_limits
 from kdump.spark.task_runner import TaskRunner
-from kdump.spark.unit_sums import COUNTS, MAX_ROWS, SumTask, UnitSums, merged_sums, sum_packs
+from kdump.spark.unit_sums import COUNTS, SumTask, UnitSums, merged_sums, sum_packs
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -59,10 +59,11 @@ def summarize(
     open_result(spark, store)
     update_differences(spark, store, done.run, _last_run(store), several=len(done.sources.sources) > 1)
     sums = _sums(tasks, store, done)
-    facts = _clusters(tasks, options, store, done, [row["producerId"] for row in sums.open])
+    _read_clusters(tasks, options, store, done)
+    view_entries(spark, store)
+    view_clusters(spark, store)
     derive_tables(spark, store)
     chosen = {*options.tables, *(["records"] if options.records else [])}
-    groups = [group for each in facts for group in each.groups]
     values: dict[str, Any] = {
         "paths": list(options.paths),
         "out": store.root,
@@ -80,10 +81,8 @@ def summarize(
         "notes": sums.notes,
         "notInBundle": dict(sums.not_in_bundle) or None,
         **difference_sums(spark),
-        "openTransactions": _transactions(sums.open, facts),
-        "groups": sorted(groups, key=by_lag)[:MAX_ROWS],
         **sums.lists(),
-        **fleet_sums(spark, facts, records=options.records),
+        **fleet_sums(spark, records=options.records),
         "units": units,
         "seconds": round(time.monotonic() - began, 3),
     }
@@ -137,48 +136,32 @@ def _codes(sums: UnitSums) -> dict[str, int]:
     return dict(sorted(found.items()))
 
 
-def _clusters(
-    tasks: TaskRunner, options: ScanOptions, store: Store, done: ScanResult, producers: list[int]
-) -> list[ClusterFacts]:
-    """Read what the disks of each cluster say of it. A log directory without cluster.id stands for itself."""
+def _read_clusters(tasks: TaskRunner, options: ScanOptions, store: Store, done: ScanResult) -> None:
+    """Read the metadata of each cluster, and the logs of its coordinators. A log directory without cluster.id stands
+    for itself."""
     paths: dict[tuple[str | None, str | None], list[str]] = {}
     for each in done.sources.sources:
         if each.kind == DIRECTORY and each.identity.copyOf is None:
             cluster = each.identity.cluster
             paths.setdefault((cluster, each.path if cluster is None else None), []).append(each.path)
     limits = task_read_limits(tasks.parallelism)
-    inputs = [
-        ClusterTask(
-            store,
-            f"{done.run}-{number}",
-            cluster,
-            tuple(own),
-            tuple(sorted({*producers})),
-            MAX_ROWS,
-            options.limits,
-            limits,
-        )
-        for number, ((cluster, _), own) in enumerate(sorted(paths.items(), key=str))
+    stems = [f"{done.run}-{number}" for number in range(len(paths))]
+    clusters = [
+        ClusterTask(store, stem, cluster, tuple(own), limits)
+        for stem, ((cluster, _), own) in zip(stems, sorted(paths.items(), key=str))
     ]
-    facts = tasks.run(read_cluster, inputs)
-    for directory in (CLUSTERS, GROUP_LAG.name):
-        for name in store.list(directory):
-            if not name.startswith(f"{done.run}-"):
-                store.remove(f"{directory}/{name}")
-    return facts
+    tasks.run(read_cluster, clusters)
+    logs = divided(coordinator_logs(done.sources.sources), CHUNKS_PER_CORE * tasks.parallelism)
+    read = tasks.run(read_coordinators, [CoordinatorTask(store, each, options.limits, limits) for each in logs])
+    _keep(store, CLUSTERS, {f"{stem}.parquet" for stem in stems})
+    _keep(store, COORDINATORS, {name for names in read for name in names})
 
 
-def _transactions(opened: list[Object], facts: list[ClusterFacts]) -> list[FleetTransaction]:
-    """Return the transactions that are open at the end of the logs, with their state in __transaction_state."""
-    by_cluster = {each.cluster: each.ids for each in facts if each.cluster is not None}
-    by_source = {path: each.ids for each in facts if each.cluster is None for path in each.paths}
-    found = []
-    for row in opened:
-        ids = by_source.get(row["source"], {}) if row["cluster"] is None else by_cluster.get(row["cluster"], {})
-        name, state = ids.get(row["producerId"], (None, None))
-        own = {**row, "source": row["unit"], "transactionalId": name, "state": state}
-        found.append(FleetTransaction(**{key.name: own[key.name] for key in answer_keys(FleetTransaction)}))
-    return found
+def _keep(store: Store, directory: str, names: set[str]) -> None:
+    """Delete all other files in a directory of the result."""
+    for name in store.list(directory):
+        if name not in names:
+            store.remove(f"{directory}/{name}")
 
 
 def info_counts(tasks: TaskRunner, store: Store, done: ScanResult) -> Counter[str]:

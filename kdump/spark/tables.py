@@ -376,7 +376,12 @@ PARTITIONS = _table(
         SparkColumn("isr", "array<int>", "", f"in-sync replicas; {_FROM_METADATA}"),
         SparkColumn("eligibleLeaderReplicas", "array<int>", "", f"KIP-966; {_FROM_METADATA}"),
         SparkColumn("retentionMs", BIGINT, "ms", "retention.ms if the topic has time-based retention"),
-        SparkColumn("logStartOffset", BIGINT, "offset", "first offset, or log-start-offset-checkpoint if later"),
+        SparkColumn(
+            "logStartOffset",
+            BIGINT,
+            "offset",
+            "base offset of the first segment, or log-start-offset-checkpoint if later",
+        ),
         SparkColumn("highWatermark", BIGINT, "offset", "from replication-offset-checkpoint; null if it has none"),
         SparkColumn("lastStableOffset", BIGINT, "offset", "first offset of an open transaction, or logEndOffset"),
         SparkColumn("logEndOffset", BIGINT, "offset", "offset after the last record; null if the end was not read"),

@@ -242,7 +242,7 @@ class UnitRead:
         place, unit, totals = self.place, self.unit, self.totals
         check = unit.check if isinstance(unit, CheckUnit) else None
         opened = _open(check)
-        end = check.log_end if check is not None and not check.end_unread else None
+        start, end = self._offsets(check)
         return {
             "key": self.job.key,
             "unit": self._name(),
@@ -261,7 +261,7 @@ class UnitRead:
                 {"code": code, "severity": severity, "count": count}
                 for (code, severity), count in sorted(self.codes.items())
             ],
-            "logStartOffset": check.log_start if check is not None else None,
+            "logStartOffset": start,
             "lastStableOffset": min((each["firstOffset"] for each in opened), default=end),
             "logEndOffset": end,
             "open": opened,
@@ -269,6 +269,17 @@ class UnitRead:
             "kept": self.kept.as_json() if self.kept else None,
             "keptState": self.state if self.kept else None,
         }
+
+    def _offsets(self, check: PartitionCheck | None) -> tuple[int | None, int | None]:
+        """Return the log start and log end offset, as the files alone show them: a log starts at the base offset of its
+        first segment, and ends at that of its last one if this has no batch (LogLoader). None if unknown."""
+        if check is None:
+            return None, None
+        end = None if check.end_unread else check.log_end
+        if not self.facts:
+            return check.log_start, end
+        first, last = (self.facts[number].segment.offset for number in (0, -1))
+        return first, None if check.end_unread else max(last, end or 0)
 
 
 def _open(check: PartitionCheck | None) -> list[dict[str, Any]]:

@@ -16,13 +16,13 @@ Object = dict[str, Any]
 MAX_ROWS = 20
 """Maximum rows of a list in the summary; the tables have all of them."""
 MAX_TEXTS = 2000
-"""Maximum number of remarks, and of open transactions."""
+"""Maximum number of remarks, and of open transactions in the summary."""
 LEAST_BATCHES = 10
 """Minimum number of batches in a topic for reporting how full its batches are."""
 COUNTS = ("partitions", "files", "bytes", "batches", "records")
 COLUMNS = [
-    *("unit", "cluster", "source", "copyOf", "topic", "partition", "state", *COUNTS, "unread", "notes", "notInBundle"),
-    *("codes", "formats", "dataBatches", "dataRecords", "dataBytes", "size", "negative", "oldest", "newest", "open"),
+    *("copyOf", "topic", "state", *COUNTS, "unread", "notes", "notInBundle"),
+    *("codes", "formats", "dataBatches", "dataRecords", "dataBytes", "size", "negative", "oldest", "newest"),
 ]
 FUTURE = "timestamp-in-future"
 
@@ -62,8 +62,6 @@ class UnitSums:
     notes: list[str] = field(default_factory=list)
     not_in_bundle: Counter[str] = field(default_factory=Counter)
     """Number of partitions of which something is not in the bundle."""
-    open: list[Object] = field(default_factory=list)
-    """Open transactions, each with its unit."""
 
     def entry(self, entry: Object) -> None:
         """Add the entry of a unit."""
@@ -75,8 +73,6 @@ class UnitSums:
         if entry["copyOf"] is not None:
             return
         self.counts.update({name: entry[name] or 0 for name in COUNTS})
-        place = {name: entry[name] for name in ("cluster", "topic", "partition", "source", "unit")}
-        self.open += [{**place, **each} for each in entry["open"] or ()]
         if entry["state"] != "live" or entry["size"] is None:
             return
         self.negative += entry["negative"]
@@ -108,7 +104,6 @@ class UnitSums:
         self._times(other.times)
         self.unread = sorted([*self.unread, *other.unread])[:MAX_TEXTS]
         self.notes = sorted([*self.notes, *other.notes])[:MAX_TEXTS]
-        self.open = sorted([*self.open, *other.open], key=_of_transaction)[:MAX_TEXTS]
 
     def severities(self) -> Counter[str]:
         """Return the number of findings by severity."""
@@ -128,10 +123,6 @@ class UnitSums:
             "fill": sorted(fill, key=lambda each: (each.bytesPerBatch, each.topic))[:MAX_ROWS],
             "timestamps": FleetTimestamps(self.future, self.negative, *(self.times or (None, None))),
         }
-
-
-def _of_transaction(row: Object) -> tuple[Any, ...]:
-    return row["timestamp"], row["topic"] or "", row["partition"] or 0, row["unit"], row["producerId"]
 
 
 def _topic(name: str, sums: TopicSums) -> FleetTopic:

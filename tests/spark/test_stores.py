@@ -13,7 +13,15 @@ import pyarrow.parquet as pq
 import pytest
 
 from kdump.log.region import Limits
-from kdump.spark.coordinators import CLUSTERS, ClusterTask, read_cluster
+from kdump.spark.cluster_metadata import CLUSTERS, ClusterTask, read_cluster
+from kdump.spark.coordinator_logs import (
+    COORDINATORS,
+    GROUP,
+    CoordinatorTask,
+    coordinator_logs,
+    divided,
+    read_coordinators,
+)
 from kdump.spark.data_source_options import OptionError
 from kdump.spark.scan import ScanOptions, scan
 from kdump.spark.store import Store
@@ -133,8 +141,8 @@ def test_memory_and_file_urls(disk: Path) -> None:
         assert same.rows(table, [f"file://{disk}"]) == local
 
 
-def test_groups_and_transactions_at_urls(tmp_path: Path) -> None:
-    """The groups with lag, the coordinators' transactions and the assignments are those of the disk at a local path."""
+def test_groups_and_assignments_at_urls(tmp_path: Path) -> None:
+    """What the coordinators' logs and the metadata say is that of the disk at a local path."""
     import fsspec
 
     disk = FIXTURES / "clean-1"
@@ -145,17 +153,18 @@ def test_groups_and_transactions_at_urls(tmp_path: Path) -> None:
     found = []
     for number, path in enumerate((str(disk), "memory://groups", f"file://{disk}")):
         out = Store(str(tmp_path / str(number)))
-        (source,) = scan(Here(), ScanOptions((path,)), out).sources.sources
+        sources = scan(Here(), ScanOptions((path,)), out).sources.sources
         reading = task_read_limits(1)
-        cluster = ClusterTask(out, "x", "c", (source.path,), (11,), 20, Limits(), reading)
-        facts = read_cluster(cluster)._replace(paths=())
-        tables = [pq.read_table(out.path(name)).to_pylist() for name in (CLUSTERS, "group_lag")]
-        found.append((facts, *tables))
-    facts, assigned, lag = found[0]
-    assert [each.groupId for each in facts.groups if each.lag] == ["group-classic", "group-consumer", "tx-group"]
-    assert facts.ids == {11: ("tx-hang", "Ongoing")}
-    assert assigned
-    assert lag
+        read_cluster(ClusterTask(out, "x", "c", (sources[0].path,), reading))
+        (task,) = divided(coordinator_logs(sources), 1)
+        names = read_coordinators(CoordinatorTask(out, task, Limits(), reading))
+        tables = [*(f"{COORDINATORS}/{name}" for name in sorted(names)), f"{CLUSTERS}/x.parquet"]
+        found.append([pq.read_table(out.path(name)).drop_columns(["source"]).to_pylist() for name in tables])
+    offsets, shares, assigned = found[0]
+    groups = [row["groupId"] for row in offsets if row["kind"] == GROUP]
+    assert {"group-classic", "group-consumer", "tx-group"} <= {*groups}
+    assert len(assigned) > 20
+    assert shares
     assert found[1:] == [found[0]] * 2
 
 

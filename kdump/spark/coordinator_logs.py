@@ -1,0 +1,147 @@
+"""Reads the logs of group and share coordinators, __consumer_offsets and __share_group_state, in tasks: each partition
+once, in the replica that reaches furthest. What it says of groups is written as columns; kdump.spark.group_lag joins
+them with the logs that the groups read. A log that has not changed since an earlier scan is not read again."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any, NamedTuple
+
+import pyarrow as pa
+
+from kdump.answer import answer_object
+from kdump.log.internal_topics import OFFSETS_TOPIC, SHARE_TOPIC
+from kdump.log.partition_directory import PartitionDirectory, partition
+from kdump.log.region import Limits
+from kdump.render.escape import path_text
+from kdump.spark.bundles import content_of, mount_for_task
+from kdump.spark.cluster_metadata import write_columns
+from kdump.spark.file_stamps import file_stamp
+from kdump.spark.packs import LAYOUT
+from kdump.spark.scan_sources import DIRECTORY, ScanSource, log_at
+from kdump.spark.store import OWN, Store, key_of
+from kdump.spark.task_read_limits import TaskReadLimits
+from kdump.state.groups import GroupCoordinatorState
+from kdump.state.lag import LagContext, positions, share_positions
+from kdump.state.log_offsets import LogOffsetsByPartition, log_end
+from kdump.state.read_groups import CoordinatorLog, newest, read_groups
+from kdump.version import __version__
+
+COORDINATORS = f"{OWN}/coordinators"
+READ = (OFFSETS_TOPIC, SHARE_TOPIC)
+GROUP, OFFSET, SHARE = "group", "offset", "share"
+"""Kinds of rows: a group, an offset that it has committed, and the progress of a share group in a partition."""
+STATE = pa.schema(
+    [
+        *((name, pa.string()) for name in ("cluster", "source", "kind", "groupId", "groupType", "state", "topic")),
+        ("partition", pa.int32()),
+        *((name, pa.int64()) for name in ("offset", "leaderEpoch", "commitTimestamp", "expireTimestamp")),
+        *((name, pa.string()) for name in ("metadata", "topicId")),
+        *((name, pa.int64()) for name in ("done", "recordOffset", "coordinator")),
+    ]
+)
+"""`source` is null if cluster.id is known. `topic` of a share is null: only its ID is known. `done`: records above a
+share's offset that are done. `coordinator`: number of the partition of the coordinator's log."""
+
+
+class LogReplicas(NamedTuple):
+    """The replicas of a partition of a coordinator's log. `cluster`: as in STATE, and so is `source`; `size`: bytes of
+    the largest."""
+
+    cluster: str | None
+    source: str | None
+    name: str
+    paths: tuple[str, ...]
+    size: int
+
+
+class CoordinatorTask(NamedTuple):
+    """The input of a task."""
+
+    store: Store
+    logs: tuple[LogReplicas, ...]
+    limits: Limits
+    reading: TaskReadLimits
+
+
+def coordinator_logs(sources: Iterable[ScanSource]) -> list[LogReplicas]:
+    """Return the coordinators' logs in the log directories, without copies of a disk. A log directory without
+    cluster.id stands for itself."""
+    found: dict[tuple[str | None, str | None, str], list[tuple[str, int]]] = {}
+    for each in sources:
+        cluster = each.identity.cluster
+        if each.kind == DIRECTORY and each.identity.copyOf is None:
+            for name, _, size in each.logs:
+                if name.rpartition("-")[0] in READ:
+                    key = (cluster, each.path if cluster is None else None, name)
+                    found.setdefault(key, []).append((log_at(each, name), size))
+    return [
+        LogReplicas(*key, tuple(path for path, _ in own), max(size for _, size in own))
+        for key, own in sorted(found.items(), key=str)
+    ]
+
+
+def divided(logs: Sequence[LogReplicas], most: int) -> list[tuple[LogReplicas, ...]]:
+    """Divide the logs among at most so many tasks, of about the same number of bytes."""
+    tasks: list[list[LogReplicas]] = [[] for _ in range(min(most, len(logs)))]
+    sizes = [0] * len(tasks)
+    for log in sorted(logs, key=lambda each: -each.size):
+        least = sizes.index(min(sizes))
+        tasks[least].append(log)
+        sizes[least] += log.size + 1
+    return [tuple(each) for each in tasks]
+
+
+def read_coordinators(task: CoordinatorTask) -> list[str]:
+    """Read the logs. Returns the names of the files with what they say, one for each log. Raises StoreError."""
+    task.reading.apply()
+    mount_for_task(path for log in task.logs for path in log.paths)
+    known = {*task.store.list(COORDINATORS)}
+    names = []
+    for replicas in task.logs:
+        places = [partition(path) for path in replicas.paths]
+        name = f"{replicas.name.lstrip('_')}-{_fingerprint(replicas, places, task.limits)}.parquet"  # not hidden
+        names.append(name)
+        if name not in known:
+            write_columns(task.store, f"{COORDINATORS}/{name}", STATE, _rows(replicas, places, task.limits))
+    return names
+
+
+def _fingerprint(replicas: LogReplicas, places: Iterable[PartitionDirectory], limits: Limits) -> str:
+    """Return a digest of what the rows depend on: the segments of all replicas, by size and modification time."""
+    stamps = [
+        (segment.log.path, *file_stamp(segment.log), content_of(place.path))
+        for place in places
+        for segment in place.segments
+        if segment.log is not None
+    ]
+    return key_of(LAYOUT, __version__, repr(limits), repr(replicas[:3]), *map(repr, stamps))
+
+
+def _rows(replicas: LogReplicas, places: Iterable[PartitionDirectory], limits: Limits) -> Iterator[dict[str, Any]]:
+    logs = [_log(place) for place in places]
+    (chosen,) = newest(logs, lambda log: log_end(partition(log.path), limits, []) or 0)
+    source = None if replicas.source is None else path_text(replicas.source)
+    common = {"cluster": replicas.cluster, "source": source, "coordinator": chosen.partition}
+    for row in group_rows(read_groups([chosen], limits=limits), limits):
+        yield common | row
+
+
+def _log(place: PartitionDirectory) -> CoordinatorLog:
+    paths = tuple(segment.log.path for segment in place.segments if segment.log is not None)
+    assert place.topic is not None
+    return CoordinatorLog(place.topic, place.partition or 0, place.path, paths)
+
+
+def group_rows(read: GroupCoordinatorState, limits: Limits) -> Iterator[dict[str, Any]]:
+    """Yield the groups, their committed offsets and the progress of share groups, without what other logs know."""
+    alone = LagContext(LogOffsetsByPartition([], limits), None)
+    waiting = read.pending_by_group()
+    for name, group in sorted(read.groups.items()):
+        yield {"kind": GROUP, "groupId": name, "groupType": group.type, "state": group.state}
+        for commit in positions(read, name, waiting, alone):
+            yield {"kind": OFFSET, **answer_object(commit)}
+    for name in sorted(read.share):
+        for share in share_positions(read, name, alone):
+            at = {"groupId": name, "topicId": share.topicId, "partition": share.partition, "offset": share.startOffset}
+            yield {"kind": SHARE, **at, "done": share.deliveryCompleteCount, "recordOffset": share.recordOffset}

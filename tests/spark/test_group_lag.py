@@ -1,0 +1,159 @@
+"""Groups, lag and open transactions of a scan, which reads the coordinators' logs in several tasks and joins them in
+SQL, are those of the code of `kdump groups` and `kdump transactions` over all disks at once."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import struct
+from collections.abc import Callable, Iterable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from kdump.log.log_directory import LogDirectory, directory_at
+from kdump.log.partition_directory import partition
+from kdump.log.region import Limits
+from kdump.render.group_report import GroupDescription, describe_groups
+from kdump.spark.coordinator_logs import COORDINATORS, LogReplicas, divided
+from kdump.spark.scan import ScanOptions, scan
+from kdump.spark.store import Store
+from kdump.spark.summary import summarize
+from kdump.spark.tables import GROUP_LAG
+from kdump.spark.task_runner import SparkTasks
+from kdump.state.find_state_logs import logs_in
+from kdump.state.lag import LagContext
+from kdump.state.log_offsets import LogOffsetsByPartition, log_end
+from kdump.state.metadata import read_metadata
+from kdump.state.read_groups import newest, read_groups
+from kdump.state.transaction_coordinator import read_coordinator
+from tests.conftest import DISKS
+
+KAFKA = DISKS / "kafka-4.3"
+COLUMNS = [column.name for column in GROUP_LAG.columns if not column.of and column.name != "cluster"]
+
+
+def at_once(paths: Iterable[Path]) -> list[GroupDescription]:
+    """Return the groups of log directories of one cluster, all read in this process."""
+    limits = Limits()
+    directories = [each for each in (directory_at(str(path)) for path in paths) if isinstance(each, LogDirectory)]
+    images = [image for image in (read_metadata(each.path) for each in directories) if image is not None]
+    metadata = max((image for image in images if image.topics), key=lambda image: image.end_offset, default=None)
+    logs = newest(
+        [log for each in directories for log in logs_in(each)],
+        lambda log: log_end(partition(log.path), limits, []) or 0,
+    )
+    context = LagContext(LogOffsetsByPartition(directories, limits), metadata)
+    read = read_groups(logs, limits=limits)
+    return list(describe_groups(read, context, lambda name: True, lambda name: True))
+
+
+def of_scan(spark: Any, paths: Iterable[Path], out: Path) -> tuple[dict[str, Any], list[dict[str, Any]]]:
+    """Return the summary of a scan, and the rows of its table group_lag."""
+    options = ScanOptions(tuple(map(str, paths)))
+    tasks, store = SparkTasks(spark), Store(str(out))
+    done = scan(tasks, options, store)
+    summary = summarize(spark, tasks, options, store, done, 0.0)
+    rows = [row.asDict() for row in spark.table("group_lag").collect()]
+    return summary, rows
+
+
+def without_ids(disks: list[Path]) -> None:
+    for disk in disks:
+        (disk / "meta.properties").unlink()
+
+
+def deleted(disks: list[Path]) -> None:
+    """The topic orders-zstd is being deleted; one partition is gone; the metadata does not know either topic."""
+    for disk in disks:
+        for log in disk.glob("__cluster_metadata-0"):
+            shutil.rmtree(log)
+        for log in disk.glob("orders-zstd-0"):
+            log.rename(disk / f"orders-zstd-0.{'0' * 32}-delete")
+        for log in disk.glob("orders-none-0"):
+            shutil.rmtree(log)
+
+
+def truncated(disks: list[Path]) -> None:
+    """Committed offsets are above the ends of logs, and below the starts of others."""
+    for disk in disks:
+        for log in disk.glob("orders-zstd-0/*.log"):
+            log.write_bytes(b"")
+        for log in disk.glob("orders-none-0/*.log"):
+            data = log.read_bytes()
+            log.write_bytes(data[: struct.unpack(">i", data[8:12])[0] + 12])
+        checkpoint = disk / "log-start-offset-checkpoint"
+        checkpoint.write_text("0\n2\norders-lz4 0 299\npayments 0 100\n")
+
+
+def as_it_is(disks: list[Path]) -> None:
+    pass
+
+
+@pytest.mark.parametrize("change", [as_it_is, without_ids, deleted, truncated])
+def test_groups_are_those_of_all_disks_at_once(
+    spark: Any, change: Callable[[list[Path]], None], tmp_path: Path
+) -> None:
+    disks = [tmp_path / "disks" / name for name in ("clean-0", "clean-1", "clean-2")]
+    for disk in disks:
+        shutil.copytree(KAFKA / disk.name, disk)
+    change(disks)
+    summary, rows = of_scan(spark, disks, tmp_path / "out")
+    owners = [[disk] for disk in disks] if change is without_ids else [disks]
+    groups = [group for each in owners for group in at_once(each)]
+    expected = [{name: each[name] for name in COLUMNS} for group in groups for each in group.offsets]
+    assert _sorted({name: row[name] for name in COLUMNS} for row in rows) == _sorted(expected)
+    assert rows
+    names = [name for name in summary["groups"][0] if name != "cluster"]
+    totals = [{name: group.group[name] for name in names} for group in groups]
+    assert len(totals) <= 20
+    assert _sorted({name: row[name] for name in names} for row in summary["groups"]) == _sorted(totals)
+    if change is not as_it_is:
+        assert any(row["remark"] for row in rows) or change is without_ids
+    coordinator = read_coordinator([str(disk / "__transaction_state-0") for disk in disks])
+    assert coordinator is not None
+    for each in summary["openTransactions"]:
+        known = coordinator.of_producer(each["producerId"])
+        assert known is not None
+        assert (each["transactionalId"], each["state"]) == (known.transactionalId, known.state)
+    assert summary["openTransactions"]
+
+
+def _sorted(rows: Iterable[dict[str, Any]]) -> list[str]:
+    return sorted(json.dumps(row, sort_keys=True) for row in rows)
+
+
+def test_a_log_that_has_not_changed_is_not_read_again(spark: Any, tmp_path: Path) -> None:
+    disks = [tmp_path / "disks" / name for name in ("clean-1", "clean-2")]
+    for disk in disks:
+        shutil.copytree(KAFKA / disk.name, disk)
+    out = tmp_path / "out"
+    _, before = of_scan(spark, disks, out)
+    files = {path.name: path.stat().st_mtime_ns for path in (out / COORDINATORS).iterdir()}
+    assert len(files) == len({name.rpartition("-")[0] for name in files}) >= 2
+    (log,) = (disks[0] / "__consumer_offsets-0").glob("*.log")
+    log.write_bytes(log.read_bytes() + b"\0" * 7)
+    _, rows = of_scan(spark, disks, out)
+    again = {path.name: path.stat().st_mtime_ns for path in (out / COORDINATORS).iterdir()}
+    assert before
+    assert _sorted(map(_plain, rows)) == _sorted(map(_plain, before))
+    (changed,) = again.keys() - files.keys()
+    assert changed.startswith("consumer_offsets-0-")
+    assert again == {**{name: time for name, time in files.items() if name in again}, changed: again[changed]}
+    assert len(again) == len(files)
+
+
+def _plain(row: dict[str, Any]) -> dict[str, Any]:
+    return {name: row[name] for name in COLUMNS}
+
+
+def test_the_logs_of_a_fleet_are_divided_by_size() -> None:
+    logs = [
+        LogReplicas("c", None, f"__consumer_offsets-{n}", ("p",), size) for n, size in enumerate([90, 5, 50, 40, 0])
+    ]
+    tasks = divided(logs, 2)
+    assert [sum(each.size for each in task) for task in tasks] == [95, 90]
+    assert sorted(each for task in tasks for each in task) == logs
+    assert divided(logs[:1], 8) == [(logs[0],)]
+    assert divided([], 8) == []
