@@ -89,7 +89,7 @@ def _tree(root: int) -> Iterator[int]:
 def _usage(pid: int, root: int) -> tuple[str, float, int] | None:
     """Return the kind of a process, its CPU seconds, and its peak memory in MiB."""
     try:
-        name = Path(f"/proc/{pid}/comm").read_text().strip()
+        name = os.path.basename(os.readlink(f"/proc/{pid}/exe"))  # not comm, which of a thread of Java is another
         fields = Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()
         peak = int(Path(f"/proc/{pid}/status").read_text().partition("VmHWM:")[2].split()[0]) // 1024
     except (OSError, IndexError):

@@ -19,6 +19,7 @@ from kdump.log.errors import listing_error
 from kdump.log.file_kinds import ENDINGS, FileKind, by_name
 from kdump.log.live_files import identity
 from kdump.log.paths import PARTITION, Target, is_live
+from kdump.log.remote_paths import remote_partition
 from kdump.log.source import Identity
 
 NAME = re.compile("[^/]+")
@@ -68,8 +69,8 @@ class DirectoryListing:
 @dataclass(slots=True)
 class PartitionDirectory:
     """A partition directory, which is listed when something in it is first asked for. `state` is "" for a live one,
-    else delete, future or stray; topic and partition are None if the directory has another name, as in remote
-    storage. `given`: the files, if they are not those in the directory."""
+    else delete, future or stray; topic and partition are None if the directory has another name, and the topic may be
+    an ID in remote storage (kdump.log.remote_paths). `given`: the files, if they are not those in the directory."""
 
     path: str
     source: str
@@ -164,14 +165,12 @@ class PartitionDirectory:
 
 def partition(directory: str, source: str = "") -> PartitionDirectory:
     """Return the partition directory at a path."""
-    match = PARTITION.match(os.path.basename(os.path.abspath(directory)))
-    return PartitionDirectory(
-        directory,
-        source or directory,
-        match["topic"] if match else None,
-        int(match["partition"]) if match else None,
-        (match["state"] or "") if match else "",
-    )
+    path = directory if "://" in directory else os.path.abspath(directory)
+    match = PARTITION.match(os.path.basename(path.rstrip("/")))
+    if match is None:
+        return PartitionDirectory(directory, source or directory, *(remote_partition(path) or (None, None)), state="")
+    own = match["topic"], int(match["partition"]), match["state"] or ""
+    return PartitionDirectory(directory, source or directory, *own)
 
 
 def one_file(target: Target, segment: SegmentFiles, state: str = "") -> PartitionDirectory:

@@ -12,6 +12,7 @@ from kdump.log.command_line_paths import no_kafka_files
 from kdump.log.directory_listing import is_inside, is_no_file, is_url, items, names
 from kdump.log.errors import OnUnreadable, SourceError, Unlisted, is_gone, listing_error
 from kdump.log.file_kinds import BATCHES, SEGMENT, FileKind, by_name
+from kdump.log.remote_paths import remote_partition
 
 # topic-partition, with the suffix that a broker appends to a directory that is being deleted or moved, or is a stray.
 PARTITION = re.compile(
@@ -21,7 +22,7 @@ PARTITION = re.compile(
 
 class Target(NamedTuple):
     """A file to read. `kind` and `name_offset`, the base offset, come from its name, None if it does not contain them;
-    topic and partition come from the name of its directory."""
+    topic and partition come from the name of its directory; the topic may be an ID (kdump.log.remote_paths)."""
 
     path: str
     name_offset: int | None
@@ -35,16 +36,12 @@ class Target(NamedTuple):
 def target(path: str, kind: FileKind | None = None, source: str = "") -> Target:
     """Return the Target for a path, from its name; `kind` overrides that of the name."""
     named, offset = by_name(path)
-    directory = PARTITION.match(os.path.basename(os.path.dirname(path if "://" in path else os.path.abspath(path))))
-    known = bool(directory) and path != "-"
-    return Target(
-        path,
-        offset,
-        directory.group("topic") if directory and known else None,
-        int(directory.group("partition")) if directory and known else None,
-        kind or named,
-        source or path,
-    )
+    above = os.path.dirname(path if "://" in path else os.path.abspath(path))
+    directory = PARTITION.match(os.path.basename(above))
+    remote = remote_partition(above) if directory is None else None
+    topic, number = (directory["topic"], int(directory["partition"])) if directory else remote or (None, None)
+    topic, number = (topic, number) if path != "-" else (None, None)
+    return Target(path, offset, topic, number, kind or named, source or path)
 
 
 def reject_pipe(target: Target) -> None:

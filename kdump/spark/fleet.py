@@ -20,6 +20,7 @@ from kdump.log.partition_directory import PartitionDirectory
 from kdump.log.paths import Target, natural, target
 from kdump.spark.bundles import bundles_in, place_on_host, recorded_place
 from kdump.spark.disk_identity import BY_BUNDLE, BY_NODE, BY_OPTION, BY_PATH, DiskFacts, DiskIdentity, with_copies
+from kdump.spark.remote_topics import id_of, topic_names, with_name
 
 MAGIC = re.compile(r"[*?\[]")
 LOCAL = "file://"
@@ -81,6 +82,9 @@ def find(
                     seen.setdefault(real_path(place.path), place)
             except SourceError as error:
                 add_unreadable(error)
+    ids = {each for place in seen.values() if not isinstance(place, LogDirectory) and (each := id_of(place.topic))}
+    names = topic_names((each for each in seen.values() if isinstance(each, LogDirectory)), ids) if ids else {}
+    seen = {real: with_name(place, names) for real, place in seen.items()}
     directories = [real for real, place in seen.items() if not isinstance(place, Target)]
     for real, place in seen.items():
         if not any(real != other and is_inside(real, other) for other in directories):

@@ -16,7 +16,7 @@ from kdump.spark.packs import UNITS, Pack, all_packs, commit, committed, finish_
 from kdump.spark.read_chunk import ChunkResult, ChunkTask, read_chunk_file
 from kdump.spark.scan_plan import RUNS, GroupTask, plan_group
 from kdump.spark.scan_setup import ScanSetup
-from kdump.spark.scan_sources import FindTask, Sources, find_sources, merged, paths_of
+from kdump.spark.scan_sources import FindTask, Sources, find_sources, merged, named, paths_of
 from kdump.spark.store import Store
 from kdump.spark.tables import RECORDS
 from kdump.spark.task_read_limits import task_read_limits
@@ -92,7 +92,7 @@ def scan(
     )
     paths = paths_of(options.paths)
     found = tasks.run(find_sources, [FindTask(path, check, options.brokers, setup.limits) for path in paths])
-    sources = merged(sorted(found, key=lambda each: paths.index(each.path)))
+    sources = named(merged(sorted(found, key=lambda each: paths.index(each.path))), tasks, setup.limits)
     store.begin([source.path for source in sources.sources])
     refuse_old(store)
     finish_commit(store, committed(store))

@@ -210,7 +210,7 @@ def _slices(fleet: Fleet, task: GroupTask, tables: list[SparkTable]) -> Iterator
             for piece in part.pieces:
                 own: SegmentSplit = piece.input
                 seen = (own.target.path, *file_stamp(own.target), content_of(own.target.path))
-                about = (options.limits, piece.identity, seen, own[1:])
+                about = (options.limits, piece.identity, own.target.topic, seen, own[1:])
                 key = f"{table.name}-{key_of(own.target.source, own.target.path, str(own.start))}"
                 print_ = key_of(LAYOUT, __version__, *map(repr, about))
                 yield SliceJob(key, table.name, piece.identity, own, piece.state, piece.size, print_)

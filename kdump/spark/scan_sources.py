@@ -17,8 +17,10 @@ from kdump.log.paths import target
 from kdump.spark.bundles import place_on_host, recorded_place, same_place
 from kdump.spark.disk_identity import BY_BUNDLE, DiskFacts, DiskIdentity, with_copies
 from kdump.spark.fleet import expanded, find, live_partitions
+from kdump.spark.remote_topics import NamesTask, id_of, read_names
 from kdump.spark.store import StoreError
 from kdump.spark.task_read_limits import TaskReadLimits
+from kdump.spark.task_runner import TaskRunner
 
 DECODED = (OFFSETS_TOPIC, TRANSACTION_TOPIC, METADATA_TOPIC)
 """Topics whose records are rows of a table."""
@@ -46,6 +48,8 @@ class ScanSource:
     """Host and path of what a bundle was made of, if nothing else identifies it."""
     on_host: str | None = None
     """Host of the disk and the path there, if there are no IDs."""
+    topic: str | None = None
+    """Topic of a partition or file."""
 
 
 class FindTask(NamedTuple):
@@ -106,8 +110,8 @@ def _source(place: Place, identity: DiskIdentity) -> ScanSource:
         return ScanSource(place.path, real, DIRECTORY, place.path, identity, names, logs, (), recorded, on_host)
     if isinstance(place, PartitionDirectory):
         logs = (_log(place),) if place.topic in LISTED and not place.state else ()
-        return ScanSource(place.path, real, PARTITION, place.source, identity, logs=logs)
-    return ScanSource(place.path, real, FILE, place.path, identity)
+        return ScanSource(place.path, real, PARTITION, place.source, identity, logs=logs, topic=place.topic)
+    return ScanSource(place.path, real, FILE, place.path, identity, topic=place.topic)
 
 
 def place_of(source: ScanSource) -> Place:
@@ -115,7 +119,24 @@ def place_of(source: ScanSource) -> Place:
     if source.kind == DIRECTORY:
         found = directory_at(source.path)
         return found if isinstance(found, LogDirectory) else LogDirectory(source.path)
-    return partition(source.path, source.above) if source.kind == PARTITION else target(source.path)
+    if source.kind == PARTITION:
+        return replace(partition(source.path, source.above), topic=source.topic)
+    return target(source.path)._replace(topic=source.topic)
+
+
+def named(sources: Sources, tasks: TaskRunner, limits: TaskReadLimits) -> Sources:
+    """Return the sources with the names of topics of which their paths have only the ID, as far as known."""
+    ids = frozenset(each.topic for each in sources.sources if each.topic is not None and id_of(each.topic))
+    if not ids:
+        return sources
+    with_metadata = tuple(each.path for each in sources.sources if each.kind == DIRECTORY and _has_metadata(each))
+    (names,) = tasks.run(read_names, [NamesTask(with_metadata, ids, limits)])
+    renamed = [replace(each, topic=names.get(each.topic or "", each.topic)) for each in sources.sources]
+    return replace(sources, sources=renamed)
+
+
+def _has_metadata(source: ScanSource) -> bool:
+    return any(name.rpartition("-")[0] == METADATA_TOPIC for name, _, _ in source.logs)
 
 
 def log_at(source: ScanSource, name: str) -> str:

@@ -74,7 +74,13 @@ IDENTITY = (
     ),
 )
 PLACE = (
-    SparkColumn("topic", STRING, "", "from the name of the file's directory"),
+    SparkColumn(
+        "topic",
+        STRING,
+        "",
+        "from the name of the file's directory; of a segment in remote storage whose path has only the topic ID, the"
+        " name in a cluster's metadata on one of the disks, or else the ID",
+    ),
     SparkColumn("partition", INT, "", "from the name of the file's directory"),
 )
 FROM_ENTRY = "from the entry; for leader-epoch-checkpoint from the name of its directory"

@@ -1,0 +1,35 @@
+"""Names of directories with segments in remote storage (KIP-405), which contain the topic ID.
+
+Source: org.apache.kafka.server.log.remote.storage.LocalTieredStorage (topic-partition-topicId); other plugins have
+topic-topicId/partition, or only topicId/partition.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from typing import NamedTuple
+
+TOPIC_ID = re.compile(r"[A-Za-z0-9_-]{21}[AQgw]")
+"""16 bytes in base64url without padding: the last character has two bits, so that it is never a digit."""
+_IN_ONE = re.compile(rf"(?P<topic>[\w.-]{{1,249}})-(?P<partition>[0-9]{{1,10}})-(?P<id>{TOPIC_ID.pattern})")
+_ABOVE = re.compile(rf"(?:(?P<topic>[\w.-]{{1,249}})-)?(?P<id>{TOPIC_ID.pattern})")
+_NUMBER = re.compile(r"[0-9]{1,10}")
+
+
+class RemotePartition(NamedTuple):
+    """A partition whose segments a directory in remote storage has. `topic`: its name, or the topic ID if the path does
+    not contain the name."""
+
+    topic: str
+    partition: int
+
+
+def remote_partition(directory: str) -> RemotePartition | None:
+    """Return the partition that the path of a directory in remote storage names; None if it names none."""
+    above, _, name = directory.rstrip("/").rpartition("/")
+    match = _IN_ONE.fullmatch(name)
+    if match:
+        return RemotePartition(match["topic"], int(match["partition"]))
+    match = _ABOVE.fullmatch(os.path.basename(above)) if _NUMBER.fullmatch(name) else None
+    return RemotePartition(match["topic"] or match["id"], int(name)) if match else None

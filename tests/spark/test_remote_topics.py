@@ -1,0 +1,53 @@
+"""Segments in remote storage have their topic from their path, or from the metadata on a disk."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+
+import pyarrow.parquet as pq
+import pytest
+
+from kdump.spark.scan import ScanOptions, scan
+from kdump.spark.store import Store
+from tests.conftest import DISKS
+from tests.spark import same
+from tests.spark.test_incremental import Here
+
+TIERED = DISKS / "kafka-4.3-tiered"
+ID = "wAa01FzqTkayNnf6QOm_2w"
+COPIED = TIERED / "tier" / "kafka-tiered-storage" / f"tiered-0-{ID}"
+
+
+def of_segments(*paths: Path) -> set[tuple[str | None, int | None]]:
+    """Return topic and partition of the copied segments, as the data source reads them, also with a filter."""
+    rows = same.rows("batches", list(paths), ["topic", "partition", "file"])
+    found = {(row["topic"], row["partition"]) for row in rows if "/tier/" in row["file"]}
+    assert found
+    return found
+
+
+def by_scan(out: Path, *paths: Path) -> set[tuple[str | None, int | None]]:
+    done = scan(Here(), ScanOptions(tuple(map(str, paths)), records=True), Store(str(out)))
+    found = set()
+    for table in ("batches", "segments", "records"):
+        for pack in done.packs:
+            if table in pack.tables:
+                for row in pq.read_table(out / f"{table}/{pack.stem}.parquet").to_pylist():
+                    if "/tier/" in row["file"]:
+                        found.add((row["topic"], row["partition"]))
+    return found
+
+
+@pytest.mark.parametrize("layout", [f"tiered-0-{ID}", f"tiered-{ID}/0", f"{ID}/0"])
+def test_the_topic_is_that_of_the_path_or_of_the_metadata(layout: str, tmp_path: Path) -> None:
+    shutil.copytree(COPIED, tmp_path / "tier" / layout)
+    copied, disk = tmp_path / "tier", TIERED / "disk"
+    alone = ("tiered" if "tiered" in layout else ID, 0)
+    assert of_segments(copied) == {alone}
+    assert by_scan(tmp_path / "out", copied) == {alone}
+    assert of_segments(copied, disk) == {("tiered", 0)}
+    assert by_scan(tmp_path / "out", copied, disk) == {("tiered", 0)}  # a second scan, with the disk
+    (segment, _) = sorted((copied / layout).glob("*.log"))
+    assert of_segments(segment) == {alone}
+    assert of_segments(segment, disk) == {("tiered", 0)}
