@@ -187,3 +187,43 @@ def test_what_a_worker_is_sent_does_not_grow_with_the_disk(tmp_path: Path, monke
         assert len(sizes) == count
         largest.append(max(sizes))
     assert largest[1] < largest[0] + 200, largest
+
+
+def test_what_a_directory_of_many_files_keeps(tmp_path: Path) -> None:
+    """Of the files of a partition, their names are kept, packed, and one object for each segment: a directory of
+    200,000 files takes ls and verify less than 100 MiB."""
+    from kdump.check.engine.units import units_of
+    from kdump.check.options import Options
+    from kdump.log.partition_directory import partition
+    from kdump.state.partition_summary import partition_summary, segments_of
+
+    disk = tmp_path / "many-0"
+    disk.mkdir()
+    (source,) = SOURCE.glob("*.log")
+    for number in range(300):
+        (disk / f"{number:020}.log").symlink_to(source)
+        for ending in ("index", "timeindex"):
+            (disk / f"{number:020}.{ending}").touch()
+
+    def kept(make: Any) -> Counter[str]:
+        """Return how many objects of each type there are more of for each segment."""
+        gc.collect()
+        before = Counter(type(each).__name__ for each in gc.get_objects())
+        held = make()
+        gc.collect()
+        after = Counter(type(each).__name__ for each in gc.get_objects())
+        assert held
+        return Counter({name: (count - before[name]) // 200 for name, count in after.items()})
+
+    place = partition(str(disk))
+    assert +kept(lambda: place.segments) == {"SegmentFiles": 1}
+    assert len(place.segments) == 300
+    assert not +kept(lambda: partition_summary(place))
+    assert +kept(lambda: segments_of(place)) == {"SegmentSummary": 1, "HeaderTotals": 1}
+    (unit,) = units_of([place], Options())
+
+    def checked() -> CheckUnit:
+        list(unit.run(CheckTotals(), lambda size: None))
+        return unit
+
+    assert not +kept(checked)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import NoReturn
 
 import click
@@ -193,7 +193,7 @@ class LsRun:
             assert row.segment.segment.log is not None
             target = names.pop(os.path.basename(row.segment.segment.log.path), None)
             if target is not None:
-                row.segment.segment = replace(row.segment.segment, log=target)
+                row.segment.segment = row.segment.segment.with_log(target)
                 rows.append(row)
         for target in names.values():  # not live segments
             self._on_unreadable(SourceError(_why_unlistable(target.path)))

@@ -153,7 +153,7 @@ def _of_files(here: list[CheckUnit], options: Options, on_unreadable: OnUnreadab
         assert segment.log is not None
         target = requested.pop(os.path.basename(segment.log.path), None)
         if target is not None:
-            kept.append(replace(segment, log=target))
+            kept.append(segment.with_log(target))
     kept += [
         SegmentFiles("", target.name_offset or 0, target) for target in requested.values()
     ]  # .deleted, .swap, .cleaned

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, fields
-from typing import Any
+from dataclasses import dataclass, fields
+from functools import lru_cache
+from typing import Any, TypeVar
 
 from kdump.format.errors import DecodeError
 from kdump.log.untrusted_json import integer, natural, optional_long, text
 
+ValueT = TypeVar("ValueT")
 
-@dataclass
+
+@dataclass(slots=True)
 class HeaderTotals:
     """Totals over the headers of a segment, or of several. Offsets are inclusive, times in epoch ms; None if unknown.
     `records` is None if the count is only inside compressed messages of magic 0 or 1; `uncounted` is the number of
@@ -27,8 +30,8 @@ class HeaderTotals:
     last: int | None = None
     oldest: int | None = None
     newest: int | None = None
-    formats: set[int] = field(default_factory=set)
-    codecs: set[str] = field(default_factory=set)
+    formats: frozenset[int] = frozenset()
+    codecs: frozenset[str] = frozenset()
     partial: bool = False
     torn: int = 0
     junk: int = 0
@@ -39,7 +42,15 @@ class HeaderTotals:
 
     def row(self) -> list[Any]:
         """Return the totals as an object of JSON's types."""
-        return [sorted(value) if isinstance(value, set) else value for value in vars(self).values()]
+        values = [getattr(self, each.name) for each in fields(self)]
+        return [sorted(value) if isinstance(value, frozenset) else value for value in values]
+
+    def used(self, magic: int, codec: str) -> None:
+        """Include a format and a codec."""
+        if magic not in self.formats:
+            self.formats = _shared(self.formats | {magic})
+        if codec not in self.codecs:
+            self.codecs = _shared(self.codecs | {codec})
 
     @classmethod
     def of(cls, row: Any) -> HeaderTotals:
@@ -50,8 +61,8 @@ class HeaderTotals:
                 natural(values[name])
             for name in ("records", "first", "last", "oldest", "newest"):
                 optional_long(values[name])
-            values["formats"] = {integer(each, 0, 2) for each in values["formats"]}
-            values["codecs"] = {text(each) for each in values["codecs"]}
+            values["formats"] = _shared(frozenset(integer(each, 0, 2) for each in values["formats"]))
+            values["codecs"] = _shared(frozenset(text(each) for each in values["codecs"]))
             values["damage"], values["tail"] = text(values["damage"]), text(values["tail"])
             values["partial"] = values["partial"] is True
         except (KeyError, TypeError, ValueError) as error:
@@ -67,8 +78,8 @@ class HeaderTotals:
         self.last = _most(self.last, other.last)
         self.oldest = _least(self.oldest, other.oldest)
         self.newest = _most(self.newest, other.newest)
-        self.formats |= other.formats
-        self.codecs |= other.codecs
+        self.formats = _shared(self.formats | other.formats)
+        self.codecs = _shared(self.codecs | other.codecs)
         self.partial = self.partial or other.partial
         self.torn += other.torn
         self.junk += other.junk
@@ -82,6 +93,12 @@ class HeaderTotals:
             self.oldest = oldest
         if newest >= 0 and (self.newest is None or newest > self.newest):
             self.newest = newest
+
+
+@lru_cache(64)
+def _shared(values: frozenset[ValueT]) -> frozenset[ValueT]:
+    """Return an equal set: the same one for all of a hundred thousand segments."""
+    return values
 
 
 def _least(one: int | None, other: int | None) -> int | None:

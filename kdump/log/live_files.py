@@ -21,6 +21,7 @@ from kdump.log import file_system
 from kdump.log.command_line_paths import existing_paths
 from kdump.log.directory_listing import is_url
 from kdump.log.errors import SourceError, SourceNotFound, went_away
+from kdump.log.first_looks import FirstLooks
 from kdump.log.paths import Target, reject_pipe
 from kdump.log.source import FileSource, Identity, Source, identity_of, open_source
 
@@ -124,28 +125,20 @@ def read_stable(path: str, read: Callable[[], ReadT], failures: type[Exception] 
     return read()
 
 
-def stem(path: str) -> str:
-    """Return the path up to the first dot of the file's name."""
-    directory, slash, name = path.rpartition("/")
-    return directory + slash + name.partition(".")[0]
-
-
 class FileWatch:
     """The files that a conclusion is based on, each with its identity when it was first looked at."""
 
     def __init__(self) -> None:
-        self.first: dict[str, Identity | None] = {}
-        self._siblings: dict[str, list[str]] = {}
+        self.first = FirstLooks()
 
     def look(self, path: str, seen: Identity | None) -> None:
         """Record a file that is looked at. `seen` is None if it was listed, but no longer exists."""
         if path not in self.first:
-            self.first[path] = seen
-            self._siblings.setdefault(stem(path), []).append(path)
+            self.first.add(path, seen)
 
     def siblings(self, path: str) -> list[str]:
         """Return the files looked at that have the same stem as this one: a segment, its indexes and its snapshot."""
-        return self._siblings.get(stem(path), [])
+        return self.first.siblings(path)
 
     def opening(self, opener: Opener) -> Opener:
         """Return an opener that records every file that it opens."""

@@ -27,14 +27,63 @@ NO_SEGMENT = "no segment (<20 digits>.log) in this directory"
 """Reason why a given partition directory cannot be read."""
 
 
-@dataclass
-class SegmentFiles:
-    """A .log (None: it is gone) and its indexes next to it, by kind."""
+Endings = tuple[tuple[str, FileKind], ...]
+"""Endings of the files with one name, and their kinds; segments with the same ones share the tuple."""
 
-    name: str
-    offset: int
-    log: Target | None = None
-    indexes: dict[FileKind, Target] = field(default_factory=dict)
+
+class SegmentFiles:
+    """A .log (None: it is gone) and its indexes next to it, by kind. Of a directory's files, only the name and the
+    endings are kept, because a directory may have 200,000 of them."""
+
+    __slots__ = ("_endings", "_indexes", "_log", "_place", "name", "offset")
+
+    def __init__(
+        self, name: str, offset: int, log: Target | None = None, indexes: dict[FileKind, Target] | None = None
+    ) -> None:
+        self.name, self.offset = name, offset
+        self._log, self._indexes = log, indexes or {}
+        self._place: Target | None = None
+        self._endings: Endings = ()
+
+    @classmethod
+    def of_names(cls, name: str, offset: int, place: Target, endings: Endings) -> SegmentFiles:
+        """Return the files of one name in a directory; `place` has its path and what its files have in common."""
+        found = cls(name, offset)
+        found._place, found._endings = place, endings
+        return found
+
+    @property
+    def log(self) -> Target | None:
+        if self._place is None:
+            return self._log
+        return next((self._target(ending, kind) for ending, kind in self._endings if kind is file_kinds.SEGMENT), None)
+
+    @property
+    def indexes(self) -> dict[FileKind, Target]:
+        if self._place is None:
+            return self._indexes
+        return {kind: self._target(ending, kind) for ending, kind in self._endings if kind is not file_kinds.SEGMENT}
+
+    def with_log(self, log: Target) -> SegmentFiles:
+        """Return the same with another .log."""
+        return SegmentFiles(self.name, self.offset, log, self.indexes)
+
+    def _target(self, ending: str, kind: FileKind) -> Target:
+        assert self._place is not None
+        return self._place._replace(
+            path=os.path.join(self._place.path, self.name + ending), kind=kind, name_offset=self.offset
+        )
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, SegmentFiles):
+            return NotImplemented
+        own, its = ((each.name, each.offset, each.log, each.indexes) for each in (self, other))
+        return own == its
+
+    __hash__ = None  # type: ignore[assignment]
+
+    def __repr__(self) -> str:
+        return f"SegmentFiles({self.name!r}, {self.offset}, {self.log!r}, {self.indexes!r})"
 
 
 @dataclass
@@ -168,7 +217,8 @@ def partition(directory: str, source: str = "") -> PartitionDirectory:
     path = directory if "://" in directory else os.path.abspath(directory)
     match = PARTITION.match(os.path.basename(path.rstrip("/")))
     if match is None:
-        return PartitionDirectory(directory, source or directory, *(remote_partition(path) or (None, None)), state="")
+        topic, number = remote_partition(path) or (None, None)
+        return PartitionDirectory(directory, source or directory, topic, number, "")
     own = match["topic"], int(match["partition"]), match["state"] or ""
     return PartitionDirectory(directory, source or directory, *own)
 
@@ -219,13 +269,22 @@ def _names(packed: bytes) -> Iterator[str]:
 @lru_cache(8)
 def _grouped(path: str, source: str, topic: str | None, number: int | None, names: bytes) -> PartitionFiles:
     found = PartitionFiles()
-    segments: dict[str, SegmentFiles] = {}
+    place = Target(path, None, topic, number, None, source)
+    segments: dict[str, Endings] = {}
     for name in _names(names):
         kind, offset = by_name(name)
-        target = Target(os.path.join(path, name), offset, topic, number, kind, source)
-        _sort_in(found, segments, name, target)
-    for segment in segments.values():
-        if segment.log is not None:
+        if is_live(name) and (kind is file_kinds.SEGMENT or kind in file_kinds.INDEXES):
+            assert kind is not None
+            stem = ENDINGS.sub("", name).partition(".")[0]
+            segments[stem], second = _with(segments.get(stem, ()), name[len(stem) :], kind)
+            if second is not None:  # two files of one base offset, such as a .log and its compressed copy
+                other = os.path.join(path, stem + second)
+                found.others.append(place._replace(path=other, kind=file_kinds.SEGMENT, name_offset=offset))
+        else:
+            _sort_in(found, name, place._replace(path=os.path.join(path, name), kind=kind, name_offset=offset))
+    for stem, endings in segments.items():
+        segment = SegmentFiles.of_names(stem, _base_offset(stem), place, endings)
+        if any(kind is file_kinds.SEGMENT for _, kind in endings):
             found.segments.append(segment)
         else:
             found.orphans.extend(segment.indexes.values())
@@ -234,21 +293,26 @@ def _grouped(path: str, source: str, topic: str | None, number: int | None, name
     return found
 
 
-def _sort_in(files: PartitionFiles, segments: dict[str, SegmentFiles], name: str, target: Target) -> None:
+def _base_offset(stem: str) -> int:
+    return by_name(f"{stem}.log")[1] or 0
+
+
+@lru_cache(256)
+def _with(endings: Endings, ending: str, kind: FileKind) -> tuple[Endings, str | None]:
+    """Return the endings with one more, and the one that is none of them because there are two segments: of these, that
+    which is named .log."""
+    if kind is not file_kinds.SEGMENT:
+        return (*(each for each in endings if each[1] is not kind), (ending, kind)), None
+    others = tuple(each for each in endings if each[1] is not kind)
+    before = next((each[0] for each in endings if each[1] is kind), None)
+    if before is None or ending == ".log":
+        return (*others, (ending, kind)), before
+    return endings, ending
+
+
+def _sort_in(files: PartitionFiles, name: str, target: Target) -> None:
     if not is_live(name):
         (files.others if name.endswith(".deleted") else files.unfinished).append(target)
-    elif target.kind is file_kinds.SEGMENT or target.kind in file_kinds.INDEXES:
-        assert target.kind is not None
-        stem = ENDINGS.sub("", name).partition(".")[0]
-        segment = segments.setdefault(stem, SegmentFiles(stem, target.name_offset or 0))
-        if target.kind is file_kinds.SEGMENT:
-            other: Target | None = target
-            if segment.log is None or name == f"{stem}.log":
-                other, segment.log = segment.log, target
-            if other is not None:  # two files of one base offset, such as a .log and its compressed copy
-                files.others.append(other)
-        else:
-            segment.indexes[target.kind] = target
     elif target.kind is file_kinds.PRODUCER_SNAPSHOT:
         files.snapshots.append(target)
     elif target.kind is file_kinds.KRAFT_SNAPSHOT:

@@ -103,8 +103,7 @@ class RegionTotals:
             found.records = None if batch.recordCount is None else found.records + batch.possible_records
         found.first = base if found.first is None else found.first
         found.last = batch.lastOffset
-        found.formats.add(batch.magic)
-        found.codecs.add(batch.compression)
+        found.used(batch.magic, batch.compression)
         newest = -1 if batch.maxTimestamp is None else batch.maxTimestamp
         stored = not (batch.attributes & NO_FIRST) and batch.recordCount and batch.baseTimestamp is not None
         found.times(batch.baseTimestamp if stored and batch.baseTimestamp is not None else newest, newest)
@@ -117,9 +116,8 @@ class RegionTotals:
     def finished(self) -> HeaderTotals:
         """Return the totals, with formats, codecs and damage completed."""
         found = self.found
-        if self.attributes:
-            found.formats.add(2)
-            found.codecs |= {codec_name(COMPRESSION.of(attributes)) for attributes in self.attributes}
+        for attributes in self.attributes:
+            found.used(2, codec_name(COMPRESSION.of(attributes)))
         unknown = sorted(found.codecs - set(CODECS.values()))
         if unknown and not found.damage:
             found.damage = f"compression {unknown[0]}"

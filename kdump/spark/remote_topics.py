@@ -52,7 +52,7 @@ def id_of(topic: str | None) -> str | None:
 
 def with_name(place: Place, names: Mapping[str, str]) -> Place:
     """Return a partition or file with the name of its topic, if only its ID was known."""
-    if isinstance(place, LogDirectory) or place.topic not in names:
+    if isinstance(place, LogDirectory) or place.topic is None or place.topic not in names:
         return place
     if isinstance(place, PartitionDirectory):
         return replace(place, topic=names[place.topic])

@@ -33,7 +33,7 @@ def _careful(path: str) -> Source:
     return open_source(path, wrap=fault_tolerant)
 
 
-@dataclass
+@dataclass(slots=True)
 class SegmentSummary:
     """A segment and the files with its name. `size`: length of the .log in bytes; `error`: why its headers could not be
     read; `is_deleted`: the file went away in the meantime."""
@@ -217,15 +217,17 @@ def _unreadable(source: Source) -> str:
 def partition_summary(place: PartitionDirectory, clean: bool | None = None) -> PartitionSummary:
     """Return what names and sizes show of a partition directory."""
     facts = PartitionSummary(place, clean=clean)
-    logs = {segment.log: number for number, segment in enumerate(place.segments)}
-    facts.segment_sizes = array("q", bytes(8 * len(logs)))
-    facts.first_offset = place.segments[0].offset if place.segments else None
+    segments = place.segments
+    facts.first_offset = segments[0].offset if segments else None
+    waiting = (segment.log for segment in segments)
+    log = next(waiting, None)
     for target in place.files():
         length, occupied = sizes_of(target.path)
         facts.on_disk += occupied
-        if target in logs:
-            facts.segment_sizes[logs[target]] = length
+        if target == log:  # the segments are listed in this order
+            facts.segment_sizes.append(length)
             facts.size += length
+            log = next(waiting, None)
         elif target.path.endswith(".deleted"):
             facts.deleted += length
         elif not is_live(target.path):

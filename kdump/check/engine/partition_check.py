@@ -134,11 +134,13 @@ class PartitionCheck(Resumable):
 
     def _scanning(self) -> AbstractContextManager[SegmentScans | None]:
         options = self.options
-        targets = [each.log for each in self.partition.segments[self.first :] if each.log is not None]
         deep = not options.headers_only and "records" in options.chosen
         keyed = bool(self.known.compacted)
-        planned = pieces(targets, options.limits, options.window, deep=deep, keyed=keyed)
-        return segment_scans(targets, options.jobs, planned)
+        planned = pieces(self._targets(), options.limits, options.window, deep=deep, keyed=keyed)
+        return segment_scans(self._targets(), options.jobs, planned)
+
+    def _targets(self) -> Iterator[Target]:
+        return (each.log for each in self.partition.segments[self.first :] if each.log is not None)
 
     def state(self) -> str:
         """Return the state left by the segments so far as JSON, without the counts in `totals`. Raises StateError."""

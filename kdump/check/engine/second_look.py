@@ -16,7 +16,8 @@ from kdump.check.finding import INFO, Finding
 from kdump.check.options import Options
 from kdump.check.totals import CheckTotals
 from kdump.log.errors import went_away
-from kdump.log.live_files import PAUSES, FileWatch, identity, is_young, stem
+from kdump.log.first_looks import stem
+from kdump.log.live_files import PAUSES, FileWatch, identity, is_young
 from kdump.log.log_directory import LogDirectory
 from kdump.log.partition_directory import PartitionDirectory
 

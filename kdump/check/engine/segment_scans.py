@@ -11,7 +11,7 @@ from __future__ import annotations
 from array import array
 from bisect import bisect_left
 from collections import deque
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import BrokenExecutor
 from contextlib import closing, contextmanager
 from itertools import chain, islice
@@ -105,7 +105,7 @@ def scan(piece: Piece) -> PieceScan:
         return PieceScan(0, 0, [])
 
 
-def pieces(targets: Sequence[Target], limits: Limits, window: int, *, deep: bool, keyed: bool) -> Iterator[Piece]:
+def pieces(targets: Iterable[Target], limits: Limits, window: int, *, deep: bool, keyed: bool) -> Iterator[Piece]:
     """Yield the pieces of the segments, in order."""
     for each in targets:
         if each.path == "-" or is_url(each.path) or tree_at(each.path) is not None:
@@ -124,7 +124,7 @@ class SegmentScans:
     """Scans of pieces by a pool of worker processes, at most `ahead` of them ahead of the reader."""
 
     def __init__(
-        self, pool: ProcessPoolExecutor, targets: Sequence[Target], planned: Iterator[Piece], ahead: int
+        self, pool: ProcessPoolExecutor, targets: Iterable[Target], planned: Iterator[Piece], ahead: int
     ) -> None:
         self._pool = pool
         self._order = {each.path: number for number, each in enumerate(targets)}
@@ -208,7 +208,7 @@ def _begin(rate: TokenBucket | None) -> None:
 
 
 @contextmanager
-def segment_scans(targets: Sequence[Target], jobs: int, planned: Iterator[Piece]) -> Iterator[SegmentScans | None]:
+def segment_scans(targets: Iterable[Target], jobs: int, planned: Iterator[Piece]) -> Iterator[SegmentScans | None]:
     """Scan pieces in `jobs` processes within the block; None if there are fewer than two, or processes cannot be
     started because disks are full or read-only or there is no /dev/shm."""
     first = list(islice(planned, 2)) if jobs > 1 else []

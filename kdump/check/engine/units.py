@@ -212,7 +212,7 @@ class CheckUnit:
         segment = SegmentFiles("", index.name_offset or 0, None, {index.kind: index})
         here = one_file(index, segment, self.known.state)
         if file_system.isfile(log):
-            segment.log = target(log, source=index.source)
+            here = one_file(index, segment.with_log(target(log, source=index.source)), self.known.state)
             check = PartitionCheck(here, self.known, replace(self.options, only=frozenset({"indexes"})), totals)
             check.on_progress = on_progress
             yield from (finding for finding in check.findings() if finding.file == index.path)

@@ -86,7 +86,7 @@ def _use_given_paths(made: ReindexInput) -> None:
     segments = []
     for segment in made.partition.segments:
         file = given.get(os.path.basename(segment.log.path)) if segment.log is not None else None
-        segments.append(segment if file is None else replace(segment, log=file))
+        segments.append(segment if file is None else segment.with_log(file))
     live = {os.path.basename(segment.log.path): segment for segment in segments if segment.log is not None}
     made.named = [live.get(os.path.basename(segment.log.path), segment) for segment in made.named if segment.log]
     made.partition = made.partition.with_segments(segments)
