@@ -1192,3 +1192,30 @@ def test_what_is_damaged_in_a_bundle_is_read_again(tmp_path: Path) -> None:
     assert (
         next(out.rglob("*" + CONTAINER)).read_bytes() == next(bundled(disk, tmp_path / "c").rglob("*.kdb")).read_bytes()
     )
+
+
+@pytest.mark.usefixtures("_no_clock")
+@pytest.mark.parametrize(
+    "command",
+    [
+        "ls",
+        "inspect",
+        "verify",
+        "stats",
+        "transactions",
+        "producers",
+        "groups",
+        "cluster",
+        "retention",
+        "restart-plan",
+        "space",
+        "doctor",
+    ],
+)
+def test_a_packed_bundle_answers_as_the_directory(command: str, tmp_path: Path) -> None:
+    disk = DISKS / "kafka-4.3" / "clean-1"
+    made = bundled(disk, tmp_path / "one.dir", "--tar", str(tmp_path / "one.tar"))
+    here = answer(made, (command,))
+    there = answer(tmp_path / "one.tar", (command,))
+    assert here[1]
+    assert json.loads(json.dumps(there).replace("one.tar", "one.dir")) == list(here)

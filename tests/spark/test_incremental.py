@@ -582,6 +582,20 @@ def test_a_killed_task_leaves_what_it_had(tmp_path: Path, still: pytest.MonkeyPa
     assert rows(out) == rows(tmp_path / "scratch")
 
 
+def test_left_over_files_of_a_killed_scan_are_swept(tmp_path: Path) -> None:
+    disk, out = a_disk(tmp_path), tmp_path / "out"
+    run(disk, out)
+    files = sorted(path.relative_to(out) for path in out.rglob("*") if path.is_file())
+    for directory in ("batches", "segments", "findings", "_kdump/units"):
+        (out / directory / f".0123-0-0.parquet.{os.getpid()}").write_bytes(b"cut")
+        (out / directory / ".0123-0-0.parquet").write_bytes(b"cut")
+        (out / directory / "0123-0-0.parquet").write_bytes(b"cut")
+    (out / "_kdump" / "runs" / "0123").mkdir(parents=True)
+    (out / "_kdump" / "runs" / "0123" / "0-0").write_bytes(b"cut")
+    run(disk, out)
+    assert sorted(path.relative_to(out) for path in out.rglob("*") if path.is_file()) == files
+
+
 def test_a_result_of_an_earlier_version_is_not_mixed_with_this_one(tmp_path: Path) -> None:
     old = tmp_path / "out" / UNITS / "0123.json"
     old.parent.mkdir(parents=True)
