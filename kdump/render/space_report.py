@@ -3,6 +3,7 @@ other values of retention, and what must stay."""
 
 from __future__ import annotations
 
+import os
 from typing import Any
 
 from kdump.forensics.space import answers
@@ -46,13 +47,16 @@ TITLES = {
     "oldestSegments": "remove segments that are due, so that the broker can start",
 }
 NEEDS = {"stopped": "broker stopped", "running": "broker running", "any": "broker stopped or running"}
+FOREIGN = "not Kafka's"
+NAMED = 3
+"""Maximum number of files that are not Kafka's which are named."""
 PARTS = (
     ("live partitions", "liveBytes"),
     ("deleted", "deletedBytes"),
     ("stray", "strayBytes"),
     ("future", "futureBytes"),
     ("metadata log", "metadataBytes"),
-    ("not Kafka's", "otherBytes"),
+    (FOREIGN, "otherBytes"),
     ("files with further hard links", "linkedBytes"),
     ("outside these directories", "elsewhere"),
 )
@@ -142,9 +146,15 @@ class SpaceReport(Sink[Any]):
         parts = [(name, sum(getattr(each, key) or 0 for each in directories)) for name, key in PARTS]
         # All directories of one file system state the same number.
         elsewhere = {each.mount or each.path: each.elsewhere or 0 for each in directories}
-        parts[-1] = (parts[-1][0], sum(elsewhere.values()))
+        outside = (PARTS[-1][0], sum(elsewhere.values()))
         self._title("what fills it")
-        self._line("  " + ", ".join(f"{name} {size_text(size)}" for name, size in parts if size), indent=2)
+        largest = sorted(parts[:-1], key=lambda each: -each[1])
+        texts = [
+            f"{name} {size_text(size)}{self._named() if name == FOREIGN else ''}"
+            for name, size in (*largest, outside)
+            if size
+        ]
+        self._line("  " + ", ".join(texts), indent=2)
         topics: list[SpaceTopic] = self.found.get(SpaceTopic, [])
         if not topics:
             return
@@ -165,6 +175,13 @@ class SpaceReport(Sink[Any]):
         for each in topics:
             table.add(each)
         table.flush()
+
+    def _named(self) -> str:
+        """Return the names of files that are not Kafka's, which a step moves away."""
+        paths = [path for each in self.found.get(SpaceStep, []) if each.step == "otherFiles" for path in each.paths]
+        names = [printable(path_text(os.path.basename(path))) for path in paths[:NAMED]]
+        more = f" and {len(paths) - NAMED:,} more" if len(paths) > NAMED else ""
+        return f" ({', '.join(names)}{more})" if names else ""
 
     def _steps(self, summary: SpaceSummary) -> None:
         steps: list[SpaceStep] = self.found.get(SpaceStep, [])
@@ -200,6 +217,8 @@ class SpaceReport(Sink[Any]):
                 self.output.line(self.paint("       " + printable(path_text(each.undo)), "dim"))
             if len(lines) > len(shown):
                 self._line(f"       … and {len(lines) - len(shown):,} more lines (--full)")
+        if steps and summary.broker == answers.STOPPED and not summary.missingToStart:
+            self._line("  Then see in kdump restart-plan what a startup does, and start the broker.", indent=2)
 
     def _candidates(self) -> None:
         found: list[SpaceCandidate] = self.found.get(SpaceCandidate, [])
