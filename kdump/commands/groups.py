@@ -44,6 +44,7 @@ from kdump.state.internal_records import ROOM_ALONE
 from kdump.state.lag import CommittedPosition, LagContext, SharePosition
 from kdump.state.log_offsets import LogOffsetsByPartition, log_end
 from kdump.state.metadata import read_metadata
+from kdump.state.newest_metadata import newest_metadata
 from kdump.state.read_groups import CoordinatorLog, merged, newest, read_groups
 
 SINGLE = "add --offsets or --members"
@@ -172,9 +173,7 @@ class GroupsCommand:
             self.sink.end()
             return
         disks = LogOffsetsByPartition(directories, self.limits)
-        found = [read_metadata(each.path, self.limits) for each in directories]
-        known = [each for each in found if each is not None and each.topics]
-        metadata = max(known, key=lambda each: each.end_offset, default=None)
+        _, metadata = newest_metadata((each.path, read_metadata(each.path, self.limits)) for each in directories)
         context = LagContext(disks, metadata, is_now=self.moment == AsOf())
         history = self._history(logs, context) if self.options.state.history else None
         total = sum(file_system.getsize(path) for log in logs for path in log.segments if file_system.isfile(path))

@@ -30,6 +30,7 @@ from kdump.log.source import Identity
 from kdump.state.directory_summary import had_clean_shutdown
 from kdump.state.metadata import read_metadata
 from kdump.state.metadata_image import MetadataImage
+from kdump.state.newest_metadata import newest_metadata
 from kdump.state.siblings import same_broker, unlisted, with_node_id
 from kdump.state.small_files import properties
 
@@ -126,12 +127,9 @@ class Disks:
     def metadata(self) -> tuple[str, MetadataImage | None]:
         """Return the newest copy of the metadata with topics, and the path of its log directory; "" and None if there
         is none."""
-        newest, source = None, ""
-        for directory in self.directories:
-            found = self.metadata_of(directory.path, self.options.limits)
-            if found is not None and found.topics and (newest is None or found.end_offset > newest.end_offset):
-                newest, source = found, directory.path
-        return source, newest
+        paths = (each.path for each in self.directories)
+        source, newest = newest_metadata((path, self.metadata_of(path, self.options.limits)) for path in paths)
+        return (source, newest) if newest is not None and newest.topics else ("", None)
 
     def note_listing(self, path: str, seen: SeenDirectory) -> None:
         """Use what a startup's prediction has listed of a partition, so that it is not listed again."""

@@ -16,6 +16,7 @@ from kdump.log.paths import UnlistedCollector
 from kdump.log.region import Limits
 from kdump.state.metadata import read_metadata
 from kdump.state.metadata_image import MetadataImage
+from kdump.state.newest_metadata import newest_metadata
 from kdump.state.siblings import with_node_id
 from kdump.state.small_files import properties
 
@@ -50,7 +51,8 @@ def brokers(paths: Iterable[str], limits: Limits) -> Brokers:
     nodes = {each.node for each in found if each.node is not None}
     if len(nodes) < 2 or len({each.cluster for each in found if each.cluster}) != 1:
         return Brokers({-1: [each.path for each in found]}, None, "")
-    metadata, source = _newest(found, limits)
+    places = (place for each in found for place in each.places)
+    source, metadata = newest_metadata((place, read_metadata(place, limits)) for place in places)
     registered = {} if metadata is None else metadata.broker_directories
     of_directory = {directory: node for node, each in registered.items() for directory in each}
     groups: dict[int, list[str]] = {}
@@ -83,13 +85,3 @@ def _directory(path: str) -> _Directory:
         return _Directory(path, places)
     ids = with_node_id(properties(here[0].files.get("meta.properties")))
     return _Directory(path, places, ids.get("cluster.id"), parse_int(ids.get("node.id")), ids.get("directory.id"))
-
-
-def _newest(found: list[_Directory], limits: Limits) -> tuple[MetadataImage | None, str]:
-    """Return the metadata with the highest end offset, one at a time in memory, and where it is."""
-    newest: tuple[MetadataImage | None, str] = None, ""
-    for place in (place for each in found for place in each.places):
-        metadata = read_metadata(place, limits)
-        if metadata is not None and (newest[0] is None or metadata.end_offset > newest[0].end_offset):
-            newest = metadata, place
-    return newest

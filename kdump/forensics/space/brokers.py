@@ -17,6 +17,7 @@ from kdump.log.region import Limits
 from kdump.state.identity import meta_properties
 from kdump.state.metadata import read_metadata
 from kdump.state.metadata_image import MetadataImage
+from kdump.state.newest_metadata import newest_metadata
 from kdump.state.siblings import with_node_id
 
 
@@ -60,12 +61,6 @@ def read_brokers(paths: Iterable[str], limits: Limits, on_unreadable: OnUnreadab
             broker.directories.append(directory)
             broker.ids.append(ids)
     for broker in found.values():
-        copies = (read_metadata(each.path, limits) for each in broker.directories)
-        broker.metadata = newest_metadata(copies)
+        paths = (each.path for each in broker.directories)
+        _, broker.metadata = newest_metadata((path, read_metadata(path, limits)) for path in paths)
     return list(found.values())
-
-
-def newest_metadata(copies: Iterable[MetadataImage | None]) -> MetadataImage | None:
-    """Return the copy with the highest end offset, those without topics last; None if there is none."""
-    some = [each for each in copies if each is not None]
-    return max(some, key=lambda each: (bool(each.topics), each.end_offset), default=None)

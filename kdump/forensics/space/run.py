@@ -17,7 +17,7 @@ from kdump.forensics.space.answers import (
     SpaceTopic,
 )
 from kdump.forensics.space.broker_disks import BrokerDisks
-from kdump.forensics.space.brokers import newest_metadata, read_brokers
+from kdump.forensics.space.brokers import read_brokers
 from kdump.forensics.space.build_answers import directory_answer, summary_answer, topic_answer
 from kdump.forensics.space.choose_retention import LowerRetention
 from kdump.forensics.space.choose_steps import ordered, steps_for_goal
@@ -35,6 +35,7 @@ from kdump.forensics.space.startup_steps import startup_steps, uncertain_segment
 from kdump.log.errors import OnUnreadable, SourceError, raise_error
 from kdump.log.mounts import mount_bundles, takes_bundles
 from kdump.state.metadata_image import MetadataImage
+from kdump.state.newest_metadata import newest_metadata
 
 SpaceAnswer = SpaceDirectory | SpaceTopic | SpaceCandidate | SpaceStep | SpaceKept | SpaceSummary
 
@@ -114,7 +115,8 @@ class _SpaceRun:
             if each.cluster_id != self.broker.cluster_id or each.node_id == self.broker.node_id:
                 where = each.directories[0].path
                 raise SourceError(f"--with {where}: not a log directory of another broker of the same cluster")
-        self.metadata: MetadataImage | None = newest_metadata(each.metadata for each in (self.broker, *self.others))
+        self.metadata: MetadataImage | None
+        _, self.metadata = newest_metadata(("", each.metadata) for each in (self.broker, *self.others))
         self.opened = OpenedFiles()
 
     def count_unread(self, error: SourceError) -> None:
