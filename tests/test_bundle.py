@@ -40,6 +40,7 @@ from kdump.log import file_system
 from kdump.log.bundle_index import MAX_FILES, Block
 from kdump.log.bundle_names import CONTAINER, MANIFEST, container_name
 from kdump.log.bundle_tree import open_bundle
+from kdump.log.low_impact_reads import bytes_read
 from kdump.log.mounts import unmount_bundles
 from kdump.log.region import Limits
 from kdump.log.region_totals import RegionTotals
@@ -703,6 +704,44 @@ def test_a_second_run_reads_what_has_changed(tmp_path: Path) -> None:
     assert set(before) - set(after) == {container_name("users-0")}
     fresh = bundled(disk, tmp_path / "fresh")
     assert {path.name: path.read_bytes() for path in fresh.rglob("*" + CONTAINER)} == after
+
+
+@pytest.mark.parametrize("depth", ["headers", "crc", "records"])
+def test_a_second_run_reads_no_segment_again(depth: str, tmp_path: Path) -> None:
+    """Nor if the file system has allocated more space for it since: it does so when it writes its cache to the disk."""
+    partition = tmp_path / "orders-0"
+    partition.mkdir()
+    zeros = 1 << 20
+    batches = b"".join(one(bytes(150), offset) for offset in range(5000))
+    for base in (0, 5000):
+        with (partition / f"{base:020}.log").open("wb") as file:
+            file.write(batches if base == 0 else one(b"value", base))
+            file.truncate(file.tell() + zeros)
+    aged(partition)
+    out = tmp_path / "b"
+    sizes = [_bytes_read_for(partition, out, depth) for _ in range(2)]
+    assert sizes[0] > len(batches) // 10
+    assert sizes[1] < 1000
+    last = partition / f"{5000:020}.log"
+    before = last.stat()
+    with last.open("r+b") as file:
+        file.seek(-zeros, os.SEEK_END)
+        file.write(bytes(zeros))
+    aged(partition)
+    now = last.stat()
+    assert (now.st_size, now.st_ino) == (before.st_size, before.st_ino)
+    assert now.st_blocks > before.st_blocks
+    assert _bytes_read_for(partition, out, depth) < 1000
+    bundled(partition, tmp_path / "fresh", "--depth", depth)
+    same = [next((path / "0").glob("*" + CONTAINER)).read_bytes() for path in (out, tmp_path / "fresh")]
+    assert same[0] == same[1]
+
+
+def _bytes_read_for(partition: Path, out: Path, depth: str) -> int:
+    """Return how many bytes of files `kdump bundle` reads."""
+    before = bytes_read()
+    bundled(partition, out, "--depth", depth)
+    return bytes_read() - before
 
 
 def test_a_file_that_changes_again_at_once_is_read_again(tmp_path: Path) -> None:

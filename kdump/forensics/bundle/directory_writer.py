@@ -169,7 +169,7 @@ class DirectoryWriter:
         try:
             for name, file in self._files():
                 kept = self._kept(file)
-                if kept is None:
+                if kept is None or (kept.status, kept.followed) != (file.status, file.followed):
                     return False
                 if kept.refused:
                     refused.append((name, kept))
@@ -194,13 +194,13 @@ class DirectoryWriter:
         return False
 
     def _kept(self, file: StoredFile) -> StoredFile | None:
-        """Return the file in the bundle if it has not changed since. Raises DecodeError."""
+        """Return the file in the bundle if its contents have not changed since. Raises DecodeError."""
         if self.before is None:
             return None
         old = self.before.directory.find(file.name)
         if old is None or (old.error is not None and not old.refused):
             return None
-        if (old.status, old.target, old.followed) != (file.status, file.target, file.followed):
+        if _lasting(old) != _lasting(file):
             return None
         is_old = file.seen is None or file.is_directory or file.seen.mtimeNs + YOUNG < self.before.written
         return old if is_old else None
@@ -230,7 +230,7 @@ class DirectoryWriter:
             sums = self._sums(old, reader)
             if sums is not None and newest_before(sums) != self._newest_before(file):
                 return None
-            copied = copied_file(old, reader, container)
+            copied = copied_file(old, reader, container)._replace(status=file.status, followed=file.followed)
             if isinstance(copied.contents, Log):
                 self.on_progress(copied.contents.size)
             if sums is not None and _is_live_segment(file):
@@ -402,6 +402,13 @@ def _with_size(file: StoredFile, size: int) -> StoredFile:
     if file.followed is not None:
         return file._replace(followed=file.followed._replace(size=size))
     return file._replace(status=file.status._replace(size=size))
+
+
+def _lasting(file: StoredFile) -> tuple[FileStatus, str | None, FileStatus | None]:
+    """Return the status of a file without what it occupies, which changes when a file system writes its cache to the
+    disk, and the times do not."""
+    followed = None if file.followed is None else file.followed._replace(allocated=0)
+    return file.status._replace(allocated=0), file.target, followed
 
 
 def _is_live_segment(file: StoredFile) -> bool:
