@@ -153,6 +153,19 @@ def test_filters_and_order(tmp_path: Path) -> None:
     assert rows == [["lag", "group"], ["10", "g0"], ["9", "g1"], ["8", "g2"]]
 
 
+@pytest.mark.parametrize("damaged", [1, 2, 9, 20])
+def test_the_end_of_a_log_that_ends_with_damage(damaged: int, tmp_path: Path) -> None:
+    """Its end is after the last valid batch, as after a recovery, whatever follows: else the offset looks unusable."""
+    root = disk(tmp_path, commit("g", "t", 0, 5))
+    (root / "t-0").mkdir()
+    whole = b"".join(batch([record(value=b"v")], offset=n) for n in range(10 + damaged))
+    parts = split(whole)
+    broken = [part[:-1] + bytes([part[-1] ^ 1]) for part in parts[10:]]
+    (root / "t-0" / LOG).write_bytes(b"".join([*parts[:10], *broken, bytes(4096)]))
+    (found,) = (each for each in objects(root) if each["type"] == "groupOffset")
+    assert (found["logEndOffset"], found["lag"], found["remark"]) == (10, 5, "")
+
+
 def test_a_history_shows_whose_offset_went_back(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """At 80 columns, too: the group and the move are what one looks for."""
     root = disk(tmp_path, commit("reader", "t", 0, 300), commit("reader", "t", 0, 42), commit("reader", "t", 0, 50))

@@ -227,7 +227,8 @@ class RestartReport(Sink[PlanAnswer]):
             self._text(f"{' and '.join(parts)}: no losses (--all)")
         new = sum(each.newPartitions for each in plan.directories)
         if new:
-            text = f"{count_text(new, 'partition')} that the metadata assigns to the broker and that it never had"
+            what = "that the metadata assigns to the broker, with neither a directory nor a checkpointed offset here"
+            text = f"{count_text(new, 'partition')} {what}"
             self._text(f"{text}: created with empty logs")
 
     def _steps(self, plan: RestartPlan) -> None:

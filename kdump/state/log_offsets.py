@@ -11,10 +11,14 @@ from typing import NamedTuple
 from kdump.log.errors import SourceError, unread
 from kdump.log.log_directory import LogDirectory
 from kdump.log.partition_directory import PartitionDirectory
+from kdump.log.paths import Target
 from kdump.log.region import Batch, Limits
 from kdump.log.region_scan import RegionScan
 from kdump.log.selection import Selection
 from kdump.state.small_files import offsets
+
+LOOKED_BACK = 4096
+"""Number of regions from the end of a segment in which its last valid batch is looked for."""
 
 
 class LogOffsets(NamedTuple):
@@ -82,20 +86,32 @@ def log_end(partition: PartitionDirectory, limits: Limits, problems: list[str]) 
     has no valid batch. Returns 0 if none can be opened, None if there are no segments."""
     for segment in reversed(partition.segments):
         assert segment.log is not None
-        scan = RegionScan(Selection(), limits)
         try:
-            window = scan.open(segment.log)
+            end = _end_of(segment.log, limits)
         except SourceError as error:
             problems.append(unread(error))
             continue
-        try:
-            for region, _ in reversed(scan.last(segment.log, window, 1)):
-                if isinstance(region, Batch) and region.crcValid:
-                    return region.lastOffset + 1
-        except SourceError as error:
-            problems.append(unread(error))
-        finally:
-            window.source.close()
+        if end is not None:
+            return end
         if segment.offset:
             return segment.offset  # an empty segment: the broker has rolled, and written nothing yet
     return 0 if partition.segments else None
+
+
+def _end_of(segment: Target, limits: Limits) -> int | None:
+    """Return the offset after the last valid batch of a segment; None if there is none among its last LOOKED_BACK
+    regions. Damaged batches and zeros may follow it."""
+    count = 1
+    while True:
+        scan = RegionScan(Selection(), limits)
+        window = scan.open(segment)
+        try:
+            found = scan.last(segment, window, count)
+        finally:
+            window.source.close()
+        for region, _ in reversed(found):
+            if isinstance(region, Batch) and region.crcValid:
+                return region.lastOffset + 1
+        if not found or found[0][0].position == 0 or count >= LOOKED_BACK:
+            return None
+        count *= 8

@@ -193,7 +193,7 @@ class GroupsExamination:
             "warning",
             "group-offsets-went-back",
             self._source(),
-            "committed offsets went back: they were reset",
+            "committed offsets went back, by a reset or by a commit",
             group=group,
             impact="the records in between were read, or will be read, again",
             evidence=tuple(evidence),
