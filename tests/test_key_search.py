@@ -120,3 +120,42 @@ def test_zeros_contain_no_key(tmp_path: Path, form: list[str]) -> None:
     for offsets, status in (([], 2), (["--offset", "250.."], 2), (["--offset", "..60"], 1)):
         log.write_bytes(data + data[540:600])
         assert run("inspect", log, "--key", "nobody", *form, *offsets).exit_code == status
+
+
+@pytest.mark.parametrize("form", FORMS, ids=" ".join)
+@pytest.mark.parametrize(
+    "search", [["--key", "u7"], ["--key-regex", "^u7$"], ["--key", "u7", "--offset", "246"]], ids=" ".join
+)
+def test_a_bit_flipped_in_the_key_is_not_taken_for_absence(disk: Path, form: list[str], search: list[str]) -> None:
+    """All records of the batch decode, and none has the key: only the checksum tells that one of them had it."""
+    damaged = disk / "users-0" / f"{0:020}.log"
+    data = bytearray(damaged.read_bytes())
+    data[data.index(b"u7")] ^= 2
+    damaged.write_bytes(data)
+    result = run("inspect", damaged, *search, *form)
+    assert result.exit_code == 2
+    assert f"NOT SEARCHED: 1 damaged batch of 563 bytes ({damaged} at byte 540)" in result.stderr
+    assert "kdump: nothing matches in what could be searched: 1 file, 9 batches" in result.stderr
+
+
+def test_segments_in_remote_storage_without_a_topic_name_are_not_taken_for_other_topics(tmp_path: Path) -> None:
+    """Some plugins of remote storage have only the topic ID in the path: any topic may be the one that is searched."""
+    topic_id = "wAa01FzqTkayNnf6QOm_2w"
+    stored = tmp_path / topic_id / "0" / f"{0:020}-PYLQAkwIRYKEnzbu2TPAqw.log"
+    stored.parent.mkdir(parents=True)
+    shutil.copy(segment("clean-1/users-0"), stored)
+    live = tmp_path / "disk" / "users-0"
+    shutil.copytree(segment("clean-1/users-0").parent, live)
+    result = run("inspect", tmp_path, "--topic", "users", "--key", "nobody")
+    assert result.exit_code == 2
+    assert f"NOT SEARCHED: 1 segment whose path has only a topic ID, {topic_id}" in result.stderr
+    assert "nothing matches in what could be searched: 2 files" in result.stderr
+    assert "NOT SEARCHED" in run("inspect", tmp_path, "--topic", "users", "--key", "u7").stderr, "there may be more"
+    both = run("inspect", tmp_path, "--topic", "users", "--topic", topic_id, "--key", "nobody")
+    assert (both.exit_code, "NOT SEARCHED" in both.stderr) == (1, False)
+
+
+def test_a_topic_that_is_not_there_is_not_searched(disk: Path) -> None:
+    """If one of several patterns matches no topic, nothing can be said of it."""
+    assert run("inspect", disk, "--topic", "users", "--key", "nobody").exit_code == 1
+    assert run("inspect", disk, "--topic", "users", "--topic", "usres", "--key", "nobody").exit_code == 2

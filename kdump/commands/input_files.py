@@ -16,6 +16,7 @@ from kdump.log.live_files import open_target
 from kdump.log.paths import Target, is_live, targets
 from kdump.log.paths import target as target_of
 from kdump.log.region_scan import RegionScan
+from kdump.log.remote_paths import nameless_topic
 from kdump.log.search_coverage import SearchCoverage
 from kdump.log.source import FileSource
 from kdump.log.unreadable_paths import failures, same_failure
@@ -171,9 +172,18 @@ class Files:
                     all_files=self.all_files,
                     on_other=self._left_out if self.coverage is not None else None,
                 )
-                yield from self._in_range([each for each in found if each.topic is None or self.of_topic(each.topic)])
+                yield from self._in_range([each for each in found if self._is_selected(each)])
             except SourceError as error:
                 self.report_unreadable(error)
+
+    def _is_selected(self, target: Target) -> bool:
+        if target.topic is None or self.of_topic(target.topic):
+            return True
+        if self.coverage is not None:
+            path = target.path if "://" in target.path else os.path.abspath(target.path)
+            if nameless_topic(os.path.dirname(path)) == target.topic:
+                self.coverage.without_topic_name(target.topic)
+        return False
 
     def _left_out(self, path: str) -> None:
         """Count a file in a directory that is not read, if it may contain what is searched."""

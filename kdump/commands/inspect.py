@@ -212,7 +212,9 @@ def command(options: InspectOptions) -> None:
             show.extract(options.extract)
         else:
             show.run()
-        return show.status
+        is_unmatched = of_topic.is_named and any(of_topic.unmatched())
+        status = show.status
+        return 2 if status == 1 and is_unmatched else status
 
     exit_with(run)
 

@@ -33,3 +33,10 @@ def remote_partition(directory: str) -> RemotePartition | None:
         return RemotePartition(match["topic"], int(match["partition"]))
     match = _ABOVE.fullmatch(os.path.basename(above)) if _NUMBER.fullmatch(name) else None
     return RemotePartition(match["topic"] or match["id"], int(name)) if match else None
+
+
+def nameless_topic(directory: str) -> str | None:
+    """Return the topic ID if the path of a directory in remote storage has only that, and not the topic's name."""
+    found = remote_partition(directory)
+    above = os.path.basename(os.path.dirname(directory.rstrip("/")))
+    return found.topic if found is not None and found.topic == above else None

@@ -23,7 +23,8 @@ class SearchCoverage:
     """Files with batches that were read."""
     damaged: int = 0
     damaged_bytes: int = 0
-    """Batches that are damaged, so that not all of their records could be compared."""
+    """Batches that are damaged: not all of their records could be compared, or, if only the checksum does not match,
+    not necessarily as they were written."""
     damaged_at: str = ""
     """The first of them, as "FILE at byte N"."""
     regions: int = 0
@@ -31,6 +32,11 @@ class SearchCoverage:
     """Regions without a readable batch, except for zeros."""
     left_over: int = 0
     """.deleted, .swap and .cleaned segments that were not asked for."""
+    nameless: int = 0
+    """Segments in remote storage that were left out because --topic does not match the topic ID, all that their path
+    has."""
+    topic_ids: dict[str, None] = field(default_factory=dict)
+    """The first MAX_LISTED + 1 of these topic IDs."""
     others: int = 0
     """Files that are not Kafka's, in directories whose other files were all asked for."""
     others_listed: list[str] = field(default_factory=list)
@@ -42,9 +48,15 @@ class SearchCoverage:
         if len(self.others_listed) <= MAX_LISTED:
             self.others_listed.append(path)
 
+    def without_topic_name(self, topic_id: str) -> None:
+        """Count a segment of a topic that may be one of those selected."""
+        self.nameless += 1
+        if len(self.topic_ids) <= MAX_LISTED:
+            self.topic_ids[topic_id] = None
+
     def batch(self, path: str, batch: Batch, rows: int) -> None:
         """Count a batch that was compared; `rows`: how many rows were shown of it."""
-        if not batch.problems:
+        if not batch.problems and batch.crcValid:
             self.matched = self.matched or rows > 0
             return
         if not self.matched:
@@ -62,7 +74,7 @@ class SearchCoverage:
     @property
     def is_complete(self) -> bool:
         """True if all that was asked for was searched, apart from files that cannot be opened."""
-        return not (self.damaged or self.regions or self.others)
+        return not (self.damaged or self.regions or self.nameless or self.others)
 
     def result(self, batches: int | None, *, is_complete: bool) -> str:
         """Return the sentence for a search without a match in this number of batches, if it is known."""
@@ -81,6 +93,11 @@ class SearchCoverage:
         if self.regions:
             many = count_text(self.regions, "region")
             found.append(f"{many} of {size_text(self.region_bytes)} without a readable batch")
+        if self.nameless:
+            many = count_text(self.nameless, "segment")
+            ids = list(self.topic_ids)
+            more = " and others" if len(ids) > MAX_LISTED else ""
+            found.append(f"{many} whose path has only a topic ID, {', '.join(ids[:MAX_LISTED])}{more}")
         if self.others:
             more = f" and {self.others - MAX_LISTED:,} more" if self.others > MAX_LISTED else ""
             many = count_text(self.others, "file that is", "files that are")

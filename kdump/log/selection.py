@@ -200,7 +200,7 @@ class Selection:
         answer = self.batch(batch)
         if answer != MAYBE:
             return answer == YES
-        return any(True for _ in self.records(batch)) or bool(batch.problems)
+        return any(True for _ in self.records(batch)) or bool(batch.problems) or not batch.crcValid
 
 
 def _longs(limits: Range) -> tuple[int, int]:
