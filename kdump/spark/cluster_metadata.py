@@ -10,7 +10,6 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from kdump.format.numbers import parse_long
-from kdump.log.log_directory import LogDirectory, directory_at
 from kdump.render.escape import path_text
 from kdump.spark.arrow import plain
 from kdump.spark.arrow_types import TYPES
@@ -39,23 +38,26 @@ ROWS = 4096
 
 
 class ClusterTask(NamedTuple):
-    """The input of a task: the log directories of a cluster, without copies. `cluster`: cluster.id, None if unknown;
-    `stem`: name of the file to write."""
+    """The input of a task. `stem`: name of the file to write; `cluster`: cluster.id, None if unknown; `source`: then
+    the log directory that stands for it; `path`: the log directory with the newest copy of its metadata, None if none
+    has topics in it."""
 
     store: Store
     stem: str
     cluster: str | None
-    paths: tuple[str, ...]
+    source: str | None
+    path: str | None
     reading: TaskReadLimits
 
 
 def read_cluster(task: ClusterTask) -> None:
     """Read the metadata of a cluster, and write what it says of partitions. Raises StoreError."""
     task.reading.apply()
-    mount_for_task(task.paths)
-    found = (directory_at(path) for path in task.paths)
-    metadata = _metadata([each for each in found if isinstance(each, LogDirectory)])
-    source = None if task.cluster is not None else path_text(task.paths[0])
+    metadata = None
+    if task.path is not None:
+        mount_for_task([task.path])
+        metadata = read_metadata(task.path)
+    source = None if task.source is None else path_text(task.source)
     write_columns(
         task.store,
         f"{CLUSTERS}/{task.stem}.parquet",
@@ -97,16 +99,6 @@ def write_columns(store: Store, name: str, schema: pa.Schema, rows: Iterator[dic
             if len(held) >= ROWS:
                 write()
         write()
-
-
-def _metadata(directories: list[LogDirectory]) -> MetadataImage | None:
-    """Return the metadata with the highest end offset; None if no directory has topics in its metadata."""
-    newest_image: MetadataImage | None = None
-    for each in directories:
-        read = read_metadata(each.path)
-        if read is not None and read.topics and (newest_image is None or read.end_offset > newest_image.end_offset):
-            newest_image = read
-    return newest_image
 
 
 def _retention(metadata: MetadataImage, topic: str) -> int | None:

@@ -53,8 +53,8 @@ class ScanOptions:
 
 @dataclass
 class ScanResult:
-    """Outcome of a scan: its sources, its packs, and the numbers of units that were read, unchanged (`kept`) or no
-    longer there (`gone`)."""
+    """Outcome of a scan: its sources, its packs, the numbers of units that were read, unchanged (`kept`) or no longer
+    there (`gone`), and the log directories with the newest copy of a cluster's metadata (`metadata`)."""
 
     sources: Sources
     packs: list[Pack]
@@ -65,6 +65,7 @@ class ScanResult:
     """How many of the units in `read` were read from a later segment than the first."""
     kept: int = 0
     gone: int = 0
+    metadata: frozenset[str] = frozenset()
 
 
 def scan(
@@ -117,6 +118,7 @@ def scan(
         continued=sum(result.continued for result in results),
         kept=sum(plan.kept for plan in plans),
         gone=sum(plan.gone for plan in plans),
+        metadata=sources.newest({path: end for plan in plans for path, end in plan.metadata.items()}),
     )
 
 

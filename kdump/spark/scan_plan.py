@@ -3,7 +3,7 @@ have read, and writes the chunks that other tasks read."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
@@ -12,6 +12,7 @@ from kdump.check.options import Options
 from kdump.log.internal_topics import METADATA_TOPIC
 from kdump.log.log_directory import LogDirectory
 from kdump.log.partition_directory import PartitionDirectory, partition
+from kdump.log.region import Limits
 from kdump.spark.bundles import content_of, mount_for_task
 from kdump.spark.disk_identity import DiskIdentity
 from kdump.spark.file_stamps import file_stamp
@@ -27,6 +28,8 @@ from kdump.spark.store import OWN, Store, key_of
 from kdump.spark.table_plan import parts_of, slimmed
 from kdump.spark.tables import OF_TOPICS, RECORDS, SparkTable
 from kdump.spark.unit_read import UnitJob
+from kdump.state.metadata import ReadMetadata, read_metadata
+from kdump.state.metadata_image import MetadataImage
 from kdump.version import __version__
 
 SMALL = 64 * 1024 * 1024
@@ -54,13 +57,15 @@ class GroupTask:
 
 class GroupPlan(NamedTuple):
     """A plan: chunks to read, packs that stay as they are, and a pack that is already written, with the roots of log
-    directories. `kept`: number of units that are unchanged; `gone`: number of those that are no longer there."""
+    directories. `kept`: number of units that are unchanged; `gone`: number of those that are no longer there;
+    `metadata`: the end offset of the metadata log in each log directory that has one with topics, by path."""
 
     chunks: list[ChunkFile]
     packs: list[Pack]
     written: ChunkResult | None
     kept: int
     gone: int
+    metadata: dict[str, int]
 
 
 Entry = dict[str, Any]
@@ -94,6 +99,27 @@ class _Earlier:
         return job
 
 
+class _MetadataLogs:
+    """Reads the metadata log of each log directory of a broker once."""
+
+    def __init__(self) -> None:
+        self.read: dict[str, MetadataImage | None] = {}
+
+    def __call__(
+        self,
+        directory: str,
+        limits: Limits | None = None,
+        on_progress: Callable[[int, int], None] = lambda done, total: None,
+    ) -> MetadataImage | None:
+        if directory not in self.read:
+            self.read[directory] = read_metadata(directory, limits, on_progress)
+        return self.read[directory]
+
+    def ends(self) -> dict[str, int]:
+        """Return the end offsets of those with topics, by the path of the log directory."""
+        return {path: image.end_offset for path, image in self.read.items() if image is not None and image.topics}
+
+
 def plan_group(task: GroupTask) -> GroupPlan:
     """Plan a group. Raises StoreError."""
     task.setup.limits.apply()
@@ -105,7 +131,8 @@ def plan_group(task: GroupTask) -> GroupPlan:
     todo: list[UnitJob | SliceJob] = []
     found: set[str] = set()
     kept = 0
-    for job in _jobs(task):
+    metadata_of = _MetadataLogs()
+    for job in _jobs(task, metadata_of):
         found.add(job.key)
         pack = usable.valid(job)
         if pack is not None:
@@ -131,21 +158,21 @@ def plan_group(task: GroupTask) -> GroupPlan:
         put_chunk(setup.store, chunk, f"{RUNS}/{setup.run}/{name}", f"{setup.run}-{name}")
         for name, chunk in zip(names, chunks)
     ]
-    return GroupPlan(files, whole, written, kept, gone)
+    return GroupPlan(files, whole, written, kept, gone, metadata_of.ends())
 
 
 def _kind(key: str) -> str:
     return key.partition("-")[0]
 
 
-def _jobs(task: GroupTask) -> Iterator[UnitJob | SliceJob]:
+def _jobs(task: GroupTask, metadata_of: ReadMetadata) -> Iterator[UnitJob | SliceJob]:
     """Yield a job for every unit of the group, for every path that could not be read, and with --records for every
     slice of a segment."""
     for path, text in task.unreadable:
         yield UnitJob(f"{REFUSED}-{key_of(path)}", (path, text), DiskIdentity(), key_of(text), task.setup.tables)
     fleet = Fleet([FoundDirectory(place_of(source), source.identity) for source in task.sources])
     whose = {found.place.path: found.identity for found in fleet.found}
-    for unit in each_unit([found.place for found in fleet.found], task.setup.check):
+    for unit in each_unit([found.place for found in fleet.found], task.setup.check, metadata_of=metadata_of):
         place = unit.partition
         source = place.source if place else unit.directory.path if unit.directory else unit.name
         identity = whose[source]

@@ -91,6 +91,22 @@ class Sources:
             found.setdefault(key, []).append(each)
         return found
 
+    def clusters(self) -> dict[tuple[str | None, str | None], list[str]]:
+        """Return the paths of the log directories of each cluster, without copies of a disk, by cluster.id. One without
+        cluster.id stands for itself: its key is its path."""
+        found: dict[tuple[str | None, str | None], list[str]] = {}
+        for each in self.sources:
+            if each.kind == DIRECTORY and each.identity.copyOf is None:
+                cluster = each.identity.cluster
+                found.setdefault((cluster, each.path if cluster is None else None), []).append(each.path)
+        return found
+
+    def newest(self, ends: Mapping[str, int]) -> frozenset[str]:
+        """Return the log directory of each cluster whose metadata log reaches furthest; `ends`: the end offset of each
+        that has one."""
+        with_log = ([path for path in paths if path in ends] for paths in self.clusters().values())
+        return frozenset(max(paths, key=ends.__getitem__) for paths in with_log if paths)
+
 
 def find_sources(task: FindTask) -> FoundSources:
     """Find the sources at and below a path."""

@@ -25,7 +25,6 @@ from kdump.spark.fleet_sums import difference_sums, fleet_sums
 from kdump.spark.packs import LIST
 from kdump.spark.result import open_result, view_clusters, view_entries
 from kdump.spark.scan import CHUNKS_PER_CORE, ScanOptions, ScanResult
-from kdump.spark.scan_sources import DIRECTORY
 from kdump.spark.store import OWN, SUMMARY, Store
 from kdump.spark.tables import RESULTS
 from kdump.spark.task_read_limits import task_read_limits
@@ -137,18 +136,13 @@ def _codes(sums: UnitSums) -> dict[str, int]:
 
 
 def _read_clusters(tasks: TaskRunner, options: ScanOptions, store: Store, done: ScanResult) -> None:
-    """Read the metadata of each cluster, and the logs of its coordinators. A log directory without cluster.id stands
-    for itself."""
-    paths: dict[tuple[str | None, str | None], list[str]] = {}
-    for each in done.sources.sources:
-        if each.kind == DIRECTORY and each.identity.copyOf is None:
-            cluster = each.identity.cluster
-            paths.setdefault((cluster, each.path if cluster is None else None), []).append(each.path)
+    """Read the newest copy of the metadata of each cluster, and the logs of its coordinators."""
+    paths = done.sources.clusters()
     limits = task_read_limits(tasks.parallelism)
     stems = [f"{done.run}-{number}" for number in range(len(paths))]
     clusters = [
-        ClusterTask(store, stem, cluster, tuple(own), limits)
-        for stem, ((cluster, _), own) in zip(stems, sorted(paths.items(), key=str))
+        ClusterTask(store, stem, cluster, source, next((path for path in own if path in done.metadata), None), limits)
+        for stem, ((cluster, source), own) in zip(stems, sorted(paths.items(), key=str))
     ]
     tasks.run(read_cluster, clusters)
     logs = divided(coordinator_logs(done.sources.sources), CHUNKS_PER_CORE * tasks.parallelism)

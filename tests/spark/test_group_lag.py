@@ -19,7 +19,7 @@ from kdump.render.group_report import GroupDescription, describe_groups
 from kdump.spark.coordinator_logs import COORDINATORS, LogReplicas, divided
 from kdump.spark.scan import ScanOptions, scan
 from kdump.spark.store import Store
-from kdump.spark.summary import summarize
+from kdump.spark.summary import _read_clusters, summarize
 from kdump.spark.tables import GROUP_LAG
 from kdump.spark.task_runner import SparkTasks
 from kdump.state.find_state_logs import logs_in
@@ -29,6 +29,7 @@ from kdump.state.metadata import read_metadata
 from kdump.state.read_groups import newest, read_groups
 from kdump.state.transaction_coordinator import read_coordinator
 from tests.conftest import DISKS
+from tests.spark.test_incremental import Here
 
 KAFKA = DISKS / "kafka-4.3"
 COLUMNS = [column.name for column in GROUP_LAG.columns if not column.of and column.name != "cluster"]
@@ -118,6 +119,34 @@ def test_groups_are_those_of_all_disks_at_once(
         assert known is not None
         assert (each["transactionalId"], each["state"]) == (known.transactionalId, known.state)
     assert summary["openTransactions"]
+
+
+def test_the_newest_metadata_of_a_cluster_is_read_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each copy once by the plan of its broker, and only the newest again: here that of clean-2, the others are cut."""
+    disks = [tmp_path / name for name in ("clean-0", "clean-1", "clean-2")]
+    ends = []
+    for disk in disks:
+        shutil.copytree(KAFKA / disk.name, disk)
+        for log in disk.glob("__cluster_metadata-0/*.log"):
+            if disk != disks[2]:
+                log.write_bytes(log.read_bytes()[:-2000])
+        image = read_metadata(str(disk))
+        assert image is not None
+        ends.append(image.end_offset)
+    assert ends[2] > max(ends[:2])
+    planned: list[str] = []
+    again: list[str] = []
+
+    def counted(read: list[str]) -> Any:
+        return lambda path, *words: read.append(path) or read_metadata(path, *words)
+
+    monkeypatch.setattr("kdump.spark.scan_plan.read_metadata", counted(planned))
+    monkeypatch.setattr("kdump.spark.cluster_metadata.read_metadata", counted(again))
+    tasks, store = Here(), Store(str(tmp_path / "out"))
+    options = ScanOptions(tuple(map(str, disks)))
+    _read_clusters(tasks, options, store, scan(tasks, options, store))
+    assert sorted(planned) == [str(disk) for disk in disks]
+    assert again == [str(disks[2])]
 
 
 def _sorted(rows: Iterable[dict[str, Any]]) -> list[str]:

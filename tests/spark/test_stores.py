@@ -155,7 +155,7 @@ def test_groups_and_assignments_at_urls(tmp_path: Path) -> None:
         out = Store(str(tmp_path / str(number)))
         sources = scan(Here(), ScanOptions((path,)), out).sources.sources
         reading = task_read_limits(1)
-        read_cluster(ClusterTask(out, "x", "c", (sources[0].path,), reading))
+        read_cluster(ClusterTask(out, "x", "c", None, sources[0].path, reading))
         (task,) = divided(coordinator_logs(sources), 1)
         names = read_coordinators(CoordinatorTask(out, task, Limits(), reading))
         tables = [*(f"{COORDINATORS}/{name}" for name in sorted(names)), f"{CLUSTERS}/x.parquet"]
