@@ -40,6 +40,7 @@ from kdump.log import file_system
 from kdump.log.bundle_index import MAX_FILES, Block
 from kdump.log.bundle_names import CONTAINER, MANIFEST, container_name
 from kdump.log.bundle_tree import open_bundle
+from kdump.log.internal_topics import INTERNAL_TOPICS
 from kdump.log.low_impact_reads import bytes_read
 from kdump.log.mounts import unmount_bundles
 from kdump.log.region import Limits
@@ -158,6 +159,28 @@ def test_the_answers_of_a_healthy_disk(name: str, tmp_path: Path) -> None:
 def test_the_answers_about_records_of_a_healthy_disk(name: str, tmp_path: Path) -> None:
     bundle = bundled(DISKS / name, tmp_path / "bundle", "--depth", "records")
     assert_same_answers(DISKS / name, bundle, OF_RECORDS, UNKNOWN_DEEP)
+
+
+@pytest.mark.usefixtures("_no_clock")
+@pytest.mark.parametrize("name", HEALTHY)
+def test_what_doctor_says_of_a_healthy_disk(name: str, tmp_path: Path) -> None:
+    """The same, and that records were not examined, unless all partitions are of Kafka's own topics, which are
+    complete; with --depth records, all is the same."""
+    disk = DISKS / name
+    there = answer(disk, ("doctor",))
+    with in_place_of(disk, bundled(disk, tmp_path / "deep", "--depth", "records")):
+        assert answer(disk, ("doctor",)) == there
+    with in_place_of(disk, bundled(disk, tmp_path / "bundle")):
+        status, here = answer(disk, ("doctor",))
+    if any(path.name.partition("-")[0] not in INTERNAL_TOPICS for path in disk.glob("*-[0-9]")):
+        page, damage = here[-1], next(row for row in here if row.get("question") == "damage" and "notExamined" in row)
+        assert "records are not in the bundle" in damage["notExamined"]
+        assert not page["isComplete"]
+        assert not damage["isComplete"]
+        damage["notExamined"].remove("records are not in the bundle")
+        for row in (*here, *there[1]):
+            row.pop("isComplete", None)
+    assert (status, here) == there
 
 
 def assert_totals(bundle: Path) -> None:

@@ -21,7 +21,7 @@ from kdump.spark.scan import ScanOptions, scan
 from kdump.spark.store import Store
 from kdump.spark.summary import _read_clusters, summarize
 from kdump.spark.tables import GROUP_LAG
-from kdump.spark.task_runner import SparkTasks
+from kdump.spark.task_runner import SparkTasks, TaskRunner
 from kdump.state.find_state_logs import logs_in
 from kdump.state.lag import LagContext
 from kdump.state.log_offsets import LogOffsetsByPartition, log_end
@@ -50,10 +50,12 @@ def at_once(paths: Iterable[Path]) -> list[GroupDescription]:
     return list(describe_groups(read, context, lambda name: True, lambda name: True))
 
 
-def of_scan(spark: Any, paths: Iterable[Path], out: Path) -> tuple[dict[str, Any], list[dict[str, Any]]]:
+def of_scan(
+    spark: Any, paths: Iterable[Path | str], out: Path, tasks: TaskRunner | None = None
+) -> tuple[dict[str, Any], list[dict[str, Any]]]:
     """Return the summary of a scan, and the rows of its table group_lag."""
     options = ScanOptions(tuple(map(str, paths)))
-    tasks, store = SparkTasks(spark), Store(str(out))
+    tasks, store = tasks or SparkTasks(spark), Store(str(out))
     done = scan(tasks, options, store)
     summary = summarize(spark, tasks, options, store, done, 0.0)
     rows = [row.asDict() for row in spark.table("group_lag").collect()]
@@ -119,6 +121,26 @@ def test_groups_are_those_of_all_disks_at_once(
         assert known is not None
         assert (each["transactionalId"], each["state"]) == (known.transactionalId, known.state)
     assert summary["openTransactions"]
+
+
+def test_the_lag_of_groups_at_urls(spark: Any, tmp_path: Path) -> None:
+    """It is that of the disk at a local path. The store is in the memory of this process, and so are the tasks here."""
+    import fsspec
+
+    disk = KAFKA / "clean-1"
+    store = fsspec.filesystem("memory")
+    for path in disk.rglob("*"):
+        if path.is_file():
+            store.pipe(f"/lag/{path.relative_to(disk)}", path.read_bytes())
+    local, remote = (
+        of_scan(spark, [path], tmp_path / str(number), Here()) for number, path in enumerate((disk, "memory://lag"))
+    )
+    assert {group["groupId"] for group in local[0]["groups"] if group["lag"]} == {
+        *("group-classic", "group-consumer", "tx-group")
+    }
+    assert remote[0]["groups"] == local[0]["groups"]
+    assert _sorted(map(_plain, remote[1])) == _sorted(map(_plain, local[1]))
+    assert remote[1]
 
 
 def test_the_newest_metadata_of_a_cluster_is_read_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
