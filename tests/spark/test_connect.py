@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.conftest import FIXTURES
+from tests.conftest import FIXTURES, ROOT
 
 SERVER = "org.apache.spark.sql.connect.service.SparkConnectServer"
 SECONDS = 600
@@ -22,7 +22,8 @@ SECONDS = 600
 @pytest.fixture(scope="module")
 def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     """The URL of a server, whose Python has kdump."""
-    pytest.importorskip("grpc")
+    for package in ("grpc", "pandas"):
+        pytest.importorskip(package)
     pyspark = pytest.importorskip("pyspark")
     home = Path(pyspark.__file__).parent
     with socket.create_server(("127.0.0.1", 0)) as free:
@@ -40,6 +41,7 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
         "SPARK_HOME": str(home),
         "PYSPARK_PYTHON": sys.executable,
         "SPARK_LOCAL_IP": "127.0.0.1",
+        "PYTHONPATH": str(ROOT),  # Spark lists directories to find data sources: an editable install is in none
     }
     log = tmp_path_factory.mktemp("server") / "log"
     with log.open("w") as file:
@@ -80,3 +82,30 @@ def test_a_scan_on_a_server(server: str, tmp_path: Path) -> None:
     rows = kdump("query", tmp_path / "there", count, "--json", "--master", server)
     assert rows == kdump("query", tmp_path / "here", count, "--json", "--master", "local[1]")
     assert rows.count("\n") > 10
+
+
+READ = """
+import sys
+from pyspark.sql import SparkSession
+
+spark = SparkSession.builder.remote(sys.argv[1]).getOrCreate()
+batches = spark.read.format("kdump").option("table", "batches").load(sys.argv[2])
+rows = batches.where("topic = 'payments'").orderBy("baseOffset").select("baseOffset", "lastOffset", "crc").collect()
+print([list(row) for row in rows])
+spark.sql(f"create temporary view b using kdump options (path '{sys.argv[2]}', table 'batches')")
+print(spark.table("b").where("topic = 'payments'").count())
+"""
+
+
+@pytest.mark.slow
+def test_the_data_source_on_a_server(server: str) -> None:
+    """The server finds it in its own Python, without a word of kdump in the client."""
+    disk = FIXTURES / "clean-1"
+    command = [sys.executable, "-c", READ, server, str(disk)]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=SECONDS, check=False)
+    assert done.returncode == 0, done.stderr
+    rows, count = map(json.loads, done.stdout.splitlines())
+    here = [json.loads(line) for line in kdump("inspect", disk / "payments-0", "--json").splitlines()]
+    batches = [each for each in here if each["type"] == "batch"]
+    assert rows == [[each[name] for name in ("baseOffset", "lastOffset", "crc")] for each in batches]
+    assert count == len(rows) > 50
